@@ -1,0 +1,232 @@
+//! Why a scatter was refused.
+//!
+//! Knows facts (shapes, positions, sizes) and how to say them to a person.
+//! Knows nothing of how they were found.
+
+use crate::element::ElementType;
+use crate::reduction::Reduction;
+
+/// Why a scatter was refused.
+///
+/// Nothing has been written when one is returned, with one exception that
+/// says so ([`ScatterError::PoolFailed`]). Which error is reported does not
+/// depend on the number of threads: shapes and options come first, then
+/// bounds (the first tuple in row-major order, its lowest axis), then
+/// duplicates.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScatterError {
+    /// A contiguous view was asked for over a slice of another length.
+    #[error(
+        "shape {shape:?} has {expected} elements but the slice has {actual}; give a slice of that length, or offset and strides"
+    )]
+    SliceLength {
+        /// The shape asked for.
+        shape: Vec<usize>,
+        /// Number of elements of that shape.
+        expected: usize,
+        /// Length of the slice.
+        actual: usize,
+    },
+
+    /// The sizes of a shape multiply to more than memory can address.
+    #[error("the sizes of shape {shape:?} multiply to more than memory can address")]
+    ShapeOverflow {
+        /// The shape.
+        shape: Vec<usize>,
+    },
+
+    /// There is not one stride for each dimension.
+    #[error("shape {shape:?} needs {} strides but {} were given: {strides:?}", shape.len(), strides.len())]
+    StridesRank {
+        /// The shape.
+        shape: Vec<usize>,
+        /// The strides, in elements.
+        strides: Vec<isize>,
+    },
+
+    /// Offset and strides reach elements outside the slice.
+    #[error(
+        "offset {offset} with shape {shape:?} and strides {strides:?} leaves the slice of {len} elements"
+    )]
+    OutsideSlice {
+        /// Position of element `[0, 0, ...]` in the slice.
+        offset: usize,
+        /// The shape.
+        shape: Vec<usize>,
+        /// The strides, in elements.
+        strides: Vec<isize>,
+        /// Length of the slice.
+        len: usize,
+    },
+
+    /// Two elements of an output lie at one address.
+    #[error(
+        "an output of shape {shape:?} and strides {strides:?} overlaps itself; write into a tensor whose elements are distinct"
+    )]
+    SelfOverlap {
+        /// The shape.
+        shape: Vec<usize>,
+        /// The strides, in elements.
+        strides: Vec<isize>,
+    },
+
+    /// A search of bounded effort could not tell whether memory is shared.
+    #[error(
+        "could not decide within bounded effort whether `{tensor}` shares memory with the output; copy it into memory of its own"
+    )]
+    OverlapUndecided {
+        /// Which tensor: `data`, `indices`, `updates`, or `output` for itself.
+        tensor: &'static str,
+    },
+
+    /// The output shares memory with an input.
+    #[error(
+        "`output` shares memory with `{tensor}`; use the in-place form (same address, shape and strides) or separate memory"
+    )]
+    InputOverlap {
+        /// Which input: `data`, `indices` or `updates`.
+        tensor: &'static str,
+    },
+
+    /// An address is not a multiple of the alignment of the element type.
+    #[error("the address of a {element} tensor must be a multiple of {alignment}")]
+    Misaligned {
+        /// The element type.
+        element: ElementType,
+        /// The alignment that it needs, in bytes.
+        alignment: usize,
+    },
+
+    /// `indices` of `scatter_nd` needs a last dimension that holds the coordinates.
+    #[error("`indices` must have rank 1 or more; its last dimension holds the coordinates")]
+    IndicesRank,
+
+    /// A tuple has more coordinates than `data` has dimensions.
+    #[error(
+        "tuples of {tuple_len} coordinates (the last size of `indices`) do not fit data of rank {rank}"
+    )]
+    TupleLength {
+        /// Number of coordinates in a tuple, `indices.shape[-1]`.
+        tuple_len: usize,
+        /// Rank of `data`.
+        rank: usize,
+    },
+
+    /// The axis lies outside `-rank..rank`.
+    #[error("axis {axis} is out of range for data of rank {rank}")]
+    AxisOutOfRange {
+        /// The axis as given.
+        axis: isize,
+        /// Rank of `data`.
+        rank: usize,
+    },
+
+    /// `updates` does not have the shape that the operator derives.
+    #[error("`updates` has shape {actual:?} but data and indices ask for {expected:?}")]
+    UpdatesShape {
+        /// The shape that `data` and `indices` ask for.
+        expected: Vec<usize>,
+        /// The shape of `updates`.
+        actual: Vec<usize>,
+    },
+
+    /// `data` does not have the shape of `output`.
+    #[error("`data` has shape {actual:?} but the output has {expected:?}; they must be the same")]
+    DataShape {
+        /// The shape of the output.
+        expected: Vec<usize>,
+        /// The shape of `data`.
+        actual: Vec<usize>,
+    },
+
+    /// `indices` has an element type that is no integer.
+    #[error("`indices` cannot be {actual}; use an integer type from i8 to i64 or u8 to u64")]
+    IndexType {
+        /// The element type of `indices`.
+        actual: ElementType,
+    },
+
+    /// A tensor has another element type than `data`.
+    #[error("`{tensor}` is {actual} but `data` is {expected}; they must be the same type")]
+    ElementTypeMismatch {
+        /// Which tensor: `updates` or `output`.
+        tensor: &'static str,
+        /// The element type of `data`.
+        expected: ElementType,
+        /// The element type of that tensor.
+        actual: ElementType,
+    },
+
+    /// The reduction has no meaning for the element type.
+    #[error("reduction {reduction} is not defined for {element} elements")]
+    UnsupportedReduction {
+        /// The reduction asked for.
+        reduction: Reduction,
+        /// The element type.
+        element: ElementType,
+    },
+
+    /// A reduction was asked of the forms that only clone elements.
+    #[error(
+        "elements that are cloned can only be replaced; reduction {reduction} needs a numeric type"
+    )]
+    ReductionOfClones {
+        /// The reduction asked for.
+        reduction: Reduction,
+    },
+
+    /// An index lies outside its axis.
+    #[error("index {index} of tuple {tuple} is out of bounds for axis {axis} of size {size}")]
+    IndexOutOfBounds {
+        /// Position of the tuple among all tuples, in row-major order.
+        tuple: usize,
+        /// Axis of `data` that the index addresses.
+        axis: usize,
+        /// The index as given.
+        index: i128,
+        /// Number of elements along that axis.
+        size: usize,
+    },
+
+    /// Two tuples have one destination and [`Duplicates::Reject`](crate::Duplicates::Reject) is set.
+    #[error("tuple {tuple} has the destination of tuple {earlier}; duplicates were to be rejected")]
+    DuplicateIndex {
+        /// The first tuple, in row-major order, that repeats a destination.
+        tuple: usize,
+        /// The last tuple before it with that destination.
+        earlier: usize,
+    },
+
+    /// A plan was run on an output of another shape or other strides.
+    #[error(
+        "the plan was made for an output of shape {planned_shape:?} and strides {planned_strides:?}, not {shape:?} and {strides:?}; plan again for this layout"
+    )]
+    PlanMismatch {
+        /// Shape that was planned for.
+        planned_shape: Vec<usize>,
+        /// Strides that were planned for, in elements.
+        planned_strides: Vec<isize>,
+        /// Shape of the output given.
+        shape: Vec<usize>,
+        /// Strides of the output given, in elements.
+        strides: Vec<isize>,
+    },
+
+    /// Memory for the result or for the plan could not be had.
+    #[error("{bytes} bytes of memory could not be had")]
+    OutOfMemory {
+        /// The bytes asked for.
+        bytes: usize,
+    },
+
+    /// A pool did not run every task exactly once. The output is then undefined
+    /// in its values: this is the one error after which it may have changed.
+    #[error("the pool ran {completed} of {tasks} tasks exactly once; the output is incomplete")]
+    PoolFailed {
+        /// Tasks handed to the pool.
+        tasks: usize,
+        /// Tasks that ran, each once.
+        completed: usize,
+    },
+}

@@ -1,0 +1,123 @@
+//! How an update meets the value that is already there, and what a repeated
+//! destination means.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How an update is combined with the current value of its destination.
+///
+/// Updates of one destination are applied in the row-major order of
+/// `indices`, one after another. Integers wrap. `Min` and `Max` propagate NaN
+/// from either side and keep the current value on a tie. On `bool`, `Add` and
+/// `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reduction {
+    /// The update replaces the value; of several, the last one stays.
+    #[default]
+    None,
+    /// `current + update`.
+    Add,
+    /// `current - update`.
+    Sub,
+    /// `current * update`.
+    Mul,
+    /// The smaller of the two.
+    Min,
+    /// The larger of the two.
+    Max,
+}
+
+impl Reduction {
+    /// Every reduction, in the order of their declaration.
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::Add,
+        Self::Sub,
+        Self::Mul,
+        Self::Min,
+        Self::Max,
+    ];
+
+    /// The name that ONNX gives it, where ONNX has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Add => "add",
+            Self::Sub => "sub",
+            Self::Mul => "mul",
+            Self::Min => "min",
+            Self::Max => "max",
+        }
+    }
+}
+
+impl fmt::Display for Reduction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text given to [`Reduction::from_str`] names no reduction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no reduction is called {0:?}; use none, add, sub, mul, min or max")]
+pub struct UnknownReduction(pub String);
+
+impl FromStr for Reduction {
+    type Err = UnknownReduction;
+
+    /// Reads a name in the spelling of any runtime: ONNX (`add`, `mul`),
+    /// OpenVINO (`sum`, `prod`), torch (`amax`, `multiply`), JAX (`update`).
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name.to_ascii_lowercase().as_str() {
+            "none" | "update" | "set" | "assign" => Ok(Self::None),
+            "add" | "sum" => Ok(Self::Add),
+            "sub" | "subtract" => Ok(Self::Sub),
+            "mul" | "multiply" | "prod" => Ok(Self::Mul),
+            "min" | "amin" | "minimum" => Ok(Self::Min),
+            "max" | "amax" | "maximum" => Ok(Self::Max),
+            _ => Err(UnknownReduction(name.to_owned())),
+        }
+    }
+}
+
+/// What two tuples with one destination mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Duplicates {
+    /// They are applied in order; without a reduction the last one stays.
+    #[default]
+    Allow,
+    /// They are an error, reported before anything is written.
+    Reject,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reduction;
+
+    #[test]
+    fn names_round_trip() {
+        for reduction in Reduction::ALL {
+            assert_eq!(
+                reduction.as_str().parse(),
+                Ok(reduction),
+                "its own name must parse"
+            );
+        }
+    }
+
+    #[test]
+    fn every_runtime_spelling_is_understood() {
+        let cases = [
+            ("sum", Reduction::Add),      // OpenVINO, torch
+            ("prod", Reduction::Mul),     // OpenVINO, torch
+            ("AMAX", Reduction::Max),     // torch, any case
+            ("multiply", Reduction::Mul), // torch scatter_
+            ("update", Reduction::None),  // JAX, CoreML
+        ];
+        for (name, expected) in cases {
+            assert_eq!(name.parse(), Ok(expected), "{name}");
+        }
+        assert!("average".parse::<Reduction>().is_err(), "not a reduction");
+    }
+}

@@ -1,0 +1,62 @@
+//! The names of the ways to divide a scatter among workers.
+
+use std::fmt;
+
+/// How the work of a scatter is divided among workers.
+///
+/// All give the same bits. The crate chooses one for each call; forcing one is
+/// meant for tests and measurements
+/// ([`Execution::schedule`](crate::Execution::schedule)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Schedule {
+    /// One worker, in the order of the tuples.
+    Serial,
+    /// Each worker takes some repetitions of the leading axes.
+    ByBatch,
+    /// Each worker takes some tuples. Only where destinations are unique.
+    ByTuple,
+    /// The last tuple of each destination is found first, and only those are
+    /// moved. Only without a reduction.
+    Winner,
+    /// Each worker takes a part of every window, and all tuples in order.
+    ByColumn,
+    /// Each worker takes a range of destinations and picks its tuples out of
+    /// all of them.
+    ByDestination,
+    /// Tuples are first sorted, in order, into ranges of destinations; each
+    /// range is then one worker's.
+    ByPartition,
+}
+
+impl Schedule {
+    /// Every schedule, in the order of their declaration.
+    pub const ALL: [Self; 7] = [
+        Self::Serial,
+        Self::ByBatch,
+        Self::ByTuple,
+        Self::Winner,
+        Self::ByColumn,
+        Self::ByDestination,
+        Self::ByPartition,
+    ];
+
+    /// A name for people.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Serial => "serial",
+            Self::ByBatch => "by batch",
+            Self::ByTuple => "by tuple",
+            Self::Winner => "winner",
+            Self::ByColumn => "by column",
+            Self::ByDestination => "by destination",
+            Self::ByPartition => "by partition",
+        }
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,211 @@
+//! Where the elements of a tensor lie: shapes, strides, extents.
+//!
+//! Knows sizes and strides in elements. Knows nothing of element types,
+//! operators or memory itself.
+
+pub(crate) mod overlap;
+
+use smallvec::SmallVec;
+
+use crate::error::ScatterError;
+
+/// One value a dimension; up to rank 8 without an allocation.
+pub(crate) type Dims<T> = SmallVec<[T; 8]>;
+
+/// Shape and strides of a tensor, borrowed. Strides count elements and may be
+/// negative or zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout<'a> {
+    shape: &'a [usize],
+    /// `None`: row-major and contiguous.
+    strides: Option<&'a [isize]>,
+}
+
+impl<'a> Layout<'a> {
+    /// Row-major and contiguous.
+    pub fn contiguous(shape: &'a [usize]) -> Self {
+        Self {
+            shape,
+            strides: None,
+        }
+    }
+
+    /// One stride, in elements, for each dimension.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::StridesRank`] if the lengths differ.
+    pub fn strided(shape: &'a [usize], strides: &'a [isize]) -> Result<Self, ScatterError> {
+        if shape.len() != strides.len() {
+            return Err(ScatterError::StridesRank {
+                shape: shape.to_vec(),
+                strides: strides.to_vec(),
+            });
+        }
+        Ok(Self {
+            shape,
+            strides: Some(strides),
+        })
+    }
+
+    /// As [`Self::strided`], for parts that are known to have one length.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn of_parts(shape: &'a [usize], strides: &'a [isize]) -> Self {
+        debug_assert_eq!(shape.len(), strides.len(), "one stride a dimension");
+        Self {
+            shape,
+            strides: Some(strides),
+        }
+    }
+
+    /// The sizes of the dimensions.
+    pub fn shape(&self) -> &'a [usize] {
+        self.shape
+    }
+
+    /// The strides given, or `None` where the tensor is row-major and contiguous.
+    pub fn strides(&self) -> Option<&'a [isize]> {
+        self.strides
+    }
+
+    /// Strides of every dimension, row-major ones written out. Those of a
+    /// shape without elements are made up as if its empty dimensions had size 1.
+    pub(crate) fn all_strides(&self) -> Dims<isize> {
+        match self.strides {
+            Some(strides) if self.shape.iter().all(|&size| size != 0) => strides.into(),
+            _ => row_major_strides(self.shape),
+        }
+    }
+
+    /// Number of elements. `None` if the non-zero sizes multiply to more than
+    /// memory can address.
+    pub(crate) fn elements(&self) -> Option<usize> {
+        let mut product: usize = 1;
+        let mut is_empty = false;
+        for &size in self.shape {
+            is_empty |= size == 0;
+            product = product.checked_mul(size.max(1))?;
+        }
+        isize::try_from(product).ok()?;
+        Some(if is_empty { 0 } else { product })
+    }
+
+    /// [`Self::elements`], or the error that says why there is no such number.
+    pub(crate) fn checked_elements(&self) -> Result<usize, ScatterError> {
+        self.elements().ok_or_else(|| ScatterError::ShapeOverflow {
+            shape: self.shape.to_vec(),
+        })
+    }
+
+    /// Lowest and highest offset of an element from element `[0, 0, ...]`, or
+    /// `None` if one leaves the range of `isize`. Not for empty shapes.
+    pub(crate) fn extent(&self) -> Option<(isize, isize)> {
+        let Some(strides) = self.strides else {
+            let last = self.elements()?.checked_sub(1)?;
+            return Some((0, isize::try_from(last).ok()?));
+        };
+        let (mut low, mut high) = (0_isize, 0_isize);
+        for (&size, &stride) in self.shape.iter().zip(strides) {
+            let steps = isize::try_from(size.checked_sub(1)?).ok()?;
+            let reach = steps.checked_mul(stride)?;
+            if reach < 0 {
+                low = low.checked_add(reach)?;
+            } else {
+                high = high.checked_add(reach)?;
+            }
+        }
+        high.checked_sub(low)?;
+        Some((low, high))
+    }
+
+    /// Refuses shapes and strides that no memory can hold for elements of
+    /// `size` bytes, and returns the number of elements.
+    pub(crate) fn check(&self, size: usize) -> Result<usize, ScatterError> {
+        let elements = self.checked_elements()?;
+        if elements == 0 {
+            return Ok(0);
+        }
+        let fits = self.extent().is_some_and(|(low, high)| {
+            high.abs_diff(low)
+                .checked_add(1)
+                .and_then(|span| span.checked_mul(size))
+                .is_some_and(|bytes| isize::try_from(bytes).is_ok())
+        });
+        if fits {
+            Ok(elements)
+        } else {
+            Err(ScatterError::ShapeOverflow {
+                shape: self.shape.to_vec(),
+            })
+        }
+    }
+
+    /// Whether every element lies where it lies in `other`: equal shapes, and
+    /// equal strides wherever there is more than one element to step over.
+    pub(crate) fn places_like(&self, other: &Layout<'_>) -> bool {
+        if self.shape != other.shape {
+            return false;
+        }
+        if self.strides.is_none() && other.strides.is_none() {
+            return true;
+        }
+        self.shape.contains(&0)
+            || (self.shape.iter())
+                .zip(self.all_strides().iter().zip(other.all_strides().iter()))
+                .all(|(&size, (a, b))| size <= 1 || a == b)
+    }
+}
+
+/// Strides of a contiguous row-major tensor; empty dimensions count as size 1.
+///
+/// `shape` has passed [`Layout::elements`], so the products fit.
+pub(crate) fn row_major_strides(shape: &[usize]) -> Dims<isize> {
+    let mut strides: Dims<isize> = SmallVec::from_elem(1, shape.len());
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].wrapping_mul(shape[axis].max(1).cast_signed());
+    }
+    strides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Layout;
+
+    #[test]
+    fn counts_elements() {
+        let cases: [(&[usize], Option<usize>); 5] = [
+            (&[], Some(1)),
+            (&[2, 3], Some(6)),
+            (&[2, 0, 3], Some(0)),
+            (&[usize::MAX, 2], None),
+            // Empty, but its other sizes cannot be multiplied.
+            (&[usize::MAX, 2, 0], None),
+        ];
+        for (shape, expected) in cases {
+            assert_eq!(Layout::contiguous(shape).elements(), expected, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn finds_extents() {
+        let cases: [(&[usize], &[isize], Option<(isize, isize)>); 4] = [
+            (&[2, 3], &[3, 1], Some((0, 5))),
+            (&[2, 3], &[-3, 1], Some((-3, 2))),
+            (&[4], &[0], Some((0, 0))),
+            (&[3], &[isize::MAX], None),
+        ];
+        for (shape, strides, expected) in cases {
+            let layout = Layout::strided(shape, strides).expect("ranks agree");
+            assert_eq!(layout.extent(), expected, "{shape:?} {strides:?}");
+        }
+    }
+
+    #[test]
+    fn strides_of_single_elements_do_not_matter() {
+        let shape = [1, 4];
+        let padded = Layout::strided(&shape, &[99, 1]).expect("ranks agree");
+        assert!(padded.places_like(&Layout::contiguous(&shape)), "size 1");
+        let reversed = Layout::strided(&shape, &[4, -1]).expect("ranks agree");
+        assert!(!reversed.places_like(&Layout::contiguous(&shape)), "order");
+    }
+}

@@ -1,0 +1,167 @@
+//! Conversions between views of `ndarray` and views of this crate.
+
+use ndarray::{
+    ArrayBase, ArrayViewD, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn, ShapeBuilder,
+};
+
+use super::{TensorView, TensorViewMut, check_distinct};
+use crate::error::ScatterError;
+use crate::layout::{Dims, Layout};
+
+/// Any array or view to read, whatever its strides.
+impl<'a, T, S, D> From<&'a ArrayBase<S, D>> for TensorView<'a, T>
+where
+    S: Data<Elem = T>,
+    D: Dimension,
+{
+    fn from(array: &'a ArrayBase<S, D>) -> Self {
+        // An array keeps every element around its pointer readable for as long
+        // as it is borrowed, and its layout inside `isize`.
+        Self::new(array.as_ptr(), layout_of(array))
+    }
+}
+
+/// Any array or view to write, whatever its strides.
+///
+/// # Errors
+///
+/// [`ScatterError::SelfOverlap`] for a view made with unsafe code so that two
+/// of its elements are the same memory.
+impl<'a, T, S, D> TryFrom<&'a mut ArrayBase<S, D>> for TensorViewMut<'a, T>
+where
+    S: DataMut<Elem = T>,
+    D: Dimension,
+{
+    type Error = ScatterError;
+
+    fn try_from(array: &'a mut ArrayBase<S, D>) -> Result<Self, Self::Error> {
+        let ptr = array.as_mut_ptr();
+        let layout = layout_of(array);
+        check_distinct(&layout)?;
+        Ok(Self::new(ptr, layout))
+    }
+}
+
+impl<'a, T> TensorView<'a, T> {
+    /// The same elements as a view of `ndarray`.
+    pub fn to_ndarray(&self) -> ArrayViewD<'a, T> {
+        let (offset, sizes, reversed) = forwards(&self.layout);
+        // SAFETY: the view keeps the elements of its layout readable for `'a`;
+        // `offset` is that of the one with the lowest address, from which
+        // positive strides reach the same elements.
+        let mut array =
+            unsafe { ArrayViewD::from_shape_ptr(sizes, self.ptr.wrapping_offset(offset)) };
+        reversed
+            .iter()
+            .for_each(|&axis| array.invert_axis(Axis(axis)));
+        array
+    }
+}
+
+impl<'a, T> TensorViewMut<'a, T> {
+    /// The same elements as a view of `ndarray`.
+    pub fn into_ndarray(self) -> ArrayViewMutD<'a, T> {
+        let (offset, sizes, reversed) = forwards(&self.layout);
+        // SAFETY: as for `TensorView::to_ndarray`; the elements are this
+        // view's alone, and it is given up.
+        let mut array =
+            unsafe { ArrayViewMutD::from_shape_ptr(sizes, self.ptr.wrapping_offset(offset)) };
+        reversed
+            .iter()
+            .for_each(|&axis| array.invert_axis(Axis(axis)));
+        array
+    }
+}
+
+fn layout_of<S: ndarray::RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Layout<'_> {
+    Layout::of_parts(array.shape(), array.strides())
+}
+
+/// Offset of the element with the lowest address, shape with strides turned
+/// positive, and the axes that were turned.
+fn forwards(layout: &Layout<'_>) -> (isize, ndarray::StrideShape<IxDyn>, Dims<usize>) {
+    let mut strides = layout.all_strides();
+    let mut reversed = Dims::new();
+    for (axis, stride) in strides.iter_mut().enumerate() {
+        if *stride < 0 {
+            *stride = -*stride;
+            reversed.push(axis);
+        }
+    }
+    let is_empty = layout.shape().contains(&0);
+    let lowest = layout
+        .extent()
+        .filter(|_| !is_empty)
+        .map_or(0, |(low, _)| low);
+    let strides: Vec<usize> = strides.iter().map(|stride| stride.unsigned_abs()).collect();
+    (
+        lowest,
+        IxDyn(layout.shape()).strides(IxDyn(&strides)),
+        reversed,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array2, array, s};
+
+    use crate::{Reduction, ScatterNd, TensorView, TensorViewMut, scatter_nd};
+
+    #[test]
+    fn views_of_any_strides_are_scattered_into() {
+        let mut data = Array2::<i32>::zeros((4, 6));
+        let indices = array![[0_i64], [2], [0]];
+        let updates = array![[1, 2, 3], [4, 5, 6], [7, 8, 9]];
+        // Every other column, backwards.
+        let mut view = data.slice_mut(s![..;-1, 1..;2]);
+        scatter_nd(
+            TensorViewMut::try_from(&mut view).expect("views of ndarray do not overlap"),
+            TensorView::from(&indices),
+            TensorView::from(&updates.slice(s![.., ..;-1])),
+            Reduction::Add,
+        )
+        .expect("a valid scatter");
+        let mut expected = Array2::zeros((4, 6));
+        expected.slice_mut(s![3, 1..;2]).assign(&array![12, 10, 8]);
+        expected.slice_mut(s![1, 1..;2]).assign(&array![6, 5, 4]);
+        assert_eq!(data, expected, "rows 3 and 1, every other column");
+    }
+
+    #[test]
+    fn views_convert_back() {
+        let array = array![[1, 2, 3], [4, 5, 6]];
+        for view in [
+            array.view().into_dyn(),
+            array.t().into_dyn(),
+            array.slice(s![..;-1, ..;-2]).into_dyn(),
+            array.slice(s![..0, ..]).into_dyn(),
+        ] {
+            assert_eq!(
+                TensorView::from(&view).to_ndarray(),
+                view,
+                "the same elements"
+            );
+        }
+        let mut copy = array.clone();
+        let mut transposed = copy.view_mut().reversed_axes();
+        let view = TensorViewMut::try_from(&mut transposed).expect("distinct elements");
+        view.into_ndarray()[[2, 0]] = 30;
+        assert_eq!(copy[[0, 2]], 30, "the transposed element");
+    }
+
+    #[test]
+    fn allocates_from_a_broadcast_view() {
+        let zero = ndarray::arr0(0.0_f32);
+        let data = zero.broadcast((2, 3)).expect("a scalar fits any shape");
+        let indices = array![[1_u8, 2]];
+        let updates = array![5.0_f32];
+        let result = ScatterNd::new()
+            .allocate((&data).into(), (&indices).into(), (&updates).into())
+            .expect("a valid scatter");
+        assert_eq!(
+            result,
+            [0.0, 0.0, 0.0, 0.0, 0.0, 5.0],
+            "a fill and one element"
+        );
+    }
+}

@@ -1,0 +1,349 @@
+//! A plan held against the strides of one call: loops and runs.
+//!
+//! Dims that are adjacent in memory on both sides merge into one run; what is
+//! left are loops over runs. The order within a window is free (each element
+//! has its own destination), so dims are turned and sorted until the run is as
+//! long as it can be.
+
+use super::ScatterPlan;
+use crate::layout::Dims;
+
+/// A loop: how often, and how far apart on either side, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dim {
+    pub(crate) size: usize,
+    pub(crate) dst: isize,
+    pub(crate) src: isize,
+}
+
+/// Nested loops and where they begin. Without elements where a size is 0.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Span {
+    pub(crate) dst: isize,
+    pub(crate) src: isize,
+    /// Outermost first; the last one is the run.
+    pub(crate) dims: Dims<Dim>,
+}
+
+/// How the updates of one call lie beside the output of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Geometry {
+    /// Repetitions: every tuple once in each.
+    pub(crate) outer: Span,
+    /// The window of one tuple; its last dim is the run.
+    pub(crate) window: Span,
+    /// Source side of the list of tuples: sizes and strides, merged.
+    pub(crate) tuples: Dims<(usize, isize)>,
+    /// Whether windows of consecutive destinations and consecutive tuples lie
+    /// one behind the other on both sides.
+    pub(crate) joins: bool,
+}
+
+/// How `data` lies beside the output of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct CopyGeometry {
+    /// All elements.
+    pub(crate) whole: Span,
+    /// Repetitions, as in [`Geometry::outer`].
+    pub(crate) outer: Span,
+    /// All elements of one repetition.
+    pub(crate) inner: Span,
+    /// Distance from slice to slice, where both sides have a constant one:
+    /// then `window` below is what one slice holds.
+    pub(crate) slices: Option<Dim>,
+    pub(crate) window: Span,
+}
+
+impl Dim {
+    const ONE: Self = Self {
+        size: 1,
+        dst: 1,
+        src: 1,
+    };
+}
+
+impl Span {
+    /// Loops in any order, brought into the form with the longest run.
+    pub(crate) fn new(dims: impl Iterator<Item = Dim>) -> Self {
+        let mut span = Self::default();
+        let mut loose: Dims<Dim> = Dims::new();
+        for mut dim in dims {
+            if dim.size == 1 {
+                continue;
+            }
+            if dim.dst < 0 {
+                let steps = dim.size.cast_signed() - 1;
+                span.dst += steps * dim.dst;
+                span.src += steps * dim.src;
+                (dim.dst, dim.src) = (-dim.dst, -dim.src);
+            }
+            loose.push(dim);
+        }
+        loose.sort_by_key(|dim| std::cmp::Reverse(dim.dst));
+        for dim in loose {
+            span.push_merged(dim);
+        }
+        if span.dims.is_empty() {
+            span.dims.push(Dim::ONE);
+        }
+        span
+    }
+
+    /// Adds an inner loop, as part of the one around it where they are one.
+    fn push_merged(&mut self, dim: Dim) {
+        let times = dim.size.cast_signed();
+        match self.dims.last_mut() {
+            Some(outer) if outer.dst == dim.dst * times && outer.src == dim.src * times => {
+                *outer = Dim {
+                    size: outer.size * dim.size,
+                    ..dim
+                };
+            }
+            _ => self.dims.push(dim),
+        }
+    }
+
+    /// The innermost loop.
+    pub(crate) fn run(&self) -> Dim {
+        self.dims.last().copied().unwrap_or(Dim::ONE)
+    }
+
+    /// The loops around the run.
+    pub(crate) fn loops(&self) -> &[Dim] {
+        self.dims.split_last().map_or(&[], |(_, loops)| loops)
+    }
+
+    /// Number of elements.
+    pub(crate) fn elements(&self) -> usize {
+        self.dims.iter().map(|dim| dim.size).product()
+    }
+
+    /// Number of runs.
+    pub(crate) fn runs(&self) -> usize {
+        self.loops().iter().map(|dim| dim.size).product()
+    }
+
+    /// Where the `number`-th combination of loop positions begins, the last of
+    /// `loops` fastest.
+    pub(crate) fn at(loops: &[Dim], mut number: usize) -> (isize, isize) {
+        let (mut dst, mut src) = (0, 0);
+        for dim in loops.iter().rev() {
+            let position = (number % dim.size).cast_signed();
+            number /= dim.size;
+            dst += position * dim.dst;
+            src += position * dim.src;
+        }
+        (dst, src)
+    }
+
+    /// The part of it that has positions `from..to` along dim `axis`.
+    pub(crate) fn restricted(&self, axis: usize, from: usize, to: usize) -> Self {
+        let mut part = self.clone();
+        let dim = &mut part.dims[axis];
+        dim.size = to - from;
+        part.dst += from.cast_signed() * dim.dst;
+        part.src += from.cast_signed() * dim.src;
+        part
+    }
+
+    /// The loop to divide among workers: the outermost of those long enough,
+    /// else the longest.
+    pub(crate) fn axis_to_split(&self, parts: usize) -> usize {
+        let enough = |dim: &Dim| dim.size >= parts;
+        let longest = || {
+            let sizes = self.dims.iter().enumerate();
+            sizes
+                .max_by_key(|(_, dim)| dim.size)
+                .map_or(0, |(axis, _)| axis)
+        };
+        self.dims.iter().position(enough).unwrap_or_else(longest)
+    }
+}
+
+impl ScatterPlan {
+    /// Loops for updates of the plan's shape that have these strides. Takes
+    /// time proportional to the rank.
+    pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Geometry {
+        let tuple_rank = self.tuple_shape.len();
+        let (batch, rest) = updates_strides.split_at(self.batch_rank);
+        let (tuple_strides, window_strides) = rest.split_at(tuple_rank);
+        let window_axis = self.batch_rank + self.tuple_len;
+        let outer = self.span(0..self.batch_rank, batch);
+        let window = self.span(window_axis..self.shape.len(), window_strides);
+        let tuples = merged_sources(&self.tuple_shape, tuple_strides);
+        let run = window.run();
+        let length = run.size.cast_signed();
+        let joins = window.loops().is_empty()
+            && (run.size == 1 || (run.dst == 1 && run.src == 1))
+            && self.scale.unit == length
+            && matches!(tuples[..], [(_, step)] if step == length);
+        let mut geometry = Geometry {
+            outer,
+            window,
+            tuples,
+            joins,
+        };
+        geometry.lengthen_run(self.tuples());
+        geometry
+    }
+
+    /// Loops for data of the plan's shape that has these strides.
+    pub(crate) fn copy_geometry(&self, data_strides: &[isize]) -> CopyGeometry {
+        let rank = self.shape.len();
+        let indexed = self.batch_rank..self.batch_rank + self.tuple_len;
+        let span = |axes: std::ops::Range<usize>| self.span(axes.clone(), &data_strides[axes]);
+        let sizes = &self.shape[indexed.clone()];
+        let slices = (self.scale.numbers_slices)
+            .then(|| super::merged_stride(sizes, &data_strides[indexed.clone()]))
+            .flatten()
+            .map(|src| Dim {
+                size: sizes.iter().product(),
+                dst: self.scale.unit,
+                src,
+            });
+        CopyGeometry {
+            whole: span(0..rank),
+            outer: span(0..self.batch_rank),
+            inner: span(self.batch_rank..rank),
+            slices,
+            window: span(indexed.end..rank),
+        }
+    }
+
+    fn span(&self, axes: std::ops::Range<usize>, sources: &[isize]) -> Span {
+        Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
+            size: self.shape[axis],
+            dst: self.strides[axis],
+            src,
+        }))
+    }
+}
+
+impl CopyGeometry {
+    /// The slices `from..to` of one repetition, where slices are evenly spaced.
+    pub(crate) fn span_of_slices(&self, from: usize, to: usize) -> Option<Span> {
+        let slices = self.slices?;
+        let range = Dim {
+            size: to - from,
+            ..slices
+        };
+        let window = self.window.dims.iter().copied();
+        let mut span = Span::new(std::iter::once(range).chain(window));
+        span.dst += self.window.dst + from.cast_signed() * slices.dst;
+        span.src += self.window.src + from.cast_signed() * slices.src;
+        Some(span)
+    }
+
+    /// Whether neighbouring slices lie one behind the other on both sides.
+    pub(crate) fn slices_join(&self) -> bool {
+        let run = self.window.run();
+        let length = run.size.cast_signed();
+        self.window.loops().is_empty()
+            && (run.size == 1 || (run.dst == 1 && run.src == 1))
+            && self
+                .slices
+                .is_some_and(|slices| slices.dst == length && slices.src == length)
+    }
+}
+
+impl Geometry {
+    /// With few tuples and short runs, makes the longest loop the run: the
+    /// work then lies in one kernel call and not in the loops around many.
+    fn lengthen_run(&mut self, tuples: usize) {
+        const FEW_TUPLES: usize = 16;
+        const SHORT_RUN: usize = 8;
+        if tuples > FEW_TUPLES || self.window.run().size > SHORT_RUN {
+            return;
+        }
+        let longest = |span: &Span| {
+            span.dims
+                .iter()
+                .enumerate()
+                .max_by_key(|(_, dim)| dim.size)
+                .map_or((0, 1), |(axis, dim)| (axis, dim.size))
+        };
+        let (window_axis, window_size) = longest(&self.window);
+        let (outer_axis, outer_size) = longest(&self.outer);
+        if outer_size > window_size && outer_size > 2 * self.window.run().size {
+            let dim = self.outer.dims.remove(outer_axis);
+            if self.outer.dims.is_empty() {
+                self.outer.dims.push(Dim::ONE);
+            }
+            self.window.dst += std::mem::take(&mut self.outer.dst);
+            self.window.src += std::mem::take(&mut self.outer.src);
+            self.window.dims.push(dim);
+            self.joins = false;
+        } else if window_size > 2 * self.window.run().size {
+            let dim = self.window.dims.remove(window_axis);
+            self.window.dims.push(dim);
+        }
+    }
+
+    /// Offset of the window of `tuple` in the updates.
+    pub(crate) fn source(&self, mut tuple: usize) -> isize {
+        if let [(_, step)] = self.tuples[..] {
+            return tuple.cast_signed() * step;
+        }
+        let mut offset = 0;
+        for &(size, stride) in self.tuples.iter().rev() {
+            offset += (tuple % size).cast_signed() * stride;
+            tuple /= size;
+        }
+        offset
+    }
+
+    /// The distance between the sources of neighbouring tuples, where it is constant.
+    pub(crate) fn source_step(&self) -> Option<isize> {
+        match self.tuples[..] {
+            [] => Some(0),
+            [(_, step)] => Some(step),
+            _ => None,
+        }
+    }
+}
+
+/// Tuple dims, merged where the updates allow it.
+fn merged_sources(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
+    super::resolve::merged(shape, strides)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dim, Span};
+
+    fn dim(size: usize, dst: isize, src: isize) -> Dim {
+        Dim { size, dst, src }
+    }
+
+    #[test]
+    fn spans_become_as_long_as_they_can() {
+        let cases = [
+            // Row-major on both sides: one run.
+            (
+                vec![dim(2, 12, 12), dim(3, 4, 4), dim(4, 1, 1)],
+                vec![dim(24, 1, 1)],
+            ),
+            // Padded rows on one side.
+            (
+                vec![dim(3, 8, 4), dim(4, 1, 1)],
+                vec![dim(3, 8, 4), dim(4, 1, 1)],
+            ),
+            // Transposed on both sides: turned back.
+            (vec![dim(4, 1, 1), dim(3, 4, 4)], vec![dim(12, 1, 1)]),
+            // Size 1 says nothing.
+            (vec![dim(1, 99, 7), dim(4, 1, 1)], vec![dim(4, 1, 1)]),
+            (vec![], vec![dim(1, 1, 1)]),
+        ];
+        for (dims, expected) in cases {
+            let span = Span::new(dims.clone().into_iter());
+            assert_eq!(span.dims[..], expected[..], "{dims:?}");
+        }
+    }
+
+    #[test]
+    fn reversed_outputs_are_written_forwards() {
+        let span = Span::new([dim(3, -4, -4), dim(4, -1, -1)].into_iter());
+        assert_eq!(span.dims[..], [dim(12, 1, 1)], "one run");
+        assert_eq!((span.dst, span.src), (-11, -11), "from the lowest address");
+    }
+}

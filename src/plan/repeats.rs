@@ -1,0 +1,268 @@
+//! Which tuples have the destination of another one.
+//!
+//! Exact, and no dearer than the case asks for: a bitmap where it fits in
+//! cache, else a sort.
+
+use super::destinations::{Destinations, Number};
+use super::{Repeat, sort};
+use crate::error::ScatterError;
+use crate::memory::zeroed;
+
+/// Largest bitmap, in bytes: half of a common second-level cache. Beyond it
+/// every test of a random bit is a cache miss, and sorting costs less.
+const BITMAP_BYTES: u64 = 512 * 1024;
+
+/// The repeat with the lowest position, and the last tuple before it that has
+/// its destination.
+pub(crate) fn first_repeat(
+    destinations: &Destinations,
+    count: u64,
+) -> Result<Option<Repeat>, ScatterError> {
+    let found = match destinations {
+        Destinations::Narrow(numbers) => first_repeated(numbers, count),
+        Destinations::Wide(numbers) => first_repeated(numbers, count),
+    }?;
+    Ok(found.and_then(|tuple| {
+        let number = destinations.get(tuple);
+        let earlier = (0..tuple).rev().find(|&t| destinations.get(t) == number)?;
+        Some(Repeat { tuple, earlier })
+    }))
+}
+
+/// Position of the first number that stands earlier in the list.
+fn first_repeated<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
+    if numbers.len() <= 64 {
+        return Ok((1..numbers.len()).find(|&t| numbers[..t].contains(&numbers[t])));
+    }
+    if count.div_ceil(8) <= BITMAP_BYTES {
+        return by_bitmap(numbers, count);
+    }
+    by_sort(numbers, count)
+}
+
+fn by_bitmap<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
+    let words = usize::try_from(count.div_ceil(64)).unwrap_or(usize::MAX);
+    let mut seen: Vec<u64> = zeroed(words)?;
+    Ok(numbers.iter().position(|number| {
+        let number = number.get();
+        let word = usize::try_from(number / 64).ok();
+        let Some(word) = word.and_then(|word| seen.get_mut(word)) else {
+            return false;
+        };
+        let bit = 1_u64 << (number % 64);
+        let repeated = *word & bit != 0;
+        *word |= bit;
+        repeated
+    }))
+}
+
+fn by_sort<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
+    let Some(packing) = Packing::new(numbers.len(), count) else {
+        return by_comparisons(numbers);
+    };
+    let list = packing.sorted(numbers)?;
+    Ok((list.windows(2))
+        .filter(|pair| packing.number(pair[0]) == packing.number(pair[1]))
+        .map(|pair| packing.tuple(pair[1]))
+        .min())
+}
+
+/// For numbers and tuples that do not share 64 bits.
+fn by_comparisons<N: Number>(numbers: &[N]) -> Result<Option<usize>, ScatterError> {
+    let mut order: Vec<usize> = zeroed(numbers.len())?;
+    for (tuple, slot) in order.iter_mut().enumerate() {
+        *slot = tuple;
+    }
+    order.sort_unstable_by_key(|&tuple| (numbers[tuple], tuple));
+    Ok((order.windows(2))
+        .filter(|pair| numbers[pair[0]] == numbers[pair[1]])
+        .map(|pair| pair[1])
+        .min())
+}
+
+/// How a destination number and its tuple share 64 bits: the number above,
+/// the tuple below, so that sorting keeps tuples of one destination in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packing {
+    tuple_bits: u32,
+    number_bits: u32,
+}
+
+impl Packing {
+    /// `None` where the two do not fit together.
+    pub(crate) fn new(tuples: usize, count: u64) -> Option<Self> {
+        let bits = |values: u64| 64 - values.saturating_sub(1).leading_zeros();
+        let packing = Self {
+            tuple_bits: bits(tuples as u64),
+            number_bits: bits(count),
+        };
+        (packing.tuple_bits + packing.number_bits <= 64 && packing.tuple_bits < 64)
+            .then_some(packing)
+    }
+
+    fn pack(self, number: u64, tuple: usize) -> u64 {
+        (number << self.tuple_bits) | tuple as u64
+    }
+
+    /// All numbers, packed with their tuples, in order.
+    fn sorted<N: Number>(self, numbers: &[N]) -> Result<Vec<u64>, ScatterError> {
+        let mut list: Vec<u64> = zeroed(numbers.len())?;
+        let mut spare: Vec<u64> = zeroed(numbers.len())?;
+        for (tuple, (packed, number)) in list.iter_mut().zip(numbers).enumerate() {
+            *packed = self.pack(number.get(), tuple);
+        }
+        let low = self.tuple_bits;
+        sort::by_bits(&mut list, &mut spare, low, low + self.number_bits);
+        Ok(list)
+    }
+
+    fn number(self, packed: u64) -> u64 {
+        packed >> self.tuple_bits
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "tuples were counted with a `usize`"
+    )]
+    fn tuple(self, packed: u64) -> usize {
+        (packed & ((1 << self.tuple_bits) - 1)) as usize
+    }
+}
+
+/// The last tuple of every destination, in the order of destinations.
+#[derive(Debug)]
+pub(crate) enum Winners {
+    /// Destinations increase: every tuple wins, in its own order.
+    All,
+    Sorted {
+        packing: Packing,
+        list: Vec<u64>,
+    },
+}
+
+impl Winners {
+    pub(crate) fn find(destinations: &Destinations, count: u64, increasing: bool) -> Option<Self> {
+        if increasing {
+            return Some(Self::All);
+        }
+        let packing = Packing::new(destinations.len(), count)?;
+        let mut list = match destinations {
+            Destinations::Narrow(numbers) => packing.sorted(numbers),
+            Destinations::Wide(numbers) => packing.sorted(numbers),
+        }
+        .ok()?;
+        keep_last(&mut list, packing);
+        Some(Self::Sorted { packing, list })
+    }
+
+    /// Number of winners, of `tuples` in all.
+    pub(crate) fn len(&self, tuples: usize) -> usize {
+        match self {
+            Self::All => tuples,
+            Self::Sorted { list, .. } => list.len(),
+        }
+    }
+
+    /// Destination number and tuple of the winner at `position`.
+    pub(crate) fn get(&self, destinations: &Destinations, position: usize) -> (u64, usize) {
+        match self {
+            Self::All => (destinations.get(position), position),
+            Self::Sorted { packing, list } => {
+                let packed = list[position];
+                (packing.number(packed), packing.tuple(packed))
+            }
+        }
+    }
+
+    /// Position of the first winner whose number is `number` or more.
+    pub(crate) fn first_from(&self, destinations: &Destinations, number: u64) -> usize {
+        let (mut low, mut high) = (0, self.len(destinations.len()));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.get(destinations, middle).0 < number {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// Of neighbours with one number, keeps the last.
+fn keep_last(list: &mut Vec<u64>, packing: Packing) {
+    let mut kept = 0;
+    for at in 0..list.len() {
+        let is_last =
+            (list.get(at + 1)).is_none_or(|&next| packing.number(next) != packing.number(list[at]));
+        list[kept] = list[at];
+        kept += usize::from(is_last);
+    }
+    list.truncate(kept);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Packing, Winners, by_bitmap, by_comparisons, by_sort, first_repeat};
+    use crate::plan::{Destinations, Repeat};
+
+    fn destinations(numbers: &[u32]) -> Destinations {
+        Destinations::Narrow(numbers.into())
+    }
+
+    #[test]
+    fn reports_the_lowest_repeat_and_its_last_forerunner() {
+        let cases: [(&[u32], Option<(usize, usize)>); 4] = [
+            (&[3, 1, 2], None),
+            (&[3, 1, 1, 3], Some((2, 1))),
+            (&[0, 0, 0], Some((1, 0))),
+            (&[5, 4, 3, 2, 5, 2], Some((4, 0))),
+        ];
+        for (numbers, expected) in cases {
+            let expected = expected.map(|(tuple, earlier)| Repeat { tuple, earlier });
+            assert_eq!(
+                first_repeat(&destinations(numbers), 8),
+                Ok(expected),
+                "{numbers:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_ways_of_looking_agree() {
+        for seed in 0..200_u32 {
+            let numbers: Vec<u32> = (0..90_u32)
+                .map(|i| {
+                    (i + 1)
+                        .wrapping_mul(seed * 2 + 1)
+                        .wrapping_mul(2_654_435_761)
+                        % 4099
+                })
+                .collect();
+            let expected = by_comparisons(&numbers);
+            assert_eq!(by_bitmap(&numbers, 4099), expected, "bitmap, seed {seed}");
+            assert_eq!(by_sort(&numbers, 4099), expected, "sort, seed {seed}");
+        }
+    }
+
+    #[test]
+    fn winners_are_the_last_of_each_destination() {
+        let list = destinations(&[7, 2, 7, 0, 2, 9]);
+        let winners = Winners::find(&list, 10, false).expect("memory for six");
+        let found: Vec<_> = (0..winners.len(6)).map(|p| winners.get(&list, p)).collect();
+        assert_eq!(found, [(0, 3), (2, 4), (7, 2), (9, 5)], "sorted by number");
+        assert_eq!(
+            winners.first_from(&list, 3),
+            2,
+            "first number from 3 on is 7"
+        );
+        assert_eq!(winners.first_from(&list, 10), 4, "past the end");
+    }
+
+    #[test]
+    fn packing_refuses_what_does_not_fit() {
+        assert!(Packing::new(1 << 20, 1 << 44).is_some(), "64 bits exactly");
+        assert!(Packing::new(1 << 20, (1 << 44) + 1).is_none(), "65 bits");
+        assert!(Packing::new(1, 1).is_some(), "no bits at all");
+    }
+}

@@ -1,0 +1,98 @@
+//! The innermost loops: what happens to runs of elements, and nothing else.
+//!
+//! Knows slices of elements, reductions and instruction sets. Where those
+//! slices lie, in what order they come and who works on them is decided
+//! above: a kernel is handed [`Job`]s and goes through them one by one.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod copy;
+mod elements;
+mod half;
+mod isa;
+mod reduce;
+mod runs;
+mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod stream;
+mod table;
+#[cfg(test)]
+mod tests;
+mod vector;
+
+pub use isa::InstructionSet;
+
+/// One run of elements to move or reduce. Positions and length are counted in
+/// elements, from the two base addresses that go with the jobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    /// First element written.
+    pub(crate) dst: isize,
+    /// First element read.
+    pub(crate) src: isize,
+    /// Number of elements.
+    pub(crate) len: usize,
+}
+
+/// Distance, in elements, between neighbours of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) dst: isize,
+    pub(crate) src: isize,
+}
+
+impl Steps {
+    /// Both sides contiguous.
+    pub(crate) const UNIT: Self = Self { dst: 1, src: 1 };
+}
+
+/// Goes through `jobs` in order. For each, and for `i` in `0..job.len`, the
+/// element `dst + job.dst + i * steps.dst` is combined with (or replaced by)
+/// the element `src + job.src + i * steps.src`.
+///
+/// # Safety
+///
+/// - For every job all those elements lie in allocations that are valid for
+///   writes (`dst`) and reads (`src`), aligned for the element type.
+/// - Nothing else reads or writes the `dst` elements during the call, and
+///   none of them is among the `src` elements.
+/// - `src` elements are initialised; so are `dst` elements unless the
+///   function only moves plain bytes.
+pub(crate) type RunsFn = unsafe fn(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps);
+
+/// Single elements: for each `i` in order, the element
+/// `dst + offsets[i] * scale` is combined with (or replaced by) `src + i`.
+///
+/// # Safety
+///
+/// As for [`RunsFn`], with one element a job.
+pub(crate) type ElementsFn<O> =
+    unsafe fn(dst: *mut u8, src: *const u8, offsets: &[O], scale: isize);
+
+/// [`ElementsFn`] for both widths of offsets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Elements {
+    pub(crate) u32: ElementsFn<u32>,
+    pub(crate) u64: ElementsFn<u64>,
+}
+
+/// What the executor needs to know of an element type and a reduction: one
+/// row of the kernel table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// Bytes of an element.
+    pub(crate) size: usize,
+    /// Replaces `dst` elements with `src` elements.
+    pub(crate) copy: RunsFn,
+    /// `copy` past the caches, where the machine can; `None` where it cannot
+    /// or must not. Contiguous runs only (`Steps::UNIT`). Its stores are
+    /// visible to every reader once it has returned.
+    pub(crate) stream: Option<RunsFn>,
+    /// Replaces single elements; `None` where elements are not plain bytes.
+    pub(crate) copy_elements: Option<Elements>,
+    /// Combines `dst` elements with `src` elements (`copy` where there is no
+    /// reduction).
+    pub(crate) apply: RunsFn,
+    /// `apply` for single elements; `None` as for `copy_elements`.
+    pub(crate) apply_elements: Option<Elements>,
+}

@@ -1,0 +1,187 @@
+//! Sums and products of 16-bit floats.
+//!
+//! The vectors hold `f32`, and rounding is the matter of `store`: only one
+//! operation may lie between it and `load`.
+
+#![allow(unsafe_code, reason = "calls machine instructions")]
+
+use super::super::half::Bf16;
+use super::super::half::F16;
+use super::super::reduce::Arithmetic;
+use super::super::reduce::Vector;
+use std::arch::x86_64 as x86;
+
+const NEAREST_EVEN: i32 = x86::_MM_FROUND_TO_NEAREST_INT;
+
+/// [`F16`], converted by the machine.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(in super::super) struct F16c(pub(in super::super) F16);
+
+impl F16c {
+    /// The value in the lowest lane, zeros above. All lanes are kept up to
+    /// `narrow`: with the lowest alone, the compiler inserts each element into
+    /// what the register held before, and elements wait for one another.
+    #[inline(always)]
+    fn widen(self) -> x86::__m128 {
+        // SAFETY: F16C was detected.
+        unsafe { x86::_mm_cvtph_ps(x86::_mm_cvtsi32_si128(i32::from(self.0.0))) }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the lowest lane has 16 bits"
+    )]
+    #[inline(always)]
+    fn narrow(value: x86::__m128) -> Self {
+        // SAFETY: F16C was detected.
+        unsafe {
+            let halves = x86::_mm_cvtps_ph::<NEAREST_EVEN>(value);
+            Self(F16(x86::_mm_cvtsi128_si32(halves) as u16))
+        }
+    }
+}
+
+impl Arithmetic for F16c {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        // SAFETY: SSE is part of x86-64.
+        Self::narrow(unsafe { x86::_mm_add_ps(self.widen(), other.widen()) })
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        // SAFETY: SSE is part of x86-64.
+        Self::narrow(unsafe { x86::_mm_sub_ps(self.widen(), other.widen()) })
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        // SAFETY: SSE is part of x86-64.
+        Self::narrow(unsafe { x86::_mm_mul_ps(self.widen(), other.widen()) })
+    }
+}
+
+/// Eight `F16c`.
+#[derive(Clone, Copy)]
+pub(in super::super) struct EightF16(x86::__m256);
+
+impl Vector<F16c> for EightF16 {
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    fn load(src: &[F16c]) -> Self {
+        assert!(src.len() == Self::LANES, "one vector");
+        // SAFETY: `src` has 16 readable bytes, and F16C was detected.
+        Self(unsafe { x86::_mm256_cvtph_ps(x86::_mm_loadu_si128(src.as_ptr().cast())) })
+    }
+
+    #[inline(always)]
+    fn store(self, dst: &mut [F16c]) {
+        assert!(dst.len() == Self::LANES, "one vector");
+        // SAFETY: `dst` has 16 writable bytes, and F16C was detected.
+        unsafe {
+            let halves = x86::_mm256_cvtps_ph::<NEAREST_EVEN>(self.0);
+            x86::_mm_storeu_si128(dst.as_mut_ptr().cast(), halves);
+        }
+    }
+}
+
+impl Arithmetic for EightF16 {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        // SAFETY: AVX was detected.
+        Self(unsafe { x86::_mm256_add_ps(self.0, other.0) })
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        // SAFETY: AVX was detected.
+        Self(unsafe { x86::_mm256_sub_ps(self.0, other.0) })
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        // SAFETY: AVX was detected.
+        Self(unsafe { x86::_mm256_mul_ps(self.0, other.0) })
+    }
+}
+
+/// Sixteen `Bf16`: the lower four of each half of the register, then the
+/// upper four, which is the order that unpacking and packing agree on.
+#[derive(Clone, Copy)]
+pub(in super::super) struct SixteenBf16(x86::__m256, x86::__m256);
+
+impl Vector<Bf16> for SixteenBf16 {
+    const LANES: usize = 16;
+
+    #[inline(always)]
+    fn load(src: &[Bf16]) -> Self {
+        assert!(src.len() == Self::LANES, "one vector");
+        // SAFETY: `src` has 32 readable bytes, and AVX2 was detected.
+        unsafe {
+            let halves = x86::_mm256_loadu_si256(src.as_ptr().cast());
+            let zero = x86::_mm256_setzero_si256();
+            Self(
+                x86::_mm256_castsi256_ps(x86::_mm256_unpacklo_epi16(zero, halves)),
+                x86::_mm256_castsi256_ps(x86::_mm256_unpackhi_epi16(zero, halves)),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn store(self, dst: &mut [Bf16]) {
+        assert!(dst.len() == Self::LANES, "one vector");
+        // SAFETY: `dst` has 32 writable bytes, and AVX2 was detected.
+        unsafe {
+            let halves = x86::_mm256_packus_epi32(round(self.0), round(self.1));
+            x86::_mm256_storeu_si256(dst.as_mut_ptr().cast(), halves);
+        }
+    }
+}
+
+/// As `Bf16::narrow`, to the lower half of each lane.
+#[inline(always)]
+fn round(value: x86::__m256) -> x86::__m256i {
+    // SAFETY: AVX2 was detected.
+    unsafe {
+        let bits = x86::_mm256_castps_si256(value);
+        let one = x86::_mm256_set1_epi32(1);
+        let odd = x86::_mm256_and_si256(x86::_mm256_srli_epi32::<16>(bits), one);
+        let half = x86::_mm256_add_epi32(odd, x86::_mm256_set1_epi32(0x7fff));
+        let is_nan = x86::_mm256_cmp_ps::<{ x86::_CMP_UNORD_Q }>(value, value);
+        let rounded = x86::_mm256_add_epi32(bits, half);
+        let rounded = x86::_mm256_or_si256(rounded, x86::_mm256_castps_si256(is_nan));
+        x86::_mm256_srli_epi32::<16>(rounded)
+    }
+}
+
+impl Arithmetic for SixteenBf16 {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        // SAFETY: AVX was detected.
+        unsafe {
+            Self(
+                x86::_mm256_add_ps(self.0, other.0),
+                x86::_mm256_add_ps(self.1, other.1),
+            )
+        }
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        // SAFETY: AVX was detected.
+        unsafe {
+            Self(
+                x86::_mm256_sub_ps(self.0, other.0),
+                x86::_mm256_sub_ps(self.1, other.1),
+            )
+        }
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        // SAFETY: AVX was detected.
+        unsafe {
+            Self(
+                x86::_mm256_mul_ps(self.0, other.0),
+                x86::_mm256_mul_ps(self.1, other.1),
+            )
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The order of 64-bit integers.
+
+#![allow(unsafe_code, reason = "calls machine instructions")]
+
+use super::super::reduce::Ordered;
+use super::super::reduce::Vector;
+use std::arch::x86_64 as x86;
+use std::marker::PhantomData;
+
+/// Four `i64` or `u64`.
+///
+/// The compiler makes masked stores of the plain loop, which are slow on AMD
+/// (Zen 4: 230 instead of 55 ns for 4 KiB).
+#[derive(Clone, Copy)]
+pub(in super::super) struct Four<T>(x86::__m256i, PhantomData<T>);
+
+/// An integer of 64 bits.
+pub(in super::super) trait Wide: Copy {
+    /// What turns its order into the signed one, by exclusive or.
+    const BIAS: i64;
+}
+
+impl Wide for i64 {
+    const BIAS: i64 = 0;
+}
+
+impl Wide for u64 {
+    const BIAS: i64 = i64::MIN;
+}
+
+impl<T: Wide> Vector<T> for Four<T> {
+    const LANES: usize = 4;
+
+    #[inline(always)]
+    fn load(src: &[T]) -> Self {
+        assert!(src.len() == Self::LANES, "one vector");
+        // SAFETY: `src` has 32 readable bytes, and AVX was detected.
+        let value = unsafe { x86::_mm256_loadu_si256(src.as_ptr().cast()) };
+        Self(value, PhantomData)
+    }
+
+    #[inline(always)]
+    fn store(self, dst: &mut [T]) {
+        assert!(dst.len() == Self::LANES, "one vector");
+        // SAFETY: `dst` has 32 writable bytes, and AVX was detected.
+        unsafe { x86::_mm256_storeu_si256(dst.as_mut_ptr().cast(), self.0) };
+    }
+}
+
+impl<T: Wide> Four<T> {
+    /// All bits set where `self` is greater.
+    #[inline(always)]
+    fn greater(self, other: Self) -> x86::__m256i {
+        // SAFETY: AVX2 was detected.
+        unsafe {
+            let bias = x86::_mm256_set1_epi64x(T::BIAS);
+            x86::_mm256_cmpgt_epi64(
+                x86::_mm256_xor_si256(self.0, bias),
+                x86::_mm256_xor_si256(other.0, bias),
+            )
+        }
+    }
+
+    /// `other` where `mask` is set.
+    #[inline(always)]
+    fn replace(self, other: Self, mask: x86::__m256i) -> Self {
+        // SAFETY: AVX2 was detected.
+        let value = unsafe { x86::_mm256_blendv_epi8(self.0, other.0, mask) };
+        Self(value, PhantomData)
+    }
+}
+
+impl<T: Wide> Ordered for Four<T> {
+    #[inline(always)]
+    fn min(self, update: Self) -> Self {
+        self.replace(update, self.greater(update))
+    }
+    #[inline(always)]
+    fn max(self, update: Self) -> Self {
+        self.replace(update, update.greater(self))
+    }
+}

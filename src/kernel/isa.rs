@@ -1,0 +1,108 @@
+//! Instruction sets, and which of them this machine has.
+//!
+//! Knows names and detection. Knows nothing of what is done with them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A set of machine instructions that kernels are compiled for.
+///
+/// Every set gives the same bits; only the speed differs. The sets are
+/// ordered: a machine that has one has all before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum InstructionSet {
+    /// What every machine of the target has.
+    Portable,
+    /// AVX2 and F16C, on x86-64.
+    Avx2,
+}
+
+impl InstructionSet {
+    /// Every instruction set, in the order of their declaration.
+    const ALL: [Self; 2] = [Self::Portable, Self::Avx2];
+
+    /// The instruction sets that this machine has, best last.
+    ///
+    /// The machine is asked once; later calls read one byte.
+    pub fn available() -> &'static [Self] {
+        &Self::ALL[..=Self::best() as usize]
+    }
+
+    /// The last of the [available](Self::available) instruction sets.
+    #[inline]
+    pub fn best() -> Self {
+        match BEST.load(Ordering::Relaxed) {
+            PORTABLE => Self::Portable,
+            AVX2 => Self::Avx2,
+            _ => Self::detect_and_remember(),
+        }
+    }
+
+    #[cold]
+    fn detect_and_remember() -> Self {
+        let best = detect();
+        let code = match best {
+            Self::Portable => PORTABLE,
+            Self::Avx2 => AVX2,
+        };
+        // Relaxed: nothing but this byte is published, and every caller that
+        // finds it missing stores the same one.
+        BEST.store(code, Ordering::Relaxed);
+        best
+    }
+
+    /// The name in lower case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+        }
+    }
+}
+
+impl fmt::Display for InstructionSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Codes of [`BEST`]; zero means that the machine has not been asked yet.
+const PORTABLE: u8 = 1;
+const AVX2: u8 = 2;
+
+static BEST: AtomicU8 = AtomicU8::new(0);
+
+#[cfg(target_arch = "x86_64")]
+fn detect() -> InstructionSet {
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
+        InstructionSet::Avx2
+    } else {
+        InstructionSet::Portable
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect() -> InstructionSet {
+    InstructionSet::Portable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InstructionSet;
+
+    #[test]
+    fn the_best_is_the_last_available() {
+        let available = InstructionSet::available();
+        assert_eq!(available.first(), Some(&InstructionSet::Portable), "always");
+        assert_eq!(available.last(), Some(&InstructionSet::best()), "best last");
+        assert!(available.is_sorted(), "in the order of declaration");
+    }
+
+    #[test]
+    fn declaration_and_list_agree() {
+        for (position, isa) in InstructionSet::ALL.into_iter().enumerate() {
+            assert_eq!(isa as usize, position, "{isa}");
+        }
+    }
+}

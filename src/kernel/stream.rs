@@ -1,0 +1,153 @@
+//! Copies that leave the caches alone: non-temporal stores of whole lines.
+//!
+//! Knows bytes. Knows nothing of when this pays: the stores are slow to reach
+//! a reader, and only worth it for lines that nobody touches again soon.
+
+#![allow(unsafe_code, reason = "moves bytes between addresses")]
+
+use super::Job;
+use super::Steps;
+use super::copy::copy_bytes;
+use std::arch::x86_64 as x86;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Shorter runs have too few whole lines, and are copied.
+const SHORTEST_BYTES: usize = 256;
+
+/// How far ahead, in bytes, the source is asked for.
+const AHEAD: usize = 512;
+
+/// An instruction set's way to move a line.
+trait Mover {
+    /// Stores a line past the caches.
+    ///
+    /// # Safety
+    ///
+    /// `src` has a readable line, `dst` a writable one that is aligned to its
+    /// size, and the machine has the instruction set.
+    unsafe fn stream_line(dst: *mut u8, src: *const u8);
+}
+
+struct Sse2;
+
+impl Mover for Sse2 {
+    #[inline(always)]
+    unsafe fn stream_line(dst: *mut u8, src: *const u8) {
+        let (dst, src) = (dst.cast::<x86::__m128i>(), src.cast::<x86::__m128i>());
+        // SAFETY: the four parts of the line; SSE2 is part of x86-64.
+        unsafe {
+            let parts = [
+                x86::_mm_loadu_si128(src),
+                x86::_mm_loadu_si128(src.add(1)),
+                x86::_mm_loadu_si128(src.add(2)),
+                x86::_mm_loadu_si128(src.add(3)),
+            ];
+            x86::_mm_stream_si128(dst, parts[0]);
+            x86::_mm_stream_si128(dst.add(1), parts[1]);
+            x86::_mm_stream_si128(dst.add(2), parts[2]);
+            x86::_mm_stream_si128(dst.add(3), parts[3]);
+        }
+    }
+}
+
+struct Avx2;
+
+impl Mover for Avx2 {
+    #[inline(always)]
+    unsafe fn stream_line(dst: *mut u8, src: *const u8) {
+        let (dst, src) = (dst.cast::<x86::__m256i>(), src.cast::<x86::__m256i>());
+        // SAFETY: the two halves of the line; the caller vouches for AVX.
+        unsafe {
+            let (low, high) = (
+                x86::_mm256_loadu_si256(src),
+                x86::_mm256_loadu_si256(src.add(1)),
+            );
+            x86::_mm256_stream_si256(dst, low);
+            x86::_mm256_stream_si256(dst.add(1), high);
+        }
+    }
+}
+
+/// Goes through all `jobs`; the stores are fenced when it returns.
+///
+/// # Safety
+///
+/// As for `copy`, with steps of 1, and the machine has `M`'s instruction set.
+#[inline(always)]
+unsafe fn stream<const W: usize, M: Mover>(
+    dst: *mut u8,
+    src: *const u8,
+    jobs: &[Job],
+    steps: Steps,
+) {
+    debug_assert_eq!(steps, Steps::UNIT, "only contiguous runs are streamed");
+    for job in jobs {
+        let dst = dst.cast::<[u8; W]>().wrapping_offset(job.dst);
+        let src = src.cast::<[u8; W]>().wrapping_offset(job.src);
+        // SAFETY: the caller vouches for the run and the instruction set.
+        unsafe { stream_bytes::<M>(dst.cast(), src.cast(), job.len * W) };
+    }
+    // Non-temporal stores are not ordered with others: without this fence, a
+    // reader that was told of them could miss them.
+    // SAFETY: SSE is part of x86-64.
+    unsafe { x86::_mm_sfence() };
+}
+
+/// Whole lines of `dst` by `M`, head and tail by ordinary stores.
+///
+/// # Safety
+///
+/// As for `copy_bytes`, and the machine has `M`'s instruction set.
+#[inline(always)]
+unsafe fn stream_bytes<M: Mover>(dst: *mut u8, src: *const u8, len: usize) {
+    if len < SHORTEST_BYTES {
+        // SAFETY: handed on as it is.
+        return unsafe { copy_bytes(dst, src, len) };
+    }
+    let head = dst.align_offset(LINE).min(len);
+    let tail = (len - head) % LINE;
+    // SAFETY: head, whole lines and tail are `0..len` cut in three, and the
+    // lines begin at an aligned address.
+    unsafe {
+        copy_bytes(dst, src, head);
+        for position in (head..len - tail).step_by(LINE) {
+            let ahead = src.wrapping_add(position + AHEAD);
+            x86::_mm_prefetch::<{ x86::_MM_HINT_NTA }>(ahead.cast());
+            M::stream_line(dst.add(position), src.add(position));
+        }
+        copy_bytes(dst.add(len - tail), src.add(len - tail), tail);
+    }
+}
+
+/// The `RunsFn` that streams elements of `W` bytes.
+///
+/// # Safety
+///
+/// As for `copy`, with steps of 1.
+pub(super) unsafe fn stream_sse2<const W: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    jobs: &[Job],
+    steps: Steps,
+) {
+    // SAFETY: handed on as it is; SSE2 is part of x86-64.
+    unsafe { stream::<W, Sse2>(dst, src, jobs, steps) }
+}
+
+/// [`stream_sse2`] by AVX2.
+///
+/// # Safety
+///
+/// As for [`stream_sse2`], and the machine has AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn stream_avx2<const W: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    jobs: &[Job],
+    steps: Steps,
+) {
+    // SAFETY: handed on as it is.
+    unsafe { stream::<W, Avx2>(dst, src, jobs, steps) }
+}

@@ -1,0 +1,124 @@
+//! Every row of the table on every instruction set of this machine, against
+//! plain scalar code that shares nothing with the kernels.
+
+#![allow(unsafe_code, reason = "calls kernels")]
+#![allow(clippy::cast_possible_wrap, reason = "positions in small buffers")]
+
+mod copies;
+mod halves;
+mod reductions;
+mod reference;
+
+use super::Elements;
+use super::InstructionSet;
+use super::Job;
+use super::RunsFn;
+use super::Steps;
+
+/// Bytes at an address that is aligned to a cache line, plus `misalignment`.
+struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Buffer {
+    fn new(content: &[u8], misalignment: usize) -> Self {
+        let mut bytes = vec![0; content.len() + 64 + misalignment];
+        let start = bytes.as_ptr().align_offset(64) + misalignment;
+        bytes[start..start + content.len()].copy_from_slice(content);
+        Self {
+            bytes,
+            start,
+            len: content.len(),
+        }
+    }
+
+    fn content(&self) -> &[u8] {
+        &self.bytes[self.start..self.start + self.len]
+    }
+
+    fn content_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.len]
+    }
+}
+
+/// A small generator of bits (splitmix64), so that every run is the same.
+struct Bits(u64);
+
+impl Bits {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound as u64).expect("below a usize")
+    }
+}
+
+/// Elements that a job names on one side, as positions.
+fn positions(start: isize, step: isize, len: usize) -> impl Iterator<Item = usize> {
+    (0..len as isize).map(move |i| usize::try_from(start + i * step).expect("inside"))
+}
+
+/// Calls `kernel` after checking that every job stays inside the buffers.
+fn call(kernel: RunsFn, size: usize, dst: &mut [u8], src: &[u8], jobs: &[Job], steps: Steps) {
+    for job in jobs {
+        for position in positions(job.dst, steps.dst, job.len) {
+            assert!((position + 1) * size <= dst.len(), "destination");
+        }
+        for position in positions(job.src, steps.src, job.len) {
+            assert!((position + 1) * size <= src.len(), "source");
+        }
+    }
+    // SAFETY: the elements lie in two buffers, as just checked, aligned as
+    // the tests make them; both are initialised.
+    unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), jobs, steps) };
+}
+
+/// The same for single elements, by both widths of offsets in turn.
+fn call_elements(
+    kernel: Elements,
+    size: usize,
+    wide: bool,
+    dst: &mut [u8],
+    src: &[u8],
+    offsets: &[usize],
+    scale: isize,
+) {
+    assert!(offsets.len() * size <= src.len(), "source");
+    for &offset in offsets {
+        let position = usize::try_from(offset as isize * scale).expect("inside");
+        assert!((position + 1) * size <= dst.len(), "destination");
+    }
+    let (dst, src) = (dst.as_mut_ptr(), src.as_ptr());
+    if wide {
+        let offsets: Vec<u64> = offsets.iter().map(|&o| o as u64).collect();
+        // SAFETY: as in `call`.
+        unsafe { (kernel.u64)(dst, src, &offsets, scale) };
+    } else {
+        let narrow = |&o: &usize| u32::try_from(o).expect("small");
+        let offsets: Vec<u32> = offsets.iter().map(narrow).collect();
+        // SAFETY: as in `call`.
+        unsafe { (kernel.u32)(dst, src, &offsets, scale) };
+    }
+}
+
+#[test]
+fn every_instruction_set_is_listed() {
+    // The other tests go through this list: it must not fall short.
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(
+        InstructionSet::available().contains(&InstructionSet::Avx2),
+        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c"),
+        "avx2"
+    );
+    assert!(
+        InstructionSet::available().contains(&InstructionSet::Portable),
+        "portable"
+    );
+}

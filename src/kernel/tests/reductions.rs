@@ -1,0 +1,302 @@
+//! Reductions of runs and of single elements.
+
+use super::super::InstructionSet;
+use super::super::Job;
+use super::super::Row;
+use super::super::Steps;
+use super::Bits;
+use super::Buffer;
+use super::call;
+use super::call_elements;
+use super::positions;
+use super::reference;
+use crate::element::ElementType;
+use crate::reduction::Reduction;
+
+/// One row of the table.
+struct Case {
+    element: ElementType,
+    reduction: Reduction,
+    isa: InstructionSet,
+    row: Row,
+}
+
+/// Every row of every instruction set of this machine.
+fn cases() -> impl Iterator<Item = Case> {
+    InstructionSet::available().iter().flat_map(|&isa| {
+        ElementType::ALL.into_iter().flat_map(move |element| {
+            Reduction::ALL.into_iter().filter_map(move |reduction| {
+                let row = Row::plain(element, reduction, isa);
+                let supported = reference::is_supported(element, reduction);
+                assert_eq!(row.is_some(), supported, "{element} {reduction}");
+                Some(Case {
+                    element,
+                    reduction,
+                    isa,
+                    row: row?,
+                })
+            })
+        })
+    })
+}
+
+/// Random elements, every third of them an unusual one.
+fn elements(element: ElementType, count: usize, bits: &mut Bits) -> Vec<u8> {
+    let part = match element {
+        ElementType::Complex64 => ElementType::F32,
+        ElementType::Complex128 => ElementType::F64,
+        other => other,
+    };
+    let parts = count * element.size() / part.size();
+    let unusual = unusual(part);
+    let mut bytes = Vec::new();
+    for _ in 0..parts {
+        let value = if bits.below(3) == 0 {
+            unusual[bits.below(unusual.len())]
+        } else {
+            bits.next()
+        };
+        bytes.extend_from_slice(&low_bytes(value, part.size()));
+    }
+    bytes
+}
+
+fn low_bytes(value: u64, size: usize) -> Vec<u8> {
+    let bytes = value.to_le_bytes();
+    let mut bytes = bytes[..size].to_vec();
+    if cfg!(target_endian = "big") {
+        bytes.reverse();
+    }
+    bytes
+}
+
+/// Bits at which types change their behaviour.
+fn unusual(part: ElementType) -> Vec<u64> {
+    let (one, infinity, sign) = match part {
+        ElementType::F16 => (0x3c00, 0x7c00, 0x8000),
+        ElementType::BF16 => (0x3f80, 0x7f80, 0x8000),
+        ElementType::F32 => (0x3f80_0000, 0x7f80_0000, 0x8000_0000),
+        ElementType::F64 => (0x3ff0 << 48, 0x7ff0 << 48, 1 << 63),
+        // The ends of every width, and the bytes that are bools.
+        _ => {
+            return vec![
+                0,
+                1,
+                2,
+                0x7f,
+                0x80,
+                0x7fff,
+                0x8000,
+                !0,
+                !0 >> 1,
+                1 << 63,
+                1 << 31,
+            ];
+        }
+    };
+    // Zero, a subnormal, one, the largest, infinity, and NaNs of either kind,
+    // each of both signs.
+    [
+        0,
+        1,
+        one,
+        one + 1,
+        infinity - 1,
+        infinity,
+        infinity + 1,
+        infinity + (infinity & !one) / 2,
+    ]
+    .into_iter()
+    .flat_map(|bits| [bits, bits | sign])
+    .collect()
+}
+
+/// Applies `jobs` by the book.
+fn expect(case: &Case, dst: &mut [u8], src: &[u8], jobs: &[Job], steps: Steps) {
+    let size = case.element.size();
+    for job in jobs {
+        let dsts = positions(job.dst, steps.dst, job.len);
+        for (d, s) in dsts.zip(positions(job.src, steps.src, job.len)) {
+            let current = &mut dst[d * size..][..size];
+            let update = &src[s * size..][..size];
+            reference::apply(case.element, case.reduction, current, update);
+        }
+    }
+}
+
+fn check(case: &Case, what: &str, ours: &[u8], expected: &[u8]) {
+    let size = case.element.size();
+    let Case {
+        element,
+        reduction,
+        isa,
+        ..
+    } = case;
+    for (i, (a, b)) in ours.chunks(size).zip(expected.chunks(size)).enumerate() {
+        assert!(
+            reference::same(*element, a, b),
+            "{element} {reduction} {isa}, {what}, element {i}: {a:x?}, not {b:x?}"
+        );
+    }
+}
+
+/// Runs `jobs` on random elements and compares everything, also what lies
+/// around the destinations.
+fn run(case: &Case, what: &str, count: usize, misalignment: usize, jobs: &[Job], steps: Steps) {
+    let size = case.element.size();
+    let mut bits = Bits(count as u64 + 1);
+    let src = Buffer::new(&elements(case.element, count, &mut bits), misalignment);
+    let mut expected = elements(case.element, count, &mut bits);
+    let mut dst = Buffer::new(&expected, misalignment);
+    expect(case, &mut expected, src.content(), jobs, steps);
+    call(
+        case.row.apply,
+        size,
+        dst.content_mut(),
+        src.content(),
+        jobs,
+        steps,
+    );
+    check(case, what, dst.content(), &expected);
+}
+
+/// 0, 1, and around every number of lanes that a vector can have.
+fn lengths() -> impl Iterator<Item = usize> {
+    let around = |lanes| [lanes - 1, lanes, lanes + 1, 2 * lanes + 3];
+    let lanes = [4, 8, 16, 32, 64];
+    [0, 1].into_iter().chain(lanes.into_iter().flat_map(around))
+}
+
+#[test]
+fn contiguous_runs_of_every_length() {
+    for case in cases() {
+        let alignment = case.element.alignment();
+        for len in lengths() {
+            for (start, misalignment) in [(0, 0), (1, alignment), (3, 5 * alignment)] {
+                let job = Job {
+                    dst: start,
+                    src: 2,
+                    len,
+                };
+                let what = format!("{len} elements from {start}");
+                run(&case, &what, len + 6, misalignment, &[job], Steps::UNIT);
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_of_every_kind() {
+    // One source for all, every second, backwards, and both at once.
+    let steps = [
+        (1, 0),
+        (2, 1),
+        (1, 3),
+        (-1, 1),
+        (1, -2),
+        (-3, -1),
+        (3, 0),
+        (2, 2),
+    ];
+    for case in cases() {
+        for (dst, src) in steps {
+            for len in [0_usize, 1, 2, 7, 33] {
+                let start = |step: isize| if step < 0 { -step * 40 } else { 1 };
+                let job = Job {
+                    dst: start(dst),
+                    src: start(src),
+                    len,
+                };
+                let what = format!("{len} elements, steps {dst} and {src}");
+                run(&case, &what, 130, 0, &[job], Steps { dst, src });
+            }
+        }
+    }
+}
+
+#[test]
+fn repeated_destinations_are_met_in_order() {
+    for case in cases() {
+        let lens = [3, 16, 1, 40, 0, 7, 40];
+        let jobs = [3, 0, 5, 1, 2, 3, 1].into_iter().zip([9, 0, 4, 7, 1, 2, 6]);
+        let jobs: Vec<Job> = jobs
+            .zip(lens)
+            .map(|((dst, src), len)| Job { dst, src, len })
+            .collect();
+        run(&case, "a list of jobs", 64, 0, &jobs, Steps::UNIT);
+        run(
+            &case,
+            "a stepped list",
+            96,
+            0,
+            &jobs,
+            Steps { dst: 2, src: 1 },
+        );
+    }
+}
+
+#[test]
+fn single_elements_with_repeated_offsets() {
+    for case in cases() {
+        let size = case.element.size();
+        let kernel = case.row.apply_elements.expect("plain bytes");
+        for (len, scale, wide) in [(0, 1, true), (1, 1, false), (100, 1, true), (77, 3, false)] {
+            let mut bits = Bits(len as u64);
+            let offsets: Vec<usize> = (0..len).map(|_| bits.below(20)).collect();
+            let src = Buffer::new(&elements(case.element, len, &mut bits), 0);
+            let mut expected = elements(case.element, 64, &mut bits);
+            let mut dst = Buffer::new(&expected, 0);
+            for (i, &offset) in offsets.iter().enumerate() {
+                let job = Job {
+                    dst: offset as isize * scale,
+                    src: i as isize,
+                    len: 1,
+                };
+                expect(&case, &mut expected, src.content(), &[job], Steps::UNIT);
+            }
+            let (d, s) = (dst.content_mut(), src.content());
+            call_elements(kernel, size, wide, d, s, &offsets, scale);
+            check(&case, "single elements", dst.content(), &expected);
+        }
+    }
+}
+
+#[test]
+fn a_nan_stays_and_a_tie_keeps_the_current_value() {
+    let cases = [
+        // Negative zero is not below positive zero, nor above it.
+        (0.0_f32, -0.0_f32, 0.0_f32),
+        (-0.0, 0.0, -0.0),
+        // NaN from either side.
+        (f32::NAN, 1.0, f32::NAN),
+        (1.0, f32::NAN, f32::NAN),
+        (f32::NAN, f32::INFINITY, f32::NAN),
+        (f32::NEG_INFINITY, f32::NAN, f32::NAN),
+    ];
+    for &isa in InstructionSet::available() {
+        for reduction in [Reduction::Min, Reduction::Max] {
+            for (current, update, expected) in cases {
+                let row = Row::plain(ElementType::F32, reduction, isa).expect("ordered");
+                // Long enough for vectors and a tail.
+                let (mut dst, src) = ([current; 19], [update; 19]);
+                let job = Job {
+                    dst: 0,
+                    src: 0,
+                    len: 19,
+                };
+                // SAFETY: 19 elements on both sides.
+                unsafe {
+                    let (dst, src) = (dst.as_mut_ptr().cast(), src.as_ptr().cast());
+                    (row.apply)(dst, src, &[job], Steps::UNIT);
+                }
+                for value in dst {
+                    let same = value.to_bits() == expected.to_bits();
+                    assert!(
+                        same || (value.is_nan() && expected.is_nan()),
+                        "{isa} {value}"
+                    );
+                }
+            }
+        }
+    }
+}

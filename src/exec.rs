@@ -1,0 +1,150 @@
+//! Runs a plan: divides it into tasks that share no destination, and hands
+//! each task's runs to the kernels.
+//!
+//! Knows plans, tasks, pools, scratch memory and rows of the kernel table.
+//! Knows nothing of operators, of the types of indices or of elements.
+
+mod apply;
+mod choose;
+mod copy;
+mod partition;
+mod places;
+pub(crate) mod scratch;
+mod sink;
+pub(crate) mod tasks;
+mod tile;
+mod winner;
+
+use std::mem::MaybeUninit;
+
+pub(crate) use choose::{Choice, Workload, choose};
+
+use self::tasks::Workers;
+use self::tile::Tile;
+use crate::error::ScatterError;
+use crate::kernel::Row;
+use crate::plan::{CopyGeometry, Geometry, ScatterPlan};
+use crate::schedule::Schedule;
+
+/// The memory of one call: addresses of element `[0, 0, ...]` of each tensor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buffers {
+    pub(crate) output: *mut MaybeUninit<u8>,
+    pub(crate) updates: *const u8,
+    /// `None`: in place, `output` holds the data.
+    pub(crate) data: Option<*const u8>,
+}
+
+#[expect(unsafe_code, reason = "tasks share the addresses of one call")]
+mod shared {
+    use super::Buffers;
+
+    // SAFETY: the addresses are only used through `Sink` and the kernels, whose
+    // callers establish that no two tasks write the same element.
+    unsafe impl Send for Buffers {}
+    // SAFETY: as above.
+    unsafe impl Sync for Buffers {}
+}
+
+/// One scatter, ready to run.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    plan: &'a ScatterPlan,
+    row: Row,
+    geometry: Geometry,
+    /// How `data` lies; `None` in place.
+    copy: Option<CopyGeometry>,
+    buffers: Buffers,
+}
+
+impl<'a> Call<'a> {
+    /// A call of `plan` on updates and data of its shapes, with these strides.
+    ///
+    /// # Safety
+    ///
+    /// - `buffers.output` has the layout that the plan is bound to, holds
+    ///   elements of `row`, and is this call's alone.
+    /// - `updates` has the shape that the plan asks for and these strides;
+    ///   `data`, if there is one, the plan's shape and these strides. Both are
+    ///   readable, and share no byte with `output`.
+    /// - In place, or where `row` clones, the output's elements are initialised.
+    #[expect(
+        unsafe_code,
+        reason = "the contract of every later access is made here"
+    )]
+    pub(crate) unsafe fn new(
+        plan: &'a ScatterPlan,
+        row: Row,
+        buffers: Buffers,
+        updates_strides: &[isize],
+        data_strides: Option<&[isize]>,
+    ) -> Self {
+        Self {
+            geometry: plan.geometry(updates_strides),
+            copy: data_strides.map(|strides| plan.copy_geometry(strides)),
+            plan,
+            row,
+            buffers,
+        }
+    }
+
+    /// Runs it. `forced` is used where it applies and keeps the bits.
+    pub(crate) fn run(
+        &self,
+        workers: &Workers<'_>,
+        forced: Option<Schedule>,
+    ) -> Result<(), ScatterError> {
+        if self.plan.shape().contains(&0) {
+            return Ok(());
+        }
+        let choice = choose(&self.workload(), workers, forced);
+        match choice.schedule {
+            Schedule::Serial => {
+                self.run_serial();
+                Ok(())
+            }
+            Schedule::Winner => self.run_winners(workers, &choice),
+            Schedule::ByPartition => self.run_partitioned(workers, &choice),
+            _ => self.run_tiles(workers, &choice),
+        }
+    }
+
+    /// What the choice of a schedule depends on.
+    pub(crate) fn workload(&self) -> Workload<'_> {
+        Workload {
+            plan: self.plan,
+            geometry: &self.geometry,
+            copy: self.copy.as_ref(),
+            row: &self.row,
+        }
+    }
+
+    fn run_serial(&self) {
+        if let Some(copy) = &self.copy {
+            self.copy_span(&copy.whole, (0, 0), false);
+        }
+        self.apply(&Tile {
+            outer: 0..self.geometry.outer.elements(),
+            tuples: 0..self.plan.tuples(),
+            numbers: None,
+            columns: None,
+        });
+    }
+
+    /// Every task one tile; data is copied with the tile where a tile is a
+    /// region of its own, else before.
+    fn run_tiles(&self, workers: &Workers<'_>, choice: &Choice) -> Result<(), ScatterError> {
+        let grid = choice.grid;
+        let fused = (self.copy.as_ref()).filter(|copy| choice.fuses_copy(&self.geometry, copy));
+        if let (Some(copy), None) = (&self.copy, fused) {
+            self.copy_in_parallel(workers, copy)?;
+        }
+        workers.run(grid.tasks(), &|index| {
+            let tile = grid.tile(index, choice.schedule, &self.workload());
+            if let Some(copy) = fused {
+                self.copy_tile(copy, &tile);
+            }
+            self.apply(&tile);
+        })
+    }
+}

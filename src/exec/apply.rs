@@ -1,0 +1,191 @@
+//! Walks the tuples of a tile in order and applies their windows.
+
+use std::ops::Range;
+
+use super::Call;
+use super::sink::Sink;
+use super::tile::Tile;
+use crate::kernel::{Elements, ElementsFn};
+use crate::plan::{Destinations, Number, Span};
+
+/// Tuples that are filtered together, without a branch on each.
+const FILTER_BLOCK: usize = 128;
+
+impl Call<'_> {
+    /// Applies the updates of a tile, in the order of its tuples.
+    pub(super) fn apply(&self, tile: &Tile) {
+        let part;
+        let window = match &tile.columns {
+            Some(columns) => {
+                let range = columns.part.clone();
+                part = (self.geometry.window).restricted(columns.axis, range.start, range.end);
+                &part
+            }
+            None => &self.geometry.window,
+        };
+        for number in tile.outer.clone() {
+            let origin = self.repetition(number);
+            if tile.columns.is_none() && tile.numbers.is_none() {
+                match self.single_elements() {
+                    Some(elements) => self.apply_elements(elements, origin, tile.tuples.clone()),
+                    None => self.apply_windows(window, origin, tile),
+                }
+            } else {
+                self.apply_windows(window, origin, tile);
+            }
+        }
+    }
+
+    /// Offsets of a repetition on either side, first elements included.
+    pub(super) fn repetition(&self, number: usize) -> (isize, isize) {
+        let outer = &self.geometry.outer;
+        let (dst, src) = Span::at(&outer.dims, number);
+        (outer.dst + dst + self.plan.scale().base, outer.src + src)
+    }
+
+    /// Whether joining neighbouring tuples pays: runs at least twice as long.
+    fn joins(&self) -> bool {
+        self.geometry.joins && self.plan.facts().breaks * 2 < self.plan.tuples()
+    }
+
+    /// The loops over single elements, where windows are single elements whose
+    /// sources lie side by side.
+    pub(super) fn single_elements(&self) -> Option<Elements> {
+        let is_single = self.geometry.window.elements() == 1
+            && self.geometry.source_step() == Some(1)
+            && !self.joins();
+        self.row.apply_elements.filter(|_| is_single)
+    }
+
+    fn apply_elements(&self, elements: Elements, origin: (isize, isize), tuples: Range<usize>) {
+        match self.plan.destinations() {
+            Destinations::Narrow(numbers) => {
+                self.apply_numbers(elements.u32, &numbers[tuples.clone()], origin, tuples.start);
+            }
+            Destinations::Wide(numbers) => {
+                self.apply_numbers(elements.u64, &numbers[tuples.clone()], origin, tuples.start);
+            }
+        }
+    }
+
+    fn apply_numbers<N: Number>(
+        &self,
+        kernel: ElementsFn<N>,
+        numbers: &[N],
+        (dst, src): (isize, isize),
+        first: usize,
+    ) {
+        let window = &self.geometry.window;
+        let dst = self.output_at(window.dst + dst);
+        let src = self.updates_at(window.src + src + first.cast_signed());
+        #[expect(unsafe_code, reason = "single elements go straight to the kernel")]
+        // SAFETY: `Call::new` vouches for the buffers; the plan has checked the
+        // destinations against the output's layout; `single_elements` has found
+        // one element a window and sources side by side; no other task has a
+        // tile with these elements.
+        unsafe {
+            kernel(dst, src, numbers, self.plan.scale().unit);
+        }
+    }
+
+    fn apply_windows(&self, window: &Span, origin: (isize, isize), tile: &Tile) {
+        match self.plan.destinations() {
+            Destinations::Narrow(numbers) => self.walk(numbers, window, origin, tile),
+            Destinations::Wide(numbers) => self.walk(numbers, window, origin, tile),
+        }
+    }
+
+    fn walk<N: Number>(&self, numbers: &[N], window: &Span, origin: (isize, isize), tile: &Tile) {
+        let mut sink = self.updates_sink(self.row.apply, window);
+        let whole_windows = tile.columns.is_none();
+        if let Some(range) = &tile.numbers {
+            self.walk_filtered(numbers, range.clone(), origin, &mut sink);
+        } else if whole_windows && self.joins() {
+            for tuple in tile.tuples.clone() {
+                let (dst, src) = self.window_at(numbers[tuple].get(), tuple, origin);
+                sink.push_joined(dst, src);
+            }
+        } else {
+            for tuple in tile.tuples.clone() {
+                let (dst, src) = self.window_at(numbers[tuple].get(), tuple, origin);
+                sink.push(dst, src);
+            }
+        }
+        sink.finish();
+    }
+
+    /// The tuples whose number lies in `range`. Half of them may, at random:
+    /// positions are gathered first, without a branch to mispredict.
+    fn walk_filtered<N: Number>(
+        &self,
+        numbers: &[N],
+        range: Range<u64>,
+        origin: (isize, isize),
+        sink: &mut Sink<'_>,
+    ) {
+        let length = range.end - range.start;
+        let mut kept = [0_usize; FILTER_BLOCK];
+        for (block, numbers_of_block) in numbers.chunks(FILTER_BLOCK).enumerate() {
+            let mut len = 0;
+            for (position, number) in numbers_of_block.iter().enumerate() {
+                kept[len] = block * FILTER_BLOCK + position;
+                len += usize::from(number.get().wrapping_sub(range.start) < length);
+            }
+            for &tuple in &kept[..len] {
+                let (dst, src) = self.window_at(numbers[tuple].get(), tuple, origin);
+                sink.push(dst, src);
+            }
+        }
+    }
+
+    /// Offsets of the window of `tuple`, whose destination is `number`.
+    #[inline]
+    pub(super) fn window_at(
+        &self,
+        number: u64,
+        tuple: usize,
+        (dst, src): (isize, isize),
+    ) -> (isize, isize) {
+        let number = number.cast_signed() as isize;
+        (
+            dst + number * self.plan.scale().unit,
+            src + self.geometry.source(tuple),
+        )
+    }
+
+    /// A sink for windows of updates. Whoever pushes to it pushes windows of
+    /// its own tile, at offsets from [`Call::window_at`].
+    pub(super) fn updates_sink<'s>(
+        &self,
+        kernel: crate::kernel::RunsFn,
+        window: &'s Span,
+    ) -> Sink<'s> {
+        let (dst, src) = (self.output_at(0), self.updates_at(0));
+        #[expect(unsafe_code, reason = "the one sink from updates to the output")]
+        // SAFETY: `Call::new` vouches for the buffers; windows lie inside the
+        // output because the plan has checked every destination against the
+        // layout it is bound to, and inside the updates because their shape is
+        // the plan's; tiles share no element of the output.
+        unsafe {
+            Sink::new(kernel, self.row.size, dst, src, window)
+        }
+    }
+
+    /// Address `elements` away from element `[0, 0, ...]` of the output.
+    pub(super) fn output_at(&self, elements: isize) -> *mut u8 {
+        let bytes = elements * self.row.size.cast_signed();
+        self.buffers.output.cast::<u8>().wrapping_offset(bytes)
+    }
+
+    /// Address of the update of tuple `first`, where windows are single
+    /// elements whose sources lie side by side and there is one repetition.
+    pub(super) fn single_source(&self, first: usize) -> *const u8 {
+        let (_, src) = self.repetition(0);
+        self.updates_at(self.geometry.window.src + src + first.cast_signed())
+    }
+
+    fn updates_at(&self, elements: isize) -> *const u8 {
+        let bytes = elements * self.row.size.cast_signed();
+        self.buffers.updates.wrapping_offset(bytes)
+    }
+}

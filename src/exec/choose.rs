@@ -1,0 +1,294 @@
+//! The one place that chooses a schedule.
+//!
+//! Every number here is a measured crossover; `docs/performance.md` has the
+//! measurements.
+
+use super::tasks::Workers;
+use super::tile::Grid;
+use crate::kernel::Row;
+use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
+use crate::schedule::Schedule;
+
+/// Calls that move fewer bytes than this stay on the calling thread: waking
+/// workers costs as much as moving them.
+pub(crate) const PARALLEL_BYTES: usize = 256 * 1024;
+
+/// Outputs of at least this many bytes are written past the caches where no
+/// later step of the call touches them: they would push out what is there.
+pub(crate) const STREAM_BYTES: usize = 8 << 20;
+
+/// Windows of at least this many bytes are worth finding the winner first.
+const WINNER_WINDOW_BYTES: usize = 64;
+
+/// Narrowest part of a window that a worker takes: two cache lines, which
+/// hardware fetches together.
+const COLUMN_BYTES: usize = 128;
+
+/// Outputs of at most this many bytes stay in one core's first cache, where a
+/// serial loop over single elements beats any division of it.
+const SERIAL_REGION_BYTES: u64 = 32 * 1024;
+
+/// Tuples from which partitioning pays for its passes over them.
+const PARTITION_TUPLES: usize = 32 * 1024;
+
+/// Bytes of the output that one partition covers: half of a common
+/// second-level cache.
+const PARTITION_BYTES: u64 = 512 * 1024;
+
+/// Most partitions: what the translation buffer holds while they are filled.
+const MOST_PARTITIONS: u64 = 256;
+
+/// What the choice of a schedule depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Workload<'a> {
+    pub(crate) plan: &'a ScatterPlan,
+    pub(crate) geometry: &'a Geometry,
+    /// `None` in place.
+    pub(crate) copy: Option<&'a CopyGeometry>,
+    pub(crate) row: &'a Row,
+}
+
+/// A schedule and its division into tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) schedule: Schedule,
+    pub(crate) grid: Grid,
+    /// Partitions are ranges of `1 << shift` destination numbers.
+    pub(crate) shift: u32,
+}
+
+impl Choice {
+    const SERIAL: Self = Self {
+        schedule: Schedule::Serial,
+        grid: Grid::ONE,
+        shift: 0,
+    };
+
+    fn new(schedule: Schedule, grid: Grid) -> Self {
+        Self {
+            schedule,
+            grid,
+            shift: 0,
+        }
+    }
+
+    /// Whether a task's tile is a region of the output of its own, so that it
+    /// copies its part of `data` just before it applies its updates.
+    pub(super) fn fuses_copy(&self, geometry: &Geometry, copy: &CopyGeometry) -> bool {
+        let same_repetitions = geometry.outer.elements() == copy.outer.elements();
+        let one_region = match self.schedule {
+            Schedule::ByBatch => self.grid.middle == 1,
+            Schedule::ByDestination | Schedule::ByPartition => copy.slices.is_some(),
+            _ => false,
+        };
+        same_repetitions && one_region && self.grid.columns == 1
+    }
+}
+
+/// Chooses the schedule and its tiles; `forced` where it applies and keeps
+/// the bits, else serial.
+pub(crate) fn choose(
+    work: &Workload<'_>,
+    workers: &Workers<'_>,
+    forced: Option<Schedule>,
+) -> Choice {
+    if let Some(schedule) = forced {
+        return work
+            .divide(schedule, workers.parts())
+            .unwrap_or(Choice::SERIAL);
+    }
+    if work.bytes() < PARALLEL_BYTES {
+        return Choice::SERIAL;
+    }
+    let parts = workers.parts();
+    let preferred = work.preferred(parts);
+    preferred
+        .into_iter()
+        .flatten()
+        .find_map(|schedule| work.divide(schedule, parts))
+        .unwrap_or(Choice::SERIAL)
+}
+
+impl Workload<'_> {
+    /// Bytes of one window.
+    pub(crate) fn window_bytes(&self) -> usize {
+        self.geometry.window.elements() * self.row.size
+    }
+
+    /// Bytes that the call writes, at least.
+    pub(crate) fn bytes(&self) -> usize {
+        let windows = self.plan.tuples() * self.geometry.outer.elements();
+        let copied = self
+            .copy
+            .map_or(0, |copy| copy.whole.elements() * self.row.size);
+        windows
+            .saturating_mul(self.window_bytes())
+            .saturating_add(copied)
+    }
+
+    /// Bytes of the output that destinations spread over.
+    fn region_bytes(&self) -> u64 {
+        let unit = self.plan.scale().unit.unsigned_abs() as u64 * self.row.size as u64;
+        self.plan.scale().count.saturating_mul(unit)
+    }
+
+    fn replaces(&self) -> bool {
+        std::ptr::fn_addr_eq(self.row.apply, self.row.copy)
+    }
+
+    /// Schedules worth trying, best first.
+    fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
+        let window = self.window_bytes();
+        let wide = window >= WINNER_WINDOW_BYTES;
+        let repetitions = self.geometry.outer.elements();
+        if self.replaces() && wide && self.copy.is_some() {
+            return [Some(Schedule::Winner), self.divided(parts)];
+        }
+        if parts == 1 {
+            return [None, None];
+        }
+        if repetitions.is_multiple_of(parts) || repetitions >= 4 * parts {
+            return [Some(Schedule::ByBatch), None];
+        }
+        if self.plan.is_known_unique() {
+            return [Some(Schedule::ByTuple), None];
+        }
+        if self.replaces() && wide {
+            return [Some(Schedule::Winner), self.divided(parts)];
+        }
+        [self.divided(parts), None]
+    }
+
+    /// A schedule that needs to know nothing about duplicates.
+    fn divided(&self, parts: usize) -> Option<Schedule> {
+        let window = self.window_bytes();
+        if parts == 1 {
+            None
+        } else if window >= 2 * COLUMN_BYTES {
+            let columns_suffice = window / COLUMN_BYTES >= parts;
+            Some(if columns_suffice {
+                Schedule::ByColumn
+            } else {
+                Schedule::ByDestination
+            })
+        } else if self.region_bytes() <= SERIAL_REGION_BYTES {
+            None
+        } else if self.plan.tuples() >= PARTITION_TUPLES
+            && self.region_bytes() > PARTITION_BYTES * parts as u64
+        {
+            Some(Schedule::ByPartition)
+        } else {
+            Some(Schedule::ByDestination)
+        }
+    }
+
+    /// The tiles of `schedule` on `parts` workers; `None` where it does not
+    /// apply or would not keep the bits.
+    fn divide(&self, schedule: Schedule, parts: usize) -> Option<Choice> {
+        let repetitions = self.geometry.outer.elements();
+        let tuples = self.plan.tuples();
+        let middle = |middle| Grid {
+            middle,
+            ..Grid::ONE
+        };
+        let grid = match schedule {
+            Schedule::Serial => Grid::ONE,
+            Schedule::ByBatch if repetitions > 1 => Grid {
+                outer: parts.min(repetitions),
+                ..Grid::ONE
+            },
+            Schedule::ByTuple if tuples > 1 && self.plan.first_repeat() == Ok(None) => {
+                middle(parts.min(tuples))
+            }
+            Schedule::Winner if self.winners_apply() => self.winner_grid(parts),
+            Schedule::ByColumn => self.column_grid(parts)?,
+            Schedule::ByDestination if tuples > 0 => self.destination_grid(parts),
+            Schedule::ByPartition if self.partitions_apply() => {
+                return Some(Choice {
+                    shift: self.partition_shift(parts),
+                    ..Choice::new(schedule, middle(parts))
+                });
+            }
+            _ => return None,
+        };
+        Some(Choice::new(schedule, grid))
+    }
+
+    /// Bytes that a run needs besides tensors and plan.
+    pub(crate) fn scratch_bytes(&self, choice: &Choice) -> usize {
+        if choice.schedule != Schedule::ByPartition {
+            return 0;
+        }
+        let narrow = self.plan.scale().count <= Destinations::NARROW;
+        let number = if narrow { 4 } else { 8 };
+        let single = self.geometry.window.elements() == 1;
+        let load = if single { self.row.size } else { 4 };
+        self.plan.tuples().saturating_mul(number + load)
+    }
+
+    fn winners_apply(&self) -> bool {
+        let moves_rows = self.copy.is_none_or(|copy| {
+            copy.slices.is_some() && copy.outer.elements() == self.geometry.outer.elements()
+        });
+        self.replaces() && moves_rows && self.plan.winners().is_some()
+    }
+
+    fn winner_grid(&self, parts: usize) -> Grid {
+        let repetitions = self.geometry.outer.elements();
+        let outer = if repetitions >= 4 * parts || repetitions == parts {
+            parts
+        } else {
+            1
+        };
+        Grid {
+            outer,
+            middle: parts / outer,
+            columns: 1,
+        }
+    }
+
+    fn column_grid(&self, parts: usize) -> Option<Grid> {
+        let window = &self.geometry.window;
+        let longest = window.dims[window.axis_to_split(parts)].size;
+        (longest > 1).then(|| Grid {
+            columns: parts.min(longest),
+            ..Grid::ONE
+        })
+    }
+
+    /// Columns as wide as they should be, and ranges of destinations for the
+    /// workers that are left.
+    fn destination_grid(&self, parts: usize) -> Grid {
+        let columns = if self.copy.is_some() {
+            1
+        } else {
+            let window = &self.geometry.window;
+            let longest = window.dims[window.axis_to_split(parts)].size;
+            (self.window_bytes() / COLUMN_BYTES)
+                .clamp(1, parts)
+                .min(longest)
+        };
+        let count = usize::try_from(self.plan.scale().count).unwrap_or(usize::MAX);
+        Grid {
+            outer: 1,
+            middle: (parts / columns).clamp(1, count.max(1)),
+            columns,
+        }
+    }
+
+    fn partitions_apply(&self) -> bool {
+        let tuples = self.plan.tuples();
+        tuples > 0 && u32::try_from(tuples).is_ok()
+    }
+
+    /// Partitions of half a cache, but enough of them for every worker.
+    fn partition_shift(&self, parts: usize) -> u32 {
+        let count = self.plan.scale().count.max(1);
+        let by_cache = self.region_bytes().div_ceil(PARTITION_BYTES);
+        let partitions = by_cache.max(4 * parts as u64).clamp(1, MOST_PARTITIONS);
+        count
+            .div_ceil(partitions)
+            .next_power_of_two()
+            .trailing_zeros()
+    }
+}

@@ -1,0 +1,43 @@
+//! A buffer that several tasks fill together, each the positions it owns.
+
+#![expect(
+    unsafe_code,
+    reason = "tasks write to one buffer at positions of their own"
+)]
+
+use std::marker::PhantomData;
+
+/// A slice to be written at positions that tasks have shared out among them.
+#[derive(Debug)]
+pub(super) struct Places<'a, T> {
+    start: *mut T,
+    len: usize,
+    memory: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: it only hands out writes, whose callers own the position.
+unsafe impl<T: Send> Sync for Places<'_, T> {}
+
+impl<'a, T: Copy> Places<'a, T> {
+    pub(super) fn new(buffer: &'a mut [T]) -> Self {
+        Self {
+            start: buffer.as_mut_ptr(),
+            len: buffer.len(),
+            memory: PhantomData,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `position` is less than the length, and no other task writes it.
+    pub(super) unsafe fn set(&self, position: usize, value: T) {
+        debug_assert!(position < self.len, "position past the buffer");
+        // SAFETY: the caller vouches for the position.
+        unsafe { self.start.add(position).write(value) };
+    }
+
+    /// Where the buffer begins, for a kernel that writes such positions.
+    pub(super) fn start(&self) -> *mut T {
+        self.start
+    }
+}

@@ -1,0 +1,131 @@
+//! Tasks on a pool, each exactly once whatever the pool does.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use smallvec::SmallVec;
+
+use crate::error::ScatterError;
+use crate::pool::{CallingThread, Pool};
+
+/// Most tasks of one run: what fits in the claims, and more than a pool can
+/// use to balance its load.
+pub(crate) const MAX_TASKS: usize = 1024;
+
+/// Parts that work is divided into where the number of workers is unknown.
+/// Schedules whose total work grows with the number of parts stay at these.
+const PARTS_IF_UNKNOWN: usize = 4;
+
+/// A pool, and how much of it a call may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Workers<'p> {
+    pool: &'p dyn Pool,
+    limit: usize,
+}
+
+impl<'p> Workers<'p> {
+    pub(crate) fn new(pool: &'p dyn Pool, limit: Option<usize>) -> Self {
+        let limit = limit.unwrap_or(MAX_TASKS).clamp(1, MAX_TASKS);
+        let pool = if limit == 1 { &CallingThread } else { pool };
+        Self { pool, limit }
+    }
+
+    /// How many parts to divide work into. Asks the pool, which may start it:
+    /// small calls do not come here.
+    pub(crate) fn parts(&self) -> usize {
+        let workers = self.pool.workers().unwrap_or(PARTS_IF_UNKNOWN);
+        workers.clamp(1, self.limit)
+    }
+
+    /// Runs `task` with every number in `0..tasks`, each once; one task alone
+    /// on the calling thread. At most [`MAX_TASKS`].
+    pub(crate) fn run(
+        &self,
+        tasks: usize,
+        task: &(dyn Fn(usize) + Sync),
+    ) -> Result<(), ScatterError> {
+        debug_assert!(tasks <= MAX_TASKS, "more tasks than claims");
+        if tasks <= 1 {
+            (0..tasks).for_each(task);
+            return Ok(());
+        }
+        let claims = Claims::default();
+        self.pool.run(tasks, &|index| {
+            if claims.claim(index, tasks) {
+                task(index);
+                claims.done.fetch_add(1, Ordering::Release);
+            }
+        });
+        claims.check(tasks)
+    }
+
+    /// Cuts `data` into chunks of `len` and runs `task` on each of them. At
+    /// most [`MAX_TASKS`] chunks.
+    pub(crate) fn run_chunks<T: Send>(
+        &self,
+        data: &mut [T],
+        len: usize,
+        task: &(dyn Fn(usize, &mut [T]) + Sync),
+    ) -> Result<(), ScatterError> {
+        let chunks: SmallVec<[Mutex<&mut [T]>; 16]> =
+            data.chunks_mut(len.max(1)).map(Mutex::new).collect();
+        self.run(chunks.len(), &|index| {
+            // Locked once, by the one task that has this number.
+            if let Ok(mut chunk) = chunks[index].lock() {
+                task(index, &mut chunk);
+            }
+        })
+    }
+
+    /// Runs `task` with every number in `0..items`, handed out one by one to
+    /// as many tasks as there are parts.
+    pub(crate) fn run_each(
+        &self,
+        items: usize,
+        task: &(dyn Fn(usize) + Sync),
+    ) -> Result<(), ScatterError> {
+        let next = AtomicUsize::new(0);
+        self.run(self.parts().min(items), &|_| {
+            loop {
+                let item = next.fetch_add(1, Ordering::Relaxed);
+                if item >= items {
+                    break;
+                }
+                task(item);
+            }
+        })
+    }
+}
+
+/// Which tasks have been taken. A pool is safe code of someone else's: that
+/// it runs every task once is checked here, not believed.
+#[derive(Default)]
+struct Claims {
+    taken: [AtomicU64; MAX_TASKS / 64],
+    done: AtomicUsize,
+    surplus: AtomicUsize,
+}
+
+impl Claims {
+    fn claim(&self, index: usize, tasks: usize) -> bool {
+        let bit = 1 << (index % 64);
+        let fresh =
+            index < tasks && self.taken[index / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0;
+        if !fresh {
+            self.surplus.fetch_add(1, Ordering::Relaxed);
+        }
+        fresh
+    }
+
+    fn check(&self, tasks: usize) -> Result<(), ScatterError> {
+        let done = self.done.load(Ordering::Acquire);
+        let surplus = self.surplus.load(Ordering::Relaxed);
+        if done == tasks && surplus == 0 {
+            return Ok(());
+        }
+        Err(ScatterError::PoolFailed {
+            tasks,
+            completed: done.saturating_sub(surplus),
+        })
+    }
+}

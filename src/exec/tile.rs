@@ -1,0 +1,146 @@
+//! Tiles: parts of a scatter that share no element of the output.
+
+use std::ops::Range;
+
+use super::choose::Workload;
+use crate::plan::Span;
+use crate::schedule::Schedule;
+
+/// Bytes of a cache line: parts of a window begin and end on whole ones, so
+/// that no two workers write to one.
+const LINE_BYTES: usize = 64;
+
+/// One task's part: some repetitions, some tuples (by position or by
+/// destination), some columns of the window.
+#[derive(Clone, Debug)]
+pub(super) struct Tile {
+    pub(super) outer: Range<usize>,
+    pub(super) tuples: Range<usize>,
+    /// Only tuples whose destination number lies in this range.
+    pub(super) numbers: Option<Range<u64>>,
+    /// Only this part of the window.
+    pub(super) columns: Option<Columns>,
+}
+
+/// Positions along one dim of the window.
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    pub(super) axis: usize,
+    pub(super) part: Range<usize>,
+}
+
+/// How many parts each side is divided into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grid {
+    pub(crate) outer: usize,
+    /// Parts of the list of tuples, or of the range of destinations.
+    pub(crate) middle: usize,
+    pub(crate) columns: usize,
+}
+
+impl Grid {
+    pub(crate) const ONE: Self = Self {
+        outer: 1,
+        middle: 1,
+        columns: 1,
+    };
+
+    pub(crate) fn tasks(self) -> usize {
+        self.outer * self.middle * self.columns
+    }
+
+    /// The tile of task `index`.
+    pub(super) fn tile(self, index: usize, schedule: Schedule, work: &Workload<'_>) -> Tile {
+        let column = index % self.columns;
+        let middle = index / self.columns % self.middle;
+        let outer = index / self.columns / self.middle;
+        let by_destination = schedule == Schedule::ByDestination;
+        let tuples = work.plan.tuples();
+        Tile {
+            outer: part(work.geometry.outer.elements(), self.outer, outer),
+            tuples: if by_destination {
+                0..tuples
+            } else {
+                part(tuples, self.middle, middle)
+            },
+            numbers: by_destination
+                .then(|| part_of_numbers(work.plan.scale().count, self.middle, middle)),
+            columns: (self.columns > 1)
+                .then(|| columns(&work.geometry.window, work.row.size, self.columns, column)),
+        }
+    }
+}
+
+/// Part `index` of `parts` nearly equal ones of `0..total`.
+pub(super) fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
+    let (each, extra) = (total / parts, total % parts);
+    let start = |index: usize| each * index + index.min(extra);
+    start(index)..start(index + 1)
+}
+
+/// [`part`] of a range of destination numbers.
+pub(super) fn part_of_numbers(count: u64, parts: usize, index: usize) -> Range<u64> {
+    let (each, extra) = (count / parts as u64, count % parts as u64);
+    let start = |index: u64| each * index + index.min(extra);
+    start(index as u64)..start(index as u64 + 1)
+}
+
+/// Part `index` of a span's longest suitable dim.
+pub(super) fn columns(span: &Span, size: usize, parts: usize, index: usize) -> Columns {
+    let axis = span.axis_to_split(parts);
+    let dim = span.dims[axis];
+    let line = (LINE_BYTES / size.max(1)).max(1);
+    let part = if dim.dst == 1 && dim.size >= parts * line {
+        let lines = part(dim.size.div_ceil(line), parts, index);
+        (lines.start * line).min(dim.size)..(lines.end * line).min(dim.size)
+    } else {
+        part(dim.size, parts, index)
+    };
+    Columns { axis, part }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{columns, part, part_of_numbers};
+    use crate::plan::{Dim, Span};
+
+    #[test]
+    fn parts_cover_everything_once() {
+        for total in [0, 1, 7, 64, 1000] {
+            for parts in [1, 2, 3, 8, 100] {
+                let mut end = 0;
+                for index in 0..parts {
+                    let range = part(total, parts, index);
+                    assert_eq!(range.start, end, "{total} in {parts}");
+                    let numbers = part_of_numbers(total as u64, parts, index);
+                    assert_eq!(numbers.end, range.end as u64, "{total} in {parts}");
+                    end = range.end;
+                }
+                assert_eq!(end, total, "{total} in {parts}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_whole_lines_where_there_are_enough() {
+        let run = |size| {
+            Span::new(std::iter::once(Dim {
+                size,
+                dst: 1,
+                src: 1,
+            }))
+        };
+        for (size, parts) in [(64, 2), (100, 3), (33, 2), (5, 4), (3, 8)] {
+            let mut end = 0;
+            for index in 0..parts {
+                let part = columns(&run(size), 4, parts, index).part;
+                assert_eq!(part.start, end, "{size} in {parts}");
+                if size >= parts * 16 {
+                    assert!(part.start % 16 == 0, "{part:?} begins within a line");
+                }
+                end = part.end;
+            }
+            assert_eq!(end, size, "{size} in {parts}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Who runs the tasks of a call: rayon, the calling thread alone, or a host's
+//! own parallel-for.
+//!
+//! Knows tasks and workers. Knows nothing of what a task does.
+
+use std::fmt;
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+
+/// Runs the tasks of a scatter.
+///
+/// Implement it to keep a host's threads to one pool: a runtime passes its own
+/// parallel-for and no second pool is started beside it.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{Execution, Pool, Reduction, ScatterNd, TensorView, TensorViewMut};
+///
+/// /// Stands for a host's pool whose number of workers is not known.
+/// struct Host;
+///
+/// impl Pool for Host {
+///     fn workers(&self) -> Option<usize> {
+///         None
+///     }
+///
+///     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+///         std::thread::scope(|scope| {
+///             for index in 0..tasks {
+///                 scope.spawn(move || task(index));
+///             }
+///         });
+///     }
+/// }
+///
+/// let mut data = [0_i32; 4];
+/// ScatterNd::new()
+///     .execution(Execution::new(Reduction::Add).pool(&Host))
+///     .in_place(
+///         TensorViewMut::contiguous(&mut data, &[4])?,
+///         TensorView::contiguous(&[1_i64, 1, 3], &[3, 1])?,
+///         TensorView::contiguous(&[10, 10, 5], &[3])?,
+///     )?;
+/// assert_eq!(data, [0, 20, 0, 5]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
+pub trait Pool: Sync {
+    /// How many tasks can make progress at once, if that is known. Where it is
+    /// not, no work is done twice for the sake of more tasks than a few.
+    fn workers(&self) -> Option<usize>;
+
+    /// Calls `task` with every number in `0..tasks`, each once, in any order,
+    /// on any threads, and returns when all have returned.
+    ///
+    /// Tasks never wait for one another. A pool that skips or repeats one
+    /// makes the call fail with [`ScatterError::PoolFailed`](crate::ScatterError::PoolFailed).
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync));
+}
+
+/// The default: the rayon pool that the calling thread belongs to (as inside
+/// [`rayon::ThreadPool::install`]), else rayon's global one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rayon;
+
+impl Pool for Rayon {
+    fn workers(&self) -> Option<usize> {
+        Some(rayon::current_num_threads())
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        (0..tasks).into_par_iter().with_max_len(1).for_each(task);
+    }
+}
+
+/// A rayon pool of the caller's.
+impl Pool for rayon::ThreadPool {
+    fn workers(&self) -> Option<usize> {
+        Some(self.current_num_threads())
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.install(|| Rayon.run(tasks, task));
+    }
+}
+
+/// The calling thread and no other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallingThread;
+
+impl Pool for CallingThread {
+    fn workers(&self) -> Option<usize> {
+        Some(1)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        (0..tasks).for_each(task);
+    }
+}
+
+impl fmt::Debug for dyn Pool + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (f.debug_struct("Pool"))
+            .field("workers", &self.workers())
+            .finish_non_exhaustive()
+    }
+}

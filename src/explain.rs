@@ -1,0 +1,141 @@
+//! What a plan will do when it is run, for people and for tests.
+
+use std::fmt;
+
+use crate::element::ElementType;
+use crate::exec::tasks::Workers;
+use crate::exec::{Choice, Workload, choose};
+use crate::execution::Execution;
+use crate::kernel::Row;
+use crate::layout::row_major_strides;
+use crate::plan::ScatterPlan;
+use crate::reduction::Reduction;
+use crate::schedule::Schedule;
+
+/// What a run of a plan does. Made by [`ScatterPlan::explain`], for updates
+/// and data that are contiguous; its `Display` form is for people.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    element: ElementType,
+    reduction: Reduction,
+    in_place: bool,
+    shape: Vec<usize>,
+    tuples: usize,
+    repetitions: usize,
+    window_elements: usize,
+    runs: usize,
+    run_elements: usize,
+    joined: usize,
+    duplicates: Option<bool>,
+    choice: Choice,
+    moved_bytes: usize,
+    scratch_bytes: usize,
+}
+
+impl Explanation {
+    pub(crate) fn new(
+        plan: &ScatterPlan,
+        element: ElementType,
+        row: Row,
+        execution: &Execution<'_>,
+        in_place: bool,
+    ) -> Self {
+        let geometry = plan.geometry(&row_major_strides(&plan.updates_shape()));
+        let copy = (!in_place).then(|| plan.copy_geometry(&row_major_strides(plan.shape())));
+        let workload = Workload {
+            plan,
+            geometry: &geometry,
+            copy: copy.as_ref(),
+            row: &row,
+        };
+        let workers = Workers::new(execution.pool, execution.max_workers);
+        let choice = choose(&workload, &workers, execution.schedule);
+        let joins = geometry.joins && choice.grid.columns == 1;
+        Self {
+            element,
+            reduction: execution.reduction,
+            in_place,
+            shape: plan.shape().to_vec(),
+            tuples: plan.tuples(),
+            repetitions: geometry.outer.elements(),
+            window_elements: geometry.window.elements(),
+            runs: geometry.window.runs(),
+            run_elements: geometry.window.run().size,
+            joined: if joins {
+                plan.tuples().saturating_sub(plan.facts().breaks + 1)
+            } else {
+                0
+            },
+            duplicates: plan.has_duplicates().ok(),
+            choice,
+            moved_bytes: workload.bytes(),
+            scratch_bytes: workload.scratch_bytes(&choice),
+        }
+    }
+
+    /// The schedule that will run.
+    pub fn schedule(&self) -> Schedule {
+        self.choice.schedule
+    }
+
+    /// Number of tasks that the pool is given.
+    pub fn tasks(&self) -> usize {
+        self.choice.grid.tasks()
+    }
+
+    /// Bytes that the run writes into the output.
+    pub fn bytes_written(&self) -> usize {
+        self.moved_bytes
+    }
+
+    /// Bytes of memory that the run needs besides its tensors and the plan.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = if self.in_place {
+            "in place"
+        } else {
+            "out of place"
+        };
+        writeln!(
+            f,
+            "scatter of {} {:?}, reduction {}, {form}",
+            self.element, self.shape, self.reduction
+        )?;
+        writeln!(
+            f,
+            "  tuples     {} ({}), each {} time(s)",
+            self.tuples,
+            match self.duplicates {
+                Some(false) => "destinations are unique",
+                Some(true) => "destinations repeat",
+                None => "repeats unknown for want of memory",
+            },
+            self.repetitions
+        )?;
+        writeln!(
+            f,
+            "  window     {} elements = {} run(s) of {}; {} tuples joined to the one before",
+            self.window_elements, self.runs, self.run_elements, self.joined
+        )?;
+        let grid = self.choice.grid;
+        writeln!(
+            f,
+            "  schedule   {}, {} task(s): {} by repetition, {} by tuple or destination, {} by column",
+            self.choice.schedule,
+            grid.tasks(),
+            grid.outer,
+            grid.middle,
+            grid.columns
+        )?;
+        write!(
+            f,
+            "  bytes      {} written, {} of scratch",
+            self.moved_bytes, self.scratch_bytes
+        )
+    }
+}

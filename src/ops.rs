@@ -1,0 +1,310 @@
+//! The operators: their shape rules and options, and the verbs that all share.
+//!
+//! Knows ONNX, OpenVINO and their kin. Knows nothing of threads or vectors:
+//! an operator says what its shapes mean ([`Form`]) and leaves the rest.
+
+mod scatter_nd;
+mod scatter_update;
+
+pub use scatter_nd::{Nd, ScatterNd, scatter_nd};
+pub use scatter_update::{AxisUpdate, ScatterUpdate, scatter_update};
+
+use crate::element::{Element, Index};
+use crate::error::ScatterError;
+use crate::exec::scratch;
+use crate::execution::Execution;
+use crate::layout::Layout;
+use crate::plan::{Form, ScatterPlan};
+use crate::reduction::{Duplicates, Reduction};
+use crate::run::{
+    Planning, Target, allocate, check_data, check_operands, cloned_row, make_plan, plain_row,
+};
+use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
+
+/// What tells one operator from another: its shape rule.
+pub trait Operator: form::Lower {}
+
+mod form {
+    use super::{Form, Layout, ScatterError};
+
+    /// Sealed: lowering speaks of the inside of the crate.
+    pub trait Lower: Clone + std::fmt::Debug + Send + Sync {
+        #[doc(hidden)]
+        #[expect(private_interfaces, reason = "sealed")]
+        fn form(&self, data: &[usize], indices: &Layout<'_>) -> Result<Form, ScatterError>;
+    }
+}
+
+pub(crate) use form::Lower;
+
+/// A scatter operator with its options, and the four verbs: allocate the
+/// result, write it into an output, work in place, or plan now and run later.
+///
+/// Use it as [`ScatterNd`] or [`ScatterUpdate`].
+///
+/// Whatever the options, pool and number of threads, the result is, bit for
+/// bit, that of the sequential loop over `indices` in row-major order. All
+/// tensors may be strided. Nothing is written when an error is returned.
+#[derive(Clone, Debug)]
+pub struct Scatter<'p, O> {
+    operator: O,
+    planning: Planning,
+    execution: Execution<'p>,
+}
+
+impl<O: Operator> Scatter<'static, O> {
+    fn with_operator(operator: O) -> Self {
+        Self {
+            operator,
+            planning: Planning {
+                duplicates: Duplicates::Allow,
+                negatives_wrap: true,
+            },
+            execution: Execution::default(),
+        }
+    }
+}
+
+impl<'p, O: Operator> Scatter<'p, O> {
+    /// How updates meet the value that is there. Default: they replace it.
+    #[must_use]
+    pub fn reduction(mut self, reduction: Reduction) -> Self {
+        self.execution = self.execution.reduction(reduction);
+        self
+    }
+
+    /// Whether two tuples may have one destination. Default: they may.
+    #[must_use]
+    pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
+        self.planning.duplicates = duplicates;
+        self
+    }
+
+    /// Whether negative indices count from the end of their axis (the
+    /// default) or are out of bounds.
+    #[must_use]
+    pub fn negative_indices(mut self, allowed: bool) -> Self {
+        self.planning.negatives_wrap = allowed;
+        self
+    }
+
+    /// Reduction, pool and forced choices at once.
+    #[must_use]
+    pub fn execution<'q>(self, execution: impl Into<Execution<'q>>) -> Scatter<'q, O> {
+        Scatter {
+            operator: self.operator,
+            planning: self.planning,
+            execution: execution.into(),
+        }
+    }
+
+    /// Returns a copy of `data`, row-major, with the updates applied.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ScatterError`] about shapes, options, indices, or memory for the
+    /// result.
+    pub fn allocate<T: Element, I: Index>(
+        &self,
+        data: TensorView<'_, T>,
+        indices: TensorView<'_, I>,
+        updates: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError> {
+        let row = plain_row(T::TYPE, &self.execution)?;
+        let output = Layout::contiguous(data.shape());
+        self.once(output, indices.into(), updates.layout(), |plan| {
+            allocate(data.shape(), |output| {
+                plan.run_on(row, output, updates, Some(data), &self.execution)
+            })
+        })
+    }
+
+    /// Writes a copy of `data` with the updates applied into `output`. What
+    /// `output` held before is not read.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ScatterError`] about shapes, options or indices; `output` is then
+    /// unchanged.
+    pub fn write_into<T: Element, I: Index>(
+        &self,
+        data: TensorView<'_, T>,
+        indices: TensorView<'_, I>,
+        updates: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        let row = plain_row(T::TYPE, &self.execution)?;
+        check_data(output.shape(), data.shape())?;
+        self.once(output.layout(), indices.into(), updates.layout(), |plan| {
+            plan.run_on(
+                row,
+                Target::typed(output),
+                updates,
+                Some(data),
+                &self.execution,
+            )
+        })
+    }
+
+    /// Applies the updates to `data` itself.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ScatterError`] about shapes, options or indices; `data` is then
+    /// unchanged.
+    pub fn in_place<T: Element, I: Index>(
+        &self,
+        data: TensorViewMut<'_, T>,
+        indices: TensorView<'_, I>,
+        updates: TensorView<'_, T>,
+    ) -> Result<(), ScatterError> {
+        let row = plain_row(T::TYPE, &self.execution)?;
+        self.once(data.layout(), indices.into(), updates.layout(), |plan| {
+            plan.run_on(row, Target::typed(data), updates, None, &self.execution)
+        })
+    }
+
+    /// Does all that depends on `indices` alone, for runs on outputs of this
+    /// layout.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ScatterError`] about the shapes of data and indices, about
+    /// indices, or about memory for the plan.
+    pub fn plan<I: Index>(
+        &self,
+        output: Layout<'_>,
+        indices: TensorView<'_, I>,
+    ) -> Result<ScatterPlan, ScatterError> {
+        self.any_plan(output, indices.into())
+    }
+
+    /// [`write_into`](Self::write_into) with element types as values. An
+    /// `output` at the address of `data`, with its shape and strides, is in
+    /// place.
+    ///
+    /// # Errors
+    ///
+    /// Also [`ScatterError::ElementTypeMismatch`] and
+    /// [`ScatterError::IndexType`], and [`ScatterError::InputOverlap`] where
+    /// `output` shares memory with an input.
+    pub fn any_write_into(
+        &self,
+        data: AnyView<'_>,
+        indices: AnyView<'_>,
+        updates: AnyView<'_>,
+        output: AnyViewMut<'_>,
+    ) -> Result<(), ScatterError> {
+        plain_row(data.element(), &self.execution)?;
+        check_data(output.shape(), data.shape())?;
+        check_operands(&output, Some(&data), Some(&indices), &updates)?;
+        self.once(output.layout(), indices, updates.layout(), |plan| {
+            plan.any_write_into(self.execution, data, updates, output)
+        })
+    }
+
+    /// [`in_place`](Self::in_place) with element types as values.
+    ///
+    /// # Errors
+    ///
+    /// As [`any_write_into`](Self::any_write_into).
+    pub fn any_in_place(
+        &self,
+        data: AnyViewMut<'_>,
+        indices: AnyView<'_>,
+        updates: AnyView<'_>,
+    ) -> Result<(), ScatterError> {
+        plain_row(data.element(), &self.execution)?;
+        check_operands(&data, None, Some(&indices), &updates)?;
+        self.once(data.layout(), indices, updates.layout(), |plan| {
+            plan.any_in_place(self.execution, data, updates)
+        })
+    }
+
+    /// [`plan`](Self::plan) with the type of indices as a value.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan), and [`ScatterError::IndexType`].
+    pub fn any_plan(
+        &self,
+        output: Layout<'_>,
+        indices: AnyView<'_>,
+    ) -> Result<ScatterPlan, ScatterError> {
+        output.check(1)?;
+        let form = self.operator.form(output.shape(), &indices.layout())?;
+        make_plan(&output, form, indices, self.planning, &self.execution)
+    }
+
+    /// [`allocate`](Self::allocate) for elements that are cloned, such as
+    /// strings. Only without a reduction.
+    ///
+    /// # Errors
+    ///
+    /// As [`allocate`](Self::allocate), and [`ScatterError::ReductionOfClones`].
+    pub fn cloned_allocate<T: Clone + Send + Sync, I: Index>(
+        &self,
+        data: TensorView<'_, T>,
+        indices: TensorView<'_, I>,
+        updates: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError> {
+        cloned_row::<T>(&self.execution)?;
+        let output = Layout::contiguous(data.shape());
+        self.once(output, indices.into(), updates.layout(), |plan| {
+            plan.cloned_allocate(self.execution, data, updates)
+        })
+    }
+
+    /// [`write_into`](Self::write_into) for elements that are cloned.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_into`](Self::write_into), and [`ScatterError::ReductionOfClones`].
+    pub fn cloned_write_into<T: Clone + Send + Sync, I: Index>(
+        &self,
+        data: TensorView<'_, T>,
+        indices: TensorView<'_, I>,
+        updates: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        cloned_row::<T>(&self.execution)?;
+        check_data(output.shape(), data.shape())?;
+        self.once(output.layout(), indices.into(), updates.layout(), |plan| {
+            plan.cloned_write_into(self.execution, data, updates, output)
+        })
+    }
+
+    /// [`in_place`](Self::in_place) for elements that are cloned.
+    ///
+    /// # Errors
+    ///
+    /// As [`in_place`](Self::in_place), and [`ScatterError::ReductionOfClones`].
+    pub fn cloned_in_place<T: Clone + Send + Sync, I: Index>(
+        &self,
+        data: TensorViewMut<'_, T>,
+        indices: TensorView<'_, I>,
+        updates: TensorView<'_, T>,
+    ) -> Result<(), ScatterError> {
+        cloned_row::<T>(&self.execution)?;
+        self.once(data.layout(), indices.into(), updates.layout(), |plan| {
+            plan.cloned_in_place(self.execution, data, updates)
+        })
+    }
+
+    /// Plans, runs once, and leaves the plan's memory for the next call.
+    fn once<R>(
+        &self,
+        output: Layout<'_>,
+        indices: AnyView<'_>,
+        updates: Layout<'_>,
+        run: impl FnOnce(&ScatterPlan) -> Result<R, ScatterError>,
+    ) -> Result<R, ScatterError> {
+        output.check(1)?;
+        let form = self.operator.form(output.shape(), &indices.layout())?;
+        form.check_updates(output.shape(), &updates)?;
+        let plan = make_plan(&output, form, indices, self.planning, &self.execution)?;
+        let result = run(&plan);
+        scratch::put_back(plan.into_destinations().into_spare());
+        result
+    }
+}

@@ -1,0 +1,238 @@
+//! The verbs of a plan: run it on data and updates, any number of times.
+
+use super::{Source, Target, allocate, check_operands, cloned_row, execute, plain_row};
+use crate::element::{Element, ElementType};
+use crate::error::ScatterError;
+use crate::execution::Execution;
+use crate::explain::Explanation;
+use crate::kernel::Row;
+use crate::plan::ScatterPlan;
+use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
+
+/// Running a plan. Every verb takes the reduction, or a whole
+/// [`Execution`], and refuses operands of other shapes than the plan's before
+/// it writes anything.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{Layout, Reduction, ScatterNd, TensorView, TensorViewMut};
+///
+/// // The indices are read, checked and worked out once ...
+/// let plan = ScatterNd::new().plan(
+///     Layout::contiguous(&[4]),
+///     TensorView::contiguous(&[3_i64, 1, 3], &[3, 1])?,
+/// )?;
+/// // ... and used with any data, updates, element type and reduction.
+/// let mut counts = [0_u32; 4];
+/// let ones = TensorView::contiguous(&[1_u32; 3], &[3])?;
+/// plan.in_place(Reduction::Add, TensorViewMut::contiguous(&mut counts, &[4])?, ones)?;
+/// assert_eq!(counts, [0, 1, 0, 2]);
+///
+/// let data = TensorView::contiguous(&[9.0; 4], &[4])?;
+/// let updates = TensorView::contiguous(&[5.0, 4.0, 3.0], &[3])?;
+/// assert_eq!(plan.allocate(Reduction::Min, data, updates)?, [9.0, 4.0, 9.0, 3.0]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
+impl ScatterPlan {
+    /// Scatters into a new row-major tensor: a copy of `data` with the updates
+    /// applied.
+    ///
+    /// # Errors
+    ///
+    /// Shapes that differ from the plan's, a reduction that the element type
+    /// does not have, a plan made for another layout than a contiguous one,
+    /// or no memory for the result.
+    pub fn allocate<'p, T: Element>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError> {
+        let execution = execution.into();
+        let row = plain_row(T::TYPE, &execution)?;
+        self.check_updates(&updates.layout())?;
+        allocate(data.shape(), |output| {
+            self.run_on(row, output, updates, Some(data), &execution)
+        })
+    }
+
+    /// Scatters into `output`: a copy of `data` with the updates applied.
+    /// What `output` held before is not read.
+    ///
+    /// # Errors
+    ///
+    /// As [`allocate`](Self::allocate), with [`ScatterError::PlanMismatch`] for
+    /// an output of another shape or other strides. `output` is then unchanged.
+    pub fn write_into<'p, T: Element>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        let execution = execution.into();
+        let row = plain_row(T::TYPE, &execution)?;
+        self.run_on(row, Target::typed(output), updates, Some(data), &execution)
+    }
+
+    /// Scatters into `data` itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_into`](Self::write_into).
+    pub fn in_place<'p, T: Element>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: TensorViewMut<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<(), ScatterError> {
+        let execution = execution.into();
+        let row = plain_row(T::TYPE, &execution)?;
+        self.run_on(row, Target::typed(data), updates, None, &execution)
+    }
+
+    /// [`write_into`](Self::write_into) with element types as values. An
+    /// `output` at the address of `data`, with its shape and strides, is in
+    /// place.
+    ///
+    /// # Errors
+    ///
+    /// Also [`ScatterError::ElementTypeMismatch`], and
+    /// [`ScatterError::InputOverlap`] where `output` shares memory with an
+    /// input.
+    pub fn any_write_into<'p>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: AnyView<'_>,
+        updates: AnyView<'_>,
+        output: AnyViewMut<'_>,
+    ) -> Result<(), ScatterError> {
+        let execution = execution.into();
+        let row = plain_row(data.element(), &execution)?;
+        let in_place = check_operands(&output, Some(&data), None, &updates)?;
+        let data = (!in_place).then(|| Source::any(data));
+        // SAFETY: the views have the row's element type and, as just checked,
+        // share no byte; in place `data` is the output, initialised.
+        unsafe {
+            let updates = Source::any(updates);
+            execute(self, row, Target::any(output), updates, data, &execution)
+        }
+    }
+
+    /// [`in_place`](Self::in_place) with element types as values.
+    ///
+    /// # Errors
+    ///
+    /// As [`any_write_into`](Self::any_write_into).
+    pub fn any_in_place<'p>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: AnyViewMut<'_>,
+        updates: AnyView<'_>,
+    ) -> Result<(), ScatterError> {
+        let execution = execution.into();
+        let row = plain_row(data.element(), &execution)?;
+        check_operands(&data, None, None, &updates)?;
+        // SAFETY: as in `any_write_into`; the caller of the view's constructor
+        // vouches for initialised elements.
+        unsafe {
+            let updates = Source::any(updates);
+            execute(self, row, Target::any(data), updates, None, &execution)
+        }
+    }
+
+    /// [`allocate`](Self::allocate) for elements that are cloned, such as
+    /// strings.
+    ///
+    /// # Errors
+    ///
+    /// As [`allocate`](Self::allocate), and
+    /// [`ScatterError::ReductionOfClones`] for any reduction but `None`.
+    pub fn cloned_allocate<'p, T: Clone + Send + Sync>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError> {
+        let execution = execution.into();
+        let row = cloned_row::<T>(&execution)?;
+        self.check_updates(&updates.layout())?;
+        let mut result = data.to_vec()?;
+        let output = TensorViewMut::contiguous(&mut result, data.shape())?;
+        self.run_on(row, Target::typed(output), updates, None, &execution)?;
+        Ok(result)
+    }
+
+    /// [`write_into`](Self::write_into) for elements that are cloned.
+    ///
+    /// # Errors
+    ///
+    /// As [`cloned_allocate`](Self::cloned_allocate).
+    pub fn cloned_write_into<'p, T: Clone + Send + Sync>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        let execution = execution.into();
+        let row = cloned_row::<T>(&execution)?;
+        self.run_on(row, Target::typed(output), updates, Some(data), &execution)
+    }
+
+    /// [`in_place`](Self::in_place) for elements that are cloned.
+    ///
+    /// # Errors
+    ///
+    /// As [`cloned_allocate`](Self::cloned_allocate).
+    pub fn cloned_in_place<'p, T: Clone + Send + Sync>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: TensorViewMut<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<(), ScatterError> {
+        let execution = execution.into();
+        let row = cloned_row::<T>(&execution)?;
+        self.run_on(row, Target::typed(data), updates, None, &execution)
+    }
+
+    /// What a run will do: for people, and for tests.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::UnsupportedReduction`] as a run would report it.
+    pub fn explain<'p>(
+        &self,
+        element: ElementType,
+        execution: impl Into<Execution<'p>>,
+        in_place: bool,
+    ) -> Result<Explanation, ScatterError> {
+        let execution = execution.into();
+        let row = plain_row(element, &execution)?;
+        Ok(Explanation::new(self, element, row, &execution, in_place))
+    }
+
+    /// `output` is initialised unless `row` moves plain bytes and there is `data`.
+    pub(crate) fn run_on<T>(
+        &self,
+        row: Row,
+        output: Target<'_>,
+        updates: TensorView<'_, T>,
+        data: Option<TensorView<'_, T>>,
+        execution: &Execution<'_>,
+    ) -> Result<(), ScatterError> {
+        // SAFETY: `row` was made for `T`; typed views borrow their memory, so
+        // an output shares no byte with an input; see above for the rest.
+        unsafe {
+            execute(
+                self,
+                row,
+                output,
+                Source::typed(updates),
+                data.map(Source::typed),
+                execution,
+            )
+        }
+    }
+}

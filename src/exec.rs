@@ -7,6 +7,7 @@
 mod apply;
 mod choose;
 mod copy;
+pub(crate) mod direct;
 mod partition;
 mod places;
 pub(crate) mod scratch;

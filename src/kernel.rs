@@ -82,6 +82,8 @@ pub(crate) struct Elements {
 pub(crate) struct Row {
     /// Bytes of an element.
     pub(crate) size: usize,
+    /// Whether `apply` replaces elements, as `copy` does.
+    pub(crate) replaces: bool,
     /// Replaces `dst` elements with `src` elements.
     pub(crate) copy: RunsFn,
     /// `copy` past the caches, where the machine can; `None` where it cannot

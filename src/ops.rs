@@ -3,6 +3,11 @@
 //! Knows ONNX, OpenVINO and their kin. Knows nothing of threads or vectors:
 //! an operator says what its shapes mean ([`Form`]) and leaves the rest.
 
+#![expect(
+    unsafe_code,
+    reason = "the verbs vouch for the memory of the views that they were given"
+)]
+
 mod scatter_nd;
 mod scatter_update;
 
@@ -11,13 +16,14 @@ pub use scatter_update::{AxisUpdate, ScatterUpdate, scatter_update};
 
 use crate::element::{Element, Index};
 use crate::error::ScatterError;
-use crate::exec::scratch;
 use crate::execution::Execution;
+use crate::kernel::Row;
 use crate::layout::Layout;
 use crate::plan::{Form, ScatterPlan};
 use crate::reduction::{Duplicates, Reduction};
 use crate::run::{
-    Planning, Target, allocate, check_data, check_operands, cloned_row, make_plan, plain_row,
+    self, Operands, Planning, Source, Target, allocate, check_operands, cloned_row, make_plan,
+    plain_row,
 };
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
@@ -111,11 +117,9 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
         let row = plain_row(T::TYPE, &self.execution)?;
-        let output = Layout::contiguous(data.shape());
-        self.once(output, indices.into(), updates.layout(), |plan| {
-            allocate(data.shape(), |output| {
-                plan.run_on(row, output, updates, Some(data), &self.execution)
-            })
+        self.check_shapes(data.shape(), &indices.layout(), updates.shape())?;
+        allocate(data.shape(), |output| {
+            self.once(row, output, indices.into(), updates, Some(data))
         })
     }
 
@@ -134,16 +138,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
         let row = plain_row(T::TYPE, &self.execution)?;
-        check_data(output.shape(), data.shape())?;
-        self.once(output.layout(), indices.into(), updates.layout(), |plan| {
-            plan.run_on(
-                row,
-                Target::typed(output),
-                updates,
-                Some(data),
-                &self.execution,
-            )
-        })
+        self.once(row, output.into(), indices.into(), updates, Some(data))
     }
 
     /// Applies the updates to `data` itself.
@@ -159,9 +154,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
         let row = plain_row(T::TYPE, &self.execution)?;
-        self.once(data.layout(), indices.into(), updates.layout(), |plan| {
-            plan.run_on(row, Target::typed(data), updates, None, &self.execution)
-        })
+        self.once(row, data.into(), indices.into(), updates, None)
     }
 
     /// Does all that depends on `indices` alone, for runs on outputs of this
@@ -195,12 +188,17 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: AnyView<'_>,
         output: AnyViewMut<'_>,
     ) -> Result<(), ScatterError> {
-        plain_row(data.element(), &self.execution)?;
-        check_data(output.shape(), data.shape())?;
-        check_operands(&output, Some(&data), Some(&indices), &updates)?;
-        self.once(output.layout(), indices, updates.layout(), |plan| {
-            plan.any_write_into(self.execution, data, updates, output)
-        })
+        let row = plain_row(data.element(), &self.execution)?;
+        let in_place = check_operands(&output, Some(&data), Some(&indices), &updates)?;
+        let operands = Operands {
+            output: output.into(),
+            updates: updates.into(),
+            data: (!in_place).then(|| data.into()),
+        };
+        // SAFETY: the views have the row's element type and, as just checked,
+        // the output shares no byte with another; in place it is the data,
+        // initialised.
+        unsafe { self.once_on(row, operands, indices) }
     }
 
     /// [`in_place`](Self::in_place) with element types as values.
@@ -214,11 +212,16 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: AnyView<'_>,
         updates: AnyView<'_>,
     ) -> Result<(), ScatterError> {
-        plain_row(data.element(), &self.execution)?;
+        let row = plain_row(data.element(), &self.execution)?;
         check_operands(&data, None, Some(&indices), &updates)?;
-        self.once(data.layout(), indices, updates.layout(), |plan| {
-            plan.any_in_place(self.execution, data, updates)
-        })
+        let operands = Operands {
+            output: data.into(),
+            updates: updates.into(),
+            data: None,
+        };
+        // SAFETY: as in `any_write_into`; whoever made the view vouches for
+        // initialised elements.
+        unsafe { self.once_on(row, operands, indices) }
     }
 
     /// [`plan`](Self::plan) with the type of indices as a value.
@@ -248,11 +251,12 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
-        cloned_row::<T>(&self.execution)?;
-        let output = Layout::contiguous(data.shape());
-        self.once(output, indices.into(), updates.layout(), |plan| {
-            plan.cloned_allocate(self.execution, data, updates)
-        })
+        let row = cloned_row::<T>(&self.execution)?;
+        self.check_shapes(data.shape(), &indices.layout(), updates.shape())?;
+        let mut result = data.to_vec()?;
+        let output = TensorViewMut::contiguous(&mut result, data.shape())?;
+        self.once(row, output.into(), indices.into(), updates, None)?;
+        Ok(result)
     }
 
     /// [`write_into`](Self::write_into) for elements that are cloned.
@@ -267,11 +271,8 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        cloned_row::<T>(&self.execution)?;
-        check_data(output.shape(), data.shape())?;
-        self.once(output.layout(), indices.into(), updates.layout(), |plan| {
-            plan.cloned_write_into(self.execution, data, updates, output)
-        })
+        let row = cloned_row::<T>(&self.execution)?;
+        self.once(row, output.into(), indices.into(), updates, Some(data))
     }
 
     /// [`in_place`](Self::in_place) for elements that are cloned.
@@ -285,26 +286,51 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
-        cloned_row::<T>(&self.execution)?;
-        self.once(data.layout(), indices.into(), updates.layout(), |plan| {
-            plan.cloned_in_place(self.execution, data, updates)
-        })
+        let row = cloned_row::<T>(&self.execution)?;
+        self.once(row, data.into(), indices.into(), updates, None)
     }
 
-    /// Plans, runs once, and leaves the plan's memory for the next call.
-    fn once<R>(
+    fn check_shapes(
         &self,
-        output: Layout<'_>,
+        data: &[usize],
+        indices: &Layout<'_>,
+        updates: &[usize],
+    ) -> Result<(), ScatterError> {
+        let form = self.operator.form(data, indices)?;
+        form.check_updates(data, indices, updates)
+    }
+
+    /// One call on typed tensors. `output` is initialised unless `row` moves
+    /// plain bytes and there is `data`.
+    fn once<T>(
+        &self,
+        row: Row,
+        output: Target<'_>,
         indices: AnyView<'_>,
-        updates: Layout<'_>,
-        run: impl FnOnce(&ScatterPlan) -> Result<R, ScatterError>,
-    ) -> Result<R, ScatterError> {
-        output.check(1)?;
-        let form = self.operator.form(output.shape(), &indices.layout())?;
-        form.check_updates(output.shape(), &updates)?;
-        let plan = make_plan(&output, form, indices, self.planning, &self.execution)?;
-        let result = run(&plan);
-        scratch::put_back(plan.into_destinations().into_spare());
-        result
+        updates: TensorView<'_, T>,
+        data: Option<TensorView<'_, T>>,
+    ) -> Result<(), ScatterError> {
+        let operands = Operands {
+            output,
+            updates: updates.into(),
+            data: data.map(Source::from),
+        };
+        // SAFETY: `row` was made for `T`; typed views borrow their memory, so
+        // an output shares no byte with an input; see above for the rest.
+        unsafe { self.once_on(row, operands, indices) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`run::once`].
+    unsafe fn once_on(
+        &self,
+        row: Row,
+        operands: Operands<'_>,
+        indices: AnyView<'_>,
+    ) -> Result<(), ScatterError> {
+        let form = (self.operator).form(operands.shape(), &indices.layout())?;
+        // SAFETY: the caller vouches for what `run::once` asks.
+        unsafe { run::once(form, row, operands, indices, self.planning, &self.execution) }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use destinations::{Destinations, Number, Spare};
 pub(crate) use geometry::Dim;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span};
 pub(crate) use repeats::Winners;
-pub(crate) use resolve::{Piece, Resolver};
+pub(crate) use resolve::{Piece, Resolver, resolve_contiguous};
 
 use crate::error::ScatterError;
 use crate::layout::{Dims, Layout, row_major_strides};
@@ -25,18 +25,15 @@ use crate::layout::{Dims, Layout, row_major_strides};
 /// The one form that operators are lowered to.
 ///
 /// The first `batch_rank` axes of the output are repetitions, the next
-/// `tuple_len` are addressed by the tuples, the rest is the window. `updates`
-/// has the batch dims, then one dim for each tuple dim, then the window dims.
-#[derive(Clone, Debug)]
+/// `tuple_len` are addressed by the tuples, the rest is the window. The first
+/// `tuple_rank` dims of `indices` make the list of tuples; a last one, if
+/// there is one, holds the coordinates. `updates` has the batch dims, then the
+/// dims of the list, then the window dims.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     pub(crate) batch_rank: usize,
     pub(crate) tuple_len: usize,
-    /// Shape of the list of tuples.
-    pub(crate) tuple_shape: Dims<usize>,
-    /// Strides of the index tensor along the dims of `tuple_shape`.
-    pub(crate) index_strides: Dims<isize>,
-    /// Stride of the index tensor from one coordinate of a tuple to the next.
-    pub(crate) coordinate_stride: isize,
+    pub(crate) tuple_rank: usize,
 }
 
 /// A scatter that has been validated and worked out up to its values.
@@ -49,6 +46,7 @@ pub(crate) struct Form {
 pub struct ScatterPlan {
     shape: Dims<usize>,
     strides: Dims<isize>,
+    is_contiguous: bool,
     batch_rank: usize,
     tuple_len: usize,
     tuple_shape: Dims<usize>,
@@ -94,6 +92,7 @@ impl ScatterPlan {
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
+        tuple_shape: &[usize],
         scale: Scale,
         destinations: Destinations,
         facts: Facts,
@@ -101,9 +100,10 @@ impl ScatterPlan {
         Self {
             shape: output.shape().into(),
             strides: output.all_strides(),
+            is_contiguous: output.strides().is_none(),
             batch_rank: form.batch_rank,
             tuple_len: form.tuple_len,
-            tuple_shape: form.tuple_shape,
+            tuple_shape: tuple_shape.into(),
             destinations,
             scale,
             facts,
@@ -145,15 +145,32 @@ impl ScatterPlan {
     }
 
     /// Refuses updates of another shape than the plan's tuples and window
-    /// ask for, and returns the strides of those that have it.
-    pub(crate) fn check_updates(&self, updates: &Layout<'_>) -> Result<Dims<isize>, ScatterError> {
-        let window = &self.shape[self.batch_rank + self.tuple_len..];
-        let batch = &self.shape[..self.batch_rank];
-        check_updates([batch, &self.tuple_shape, window], updates)
+    /// ask for.
+    pub(crate) fn check_updates(&self, updates: &[usize]) -> Result<(), ScatterError> {
+        let (batch, rest) = self.shape.split_at(self.batch_rank);
+        check_updates([batch, &self.tuple_shape, &rest[self.tuple_len..]], updates)
+    }
+
+    /// The rank of updates of the shape that the plan asks for.
+    pub(crate) fn updates_rank(&self) -> usize {
+        self.shape.len() - self.tuple_len + self.tuple_shape.len()
+    }
+
+    /// The plan as one of contiguous tensors, where the output is one.
+    pub(crate) fn flat(&self) -> Option<Flat> {
+        let form = Form {
+            batch_rank: self.batch_rank,
+            tuple_len: self.tuple_len,
+            tuple_rank: self.tuple_shape.len(),
+        };
+        (self.is_contiguous).then(|| Flat::new(&form, &self.shape, self.tuples()))
     }
 
     /// Whether `output` lies in memory as the output planned for.
     pub(crate) fn check_output(&self, output: &Layout<'_>) -> Result<(), ScatterError> {
+        if self.is_contiguous && output.strides().is_none() && output.shape() == &self.shape[..] {
+            return Ok(());
+        }
         let planned = Layout::strided(&self.shape, &self.strides)?;
         if planned.places_like(output) {
             return Ok(());
@@ -212,34 +229,70 @@ impl ScatterPlan {
 }
 
 impl Form {
+    /// The shape of the list of tuples.
+    pub(crate) fn tuple_shape<'a>(&self, indices: &Layout<'a>) -> &'a [usize] {
+        &indices.shape()[..self.tuple_rank]
+    }
+
     /// As [`ScatterPlan::check_updates`], before there is a plan.
     pub(crate) fn check_updates(
         &self,
         output: &[usize],
-        updates: &Layout<'_>,
+        indices: &Layout<'_>,
+        updates: &[usize],
     ) -> Result<(), ScatterError> {
         let (batch, rest) = output.split_at(self.batch_rank);
-        check_updates([batch, &self.tuple_shape, &rest[self.tuple_len..]], updates).map(drop)
+        let window = &rest[self.tuple_len..];
+        check_updates([batch, self.tuple_shape(indices), window], updates)
     }
 }
 
 /// Where a single element is expected without any dim, one of any rank will
 /// do: runtimes write scalars as `[1]`.
-fn check_updates(
-    expected: [&[usize]; 3],
-    updates: &Layout<'_>,
-) -> Result<Dims<isize>, ScatterError> {
-    let actual = updates.shape();
+fn check_updates(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
     if actual.iter().eq(expected.into_iter().flatten()) {
-        return Ok(updates.all_strides());
+        return Ok(());
     }
     if expected.iter().all(|dims| dims.is_empty()) && actual.iter().all(|&size| size == 1) {
-        return Ok(Dims::new());
+        return Ok(());
     }
     Err(ScatterError::UpdatesShape {
         expected: expected.concat(),
         actual: actual.to_vec(),
     })
+}
+
+/// A scatter of contiguous row-major tensors: three numbers say where
+/// everything lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flat {
+    /// Repetitions.
+    pub(crate) outer: usize,
+    /// Slices of one repetition of the output.
+    pub(crate) slices: usize,
+    /// Tuples, hence slices of one repetition of the updates.
+    pub(crate) tuples: usize,
+    /// Elements of a slice.
+    pub(crate) run: usize,
+}
+
+impl Flat {
+    /// `shape` is that of the output and has passed [`Layout::elements`].
+    pub(crate) fn new(form: &Form, shape: &[usize], tuples: usize) -> Self {
+        let (batch, rest) = shape.split_at(form.batch_rank);
+        let (indexed, window) = rest.split_at(form.tuple_len);
+        Self {
+            outer: batch.iter().product(),
+            slices: indexed.iter().product(),
+            tuples,
+            run: window.iter().product(),
+        }
+    }
+
+    /// Elements of the output.
+    pub(crate) fn elements(&self) -> usize {
+        self.outer * self.slices * self.run
+    }
 }
 
 impl Scale {

@@ -16,19 +16,27 @@ use std::sync::OnceLock;
 use crate::element::ElementType;
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
-use crate::exec::{Buffers, Call, scratch};
+use crate::exec::{Buffers, Call, direct, scratch};
 use crate::execution::Execution;
 use crate::kernel::{InstructionSet, Row};
-use crate::layout::Layout;
 use crate::layout::overlap::{self, Overlap};
+use crate::layout::{Dims, Layout};
 use crate::memory::out_of_memory;
-use crate::plan::{Destinations, Form, Number, Piece, Resolver, ScatterPlan};
+use crate::plan::{
+    Destinations, Flat, Form, Number, Piece, Resolver, ScatterPlan, resolve_contiguous,
+};
 use crate::reduction::{Duplicates, Reduction};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
 /// Tuples from which the work on indices is divided among workers: below, it
 /// takes less time than waking them.
 const PARALLEL_TUPLES: usize = 128 * 1024;
+
+/// Tuples of a call that is made without a plan: their destinations lie on the
+/// stack. The smaller number is for calls of which clearing the larger array
+/// would be a good part.
+const FEW: usize = 16;
+const SOME: usize = 512;
 
 /// Options that a plan is made with.
 #[derive(Clone, Copy, Debug)]
@@ -51,15 +59,25 @@ pub(crate) struct Target<'a> {
     layout: Layout<'a>,
 }
 
-impl<'a> Source<'a> {
-    pub(crate) fn typed<T>(view: TensorView<'a, T>) -> Self {
+/// The tensors of one call but for its indices; no `data` in place.
+#[derive(Debug)]
+pub(crate) struct Operands<'a> {
+    pub(crate) output: Target<'a>,
+    pub(crate) updates: Source<'a>,
+    pub(crate) data: Option<Source<'a>>,
+}
+
+impl<'a, T> From<TensorView<'a, T>> for Source<'a> {
+    fn from(view: TensorView<'a, T>) -> Self {
         Self {
             ptr: view.as_ptr().cast(),
             layout: view.layout(),
         }
     }
+}
 
-    pub(crate) fn any(view: AnyView<'a>) -> Self {
+impl<'a> From<AnyView<'a>> for Source<'a> {
+    fn from(view: AnyView<'a>) -> Self {
         Self {
             ptr: view.as_ptr(),
             layout: view.layout(),
@@ -67,19 +85,54 @@ impl<'a> Source<'a> {
     }
 }
 
-impl<'a> Target<'a> {
-    pub(crate) fn typed<T>(mut view: TensorViewMut<'a, T>) -> Self {
+impl<'a, T> From<TensorViewMut<'a, T>> for Target<'a> {
+    fn from(mut view: TensorViewMut<'a, T>) -> Self {
         Self {
             ptr: view.as_mut_ptr().cast(),
             layout: view.layout(),
         }
     }
+}
 
-    pub(crate) fn any(mut view: AnyViewMut<'a>) -> Self {
+impl<'a> From<AnyViewMut<'a>> for Target<'a> {
+    fn from(mut view: AnyViewMut<'a>) -> Self {
         Self {
             ptr: view.as_mut_ptr().cast(),
             layout: view.layout(),
         }
+    }
+}
+
+impl Operands<'_> {
+    /// The shape of data and output.
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.output.layout.shape()
+    }
+
+    fn buffers(&self) -> Buffers {
+        Buffers {
+            output: self.output.ptr,
+            updates: self.updates.ptr,
+            data: self.data.map(|data| data.ptr),
+        }
+    }
+
+    /// Data must have the shape of the output.
+    fn check_data(&self) -> Result<(), ScatterError> {
+        let expected = self.output.layout.shape();
+        match self.data.map(|data| data.layout.shape()) {
+            Some(actual) if actual != expected => Err(ScatterError::DataShape {
+                expected: expected.to_vec(),
+                actual: actual.to_vec(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn are_contiguous(&self) -> bool {
+        self.output.layout.strides().is_none()
+            && self.updates.layout.strides().is_none()
+            && self.data.is_none_or(|data| data.layout.strides().is_none())
     }
 }
 
@@ -120,7 +173,9 @@ pub(crate) fn make_plan(
     }
     output.check(1)?;
     let (resolver, scale) = Resolver::new(output, &form, indices, planning.negatives_wrap);
-    let tuples = form.tuple_shape.iter().product();
+    let layout = indices.layout();
+    let tuple_shape = form.tuple_shape(&layout);
+    let tuples = tuple_shape.iter().product();
     let spare = scratch::take_spare(tuples);
     let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
     let facts = match &mut destinations {
@@ -128,7 +183,7 @@ pub(crate) fn make_plan(
         Destinations::Wide(numbers) => resolve(&resolver, numbers, execution),
     }?
     .facts();
-    let plan = ScatterPlan::new(output, form, scale, destinations, facts);
+    let plan = ScatterPlan::new(output, form, tuple_shape, scale, destinations, facts);
     if planning.duplicates == Duplicates::Reject
         && let Some(repeat) = plan.first_repeat()?
     {
@@ -171,36 +226,45 @@ fn resolve<N: Number>(
     Ok(whole)
 }
 
-/// Runs a plan. `data` is `None` in place.
+/// Runs a plan.
 ///
 /// # Safety
 ///
-/// - The elements of `output`, `updates` and `data` are those that `row`
-///   works on, and share no byte with one another.
-/// - In place, or where `row` clones, the elements of `output` are initialised.
+/// - The elements of `operands` are those that `row` works on, and those of
+///   the output share no byte with the others.
+/// - In place, or where `row` clones, the elements of the output are
+///   initialised.
 pub(crate) unsafe fn execute(
     plan: &ScatterPlan,
     row: Row,
-    output: Target<'_>,
-    updates: Source<'_>,
-    data: Option<Source<'_>>,
+    operands: Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    plan.check_output(&output.layout)?;
-    let updates_strides = plan.check_updates(&updates.layout)?;
-    if let Some(data) = &data {
-        check_data(output.layout.shape(), data.layout.shape())?;
+    plan.check_output(&operands.output.layout)?;
+    plan.check_updates(operands.updates.layout.shape())?;
+    operands.check_data()?;
+    if execution.schedule.is_none()
+        && operands.are_contiguous()
+        && let (Some(flat), Destinations::Narrow(numbers)) = (plan.flat(), plan.destinations())
+        && direct::suits(&flat, &row, operands.data.is_none())
+    {
+        // SAFETY: shapes have just been checked against the plan's, and the
+        // plan has numbered slices of an output that is contiguous.
+        unsafe { direct::run(&row, &flat, operands.buffers(), numbers) };
+        return Ok(());
     }
-    let data_strides = data.map(|data| data.layout.all_strides());
-    let buffers = Buffers {
-        output: output.ptr,
-        updates: updates.ptr,
-        data: data.map(|data| data.ptr),
+    let updates_strides = if plan.updates_rank() == operands.updates.layout.shape().len() {
+        operands.updates.layout.all_strides()
+    } else {
+        // A scalar written as a tensor of one element.
+        Dims::new()
     };
+    let data_strides = operands.data.map(|data| data.layout.all_strides());
     // SAFETY: layout and shapes have just been checked against the plan's;
     // views keep their elements readable, or writable and to themselves, and
     // the caller vouches for the rest.
     let call = unsafe {
+        let buffers = operands.buffers();
         Call::new(
             plan,
             row,
@@ -211,6 +275,85 @@ pub(crate) unsafe fn execute(
     };
     let workers = Workers::new(execution.pool, execution.max_workers);
     call.run(&workers, execution.schedule)
+}
+
+/// Plans and runs once.
+///
+/// # Safety
+///
+/// As for [`execute`].
+pub(crate) unsafe fn once(
+    form: Form,
+    row: Row,
+    operands: Operands<'_>,
+    indices: AnyView<'_>,
+    planning: Planning,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let output = operands.output.layout;
+    form.check_updates(
+        output.shape(),
+        &indices.layout(),
+        operands.updates.layout.shape(),
+    )?;
+    operands.check_data()?;
+    let contiguous = operands.are_contiguous() && indices.layout().strides().is_none();
+    if contiguous && execution.schedule.is_none() && planning.duplicates == Duplicates::Allow {
+        let tuples = form.tuple_shape(&indices.layout()).iter().product();
+        let flat = Flat::new(&form, output.shape(), tuples);
+        let suits = direct::suits(&flat, &row, operands.data.is_none());
+        // SAFETY: shapes have just been checked against one another.
+        let done = unsafe {
+            match tuples {
+                0..=FEW if suits => {
+                    once_direct::<FEW>(&form, &row, &flat, &operands, indices, planning).map(Some)
+                }
+                0..=SOME if suits => {
+                    once_direct::<SOME>(&form, &row, &flat, &operands, indices, planning).map(Some)
+                }
+                _ => Ok(None),
+            }
+        }?;
+        if let Some(()) = done {
+            return Ok(());
+        }
+    }
+    let plan = make_plan(&output, form, indices, planning, execution)?;
+    // SAFETY: the caller vouches for what `execute` asks.
+    let result = unsafe { execute(&plan, row, operands, execution) };
+    scratch::put_back(plan.into_destinations().into_spare());
+    result
+}
+
+/// A small call of contiguous tensors, without a plan: at most `MOST` tuples,
+/// all checked before the first is applied.
+///
+/// # Safety
+///
+/// As for [`execute`]; `flat` was made from the shapes of `operands`.
+unsafe fn once_direct<const MOST: usize>(
+    form: &Form,
+    row: &Row,
+    flat: &Flat,
+    operands: &Operands<'_>,
+    indices: AnyView<'_>,
+    planning: Planning,
+) -> Result<(), ScatterError> {
+    let mut numbers = [0_u32; MOST];
+    let numbers = &mut numbers[..flat.tuples];
+    let axes = form.batch_rank..form.batch_rank + form.tuple_len;
+    let sizes = &operands.output.layout.shape()[axes];
+    resolve_contiguous(
+        indices,
+        form.batch_rank,
+        sizes,
+        planning.negatives_wrap,
+        numbers,
+    )?;
+    // SAFETY: shapes are those of `flat`; `numbers` have just been made for it;
+    // the caller vouches for the rest.
+    unsafe { direct::run(row, flat, operands.buffers(), numbers) };
+    Ok(())
 }
 
 /// A row-major result of `shape`, made by `fill`, which writes every element
@@ -230,17 +373,6 @@ pub(crate) fn allocate<T: Copy>(
     // SAFETY: `fill` has written every element, within the capacity.
     unsafe { result.set_len(elements) };
     Ok(result)
-}
-
-/// Data must have the shape of the output.
-pub(crate) fn check_data(expected: &[usize], actual: &[usize]) -> Result<(), ScatterError> {
-    if expected == actual {
-        return Ok(());
-    }
-    Err(ScatterError::DataShape {
-        expected: expected.to_vec(),
-        actual: actual.to_vec(),
-    })
 }
 
 /// Types and memory of type-erased operands. Returns whether `data` is the

@@ -146,7 +146,7 @@ impl Call<'_> {
         tuple: usize,
         (dst, src): (isize, isize),
     ) -> (isize, isize) {
-        let number = number.cast_signed() as isize;
+        let number = signed(number);
         (
             dst + number * self.plan.scale().unit,
             src + self.geometry.source(tuple),
@@ -188,4 +188,14 @@ impl Call<'_> {
         let bytes = elements * self.row.size.cast_signed();
         self.buffers.updates.wrapping_offset(bytes)
     }
+}
+
+/// A destination number as an offset. Numbers are below the number of
+/// elements of an output, which fits.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "numbers count elements in memory"
+)]
+pub(super) fn signed(number: u64) -> isize {
+    number.cast_signed() as isize
 }

@@ -132,16 +132,12 @@ impl Workload<'_> {
         self.plan.scale().count.saturating_mul(unit)
     }
 
-    fn replaces(&self) -> bool {
-        std::ptr::fn_addr_eq(self.row.apply, self.row.copy)
-    }
-
     /// Schedules worth trying, best first.
     fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
         let window = self.window_bytes();
         let wide = window >= WINNER_WINDOW_BYTES;
         let repetitions = self.geometry.outer.elements();
-        if self.replaces() && wide && self.copy.is_some() {
+        if self.row.replaces && wide && self.copy.is_some() {
             return [Some(Schedule::Winner), self.divided(parts)];
         }
         if parts == 1 {
@@ -153,7 +149,7 @@ impl Workload<'_> {
         if self.plan.is_known_unique() {
             return [Some(Schedule::ByTuple), None];
         }
-        if self.replaces() && wide {
+        if self.row.replaces && wide {
             return [Some(Schedule::Winner), self.divided(parts)];
         }
         [self.divided(parts), None]
@@ -230,7 +226,7 @@ impl Workload<'_> {
         let moves_rows = self.copy.is_none_or(|copy| {
             copy.slices.is_some() && copy.outer.elements() == self.geometry.outer.elements()
         });
-        self.replaces() && moves_rows && self.plan.winners().is_some()
+        self.row.replaces && moves_rows && self.plan.winners().is_some()
     }
 
     fn winner_grid(&self, parts: usize) -> Grid {

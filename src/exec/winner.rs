@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::Call;
+use super::apply::signed;
 use super::choose::{Choice, STREAM_BYTES};
 use super::sink::Sink;
 use super::tasks::Workers;
@@ -107,7 +108,7 @@ fn keep(data: &mut Sink<'_>, copy: &CopyGeometry, repetition: usize, slices: Ran
     };
     let (dst, src) = Span::at(&copy.outer.dims, repetition);
     let at = |slice: u64| {
-        let slice = slice.cast_signed() as isize;
+        let slice = signed(slice);
         (
             copy.outer.dst + dst + slice * dim.dst,
             copy.outer.src + src + slice * dim.src,

@@ -14,5 +14,4 @@ pub(super) use complex::FourComplex;
 pub(super) use complex::TwoComplex;
 pub(super) use half::EightF16;
 pub(super) use half::F16c;
-pub(super) use half::SixteenBf16;
 pub(super) use order::Four;

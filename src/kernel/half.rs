@@ -40,52 +40,42 @@ impl Half for F16 {
         self.0
     }
 
+    // The two conversions are those of the FP16 library (M. Dukhan): few
+    // operations, none of them on a subnormal `f32` unless one was given.
     #[inline(always)]
     fn widen(self) -> f32 {
-        // Exponents are biased by 15 here and by 127 in `f32`.
-        const REBIAS: u32 = (127 - 15) << 23;
-        const SMALLEST_NORMAL: f32 = f32::from_bits(REBIAS + (1 << 23));
+        const DOWN: f32 = f32::from_bits((127 - 112) << 23);
         let bits = u32::from(self.0);
         let sign = (bits & 0x8000) << 16;
-        let magnitude = (bits & 0x7fff) << 13;
-        let exponent = magnitude & (0x1f << 23);
-        // Infinity and NaN need the largest exponent of `f32`.
-        let rebias = if exponent == 0x1f << 23 {
-            2 * REBIAS
-        } else {
-            REBIAS
-        };
-        // Subnormals lack the leading one: give it to them, then take it off.
-        let with_one = f32::from_bits(magnitude + REBIAS + (1 << 23));
-        let subnormal = (with_one - SMALLEST_NORMAL).to_bits();
-        let value = if exponent == 0 {
+        let magnitude = bits & 0x7fff;
+        // The exponent, biased by 15 here and by 127 in `f32`, goes up by
+        // 2 * 112, so that 31 becomes infinity or NaN, and down by 112 again.
+        let normal = f32::from_bits((magnitude << 13) + (224 << 23)) * DOWN;
+        // As the end of the fraction of a half, whose leading one goes.
+        let subnormal = f32::from_bits(magnitude | (126 << 23)) - 0.5;
+        let value = if magnitude < 1 << 10 {
             subnormal
         } else {
-            magnitude + rebias
+            normal
         };
-        f32::from_bits(sign | value)
+        f32::from_bits(sign | value.to_bits())
     }
 
     #[inline(always)]
     fn narrow(value: f32) -> Self {
-        const REBIAS: u32 = (127 - 15) << 23;
-        // Adding it leaves a subnormal's bits, rounded, at the lower end.
-        const ALIGN: f32 = f32::from_bits((127 - 15 + 23 - 10 + 1) << 23);
+        const UP: f32 = f32::from_bits((127 + 112) << 23);
+        const DOWN: f32 = f32::from_bits((127 - 110) << 23);
+        const SMALLEST_NORMAL: u32 = (127 - 14) << 23;
         let bits = value.to_bits();
         let sign = (bits >> 16) & 0x8000;
-        let magnitude = bits & 0x7fff_ffff;
-        let odd = (magnitude >> 13) & 1;
-        // Wraps for subnormals only, whose value is taken from elsewhere.
-        let normal = magnitude.wrapping_sub(REBIAS).wrapping_add(0xfff + odd) >> 13;
-        let aligned = (f32::from_bits(magnitude) + ALIGN).to_bits();
-        let subnormal = aligned.wrapping_sub(ALIGN.to_bits());
-        let is_subnormal = magnitude < REBIAS + (1 << 23);
-        let finite = if is_subnormal { subnormal } else { normal };
-        // From 2^16 on; what is below rounds to infinity by its carry.
-        let is_infinite = magnitude >= (127 + 16) << 23;
-        let number = if is_infinite { 0x7c00 } else { finite };
-        let is_nan = magnitude > 0x7f80_0000;
-        Self(low_half(sign | if is_nan { 0x7e00 } else { number }))
+        // Four times the value; infinity from 2^16 on.
+        let scaled = (value.abs() * UP) * DOWN;
+        // A number so large that the sum has only the bits that are kept.
+        let exponent = Ord::max(bits & 0x7f80_0000, SMALLEST_NORMAL);
+        let sum = (scaled + f32::from_bits(exponent + (15 << 23))).to_bits();
+        let number = ((sum >> 13) & 0x7c00) + (sum & 0x0fff);
+        let nan = if value.is_nan() { 0x7fff } else { 0 };
+        Self(low_half(sign | number | nan))
     }
 }
 

@@ -59,7 +59,6 @@ impl Operator for Nd {}
 impl Lower for Nd {
     #[expect(private_interfaces, reason = "sealed")]
     fn form(&self, data: &[usize], indices: &Layout<'_>) -> Result<Form, ScatterError> {
-        let strides = indices.all_strides();
         let (Some((&tuple_len, shape)), rank) = (indices.shape().split_last(), data.len()) else {
             return Err(ScatterError::IndicesRank);
         };
@@ -69,9 +68,7 @@ impl Lower for Nd {
         Ok(Form {
             batch_rank: 0,
             tuple_len,
-            tuple_shape: shape.into(),
-            index_strides: strides[..shape.len()].into(),
-            coordinate_stride: strides[shape.len()],
+            tuple_rank: shape.len(),
         })
     }
 }

@@ -76,9 +76,7 @@ impl Lower for AxisUpdate {
         Ok(Form {
             batch_rank: axis,
             tuple_len: 1,
-            tuple_shape: indices.shape().into(),
-            index_strides: indices.all_strides(),
-            coordinate_stride: 0,
+            tuple_rank: indices.shape().len(),
         })
     }
 }

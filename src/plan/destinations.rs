@@ -45,6 +45,10 @@ impl Number for u64 {
 
 /// The destination number of every tuple, in order.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one a plan, and boxing would allocate for small plans"
+)]
 pub(crate) enum Destinations {
     Narrow(SmallVec<[u32; INLINE]>),
     Wide(SmallVec<[u64; INLINE]>),

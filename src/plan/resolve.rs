@@ -16,9 +16,12 @@ use crate::error::ScatterError;
 use crate::layout::{Dims, Layout};
 use crate::tensor::AnyView;
 
-/// Tuples that are worked on together: enough for vector loops, few enough
-/// that a tiny call does not pay for them.
+/// Tuples that are worked on together: enough for vector loops.
 const BLOCK: usize = 64;
+
+/// The same for small calls, few enough that a tiny one does not pay for
+/// clearing them.
+const SMALL_BLOCK: usize = 16;
 
 /// An integer type that indices can have.
 trait Coordinate: Index + Into<i128> + Default {
@@ -92,6 +95,9 @@ impl<'a> Resolver<'a> {
         negatives_wrap: bool,
     ) -> (Self, Scale) {
         let (scale, multipliers) = Scale::new(output, form);
+        let layout = indices.layout();
+        let strides = layout.all_strides();
+        let (tuple_strides, coordinate_stride) = strides.split_at(form.tuple_rank);
         let axes = (form.batch_rank..)
             .zip(multipliers)
             .map(|(axis, multiplier)| Axis {
@@ -101,8 +107,8 @@ impl<'a> Resolver<'a> {
             });
         let resolver = Self {
             indices,
-            dims: merged(&form.tuple_shape, &form.index_strides),
-            coordinate_stride: form.coordinate_stride,
+            dims: merged(form.tuple_shape(&layout), tuple_strides),
+            coordinate_stride: coordinate_stride.first().copied().unwrap_or(0),
             axes: axes.collect(),
             origin: scale.base.wrapping_neg().cast_unsigned() as u64,
             negatives_wrap,
@@ -141,13 +147,19 @@ impl<'a> Resolver<'a> {
             let tuple = first + done;
             let len = BLOCK.min(inner - tuple % inner).min(numbers.len() - done);
             let block = &mut numbers[done..done + len];
-            if let Some(outlier) = self.resolve_block::<I, N>(self.offset(tuple), step, block) {
-                return Err(ScatterError::IndexOutOfBounds {
-                    tuple: tuple + outlier.tuple,
-                    axis: outlier.axis.axis,
-                    index: outlier.index,
-                    size: outlier.axis.size,
-                });
+            let cursor = Cursor {
+                indices: self.indices,
+                offset: self.offset(tuple),
+                step,
+                negatives_wrap: self.negatives_wrap,
+            };
+            let coordinates = (0..).map(|position| position * self.coordinate_stride);
+            let axes = self.axes.iter().copied().zip(coordinates);
+            // SAFETY: dims, strides and number of axes are those of the view
+            // (`Form`), and the block stays within its dims.
+            let outlier = unsafe { cursor.resolve::<I, N, BLOCK>(axes, self.origin, block) };
+            if let Some(outlier) = outlier {
+                return Err(outlier.error(tuple));
             }
             piece.extend(block);
             done += len;
@@ -164,25 +176,41 @@ impl<'a> Resolver<'a> {
         }
         offset
     }
+}
 
-    /// One block of tuples `step` apart. Axis by axis, so that the loops over
-    /// tuples are free of branches.
-    fn resolve_block<I: Coordinate, N: Number>(
-        &self,
-        offset: isize,
-        step: isize,
+/// Where the coordinates of a block of tuples are read.
+#[derive(Clone, Copy)]
+struct Cursor<'a> {
+    indices: AnyView<'a>,
+    /// Offset of the first tuple, and distance from one to the next.
+    offset: isize,
+    step: isize,
+    negatives_wrap: bool,
+}
+
+impl Cursor<'_> {
+    /// Numbers a block of tuples. `axes` gives each indexed axis, in any
+    /// order, with the offset of its coordinate in a tuple. Axis by axis, so
+    /// that the loops over tuples are free of branches.
+    ///
+    /// # Safety
+    ///
+    /// `I` is the type of the indices; the offsets of all the coordinates are
+    /// offsets of elements of their layout.
+    #[inline]
+    unsafe fn resolve<I: Coordinate, N: Number, const BLOCK: usize>(
+        self,
+        axes: impl Iterator<Item = (Axis, isize)>,
+        origin: u64,
         numbers: &mut [N],
     ) -> Option<Outlier> {
-        let mut sums = [self.origin; BLOCK];
-        let mut outlier: Option<Outlier> = None;
+        let mut sums = [origin; BLOCK];
         let mut raw = [I::default(); BLOCK];
         let raw = &mut raw[..numbers.len()];
-        let mut from = offset;
-        for &axis in &self.axes {
-            // SAFETY: `dims`, `coordinate_stride` and the number of axes are
-            // those of the view (`Form`), and the block stays within its dims.
-            unsafe { self.indices.read_run(from, step, raw) };
-            from += self.coordinate_stride;
+        let mut outlier: Option<Outlier> = None;
+        for (axis, coordinate) in axes {
+            // SAFETY: the caller vouches for the offsets.
+            unsafe { (self.indices).read_run(self.offset + coordinate, self.step, raw) };
             let size = axis.size as u64;
             let wrap = if self.negatives_wrap { size } else { 0 };
             let mut inside = true;
@@ -193,7 +221,9 @@ impl<'a> Resolver<'a> {
             }
             if !inside {
                 let found = raw.iter().position(|index| index.position(wrap) >= size)?;
-                if outlier.as_ref().is_none_or(|earlier| found < earlier.tuple) {
+                let candidate = (found, axis.axis);
+                if (outlier.as_ref()).is_none_or(|first| candidate < (first.tuple, first.axis.axis))
+                {
                     outlier = Some(Outlier {
                         tuple: found,
                         axis,
@@ -206,6 +236,89 @@ impl<'a> Resolver<'a> {
             *number = N::new(sum);
         }
         outlier
+    }
+}
+
+impl Outlier {
+    /// The error, for a block that begins at tuple `first`.
+    #[cold]
+    fn error(&self, first: usize) -> ScatterError {
+        ScatterError::IndexOutOfBounds {
+            tuple: first + self.tuple,
+            axis: self.axis.axis,
+            index: self.index,
+            size: self.axis.size,
+        }
+    }
+}
+
+/// Numbers the slices that contiguous tuples address, `sizes` being those of
+/// the axes from `first_axis` on: what [`Resolver`] does, without its
+/// preparations, for small calls.
+pub(crate) fn resolve_contiguous(
+    indices: AnyView<'_>,
+    first_axis: usize,
+    sizes: &[usize],
+    negatives_wrap: bool,
+    numbers: &mut [u32],
+) -> Result<(), ScatterError> {
+    let contiguous = Contiguous {
+        indices,
+        first_axis,
+        sizes,
+        negatives_wrap,
+    };
+    match indices.element() {
+        ElementType::I8 => contiguous.resolve::<i8>(numbers),
+        ElementType::I16 => contiguous.resolve::<i16>(numbers),
+        ElementType::I32 => contiguous.resolve::<i32>(numbers),
+        ElementType::I64 => contiguous.resolve::<i64>(numbers),
+        ElementType::U8 => contiguous.resolve::<u8>(numbers),
+        ElementType::U16 => contiguous.resolve::<u16>(numbers),
+        ElementType::U32 => contiguous.resolve::<u32>(numbers),
+        ElementType::U64 => contiguous.resolve::<u64>(numbers),
+        actual => Err(ScatterError::IndexType { actual }),
+    }
+}
+
+/// Arguments of [`resolve_contiguous`].
+struct Contiguous<'a> {
+    indices: AnyView<'a>,
+    first_axis: usize,
+    sizes: &'a [usize],
+    negatives_wrap: bool,
+}
+
+impl Contiguous<'_> {
+    fn resolve<I: Coordinate>(&self, numbers: &mut [u32]) -> Result<(), ScatterError> {
+        let tuple_len = self.sizes.len();
+        for (block, numbers) in numbers.chunks_mut(SMALL_BLOCK).enumerate() {
+            let first = block * SMALL_BLOCK;
+            let cursor = Cursor {
+                indices: self.indices,
+                offset: (first * tuple_len).cast_signed(),
+                step: tuple_len.cast_signed(),
+                negatives_wrap: self.negatives_wrap,
+            };
+            let mut multiplier = 1;
+            let axes = (0..tuple_len).rev().map(|coordinate| {
+                let size = self.sizes[coordinate];
+                let axis = Axis {
+                    axis: self.first_axis + coordinate,
+                    size,
+                    multiplier,
+                };
+                multiplier *= (size as u64).cast_signed();
+                (axis, coordinate.cast_signed())
+            });
+            // SAFETY: `numbers` has one entry a tuple of the contiguous view,
+            // and `sizes` one a coordinate.
+            let outlier = unsafe { cursor.resolve::<I, u32, SMALL_BLOCK>(axes, 0, numbers) };
+            if let Some(outlier) = outlier {
+                return Err(outlier.error(first));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The verbs of a plan: run it on data and updates, any number of times.
 
-use super::{Source, Target, allocate, check_operands, cloned_row, execute, plain_row};
+use super::{Operands, Source, Target, allocate, check_operands, cloned_row, execute, plain_row};
 use crate::element::{Element, ElementType};
 use crate::error::ScatterError;
 use crate::execution::Execution;
@@ -51,7 +51,7 @@ impl ScatterPlan {
     ) -> Result<Vec<T>, ScatterError> {
         let execution = execution.into();
         let row = plain_row(T::TYPE, &execution)?;
-        self.check_updates(&updates.layout())?;
+        self.check_updates(updates.shape())?;
         allocate(data.shape(), |output| {
             self.run_on(row, output, updates, Some(data), &execution)
         })
@@ -73,7 +73,7 @@ impl ScatterPlan {
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
         let row = plain_row(T::TYPE, &execution)?;
-        self.run_on(row, Target::typed(output), updates, Some(data), &execution)
+        self.run_on(row, output.into(), updates, Some(data), &execution)
     }
 
     /// Scatters into `data` itself.
@@ -89,7 +89,7 @@ impl ScatterPlan {
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
         let row = plain_row(T::TYPE, &execution)?;
-        self.run_on(row, Target::typed(data), updates, None, &execution)
+        self.run_on(row, data.into(), updates, None, &execution)
     }
 
     /// [`write_into`](Self::write_into) with element types as values. An
@@ -111,13 +111,14 @@ impl ScatterPlan {
         let execution = execution.into();
         let row = plain_row(data.element(), &execution)?;
         let in_place = check_operands(&output, Some(&data), None, &updates)?;
-        let data = (!in_place).then(|| Source::any(data));
+        let operands = Operands {
+            output: output.into(),
+            updates: updates.into(),
+            data: (!in_place).then(|| data.into()),
+        };
         // SAFETY: the views have the row's element type and, as just checked,
         // share no byte; in place `data` is the output, initialised.
-        unsafe {
-            let updates = Source::any(updates);
-            execute(self, row, Target::any(output), updates, data, &execution)
-        }
+        unsafe { execute(self, row, operands, &execution) }
     }
 
     /// [`in_place`](Self::in_place) with element types as values.
@@ -134,12 +135,14 @@ impl ScatterPlan {
         let execution = execution.into();
         let row = plain_row(data.element(), &execution)?;
         check_operands(&data, None, None, &updates)?;
+        let operands = Operands {
+            output: data.into(),
+            updates: updates.into(),
+            data: None,
+        };
         // SAFETY: as in `any_write_into`; the caller of the view's constructor
         // vouches for initialised elements.
-        unsafe {
-            let updates = Source::any(updates);
-            execute(self, row, Target::any(data), updates, None, &execution)
-        }
+        unsafe { execute(self, row, operands, &execution) }
     }
 
     /// [`allocate`](Self::allocate) for elements that are cloned, such as
@@ -157,10 +160,10 @@ impl ScatterPlan {
     ) -> Result<Vec<T>, ScatterError> {
         let execution = execution.into();
         let row = cloned_row::<T>(&execution)?;
-        self.check_updates(&updates.layout())?;
+        self.check_updates(updates.shape())?;
         let mut result = data.to_vec()?;
         let output = TensorViewMut::contiguous(&mut result, data.shape())?;
-        self.run_on(row, Target::typed(output), updates, None, &execution)?;
+        self.run_on(row, output.into(), updates, None, &execution)?;
         Ok(result)
     }
 
@@ -178,7 +181,7 @@ impl ScatterPlan {
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
         let row = cloned_row::<T>(&execution)?;
-        self.run_on(row, Target::typed(output), updates, Some(data), &execution)
+        self.run_on(row, output.into(), updates, Some(data), &execution)
     }
 
     /// [`in_place`](Self::in_place) for elements that are cloned.
@@ -194,7 +197,7 @@ impl ScatterPlan {
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
         let row = cloned_row::<T>(&execution)?;
-        self.run_on(row, Target::typed(data), updates, None, &execution)
+        self.run_on(row, data.into(), updates, None, &execution)
     }
 
     /// What a run will do: for people, and for tests.
@@ -214,7 +217,7 @@ impl ScatterPlan {
     }
 
     /// `output` is initialised unless `row` moves plain bytes and there is `data`.
-    pub(crate) fn run_on<T>(
+    fn run_on<T>(
         &self,
         row: Row,
         output: Target<'_>,
@@ -222,17 +225,13 @@ impl ScatterPlan {
         data: Option<TensorView<'_, T>>,
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
+        let operands = Operands {
+            output,
+            updates: updates.into(),
+            data: data.map(Source::from),
+        };
         // SAFETY: `row` was made for `T`; typed views borrow their memory, so
         // an output shares no byte with an input; see above for the rest.
-        unsafe {
-            execute(
-                self,
-                row,
-                output,
-                Source::typed(updates),
-                data.map(Source::typed),
-                execution,
-            )
-        }
+        unsafe { execute(self, row, operands, execution) }
     }
 }

@@ -1,0 +1,81 @@
+//! Small scatters of contiguous tensors, on the calling thread.
+//!
+//! No loops to set up, no schedule to choose, nothing to allocate: what a call
+//! costs whose work is a few hundred bytes.
+
+use super::Buffers;
+use super::choose::PARALLEL_BYTES;
+use crate::kernel::{Job, Row, Steps};
+use crate::plan::Flat;
+
+/// Jobs of one kernel call.
+const JOBS: usize = 64;
+
+/// Whether a call is small enough to stay here.
+pub(crate) fn suits(flat: &Flat, row: &Row, in_place: bool) -> bool {
+    let copied = if in_place { 0 } else { flat.elements() };
+    let applied = flat
+        .outer
+        .saturating_mul(flat.tuples)
+        .saturating_mul(flat.run);
+    applied.saturating_add(copied).saturating_mul(row.size) < PARALLEL_BYTES
+}
+
+/// Runs a scatter of contiguous tensors whose destinations are `numbers`.
+///
+/// # Safety
+///
+/// - The buffers hold contiguous tensors of the shapes that `flat` was made
+///   from, of elements of `row`; `output` is this call's alone, shares no byte
+///   with the others, and is initialised in place or where `row` clones.
+/// - Every number is less than `flat.slices`.
+#[expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
+pub(crate) unsafe fn run(row: &Row, flat: &Flat, buffers: Buffers, numbers: &[u32]) {
+    let output: *mut u8 = buffers.output.cast();
+    if flat.elements() == 0 {
+        return;
+    }
+    if let Some(data) = buffers.data {
+        let all = Job {
+            dst: 0,
+            src: 0,
+            len: flat.elements(),
+        };
+        // SAFETY: both hold that many elements and share no byte.
+        unsafe { (row.copy)(output, data, &[all], Steps::UNIT) };
+    }
+    for outer in 0..flat.outer {
+        let bytes = |slices: usize| outer * slices * flat.run * row.size;
+        let dst = output.wrapping_add(bytes(flat.slices));
+        let src = buffers.updates.wrapping_add(bytes(flat.tuples));
+        match row.apply_elements.filter(|_| flat.run == 1) {
+            // SAFETY: one element a number, below `slices`, and as many
+            // updates as numbers.
+            Some(elements) => unsafe { (elements.u32)(dst, src, numbers, 1) },
+            // SAFETY: as above, with runs of `flat.run` elements.
+            None => unsafe { apply_runs(row, flat.run, dst, src, numbers) },
+        }
+    }
+}
+
+/// # Safety
+///
+/// Around `dst` lies a run for every number, around `src` one for every
+/// position in `numbers`, as [`run`] has it.
+#[expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
+unsafe fn apply_runs(row: &Row, run: usize, dst: *mut u8, src: *const u8, numbers: &[u32]) {
+    let mut jobs = [Job {
+        dst: 0,
+        src: 0,
+        len: run,
+    }; JOBS];
+    for (block, numbers) in numbers.chunks(JOBS).enumerate() {
+        let jobs = &mut jobs[..numbers.len()];
+        for (position, (job, &number)) in jobs.iter_mut().zip(numbers).enumerate() {
+            job.dst = (number as usize * run).cast_signed();
+            job.src = ((block * JOBS + position) * run).cast_signed();
+        }
+        // SAFETY: the caller vouches for every run.
+        unsafe { (row.apply)(dst, src, jobs, Steps::UNIT) };
+    }
+}

@@ -51,7 +51,7 @@ mod shared {
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     plan: &'a ScatterPlan,
-    row: Row,
+    row: &'static Row,
     geometry: Geometry,
     /// How `data` lies; `None` in place.
     copy: Option<CopyGeometry>,
@@ -75,7 +75,7 @@ impl<'a> Call<'a> {
     )]
     pub(crate) unsafe fn new(
         plan: &'a ScatterPlan,
-        row: Row,
+        row: &'static Row,
         buffers: Buffers,
         updates_strides: &[isize],
         data_strides: Option<&[isize]>,
@@ -116,7 +116,7 @@ impl<'a> Call<'a> {
             plan: self.plan,
             geometry: &self.geometry,
             copy: self.copy.as_ref(),
-            row: &self.row,
+            row: self.row,
         }
     }
 

@@ -36,7 +36,7 @@ impl Explanation {
     pub(crate) fn new(
         plan: &ScatterPlan,
         element: ElementType,
-        row: Row,
+        row: &'static Row,
         execution: &Execution<'_>,
         in_place: bool,
     ) -> Self {
@@ -46,7 +46,7 @@ impl Explanation {
             plan,
             geometry: &geometry,
             copy: copy.as_ref(),
-            row: &row,
+            row,
         };
         let workers = Workers::new(execution.pool, execution.max_workers);
         let choice = choose(&workload, &workers, execution.schedule);

@@ -1,4 +1,67 @@
 //! Scatter for CPUs: parallel, SIMD, and the same bits at every thread count.
+//!
+//! Scatter writes slices of `updates` into a tensor at the places that
+//! `indices` name, and may combine them with what is there (add, multiply,
+//! minimum, ...). It is ONNX ScatterND, OpenVINO ScatterNDUpdate and
+//! ScatterUpdate, torch `index_add_`, the step that fills a KV cache, the
+//! gradient of an embedding table.
+//!
+//! ```
+//! use ndscatter::{Reduction, TensorView, TensorViewMut, scatter_nd};
+//!
+//! // Adds two rows into a table of three; the second one twice.
+//! let mut table = [0.0_f32; 6];
+//! scatter_nd(
+//!     TensorViewMut::contiguous(&mut table, &[3, 2])?,
+//!     TensorView::contiguous(&[0_i64, 2, 2], &[3, 1])?,
+//!     TensorView::contiguous(&[1.0, 1.0, 2.0, 2.0, 3.0, 3.0], &[3, 2])?,
+//!     Reduction::Add,
+//! )?;
+//! assert_eq!(table, [1.0, 1.0, 0.0, 0.0, 5.0, 5.0]);
+//! # Ok::<(), ndscatter::ScatterError>(())
+//! ```
+//!
+//! # What holds for every call
+//!
+//! - The result is that of the sequential loop over `indices` in row-major
+//!   order, **bit for bit**, whatever the number of threads, the instruction
+//!   set, the schedule or the pool. Duplicates are applied in that order. The
+//!   one exception is the sign and payload of a NaN that arithmetic made.
+//! - Everything is checked before the first write: after a [`ScatterError`]
+//!   the output is what it was.
+//! - Tensors may have any strides: permuted, padded, reversed, and for inputs
+//!   zero. Nothing is copied to make them contiguous.
+//! - Small calls allocate nothing and touch no other thread.
+//!
+//! # Operators and verbs
+//!
+//! [`ScatterNd`] and [`ScatterUpdate`] are builders: options first, then one
+//! of four verbs.
+//!
+//! | verb | use it when |
+//! |---|---|
+//! | [`allocate`](Scatter::allocate) | a new tensor is wanted |
+//! | [`write_into`](Scatter::write_into) | there is memory for the result, and `data` must stay |
+//! | [`in_place`](Scatter::in_place) | `data` itself may change: the cost is that of the updates alone |
+//! | [`plan`](Scatter::plan) | the same indices will be used again; the [`ScatterPlan`] has the other three |
+//!
+//! [`scatter_nd`] and [`scatter_update`] are the in-place verbs in one line.
+//! Each verb also has a form for tensors whose element type is a value
+//! ([`AnyView`]), which is what a runtime calls, and one for elements that are
+//! cloned, such as strings.
+//!
+//! # Threads
+//!
+//! Work is divided among the threads of rayon: of the pool that the caller is
+//! in, as inside [`rayon::ThreadPool::install`], else of the global one.
+//! [`Execution::pool`] takes any other [`Pool`], such as a host runtime's own
+//! parallel-for, and [`CallingThread`] takes none.
+//!
+//! # Cargo features
+//!
+//! - `half` (default): [`Element`] for `half::f16` and `half::bf16`.
+//! - `num-complex` (default): [`Element`] for complex numbers.
+//! - `ndarray`: conversions from and to views of `ndarray`.
 
 mod element;
 mod error;

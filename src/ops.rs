@@ -304,7 +304,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
     /// plain bytes and there is `data`.
     fn once<T>(
         &self,
-        row: Row,
+        row: &'static Row,
         output: Target<'_>,
         indices: AnyView<'_>,
         updates: TensorView<'_, T>,
@@ -325,7 +325,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
     /// As for [`run::once`].
     unsafe fn once_on(
         &self,
-        row: Row,
+        row: &'static Row,
         operands: Operands<'_>,
         indices: AnyView<'_>,
     ) -> Result<(), ScatterError> {

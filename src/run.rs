@@ -140,7 +140,7 @@ impl Operands<'_> {
 pub(crate) fn plain_row(
     element: ElementType,
     execution: &Execution<'_>,
-) -> Result<Row, ScatterError> {
+) -> Result<&'static Row, ScatterError> {
     let set = execution
         .instruction_set
         .unwrap_or_else(InstructionSet::best);
@@ -151,7 +151,9 @@ pub(crate) fn plain_row(
 }
 
 /// The kernels for elements that are cloned.
-pub(crate) fn cloned_row<T: Clone>(execution: &Execution<'_>) -> Result<Row, ScatterError> {
+pub(crate) fn cloned_row<T: Clone>(
+    execution: &Execution<'_>,
+) -> Result<&'static Row, ScatterError> {
     match execution.reduction {
         Reduction::None => Ok(Row::cloned::<T>()),
         reduction => Err(ScatterError::ReductionOfClones { reduction }),
@@ -236,7 +238,7 @@ fn resolve<N: Number>(
 ///   initialised.
 pub(crate) unsafe fn execute(
     plan: &ScatterPlan,
-    row: Row,
+    row: &'static Row,
     operands: Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
@@ -246,11 +248,11 @@ pub(crate) unsafe fn execute(
     if execution.schedule.is_none()
         && operands.are_contiguous()
         && let (Some(flat), Destinations::Narrow(numbers)) = (plan.flat(), plan.destinations())
-        && direct::suits(&flat, &row, operands.data.is_none())
+        && direct::suits(&flat, row, operands.data.is_none())
     {
         // SAFETY: shapes have just been checked against the plan's, and the
         // plan has numbered slices of an output that is contiguous.
-        unsafe { direct::run(&row, &flat, operands.buffers(), numbers) };
+        unsafe { direct::run(row, &flat, operands.buffers(), numbers) };
         return Ok(());
     }
     let updates_strides = if plan.updates_rank() == operands.updates.layout.shape().len() {
@@ -284,7 +286,7 @@ pub(crate) unsafe fn execute(
 /// As for [`execute`].
 pub(crate) unsafe fn once(
     form: Form,
-    row: Row,
+    row: &'static Row,
     operands: Operands<'_>,
     indices: AnyView<'_>,
     planning: Planning,
@@ -301,15 +303,15 @@ pub(crate) unsafe fn once(
     if contiguous && execution.schedule.is_none() && planning.duplicates == Duplicates::Allow {
         let tuples = form.tuple_shape(&indices.layout()).iter().product();
         let flat = Flat::new(&form, output.shape(), tuples);
-        let suits = direct::suits(&flat, &row, operands.data.is_none());
+        let suits = direct::suits(&flat, row, operands.data.is_none());
         // SAFETY: shapes have just been checked against one another.
         let done = unsafe {
             match tuples {
                 0..=FEW if suits => {
-                    once_direct::<FEW>(&form, &row, &flat, &operands, indices, planning).map(Some)
+                    once_direct::<FEW>(&form, row, &flat, &operands, indices, planning).map(Some)
                 }
                 0..=SOME if suits => {
-                    once_direct::<SOME>(&form, &row, &flat, &operands, indices, planning).map(Some)
+                    once_direct::<SOME>(&form, row, &flat, &operands, indices, planning).map(Some)
                 }
                 _ => Ok(None),
             }

@@ -45,14 +45,24 @@ macro_rules! combine_table {
         /// The loops that `isa` has for a reduction of elements; `None` where
         /// the elements have no such reduction. The machine must have `isa`.
         #[inline]
-        fn combine(element: ElementType, reduction: Reduction, isa: InstructionSet) -> Option<Combine> {
+        fn combine(
+            element: ElementType,
+            reduction: Reduction,
+            isa: InstructionSet,
+        ) -> Option<&'static Row> {
             match (element, reduction) {
                 $($(($elements, Reduction::$reduction) => Some(match isa {
-                    InstructionSet::Portable => portable::<$portable, $by, $reduction>(),
+                    InstructionSet::Portable => {
+                        &const { combines::<$portable>(InstructionSet::Portable, portable::<$portable, $by, $reduction>()) }
+                    }
                     #[cfg(target_arch = "x86_64")]
-                    InstructionSet::Avx2 => avx2::<$avx2, $avx2_by, $reduction>(),
+                    InstructionSet::Avx2 => {
+                        &const { combines::<$avx2>(InstructionSet::Avx2, avx2::<$avx2, $avx2_by, $reduction>()) }
+                    }
                     #[cfg(not(target_arch = "x86_64"))]
-                    InstructionSet::Avx2 => portable::<$portable, $by, $reduction>(),
+                    InstructionSet::Avx2 => {
+                        &const { combines::<$portable>(InstructionSet::Portable, portable::<$portable, $by, $reduction>()) }
+                    }
                 }),)+)*
                 _ => None,
             }
@@ -109,8 +119,7 @@ const fn avx2<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {
 }
 
 /// The row of elements of `W` bytes that are only moved.
-#[inline]
-fn moves<const W: usize>(isa: InstructionSet) -> Row {
+const fn moves<const W: usize>(isa: InstructionSet) -> Row {
     let elements = Elements {
         u32: elements::copy::<u32, W>,
         u64: elements::copy::<u64, W>,
@@ -127,8 +136,7 @@ fn moves<const W: usize>(isa: InstructionSet) -> Row {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[inline]
-fn stream_of<const W: usize>(isa: InstructionSet) -> Option<RunsFn> {
+const fn stream_of<const W: usize>(isa: InstructionSet) -> Option<RunsFn> {
     Some(match isa {
         InstructionSet::Portable => stream::stream_sse2::<W>,
         InstructionSet::Avx2 => stream::stream_avx2::<W>,
@@ -136,10 +144,46 @@ fn stream_of<const W: usize>(isa: InstructionSet) -> Option<RunsFn> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn stream_of<const W: usize>(_isa: InstructionSet) -> Option<RunsFn> {
+const fn stream_of<const W: usize>(_isa: InstructionSet) -> Option<RunsFn> {
     None
 }
+
+/// The row of elements of `size` bytes that are only moved.
+const fn moves_of_size(size: usize, isa: InstructionSet) -> Row {
+    match size {
+        1 => moves::<1>(isa),
+        2 => moves::<2>(isa),
+        4 => moves::<4>(isa),
+        8 => moves::<8>(isa),
+        _ => moves::<16>(isa),
+    }
+}
+
+/// The row of elements stored as `T` that are combined.
+const fn combines<T>(isa: InstructionSet, (apply, elements): Combine) -> Row {
+    Row {
+        replaces: false,
+        apply,
+        apply_elements: Some(elements),
+        ..moves_of_size(size_of::<T>(), isa)
+    }
+}
+
+/// The rows of [`moves_of_size`] for one instruction set.
+macro_rules! move_rows {
+    ($isa:expr) => {
+        [
+            &const { moves_of_size(1, $isa) },
+            &const { moves_of_size(2, $isa) },
+            &const { moves_of_size(4, $isa) },
+            &const { moves_of_size(8, $isa) },
+            &const { moves_of_size(16, $isa) },
+        ]
+    };
+}
+
+static PORTABLE_MOVES: [&Row; 5] = move_rows!(InstructionSet::Portable);
+static AVX2_MOVES: [&Row; 5] = move_rows!(InstructionSet::Avx2);
 
 impl Row {
     /// The row of an element type and a reduction; `None` where they do not
@@ -148,34 +192,30 @@ impl Row {
         element: ElementType,
         reduction: Reduction,
         isa: InstructionSet,
-    ) -> Option<Self> {
+    ) -> Option<&'static Self> {
         let isa = isa.min(InstructionSet::best());
-        let mut row = match element.size() {
-            1 => moves::<1>(isa),
-            2 => moves::<2>(isa),
-            4 => moves::<4>(isa),
-            8 => moves::<8>(isa),
-            _ => moves::<16>(isa),
-        };
         if reduction != Reduction::None {
-            let (apply, elements) = combine(element, reduction, isa)?;
-            row.replaces = false;
-            row.apply = apply;
-            row.apply_elements = Some(elements);
+            return combine(element, reduction, isa);
         }
-        Some(row)
+        let rows = match isa {
+            InstructionSet::Portable => &PORTABLE_MOVES,
+            InstructionSet::Avx2 => &AVX2_MOVES,
+        };
+        rows.get(element.size().trailing_zeros() as usize).copied()
     }
 
     /// The row of elements that are cloned, one by one.
-    pub(crate) fn cloned<T: Clone>() -> Self {
-        Self {
-            size: size_of::<T>(),
-            replaces: true,
-            copy: runs::assign_clones::<T>,
-            stream: None,
-            copy_elements: None,
-            apply: runs::assign_clones::<T>,
-            apply_elements: None,
+    pub(crate) fn cloned<T: Clone>() -> &'static Self {
+        &const {
+            Self {
+                size: size_of::<T>(),
+                replaces: true,
+                copy: runs::assign_clones::<T>,
+                stream: None,
+                copy_elements: None,
+                apply: runs::assign_clones::<T>,
+                apply_elements: None,
+            }
         }
     }
 }

@@ -219,7 +219,7 @@ impl ScatterPlan {
     /// `output` is initialised unless `row` moves plain bytes and there is `data`.
     fn run_on<T>(
         &self,
-        row: Row,
+        row: &'static Row,
         output: Target<'_>,
         updates: TensorView<'_, T>,
         data: Option<TensorView<'_, T>>,

@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 /// The row of each width of elements, on each instruction set.
-fn rows() -> impl Iterator<Item = Row> {
+fn rows() -> impl Iterator<Item = &'static Row> {
     let one_per_width = [
         ElementType::U8,
         ElementType::F16,

@@ -18,7 +18,7 @@ struct Case {
     element: ElementType,
     reduction: Reduction,
     isa: InstructionSet,
-    row: Row,
+    row: &'static Row,
 }
 
 /// Every row of every instruction set of this machine.

@@ -68,6 +68,7 @@ mod error;
 mod exec;
 mod execution;
 mod explain;
+mod indices;
 mod kernel;
 mod layout;
 mod memory;

@@ -17,6 +17,7 @@ pub use scatter_update::{AxisUpdate, ScatterUpdate, scatter_update};
 use crate::element::{Element, Index};
 use crate::error::ScatterError;
 use crate::execution::Execution;
+use crate::indices::Indices;
 use crate::kernel::Row;
 use crate::layout::Layout;
 use crate::plan::{Form, ScatterPlan};
@@ -236,6 +237,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
     ) -> Result<ScatterPlan, ScatterError> {
         output.check(1)?;
         let form = self.operator.form(output.shape(), &indices.layout())?;
+        let indices = Indices::new(indices)?;
         make_plan(&output, form, indices, self.planning, &self.execution)
     }
 
@@ -329,6 +331,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         operands: Operands<'_>,
         indices: AnyView<'_>,
     ) -> Result<(), ScatterError> {
+        let indices = Indices::new(indices)?;
         let form = (self.operator).form(operands.shape(), &indices.layout())?;
         // SAFETY: the caller vouches for what `run::once` asks.
         unsafe { run::once(form, row, operands, indices, self.planning, &self.execution) }

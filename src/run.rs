@@ -18,6 +18,7 @@ use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, Call, direct, scratch};
 use crate::execution::Execution;
+use crate::indices::Indices;
 use crate::kernel::{InstructionSet, Row};
 use crate::layout::overlap::{self, Overlap};
 use crate::layout::{Dims, Layout};
@@ -164,15 +165,10 @@ pub(crate) fn cloned_row<T: Clone>(
 pub(crate) fn make_plan(
     output: &Layout<'_>,
     form: Form,
-    indices: AnyView<'_>,
+    indices: Indices<'_>,
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<ScatterPlan, ScatterError> {
-    if !indices.element().is_index() {
-        return Err(ScatterError::IndexType {
-            actual: indices.element(),
-        });
-    }
     output.check(1)?;
     let (resolver, scale) = Resolver::new(output, &form, indices, planning.negatives_wrap);
     let layout = indices.layout();
@@ -288,7 +284,7 @@ pub(crate) unsafe fn once(
     form: Form,
     row: &'static Row,
     operands: Operands<'_>,
-    indices: AnyView<'_>,
+    indices: Indices<'_>,
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
@@ -338,7 +334,7 @@ unsafe fn once_direct<const MOST: usize>(
     row: &Row,
     flat: &Flat,
     operands: &Operands<'_>,
-    indices: AnyView<'_>,
+    indices: Indices<'_>,
     planning: Planning,
 ) -> Result<(), ScatterError> {
     let mut numbers = [0_u32; MOST];

@@ -96,32 +96,6 @@ impl<'a> AnyView<'a> {
             size: self.element.size(),
         }
     }
-
-    /// Copies the elements at offsets `first`, `first + step`, ... to `run`.
-    ///
-    /// # Safety
-    ///
-    /// Those offsets are offsets of elements of the layout, and `T` is the
-    /// element type.
-    pub(crate) unsafe fn read_run<T: Element>(&self, first: isize, step: isize, run: &mut [T]) {
-        debug_assert_eq!(T::TYPE, self.element, "another type than the view's");
-        let base = self.ptr.cast::<T>();
-        if step == 1 {
-            // SAFETY: the caller vouches for the offsets; `run` is exclusive,
-            // so the two do not overlap.
-            unsafe {
-                base.offset(first)
-                    .copy_to_nonoverlapping(run.as_mut_ptr(), run.len())
-            };
-            return;
-        }
-        let mut offset = first;
-        for value in run {
-            // SAFETY: as above, for one element.
-            *value = unsafe { base.offset(offset).read() };
-            offset = offset.wrapping_add(step);
-        }
-    }
 }
 
 impl<'a> AnyViewMut<'a> {

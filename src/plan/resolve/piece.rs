@@ -62,3 +62,33 @@ impl Piece {
         self.facts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Piece;
+
+    /// The facts of a list that is taken in in two pieces, cut anywhere.
+    #[test]
+    fn facts_do_not_depend_on_where_a_list_is_cut() {
+        let cases: [(&[u32], bool, usize); 5] = [
+            (&[1, 2, 3, 4], true, 0),
+            (&[1, 2, 4, 5], true, 1),
+            // A repeat, which a cut may fall on.
+            (&[1, 2, 2, 3], false, 1),
+            (&[4, 3, 2, 1], false, 3),
+            (&[7], true, 0),
+        ];
+        for (numbers, increasing, breaks) in cases {
+            for cut in 0..=numbers.len() {
+                let mut whole = Piece::EMPTY;
+                whole.extend(&numbers[..cut]);
+                let mut rest = Piece::EMPTY;
+                rest.extend(&numbers[cut..]);
+                whole.join(&rest);
+                let facts = whole.facts();
+                assert_eq!(facts.increasing, increasing, "{numbers:?} cut at {cut}");
+                assert_eq!(facts.breaks, breaks, "{numbers:?} cut at {cut}");
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A tiny call allocates nothing: it needs no plan on the heap and no worker.
+
+#![allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ndscatter::{Reduction, ScatterNd, ScatterUpdate, TensorView, TensorViewMut};
+use ndscatter::{ScatterError, scatter_nd, scatter_update};
+
+/// Counts the allocations of all threads.
+struct Counting;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands everything to the system allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.realloc(old, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The least of several tries, as the test harness has a thread of its own.
+/// The first call may set things up for the others.
+fn allocations(mut call: impl FnMut() -> Result<(), ScatterError>) -> usize {
+    call().expect("the call is valid");
+    let once = || {
+        let before = COUNT.load(Ordering::Relaxed);
+        call().expect("the call is valid");
+        COUNT.load(Ordering::Relaxed) - before
+    };
+    std::iter::repeat_with(once)
+        .take(10)
+        .min()
+        .expect("ten tries")
+}
+
+/// The tiny case: four elements of eight.
+fn four_of_eight() -> usize {
+    let mut data = [0.0_f32; 8];
+    allocations(|| {
+        scatter_nd(
+            TensorViewMut::contiguous(&mut data, &[8])?,
+            TensorView::contiguous(&[4_i64, 3, 1, 7], &[4, 1])?,
+            TensorView::contiguous(&[9.0, 10.0, 11.0, 12.0], &[4])?,
+            Reduction::Add,
+        )
+    })
+}
+
+/// As large as a plan without the heap can be: rank 8, 64 tuples.
+fn most_that_fits_inline() -> usize {
+    let shape = [2; 8];
+    let mut data = [0_i32; 256];
+    let indices: [i32; 64 * 6] = std::array::from_fn(|i| i32::from(i % 5 < 2) - 1);
+    let updates = [1; 64 * 4];
+    allocations(|| {
+        scatter_nd(
+            TensorViewMut::strided(
+                &mut data,
+                255,
+                &shape,
+                &[-128, -64, -32, -16, -8, -4, -2, -1],
+            )?,
+            TensorView::contiguous(&indices, &[64, 6])?,
+            TensorView::contiguous(&updates, &[64, 2, 2])?,
+            Reduction::Max,
+        )
+    })
+}
+
+fn along_an_axis() -> usize {
+    let mut data = [0_u8; 24];
+    allocations(|| {
+        scatter_update(
+            TensorViewMut::contiguous(&mut data, &[2, 4, 3])?,
+            TensorView::contiguous(&[3_u8, 0], &[2])?,
+            TensorView::contiguous(&[7; 12], &[2, 2, 3])?,
+            1,
+            Reduction::None,
+        )
+    })
+}
+
+fn along_an_axis_of_rank_8() -> usize {
+    let shape = [1, 2, 1, 2, 64, 1, 2, 1];
+    let mut data = [0_f64; 512];
+    let indices: [i64; 64] = std::array::from_fn(|i| [5, -64, 63][i % 3]);
+    let updates = [1.5; 512];
+    allocations(|| {
+        ScatterUpdate::new(4).reduction(Reduction::Sub).in_place(
+            TensorViewMut::contiguous(&mut data, &shape)?,
+            TensorView::contiguous(&indices, &[64])?,
+            TensorView::contiguous(&updates, &[1, 2, 1, 2, 64, 1, 2, 1])?,
+        )
+    })
+}
+
+fn a_planned_run() -> usize {
+    let indices = [2_i64, 0, 2];
+    let indices = TensorView::contiguous(&indices, &[3, 1]).expect("three tuples");
+    let layout = ndscatter::Layout::contiguous(&[4, 5]);
+    let plan = ScatterNd::new()
+        .plan(layout, indices)
+        .expect("the indices are valid");
+    let mut data = [0_i16; 20];
+    let updates = [3; 15];
+    allocations(|| {
+        plan.in_place(
+            Reduction::Mul,
+            TensorViewMut::contiguous(&mut data, &[4, 5])?,
+            TensorView::contiguous(&updates, &[3, 5])?,
+        )
+    })
+}
+
+fn writing_into_an_output() -> usize {
+    let data = [1_u32; 8];
+    let mut output = [0; 8];
+    allocations(|| {
+        ScatterNd::new().write_into(
+            TensorView::contiguous(&data, &[8])?,
+            TensorView::contiguous(&[4_i64, 4], &[2, 1])?,
+            TensorView::contiguous(&[2, 3], &[2])?,
+            TensorViewMut::contiguous(&mut output, &[8])?,
+        )
+    })
+}
+
+/// Makes a call and says how often it allocates.
+type Case = fn() -> usize;
+
+/// One test, so that nothing else runs while it counts.
+#[test]
+fn tiny_calls_allocate_nothing() {
+    let cases: [(&str, Case); 6] = [
+        ("four of eight elements", four_of_eight),
+        ("rank 8, 64 tuples, reversed", most_that_fits_inline),
+        ("along an axis", along_an_axis),
+        (
+            "along an axis of rank 8, 64 tuples",
+            along_an_axis_of_rank_8,
+        ),
+        ("a small plan", a_planned_run),
+        ("into an output", writing_into_an_output),
+    ];
+    // The counter counts.
+    let counted = allocations(|| {
+        std::hint::black_box(vec![1_u8; 8]);
+        Ok(())
+    });
+    assert!(counted >= 1, "an allocation went uncounted");
+    for (what, allocations) in cases {
+        assert_eq!(allocations(), 0, "{what}");
+    }
+}

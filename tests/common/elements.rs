@@ -1,0 +1,394 @@
+//! What every reduction means for every element type, written apart from the
+//! crate; how two results are compared; which values are worth trying.
+
+use std::fmt::Debug;
+
+use ndscatter::{Element, Reduction};
+use num_traits::float::FloatCore;
+use num_traits::{Bounded, WrappingAdd, WrappingMul, WrappingSub};
+
+use super::random::Random;
+
+/// Which values a tensor is filled with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Palette {
+    /// Finite values of many sizes, whose sums depend on their order.
+    Ordinary,
+    /// Often zeros of both signs, infinities, NaN, subnormals, extremes.
+    Wild,
+}
+
+impl Palette {
+    pub(crate) const ALL: [Self; 2] = [Self::Ordinary, Self::Wild];
+}
+
+/// An element type that the reference knows.
+pub(crate) trait Ref: Element + Debug + PartialEq {
+    /// The reductions that are defined for it.
+    const REDUCTIONS: &'static [Reduction] = &Reduction::ALL;
+
+    /// Marks memory that nobody may write.
+    fn sentinel() -> Self;
+    fn combine(reduction: Reduction, current: Self, update: Self) -> Self;
+    fn sample(palette: Palette, random: &mut Random) -> Self;
+    /// Different for different bit patterns.
+    fn bits(self) -> u128;
+
+    /// Whether every component in which they differ is NaN in both.
+    fn both_nan(self, _other: Self) -> bool {
+        false
+    }
+}
+
+/// Bit for bit. Unless `exact`, NaN is NaN: arithmetic fixes no payload.
+pub(crate) fn same<T: Ref>(a: T, b: T, exact: bool) -> bool {
+    a.bits() == b.bits() || (!exact && a.both_nan(b))
+}
+
+/// `Err` names the first difference.
+pub(crate) fn compare<T: Ref>(got: &[T], expected: &[T], exact: bool) -> Result<(), String> {
+    if got.len() != expected.len() {
+        return Err(format!("{} elements, not {}", got.len(), expected.len()));
+    }
+    let different = |i: &usize| !same(got[*i], expected[*i], exact);
+    (0..got.len()).find(different).map_or(Ok(()), |i| {
+        let (got, expected) = (got[i], expected[i]);
+        Err(format!("element {i} is {got:?}, not {expected:?}"))
+    })
+}
+
+/// Values that are only moved keep all their bits, those of NaN as well.
+pub(crate) fn is_exact(reduction: Reduction) -> bool {
+    reduction == Reduction::None
+}
+
+fn integer<T>(reduction: Reduction, current: T, update: T) -> T
+where
+    T: Ord + WrappingAdd + WrappingSub + WrappingMul,
+{
+    match reduction {
+        Reduction::None => update,
+        Reduction::Add => current.wrapping_add(&update),
+        Reduction::Sub => current.wrapping_sub(&update),
+        Reduction::Mul => current.wrapping_mul(&update),
+        Reduction::Min => current.min(update),
+        Reduction::Max => current.max(update),
+        other => panic!("the reference does not know {other}"),
+    }
+}
+
+fn float<T: FloatCore>(reduction: Reduction, current: T, update: T) -> T {
+    let nan = current.is_nan() || update.is_nan();
+    match reduction {
+        Reduction::None => update,
+        Reduction::Add => current + update,
+        Reduction::Sub => current - update,
+        Reduction::Mul => current * update,
+        Reduction::Min | Reduction::Max if nan => T::nan(),
+        Reduction::Min if update < current => update,
+        Reduction::Max if update > current => update,
+        // A tie keeps the current value, whatever the signs of its zeros.
+        Reduction::Min | Reduction::Max => current,
+        other => panic!("the reference does not know {other}"),
+    }
+}
+
+fn boolean(reduction: Reduction, current: bool, update: bool) -> bool {
+    match reduction {
+        Reduction::None => update,
+        Reduction::Add | Reduction::Max => current || update,
+        Reduction::Sub => current != update,
+        Reduction::Mul | Reduction::Min => current && update,
+        other => panic!("the reference does not know {other}"),
+    }
+}
+
+fn sample_integer<T: Bounded + Copy>(
+    palette: Palette,
+    random: &mut Random,
+    from_bits: impl Fn(u64) -> T,
+) -> T {
+    match palette {
+        Palette::Ordinary => from_bits(random.bits() % 100),
+        Palette::Wild if random.one_in(4) => random.pick(&[T::min_value(), T::max_value()]),
+        Palette::Wild => from_bits(random.bits()),
+    }
+}
+
+/// `m * 2^e` with `|m| <= 120` and `|e| <= exponents`.
+fn ordinary(random: &mut Random, exponents: i128) -> f64 {
+    let exponent = i32::try_from(random.between(-exponents, exponents)).expect("it is small");
+    let mantissa = i32::try_from(random.between(-120, 120)).expect("it is small");
+    f64::from(mantissa) * 2_f64.powi(exponent)
+}
+
+/// `from_bits` of anything but a NaN: a signalling one may be changed by a
+/// register on its way, so NaN comes from `extremes`.
+fn wild<T: Ref>(random: &mut Random, extremes: &[T], from_bits: impl Fn(u64) -> T) -> T {
+    let value = from_bits(random.bits());
+    if value.both_nan(value) || random.one_in(2) {
+        return random.pick(extremes);
+    }
+    value
+}
+
+/// The first bytes of `bits`.
+fn low<const N: usize>(bits: u64) -> [u8; N] {
+    let bytes = bits.to_le_bytes();
+    std::array::from_fn(|i| bytes[i])
+}
+
+fn widen<const N: usize>(bytes: [u8; N]) -> u128 {
+    let mut wide = [0; 16];
+    wide[..N].copy_from_slice(&bytes);
+    u128::from_le_bytes(wide)
+}
+
+macro_rules! impl_integer {
+    ($($type:ty),*) => {$(
+        impl Ref for $type {
+            fn sentinel() -> Self {
+                0x5a
+            }
+
+            fn combine(reduction: Reduction, current: Self, update: Self) -> Self {
+                integer(reduction, current, update)
+            }
+
+            fn sample(palette: Palette, random: &mut Random) -> Self {
+                sample_integer(palette, random, |bits| Self::from_le_bytes(low(bits)))
+            }
+
+            fn bits(self) -> u128 {
+                widen(self.to_le_bytes())
+            }
+        }
+    )*};
+}
+
+impl_integer!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! impl_float {
+    ($($(#[$feature:meta])? $type:ty, $exponents:literal, $from_f64:expr, $combine:expr;)*) => {$(
+        $(#[$feature])?
+        impl Ref for $type {
+            fn sentinel() -> Self {
+                $from_f64(-1234.0)
+            }
+
+            fn combine(reduction: Reduction, current: Self, update: Self) -> Self {
+                $combine(reduction, current, update)
+            }
+
+            fn sample(palette: Palette, random: &mut Random) -> Self {
+                let extremes = [
+                    $from_f64(0.0),
+                    $from_f64(-0.0),
+                    $from_f64(1.0),
+                    Self::INFINITY,
+                    Self::NEG_INFINITY,
+                    Self::NAN,
+                    Self::MIN_POSITIVE,
+                    Self::MAX,
+                    Self::MIN,
+                ];
+                match palette {
+                    Palette::Ordinary => $from_f64(ordinary(random, $exponents)),
+                    Palette::Wild => {
+                        wild(random, &extremes, |bits| Self::from_le_bytes(low(bits)))
+                    }
+                }
+            }
+
+            fn bits(self) -> u128 {
+                widen(self.to_le_bytes())
+            }
+
+            fn both_nan(self, other: Self) -> bool {
+                self.is_nan() && other.is_nan()
+            }
+        }
+    )*};
+}
+
+impl_float! {
+    f32, 20, single, float;
+    f64, 40, f64::from, float;
+    #[cfg(feature = "half")] half::f16, 6, half::f16::from_f64, |reduction, current, update| {
+        via_f32(reduction, current, update, half::f16::to_f32, half::f16::from_f32)
+    };
+    #[cfg(feature = "half")] half::bf16, 12, half::bf16::from_f64, |reduction, current, update| {
+        via_f32(reduction, current, update, half::bf16::to_f32, half::bf16::from_f32)
+    };
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "ordinary values are exact in f32"
+)]
+fn single(value: f64) -> f32 {
+    value as f32
+}
+
+/// f16 and bf16: the operation in f32, then one rounding. Moved values are
+/// not converted.
+#[cfg(feature = "half")]
+fn via_f32<T>(
+    reduction: Reduction,
+    current: T,
+    update: T,
+    to_f32: impl Fn(T) -> f32,
+    from_f32: impl Fn(f32) -> T,
+) -> T {
+    if reduction == Reduction::None {
+        return update;
+    }
+    from_f32(float(reduction, to_f32(current), to_f32(update)))
+}
+
+impl Ref for bool {
+    fn sentinel() -> Self {
+        true
+    }
+
+    fn combine(reduction: Reduction, current: Self, update: Self) -> Self {
+        boolean(reduction, current, update)
+    }
+
+    fn sample(_: Palette, random: &mut Random) -> Self {
+        random.one_in(2)
+    }
+
+    fn bits(self) -> u128 {
+        self.into()
+    }
+}
+
+#[cfg(feature = "num-complex")]
+impl<T> Ref for num_complex::Complex<T>
+where
+    T: Ref + FloatCore,
+    Self: Element,
+{
+    const REDUCTIONS: &'static [Reduction] = &[
+        Reduction::None,
+        Reduction::Add,
+        Reduction::Sub,
+        Reduction::Mul,
+    ];
+
+    fn sentinel() -> Self {
+        Self::new(T::sentinel(), T::sentinel())
+    }
+
+    /// (a + bi)(c + di): re = ac - bd, im = ad + bc, each operation rounded.
+    fn combine(reduction: Reduction, current: Self, update: Self) -> Self {
+        let (Self { re: a, im: b }, Self { re: c, im: d }) = (current, update);
+        match reduction {
+            Reduction::None => update,
+            Reduction::Add => Self::new(a + c, b + d),
+            Reduction::Sub => Self::new(a - c, b - d),
+            Reduction::Mul => Self::new(a * c - b * d, a * d + b * c),
+            other => panic!("{other} is not defined for complex numbers"),
+        }
+    }
+
+    fn sample(palette: Palette, random: &mut Random) -> Self {
+        Self::new(T::sample(palette, random), T::sample(palette, random))
+    }
+
+    fn bits(self) -> u128 {
+        self.im.bits() << 64 | self.re.bits()
+    }
+
+    fn both_nan(self, other: Self) -> bool {
+        same(self.re, other.re, false) && same(self.im, other.im, false)
+    }
+}
+
+/// Evaluates an expression with `$type` standing for each element type, by
+/// the value of an [`ndscatter::ElementType`].
+#[macro_export]
+macro_rules! with_element {
+    ($element:expr, $type:ident => $body:expr) => {{
+        use ndscatter::ElementType as E;
+        match $element {
+            E::I8 => {
+                type $type = i8;
+                $body
+            }
+            E::I16 => {
+                type $type = i16;
+                $body
+            }
+            E::I32 => {
+                type $type = i32;
+                $body
+            }
+            E::I64 => {
+                type $type = i64;
+                $body
+            }
+            E::U8 => {
+                type $type = u8;
+                $body
+            }
+            E::U16 => {
+                type $type = u16;
+                $body
+            }
+            E::U32 => {
+                type $type = u32;
+                $body
+            }
+            E::U64 => {
+                type $type = u64;
+                $body
+            }
+            E::F32 => {
+                type $type = f32;
+                $body
+            }
+            E::F64 => {
+                type $type = f64;
+                $body
+            }
+            E::Bool => {
+                type $type = bool;
+                $body
+            }
+            #[cfg(feature = "half")]
+            E::F16 => {
+                type $type = half::f16;
+                $body
+            }
+            #[cfg(feature = "half")]
+            E::BF16 => {
+                type $type = half::bf16;
+                $body
+            }
+            #[cfg(feature = "num-complex")]
+            E::Complex64 => {
+                type $type = num_complex::Complex<f32>;
+                $body
+            }
+            #[cfg(feature = "num-complex")]
+            E::Complex128 => {
+                type $type = num_complex::Complex<f64>;
+                $body
+            }
+            other => panic!("{other} is not among the types of this build"),
+        }
+    }};
+}
+
+/// The element types that Rust types stand for in this build.
+pub(crate) fn element_types() -> Vec<ndscatter::ElementType> {
+    use ndscatter::ElementType as E;
+    let half = |element: &E| cfg!(feature = "half") || !matches!(element, E::F16 | E::BF16);
+    let complex = |element: &E| {
+        cfg!(feature = "num-complex") || !matches!(element, E::Complex64 | E::Complex128)
+    };
+    let all = E::ALL.into_iter();
+    all.filter(half).filter(complex).collect()
+}

@@ -1,0 +1,409 @@
+//! Runs a problem through each verb of the crate and holds what becomes of
+//! the output, gaps and margins included, against the reference.
+
+use ndscatter::{
+    AnyView, AnyViewMut, Duplicates, Element, Execution, Index, Layout, Reduction, ScatterError,
+    ScatterNd, ScatterPlan, ScatterUpdate, TensorView, TensorViewMut,
+};
+
+use super::elements::{Ref, compare, is_exact};
+use super::layouts::{Arrangement, Strided};
+use super::{Refusals, Tensor, resolve_axis, scatter_nd, scatter_update};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Operator {
+    Nd,
+    Update { axis: isize },
+}
+
+impl Operator {
+    /// The shape of `updates`.
+    pub(crate) fn updates_shape(self, data: &[usize], indices: &[usize]) -> Vec<usize> {
+        match self {
+            Self::Nd => {
+                let (&k, tuples) = indices.split_last().expect("rank 1 or more");
+                [tuples, &data[k..]].concat()
+            }
+            Self::Update { axis } => {
+                let axis = resolve_axis(axis, data.len());
+                [&data[..axis], indices, &data[axis + 1..]].concat()
+            }
+        }
+    }
+
+    /// The axes that a tuple addresses, and their sizes.
+    pub(crate) fn axes(self, data: &[usize], indices: &[usize]) -> Vec<(usize, usize)> {
+        let sizes = data.iter().copied().enumerate();
+        match self {
+            Self::Nd => sizes
+                .take(*indices.last().expect("rank 1 or more"))
+                .collect(),
+            Self::Update { axis } => {
+                let axis = resolve_axis(axis, data.len());
+                vec![(axis, data[axis])]
+            }
+        }
+    }
+
+    pub(crate) fn tuples(self, indices: &[usize]) -> usize {
+        match self {
+            Self::Nd => indices[..indices.len() - 1].iter().product(),
+            Self::Update { .. } => indices.iter().product(),
+        }
+    }
+
+    pub(crate) fn expected<T: Ref>(
+        self,
+        reduction: Reduction,
+        data: &Tensor<T>,
+        indices: &Tensor<i128>,
+        updates: &Tensor<T>,
+    ) -> Tensor<T> {
+        let combine = |&current: &T, &update: &T| T::combine(reduction, current, update);
+        match self {
+            Self::Nd => scatter_nd(data, indices, updates, combine),
+            Self::Update { axis } => scatter_update(data, indices, updates, axis, combine),
+        }
+    }
+
+    pub(crate) fn refusal(
+        self,
+        refusals: Refusals,
+        data: &[usize],
+        indices: &Tensor<i128>,
+    ) -> Option<ScatterError> {
+        let count = self.tuples(&indices.shape);
+        refusals.first(&indices.values, count, &self.axes(data, &indices.shape))
+    }
+}
+
+/// What an operator is told besides its tensors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options<'p> {
+    pub(crate) operator: Operator,
+    pub(crate) execution: Execution<'p>,
+    pub(crate) duplicates: Duplicates,
+    pub(crate) negative_indices: bool,
+}
+
+impl<'p> Options<'p> {
+    pub(crate) fn new(operator: Operator, execution: impl Into<Execution<'p>>) -> Self {
+        Self {
+            operator,
+            execution: execution.into(),
+            duplicates: Duplicates::Allow,
+            negative_indices: true,
+        }
+    }
+}
+
+/// Evaluates `$body` with the builder that `$options` ask for.
+macro_rules! with_scatter {
+    ($options:expr, $scatter:ident => $body:expr) => {{
+        let options: &Options<'_> = $options;
+        match options.operator {
+            Operator::Nd => {
+                let $scatter = ScatterNd::new()
+                    .duplicates(options.duplicates)
+                    .negative_indices(options.negative_indices)
+                    .execution(options.execution);
+                $body
+            }
+            Operator::Update { axis } => {
+                let $scatter = ScatterUpdate::new(axis)
+                    .duplicates(options.duplicates)
+                    .negative_indices(options.negative_indices)
+                    .execution(options.execution);
+                $body
+            }
+        }
+    }};
+}
+
+/// `indices` of any index type, for data of type `T`.
+pub(crate) trait Indices<T>: Sync {
+    fn logical(&self) -> Tensor<i128>;
+    fn any(&self) -> AnyView<'_>;
+
+    fn allocate(
+        &self,
+        options: &Options<'_>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError>;
+
+    fn write_into(
+        &self,
+        options: &Options<'_>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError>;
+
+    fn in_place(
+        &self,
+        options: &Options<'_>,
+        data: TensorViewMut<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<(), ScatterError>;
+
+    fn plan(&self, options: &Options<'_>, output: Layout<'_>) -> Result<ScatterPlan, ScatterError>;
+}
+
+impl<T: Element, I: Index + Into<i128>> Indices<T> for Strided<I> {
+    fn logical(&self) -> Tensor<i128> {
+        let Tensor { shape, values } = self.read();
+        Tensor::new(&shape, values.into_iter().map(Into::into).collect())
+    }
+
+    fn any(&self) -> AnyView<'_> {
+        self.view().into()
+    }
+
+    fn allocate(
+        &self,
+        options: &Options<'_>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError> {
+        with_scatter!(options, scatter => scatter.allocate(data, self.view(), updates))
+    }
+
+    fn write_into(
+        &self,
+        options: &Options<'_>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        with_scatter!(options, scatter => scatter.write_into(data, self.view(), updates, output))
+    }
+
+    fn in_place(
+        &self,
+        options: &Options<'_>,
+        data: TensorViewMut<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<(), ScatterError> {
+        with_scatter!(options, scatter => scatter.in_place(data, self.view(), updates))
+    }
+
+    fn plan(&self, options: &Options<'_>, output: Layout<'_>) -> Result<ScatterPlan, ScatterError> {
+        with_scatter!(options, scatter => scatter.plan(output, self.view()))
+    }
+}
+
+/// The ways to ask for a scatter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Verb {
+    Allocate,
+    WriteInto,
+    InPlace,
+    AnyWriteInto,
+    AnyInPlace,
+    PlannedAllocate,
+    PlannedWriteInto,
+    PlannedInPlace,
+    AnyPlannedWriteInto,
+    AnyPlannedInPlace,
+}
+
+impl Verb {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Allocate,
+        Self::WriteInto,
+        Self::InPlace,
+        Self::AnyWriteInto,
+        Self::AnyInPlace,
+        Self::PlannedAllocate,
+        Self::PlannedWriteInto,
+        Self::PlannedInPlace,
+        Self::AnyPlannedWriteInto,
+        Self::AnyPlannedInPlace,
+    ];
+
+    pub(crate) fn is_in_place(self) -> bool {
+        matches!(
+            self,
+            Self::InPlace | Self::AnyInPlace | Self::PlannedInPlace | Self::AnyPlannedInPlace
+        )
+    }
+
+    fn is_planned(self) -> bool {
+        matches!(
+            self,
+            Self::PlannedAllocate
+                | Self::PlannedWriteInto
+                | Self::PlannedInPlace
+                | Self::AnyPlannedWriteInto
+                | Self::AnyPlannedInPlace
+        )
+    }
+
+    /// Whether the crate chooses the output's layout.
+    fn allocates(self) -> bool {
+        matches!(self, Self::Allocate | Self::PlannedAllocate)
+    }
+}
+
+/// What may change from run to run of one plan.
+#[derive(Debug)]
+pub(crate) struct Round<T> {
+    pub(crate) data: Strided<T>,
+    pub(crate) updates: Strided<T>,
+}
+
+/// Everything but the way to run it.
+pub(crate) struct Problem<'i, T> {
+    pub(crate) operator: Operator,
+    pub(crate) reduction: Reduction,
+    pub(crate) indices: &'i dyn Indices<T>,
+    /// A plan runs all of them, other verbs the first.
+    pub(crate) rounds: Vec<Round<T>>,
+    /// How the output lies where the crate does not allocate it.
+    pub(crate) output: Arrangement,
+    /// Marks before and after the output.
+    pub(crate) margin: usize,
+}
+
+impl<T: Ref> Problem<'_, T> {
+    /// Runs `verb`; `Err` says how output and reference differ.
+    pub(crate) fn check(&self, verb: Verb, options: &Options<'_>) -> Result<(), String> {
+        let rounds = if verb.is_planned() {
+            self.rounds.len()
+        } else {
+            1
+        };
+        let plan = if verb.is_planned() {
+            Some(
+                self.plan(verb, options)
+                    .map_err(|error| format!("planning: {error}"))?,
+            )
+        } else {
+            None
+        };
+        for (number, round) in self.rounds[..rounds].iter().enumerate() {
+            let (data, updates) = (round.data.read(), round.updates.read());
+            let indices = self.indices.logical();
+            let expected = (self.operator).expected(self.reduction, &data, &indices, &updates);
+            self.check_round(verb, options, plan.as_ref(), round, &expected)
+                .map_err(|difference| format!("{verb:?}, run {number}: {difference}"))?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, verb: Verb, round: &Round<T>) -> Strided<T> {
+        let data = round.data.read();
+        let start = if verb.is_in_place() {
+            data
+        } else {
+            Tensor::generate(&data.shape, T::sentinel)
+        };
+        let arrangement = if verb.allocates() {
+            Arrangement::Contiguous
+        } else {
+            self.output
+        };
+        Strided::new(&start, arrangement, self.margin, T::sentinel())
+    }
+
+    /// Plans for the layout that `verb` writes.
+    pub(crate) fn plan(
+        &self,
+        verb: Verb,
+        options: &Options<'_>,
+    ) -> Result<ScatterPlan, ScatterError> {
+        let output = self.start(verb, &self.rounds[0]);
+        self.indices.plan(options, output.layout())
+    }
+
+    fn check_round(
+        &self,
+        verb: Verb,
+        options: &Options<'_>,
+        plan: Option<&ScatterPlan>,
+        round: &Round<T>,
+        expected: &Tensor<T>,
+    ) -> Result<(), String> {
+        let exact = is_exact(self.reduction);
+        let refused = |error: ScatterError| format!("refused: {error}");
+        if verb.allocates() {
+            let got = self.allocate(options, plan, round).map_err(refused)?;
+            return compare(&got, &expected.values, exact);
+        }
+        let mut output = self.start(verb, round);
+        let mut wanted = output.clone();
+        wanted.write(expected);
+        self.write(verb, options, plan, round, output.view_mut())
+            .map_err(refused)?;
+        compare(&output.buffer, &wanted.buffer, exact)
+    }
+
+    fn allocate(
+        &self,
+        options: &Options<'_>,
+        plan: Option<&ScatterPlan>,
+        round: &Round<T>,
+    ) -> Result<Vec<T>, ScatterError> {
+        let (data, updates) = (round.data.view(), round.updates.view());
+        match plan {
+            None => self.indices.allocate(options, data, updates),
+            Some(plan) => plan.allocate(options.execution, data, updates),
+        }
+    }
+
+    fn write(
+        &self,
+        verb: Verb,
+        options: &Options<'_>,
+        plan: Option<&ScatterPlan>,
+        round: &Round<T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        let (data, updates) = (round.data.view(), round.updates.view());
+        let execution = options.execution;
+        let plan = || plan.expect("a plan was made for a planned verb");
+        match verb {
+            Verb::WriteInto => self.indices.write_into(options, data, updates, output),
+            Verb::InPlace => self.indices.in_place(options, output, updates),
+            Verb::AnyWriteInto => any_write_into(
+                options,
+                data.into(),
+                self.indices.any(),
+                updates.into(),
+                output.into(),
+            ),
+            Verb::AnyInPlace => {
+                any_in_place(options, output.into(), self.indices.any(), updates.into())
+            }
+            Verb::PlannedWriteInto => plan().write_into(execution, data, updates, output),
+            Verb::PlannedInPlace => plan().in_place(execution, output, updates),
+            Verb::AnyPlannedWriteInto => {
+                plan().any_write_into(execution, data.into(), updates.into(), output.into())
+            }
+            Verb::AnyPlannedInPlace => {
+                plan().any_in_place(execution, output.into(), updates.into())
+            }
+            Verb::Allocate | Verb::PlannedAllocate => panic!("{verb:?} writes into nothing"),
+        }
+    }
+}
+
+pub(crate) fn any_write_into(
+    options: &Options<'_>,
+    data: AnyView<'_>,
+    indices: AnyView<'_>,
+    updates: AnyView<'_>,
+    output: AnyViewMut<'_>,
+) -> Result<(), ScatterError> {
+    with_scatter!(options, scatter => scatter.any_write_into(data, indices, updates, output))
+}
+
+pub(crate) fn any_in_place(
+    options: &Options<'_>,
+    data: AnyViewMut<'_>,
+    indices: AnyView<'_>,
+    updates: AnyView<'_>,
+) -> Result<(), ScatterError> {
+    with_scatter!(options, scatter => scatter.any_in_place(data, indices, updates))
+}

@@ -1,0 +1,207 @@
+//! Lays a logical tensor out in memory: permuted, padded, reversed, one
+//! element standing for many. Gaps and margins are marked, so that comparing
+//! the whole buffer finds every write that went astray.
+
+use ndscatter::{Layout, TensorView, TensorViewMut};
+
+use super::Tensor;
+
+/// How the dimensions of a tensor lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Arrangement {
+    /// Row-major, without gaps.
+    Contiguous,
+    /// The same, its strides written out.
+    Spelled,
+    /// Dimension 0 innermost, the others in order around it.
+    Permuted,
+    /// Row-major; every row but the innermost ends with a gap.
+    Padded,
+    /// Every other element, in all dimensions.
+    Stepped,
+    /// Every stride negative.
+    Reversed,
+    /// Permuted, padded, and every other dimension reversed.
+    Mixed,
+    /// Stride 0 along the first dimension.
+    ZeroFirst,
+    /// Stride 0 along the last dimension.
+    ZeroLast,
+    /// Every stride 0: one element stands for all.
+    Fill,
+}
+
+impl Arrangement {
+    /// Those in which every element has memory of its own.
+    pub(crate) const OUTPUTS: [Self; 7] = [
+        Self::Contiguous,
+        Self::Spelled,
+        Self::Permuted,
+        Self::Padded,
+        Self::Stepped,
+        Self::Reversed,
+        Self::Mixed,
+    ];
+
+    pub(crate) const INPUTS: [Self; 10] = [
+        Self::Contiguous,
+        Self::Spelled,
+        Self::Permuted,
+        Self::Padded,
+        Self::Stepped,
+        Self::Reversed,
+        Self::Mixed,
+        Self::ZeroFirst,
+        Self::ZeroLast,
+        Self::Fill,
+    ];
+
+    /// Whether neighbours along the last dimension are one element.
+    pub(crate) fn repeats_last(self, rank: usize) -> bool {
+        match self {
+            Self::ZeroLast | Self::Fill => true,
+            Self::ZeroFirst => rank == 1,
+            _ => false,
+        }
+    }
+
+    fn strides(self, shape: &[usize]) -> Vec<isize> {
+        let rank = shape.len();
+        let mut order: Vec<usize> = (0..rank).collect();
+        if matches!(self, Self::Permuted | Self::Mixed) && rank > 0 {
+            order.rotate_left(1);
+        }
+        let mut strides = vec![0; rank];
+        let mut step: usize = if self == Self::Stepped { 2 } else { 1 };
+        for &axis in order.iter().rev() {
+            strides[axis] = step.cast_signed();
+            step *= shape[axis].max(1);
+            step += match self {
+                Self::Padded => 1,
+                Self::Mixed => 2,
+                Self::Stepped => step,
+                _ => 0,
+            };
+        }
+        for (axis, stride) in strides.iter_mut().enumerate() {
+            match self {
+                Self::Reversed => *stride = -*stride,
+                Self::Mixed if axis % 2 == 0 => *stride = -*stride,
+                Self::ZeroFirst if axis == 0 => *stride = 0,
+                Self::ZeroLast if axis + 1 == rank => *stride = 0,
+                Self::Fill => *stride = 0,
+                _ => {}
+            }
+        }
+        strides
+    }
+}
+
+/// A tensor in memory, with marked gaps and margins.
+#[derive(Clone, Debug)]
+pub(crate) struct Strided<T> {
+    pub(crate) buffer: Vec<T>,
+    offset: usize,
+    shape: Vec<usize>,
+    strides: Vec<isize>,
+    contiguous: bool,
+}
+
+impl<T: Copy> Strided<T> {
+    /// `margin` marks are put before and after; where elements share memory,
+    /// the last value stays ([`Self::read`] says what became of the tensor).
+    pub(crate) fn new(
+        tensor: &Tensor<T>,
+        arrangement: Arrangement,
+        margin: usize,
+        mark: T,
+    ) -> Self {
+        let shape = tensor.shape.clone();
+        let strides = arrangement.strides(&shape);
+        let mut low = 0;
+        let is_empty = shape.contains(&0);
+        let mut span = usize::from(!is_empty);
+        for (&size, &stride) in shape.iter().zip(&strides).filter(|_| !is_empty) {
+            let reach = (size - 1) * stride.unsigned_abs();
+            span += reach;
+            low += if stride < 0 { reach } else { 0 };
+        }
+        let mut strided = Self {
+            buffer: vec![mark; margin + span + margin],
+            offset: margin + low,
+            shape,
+            strides,
+            contiguous: arrangement == Arrangement::Contiguous,
+        };
+        strided.write(tensor);
+        strided
+    }
+
+    /// Where the elements lie in the buffer, in row-major order.
+    fn positions(&self) -> impl Iterator<Item = usize> {
+        let mut index = vec![0; self.shape.len()];
+        let mut position = self.offset.cast_signed();
+        (0..self.len()).map(move |_| {
+            let here = usize::try_from(position).expect("a position in the buffer");
+            // To the next index: the last dimension that is not at its end
+            // goes on, those after it begin again.
+            for (axis, i) in index.iter_mut().enumerate().rev() {
+                *i += 1;
+                position += self.strides[axis];
+                if *i < self.shape[axis] {
+                    break;
+                }
+                position -= self.strides[axis] * i.cast_signed();
+                *i = 0;
+            }
+            here
+        })
+    }
+
+    /// The logical tensor.
+    pub(crate) fn read(&self) -> Tensor<T> {
+        let values = self.positions().map(|position| self.buffer[position]);
+        Tensor::new(&self.shape, values.collect())
+    }
+
+    /// Replaces the logical tensor; gaps and margins stay.
+    pub(crate) fn write(&mut self, tensor: &Tensor<T>) {
+        assert_eq!(self.shape, tensor.shape, "a tensor of the same shape");
+        let positions: Vec<_> = self.positions().collect();
+        for (position, &value) in positions.into_iter().zip(&tensor.values) {
+            self.buffer[position] = value;
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub(crate) fn layout(&self) -> Layout<'_> {
+        if self.contiguous {
+            return Layout::contiguous(&self.shape);
+        }
+        Layout::strided(&self.shape, &self.strides).expect("one stride a dimension")
+    }
+
+    pub(crate) fn view(&self) -> TensorView<'_, T> {
+        let view = if self.contiguous {
+            let elements = &self.buffer[self.offset..][..self.len()];
+            TensorView::contiguous(elements, &self.shape)
+        } else {
+            TensorView::strided(&self.buffer, self.offset, &self.shape, &self.strides)
+        };
+        view.expect("the buffer holds the tensor")
+    }
+
+    pub(crate) fn view_mut(&mut self) -> TensorViewMut<'_, T> {
+        let len = self.len();
+        let view = if self.contiguous {
+            let elements = &mut self.buffer[self.offset..][..len];
+            TensorViewMut::contiguous(elements, &self.shape)
+        } else {
+            TensorViewMut::strided(&mut self.buffer, self.offset, &self.shape, &self.strides)
+        };
+        view.expect("the buffer holds the tensor, no two elements at one place")
+    }
+}

@@ -1,0 +1,82 @@
+//! Every way to run tasks that a caller may choose, the odd ones as well.
+
+use std::sync::OnceLock;
+
+use ndscatter::{CallingThread, Pool, Rayon};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Who runs the tasks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Workers {
+    /// A rayon pool of so many threads, entered by `install`.
+    Installed(usize),
+    /// The same, handed over as a pool.
+    Given(usize),
+    CallingThread,
+    /// One after another, their number unknown.
+    Sequential,
+    /// A thread a task, three at once promised.
+    Threads,
+}
+
+impl Workers {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Installed(1),
+        Self::Installed(2),
+        Self::Installed(3),
+        Self::Installed(8),
+        Self::Given(2),
+        Self::CallingThread,
+        Self::Sequential,
+        Self::Threads,
+    ];
+
+    pub(crate) fn with<R: Send>(self, run: impl FnOnce(&dyn Pool) -> R + Send) -> R {
+        match self {
+            Self::Installed(workers) => rayon_pool(workers).install(|| run(&Rayon)),
+            Self::Given(workers) => run(rayon_pool(workers)),
+            Self::CallingThread => run(&CallingThread),
+            Self::Sequential => run(&Sequential),
+            Self::Threads => run(&Threads(3)),
+        }
+    }
+}
+
+/// A pool of `workers` rayon threads, made once; 1 to 8.
+pub(crate) fn rayon_pool(workers: usize) -> &'static ThreadPool {
+    static POOLS: [OnceLock<ThreadPool>; 9] = [const { OnceLock::new() }; 9];
+    POOLS[workers].get_or_init(|| {
+        let builder = ThreadPoolBuilder::new().num_threads(workers);
+        builder.build().expect("threads can be started")
+    })
+}
+
+/// Runs tasks in order on the calling thread and does not say so.
+pub(crate) struct Sequential;
+
+impl Pool for Sequential {
+    fn workers(&self) -> Option<usize> {
+        None
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        (0..tasks).for_each(task);
+    }
+}
+
+/// A thread for each task; says that it has so many workers.
+pub(crate) struct Threads(pub(crate) usize);
+
+impl Pool for Threads {
+    fn workers(&self) -> Option<usize> {
+        Some(self.0)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        std::thread::scope(|scope| {
+            for index in 0..tasks {
+                scope.spawn(move || task(index));
+            }
+        });
+    }
+}

@@ -1,0 +1,54 @@
+//! A small generator of reproducible numbers: a failing case is named by its seed.
+
+/// SplitMix64.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in `0..bound`, near enough; `bound` is not 0.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        let bound = u64::try_from(bound).expect("sizes fit");
+        usize::try_from(self.bits() % bound).expect("it is below a usize")
+    }
+
+    /// Uniform in `low..=high`, near enough.
+    pub(crate) fn between(&mut self, low: i128, high: i128) -> i128 {
+        low + i128::from(self.bits()) % (high - low + 1)
+    }
+
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    /// In `0..bound`, small ones much more often: rank r has weight 1 / (r + 1).
+    pub(crate) fn zipf(&mut self, bound: usize) -> usize {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "53 random bits make a fraction; the power of bound stays below bound"
+        )]
+        {
+            let fraction = (self.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+            ((bound as f64).powf(fraction) as usize)
+                .saturating_sub(1)
+                .min(bound - 1)
+        }
+    }
+}

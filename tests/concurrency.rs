@@ -1,0 +1,769 @@
+//! Many threads, nested calls, odd pools, elements that are cloned and that
+//! panic: right results, errors where tasks were lost, never a double drop.
+
+mod common;
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::elements::{Palette, Ref, compare, is_exact};
+use common::harness::{Indices, Operator, Options};
+use common::layouts::{Arrangement, Strided};
+use common::pools::{Sequential, Threads, Workers, rayon_pool};
+use common::random::Random;
+use common::{Tensor, scatter_nd};
+use ndscatter::{
+    AnyView, AnyViewMut, CallingThread, Execution, Explanation, Layout, Pool, Rayon, Reduction,
+    ScatterError, ScatterNd, ScatterPlan, ScatterUpdate, Schedule, TensorView, TensorViewMut,
+};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+#[test]
+fn views_and_plans_cross_threads() {
+    fn send_and_sync<T: Send + Sync>() {}
+    fn forever<T: 'static>() {}
+    send_and_sync::<ScatterPlan>();
+    forever::<ScatterPlan>();
+    send_and_sync::<ScatterNd<'_>>();
+    send_and_sync::<ScatterUpdate<'_>>();
+    send_and_sync::<Execution<'_>>();
+    send_and_sync::<Explanation>();
+    send_and_sync::<Layout<'_>>();
+    send_and_sync::<TensorView<'_, String>>();
+    send_and_sync::<TensorViewMut<'_, String>>();
+    send_and_sync::<AnyView<'_>>();
+    send_and_sync::<AnyViewMut<'_>>();
+    send_and_sync::<ScatterError>();
+}
+
+/// Rows with duplicates, large enough that a pool gets several tasks.
+struct Workload {
+    data: Strided<f32>,
+    indices: Strided<i64>,
+    updates: Strided<f32>,
+    sums: Tensor<f32>,
+    last: Tensor<f32>,
+}
+
+impl Workload {
+    fn new(data: &[usize], tuples: usize, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let indices = Tensor::generate(&[tuples, 1], || {
+            i64::try_from(random.zipf(data[0])).expect("it fits")
+        });
+        let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
+        let mut sample = |shape: &[usize]| {
+            let tensor = Tensor::generate(shape, || f32::sample(Palette::Ordinary, &mut random));
+            Strided::new(&tensor, Arrangement::Contiguous, 0, f32::sentinel())
+        };
+        let updates = sample(&Operator::Nd.updates_shape(data, &[tuples, 1]));
+        let data = sample(data);
+        let logical = Indices::<f32>::logical(&indices);
+        let expected =
+            |reduction| Operator::Nd.expected(reduction, &data.read(), &logical, &updates.read());
+        let (sums, last) = (expected(Reduction::Add), expected(Reduction::None));
+        Self {
+            data,
+            indices,
+            updates,
+            sums,
+            last,
+        }
+    }
+
+    /// Some hundred thousand elements.
+    fn large(seed: u64) -> Self {
+        Self::new(&[2000, 64], 6000, seed)
+    }
+
+    fn expected(&self, reduction: Reduction) -> &[f32] {
+        match reduction {
+            Reduction::Add => &self.sums.values,
+            Reduction::None => &self.last.values,
+            other => panic!("{other} was not prepared"),
+        }
+    }
+
+    fn check_in_place(&self, execution: Execution<'_>, reduction: Reduction) {
+        let mut output = self.data.clone();
+        let options = Options::new(Operator::Nd, execution);
+        self.indices
+            .in_place(&options, output.view_mut(), self.updates.view())
+            .expect("the workload is valid");
+        compare(
+            &output.buffer,
+            self.expected(reduction),
+            is_exact(reduction),
+        )
+        .unwrap_or_else(|difference| panic!("{reduction}: {difference}"));
+    }
+}
+
+#[test]
+fn one_plan_serves_many_threads_at_once() {
+    let indices = Workload::large(1);
+    let options = Options::new(Operator::Nd, Reduction::Add);
+    let plan = Indices::<f32>::plan(&indices.indices, &options, indices.data.layout());
+    let plan = plan.expect("the indices are valid");
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (plan, workload) = (&plan, &indices);
+            scope.spawn(move || {
+                for round in 0..6 {
+                    let reduction = [Reduction::Add, Reduction::None][(thread + round) % 2];
+                    check_plan(plan, workload, reduction);
+                }
+            });
+        }
+    });
+}
+
+fn check_plan(plan: &ScatterPlan, workload: &Workload, reduction: Reduction) {
+    let (data, updates) = (workload.data.view(), workload.updates.view());
+    let allocated = plan
+        .allocate(reduction, data, updates)
+        .expect("the workload is valid");
+    let mut output = workload.data.clone();
+    plan.in_place(reduction, output.view_mut(), updates)
+        .expect("the workload is valid");
+    for result in [&allocated, &output.buffer] {
+        compare(result, workload.expected(reduction), is_exact(reduction))
+            .unwrap_or_else(|difference| panic!("{reduction}: {difference}"));
+    }
+}
+
+#[test]
+fn a_plan_outlives_its_indices_and_moves_to_another_thread() {
+    let workload = Workload::large(2);
+    let plan = {
+        let indices = workload.indices.clone();
+        let options = Options::new(Operator::Nd, Reduction::Add);
+        Indices::<f32>::plan(&indices, &options, workload.data.layout()).expect("valid indices")
+    };
+    let run = move || check_plan(&plan, &workload, Reduction::Add);
+    std::thread::spawn(run)
+        .join()
+        .expect("the plan works there");
+}
+
+#[test]
+fn calls_nest_inside_rayon_tasks() {
+    let workload = Workload::large(3);
+    // While a worker waits for its tasks it may start another call.
+    for workers in [1, 2, 3] {
+        rayon_pool(workers).install(|| {
+            (0..40_usize).into_par_iter().for_each(|call| {
+                let reduction = [Reduction::Add, Reduction::None][call % 2];
+                workload.check_in_place(Execution::new(reduction), reduction);
+            });
+        });
+    }
+}
+
+#[test]
+fn calls_nest_with_every_schedule() {
+    let workload = Workload::large(4);
+    rayon_pool(2).install(|| {
+        let schedules = Schedule::ALL.into_par_iter();
+        schedules
+            .flat_map(|schedule| [schedule; 6])
+            .for_each(|schedule| {
+                for reduction in [Reduction::Add, Reduction::None] {
+                    let execution = Execution::new(reduction).schedule(schedule);
+                    workload.check_in_place(execution, reduction);
+                }
+            });
+    });
+}
+
+/// A pool whose tasks, and whose caller, scatter on the side.
+struct Busy<'w>(&'w Workload);
+
+impl Pool for Busy<'_> {
+    fn workers(&self) -> Option<usize> {
+        Some(4)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        let small = Execution::new(Reduction::Add).pool(&CallingThread);
+        for index in 0..tasks {
+            task(index);
+            self.0.check_in_place(small, Reduction::Add);
+        }
+    }
+}
+
+#[test]
+fn a_pool_may_scatter_while_it_runs() {
+    let workload = Workload::large(5);
+    let small = Workload::new(&[50, 3], 700, 6);
+    for schedule in Schedule::ALL {
+        for reduction in [Reduction::Add, Reduction::None] {
+            let pool = Busy(&small);
+            let execution = Execution::new(reduction).pool(&pool).schedule(schedule);
+            workload.check_in_place(execution, reduction);
+        }
+    }
+}
+
+/// Notes which threads clone it.
+#[derive(Debug)]
+struct Witness(Arc<Mutex<HashSet<Option<String>>>>);
+
+impl Clone for Witness {
+    fn clone(&self) -> Self {
+        let name = std::thread::current().name().map(str::to_owned);
+        self.0.lock().expect("nobody panics with it").insert(name);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+#[test]
+fn tasks_run_in_the_installed_pool_and_in_no_other() {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(2)
+        .thread_name(|index| format!("installed {index}"))
+        .build()
+        .expect("threads can be started");
+    let seen = Arc::default();
+    let updates: Vec<_> = (0..50_000).map(|_| Witness(Arc::clone(&seen))).collect();
+    let mut data: Vec<_> = (0..50_000).map(|_| Witness(Arc::clone(&seen))).collect();
+    let indices: Vec<i64> = (0..50_000).collect();
+    pool.install(|| {
+        ScatterNd::new().cloned_in_place(
+            TensorViewMut::contiguous(&mut data, &[50_000]).expect("data"),
+            TensorView::contiguous(&indices, &[50_000, 1]).expect("indices"),
+            TensorView::contiguous(&updates, &[50_000]).expect("updates"),
+        )
+    })
+    .expect("the call is valid");
+    let seen = seen.lock().expect("nobody panics with it");
+    assert!(!seen.is_empty(), "nothing was cloned");
+    for name in seen.iter() {
+        let name = name.as_deref().unwrap_or("unnamed");
+        assert!(name.starts_with("installed "), "thread {name} has worked");
+    }
+}
+
+/// Ways in which a safe pool can break its promise, or stretch it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Habit {
+    /// Allowed.
+    Reverse,
+    SkipLast,
+    SkipAll,
+    RepeatFirst,
+    /// Task 0 instead of task 1: the number of calls is right.
+    Mistake,
+    /// Every task by two threads at one time.
+    AllTwiceAtOnce,
+    /// Tasks that do not exist.
+    TooMany,
+}
+
+impl Habit {
+    const ALL: [Self; 7] = [
+        Self::Reverse,
+        Self::SkipLast,
+        Self::SkipAll,
+        Self::RepeatFirst,
+        Self::Mistake,
+        Self::AllTwiceAtOnce,
+        Self::TooMany,
+    ];
+}
+
+struct Odd {
+    habit: Habit,
+    /// Runs of two tasks or more; with one, some habits are as good as any.
+    runs: AtomicUsize,
+}
+
+impl Pool for Odd {
+    fn workers(&self) -> Option<usize> {
+        Some(4)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        if tasks < 2 {
+            return (0..tasks).for_each(task);
+        }
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        match self.habit {
+            Habit::Reverse => (0..tasks).rev().for_each(task),
+            Habit::SkipLast => (0..tasks - 1).for_each(task),
+            Habit::SkipAll => {}
+            Habit::RepeatFirst => (0..tasks).chain([0]).for_each(task),
+            Habit::Mistake => (0..tasks)
+                .map(|i| if i == 1 { 0 } else { i })
+                .for_each(task),
+            Habit::AllTwiceAtOnce => std::thread::scope(|scope| {
+                for index in 0..tasks {
+                    scope.spawn(move || task(index));
+                    scope.spawn(move || task(index));
+                }
+            }),
+            Habit::TooMany => (0..tasks).chain([tasks, usize::MAX]).for_each(task),
+        }
+    }
+}
+
+/// Holds what an odd pool made of a call against what it may make of it.
+fn check_habit(
+    habit: Habit,
+    runs: usize,
+    got: Result<Result<(), String>, ScatterError>,
+    what: &str,
+) {
+    match got {
+        Ok(compared) => {
+            let harmless = runs == 0 || matches!(habit, Habit::Reverse | Habit::TooMany);
+            assert!(harmless, "{what}: {habit:?} was not noticed");
+            compared.unwrap_or_else(|difference| panic!("{what}, {habit:?}: {difference}"));
+        }
+        Err(ScatterError::PoolFailed { tasks, completed }) => {
+            assert_ne!(habit, Habit::Reverse, "{what}: any order is allowed");
+            // Nothing is missing where tasks were only invented.
+            let all = habit == Habit::TooMany && completed == tasks;
+            assert!(
+                completed < tasks || all,
+                "{what}, {habit:?}: {completed} of {tasks}"
+            );
+        }
+        Err(error) => panic!("{what}, {habit:?}: {error}"),
+    }
+}
+
+#[test]
+fn pools_that_lose_or_repeat_tasks_are_noticed() {
+    let workload = Workload::large(7);
+    let mut runs = [0; Habit::ALL.len()];
+    for (habit, total) in Habit::ALL.into_iter().zip(&mut runs) {
+        for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
+            for reduction in [Reduction::Add, Reduction::None] {
+                let pool = Odd {
+                    habit,
+                    runs: AtomicUsize::new(0),
+                };
+                let execution = Execution::new(reduction).pool(&pool);
+                let execution = schedule.map_or(execution, |forced| execution.schedule(forced));
+                let options = Options::new(Operator::Nd, execution);
+                let what = format!("{schedule:?} {reduction}");
+                let compared = |result: &[f32]| {
+                    compare(result, workload.expected(reduction), is_exact(reduction))
+                };
+
+                let mut output = workload.data.clone();
+                let got =
+                    workload
+                        .indices
+                        .in_place(&options, output.view_mut(), workload.updates.view());
+                let in_place = pool.runs.swap(0, Ordering::Relaxed);
+                check_habit(
+                    habit,
+                    in_place,
+                    got.map(|()| compared(&output.buffer)),
+                    &what,
+                );
+
+                let (data, updates) = (workload.data.view(), workload.updates.view());
+                let got = workload.indices.allocate(&options, data, updates);
+                let allocated = pool.runs.into_inner();
+                check_habit(habit, allocated, got.map(|output| compared(&output)), &what);
+                *total += in_place + allocated;
+            }
+        }
+    }
+    for (habit, runs) in Habit::ALL.into_iter().zip(runs) {
+        assert!(runs > 10, "{habit:?} had only {runs} chances");
+    }
+}
+
+/// Strings with duplicates, and what the reference makes of them.
+struct Strings {
+    data: Tensor<String>,
+    indices: Tensor<i64>,
+    updates: Tensor<String>,
+    expected: Vec<String>,
+}
+
+impl Strings {
+    fn new() -> Self {
+        let mut random = Random::new(8);
+        let mut number = 0;
+        let mut text = |what: &str| {
+            number += 1;
+            format!("{what} {number}, too long for any small-string trick")
+        };
+        let data = Tensor::generate(&[300, 7], || text("data"));
+        let updates = Tensor::generate(&[4000, 7], || text("update"));
+        let indices = Tensor::generate(&[4000, 1], || {
+            i64::try_from(random.zipf(300)).expect("it fits")
+        });
+        let logical = indices.values.iter().copied().map(i128::from).collect();
+        let logical = Tensor::new(&indices.shape, logical);
+        let expected = scatter_nd(&data, &logical, &updates, |_, update| update.clone());
+        Self {
+            data,
+            indices,
+            updates,
+            expected: expected.values,
+        }
+    }
+
+    fn data(&self) -> TensorView<'_, String> {
+        TensorView::contiguous(&self.data.values, &self.data.shape).expect("data")
+    }
+
+    fn updates(&self) -> TensorView<'_, String> {
+        TensorView::contiguous(&self.updates.values, &self.updates.shape).expect("updates")
+    }
+
+    fn indices(&self) -> TensorView<'_, i64> {
+        TensorView::contiguous(&self.indices.values, &self.indices.shape).expect("indices")
+    }
+
+    fn output<'o>(&'o self, output: &'o mut [String]) -> TensorViewMut<'o, String> {
+        TensorViewMut::contiguous(output, &self.data.shape).expect("an output like data")
+    }
+
+    /// All three verbs, in one shot and planned.
+    fn run(&self, execution: Execution<'_>) -> Result<[Vec<String>; 6], ScatterError> {
+        let scatter = ScatterNd::new().execution(execution);
+        let (data, indices, updates) = (self.data(), self.indices(), self.updates());
+        let plan = scatter.plan(Layout::contiguous(&self.data.shape), indices)?;
+        let old = || vec!["old".to_owned(); self.data.values.len()];
+        let mut results = [(); 6].map(|()| old());
+        let [one, two, three, four, five, six] = &mut results;
+        *one = scatter.cloned_allocate(data, indices, updates)?;
+        scatter.cloned_write_into(data, indices, updates, self.output(two))?;
+        three.clone_from(&self.data.values);
+        scatter.cloned_in_place(self.output(three), indices, updates)?;
+        *four = plan.cloned_allocate(execution, data, updates)?;
+        plan.cloned_write_into(execution, data, updates, self.output(five))?;
+        six.clone_from(&self.data.values);
+        plan.cloned_in_place(execution, self.output(six), updates)?;
+        Ok(results)
+    }
+}
+
+#[test]
+fn strings_with_duplicates() {
+    let strings = Strings::new();
+    for workers in Workers::ALL {
+        for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
+            let results = workers.with(|pool| {
+                let execution = Execution::new(Reduction::None).pool(pool);
+                let forced = schedule.map_or(execution, |forced| execution.schedule(forced));
+                strings.run(forced)
+            });
+            let results = results.unwrap_or_else(|error| panic!("{workers:?}: {error}"));
+            for (number, result) in results.iter().enumerate() {
+                assert!(
+                    *result == strings.expected,
+                    "{workers:?} {schedule:?}, verb {number}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn strings_survive_odd_pools() {
+    let strings = Strings::new();
+    for habit in Habit::ALL {
+        for schedule in Schedule::ALL {
+            let pool = Odd {
+                habit,
+                runs: AtomicUsize::new(0),
+            };
+            let execution = Execution::new(Reduction::None)
+                .pool(&pool)
+                .schedule(schedule);
+            let scatter = ScatterNd::new().execution(execution);
+            let mut output = strings.data.values.clone();
+            let view = strings.output(&mut output);
+            let got = scatter.cloned_in_place(view, strings.indices(), strings.updates());
+            let compare = |result: &Vec<String>| {
+                let same = *result == strings.expected;
+                if same {
+                    Ok(())
+                } else {
+                    Err("other strings".to_owned())
+                }
+            };
+            let runs = pool.runs.swap(0, Ordering::Relaxed);
+            check_habit(
+                habit,
+                runs,
+                got.map(|()| compare(&output)),
+                &format!("{schedule}"),
+            );
+            // Whatever happened, each place holds one whole string.
+            let whole = output
+                .iter()
+                .all(|text| text.ends_with("small-string trick"));
+            assert!(whole, "{habit:?} {schedule}: a string was torn");
+
+            let got = scatter.cloned_allocate(strings.data(), strings.indices(), strings.updates());
+            let runs = pool.runs.swap(0, Ordering::Relaxed);
+            check_habit(
+                habit,
+                runs,
+                got.map(|output| compare(&output)),
+                &format!("{schedule}"),
+            );
+        }
+    }
+}
+
+/// Who is alive, and which clone panics.
+#[derive(Default)]
+struct Registry {
+    born: AtomicUsize,
+    live: Mutex<HashSet<usize>>,
+    dropped_twice: AtomicUsize,
+    clones: AtomicUsize,
+    panics_at: AtomicUsize,
+}
+
+/// An element that notices when it is dropped twice.
+struct Tracked {
+    name: usize,
+    registry: Arc<Registry>,
+}
+
+impl Tracked {
+    fn new(registry: &Arc<Registry>) -> Self {
+        let name = registry.born.fetch_add(1, Ordering::Relaxed);
+        registry
+            .live
+            .lock()
+            .expect("nobody panics with it")
+            .insert(name);
+        Self {
+            name,
+            registry: Arc::clone(registry),
+        }
+    }
+}
+
+impl Clone for Tracked {
+    fn clone(&self) -> Self {
+        let number = self.registry.clones.fetch_add(1, Ordering::Relaxed);
+        if number == self.registry.panics_at.load(Ordering::Relaxed) {
+            // Not `panic!`, whose message would be printed.
+            resume_unwind(Box::new("a clone failed"));
+        }
+        Self::new(&self.registry)
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        let was_alive = self
+            .registry
+            .live
+            .lock()
+            .is_ok_and(|mut live| live.remove(&self.name));
+        if !was_alive {
+            self.registry.dropped_twice.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum CloneVerb {
+    Allocate,
+    WriteInto,
+    InPlace,
+}
+
+/// Panics at one of the clones; afterwards everything has been dropped once.
+fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, panics_at: usize) {
+    const ROWS: usize = 40;
+    const TUPLES: usize = 120;
+    const LEN: usize = 50;
+    let what = format!("{verb:?} {schedule:?} {workers:?}, clone {panics_at}");
+    let registry = Arc::new(Registry::default());
+    registry.panics_at.store(panics_at, Ordering::Relaxed);
+    let make = |count: usize| -> Vec<_> { (0..count).map(|_| Tracked::new(&registry)).collect() };
+    let (data, updates, mut output) = (make(ROWS * LEN), make(TUPLES * LEN), make(ROWS * LEN));
+    let indices: Vec<i64> = (0..TUPLES)
+        .map(|i| i64::try_from(i * i % ROWS).expect("it fits"))
+        .collect();
+
+    let panicked = workers.with(|pool| {
+        let execution = Execution::new(Reduction::None).pool(pool);
+        let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
+        let scatter = ScatterNd::new().execution(execution);
+        let data = TensorView::contiguous(&data, &[ROWS, LEN]).expect("data");
+        let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
+        let updates = TensorView::contiguous(&updates, &[TUPLES, LEN]).expect("updates");
+        let target = TensorViewMut::contiguous(&mut output, &[ROWS, LEN]).expect("output");
+        let call = || match verb {
+            CloneVerb::Allocate => scatter.cloned_allocate(data, indices, updates).map(drop),
+            CloneVerb::WriteInto => scatter.cloned_write_into(data, indices, updates, target),
+            CloneVerb::InPlace => scatter.cloned_in_place(target, indices, updates),
+        };
+        catch_unwind(AssertUnwindSafe(call)).is_err()
+    });
+    let clones = registry.clones.load(Ordering::Relaxed);
+    assert_eq!(
+        panicked,
+        clones > panics_at,
+        "{what}: the panic was lost or invented"
+    );
+    drop((data, updates, output));
+    let twice = registry.dropped_twice.load(Ordering::Relaxed);
+    assert_eq!(twice, 0, "{what}: dropped twice");
+    // A result that was never finished may leak its finished elements.
+    let leaked = registry.live.lock().expect("nobody panics with it").len();
+    let may_leak = panicked && matches!(verb, CloneVerb::Allocate);
+    assert!(leaked == 0 || may_leak, "{what}: {leaked} leaked");
+}
+
+#[test]
+fn a_clone_that_panics_leaves_nothing_dropped_twice() {
+    for verb in [
+        CloneVerb::Allocate,
+        CloneVerb::WriteInto,
+        CloneVerb::InPlace,
+    ] {
+        for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
+            for workers in [
+                Workers::CallingThread,
+                Workers::Installed(2),
+                Workers::Given(8),
+            ] {
+                // The first, in the middle, and none at all.
+                for panics_at in [0, 777, 2222, usize::MAX] {
+                    check_panic(verb, schedule, workers, panics_at);
+                }
+            }
+        }
+    }
+}
+
+/// An element without bytes; clones are all that can be seen of it.
+#[derive(Debug)]
+struct Bodiless;
+
+static BODILESS_CLONES: AtomicUsize = AtomicUsize::new(0);
+
+impl Clone for Bodiless {
+    fn clone(&self) -> Self {
+        BODILESS_CLONES.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+#[test]
+fn elements_without_bytes() {
+    for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
+        let execution = Execution::new(Reduction::None).pool(rayon_pool(2));
+        let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
+        let mut data = vec![Bodiless; 6];
+        BODILESS_CLONES.store(0, Ordering::Relaxed);
+        ScatterNd::new()
+            .execution(execution)
+            .cloned_in_place(
+                TensorViewMut::contiguous(&mut data, &[3, 2]).expect("data"),
+                TensorView::contiguous(&[0_i64, 2, 1], &[3, 1]).expect("indices"),
+                TensorView::contiguous(&vec![Bodiless; 6], &[3, 2]).expect("updates"),
+            )
+            .unwrap_or_else(|error| panic!("{schedule:?}: {error}"));
+        // Five more to make the vector of updates.
+        let clones = BODILESS_CLONES.load(Ordering::Relaxed);
+        assert_eq!(clones, 5 + 6, "{schedule:?}: each update is cloned once");
+    }
+}
+
+/// A pool that panics halfway.
+struct Panicking;
+
+impl Pool for Panicking {
+    fn workers(&self) -> Option<usize> {
+        Some(4)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        (0..tasks / 2).for_each(task);
+        resume_unwind(Box::new("the pool failed"));
+    }
+}
+
+#[test]
+fn a_pool_that_panics_does_no_harm() {
+    let workload = Workload::large(9);
+    let strings = Strings::new();
+    let mut panics = 0;
+    for schedule in Schedule::ALL {
+        let execution = Execution::new(Reduction::None)
+            .pool(&Panicking)
+            .schedule(schedule);
+        let options = Options::new(Operator::Nd, execution);
+        let call = || {
+            let (data, updates) = (workload.data.view(), workload.updates.view());
+            workload.indices.allocate(&options, data, updates)
+        };
+        panics += usize::from(catch_unwind(AssertUnwindSafe(call)).is_err());
+        let mut output = strings.data.values.clone();
+        let call = || {
+            let scatter = ScatterNd::new().execution(execution);
+            let view = strings.output(&mut output);
+            scatter.cloned_in_place(view, strings.indices(), strings.updates())
+        };
+        panics += usize::from(catch_unwind(AssertUnwindSafe(call)).is_err());
+        let whole = output
+            .iter()
+            .all(|text| text.ends_with("small-string trick"));
+        assert!(whole, "{schedule}: a string was torn");
+        // The next call finds everything in order.
+        workload.check_in_place(Execution::new(Reduction::Add), Reduction::Add);
+    }
+    assert!(panics > 4, "the pool was asked only {panics} times");
+}
+
+/// An element whose clone is itself a scatter.
+#[derive(Debug)]
+struct Reentrant(i32);
+
+impl Clone for Reentrant {
+    fn clone(&self) -> Self {
+        let mut sum = [self.0, 0];
+        ndscatter::scatter_nd(
+            TensorViewMut::contiguous(&mut sum, &[2]).expect("two elements"),
+            TensorView::contiguous(&[0_i64; 100], &[100, 1]).expect("100 tuples"),
+            TensorView::contiguous(&[1; 100], &[100]).expect("100 updates"),
+            Reduction::Add,
+        )
+        .expect("the call is valid");
+        Self(sum[0] - 100)
+    }
+}
+
+#[test]
+fn a_clone_may_scatter() {
+    let updates: Vec<_> = (0..2000).map(Reentrant).collect();
+    let indices: Vec<i64> = (0..2000).map(|i| i % 500).collect();
+    for pool in [&Rayon as &dyn Pool, &Sequential, &Threads(2)] {
+        let mut data: Vec<_> = (0..500).map(|_| Reentrant(-1)).collect();
+        ScatterNd::new()
+            .execution(Execution::new(Reduction::None).pool(pool))
+            .cloned_in_place(
+                TensorViewMut::contiguous(&mut data, &[500]).expect("data"),
+                TensorView::contiguous(&indices, &[2000, 1]).expect("indices"),
+                TensorView::contiguous(&updates, &[2000]).expect("updates"),
+            )
+            .expect("the call is valid");
+        let last: Vec<i32> = data.iter().map(|element| element.0).collect();
+        assert_eq!(
+            last,
+            (1500..2000).collect::<Vec<_>>(),
+            "the last update of each"
+        );
+    }
+}

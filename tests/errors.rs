@@ -1,0 +1,1198 @@
+//! Every way to be refused: the error with its facts, the same from every
+//! verb and at every number of workers, and not a byte written.
+
+#![allow(
+    unsafe_code,
+    reason = "views of a foreign runtime are made from raw parts"
+)]
+
+mod common;
+
+use common::elements::Ref;
+use common::harness::{Indices, Operator, Options, any_in_place, any_write_into};
+use common::layouts::{Arrangement, Strided};
+use common::pools::Workers;
+use common::random::Random;
+use common::{Tensor, elements::Palette};
+use ndscatter::{
+    AnyView, AnyViewMut, Duplicates, ElementType, Execution, Index, Layout, Reduction,
+    ScatterError, ScatterNd, ScatterUpdate, TensorView, TensorViewMut,
+};
+
+/// The sizes of a tensor's dimensions.
+type Shape = &'static [usize];
+
+/// A repeated tuple, and the earlier one of the same destination.
+type Repeat = (usize, usize);
+
+fn place<T: Copy>(tensor: &Tensor<T>, mark: T) -> Strided<T> {
+    Strided::new(tensor, Arrangement::Contiguous, 2, mark)
+}
+
+fn filled<T: Ref>(shape: &[usize]) -> Strided<T> {
+    let mut random = Random::new(1);
+    place(
+        &Tensor::generate(shape, || T::sample(Palette::Ordinary, &mut random)),
+        T::sentinel(),
+    )
+}
+
+fn numbers<I: Copy>(shape: &[usize], values: &[I]) -> Strided<I> {
+    Strided::new(
+        &Tensor::new(shape, values.to_vec()),
+        Arrangement::Contiguous,
+        0,
+        values[0],
+    )
+}
+
+/// Asks every one-shot verb; each must give `expected` and write nothing.
+fn check_refused<T: Ref>(
+    options: &Options<'_>,
+    data: &[usize],
+    indices: &dyn Indices<T>,
+    updates: &[usize],
+    expected: &ScatterError,
+) {
+    let what = format!("{:?}, data {data:?}, updates {updates:?}", options.operator);
+    let (data, updates) = (filled::<T>(data), filled::<T>(updates));
+    let mut output = data.clone();
+    let check = |verb: &str, got: Result<(), ScatterError>, output: &Strided<T>| {
+        assert_eq!(got.as_ref(), Err(expected), "{verb}: {what}");
+        assert_eq!(output.buffer, data.buffer, "{verb} has written: {what}");
+    };
+    let got = indices.in_place(options, output.view_mut(), updates.view());
+    check("in place", got, &output);
+    let got = indices.write_into(options, data.view(), updates.view(), output.view_mut());
+    check("write into", got, &output);
+    let got = indices.allocate(options, data.view(), updates.view());
+    check("allocate", got.map(drop), &output);
+    let view = output.view_mut().into();
+    let got = any_in_place(options, view, indices.any(), updates.view().into());
+    check("any, in place", got, &output);
+    let (data_view, view) = (data.view().into(), output.view_mut().into());
+    let got = any_write_into(
+        options,
+        data_view,
+        indices.any(),
+        updates.view().into(),
+        view,
+    );
+    check("any, write into", got, &output);
+}
+
+/// As [`check_refused`], for what a plan can see as well.
+fn check_indices_refused<T: Ref>(
+    options: &Options<'_>,
+    data: &[usize],
+    indices: &dyn Indices<T>,
+    updates: &[usize],
+    expected: &ScatterError,
+) {
+    check_refused(options, data, indices, updates, expected);
+    let planned = indices.plan(options, Layout::contiguous(data)).err();
+    assert_eq!(
+        planned.as_ref(),
+        Some(expected),
+        "planned: {:?}, data {data:?}",
+        options.operator
+    );
+}
+
+fn options(operator: Operator) -> Options<'static> {
+    Options::new(operator, Reduction::None)
+}
+
+#[test]
+fn ranks_that_do_not_fit() {
+    let cases = [
+        // No dimension to hold the coordinates.
+        (&[4][..], &[][..], ScatterError::IndicesRank),
+        // More coordinates than dimensions.
+        (
+            &[2, 3],
+            &[1, 3],
+            ScatterError::TupleLength {
+                tuple_len: 3,
+                rank: 2,
+            },
+        ),
+        // A scalar has no axis.
+        (
+            &[],
+            &[1, 1],
+            ScatterError::TupleLength {
+                tuple_len: 1,
+                rank: 0,
+            },
+        ),
+        // The rank is wrong even where there is no tuple.
+        (
+            &[2],
+            &[0, 5],
+            ScatterError::TupleLength {
+                tuple_len: 5,
+                rank: 1,
+            },
+        ),
+    ];
+    for (data, shape, expected) in cases {
+        let indices = Strided::new(
+            &Tensor::generate(shape, || 0_i64),
+            Arrangement::Contiguous,
+            0,
+            0,
+        );
+        check_indices_refused::<i32>(&options(Operator::Nd), data, &indices, &[1], &expected);
+    }
+}
+
+#[test]
+fn an_axis_out_of_range() {
+    for (data, axis) in [
+        (&[4, 3][..], 2),
+        (&[4, 3], -3),
+        (&[4], 1),
+        (&[], 0),
+        (&[], -1),
+    ] {
+        let rank = data.len();
+        let expected = ScatterError::AxisOutOfRange { axis, rank };
+        let operator = options(Operator::Update { axis });
+        check_indices_refused::<i32>(&operator, data, &numbers(&[1], &[0_i64]), &[1], &expected);
+    }
+}
+
+#[test]
+fn updates_of_another_shape() {
+    let nd = Operator::Nd;
+    let along = |axis| Operator::Update { axis };
+    let cases: [(Operator, Shape, Shape, Shape, Shape); 10] = [
+        // Operator, data, indices, updates asked for, updates given.
+        // The window is too short, then too long.
+        (nd, &[4, 3], &[2, 1], &[2, 3], &[2, 2]),
+        (nd, &[4, 3], &[2, 1], &[2, 3], &[2, 4]),
+        // Too few tuples.
+        (nd, &[4, 3], &[2, 1], &[2, 3], &[1, 3]),
+        // As many elements in another shape.
+        (nd, &[4, 3], &[2, 1], &[2, 3], &[3, 2]),
+        (nd, &[4, 3], &[2, 1], &[2, 3], &[6]),
+        // A dimension of size 1 too many.
+        (nd, &[4, 3], &[2, 1], &[2, 3], &[2, 1, 3]),
+        // No broadcasting.
+        (nd, &[4, 3], &[2, 2], &[2], &[1]),
+        // Where one element is asked for, two are too many, and none too few.
+        (nd, &[4, 3], &[2], &[], &[2]),
+        (nd, &[4, 3], &[2], &[], &[0]),
+        // The tuples belong where the axis was.
+        (along(1), &[4, 3, 5], &[2], &[4, 2, 5], &[2, 4, 5]),
+    ];
+    for (operator, data, shape, expected, actual) in cases {
+        let indices = Strided::new(
+            &Tensor::generate(shape, || 0_i32),
+            Arrangement::Contiguous,
+            0,
+            0,
+        );
+        let error = ScatterError::UpdatesShape {
+            expected: expected.into(),
+            actual: actual.into(),
+        };
+        check_refused::<f32>(&options(operator), data, &indices, actual, &error);
+        let message = error.to_string();
+        for shape in [expected, actual] {
+            assert!(
+                message.contains(&format!("{shape:?}")),
+                "{message} does not say {shape:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn data_of_another_shape_than_the_output() {
+    for actual in [&[3, 4][..], &[12], &[4, 3, 1], &[4, 2]] {
+        let data = filled::<i32>(actual);
+        let updates = filled::<i32>(&[1, 3]);
+        let mut output = filled::<i32>(&[4, 3]);
+        let before = output.buffer.clone();
+        let indices = numbers(&[1, 1], &[0_i64]);
+        let expected = ScatterError::DataShape {
+            expected: vec![4, 3],
+            actual: actual.into(),
+        };
+        let message = expected.to_string();
+        assert!(
+            message.contains("[4, 3]"),
+            "{message} does not say the output's shape"
+        );
+        assert!(
+            message.contains(&format!("{actual:?}")),
+            "{message} does not say the data's shape"
+        );
+
+        let options = options(Operator::Nd);
+        let got = Indices::write_into(
+            &indices,
+            &options,
+            data.view(),
+            updates.view(),
+            output.view_mut(),
+        );
+        assert_eq!(got, Err(expected.clone()), "data {actual:?}");
+        let plan = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[4, 3]));
+        let plan = plan.expect("the indices are valid");
+        let got = plan.write_into(
+            Reduction::Add,
+            data.view(),
+            updates.view(),
+            output.view_mut(),
+        );
+        assert_eq!(got, Err(expected), "planned, data {actual:?}");
+        assert_eq!(output.buffer, before, "written with data {actual:?}");
+    }
+}
+
+/// One index tensor of tuples that is out of bounds.
+fn check_bounds<I>(data: &[usize], k: usize, values: &[I], expected: (usize, usize, i128, usize))
+where
+    I: Index + Into<i128>,
+{
+    let (tuple, axis, index, size) = expected;
+    let expected = ScatterError::IndexOutOfBounds {
+        tuple,
+        axis,
+        index,
+        size,
+    };
+    let indices = numbers(&[values.len() / k, k], values);
+    let updates = Operator::Nd.updates_shape(data, &[values.len() / k, k]);
+    check_indices_refused::<i32>(&options(Operator::Nd), data, &indices, &updates, &expected);
+    if k == 1 {
+        let operator = Operator::Update { axis: 0 };
+        let indices = numbers(&[values.len()], values);
+        check_indices_refused::<i32>(&options(operator), data, &indices, &updates, &expected);
+    }
+}
+
+#[test]
+fn indices_out_of_bounds() {
+    // One past the end, one past the front.
+    check_bounds(&[4], 1, &[3_i64, 4], (1, 0, 4, 4));
+    check_bounds(&[4], 1, &[-4_i64, -5], (1, 0, -5, 4));
+    // Only the inner coordinate is too large: flattened, it would be [1, 0].
+    check_bounds(&[3, 4], 2, &[0_i32, 4], (0, 1, 4, 4));
+    check_bounds(&[3, 4], 2, &[2_i32, -5], (0, 1, -5, 4));
+    // Flattened, it would be in front of the tensor and inside it.
+    check_bounds(&[3, 4, 5], 3, &[0_i16, 0, 0, 1, -5, 0], (1, 1, -5, 4));
+    // Several bad coordinates: the lowest axis of the first tuple.
+    check_bounds(&[3, 4], 2, &[0_i8, 0, 5, 9, 7, 7], (1, 0, 5, 3));
+    // An empty axis has no index, not even 0; other windows are empty too.
+    check_bounds(&[0], 1, &[0_u8], (0, 0, 0, 0));
+    check_bounds(&[2, 0], 2, &[1_i64, -1], (0, 1, -1, 0));
+    // An empty window is not written, but its index counts.
+    check_bounds(&[2, 0], 1, &[1_i64, 2], (1, 0, 2, 2));
+    // Cut to 32 bits, these would be 1.
+    check_bounds(&[4], 1, &[(1_i64 << 32) + 1], (0, 0, (1 << 32) + 1, 4));
+    check_bounds(&[4], 1, &[(1_u64 << 32) + 1], (0, 0, (1 << 32) + 1, 4));
+    // As a signed number, this would be -1.
+    check_bounds(&[4], 1, &[u64::MAX], (0, 0, i128::from(u64::MAX), 4));
+    check_bounds(&[4], 1, &[u32::MAX], (0, 0, i128::from(u32::MAX), 4));
+    // Added to the size, these would wrap.
+    check_bounds(&[4], 1, &[i64::MIN], (0, 0, i128::from(i64::MIN), 4));
+    check_bounds(
+        &[4],
+        1,
+        &[i64::MIN + 3],
+        (0, 0, i128::from(i64::MIN) + 3, 4),
+    );
+}
+
+#[test]
+fn extremes_of_every_index_type() {
+    fn check<I: Index + Into<i128>>(min: I, max: I) {
+        for index in [min, max] {
+            let value = index.into();
+            if value != 0 {
+                // Past both ends of 100 elements; the second axis of two.
+                check_bounds(&[100], 1, &[index], (0, 0, value, 100));
+                check_bounds(&[100, 100], 2, &[index, index], (0, 0, value, 100));
+            }
+        }
+    }
+    check(i8::MIN, i8::MAX);
+    check(i16::MIN, i16::MAX);
+    check(i32::MIN, i32::MAX);
+    check(i64::MIN, i64::MAX);
+    check(u8::MIN, u8::MAX);
+    check(u16::MIN, u16::MAX);
+    check(u32::MIN, u32::MAX);
+    check(u64::MIN, u64::MAX);
+}
+
+#[test]
+fn axes_longer_than_the_index_type_reaches() {
+    fn check<I: Index>(size: usize, index: I, position: usize) {
+        let mut data = vec![0_u8; size];
+        ScatterNd::new()
+            .in_place(
+                TensorViewMut::contiguous(&mut data, &[size]).expect("data"),
+                TensorView::contiguous(&[index], &[1, 1]).expect("one tuple"),
+                TensorView::contiguous(&[1], &[1]).expect("one update"),
+            )
+            .unwrap_or_else(|error| panic!("{index:?} of {size}: {error}"));
+        assert_eq!(
+            data.iter().position(|&value| value == 1),
+            Some(position),
+            "{index:?}"
+        );
+    }
+    // The size itself is no value of the type: adding it must happen in another.
+    check(200, i8::MIN, 72);
+    check(200, i8::MAX, 127);
+    check(300, -1_i8, 299);
+    check(300, u8::MAX, 255);
+    check(70_000, -1_i16, 69_999);
+    check(70_000, u16::MAX, 65_535);
+}
+
+#[test]
+fn negative_indices_can_be_forbidden() {
+    for operator in [Operator::Nd, Operator::Update { axis: 0 }] {
+        let mut options = options(operator);
+        options.negative_indices = false;
+        let indices = if operator == Operator::Nd {
+            numbers(&[3, 1], &[1_i32, -1, -9])
+        } else {
+            numbers(&[3], &[1_i32, -1, -9])
+        };
+        // -1 is fine otherwise; here it comes before -9, which never is.
+        let expected = ScatterError::IndexOutOfBounds {
+            tuple: 1,
+            axis: 0,
+            index: -1,
+            size: 4,
+        };
+        check_indices_refused::<i32>(&options, &[4], &indices, &[3], &expected);
+    }
+}
+
+#[test]
+fn the_axis_named_is_that_of_data() {
+    // Axis -2 of [2, 3, 4] is axis 1; the tuple is counted in `indices` alone.
+    let expected = ScatterError::IndexOutOfBounds {
+        tuple: 3,
+        axis: 1,
+        index: 3,
+        size: 3,
+    };
+    let indices = numbers(&[2, 2], &[0_i64, -3, 2, 3]);
+    let options = options(Operator::Update { axis: -2 });
+    check_indices_refused::<f64>(&options, &[2, 3, 4], &indices, &[2, 2, 2, 4], &expected);
+    // Batches without elements: nothing is written, but the index counts.
+    check_indices_refused::<f64>(&options, &[0, 3, 4], &indices, &[0, 2, 2, 4], &expected);
+}
+
+#[test]
+fn duplicates_can_be_rejected() {
+    let nd = Operator::Nd;
+    let along = |axis| Operator::Update { axis };
+    let cases: [(Operator, Shape, Shape, &[i64], Repeat); 9] = [
+        // Operator, data, indices, repeated tuple, earlier tuple.
+        (nd, &[5], &[4, 1], &[1, 2, 1, 2], (2, 0)),
+        // The lowest repeat decides, not the lowest earlier tuple.
+        (nd, &[5], &[4, 1], &[1, 2, 2, 1], (2, 1)),
+        // The same place, counted from either end.
+        (nd, &[5], &[3, 1], &[4, 0, -1], (2, 0)),
+        (nd, &[3, 4], &[3, 2], &[1, 2, 1, 3, -2, -2], (2, 0)),
+        // A tuple without coordinates addresses the whole tensor.
+        (nd, &[3, 4], &[2, 0], &[], (1, 0)),
+        // Also where the windows are empty.
+        (nd, &[3, 0], &[3, 1], &[0, 2, 0], (2, 0)),
+        (along(1), &[2, 5], &[2, 2], &[1, 3, 4, 3], (3, 1)),
+        (along(-1), &[2, 5], &[2], &[4, -1], (1, 0)),
+        (along(1), &[0, 5], &[2], &[3, 3], (1, 0)),
+    ];
+    for (operator, data, shape, values, (tuple, earlier)) in cases {
+        let tensor = Tensor::new(shape, values.to_vec());
+        let indices = Strided::new(&tensor, Arrangement::Contiguous, 1, 99);
+        let updates = operator.updates_shape(data, shape);
+        let expected = ScatterError::DuplicateIndex { tuple, earlier };
+        for reduction in Reduction::ALL {
+            let mut options = Options::new(operator, reduction);
+            options.duplicates = Duplicates::Reject;
+            check_indices_refused::<i32>(&options, data, &indices, &updates, &expected);
+        }
+    }
+}
+
+/// Increasing destinations prove that there is no repeat; one that does not
+/// increase must be seen wherever it stands.
+#[test]
+fn a_repeat_anywhere_among_increasing_destinations_is_found() {
+    const TUPLES: usize = 200;
+    let mut options = options(Operator::Nd);
+    options.duplicates = Duplicates::Reject;
+    for tuple in 1..TUPLES {
+        let mut values: Vec<i64> = (0..200).collect();
+        values[tuple] -= 1;
+        let indices = numbers(&[TUPLES, 1], &values);
+        let earlier = tuple - 1;
+        let expected = ScatterError::DuplicateIndex { tuple, earlier };
+        let planned = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[TUPLES]));
+        assert_eq!(planned.err(), Some(expected), "tuple {tuple}");
+    }
+}
+
+#[test]
+fn types_without_an_order_have_no_min_and_max() {
+    #[cfg(feature = "num-complex")]
+    {
+        use num_complex::Complex;
+        for reduction in [Reduction::Min, Reduction::Max] {
+            let options = Options::new(Operator::Nd, reduction);
+            let indices = numbers(&[1, 1], &[0_i64]);
+            let element = ElementType::Complex64;
+            let expected = ScatterError::UnsupportedReduction { reduction, element };
+            check_refused::<Complex<f32>>(&options, &[2], &indices, &[1], &expected);
+            let element = ElementType::Complex128;
+            let expected = ScatterError::UnsupportedReduction { reduction, element };
+            check_refused::<Complex<f64>>(&options, &[2], &indices, &[1], &expected);
+            // It comes before what is wrong with the indices.
+            check_refused::<Complex<f64>>(
+                &options,
+                &[2],
+                &numbers(&[1, 1], &[9_i64]),
+                &[1],
+                &expected,
+            );
+            // Refused when the plan is run: the plan knows no element type.
+            let plan = Indices::<Complex<f64>>::plan(&indices, &options, Layout::contiguous(&[2]));
+            let mut data = filled::<Complex<f64>>(&[2]);
+            let updates = filled::<Complex<f64>>(&[1]);
+            let plan = plan.expect("the indices are valid");
+            let got = plan.in_place(reduction, data.view_mut(), updates.view());
+            assert_eq!(got, Err(expected), "planned, {reduction}");
+        }
+    }
+}
+
+#[test]
+fn clones_can_only_be_replaced() {
+    let indices = [0_i64];
+    let indices = TensorView::contiguous(&indices, &[1, 1]).expect("one tuple");
+    let updates = ["new".to_owned()];
+    let updates = TensorView::contiguous(&updates, &[1]).expect("one update");
+    let original = ["a".to_owned(), "b".to_owned()];
+    for reduction in &Reduction::ALL[1..] {
+        let expected = ScatterError::ReductionOfClones {
+            reduction: *reduction,
+        };
+        let mut strings = original.clone();
+        let data = TensorView::contiguous(&original, &[2]).expect("two strings");
+        let mut output = TensorViewMut::contiguous(&mut strings, &[2]).expect("two strings");
+        let scatter = ScatterNd::new().reduction(*reduction);
+        let got = scatter.cloned_in_place(output.reborrow(), indices, updates);
+        assert_eq!(got.as_ref(), Err(&expected), "in place");
+        let got = scatter.cloned_write_into(data, indices, updates, output);
+        assert_eq!(got.as_ref(), Err(&expected), "write into");
+        let got = scatter.cloned_allocate(data, indices, updates);
+        assert_eq!(got.as_ref(), Err(&expected), "allocate");
+        assert_eq!(strings, original, "written before it was refused");
+    }
+}
+
+#[test]
+fn shapes_come_before_bounds_and_bounds_before_duplicates() {
+    let mut options = options(Operator::Nd);
+    options.duplicates = Duplicates::Reject;
+    // Everything is wrong.
+    let indices = numbers(&[3, 1], &[0_i64, 0, 9]);
+    let shape = ScatterError::UpdatesShape {
+        expected: vec![3],
+        actual: vec![2],
+    };
+    check_refused::<i32>(&options, &[4], &indices, &[2], &shape);
+    // The repeat comes earlier, but bounds are looked at first.
+    let bounds = ScatterError::IndexOutOfBounds {
+        tuple: 2,
+        axis: 0,
+        index: 9,
+        size: 4,
+    };
+    check_indices_refused::<i32>(&options, &[4], &indices, &[3], &bounds);
+}
+
+/// The error in a big index tensor, whose tuples are looked at in parts.
+fn check_big(operator: Operator, bad: &[(usize, i64)], expected: Option<ScatterError>) {
+    const TUPLES: usize = 400_000;
+    let mut values: Vec<i64> = (0..TUPLES)
+        .map(|i| i64::try_from(i).expect("it fits"))
+        .collect();
+    for &(tuple, index) in bad {
+        values[tuple] = index;
+    }
+    let shape = if operator == Operator::Nd {
+        vec![TUPLES, 1]
+    } else {
+        vec![TUPLES]
+    };
+    let indices = numbers(&shape, &values);
+    let data = Strided::new(
+        &Tensor::new(&[TUPLES], vec![7_u8; TUPLES]),
+        Arrangement::Contiguous,
+        0,
+        0,
+    );
+    for workers in Workers::ALL {
+        workers.with(|pool| {
+            let mut options = Options::new(operator, Execution::new(Reduction::Add).pool(pool));
+            options.duplicates = Duplicates::Reject;
+            let mut output = data.clone();
+            let got = indices
+                .in_place(&options, output.view_mut(), data.view())
+                .err();
+            assert_eq!(got, expected, "{workers:?}");
+            if expected.is_some() {
+                assert!(output.buffer == data.buffer, "{workers:?}: written");
+            }
+            let got = Indices::<u8>::plan(&indices, &options, data.layout()).err();
+            assert_eq!(got, expected, "{workers:?}, planned");
+        });
+    }
+}
+
+#[test]
+fn the_first_error_is_reported_whatever_the_number_of_workers() {
+    let size = 400_000;
+    for operator in [Operator::Nd, Operator::Update { axis: 0 }] {
+        // All good: the errors below come from what is put in.
+        check_big(operator, &[], None);
+        // In the last part, the middle, and twice near the front.
+        let bad = [
+            (399_999, -500_000),
+            (250_000, 400_000),
+            (77_778, -400_001),
+            (77_777, 1 << 40),
+        ];
+        let expected = ScatterError::IndexOutOfBounds {
+            tuple: 77_777,
+            axis: 0,
+            index: 1 << 40,
+            size,
+        };
+        check_big(operator, &bad, Some(expected));
+        // Repeats whose earlier tuple lies in the same part, and in another.
+        let bad = [(399_999, 5), (300_000, 299_999), (250_000, 3)];
+        let expected = ScatterError::DuplicateIndex {
+            tuple: 250_000,
+            earlier: 3,
+        };
+        check_big(operator, &bad, Some(expected));
+        // One repeat among increasing destinations, where parts may meet.
+        for tuple in [64, 50_000, 100_000, 133_334, 200_000, 399_999] {
+            let index = i64::try_from(tuple - 1).expect("it fits");
+            let earlier = tuple - 1;
+            let expected = ScatterError::DuplicateIndex { tuple, earlier };
+            check_big(operator, &[(tuple, index)], Some(expected));
+        }
+        // Bounds come first, wherever they are.
+        let bad = [(10, 9), (399_999, 400_000)];
+        let expected = ScatterError::IndexOutOfBounds {
+            tuple: 399_999,
+            axis: 0,
+            index: 400_000,
+            size,
+        };
+        check_big(operator, &bad, Some(expected));
+    }
+}
+
+#[test]
+fn a_plan_serves_one_layout() {
+    let indices = numbers(&[1, 1], &[2_i64]);
+    let options = options(Operator::Nd);
+    let plan = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[4, 3]));
+    let plan = plan.expect("the indices are valid");
+    let others = [
+        // Other sizes; other rank; the same elements, transposed; other gaps.
+        (Tensor::generate(&[3, 4], || 0), Arrangement::Contiguous),
+        (Tensor::generate(&[5, 3], || 0), Arrangement::Contiguous),
+        (Tensor::generate(&[4, 3, 1], || 0), Arrangement::Contiguous),
+        (Tensor::generate(&[4, 3], || 0), Arrangement::Permuted),
+        (Tensor::generate(&[4, 3], || 0), Arrangement::Padded),
+        (Tensor::generate(&[4, 3], || 0), Arrangement::Reversed),
+    ];
+    for (tensor, arrangement) in others {
+        let mut output = Strided::new(&tensor, arrangement, 1, 0);
+        let updates = filled::<i32>(&[1, 3]);
+        let data = output.clone();
+        let results = [
+            plan.in_place(Reduction::Add, output.view_mut(), updates.view()),
+            plan.write_into(
+                Reduction::Add,
+                data.view(),
+                updates.view(),
+                output.view_mut(),
+            ),
+            plan.any_in_place(
+                Reduction::Add,
+                output.view_mut().into(),
+                updates.view().into(),
+            ),
+        ];
+        for got in results {
+            match got {
+                Err(ScatterError::PlanMismatch {
+                    planned_shape,
+                    planned_strides,
+                    shape,
+                    ..
+                }) => {
+                    assert_eq!(
+                        (planned_shape, planned_strides),
+                        (vec![4, 3], vec![3, 1]),
+                        "planned"
+                    );
+                    assert_eq!(shape, tensor.shape, "given");
+                }
+                got => panic!("{:?} {arrangement:?}: {got:?}", tensor.shape),
+            }
+        }
+        assert_eq!(
+            output.buffer, data.buffer,
+            "written on {:?} {arrangement:?}",
+            tensor.shape
+        );
+    }
+}
+
+#[test]
+fn a_plan_takes_its_layout_however_it_is_written() {
+    let indices = numbers(&[1, 1], &[2_i64]);
+    let updates = filled::<i32>(&[1, 1, 3]);
+    let options = options(Operator::Nd);
+    let shape = [4, 1, 3];
+    let expected = {
+        let mut expected = filled::<i32>(&shape).read();
+        expected.values[6..9].copy_from_slice(&updates.read().values);
+        expected
+    };
+    // Strides left out, and written out; those of a dimension of size 1 and
+    // of the elements' own order say nothing.
+    let spelled = [&[3, 3, 1][..], &[3, 99, 1], &[3, -1, 1], &[3, 0, 1]];
+    let layouts = spelled.map(|strides| Layout::strided(&shape, strides).expect("three strides"));
+    for layout in layouts.into_iter().chain([Layout::contiguous(&shape)]) {
+        let plan = Indices::<i32>::plan(&indices, &options, layout).expect("valid indices");
+        for arrangement in [Arrangement::Contiguous, Arrangement::Spelled] {
+            let start = filled::<i32>(&shape).read();
+            let mut output = Strided::new(&start, arrangement, 0, 0);
+            plan.in_place(Reduction::None, output.view_mut(), updates.view())
+                .unwrap_or_else(|error| panic!("{layout:?}, {arrangement:?}: {error}"));
+            assert_eq!(output.read(), expected, "{layout:?}, {arrangement:?}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_checks_what_it_is_run_with() {
+    let indices = numbers(&[1, 1], &[2_i64]);
+    let options = options(Operator::Nd);
+    let plan = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[4, 3]));
+    let plan = plan.expect("the indices are valid");
+    let mut data = filled::<i32>(&[4, 3]);
+    let before = data.buffer.clone();
+    let expected = ScatterError::UpdatesShape {
+        expected: vec![1, 3],
+        actual: vec![3],
+    };
+    let got = plan.in_place(Reduction::Add, data.view_mut(), filled::<i32>(&[3]).view());
+    assert_eq!(got, Err(expected.clone()), "in place");
+    let got = plan.allocate(Reduction::Add, data.view(), filled::<i32>(&[3]).view());
+    assert_eq!(got, Err(expected), "allocate");
+    let expected = ScatterError::ElementTypeMismatch {
+        tensor: "updates",
+        expected: ElementType::I32,
+        actual: ElementType::F32,
+    };
+    let updates = filled::<f32>(&[1, 3]);
+    let got = plan.any_in_place(
+        Reduction::Add,
+        data.view_mut().into(),
+        updates.view().into(),
+    );
+    assert_eq!(got, Err(expected), "another type");
+    assert_eq!(data.buffer, before, "written before it was refused");
+}
+
+/// Makes all four kinds of views; typed and read-only, typed and writable.
+fn strided_errors(
+    len: usize,
+    offset: usize,
+    shape: &[usize],
+    strides: &[isize],
+) -> [Option<ScatterError>; 2] {
+    let mut buffer = vec![0_u16; len];
+    let read = TensorView::strided(&buffer, offset, shape, strides).err();
+    [
+        read,
+        TensorViewMut::strided(&mut buffer, offset, shape, strides).err(),
+    ]
+}
+
+#[test]
+fn views_stay_within_their_slice() {
+    let outside: [(usize, usize, &[usize], &[isize]); 9] = [
+        // Length, offset, shape, strides. One past the end.
+        (6, 0, &[7], &[1]),
+        (6, 1, &[2, 3], &[3, 1]),
+        (6, 0, &[2, 3], &[4, 1]),
+        // One before the front.
+        (6, 1, &[3], &[-1]),
+        (6, 5, &[2, 3], &[-4, -1]),
+        // A scalar needs an element as well.
+        (6, 6, &[], &[]),
+        (0, 0, &[1], &[0]),
+        // Products that overflow must not wrap into the slice.
+        (6, 0, &[3], &[isize::MAX]),
+        (6, 0, &[usize::MAX / 4 + 2], &[4]),
+    ];
+    for (len, offset, shape, strides) in outside {
+        let expected = ScatterError::OutsideSlice {
+            offset,
+            shape: shape.into(),
+            strides: strides.into(),
+            len,
+        };
+        for got in strided_errors(len, offset, shape, strides) {
+            assert_eq!(
+                got.as_ref(),
+                Some(&expected),
+                "{shape:?} {strides:?} at {offset} of {len}"
+            );
+        }
+    }
+    let inside: [(usize, usize, &[usize], &[isize]); 6] = [
+        (6, 0, &[2, 3], &[3, 1]),
+        (6, 5, &[2, 3], &[-3, -1]),
+        (6, 2, &[2, 3], &[3, -1]),
+        (6, 5, &[], &[]),
+        // Without elements nothing is touched, whatever the strides.
+        (0, 0, &[0, 9], &[100, 100]),
+        // The stride of a single element is never taken.
+        (6, 0, &[1, 6], &[1000, 1]),
+    ];
+    for (len, offset, shape, strides) in inside {
+        let got = strided_errors(len, offset, shape, strides);
+        assert_eq!(
+            got,
+            [None, None],
+            "{shape:?} {strides:?} at {offset} of {len}"
+        );
+    }
+}
+
+#[test]
+fn views_have_a_length_and_a_stride_for_each_dimension() {
+    let mut buffer = [0_i32; 6];
+    for shape in [&[2, 2][..], &[7], &[0, 6], &[]] {
+        let expected = ScatterError::SliceLength {
+            shape: shape.into(),
+            expected: shape.iter().product(),
+            actual: 6,
+        };
+        let got = TensorView::contiguous(&buffer, shape).err();
+        assert_eq!(got.as_ref(), Some(&expected), "{shape:?}");
+        let got = TensorViewMut::contiguous(&mut buffer, shape).err();
+        assert_eq!(got, Some(expected), "{shape:?}, to write");
+    }
+    for (shape, strides) in [(&[2, 3][..], &[1][..]), (&[6], &[1, 1]), (&[], &[1])] {
+        let expected = ScatterError::StridesRank {
+            shape: shape.into(),
+            strides: strides.into(),
+        };
+        let got = Layout::strided(shape, strides).err();
+        assert_eq!(got.as_ref(), Some(&expected), "{shape:?} {strides:?}");
+        for got in strided_errors(6, 0, shape, strides) {
+            assert_eq!(got.as_ref(), Some(&expected), "{shape:?} {strides:?}");
+        }
+    }
+}
+
+#[test]
+fn shapes_fit_into_memory() {
+    let large = 1 << (usize::BITS / 2);
+    for shape in [
+        &[usize::MAX, 2][..],
+        &[large, large],
+        &[large, large, large],
+        &[usize::MAX],
+    ] {
+        let expected = Some(ScatterError::ShapeOverflow {
+            shape: shape.into(),
+        });
+        assert_eq!(
+            TensorView::<u8>::contiguous(&[], shape).err(),
+            expected,
+            "{shape:?}"
+        );
+        let strides = vec![0; shape.len()];
+        let got = TensorView::strided(&[0_u8], 0, shape, &strides).err();
+        assert_eq!(got, expected, "{shape:?}, one element for all");
+    }
+}
+
+#[test]
+fn outputs_do_not_overlap_themselves() {
+    let overlapping: [(&[usize], &[isize]); 6] = [
+        // One element for a dimension.
+        (&[2], &[0]),
+        (&[2, 3], &[0, 1]),
+        // Rows that share their ends.
+        (&[2, 3], &[2, 1]),
+        (&[2, 3], &[-2, 1]),
+        // 3 = 3 * 1: the step of a row is reached within it.
+        (&[2, 4], &[3, 1]),
+        // 2 * 3 = 3 * 2.
+        (&[3, 4], &[3, 2]),
+    ];
+    for (shape, strides) in overlapping {
+        let expected = ScatterError::SelfOverlap {
+            shape: shape.into(),
+            strides: strides.into(),
+        };
+        let [read, write] = strided_errors(40, 20, shape, strides);
+        assert_eq!(read, None, "{shape:?} {strides:?}, to read");
+        assert_eq!(write, Some(expected), "{shape:?} {strides:?}");
+    }
+    let distinct: [(&[usize], &[isize]); 5] = [
+        // Rows that interleave without meeting.
+        (&[2, 3], &[1, 2]),
+        (&[3, 2], &[2, 3]),
+        (&[2, 2, 2], &[-9, 4, -2]),
+        // Single elements and none at all.
+        (&[1, 4], &[0, 1]),
+        (&[0, 4], &[0, 0]),
+    ];
+    for (shape, strides) in distinct {
+        let got = strided_errors(40, 20, shape, strides);
+        assert_eq!(got, [None, None], "{shape:?} {strides:?}");
+    }
+}
+
+/// More sums of subsets than places: some of them meet, but to find two is
+/// hard. It must end soon, and not in acceptance.
+#[test]
+fn hard_questions_of_overlap_are_refused() {
+    let mut random = Random::new(1);
+    let shape = [2; 24];
+    let strides: Vec<isize> = (0..24)
+        .map(|_| 400_001 + random.below(200_000).cast_signed())
+        .collect();
+    let len = 1 + strides
+        .iter()
+        .map(|stride| stride.unsigned_abs())
+        .sum::<usize>();
+    assert!(len < 1 << 24, "two of 2^24 elements must meet");
+    let mut buffer = vec![0_u8; len];
+    let got = TensorViewMut::strided(&mut buffer, 0, &shape, &strides).err();
+    assert_eq!(
+        got,
+        Some(ScatterError::OverlapUndecided { tensor: "output" }),
+        "made so"
+    );
+}
+
+/// Memory that several views share, through one pointer.
+struct Shared {
+    values: Vec<i32>,
+}
+
+impl Shared {
+    fn new(len: usize) -> Self {
+        let values = (0..).take(len).collect();
+        Self { values }
+    }
+
+    /// `write_into` with views of these offsets, shapes and strides.
+    fn write_into(
+        &mut self,
+        [data, updates, output]: [(usize, Layout<'_>); 3],
+    ) -> Result<(), ScatterError> {
+        let indices = TensorView::contiguous(&[2_i64, 0], &[2, 1]).expect("two tuples");
+        let start = self.values.as_mut_ptr();
+        let element = ElementType::I32;
+        let read = |(offset, layout)| {
+            let first = start.wrapping_add(offset).cast_const().cast();
+            // SAFETY: the tests' layouts stay within `values`, which nobody
+            // else touches during the call.
+            unsafe { AnyView::from_raw_parts(first, element, layout) }.expect("a valid view")
+        };
+        let first = start.wrapping_add(output.0).cast();
+        // SAFETY: as above.
+        let output = unsafe { AnyViewMut::from_raw_parts(first, element, output.1) };
+        let output = output.expect("a valid view");
+        ScatterNd::new().any_write_into(read(data), indices.into(), read(updates), output)
+    }
+}
+
+#[test]
+fn an_output_shares_no_memory_with_inputs() {
+    let [data, updates, output] = [[4, 3], [2, 3], [4, 3]];
+    let [data, updates, output] = [&data, &updates, &output].map(|shape| Layout::contiguous(shape));
+    let cases = [
+        // Offsets of data, updates, output. The last element of data.
+        ([0, 40, 11], "data"),
+        ([11, 40, 0], "data"),
+        // The last element of updates; all of them.
+        ([20, 0, 5], "updates"),
+        ([20, 2, 0], "updates"),
+    ];
+    for ([d, u, o], tensor) in cases {
+        let mut shared = Shared::new(60);
+        let before = shared.values.clone();
+        let got = shared.write_into([(d, data), (u, updates), (o, output)]);
+        assert_eq!(
+            got,
+            Err(ScatterError::InputOverlap { tensor }),
+            "{d} {u} {o}"
+        );
+        assert_eq!(shared.values, before, "written before it was refused");
+    }
+}
+
+#[test]
+fn the_same_place_with_other_strides_is_not_in_place() {
+    let square = [3, 3];
+    let transposed = Layout::strided(&square, &[1, 3]).expect("two strides");
+    let updates_shape = [2, 3];
+    let mut shared = Shared::new(40);
+    let before = shared.values.clone();
+    let got = shared.write_into([
+        (0, transposed),
+        (20, Layout::contiguous(&updates_shape)),
+        (0, Layout::contiguous(&square)),
+    ]);
+    assert_eq!(
+        got,
+        Err(ScatterError::InputOverlap { tensor: "data" }),
+        "transposed"
+    );
+    assert_eq!(shared.values, before, "written before it was refused");
+}
+
+#[test]
+fn an_output_at_the_place_of_data_is_in_place() {
+    let shape = [4, 3];
+    let updates_shape = [2, 3];
+    let mut shared = Shared::new(40);
+    let got = shared.write_into([
+        (0, Layout::contiguous(&shape)),
+        (20, Layout::contiguous(&updates_shape)),
+        (0, Layout::contiguous(&shape)),
+    ]);
+    assert_eq!(got, Ok(()), "same address, shape and strides");
+    // Tuples 2 and 0 took the values 20, 21, ...
+    assert_eq!(
+        shared.values[..12],
+        [23, 24, 25, 3, 4, 5, 20, 21, 22, 9, 10, 11],
+        "in place"
+    );
+}
+
+#[test]
+fn interleaved_columns_share_nothing() {
+    // Columns 0, 1 and 2 of rows of three: data, updates and output.
+    let column = [4];
+    let column = Layout::strided(&column, &[3]).expect("one stride");
+    let updates = [2];
+    let updates = Layout::strided(&updates, &[3]).expect("one stride");
+    let mut shared = Shared::new(12);
+    let got = shared.write_into([(0, column), (1, updates), (2, column)]);
+    assert_eq!(got, Ok(()), "no byte is shared");
+    // Updates 1 and 4 went to rows 2 and 0, the rest came from data.
+    assert_eq!(
+        shared.values,
+        [0, 1, 4, 3, 4, 3, 6, 7, 1, 9, 10, 9],
+        "columns"
+    );
+}
+
+#[test]
+fn in_place_shares_no_memory_with_updates_or_indices() {
+    let mut values: Vec<i64> = vec![0, 1, 2, 3, 4, 5, 6, 7];
+    let before = values.clone();
+    let start: *mut u8 = values.as_mut_ptr().cast();
+    let element = ElementType::I64;
+    let [eight, two, tuples] = [&[8][..], &[2], &[2, 1]].map(Layout::contiguous);
+    let apart = [1_i64, 2];
+    let apart: *const u8 = apart.as_ptr().cast();
+    for (tensor, indices, updates) in [
+        ("indices", start.cast_const(), apart),
+        ("updates", apart, start.wrapping_add(6 * 8).cast_const()),
+    ] {
+        // SAFETY: all layouts lie within the arrays above, alive and otherwise
+        // untouched during the call.
+        let (data, indices, updates) = unsafe {
+            (
+                AnyViewMut::from_raw_parts(start, element, eight).expect("a valid view"),
+                AnyView::from_raw_parts(indices, element, tuples).expect("a valid view"),
+                AnyView::from_raw_parts(updates, element, two).expect("a valid view"),
+            )
+        };
+        let got = ScatterNd::new().any_in_place(data, indices, updates);
+        assert_eq!(got, Err(ScatterError::InputOverlap { tensor }), "{tensor}");
+        assert_eq!(values, before, "written before it was refused");
+    }
+}
+
+#[test]
+fn tensors_without_elements_overlap_nothing() {
+    let mut shared = Shared::new(40);
+    let shape = [0, 3];
+    let empty = Layout::contiguous(&shape);
+    // No tuple could be in bounds: an operator without tuples, at one address.
+    let start = shared.values.as_mut_ptr().cast::<u8>();
+    let none = [0, 1];
+    // SAFETY: views without elements touch nothing.
+    let (data, updates, output) = unsafe {
+        (
+            AnyView::from_raw_parts(start, ElementType::I32, empty).expect("a valid view"),
+            AnyView::from_raw_parts(start, ElementType::I32, empty).expect("a valid view"),
+            AnyViewMut::from_raw_parts(start, ElementType::I32, empty).expect("a valid view"),
+        )
+    };
+    let indices = TensorView::<i64>::contiguous(&[], &none).expect("no tuple");
+    let got = ScatterNd::new().any_write_into(data, indices.into(), updates, output);
+    assert_eq!(got, Ok(()), "nothing is shared");
+}
+
+#[test]
+fn raw_parts_are_aligned_and_fit_into_memory() {
+    let buffer = [0_u64; 4];
+    let start: *const u8 = buffer.as_ptr().cast();
+    let shape = [2];
+    for element in ElementType::ALL {
+        let misaligned = element.alignment() > 1;
+        let place = start.wrapping_add(1);
+        let size = element.size();
+        let layout = if size < 16 {
+            Layout::contiguous(&shape)
+        } else {
+            Layout::contiguous(&[1])
+        };
+        // SAFETY: two elements from byte 1 lie within the 32 bytes, or one of 16.
+        let got = unsafe { AnyView::from_raw_parts(place, element, layout) }.err();
+        let alignment = element.alignment();
+        let expected = ScatterError::Misaligned { element, alignment };
+        assert_eq!(got, misaligned.then_some(expected), "{element}");
+    }
+    // More bytes than an address space has, though the elements could be counted.
+    let shape = [usize::MAX / 4];
+    let layout = Layout::strided(&shape, &[1]).expect("one stride");
+    // SAFETY: refused; and nothing reads it.
+    let got = unsafe { AnyView::from_raw_parts(start, ElementType::F64, layout) }.err();
+    assert_eq!(
+        got,
+        Some(ScatterError::ShapeOverflow {
+            shape: shape.into()
+        }),
+        "bytes"
+    );
+}
+
+#[test]
+fn element_types_agree() {
+    let mut output = filled::<f32>(&[4]);
+    let before = output.buffer.clone();
+    let data = filled::<f32>(&[4]);
+    let updates = filled::<f32>(&[2]);
+    let doubles = filled::<f64>(&[2]);
+    let integers = numbers(&[2, 1], &[1_i64, 2]);
+    let options = options(Operator::Nd);
+    let mismatch = |tensor, expected, actual| ScatterError::ElementTypeMismatch {
+        tensor,
+        expected,
+        actual,
+    };
+
+    let view = output.view_mut().into();
+    let got = any_in_place(
+        &options,
+        view,
+        integers.view().into(),
+        doubles.view().into(),
+    );
+    let expected = mismatch("updates", ElementType::F32, ElementType::F64);
+    assert_eq!(got, Err(expected), "updates");
+
+    // The same size does not make it the same type.
+    let words = filled::<u32>(&[4]);
+    let view = output.view_mut().into();
+    let word_updates = filled::<u32>(&[2]);
+    let got = any_write_into(
+        &options,
+        words.view().into(),
+        integers.view().into(),
+        word_updates.view().into(),
+        view,
+    );
+    let expected = mismatch("output", ElementType::U32, ElementType::F32);
+    assert_eq!(got, Err(expected), "output");
+
+    for (indices, actual) in [
+        (
+            AnyView::from(filled::<f32>(&[2, 1]).view()),
+            ElementType::F32,
+        ),
+        (filled::<bool>(&[2, 1]).view().into(), ElementType::Bool),
+    ] {
+        let expected = ScatterError::IndexType { actual };
+        let view = output.view_mut().into();
+        let got = any_in_place(&options, view, indices, updates.view().into());
+        assert_eq!(got.as_ref(), Err(&expected), "in place");
+        let view = output.view_mut().into();
+        let got = any_write_into(
+            &options,
+            data.view().into(),
+            indices,
+            updates.view().into(),
+            view,
+        );
+        assert_eq!(got.as_ref(), Err(&expected), "write into");
+        let got = ScatterNd::new().any_plan(data.layout(), indices).err();
+        assert_eq!(got.as_ref(), Some(&expected), "planned");
+        let got = ScatterUpdate::new(0).any_plan(data.layout(), indices).err();
+        assert_eq!(got, Some(expected), "planned along an axis");
+    }
+    assert_eq!(output.buffer, before, "written before it was refused");
+}
+
+/// One element seen as more than an address space can hold a copy of.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn a_result_that_fits_nowhere_is_refused() {
+    let shape = [1 << 57];
+    let data = TensorView::strided(&[1.0_f64], 0, &shape, &[0]).expect("one element for all");
+    let indices = TensorView::contiguous(&[5_i64], &[1, 1]).expect("one tuple");
+    let updates = TensorView::contiguous(&[2.0], &[1]).expect("one update");
+    let expected = Err(ScatterError::OutOfMemory { bytes: 1 << 60 });
+    let got = ScatterNd::new().allocate(data, indices, updates);
+    assert_eq!(got, expected, "one shot");
+    let plan = ScatterNd::new().plan(Layout::contiguous(&shape), indices);
+    let got = plan
+        .expect("a plan of one tuple")
+        .allocate(Reduction::None, data, updates);
+    assert_eq!(got, expected, "planned");
+
+    let data = [1.0.to_string()];
+    let data = TensorView::strided(&data, 0, &shape, &[0]).expect("one string for all");
+    let updates = ["2".to_owned()];
+    let updates = TensorView::contiguous(&updates, &[1]).expect("one update");
+    let got = ScatterNd::new().cloned_allocate(data, indices, updates);
+    let refused = matches!(
+        got,
+        Err(ScatterError::OutOfMemory { .. } | ScatterError::ShapeOverflow { .. })
+    );
+    assert!(refused, "strings: {got:?}");
+}

@@ -1,0 +1,415 @@
+//! The example `scatter_npy` as a user meets it: files in, a file or one clear
+//! line on standard error out.
+//!
+//! `cargo test` builds examples before tests; `cargo test --test example_cli`
+//! alone runs the one that was built last.
+
+#![cfg(all(feature = "half", feature = "num-complex"))]
+
+use std::env::{self, consts::EXE_SUFFIX};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What `.npy` calls the byte order of this machine, and the other one.
+const NATIVE: char = if cfg!(target_endian = "little") {
+    '<'
+} else {
+    '>'
+};
+const SWAPPED: char = if NATIVE == '<' { '>' } else { '<' };
+
+/// Every element type of `.npy` that the crate serves, with the number of
+/// bytes that byte order turns around and how often an element repeats them.
+const ELEMENT_TYPES: [(&str, usize, usize); 14] = [
+    ("b1", 1, 1),
+    ("i1", 1, 1),
+    ("i2", 2, 1),
+    ("i4", 4, 1),
+    ("i8", 8, 1),
+    ("u1", 1, 1),
+    ("u2", 2, 1),
+    ("u4", 4, 1),
+    ("u8", 8, 1),
+    ("f2", 2, 1),
+    ("f4", 4, 1),
+    ("f8", 8, 1),
+    ("c8", 4, 2),
+    ("c16", 8, 2),
+];
+
+/// A folder for one test, and the example run inside it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("example_cli")
+            .join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("the target folder is writable");
+        Self(path)
+    }
+
+    fn store(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs::write(self.0.join(name), bytes).expect("the folder is writable");
+    }
+
+    fn load(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.join(name)).expect("the example wrote it")
+    }
+
+    /// Stores data `[0, 0, 0, 0, 0]`, tuples 3, 0, 3 and updates 1, 2, 3.
+    fn store_three_tuples(&self) {
+        self.store("D.npy", npy("<f4", false, "(5,)", &[0; 20]));
+        self.store("I.npy", npy("<i8", false, "(3, 1)", &le(&[3_i64, 0, 3])));
+        self.store("U.npy", npy("<f4", false, "(3,)", &le(&[1_f32, 2., 3.])));
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        Command::new(example())
+            .args(arguments.split_whitespace())
+            .current_dir(&self.0)
+            .output()
+            .expect("the example can be started")
+    }
+
+    fn succeeds(&self, arguments: &str) -> String {
+        let output = self.run(arguments);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments}: {complaint}");
+        String::from_utf8(output.stdout).expect("the report is text")
+    }
+
+    /// Runs into an error: a failure code, one line that contains `facts`, and
+    /// no file that was not there before.
+    fn fails(&self, arguments: &str, facts: &[&str]) {
+        let files = self.files();
+        let output = self.run(arguments);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        // A panic would be 101, a signal none.
+        let code = output.status.code();
+        assert!(matches!(code, Some(1 | 2)), "{arguments}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{arguments}: {complaint}");
+        assert!(complaint.starts_with("error: "), "{complaint}");
+        for fact in facts {
+            assert!(complaint.contains(fact), "{fact} not in: {complaint}");
+        }
+        assert_eq!(self.files(), files, "{arguments}: files");
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.0).expect("the folder is readable");
+        let mut files: Vec<_> = entries
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+const FILES: &str = "--data D.npy --indices I.npy --updates U.npy";
+const TO_FILE: &str = "--data D.npy --indices I.npy --updates U.npy --out O.npy";
+
+/// Examples are built into a folder beside that of the tests.
+fn example() -> PathBuf {
+    let test = env::current_exe().expect("a test knows where it is");
+    let profile = test.ancestors().nth(2).expect("target/<profile>/deps/");
+    let example = profile.join(format!("examples/scatter_npy{EXE_SUFFIX}"));
+    assert!(example.exists(), "run `cargo build --examples` first");
+    example
+}
+
+/// An `.npy` file, version 1.0.
+fn npy(descr: &str, fortran: bool, shape: &str, payload: &[u8]) -> Vec<u8> {
+    let fortran = if fortran { "True" } else { "False" };
+    let header =
+        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
+    let length = u16::try_from(header.len()).expect("a short header");
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend(length.to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(payload);
+    file
+}
+
+/// Numbers as little-endian bytes.
+fn le<T: num_traits::ToBytes>(values: &[T]) -> Vec<u8> {
+    let bytes = values.iter().map(|value| value.to_le_bytes());
+    bytes.flat_map(|bytes| bytes.as_ref().to_vec()).collect()
+}
+
+/// Turns every `width` bytes around.
+fn swap(bytes: &[u8], width: usize) -> Vec<u8> {
+    let words = bytes.chunks_exact(width);
+    words.flat_map(|word| word.iter().rev().copied()).collect()
+}
+
+/// Whether `file` has this type and order, and ends with `payload`.
+fn check_npy(file: &[u8], descr: &str, fortran: &str, payload: &[u8], case: &str) {
+    let (header, elements) = file.split_at(file.len() - payload.len());
+    let header = String::from_utf8_lossy(header);
+    assert!(header.contains(&format!("'{descr}'")), "{case}: {header}");
+    let order = format!("'fortran_order': {fortran}");
+    assert!(header.contains(&order), "{case}: {header}");
+    assert_eq!(elements, payload, "{case}");
+}
+
+#[test]
+fn every_element_type_in_both_byte_orders() {
+    let folder = Folder::new("element_types");
+    folder.store_three_tuples();
+    for (name, width, words) in ELEMENT_TYPES {
+        let size = width * words;
+        // Three updates with bytes of their own; a bool knows only 0 and 1.
+        let updates: Vec<u8> = match name {
+            "b1" => vec![0, 1, 1],
+            _ => (1..).take(3 * size).collect(),
+        };
+        let element = |position: usize| &updates[position * size..][..size];
+        let zero = vec![0; size];
+        let expected = [element(1), &zero, &zero, element(2), &zero].concat();
+        let native = if width == 1 { '|' } else { NATIVE };
+        for order in [NATIVE, SWAPPED] {
+            let descr = format!("{}{name}", if width == 1 { '|' } else { order });
+            let payload = if order == NATIVE {
+                updates.clone()
+            } else {
+                swap(&updates, width)
+            };
+            folder.store("D.npy", npy(&descr, false, "(5,)", &vec![0; 5 * size]));
+            folder.store("U.npy", npy(&descr, false, "(3,)", &payload));
+            folder.succeeds(TO_FILE);
+            let result = folder.load("O.npy");
+            let descr_out = format!("{native}{name}");
+            check_npy(&result, &descr_out, "False", &expected, &descr);
+        }
+    }
+}
+
+#[test]
+fn every_index_type_in_both_byte_orders() {
+    let folder = Folder::new("index_types");
+    folder.store_three_tuples();
+    let expected = le(&[2_f32, 0., 0., 4., 0.]);
+    for (name, width, _) in ELEMENT_TYPES {
+        if !name.starts_with(['i', 'u']) {
+            continue;
+        }
+        for order in ['<', '>'] {
+            let mut indices = vec![0; 3 * width];
+            for (tuple, index) in [(0, 3), (1, 0), (2, 3)] {
+                let low = if order == '<' { 0 } else { width - 1 };
+                indices[tuple * width + low] = index;
+            }
+            let descr = format!("{}{name}", if width == 1 { '|' } else { order });
+            folder.store("I.npy", npy(&descr, false, "(3, 1)", &indices));
+            folder.succeeds(&format!("{TO_FILE} --reduction sum"));
+            let result = folder.load("O.npy");
+            check_npy(&result, "<f4", "False", &expected, &descr);
+        }
+    }
+}
+
+#[test]
+fn fortran_order_and_an_axis() {
+    let folder = Folder::new("fortran");
+    // [[1, 2, 3], [4, 5, 6]] by columns; the updates by rows, then by columns.
+    let data = le(&[1_i32, 4, 2, 5, 3, 6]);
+    folder.store("D.npy", npy("<i4", true, "(2, 3)", &data));
+    folder.store("I.npy", npy("<i2", false, "(2,)", &le(&[2_i16, 0])));
+    let by_rows = npy("<i4", false, "(2, 2)", &le(&[30_i32, 10, 60, 40]));
+    let by_columns = npy("<i4", true, "(2, 2)", &le(&[30_i32, 60, 10, 40]));
+    // [[11, 2, 33], [44, 5, 66]], in the order of data.
+    let expected = le(&[11_i32, 44, 2, 5, 33, 66]);
+    for updates in [by_rows, by_columns] {
+        folder.store("U.npy", updates);
+        for options in ["--axis 1", "--axis -1", "--axis 1 --in-place"] {
+            let arguments = format!("{TO_FILE} --reduction add --op scatter_update {options}");
+            folder.succeeds(&arguments);
+            check_npy(&folder.load("O.npy"), "<i4", "True", &expected, options);
+        }
+    }
+    // The same result by rows is the same result.
+    let expected = le(&[11_i32, 2, 33, 44, 5, 66]);
+    folder.store("E.npy", npy("<i4", false, "(2, 3)", &expected));
+    folder.succeeds(&format!(
+        "{FILES} --reduction add --op scatter_update --axis 1 --check E.npy"
+    ));
+}
+
+#[test]
+fn degenerate_shapes() {
+    let folder = Folder::new("degenerate");
+    // k = 0: one tuple without coordinates addresses a tensor of rank 0.
+    folder.store("D.npy", npy("<f4", false, "()", &le(&[1_f32])));
+    folder.store("I.npy", npy("<i8", false, "(0,)", &[]));
+    folder.store("U.npy", npy("<f4", false, "()", &le(&[7_f32])));
+    folder.succeeds(TO_FILE);
+    check_npy(
+        &folder.load("O.npy"),
+        "<f4",
+        "False",
+        &le(&[7_f32]),
+        "k = 0",
+    );
+    // No tuples: the result is data.
+    folder.store("I.npy", npy("<i8", false, "(0, 0)", &[]));
+    folder.store("U.npy", npy("<f4", false, "(0,)", &[]));
+    folder.succeeds(TO_FILE);
+    check_npy(
+        &folder.load("O.npy"),
+        "<f4",
+        "False",
+        &le(&[1_f32]),
+        "N = 0",
+    );
+}
+
+#[test]
+fn the_result_may_replace_data_at_any_number_of_threads() {
+    let folder = Folder::new("replace");
+    for threads in [1, 2, 3, 8] {
+        folder.store_three_tuples();
+        let arguments = "--reduction add --out D.npy --explain --threads";
+        let report = folder.succeeds(&format!("{FILES} {arguments} {threads}"));
+        assert!(report.contains("schedule"), "explained: {report}");
+        let expected = le(&[2_f32, 0., 0., 4., 0.]);
+        let result = folder.load("D.npy");
+        check_npy(&result, "<f4", "False", &expected, &threads.to_string());
+    }
+}
+
+#[test]
+fn the_digits_are_added_up() {
+    let folder = Folder::new("digits");
+    let report = folder.succeeds("--check");
+    assert!(report.contains("to the bit"), "checked: {report}");
+    assert!(report.contains("CC BY 4.0"), "attributed: {report}");
+    let pictures = report.lines().filter(|line| line.contains('█'));
+    let widths = pictures.map(|line| line.chars().count());
+    assert!(widths.max().is_some_and(|width| width <= 80), "{report}");
+    folder.fails("--check --reduction max", &["expected.npy", "[0, 0, 1]"]);
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let folder = Folder::new("bad_files");
+    folder.store_three_tuples();
+    let whole = npy("<f4", false, "(3,)", &le(&[1_f32, 2., 3.]));
+    let huge = "(4294967296, 4294967296, 4294967296)";
+    let cases: [(&str, Vec<u8>, &str); 9] = [
+        ("text", b"1, 2, 3".to_vec(), "not an .npy file"),
+        ("empty file", vec![], "not an .npy file"),
+        ("header cut off", whole[..40].to_vec(), "not an .npy file"),
+        (
+            "elements cut off",
+            whole[..whole.len() - 1].to_vec(),
+            "ends",
+        ),
+        ("strings", npy("<U3", false, "(3,)", &[0; 36]), "'<U3'"),
+        (
+            "dates",
+            npy("<M8[ns]", false, "(3,)", &[0; 24]),
+            "'<M8[ns]'",
+        ),
+        ("objects", npy("|O", false, "(3,)", &[0; 24]), "'|O'"),
+        (
+            "no such bool",
+            npy("|b1", false, "(3,)", &[0, 1, 2]),
+            "bool",
+        ),
+        ("huge shape", npy("<f4", false, huge, &[]), "4294967296"),
+    ];
+    for (case, bytes, fact) in cases {
+        let name = format!("{}.npy", case.replace(' ', "_"));
+        folder.store(&name, bytes);
+        let arguments = format!("--data D.npy --indices I.npy --updates {name} --out O.npy");
+        folder.fails(&arguments, &[&name, fact]);
+    }
+    let missing = [
+        "--data missing.npy --indices I.npy --updates U.npy --out O.npy",
+        "--data D.npy --indices missing.npy --updates U.npy --out O.npy",
+        "--data D.npy --indices I.npy --updates missing.npy --out O.npy",
+        "--data D.npy --indices I.npy --updates U.npy --out O.npy --check missing.npy",
+    ];
+    for arguments in missing {
+        folder.fails(arguments, &["missing.npy"]);
+    }
+}
+
+#[test]
+fn files_that_cannot_be_written() {
+    let folder = Folder::new("bad_outputs");
+    folder.store_three_tuples();
+    for out in ["no/such/folder.npy", "."] {
+        folder.fails(&format!("{FILES} --out {out}"), &[out, "written"]);
+    }
+}
+
+#[test]
+fn command_lines_with_mistakes() {
+    let folder = Folder::new("bad_arguments");
+    folder.store_three_tuples();
+    let cases = [
+        ("--reduction average", "\"average\""),
+        ("--op scatter_elements", "scatter_nd, scatter_update"),
+        ("--op scatter_update", "--axis"),
+        ("--axis 0", "scatter_update"),
+        ("--op scatter_update --axis 1", "axis 1"),
+        ("--threads 0", "thread"),
+        ("--check", "--check"),
+        ("--in_place", "--in_place"),
+    ];
+    for (options, fact) in cases {
+        folder.fails(&format!("{TO_FILE} {options}"), &[fact]);
+    }
+    folder.fails("--data D.npy --out O.npy", &["--indices", "--updates"]);
+    folder.fails(FILES, &["--out"]);
+}
+
+#[test]
+fn tensors_that_do_not_fit() {
+    let folder = Folder::new("bad_tensors");
+    folder.store_three_tuples();
+    let indices = |values: &[i64]| npy("<i8", false, "(3, 1)", &le(values));
+    let updates = npy("<f4", false, "(2,)", &le(&[1_f32, 2.]));
+    let cases: [(&str, Vec<u8>, &[&str]); 6] = [
+        (
+            "I",
+            indices(&[3, 5, 9]),
+            &["tuple 1", "axis 0", "index 5", "size 5"],
+        ),
+        (
+            "I",
+            indices(&[0, 1, i64::MIN]),
+            &["tuple 2", "-9223372036854775808"],
+        ),
+        (
+            "I",
+            npy("<f4", false, "(3, 1)", &[0; 12]),
+            &["`indices`", "f32"],
+        ),
+        (
+            "I",
+            npy("<i8", false, "(3, 2)", &[0; 48]),
+            &["2 coordinates", "rank 1"],
+        ),
+        ("U", updates, &["`updates`", "[2]", "[3]"]),
+        (
+            "U",
+            npy("<f8", false, "(3,)", &[0; 24]),
+            &["`updates`", "f64", "f32"],
+        ),
+    ];
+    for (tensor, bytes, facts) in cases {
+        folder.store_three_tuples();
+        folder.store(&format!("{tensor}.npy"), bytes);
+        folder.fails(TO_FILE, facts);
+        folder.fails(&format!("{TO_FILE} --in-place"), facts);
+    }
+    folder.store_three_tuples();
+    folder.store("D.npy", npy("<c8", false, "(5,)", &[0; 40]));
+    folder.store("U.npy", npy("<c8", false, "(3,)", &[0; 24]));
+    folder.fails(&format!("{TO_FILE} --reduction min"), &["min", "complex64"]);
+}

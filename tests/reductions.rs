@@ -1,0 +1,379 @@
+//! The scalar rules of the contract as values worked out by hand: NaN, ties,
+//! wrapping, bool, rounding, complex products. They judge the reference and
+//! every instruction set alike.
+
+#![allow(
+    unsafe_code,
+    reason = "bytes of a foreign runtime are handed over as raw parts"
+)]
+
+mod common;
+
+use common::elements::{Ref, is_exact, same};
+use ndscatter::{
+    AnyView, AnyViewMut, ElementType, Execution, InstructionSet, Layout, Reduction, ScatterNd,
+    TensorView, TensorViewMut,
+};
+
+/// Lengths that take the whole vectors, the tail, and the single-element path.
+const LENGTHS: [usize; 3] = [1, 67, 256];
+
+/// Holds `expected = current (reduction) update` against the reference, and
+/// against windows and single elements on every instruction set.
+fn check<T: Ref>(reduction: Reduction, current: T, update: T, expected: T) {
+    let agrees = |got| same(got, expected, is_exact(reduction));
+    let reference = T::combine(reduction, current, update);
+    assert!(
+        agrees(reference),
+        "reference: {reduction} of {current:?}, {update:?} is {reference:?}"
+    );
+    for &set in InstructionSet::available() {
+        let execution = Execution::new(reduction).instruction_set(set);
+        let scatter = ScatterNd::new().execution(execution);
+        for len in LENGTHS {
+            let indices: Vec<i64> = (0..len).map(|i| i64::try_from(i).expect("small")).collect();
+            // One window of `len` elements, and `len` windows of one.
+            for (tuples, indices_shape) in [(&[0_i64][..], [1, 1]), (&indices, [len, 1])] {
+                let shape = [len];
+                let data_shape = if tuples.len() == 1 {
+                    &[1, len][..]
+                } else {
+                    &[len]
+                };
+                let updates_shape = if tuples.len() == 1 {
+                    &[1, len][..]
+                } else {
+                    &shape
+                };
+                let mut data = vec![current; len];
+                let updates = vec![update; len];
+                scatter
+                    .in_place(
+                        TensorViewMut::contiguous(&mut data, data_shape).expect("data"),
+                        TensorView::contiguous(tuples, &indices_shape).expect("indices"),
+                        TensorView::contiguous(&updates, updates_shape).expect("updates"),
+                    )
+                    .expect("the case is valid");
+                let wrong = data.iter().find(|&&value| !agrees(value));
+                assert_eq!(
+                    wrong, None,
+                    "{set}: {reduction} of {current:?} and {update:?}, {data_shape:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn nan_propagates_from_either_side() {
+    for reduction in [Reduction::Min, Reduction::Max] {
+        for other in [0.0, -0.0, 1.0, f64::INFINITY, f64::NEG_INFINITY] {
+            check(reduction, f64::NAN, other, f64::NAN);
+            check(reduction, other, f64::NAN, f64::NAN);
+        }
+        for other in [0.0, -0.0, 1.0, f32::INFINITY, f32::NEG_INFINITY] {
+            check(reduction, f32::NAN, other, f32::NAN);
+            check(reduction, other, f32::NAN, f32::NAN);
+        }
+    }
+}
+
+#[test]
+fn a_tie_keeps_the_current_zero() {
+    for reduction in [Reduction::Min, Reduction::Max] {
+        check(reduction, 0.0_f32, -0.0, 0.0);
+        check(reduction, -0.0_f32, 0.0, -0.0);
+        check(reduction, 0.0_f64, -0.0, 0.0);
+        check(reduction, -0.0_f64, 0.0, -0.0);
+    }
+}
+
+#[test]
+fn signs_of_zeros_follow_ieee_754() {
+    check(Reduction::Add, -0.0_f32, -0.0, -0.0);
+    check(Reduction::Add, -0.0_f32, 0.0, 0.0);
+    check(Reduction::Sub, -0.0_f32, 0.0, -0.0);
+    check(Reduction::Sub, 0.0_f32, 0.0, 0.0);
+    check(Reduction::Mul, -0.0_f64, 5.0, -0.0);
+    check(Reduction::None, 7.0_f64, -0.0, -0.0);
+}
+
+#[test]
+fn infinities_and_subnormals_survive() {
+    check(Reduction::Add, f32::INFINITY, f32::NEG_INFINITY, f32::NAN);
+    check(Reduction::Sub, f32::INFINITY, f32::INFINITY, f32::NAN);
+    check(Reduction::Mul, f32::INFINITY, 0.0, f32::NAN);
+    check(Reduction::Mul, f32::MAX, 2.0, f32::INFINITY);
+    // Half of the smallest normal number is subnormal, not zero.
+    let subnormal = f32::from_bits(0x0040_0000);
+    check(Reduction::Mul, f32::MIN_POSITIVE, 0.5, subnormal);
+    check(Reduction::Sub, f32::MIN_POSITIVE, subnormal, subnormal);
+}
+
+#[test]
+fn moved_nan_keeps_its_payload() {
+    let payload = f32::from_bits(0xffc1_2345);
+    check(Reduction::None, 0.0_f32, payload, payload);
+    let payload = f64::from_bits(0x7ff8_0000_dead_beef);
+    check(Reduction::None, 0.0_f64, payload, payload);
+}
+
+#[test]
+fn integers_wrap() {
+    check(Reduction::Add, i8::MAX, 1, i8::MIN);
+    check(Reduction::Sub, i8::MIN, 1, i8::MAX);
+    check(Reduction::Mul, i8::MIN, -1, i8::MIN);
+    check(Reduction::Mul, 100_i8, 3, 44);
+    check(Reduction::Sub, 0_u8, 1, u8::MAX);
+    check(Reduction::Mul, 200_u8, 200, 64);
+    check(Reduction::Add, u16::MAX, 2, 1);
+    check(Reduction::Mul, i16::MAX, i16::MAX, 1);
+    check(Reduction::Add, i32::MIN, -1, i32::MAX);
+    check(Reduction::Mul, 0x1_0001_u32, 0x1_0001, 0x2_0001);
+    check(Reduction::Mul, i64::MIN, -1, i64::MIN);
+    check(Reduction::Mul, 0xffff_ffff_u64, 0x1_0000_0001, u64::MAX);
+    check(
+        Reduction::Mul,
+        0x1_0000_0001_u64,
+        0x1_0000_0001,
+        0x2_0000_0001,
+    );
+}
+
+#[test]
+fn min_and_max_compare_in_their_own_type() {
+    // The top bit is a sign in one type and a magnitude in the other.
+    check(Reduction::Max, -1_i8, 1, 1);
+    check(Reduction::Max, 255_u8, 1, 255);
+    check(Reduction::Min, i16::MIN, 1, i16::MIN);
+    check(Reduction::Min, 0x8000_u16, 1, 1);
+    check(Reduction::Min, -1_i32, 0, -1);
+    check(Reduction::Min, u32::MAX, 0, 0);
+    check(Reduction::Max, i64::MIN, -1, -1);
+    check(Reduction::Max, 1_u64 << 63, 1, 1 << 63);
+    // Equal in the low half.
+    check(
+        Reduction::Max,
+        0x1_0000_0000_i64,
+        0x2_0000_0000,
+        0x2_0000_0000,
+    );
+    check(
+        Reduction::Min,
+        -0x1_0000_0000_i64,
+        0x1_0000_0000,
+        -0x1_0000_0000,
+    );
+}
+
+#[test]
+fn bool_follows_its_table() {
+    // Current, update, then add, sub, mul, min, max.
+    let table = [
+        (false, false, [false, false, false, false, false]),
+        (false, true, [true, true, false, false, true]),
+        (true, false, [true, true, false, false, true]),
+        (true, true, [true, false, true, true, true]),
+    ];
+    for (current, update, expected) in table {
+        for (reduction, expected) in Reduction::ALL[1..].iter().zip(expected) {
+            check(*reduction, current, update, expected);
+        }
+        check(Reduction::None, current, update, update);
+    }
+}
+
+#[test]
+fn foreign_bool_bytes_read_as_true_and_move_unchanged() {
+    // Current, update, reduction, result: any byte but 0 is true.
+    let cases = [
+        (0x80, 0, Reduction::Add, 1),
+        (0, 0x42, Reduction::Max, 1),
+        (2, 4, Reduction::Mul, 1),
+        (2, 4, Reduction::Min, 1),
+        (2, 4, Reduction::Sub, 0),
+        (0, 0xff, Reduction::Sub, 1),
+        (1, 0x42, Reduction::None, 0x42),
+    ];
+    for &set in InstructionSet::available() {
+        for (current, update, reduction, expected) in cases {
+            let mut data = [current; 100];
+            // The last row is no destination: it keeps its foreign bytes.
+            let updates = [update; 50];
+            // SAFETY: the layouts span the arrays, which outlive the call.
+            let (data_view, updates_view) = unsafe {
+                let shape = Layout::contiguous(&[2, 50]);
+                let window = Layout::contiguous(&[1, 50]);
+                (
+                    AnyViewMut::from_raw_parts(data.as_mut_ptr(), ElementType::Bool, shape),
+                    AnyView::from_raw_parts(updates.as_ptr(), ElementType::Bool, window),
+                )
+            };
+            let indices = TensorView::contiguous(&[0_i64], &[1, 1]).expect("one tuple");
+            ScatterNd::new()
+                .execution(Execution::new(reduction).instruction_set(set))
+                .any_in_place(
+                    data_view.expect("bytes are aligned"),
+                    indices.into(),
+                    updates_view.expect("bytes are aligned"),
+                )
+                .expect("the case is valid");
+            assert_eq!(
+                data[..50],
+                [expected; 50],
+                "{set}: {current:#x} {reduction} {update:#x}"
+            );
+            assert_eq!(
+                data[50..],
+                [current; 50],
+                "{set}: {reduction} touched another row"
+            );
+        }
+    }
+}
+
+#[cfg(feature = "half")]
+mod halves {
+    use half::{bf16, f16};
+    use ndscatter::Reduction;
+
+    use super::check;
+
+    #[test]
+    fn round_once_after_each_update() {
+        // 2048 + 1 is a tie between 2048 and 2050: to even.
+        check(
+            Reduction::Add,
+            f16::from_f32(2048.0),
+            f16::ONE,
+            f16::from_f32(2048.0),
+        );
+        // 2050 + 1 is a tie between 2050 and 2052: to even.
+        check(
+            Reduction::Add,
+            f16::from_f32(2050.0),
+            f16::ONE,
+            f16::from_f32(2052.0),
+        );
+        // 256 + 1 and 258 + 1 likewise in bfloat16.
+        check(
+            Reduction::Add,
+            bf16::from_f32(256.0),
+            bf16::ONE,
+            bf16::from_f32(256.0),
+        );
+        check(
+            Reduction::Add,
+            bf16::from_f32(258.0),
+            bf16::ONE,
+            bf16::from_f32(260.0),
+        );
+        // (1 + 2^-10)^2 = 1 + 2^-9 + 2^-20: down.
+        let next = f16::from_bits(0x3c01);
+        check(Reduction::Mul, next, next, f16::from_bits(0x3c02));
+    }
+
+    #[test]
+    fn overflow_and_subnormals() {
+        check(Reduction::Add, f16::MAX, f16::MAX, f16::INFINITY);
+        // 65504 + 16 is a tie that rounds up, out of range.
+        check(Reduction::Add, f16::MAX, f16::from_f32(16.0), f16::INFINITY);
+        // 65504 + 8 rounds down.
+        check(Reduction::Add, f16::MAX, f16::from_f32(8.0), f16::MAX);
+        let tiny = f16::from_bits(1);
+        check(Reduction::Add, tiny, tiny, f16::from_bits(2));
+        check(Reduction::Mul, f16::from_bits(2), f16::from_f32(0.5), tiny);
+        // Half of the smallest is a tie with zero: to even, and keeps the sign.
+        check(Reduction::Mul, -tiny, f16::from_f32(0.5), f16::NEG_ZERO);
+        let tiny = bf16::from_bits(1);
+        check(Reduction::Add, tiny, tiny, bf16::from_bits(2));
+        check(Reduction::Mul, bf16::MAX, bf16::MAX, bf16::INFINITY);
+    }
+
+    #[test]
+    fn nan_and_ties() {
+        for reduction in [Reduction::Min, Reduction::Max] {
+            check(reduction, f16::NAN, f16::ONE, f16::NAN);
+            check(reduction, f16::ONE, f16::NAN, f16::NAN);
+            check(reduction, f16::ZERO, f16::NEG_ZERO, f16::ZERO);
+            check(reduction, f16::NEG_ZERO, f16::ZERO, f16::NEG_ZERO);
+            check(reduction, bf16::NAN, bf16::ONE, bf16::NAN);
+            check(reduction, bf16::ONE, bf16::NAN, bf16::NAN);
+            check(reduction, bf16::NEG_ZERO, bf16::ZERO, bf16::NEG_ZERO);
+        }
+        let payload = f16::from_bits(0x7e55);
+        check(Reduction::None, f16::ONE, payload, payload);
+        let payload = bf16::from_bits(0xffd5);
+        check(Reduction::None, bf16::ONE, payload, payload);
+    }
+
+    /// The judge is judged: between neighbours, conversion takes the nearer,
+    /// and of two as near the even one.
+    #[test]
+    fn conversion_rounds_to_nearest_even() {
+        for bits in 0..0x7bff_u16 {
+            let (low, high) = (f16::from_bits(bits), f16::from_bits(bits + 1));
+            let middle = f32::midpoint(low.to_f32(), high.to_f32());
+            let even = if bits % 2 == 0 { low } else { high };
+            assert_eq!(f16::from_f32(middle), even, "between {low} and {high}");
+            assert_eq!(f16::from_f32(middle.next_down()), low, "below {middle}");
+            assert_eq!(f16::from_f32(middle.next_up()), high, "above {middle}");
+        }
+        for bits in 0..0x7f7f_u16 {
+            let (low, high) = (bf16::from_bits(bits), bf16::from_bits(bits + 1));
+            let middle = f32::midpoint(low.to_f32(), high.to_f32());
+            let even = if bits % 2 == 0 { low } else { high };
+            assert_eq!(bf16::from_f32(middle), even, "between {low} and {high}");
+            assert_eq!(bf16::from_f32(middle.next_down()), low, "below {middle}");
+            assert_eq!(bf16::from_f32(middle.next_up()), high, "above {middle}");
+        }
+    }
+}
+
+#[cfg(feature = "num-complex")]
+mod complex {
+    use ndscatter::Reduction;
+    use num_complex::Complex;
+
+    use super::check;
+
+    #[test]
+    fn arithmetic_by_components() {
+        let (a, b) = (Complex::new(1.0_f32, 2.0), Complex::new(3.0, -4.0));
+        check(Reduction::Add, a, b, Complex::new(4.0, -2.0));
+        check(Reduction::Sub, a, b, Complex::new(-2.0, 6.0));
+        // (1 + 2i)(3 - 4i) = 3 + 8 + (-4 + 6)i
+        check(Reduction::Mul, a, b, Complex::new(11.0, 2.0));
+        check(Reduction::None, a, b, b);
+    }
+
+    #[test]
+    fn products_are_not_fused() {
+        // ac rounds to 1 + 2^-11 and bd is the same: the difference is 0. A
+        // fused multiply-subtract would leave the rounding error, 2^-24.
+        let x = 1.0 + 2.0_f32.powi(-12);
+        let (a, b) = (Complex::new(x, x), Complex::new(x, x));
+        check(Reduction::Mul, a, b, Complex::new(0.0, 2.0 * (x * x)));
+        let x = 1.0 + 2.0_f64.powi(-27);
+        let (a, b) = (Complex::new(x, x), Complex::new(x, x));
+        check(Reduction::Mul, a, b, Complex::new(0.0, 2.0 * (x * x)));
+    }
+
+    #[test]
+    fn nan_stays_in_its_component() {
+        let infinite = Complex::new(f64::INFINITY, 0.0);
+        // (inf + 0i)(1 + 0i): im = inf * 0 + 0 * 1 is NaN, re is not.
+        check(
+            Reduction::Mul,
+            infinite,
+            Complex::new(1.0, 0.0),
+            Complex::new(f64::INFINITY, f64::NAN),
+        );
+        check(
+            Reduction::Add,
+            Complex::new(f64::NAN, 1.0),
+            Complex::new(1.0, 1.0),
+            Complex::new(f64::NAN, 2.0),
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! Destinations beyond 32 bits: an output of five thousand million bytes, of
+//! which only the pages written to exist.
+
+#![cfg(all(target_pointer_width = "64", target_os = "linux"))]
+
+mod common;
+
+use common::pools::Workers;
+use common::random::Random;
+use ndscatter::{
+    Duplicates, Execution, Reduction, ScatterError, ScatterNd, Schedule, TensorView, TensorViewMut,
+};
+
+/// More bytes than a `u32` counts.
+const LEN: usize = 5 << 30;
+
+/// Tuples lie in two clusters of so many bytes, far apart: their positions are
+/// the same when cut to 32 bits.
+const CLUSTER: usize = 5000;
+const FAR: usize = 1 << 32;
+
+/// Zeros that the system provides page by page, or nothing where it does not.
+fn zeros() -> Option<Vec<u8>> {
+    bytemuck::allocation::try_zeroed_vec(LEN).ok()
+}
+
+/// The bytes that a test may write.
+fn clusters(buffer: &[u8]) -> Vec<u8> {
+    [&buffer[..CLUSTER], &buffer[FAR..][..CLUSTER]].concat()
+}
+
+fn clear(buffer: &mut [u8]) {
+    buffer[..CLUSTER].fill(0);
+    buffer[FAR..][..CLUSTER].fill(0);
+}
+
+/// Positions in the clusters, with duplicates.
+fn positions(tuples: usize) -> Vec<usize> {
+    let mut random = Random::new(1);
+    let mut position = || random.zipf(CLUSTER) + FAR * random.below(2);
+    std::iter::repeat_with(&mut position).take(tuples).collect()
+}
+
+fn updates(tuples: usize) -> Vec<u8> {
+    (0..=u8::MAX).cycle().skip(1).take(tuples).collect()
+}
+
+/// The sequential loop.
+fn expected(reduction: Reduction, positions: &[usize], updates: &[u8]) -> Vec<u8> {
+    let mut clusters = vec![0_u8; 2 * CLUSTER];
+    for (&position, &update) in positions.iter().zip(updates) {
+        let far = position >= FAR;
+        let current = &mut clusters[if far {
+            position - FAR + CLUSTER
+        } else {
+            position
+        }];
+        *current = match reduction {
+            Reduction::None => update,
+            _ => current.wrapping_add(update),
+        };
+    }
+    clusters
+}
+
+/// Numbers of tuples: for each way of keeping them, and of sharing them out.
+const TUPLES: [usize; 5] = [3, 40, 400, 5_000, 140_000];
+
+/// Calls `check` with each execution that a test is to try.
+fn for_each_execution(check: &(dyn Fn(Execution<'_>, Reduction, &str) + Sync)) {
+    for reduction in [Reduction::Add, Reduction::None] {
+        for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
+            for workers in [Workers::CallingThread, Workers::Given(2)] {
+                workers.with(|pool| {
+                    let execution = Execution::new(reduction).pool(pool);
+                    let execution = schedule.map_or(execution, |forced| execution.schedule(forced));
+                    check(
+                        execution,
+                        reduction,
+                        &format!("{reduction} {schedule:?} {workers:?}"),
+                    );
+                });
+            }
+        }
+    }
+}
+
+/// One axis: destinations are numbers of slices.
+#[test]
+fn slices_beyond_32_bits() {
+    let Some(buffer) = zeros() else { return };
+    let buffer = std::sync::Mutex::new(buffer);
+    for tuples in TUPLES {
+        let (positions, updates) = (positions(tuples), updates(tuples));
+        let indices: Vec<i64> = positions
+            .iter()
+            .map(|&p| i64::try_from(p).expect("it fits"))
+            .collect();
+        for_each_execution(&|execution, reduction, what| {
+            let mut buffer = buffer.lock().expect("the first failure ends the test");
+            ScatterNd::new()
+                .execution(execution)
+                .in_place(
+                    TensorViewMut::contiguous(&mut buffer, &[LEN]).expect("data"),
+                    TensorView::contiguous(&indices, &[tuples, 1]).expect("indices"),
+                    TensorView::contiguous(&updates, &[tuples]).expect("updates"),
+                )
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            let expected = expected(reduction, &positions, &updates);
+            assert!(clusters(&buffer) == expected, "{what}, {tuples} tuples");
+            clear(&mut buffer);
+        });
+    }
+}
+
+/// Two axes that no one stride joins: destinations are offsets.
+#[test]
+fn offsets_beyond_32_bits() {
+    let Some(buffer) = zeros() else { return };
+    let buffer = std::sync::Mutex::new(buffer);
+    let (shape, strides) = ([2, CLUSTER], [FAR.cast_signed(), 1]);
+    for tuples in TUPLES {
+        let (positions, updates) = (positions(tuples), updates(tuples));
+        let split = |&position: &usize| [position / FAR, position % FAR];
+        let indices: Vec<u64> = positions.iter().flat_map(split).map(|i| i as u64).collect();
+        for_each_execution(&|execution, reduction, what| {
+            let mut buffer = buffer.lock().expect("the first failure ends the test");
+            ScatterNd::new()
+                .execution(execution)
+                .in_place(
+                    TensorViewMut::strided(&mut buffer, 0, &shape, &strides).expect("data"),
+                    TensorView::contiguous(&indices, &[tuples, 2]).expect("indices"),
+                    TensorView::contiguous(&updates, &[tuples]).expect("updates"),
+                )
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            let expected = expected(reduction, &positions, &updates);
+            assert!(clusters(&buffer) == expected, "{what}, {tuples} tuples");
+            clear(&mut buffer);
+        });
+    }
+}
+
+/// Positions that differ by 2^32 are no duplicates; equal ones beyond it are.
+#[test]
+fn duplicates_beyond_32_bits() {
+    let Some(mut buffer) = zeros() else { return };
+    let scatter = ScatterNd::new().duplicates(Duplicates::Reject);
+    for padding in [0, 100, 1000] {
+        let mut indices: Vec<u64> = (10..10 + padding).collect();
+        let far = FAR as u64;
+        indices.extend([7, far + 7, 8, far + 8]);
+        let tuples = indices.len();
+        let run = |buffer: &mut [u8], indices: &[u64]| {
+            scatter.in_place(
+                TensorViewMut::contiguous(buffer, &[LEN]).expect("data"),
+                TensorView::contiguous(indices, &[tuples, 1]).expect("indices"),
+                TensorView::contiguous(&vec![1; tuples], &[tuples]).expect("updates"),
+            )
+        };
+        assert_eq!(
+            run(&mut buffer, &indices),
+            Ok(()),
+            "all differ, {tuples} tuples"
+        );
+        clear(&mut buffer);
+        indices[tuples - 1] = far + 7;
+        let (tuple, earlier) = (tuples - 1, tuples - 3);
+        let expected = Err(ScatterError::DuplicateIndex { tuple, earlier });
+        assert_eq!(run(&mut buffer, &indices), expected, "{tuples} tuples");
+        assert!(
+            clusters(&buffer).iter().all(|&byte| byte == 0),
+            "written before it was refused"
+        );
+    }
+}

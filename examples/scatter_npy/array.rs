@@ -1,0 +1,264 @@
+//! Arrays as `.npy` files hold them.
+//!
+//! Knows the format and every element type of it. Knows nothing of scattering:
+//! what leaves here are views whose element type is a value.
+
+use std::any::Any;
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use ndscatter::{AnyView, AnyViewMut, Element, ElementType, ScatterError};
+use ndscatter::{TensorView, TensorViewMut};
+use npyz::num_complex::Complex;
+use npyz::{AutoSerialize, DType, Deserialize, NpyFile, Order, TypeChar, WriterBuilder, half};
+
+/// An array: its elements in the order of the file, and where each of them is.
+///
+/// Fortran order is a matter of strides, here as in ndscatter: no element is
+/// moved for it.
+pub(crate) struct Array {
+    elements: Box<dyn Elements>,
+    shape: Vec<usize>,
+    /// In elements.
+    strides: Vec<isize>,
+    order: Order,
+}
+
+/// Why a file is not an array that can be scattered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error("{0}")]
+    Open(io::Error),
+
+    #[error("not an .npy file: {0}")]
+    Header(io::Error),
+
+    #[error("elements of type {0} cannot be scattered; store bool, int, uint, float or complex")]
+    ElementType(String),
+
+    #[error("the sizes of shape {0:?} multiply to more than memory can address")]
+    Shape(Vec<u64>),
+
+    #[error("the file ends before the elements of shape {0:?} do; store it again")]
+    Truncated(Vec<u64>),
+
+    #[error("its elements cannot be read: {0}")]
+    Elements(io::Error),
+}
+
+impl Array {
+    /// Reads a whole `.npy` file.
+    pub(crate) fn read(source: impl Read) -> Result<Self, ReadError> {
+        let npy = NpyFile::new(source).map_err(ReadError::Header)?;
+        let sizes = npy.shape().to_vec();
+        let order = npy.order();
+        let (shape, strides) = lay_out(&sizes, order).ok_or(ReadError::Shape(sizes.clone()))?;
+        let elements = read_elements(npy).map_err(|error| match error {
+            ReadError::Elements(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                ReadError::Truncated(sizes)
+            }
+            error => error,
+        })?;
+        Ok(Self {
+            elements,
+            shape,
+            strides,
+            order,
+        })
+    }
+
+    /// Writes an `.npy` file, in the byte order of this machine.
+    pub(crate) fn write(&self, target: &mut dyn Write) -> io::Result<()> {
+        self.elements.write(&self.shape, self.order, target)
+    }
+
+    /// Another array of this type, shape and order, of zeros.
+    pub(crate) fn blank(&self) -> Self {
+        self.with(self.elements.blank())
+    }
+
+    pub(crate) fn duplicate(&self) -> Self {
+        self.with(self.elements.duplicate())
+    }
+
+    fn with(&self, elements: Box<dyn Elements>) -> Self {
+        Self {
+            elements,
+            shape: self.shape.clone(),
+            strides: self.strides.clone(),
+            order: self.order,
+        }
+    }
+
+    pub(crate) fn view(&self) -> Result<AnyView<'_>, ScatterError> {
+        self.elements.view(&self.shape, &self.strides)
+    }
+
+    pub(crate) fn view_mut(&mut self) -> Result<AnyViewMut<'_>, ScatterError> {
+        self.elements.view_mut(&self.shape, &self.strides)
+    }
+
+    /// The elements in the order of the file, where `T` is their type.
+    pub(crate) fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        let elements: &dyn Any = &*self.elements;
+        elements.downcast_ref::<Vec<T>>().map(Vec::as_slice)
+    }
+
+    /// Bytes of all elements.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.elements.element().size()
+    }
+
+    pub(crate) fn element(&self) -> ElementType {
+        self.elements.element()
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The element at `index`, such that equal texts are equal bits; any NaN
+    /// is `NaN`.
+    pub(crate) fn text(&self, index: &[usize]) -> String {
+        let steps = index.iter().zip(&self.strides);
+        (self.elements).text(steps.map(|(&i, stride)| i * stride.unsigned_abs()).sum())
+    }
+}
+
+impl fmt::Display for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.elements.element(), self.shape)
+    }
+}
+
+/// Shape and strides of an array, unless memory cannot hold it.
+fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
+    let shape: Vec<usize> = (sizes.iter())
+        .map(|&size| usize::try_from(size).ok())
+        .collect::<Option<_>>()?;
+    let mut strides = vec![1; shape.len()];
+    let mut stride: isize = 1;
+    let mut step = |axis: usize| {
+        strides[axis] = stride;
+        // Empty dims count as size 1, so that no stride depends on them.
+        let size = isize::try_from(shape[axis].max(1)).ok()?;
+        stride = stride.checked_mul(size)?;
+        Some(())
+    };
+    match order {
+        Order::C => (0..shape.len()).rev().try_for_each(&mut step)?,
+        Order::Fortran => (0..shape.len()).try_for_each(&mut step)?,
+    }
+    Some((shape, strides))
+}
+
+/// A vector of elements of some type.
+trait Elements: Any {
+    fn element(&self) -> ElementType;
+
+    fn view<'a>(
+        &'a self,
+        shape: &'a [usize],
+        strides: &'a [isize],
+    ) -> Result<AnyView<'a>, ScatterError>;
+
+    fn view_mut<'a>(
+        &'a mut self,
+        shape: &'a [usize],
+        strides: &'a [isize],
+    ) -> Result<AnyViewMut<'a>, ScatterError>;
+
+    /// As many zeros.
+    fn blank(&self) -> Box<dyn Elements>;
+
+    fn duplicate(&self) -> Box<dyn Elements>;
+
+    fn write(&self, shape: &[usize], order: Order, target: &mut dyn Write) -> io::Result<()>;
+
+    /// See [`Array::text`].
+    fn text(&self, position: usize) -> String;
+}
+
+/// A type that both ndscatter and `.npy` files know.
+trait Stored: Element + Default + AutoSerialize + Deserialize {}
+
+impl<T: Element + Default + AutoSerialize + Deserialize> Stored for T {}
+
+impl<T: Stored> Elements for Vec<T> {
+    fn element(&self) -> ElementType {
+        T::TYPE
+    }
+
+    fn view<'a>(
+        &'a self,
+        shape: &'a [usize],
+        strides: &'a [isize],
+    ) -> Result<AnyView<'a>, ScatterError> {
+        TensorView::strided(self, 0, shape, strides).map(AnyView::from)
+    }
+
+    fn view_mut<'a>(
+        &'a mut self,
+        shape: &'a [usize],
+        strides: &'a [isize],
+    ) -> Result<AnyViewMut<'a>, ScatterError> {
+        TensorViewMut::strided(self, 0, shape, strides).map(AnyViewMut::from)
+    }
+
+    fn blank(&self) -> Box<dyn Elements> {
+        Box::new(vec![T::default(); self.len()])
+    }
+
+    fn duplicate(&self) -> Box<dyn Elements> {
+        Box::new(self.clone())
+    }
+
+    fn write(&self, shape: &[usize], order: Order, target: &mut dyn Write) -> io::Result<()> {
+        let sizes: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
+        let mut writer = npyz::WriteOptions::new()
+            .default_dtype()
+            .shape(&sizes)
+            .order(order)
+            .writer(target)
+            .begin_nd()?;
+        writer.extend(self)?;
+        writer.finish()
+    }
+
+    fn text(&self, position: usize) -> String {
+        // The shortest text that reads back as the same value; zeros keep
+        // their sign.
+        format!("{:?}", self[position])
+    }
+}
+
+/// The one place where element types are told apart.
+fn read_elements<R: Read>(npy: NpyFile<R>) -> Result<Box<dyn Elements>, ReadError> {
+    let dtype = npy.dtype();
+    let unsupported = || Err(ReadError::ElementType(dtype.descr()));
+    let DType::Plain(kind) = &dtype else {
+        return unsupported();
+    };
+    match (kind.type_char(), kind.size_field()) {
+        (TypeChar::Bool, 1) => read_vec::<bool>(npy),
+        (TypeChar::Int, 1) => read_vec::<i8>(npy),
+        (TypeChar::Int, 2) => read_vec::<i16>(npy),
+        (TypeChar::Int, 4) => read_vec::<i32>(npy),
+        (TypeChar::Int, 8) => read_vec::<i64>(npy),
+        (TypeChar::Uint, 1) => read_vec::<u8>(npy),
+        (TypeChar::Uint, 2) => read_vec::<u16>(npy),
+        (TypeChar::Uint, 4) => read_vec::<u32>(npy),
+        (TypeChar::Uint, 8) => read_vec::<u64>(npy),
+        (TypeChar::Float, 2) => read_vec::<half::f16>(npy),
+        (TypeChar::Float, 4) => read_vec::<f32>(npy),
+        (TypeChar::Float, 8) => read_vec::<f64>(npy),
+        (TypeChar::Complex, 8) => read_vec::<Complex<f32>>(npy),
+        (TypeChar::Complex, 16) => read_vec::<Complex<f64>>(npy),
+        _ => unsupported(),
+    }
+}
+
+fn read_vec<T: Stored>(npy: NpyFile<impl Read>) -> Result<Box<dyn Elements>, ReadError> {
+    let elements = npy.into_vec::<T>().map_err(ReadError::Elements)?;
+    Ok(Box::new(elements))
+}

@@ -1,0 +1,69 @@
+//! Files: what is read, and what is written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use crate::Failure;
+use crate::arguments::Files;
+use crate::array::{Array, ReadError};
+use crate::job::Inputs;
+
+pub(crate) fn read_inputs(files: &Files) -> Result<Inputs, Failure> {
+    Ok(Inputs {
+        data: read(&files.data)?,
+        indices: read(&files.indices)?,
+        updates: read(&files.updates)?,
+        names: format!(
+            "data {}, indices {}, updates {}",
+            files.data.display(),
+            files.indices.display(),
+            files.updates.display()
+        ),
+    })
+}
+
+pub(crate) fn read(path: &Path) -> Result<Array, Failure> {
+    File::open(path)
+        .map_err(ReadError::Open)
+        .and_then(|file| Array::read(BufReader::new(file)))
+        .map_err(|source| Failure::Read {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+/// Writes `array` to `path`, which is left as it was if that fails.
+pub(crate) fn write(path: &Path, array: &Array) -> Result<(), Failure> {
+    replace(path, array).map_err(|source| Failure::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Writes a file beside `path`, then gives it that name.
+fn replace(path: &Path, array: &Array) -> io::Result<()> {
+    let target = match fs::metadata(path) {
+        // Where a link points to, so that it stays a link.
+        Ok(existing) if existing.is_file() => fs::canonicalize(path)?,
+        // A pipe or a device, which a file must not replace.
+        Ok(_) => return fill(path, array),
+        Err(_) => path.to_owned(),
+    };
+    let mut unfinished = target.clone().into_os_string();
+    unfinished.push(format!(".{}.part", process::id()));
+    let unfinished = PathBuf::from(unfinished);
+    let written = fill(&unfinished, array).and_then(|()| fs::rename(&unfinished, &target));
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
+}
+
+fn fill(path: &Path, array: &Array) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    array.write(&mut file)?;
+    file.flush()
+}

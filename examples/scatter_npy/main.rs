@@ -1,0 +1,166 @@
+//! Scatters `.npy` files, or the handwritten digits that it carries.
+//!
+//! ```text
+//! cargo run --release --example scatter_npy
+//! cargo run --release --example scatter_npy -- \
+//!     --data D.npy --indices I.npy --updates U.npy --reduction add --out O.npy
+//! ```
+//!
+//! It is also how a program with its own array type calls ndscatter: element
+//! types are values, read from the files, and views are made of them once
+//! (`array.rs`); the rest never asks for a type.
+
+mod arguments;
+mod array;
+mod compare;
+mod digits;
+mod files;
+mod job;
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ndscatter::{Reduction, ScatterError};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
+use arguments::Arguments;
+use array::{Array, ReadError};
+use compare::Difference;
+use job::{Job, Outcome};
+
+/// What went wrong: one line for a person.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{}: {source}", path.display())]
+    Read { path: PathBuf, source: ReadError },
+
+    #[error("{}: cannot be written: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+
+    #[error("{inputs}: {source}")]
+    Scatter {
+        inputs: String,
+        source: ScatterError,
+    },
+
+    #[error("{threads} threads could not be started: {source}")]
+    Threads {
+        threads: usize,
+        source: ThreadPoolBuildError,
+    },
+
+    #[error("the result differs from {}: {difference}", expected.display())]
+    Check {
+        expected: PathBuf,
+        difference: Difference,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::from_command_line() {
+        Ok(arguments) => arguments,
+        Err(exit) => return exit,
+    };
+    match run(&arguments) {
+        Ok(report) => print(&report),
+        Err(failure) => {
+            complain(&failure.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `println!` would panic where the reader has gone, as in `scatter_npy | head`.
+fn print(text: &str) -> ExitCode {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Without standard error there is nobody to tell that it is missing.
+fn complain(message: &str) {
+    let _ = writeln!(io::stderr(), "error: {message}");
+}
+
+/// Does what the command line asks for and returns the report.
+fn run(arguments: &Arguments) -> Result<String, Failure> {
+    let (inputs, usual_reduction, runs) = match &arguments.files {
+        Some(files) => (files::read_inputs(files)?, Reduction::None, 1),
+        None => (digits::inputs()?, Reduction::Add, digits::RUNS),
+    };
+    // Read before the work is done, in case it cannot be.
+    let expected = read_expected(arguments)?;
+    let pool = arguments.threads.map(start_threads).transpose()?;
+    let job = Job {
+        operator: arguments.operator,
+        reduction: arguments.reduction.unwrap_or(usual_reduction),
+        in_place: arguments.in_place,
+        pool: pool.as_ref(),
+        runs,
+    };
+    let names = inputs.names.clone();
+    let outcome = job.run(inputs).map_err(|source| Failure::Scatter {
+        inputs: names,
+        source,
+    })?;
+    let mut report = describe(arguments, &outcome);
+    deliver(arguments, &outcome.result, expected, &mut report)?;
+    Ok(report)
+}
+
+fn describe(arguments: &Arguments, outcome: &Outcome) -> String {
+    let Outcome { explanation, .. } = outcome;
+    let timing = outcome.timing();
+    if arguments.files.is_none() {
+        let pictures = digits::pictures(&outcome.result);
+        let (title, source) = (digits::TITLE, digits::ATTRIBUTION);
+        format!("{title}\n{explanation}\n{timing}\n\n{pictures}{source}")
+    } else if arguments.explain {
+        format!("{explanation}\n{timing}\n")
+    } else {
+        format!("{timing}\n")
+    }
+}
+
+/// Writes the result, and compares it with what was expected.
+fn deliver(
+    arguments: &Arguments,
+    result: &Array,
+    expected: Option<(PathBuf, Array)>,
+    report: &mut String,
+) -> Result<(), Failure> {
+    if let Some(path) = &arguments.out {
+        files::write(path, result)?;
+        let _ = writeln!(report, "wrote {result} to {}", path.display());
+    }
+    if let Some((path, expected)) = expected {
+        if let Some(difference) = compare::difference(result, &expected) {
+            return Err(Failure::Check {
+                expected: path,
+                difference,
+            });
+        }
+        let _ = writeln!(report, "the result equals {} to the bit", path.display());
+    }
+    Ok(())
+}
+
+/// The array named by `--check`, with its name.
+fn read_expected(arguments: &Arguments) -> Result<Option<(PathBuf, Array)>, Failure> {
+    match &arguments.check {
+        None => Ok(None),
+        Some(None) => digits::expected().map(Some),
+        Some(Some(path)) => Ok(Some((path.clone(), files::read(path)?))),
+    }
+}
+
+fn start_threads(threads: usize) -> Result<ThreadPool, Failure> {
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|source| Failure::Threads { threads, source })
+}

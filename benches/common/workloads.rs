@@ -1,0 +1,157 @@
+//! The workloads, one a line: what scatters in language models, graph
+//! networks, point clouds and array code look like. All are f32 data with i64
+//! indices.
+
+use ndscatter::Reduction;
+
+/// One workload, by its shapes and its reduction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) operator: Operator,
+    pub(crate) data: &'static [usize],
+    pub(crate) indices: &'static [usize],
+    pub(crate) reduction: Reduction,
+    pub(crate) pattern: Pattern,
+    /// Data that every update exceeds, else random data.
+    pub(crate) starts_lowest: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operator {
+    Nd,
+    Update { axis: usize },
+}
+
+/// Which destinations the tuples have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pattern {
+    /// Different ones, in random order.
+    Unique,
+    /// Random ones.
+    Uniform,
+    /// Random ones, the first of them much more often than the last.
+    Zipf,
+    /// All of them, each as often, in random order.
+    Even,
+    /// For each position on the first axis, a random stretch of the second.
+    Stretches,
+}
+
+#[rustfmt::skip] // A table.
+pub(crate) const WORKLOADS: [Workload; 15] = {
+    use Pattern::{Even, Stretches, Uniform, Unique, Zipf};
+    use Reduction::{Add, Max, None};
+    [
+        // Call overhead; the same with some work.
+        nd("tiny", &[8], &[4, 1], None, Unique),
+        nd("small_add", &[256, 64], &[128, 1], Add, Uniform),
+        // A language model's cache: one token a sequence, a prompt a sequence.
+        nd("kv_decode", &[16, 2048, 1024], &[16, 2], None, Stretches),
+        nd("kv_prefill", &[4, 4096, 1024], &[4, 2048, 2], None, Stretches),
+        // An embedding table, and its gradient.
+        nd("emb_update", &[500_000, 64], &[65_536, 1], None, Unique),
+        nd("emb_grad_add", &[200_000, 64], &[262_144, 1], Add, Zipf),
+        // Messages along the edges of a graph.
+        nd("gnn_add", &[169_343, 64], &[1_166_243, 1], Add, Uniform),
+        nd("gnn_max", &[169_343, 64], &[1_166_243, 1], Max, Uniform),
+        // A mixture of experts: four contributions to every row.
+        nd("moe_add", &[2048, 2048], &[8192, 1], Add, Even),
+        // The points of a cloud, into voxels.
+        nd("voxel_max", &[100_000, 64], &[400_000, 1], Max, Uniform).starting_lowest(),
+        // Single elements.
+        nd("elem_unique", &[16_777_216], &[4_194_304, 1], None, Unique),
+        nd("elem_random_add", &[16_777_216], &[4_194_304, 1], Add, Uniform),
+        nd("histogram_add", &[1024], &[4_194_304, 1], Add, Uniform),
+        // The examples on the pages of the operators, the second with a tenth
+        // of the repetitions.
+        nd("seed_nd", &[1000, 256, 10, 15], &[25, 125, 3], None, Unique),
+        update("seed_update", &[100, 256, 10, 15], &[125, 20], 1, None, Uniform),
+    ]
+};
+
+const fn nd(
+    name: &'static str,
+    data: &'static [usize],
+    indices: &'static [usize],
+    reduction: Reduction,
+    pattern: Pattern,
+) -> Workload {
+    Workload {
+        name,
+        operator: Operator::Nd,
+        data,
+        indices,
+        reduction,
+        pattern,
+        starts_lowest: false,
+    }
+}
+
+const fn update(
+    name: &'static str,
+    data: &'static [usize],
+    indices: &'static [usize],
+    axis: usize,
+    reduction: Reduction,
+    pattern: Pattern,
+) -> Workload {
+    Workload {
+        operator: Operator::Update { axis },
+        ..nd(name, data, indices, reduction, pattern)
+    }
+}
+
+impl Workload {
+    const fn starting_lowest(self) -> Self {
+        Self {
+            starts_lowest: true,
+            ..self
+        }
+    }
+
+    /// The axes of `data` that a tuple addresses.
+    pub(crate) fn indexed_axes(&self) -> std::ops::Range<usize> {
+        match self.operator {
+            Operator::Nd => 0..*self.indices.last().expect("rank 1 or more"),
+            Operator::Update { axis } => axis..axis + 1,
+        }
+    }
+
+    /// The shape of the list of tuples.
+    pub(crate) fn tuple_shape(&self) -> &'static [usize] {
+        match self.operator {
+            Operator::Nd => &self.indices[..self.indices.len() - 1],
+            Operator::Update { .. } => self.indices,
+        }
+    }
+
+    pub(crate) fn tuples(&self) -> usize {
+        self.tuple_shape().iter().product()
+    }
+
+    /// How often every tuple is applied.
+    pub(crate) fn repetitions(&self) -> usize {
+        self.data[..self.indexed_axes().start].iter().product()
+    }
+
+    /// Destinations of one repetition.
+    pub(crate) fn slices(&self) -> usize {
+        self.data[self.indexed_axes()].iter().product()
+    }
+
+    /// Elements at one destination.
+    pub(crate) fn window(&self) -> usize {
+        self.data[self.indexed_axes().end..].iter().product()
+    }
+
+    pub(crate) fn updates_shape(&self) -> Vec<usize> {
+        let axes = self.indexed_axes();
+        [
+            &self.data[..axes.start],
+            self.tuple_shape(),
+            &self.data[axes.end..],
+        ]
+        .concat()
+    }
+}

@@ -1,0 +1,259 @@
+//! The reduction kernels alone: rows of 4 KiB that stay in the first-level
+//! cache, every element type, reduction and instruction set, in nanoseconds
+//! for 64 bytes.
+//!
+//! ```text
+//! cargo bench --bench kernels -- [--rounds n] [--csv]
+//! ```
+//!
+//! Data is one row, every tuple names it, and all updates are one row (a view
+//! with a zero stride): what is left is the kernel, and the list of jobs that
+//! it is given. `baseline_vs_v3.sh` compares two builds of this.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "values are small numbers"
+)]
+
+mod common;
+
+use std::fmt::Debug;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use common::contenders::Time;
+use half::{bf16, f16};
+use ndscatter::{
+    CallingThread, Element, ElementType, Execution, InstructionSet, Layout, Reduction, ScatterNd,
+    ScatterPlan, Schedule, TensorView, TensorViewMut,
+};
+use num_complex::Complex;
+
+/// Bytes of a row: two of them fit in any first-level cache.
+const ROW_BYTES: usize = 4096;
+
+/// Rows that are applied in one call.
+const TUPLES: usize = 4096;
+
+/// What times are given for: a cache line.
+const UNIT_BYTES: usize = 64;
+
+const REDUCTIONS: [Reduction; 5] = [
+    Reduction::Add,
+    Reduction::Sub,
+    Reduction::Mul,
+    Reduction::Min,
+    Reduction::Max,
+];
+
+fn main() -> ExitCode {
+    match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => {
+            print(&all(options.rounds), options.csv);
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Options {
+    rounds: usize,
+    csv: bool,
+}
+
+impl Options {
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let (mut rounds, mut csv, mut is_bench) = (30, false, false);
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--bench" => is_bench = true,
+                "--csv" => csv = true,
+                "--rounds" => match args.next().and_then(|value| value.parse().ok()) {
+                    Some(value @ 1..) => rounds = value,
+                    _ => return Err("--rounds wants a number from 1 on".into()),
+                },
+                other => return Err(format!("there is no argument {other}")),
+            }
+        }
+        // `cargo test` runs benches too, and is content with correct results.
+        let rounds = if is_bench { rounds } else { 1 };
+        Ok(Self { rounds, csv })
+    }
+}
+
+/// The kernels of one reduction of one type.
+struct Row {
+    element: ElementType,
+    reduction: Reduction,
+    /// Nanoseconds for [`UNIT_BYTES`], one for each available instruction set.
+    times: Vec<f64>,
+}
+
+fn all(rounds: usize) -> Vec<Row> {
+    [
+        kernels::<i8>(rounds, |i| i as i8),
+        kernels::<i16>(rounds, i16::from),
+        kernels::<i32>(rounds, i32::from),
+        kernels::<i64>(rounds, i64::from),
+        kernels::<u8>(rounds, |i| i),
+        kernels::<u16>(rounds, u16::from),
+        kernels::<u32>(rounds, u32::from),
+        kernels::<u64>(rounds, u64::from),
+        kernels::<f16>(rounds, f16::from),
+        kernels::<bf16>(rounds, bf16::from),
+        kernels::<f32>(rounds, f32::from),
+        kernels::<f64>(rounds, f64::from),
+        kernels::<bool>(rounds, |i| i % 2 == 1),
+        kernels::<Complex<f32>>(rounds, |i| Complex::new(i.into(), 0.0)),
+        kernels::<Complex<f64>>(rounds, |i| Complex::new(i.into(), 0.0)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// All kernels of a type; `value` makes its small numbers.
+fn kernels<T>(rounds: usize, value: fn(u8) -> T) -> Vec<Row>
+where
+    T: Element + PartialEq + Debug,
+{
+    let len = ROW_BYTES / size_of::<T>();
+    let plan = plan(len);
+    let mut rows = Rows::new(len, value);
+    let row = |&reduction: &Reduction| {
+        // Sums move by one a row and products stay where they are: no value
+        // becomes denormal or infinite, which costs time of its own.
+        let same = !matches!(reduction, Reduction::Min | Reduction::Max);
+        let update = |i: usize| value(if same { 1 } else { (i % 7) as u8 });
+        rows.fill_updates(update);
+        let times = times(&plan, &mut rows, reduction, rounds)?;
+        Some(Row {
+            element: T::TYPE,
+            reduction,
+            times,
+        })
+    };
+    REDUCTIONS.iter().filter_map(row).collect()
+}
+
+/// Every tuple names row 0.
+fn plan(len: usize) -> ScatterPlan {
+    let indices = [0_i64; TUPLES];
+    let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("one a tuple");
+    (ScatterNd::new().plan(Layout::contiguous(&[1, len]), indices)).expect("there is a row 0")
+}
+
+/// Minima over interleaved rounds, in nanoseconds for [`UNIT_BYTES`]; `None`
+/// where the type does not have the reduction.
+fn times<T>(
+    plan: &ScatterPlan,
+    rows: &mut Rows<T>,
+    reduction: Reduction,
+    rounds: usize,
+) -> Option<Vec<f64>>
+where
+    T: Element + PartialEq + Debug,
+{
+    let sets = InstructionSet::available();
+    let mut samples = vec![Vec::with_capacity(rounds); sets.len()];
+    run(plan, rows, reduction, InstructionSet::Portable)?;
+    let expected = rows.parts().0.to_vec();
+    for _ in 0..rounds {
+        for (samples, &set) in samples.iter_mut().zip(sets) {
+            samples.push(run(plan, rows, reduction, set)?);
+            let result = rows.parts().0;
+            assert_eq!(result, expected, "{} {reduction} on {set}", T::TYPE);
+        }
+    }
+    let units = (TUPLES * ROW_BYTES / UNIT_BYTES) as f64;
+    let minima = samples.into_iter().map(|list| Time::of(list).min / units);
+    Some(minima.collect())
+}
+
+/// Nanoseconds of one call on fresh data.
+fn run<T: Element>(
+    plan: &ScatterPlan,
+    rows: &mut Rows<T>,
+    reduction: Reduction,
+    set: InstructionSet,
+) -> Option<f64> {
+    let execution = Execution::new(reduction)
+        .pool(&CallingThread)
+        .schedule(Schedule::Serial)
+        .instruction_set(set);
+    rows.reset_data();
+    let (data, updates) = rows.parts();
+    let (data_shape, shape) = ([1, data.len()], [TUPLES, data.len()]);
+    let target = TensorViewMut::contiguous(data, &data_shape).expect("one row");
+    let updates = TensorView::strided(updates, 0, &shape, &[0, 1]).expect("one row");
+    let start = Instant::now();
+    plan.in_place(execution, target, updates).ok()?;
+    Some(start.elapsed().as_secs_f64() * 1e9)
+}
+
+/// The row of data and the row of updates, in one piece of memory: both begin
+/// on a cache line, and at different places of a page, as a load waits for an
+/// earlier store to the same place of another page.
+struct Rows<T> {
+    memory: Vec<T>,
+    start: usize,
+    len: usize,
+    /// What the data is before each call.
+    fresh: Vec<T>,
+}
+
+impl<T: Element> Rows<T> {
+    fn new(len: usize, value: fn(u8) -> T) -> Self {
+        let memory = vec![value(0); 3 * len];
+        Self {
+            start: memory.as_ptr().align_offset(UNIT_BYTES),
+            memory,
+            len,
+            fresh: (0..len).map(|i| value((i % 5) as u8)).collect(),
+        }
+    }
+
+    /// Data and updates, with half a row between them.
+    fn parts(&mut self) -> (&mut [T], &mut [T]) {
+        let (data, rest) = self.memory[self.start..].split_at_mut(self.len);
+        (data, &mut rest[self.len / 2..][..self.len])
+    }
+
+    fn fill_updates(&mut self, value: impl Fn(usize) -> T) {
+        let (_, updates) = self.parts();
+        for (i, update) in updates.iter_mut().enumerate() {
+            *update = value(i);
+        }
+    }
+
+    fn reset_data(&mut self) {
+        let (start, len) = (self.start, self.len);
+        self.memory[start..start + len].copy_from_slice(&self.fresh);
+    }
+}
+
+fn print(rows: &[Row], csv: bool) {
+    let sets = InstructionSet::available();
+    let (start, between, end) = if csv {
+        ("", ",", "")
+    } else {
+        ("| ", " | ", " |")
+    };
+    let line = |cells: Vec<String>| println!("{start}{}{end}", cells.join(between));
+    let names = sets.iter().map(ToString::to_string);
+    let head = ["element".to_string(), "reduction".into()];
+    line(head.into_iter().chain(names).collect());
+    if !csv {
+        println!("{}|", "|---".repeat(sets.len() + 2));
+    }
+    for row in rows {
+        let name = [row.element.to_string(), row.reduction.to_string()];
+        let times = row.times.iter().map(|time| format!("{time:.3}"));
+        line(name.into_iter().chain(times).collect());
+    }
+}

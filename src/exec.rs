@@ -141,7 +141,10 @@ impl<'a> Call<'a> {
             self.copy_in_parallel(workers, copy)?;
         }
         workers.run(grid.tasks(), &|index| {
-            let tile = grid.tile(index, choice.schedule, &self.workload());
+            let phase = self
+                .output_at(self.repetition(0).0 + self.geometry.window.dst)
+                .addr();
+            let tile = grid.tile(index, choice.schedule, &self.workload(), phase);
             if let Some(copy) = fused {
                 self.copy_tile(copy, &tile);
             }

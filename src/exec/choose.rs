@@ -134,14 +134,16 @@ impl Workload<'_> {
 
     /// Schedules worth trying, best first.
     fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
-        let window = self.window_bytes();
-        let wide = window >= WINNER_WINDOW_BYTES;
+        let moves_rows = self.row.replaces && self.window_bytes() >= WINNER_WINDOW_BYTES;
         let repetitions = self.geometry.outer.elements();
-        if self.row.replaces && wide && self.copy.is_some() {
+        if moves_rows && (self.copy.is_some() || self.is_crowded()) {
             return [Some(Schedule::Winner), self.divided(parts)];
         }
         if parts == 1 {
             return [None, None];
+        }
+        if moves_rows && self.plan.facts().increasing && self.bytes() >= STREAM_BYTES {
+            return [Some(Schedule::Winner), Some(Schedule::ByTuple)];
         }
         if repetitions.is_multiple_of(parts) || repetitions >= 4 * parts {
             return [Some(Schedule::ByBatch), None];
@@ -149,10 +151,17 @@ impl Workload<'_> {
         if self.plan.is_known_unique() {
             return [Some(Schedule::ByTuple), None];
         }
-        if self.row.replaces && wide {
-            return [Some(Schedule::Winner), self.divided(parts)];
+        if !moves_rows {
+            return [self.divided(parts), None];
         }
-        [self.divided(parts), None]
+        // To find repeats costs less than to sort out winners.
+        [Some(Schedule::ByTuple), Some(Schedule::Winner)]
+    }
+
+    /// Whether destinations have two tuples each or more, on average: then
+    /// most updates need not be moved at all.
+    fn is_crowded(&self) -> bool {
+        self.plan.tuples() as u64 / 2 >= self.plan.scale().count
     }
 
     /// A schedule that needs to know nothing about duplicates.
@@ -262,7 +271,7 @@ impl Workload<'_> {
             let longest = window.dims[window.axis_to_split(parts)].size;
             (self.window_bytes() / COLUMN_BYTES)
                 .clamp(1, parts)
-                .min(longest)
+                .min(longest.max(1))
         };
         let count = usize::try_from(self.plan.scale().count).unwrap_or(usize::MAX);
         Grid {

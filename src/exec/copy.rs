@@ -49,7 +49,8 @@ impl Call<'_> {
         let streams = self.plan.tuples() == 0
             && copy.whole.elements() * self.row.size >= choose::STREAM_BYTES;
         workers.run(parts, &|index| {
-            let part = columns(&copy.whole, self.row.size, parts, index);
+            let phase = self.output_at(copy.whole.dst).addr();
+            let part = columns(&copy.whole, self.row.size, phase, parts, index);
             let span = (copy.whole).restricted(part.axis, part.part.start, part.part.end);
             self.copy_span(&span, (0, 0), streams);
         })

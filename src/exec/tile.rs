@@ -6,8 +6,7 @@ use super::choose::Workload;
 use crate::plan::Span;
 use crate::schedule::Schedule;
 
-/// Bytes of a cache line: parts of a window begin and end on whole ones, so
-/// that no two workers write to one.
+/// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
 /// One task's part: some repetitions, some tuples (by position or by
@@ -49,8 +48,15 @@ impl Grid {
         self.outer * self.middle * self.columns
     }
 
-    /// The tile of task `index`.
-    pub(super) fn tile(self, index: usize, schedule: Schedule, work: &Workload<'_>) -> Tile {
+    /// The tile of task `index`. `phase` is that of the windows, as in
+    /// [`columns`].
+    pub(super) fn tile(
+        self,
+        index: usize,
+        schedule: Schedule,
+        work: &Workload<'_>,
+        phase: usize,
+    ) -> Tile {
         let column = index % self.columns;
         let middle = index / self.columns % self.middle;
         let outer = index / self.columns / self.middle;
@@ -65,8 +71,15 @@ impl Grid {
             },
             numbers: by_destination
                 .then(|| part_of_numbers(work.plan.scale().count, self.middle, middle)),
-            columns: (self.columns > 1)
-                .then(|| columns(&work.geometry.window, work.row.size, self.columns, column)),
+            columns: (self.columns > 1).then(|| {
+                columns(
+                    &work.geometry.window,
+                    work.row.size,
+                    phase,
+                    self.columns,
+                    column,
+                )
+            }),
         }
     }
 }
@@ -85,14 +98,25 @@ pub(super) fn part_of_numbers(count: u64, parts: usize, index: usize) -> Range<u
     start(index as u64)..start(index as u64 + 1)
 }
 
-/// Part `index` of a span's longest suitable dim.
-pub(super) fn columns(span: &Span, size: usize, parts: usize, index: usize) -> Columns {
+/// Part `index` of a span's longest suitable dim. `phase` is how many bytes
+/// the first element lies behind the start of a cache line: parts of a run
+/// begin and end with lines of memory, since two workers that write to one
+/// line would pass it to and fro.
+pub(super) fn columns(
+    span: &Span,
+    size: usize,
+    phase: usize,
+    parts: usize,
+    index: usize,
+) -> Columns {
     let axis = span.axis_to_split(parts);
     let dim = span.dims[axis];
     let line = (LINE_BYTES / size.max(1)).max(1);
     let part = if dim.dst == 1 && dim.size >= parts * line {
-        let lines = part(dim.size.div_ceil(line), parts, index);
-        (lines.start * line).min(dim.size)..(lines.end * line).min(dim.size)
+        let skipped = phase % LINE_BYTES / size.max(1);
+        let lines = part((dim.size + skipped).div_ceil(line), parts, index);
+        let position = |line_number: usize| (line_number * line).saturating_sub(skipped);
+        position(lines.start).min(dim.size)..position(lines.end).min(dim.size)
     } else {
         part(dim.size, parts, index)
     };
@@ -130,13 +154,22 @@ mod tests {
                 src: 1,
             }))
         };
-        for (size, parts) in [(64, 2), (100, 3), (33, 2), (5, 4), (3, 8)] {
+        let cases = [
+            (64, 2, 0),
+            (64, 2, 16),
+            (100, 3, 60),
+            (33, 2, 4),
+            (5, 4, 8),
+            (3, 8, 0),
+        ];
+        for (size, parts, phase) in cases {
             let mut end = 0;
             for index in 0..parts {
-                let part = columns(&run(size), 4, parts, index).part;
+                let part = columns(&run(size), 4, phase, parts, index).part;
                 assert_eq!(part.start, end, "{size} in {parts}");
-                if size >= parts * 16 {
-                    assert!(part.start % 16 == 0, "{part:?} begins within a line");
+                if size >= parts * 16 && index > 0 {
+                    let address = phase + 4 * part.start;
+                    assert!(address.is_multiple_of(64), "{part:?} begins within a line");
                 }
                 end = part.end;
             }

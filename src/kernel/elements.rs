@@ -45,7 +45,7 @@ const AHEAD: usize = 16;
 
 /// Asks for the line of `address`, which need not be valid.
 #[inline(always)]
-fn prefetch<T>(address: *const T) {
+pub(super) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of x86-64, and a prefetch never faults.
     unsafe {

@@ -9,8 +9,30 @@
 
 use super::Job;
 use super::Steps;
+use super::elements::prefetch;
 use super::reduce::Loop;
 use super::reduce::Reducer;
+
+/// Runs are fetched as many jobs before their turn. Sums of random rows of 64
+/// `f32` in 43 MB take 45 ms so, and 55 ms without, on one core.
+const AHEAD: usize = 6;
+
+/// Longer runs are left to the prefetcher of the machine.
+const PREFETCHED_BYTES: usize = 512;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Asks for the lines of a run that will be combined soon.
+#[inline(always)]
+fn prefetch_run<T>(run: *const T, len: usize) {
+    let bytes = len * size_of::<T>();
+    if bytes <= PREFETCHED_BYTES {
+        for offset in (0..bytes).step_by(LINE) {
+            prefetch(run.cast::<u8>().wrapping_add(offset));
+        }
+    }
+}
 
 /// The `RunsFn` of a reduction.
 ///
@@ -25,7 +47,10 @@ where
     R: Reducer<T>,
 {
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    for job in jobs {
+    for (position, job) in jobs.iter().enumerate() {
+        if let Some(later) = jobs.get(position + AHEAD) {
+            prefetch_run(dst.wrapping_offset(later.dst), later.len);
+        }
         // Wrapping, as an empty job may lie anywhere.
         let dst = dst.wrapping_offset(job.dst);
         let src = src.wrapping_offset(job.src);

@@ -212,16 +212,16 @@ mod tests {
 
     #[test]
     fn reports_the_lowest_repeat_and_its_last_forerunner() {
-        let cases: [(&[u32], Option<(usize, usize)>); 4] = [
-            (&[3, 1, 2], None),
-            (&[3, 1, 1, 3], Some((2, 1))),
-            (&[0, 0, 0], Some((1, 0))),
-            (&[5, 4, 3, 2, 5, 2], Some((4, 0))),
+        let cases = [
+            (vec![3, 1, 2], None),
+            (vec![3, 1, 1, 3], Some((2, 1))),
+            (vec![0, 0, 0], Some((1, 0))),
+            (vec![5, 4, 3, 2, 5, 2], Some((4, 0))),
         ];
         for (numbers, expected) in cases {
             let expected = expected.map(|(tuple, earlier)| Repeat { tuple, earlier });
             assert_eq!(
-                first_repeat(&destinations(numbers), 8),
+                first_repeat(&destinations(&numbers), 8),
                 Ok(expected),
                 "{numbers:?}"
             );

@@ -106,9 +106,15 @@ impl Call<'_> {
                 sink.push_joined(dst, src);
             }
         } else {
-            for tuple in tile.tuples.clone() {
-                let (dst, src) = self.window_at(numbers[tuple].get(), tuple, origin);
-                sink.push(dst, src);
+            let tuples = numbers[tile.tuples.clone()].iter().zip(tile.tuples.clone());
+            match self.geometry.source_step() {
+                Some(step) => sink.push_all(tuples.map(|(number, tuple)| {
+                    let dst = origin.0 + signed(number.get()) * self.plan.scale().unit;
+                    (dst, origin.1 + tuple.cast_signed() * step)
+                })),
+                None => sink.push_all(
+                    tuples.map(|(number, tuple)| self.window_at(number.get(), tuple, origin)),
+                ),
             }
         }
         sink.finish();
@@ -131,10 +137,10 @@ impl Call<'_> {
                 kept[len] = block * FILTER_BLOCK + position;
                 len += usize::from(number.get().wrapping_sub(range.start) < length);
             }
-            for &tuple in &kept[..len] {
-                let (dst, src) = self.window_at(numbers[tuple].get(), tuple, origin);
-                sink.push(dst, src);
-            }
+            sink.push_all(
+                (kept[..len].iter())
+                    .map(|&tuple| self.window_at(numbers[tuple].get(), tuple, origin)),
+            );
         }
     }
 

@@ -71,6 +71,22 @@ impl<'a> Sink<'a> {
         self.push_run(dst, src, self.window.run().size);
     }
 
+    /// Adds windows by the offsets of their first elements.
+    #[inline]
+    pub(super) fn push_all(&mut self, windows: impl Iterator<Item = (isize, isize)>) {
+        let len = self.window.run().size;
+        let mut jobs = windows.map(|(dst, src)| Job { dst, src, len });
+        loop {
+            let room = self.limit - self.jobs.len();
+            let before = self.jobs.len();
+            self.jobs.extend(jobs.by_ref().take(room));
+            if self.jobs.len() - before < room {
+                break;
+            }
+            self.flush();
+        }
+    }
+
     /// Adds a window of which each run has `len` elements.
     #[inline]
     pub(super) fn push_run(&mut self, dst: isize, src: isize, len: usize) {

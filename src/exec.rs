@@ -15,10 +15,12 @@ mod sink;
 pub(crate) mod tasks;
 mod tile;
 mod winner;
+mod workload;
 
 use std::mem::MaybeUninit;
 
-pub(crate) use choose::{Choice, Workload, choose};
+pub(crate) use choose::{Choice, choose};
+pub(crate) use workload::Workload;
 
 use self::tasks::Workers;
 use self::tile::Tile;

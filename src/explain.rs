@@ -69,7 +69,7 @@ impl Explanation {
             duplicates: plan.has_duplicates().ok(),
             choice,
             moved_bytes: workload.bytes(),
-            scratch_bytes: workload.scratch_bytes(&choice),
+            scratch_bytes: workload.scratch_bytes(choice.schedule),
         }
     }
 

@@ -5,8 +5,8 @@
 
 use super::tasks::Workers;
 use super::tile::Grid;
-use crate::kernel::Row;
-use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
+use super::workload::Workload;
+use crate::plan::{CopyGeometry, Geometry};
 use crate::schedule::Schedule;
 
 /// Calls that move fewer bytes than this stay on the calling thread: waking
@@ -37,16 +37,6 @@ const PARTITION_BYTES: u64 = 512 * 1024;
 
 /// Most partitions: what the translation buffer holds while they are filled.
 const MOST_PARTITIONS: u64 = 256;
-
-/// What the choice of a schedule depends on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Workload<'a> {
-    pub(crate) plan: &'a ScatterPlan,
-    pub(crate) geometry: &'a Geometry,
-    /// `None` in place.
-    pub(crate) copy: Option<&'a CopyGeometry>,
-    pub(crate) row: &'a Row,
-}
 
 /// A schedule and its division into tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,28 +100,6 @@ pub(crate) fn choose(
 }
 
 impl Workload<'_> {
-    /// Bytes of one window.
-    pub(crate) fn window_bytes(&self) -> usize {
-        self.geometry.window.elements() * self.row.size
-    }
-
-    /// Bytes that the call writes, at least.
-    pub(crate) fn bytes(&self) -> usize {
-        let windows = self.plan.tuples() * self.geometry.outer.elements();
-        let copied = self
-            .copy
-            .map_or(0, |copy| copy.whole.elements() * self.row.size);
-        windows
-            .saturating_mul(self.window_bytes())
-            .saturating_add(copied)
-    }
-
-    /// Bytes of the output that destinations spread over.
-    fn region_bytes(&self) -> u64 {
-        let unit = self.plan.scale().unit.unsigned_abs() as u64 * self.row.size as u64;
-        self.plan.scale().count.saturating_mul(unit)
-    }
-
     /// Schedules worth trying, best first.
     fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
         let moves_rows = self.row.replaces && self.window_bytes() >= WINNER_WINDOW_BYTES;
@@ -156,12 +124,6 @@ impl Workload<'_> {
         }
         // To find repeats costs less than to sort out winners.
         [Some(Schedule::ByTuple), Some(Schedule::Winner)]
-    }
-
-    /// Whether destinations have two tuples each or more, on average: then
-    /// most updates need not be moved at all.
-    fn is_crowded(&self) -> bool {
-        self.plan.tuples() as u64 / 2 >= self.plan.scale().count
     }
 
     /// A schedule that needs to know nothing about duplicates.
@@ -217,18 +179,6 @@ impl Workload<'_> {
             _ => return None,
         };
         Some(Choice::new(schedule, grid))
-    }
-
-    /// Bytes that a run needs besides tensors and plan.
-    pub(crate) fn scratch_bytes(&self, choice: &Choice) -> usize {
-        if choice.schedule != Schedule::ByPartition {
-            return 0;
-        }
-        let narrow = self.plan.scale().count <= Destinations::NARROW;
-        let number = if narrow { 4 } else { 8 };
-        let single = self.geometry.window.elements() == 1;
-        let load = if single { self.row.size } else { 4 };
-        self.plan.tuples().saturating_mul(number + load)
     }
 
     fn winners_apply(&self) -> bool {

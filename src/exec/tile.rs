@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::choose::Workload;
+use super::workload::Workload;
 use crate::plan::Span;
 use crate::schedule::Schedule;
 

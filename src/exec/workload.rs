@@ -1,0 +1,59 @@
+//! What a schedule is chosen by, and divided along.
+//!
+//! Facts and sizes of one call. Knows nothing of which schedule they speak for.
+
+use crate::kernel::Row;
+use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
+use crate::schedule::Schedule;
+
+/// What the choice of a schedule depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Workload<'a> {
+    pub(crate) plan: &'a ScatterPlan,
+    pub(crate) geometry: &'a Geometry,
+    /// `None` in place.
+    pub(crate) copy: Option<&'a CopyGeometry>,
+    pub(crate) row: &'a Row,
+}
+
+impl Workload<'_> {
+    /// Bytes of one window.
+    pub(super) fn window_bytes(&self) -> usize {
+        self.geometry.window.elements() * self.row.size
+    }
+
+    /// Bytes that the call writes, at least.
+    pub(crate) fn bytes(&self) -> usize {
+        let windows = self.plan.tuples() * self.geometry.outer.elements();
+        let copied = self
+            .copy
+            .map_or(0, |copy| copy.whole.elements() * self.row.size);
+        windows
+            .saturating_mul(self.window_bytes())
+            .saturating_add(copied)
+    }
+
+    /// Bytes of the output that destinations spread over.
+    pub(super) fn region_bytes(&self) -> u64 {
+        let unit = self.plan.scale().unit.unsigned_abs() as u64 * self.row.size as u64;
+        self.plan.scale().count.saturating_mul(unit)
+    }
+
+    /// Whether destinations have two tuples each or more, on average: then
+    /// most updates need not be moved at all.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.plan.tuples() as u64 / 2 >= self.plan.scale().count
+    }
+
+    /// Bytes that a run needs besides tensors and plan.
+    pub(crate) fn scratch_bytes(&self, schedule: Schedule) -> usize {
+        if schedule != Schedule::ByPartition {
+            return 0;
+        }
+        let narrow = self.plan.scale().count <= Destinations::NARROW;
+        let number = if narrow { 4 } else { 8 };
+        let single = self.geometry.window.elements() == 1;
+        let load = if single { self.row.size } else { 4 };
+        self.plan.tuples().saturating_mul(number + load)
+    }
+}

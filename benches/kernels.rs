@@ -23,6 +23,7 @@ use std::fmt::Debug;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use common::aligned::{Aligned, LINE};
 use common::contenders::Time;
 use half::{bf16, f16};
 use ndscatter::{
@@ -36,9 +37,6 @@ const ROW_BYTES: usize = 4096;
 
 /// Rows that are applied in one call.
 const TUPLES: usize = 4096;
-
-/// What times are given for: a cache line.
-const UNIT_BYTES: usize = 64;
 
 const REDUCTIONS: [Reduction; 5] = [
     Reduction::Add,
@@ -90,7 +88,7 @@ impl Options {
 struct Row {
     element: ElementType,
     reduction: Reduction,
-    /// Nanoseconds for [`UNIT_BYTES`], one for each available instruction set.
+    /// Nanoseconds for a cache line, one for each available instruction set.
     times: Vec<f64>,
 }
 
@@ -148,7 +146,7 @@ fn plan(len: usize) -> ScatterPlan {
     (ScatterNd::new().plan(Layout::contiguous(&[1, len]), indices)).expect("there is a row 0")
 }
 
-/// Minima over interleaved rounds, in nanoseconds for [`UNIT_BYTES`]; `None`
+/// Minima over interleaved rounds, in nanoseconds for a cache line; `None`
 /// where the type does not have the reduction.
 fn times<T>(
     plan: &ScatterPlan,
@@ -170,7 +168,7 @@ where
             assert_eq!(result, expected, "{} {reduction} on {set}", T::TYPE);
         }
     }
-    let units = (TUPLES * ROW_BYTES / UNIT_BYTES) as f64;
+    let units = (TUPLES * ROW_BYTES / LINE) as f64;
     let minima = samples.into_iter().map(|list| Time::of(list).min / units);
     Some(minima.collect())
 }
@@ -200,8 +198,7 @@ fn run<T: Element>(
 /// on a cache line, and at different places of a page, as a load waits for an
 /// earlier store to the same place of another page.
 struct Rows<T> {
-    memory: Vec<T>,
-    start: usize,
+    memory: Aligned<T>,
     len: usize,
     /// What the data is before each call.
     fresh: Vec<T>,
@@ -209,19 +206,18 @@ struct Rows<T> {
 
 impl<T: Element> Rows<T> {
     fn new(len: usize, value: fn(u8) -> T) -> Self {
-        let memory = vec![value(0); 3 * len];
         Self {
-            start: memory.as_ptr().align_offset(UNIT_BYTES),
-            memory,
+            // Data, half a row of nothing, updates.
+            memory: Aligned::new(value(0), 2 * len + len / 2),
             len,
             fresh: (0..len).map(|i| value((i % 5) as u8)).collect(),
         }
     }
 
-    /// Data and updates, with half a row between them.
+    /// Data and updates.
     fn parts(&mut self) -> (&mut [T], &mut [T]) {
-        let (data, rest) = self.memory[self.start..].split_at_mut(self.len);
-        (data, &mut rest[self.len / 2..][..self.len])
+        let (data, rest) = self.memory.split_at_mut(self.len);
+        (data, &mut rest[self.len / 2..])
     }
 
     fn fill_updates(&mut self, value: impl Fn(usize) -> T) {
@@ -232,8 +228,7 @@ impl<T: Element> Rows<T> {
     }
 
     fn reset_data(&mut self) {
-        let (start, len) = (self.start, self.len);
-        self.memory[start..start + len].copy_from_slice(&self.fresh);
+        self.memory[..self.len].copy_from_slice(&self.fresh);
     }
 }
 

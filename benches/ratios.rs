@@ -223,7 +223,7 @@ fn measure(workload: Workload, options: &Options, report: &mut Report) {
         forced_plans: std::array::from_fn(|set| inputs.plan(set)),
         inputs,
     };
-    let mut target = vec![0.0; subject.inputs.data.len()];
+    let mut target = subject.inputs.target();
     for form in [Form::InPlace, Form::Functional] {
         let traffic = subject.inputs.traffic(form, 0).total();
         let is_call = traffic < CALL_BYTES;

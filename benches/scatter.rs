@@ -41,7 +41,7 @@ fn one(criterion: &mut Criterion, workload: Workload) {
     );
     let mut group = criterion.benchmark_group(&group_name);
     let inputs = Inputs::new(workload);
-    let mut target = vec![0.0; inputs.data.len()];
+    let mut target = inputs.target();
     let execution = Execution::new(workload.reduction);
     for (name, form) in [
         ("functional", Form::Functional),

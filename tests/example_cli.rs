@@ -357,7 +357,7 @@ fn command_lines_with_mistakes() {
         ("--op scatter_update", "--axis"),
         ("--axis 0", "scatter_update"),
         ("--op scatter_update --axis 1", "axis 1"),
-        ("--threads 0", "thread"),
+        ("--threads 0", "1..=1024"),
         ("--check", "--check"),
         ("--in_place", "--in_place"),
     ];

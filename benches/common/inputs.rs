@@ -13,6 +13,7 @@ use ndscatter::{
     TensorViewMut,
 };
 
+use super::aligned::Aligned;
 use super::random::Random;
 use super::workloads::{Operator, Pattern, Workload};
 
@@ -47,8 +48,8 @@ impl Traffic {
 /// The tensors of a workload.
 pub(crate) struct Inputs {
     pub(crate) workload: Workload,
-    pub(crate) data: Vec<f32>,
-    pub(crate) updates: Vec<f32>,
+    pub(crate) data: Aligned<f32>,
+    pub(crate) updates: Aligned<f32>,
     updates_shape: Vec<usize>,
     indices: [Vec<i64>; SETS],
 }
@@ -57,19 +58,24 @@ impl Inputs {
     pub(crate) fn new(workload: Workload) -> Self {
         let mut random = Random::new(1);
         let updates_shape = workload.updates_shape();
-        let len = workload.data.iter().product();
-        let data = if workload.starts_lowest {
-            vec![f32::NEG_INFINITY; len]
-        } else {
-            random.floats(len)
-        };
+        let mut data = Aligned::new(f32::NEG_INFINITY, workload.data.iter().product());
+        if !workload.starts_lowest {
+            random.fill(&mut data);
+        }
+        let mut updates = Aligned::new(0.0, updates_shape.iter().product());
+        random.fill(&mut updates);
         Self {
             data,
-            updates: random.floats(updates_shape.iter().product()),
+            updates,
             indices: std::array::from_fn(|_| coordinates(&workload, &mut random)),
             updates_shape,
             workload,
         }
+    }
+
+    /// Memory for a result.
+    pub(crate) fn target(&self) -> Aligned<f32> {
+        Aligned::new(0.0, self.data.len())
     }
 
     pub(crate) fn data_view(&self) -> TensorView<'_, f32> {
@@ -198,7 +204,7 @@ impl Inputs {
 
     /// What a scatter of index set `set` must give, bit for bit.
     pub(crate) fn expected(&self, set: usize) -> Vec<f32> {
-        let mut result = self.data.clone();
+        let mut result = self.data.to_vec();
         self.plain_loop(&mut result, set);
         result
     }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each bench uses its own part of this module")]
 
+pub(crate) mod aligned;
 pub(crate) mod contenders;
 pub(crate) mod inputs;
 pub(crate) mod random;

@@ -33,9 +33,12 @@ impl Random {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Values in `[-1, 1)`: sums of many stay finite and far from denormal.
-    pub(crate) fn floats(&mut self, len: usize) -> Vec<f32> {
-        (0..len).map(|_| (self.unit() * 2.0 - 1.0) as f32).collect()
+    /// Fills `values` with numbers of `[-1, 1)`: sums of many stay finite and
+    /// far from denormal.
+    pub(crate) fn fill(&mut self, values: &mut [f32]) {
+        for value in values {
+            *value = (self.unit() * 2.0 - 1.0) as f32;
+        }
     }
 
     /// `len` numbers of `0..bound`.

@@ -79,8 +79,8 @@ struct CommandLine {
     explain: bool,
 
     /// Number of threads [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
-    threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
 
     /// Fail unless the result equals this file to the bit [default for the
     /// digits: what numpy made of them]
@@ -137,7 +137,7 @@ fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
         reduction: line.reduction,
         in_place: line.in_place,
         explain: line.explain,
-        threads: line.threads,
+        threads: line.threads.map(usize::from),
         out: line.out,
         check: line.check,
     })
@@ -154,14 +154,6 @@ fn operator(name: OperatorName, axis: Option<isize>) -> Result<Operator, clap::E
 
 fn mistake(message: &str) -> clap::Error {
     CommandLine::command().error(ErrorKind::ArgumentConflict, message)
-}
-
-fn parse_threads(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("at least one thread is needed".to_owned()),
-        Ok(threads) => Ok(threads),
-        Err(error) => Err(format!("{error}")),
-    }
 }
 
 /// What clap has to say, on one line and without its advice on usage.

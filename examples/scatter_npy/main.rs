@@ -77,7 +77,10 @@ fn print(text: &str) -> ExitCode {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(&format!("the report cannot be written: {error}"));
+            ExitCode::FAILURE
+        }
     }
 }
 

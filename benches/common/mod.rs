@@ -6,6 +6,7 @@
 pub(crate) mod aligned;
 pub(crate) mod contenders;
 pub(crate) mod inputs;
+pub(crate) mod options;
 pub(crate) mod random;
 pub(crate) mod roof;
 pub(crate) mod workloads;

@@ -36,11 +36,19 @@ impl Copying {
     /// Copies `src` to `dst`, in one part a thread.
     pub(crate) fn run(self, dst: &mut [f32], src: &[f32]) {
         let len = part_len(src.len());
-        (dst.par_chunks_mut(len).zip(src.par_chunks(len))).for_each(|(dst, src)| match self {
+        if len == src.len() {
+            return self.run_part(dst, src);
+        }
+        (dst.par_chunks_mut(len).zip(src.par_chunks(len)))
+            .for_each(|(dst, src)| self.run_part(dst, src));
+    }
+
+    fn run_part(self, dst: &mut [f32], src: &[f32]) {
+        match self {
             Self::Memcpy => dst.copy_from_slice(src),
             Self::Streaming => native::stream(dst, src),
             Self::RepMovsb => native::rep_movsb(dst, src),
-        });
+        }
     }
 }
 
@@ -52,9 +60,14 @@ pub(crate) fn read(src: &[f32]) {
     });
 }
 
-/// Whole cache lines, so that no two threads write to one.
+/// Parts of whole cache lines, so that no two threads write to one; all in
+/// one part where other threads would take longer to wake than to copy.
 fn part_len(len: usize) -> usize {
     const LINE: usize = 16;
+    const SMALL: usize = 64 * 1024;
+    if len < SMALL {
+        return len;
+    }
     len.div_ceil(rayon::current_num_threads())
         .next_multiple_of(LINE)
 }

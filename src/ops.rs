@@ -22,10 +22,7 @@ use crate::kernel::Row;
 use crate::layout::Layout;
 use crate::plan::{Form, ScatterPlan};
 use crate::reduction::{Duplicates, Reduction};
-use crate::run::{
-    self, Operands, Planning, Source, Target, allocate, check_operands, cloned_row, make_plan,
-    plain_row,
-};
+use crate::run::{self, Operands, Planning, Target, allocate, cloned_row, make_plan, plain_row};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
 /// What tells one operator from another: its shape rule.
@@ -190,15 +187,10 @@ impl<'p, O: Operator> Scatter<'p, O> {
         output: AnyViewMut<'_>,
     ) -> Result<(), ScatterError> {
         let row = plain_row(data.element(), &self.execution)?;
-        let in_place = check_operands(&output, Some(&data), Some(&indices), &updates)?;
-        let operands = Operands {
-            output: output.into(),
-            updates: updates.into(),
-            data: (!in_place).then(|| data.into()),
-        };
-        // SAFETY: the views have the row's element type and, as just checked,
-        // the output shares no byte with another; in place it is the data,
-        // initialised.
+        let operands = Operands::any(output, updates, Some(data), Some(&indices))?;
+        // SAFETY: the views have the row's element type and, as
+        // `Operands::any` has checked, the output shares no byte with another;
+        // in place it is the data, initialised.
         unsafe { self.once_on(row, operands, indices) }
     }
 
@@ -214,12 +206,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: AnyView<'_>,
     ) -> Result<(), ScatterError> {
         let row = plain_row(data.element(), &self.execution)?;
-        check_operands(&data, None, Some(&indices), &updates)?;
-        let operands = Operands {
-            output: data.into(),
-            updates: updates.into(),
-            data: None,
-        };
+        let operands = Operands::any(data, updates, None, Some(&indices))?;
         // SAFETY: as in `any_write_into`; whoever made the view vouches for
         // initialised elements.
         unsafe { self.once_on(row, operands, indices) }
@@ -312,11 +299,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: TensorView<'_, T>,
         data: Option<TensorView<'_, T>>,
     ) -> Result<(), ScatterError> {
-        let operands = Operands {
-            output,
-            updates: updates.into(),
-            data: data.map(Source::from),
-        };
+        let operands = Operands::typed(output, updates, data);
         // SAFETY: `row` was made for `T`; typed views borrow their memory, so
         // an output shares no byte with an input; see above for the rest.
         unsafe { self.once_on(row, operands, indices) }

@@ -104,7 +104,38 @@ impl<'a> From<AnyViewMut<'a>> for Target<'a> {
     }
 }
 
-impl Operands<'_> {
+impl<'a> Operands<'a> {
+    /// Typed tensors. Views borrow their memory, so that an output shares no
+    /// byte with an input.
+    pub(crate) fn typed<T>(
+        output: Target<'a>,
+        updates: TensorView<'a, T>,
+        data: Option<TensorView<'a, T>>,
+    ) -> Self {
+        Self {
+            output,
+            updates: updates.into(),
+            data: data.map(Source::from),
+        }
+    }
+
+    /// Type-erased tensors, refused unless they have one element type and the
+    /// output shares no byte with an input. `data` that is the very memory of
+    /// `output` makes the call one in place.
+    pub(crate) fn any(
+        output: AnyViewMut<'a>,
+        updates: AnyView<'a>,
+        data: Option<AnyView<'a>>,
+        indices: Option<&AnyView<'_>>,
+    ) -> Result<Self, ScatterError> {
+        let in_place = check_operands(&output, data.as_ref(), indices, &updates)?;
+        Ok(Self {
+            output: output.into(),
+            updates: updates.into(),
+            data: data.filter(|_| !in_place).map(Source::from),
+        })
+    }
+
     /// The shape of data and output.
     pub(crate) fn shape(&self) -> &[usize] {
         self.output.layout.shape()
@@ -174,7 +205,7 @@ pub(crate) fn make_plan(
     let layout = indices.layout();
     let tuple_shape = form.tuple_shape(&layout);
     let tuples = tuple_shape.iter().product();
-    let spare = scratch::take_spare(tuples);
+    let spare = scratch::take_spare(tuples, scale.count);
     let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
     let facts = match &mut destinations {
         Destinations::Narrow(numbers) => resolve(&resolver, numbers, execution),
@@ -375,7 +406,7 @@ pub(crate) fn allocate<T: Copy>(
 
 /// Types and memory of type-erased operands. Returns whether `data` is the
 /// very memory of `output`: then the call is in place.
-pub(crate) fn check_operands(
+fn check_operands(
     output: &AnyViewMut<'_>,
     data: Option<&AnyView<'_>>,
     indices: Option<&AnyView<'_>>,

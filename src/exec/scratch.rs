@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use crate::error::ScatterError;
 use crate::memory::zeroed;
-use crate::plan::Spare;
+use crate::plan::{Destinations, Spare};
 
 /// Most bytes that one thread keeps between calls.
 const KEPT_BYTES: usize = 64 << 20;
@@ -70,12 +70,20 @@ impl Kept for u64 {
     }
 }
 
-/// Buffers for the destinations of a plan of `tuples`, if there are any.
-pub(crate) fn take_spare(tuples: usize) -> Spare {
-    with_shelf(|shelf| Spare {
-        narrow: take(&mut shelf.narrow, tuples).unwrap_or_default(),
-        wide: Vec::new(),
-    })
+/// A buffer for `tuples` destinations below `count`, if one is kept and needed.
+pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
+    let mut spare = Spare::default();
+    if tuples <= Destinations::INLINE {
+        return spare;
+    }
+    with_shelf(|shelf| {
+        if count <= Destinations::NARROW {
+            spare.narrow = take(&mut shelf.narrow, tuples).unwrap_or_default();
+        } else {
+            spare.wide = take(&mut shelf.wide, tuples).unwrap_or_default();
+        }
+    });
+    spare
 }
 
 /// Leaves the buffers of a plan for the next call.
@@ -93,10 +101,12 @@ impl Shelf {
     }
 }
 
-/// The shortest buffer that is long enough. Buffers keep their length on the
-/// shelf, and their old values.
+/// The shortest buffer that is long enough, and not so long that most of it
+/// would be lost: a plan cuts its buffer to length. Buffers keep their length
+/// on the shelf, and their old values.
 fn take<T>(shelf: &mut Vec<Vec<T>>, len: usize) -> Option<Vec<T>> {
-    let fitting = (shelf.iter().enumerate()).filter(|(_, buffer)| buffer.len() >= len);
+    let fitting =
+        (shelf.iter().enumerate()).filter(|(_, buffer)| (len..=2 * len).contains(&buffer.len()));
     let (at, _) = fitting.min_by_key(|(_, buffer)| buffer.len())?;
     Some(shelf.swap_remove(at))
 }
@@ -118,7 +128,7 @@ fn put<T>(shelf: &mut Vec<Vec<T>>, buffer: Vec<T>, room: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_BYTES, Kept, with_shelf};
+    use super::{KEPT_BYTES, Kept, take_spare, with_shelf};
 
     #[test]
     fn a_buffer_left_is_taken_again() {
@@ -128,6 +138,21 @@ mod tests {
         let again = <u32 as Kept>::take(900).expect("memory");
         assert_eq!(again.as_ptr().addr(), address, "the same memory");
         assert!(again.len() >= 900, "long enough");
+    }
+
+    #[test]
+    fn a_small_call_leaves_a_large_buffer_alone() {
+        Kept::put_back(<u32 as Kept>::take(100_000).expect("memory"));
+        let few = take_spare(10, 1000);
+        let some = take_spare(1000, 1000);
+        let wide = take_spare(100_000, u64::MAX);
+        assert!(few.narrow.is_empty(), "kept inline");
+        assert!(some.narrow.is_empty(), "most of it would be cut off");
+        assert!(wide.narrow.is_empty(), "of the other width");
+        assert!(
+            take_spare(90_000, 1000).narrow.len() >= 90_000,
+            "still there"
+        );
     }
 
     #[test]

@@ -7,9 +7,6 @@ use smallvec::SmallVec;
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 
-/// As many destinations are kept without an allocation.
-const INLINE: usize = 64;
-
 /// A destination number in memory: `u32`, or `u64` where the output is too
 /// large for that.
 pub(crate) trait Number: Copy + Ord + fmt::Debug + Send + Sync + bytemuck::Zeroable {
@@ -50,8 +47,8 @@ impl Number for u64 {
     reason = "one a plan, and boxing would allocate for small plans"
 )]
 pub(crate) enum Destinations {
-    Narrow(SmallVec<[u32; INLINE]>),
-    Wide(SmallVec<[u64; INLINE]>),
+    Narrow(SmallVec<[u32; Destinations::INLINE]>),
+    Wide(SmallVec<[u64; Destinations::INLINE]>),
 }
 
 /// Buffers that destinations of an earlier plan have left.
@@ -62,6 +59,9 @@ pub(crate) struct Spare {
 }
 
 impl Destinations {
+    /// As many destinations are kept without an allocation.
+    pub(crate) const INLINE: usize = 64;
+
     /// Numbers below this fit the narrow form.
     pub(crate) const NARROW: u64 = 1 << 32;
 
@@ -102,11 +102,14 @@ impl Destinations {
 }
 
 /// `len` numbers: inline if they fit, else in `spare` if it is long enough.
-fn room<T: Number>(len: usize, mut spare: Vec<T>) -> Result<SmallVec<[T; INLINE]>, ScatterError>
+fn room<T: Number>(
+    len: usize,
+    mut spare: Vec<T>,
+) -> Result<SmallVec<[T; Destinations::INLINE]>, ScatterError>
 where
-    [T; INLINE]: smallvec::Array<Item = T>,
+    [T; Destinations::INLINE]: smallvec::Array<Item = T>,
 {
-    if len <= INLINE {
+    if len <= Destinations::INLINE {
         return Ok(SmallVec::from_elem(T::new(0), len));
     }
     if spare.len() < len {

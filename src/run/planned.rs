@@ -1,6 +1,6 @@
 //! The verbs of a plan: run it on data and updates, any number of times.
 
-use super::{Operands, Source, Target, allocate, check_operands, cloned_row, execute, plain_row};
+use super::{Operands, Target, allocate, cloned_row, execute, plain_row};
 use crate::element::{Element, ElementType};
 use crate::error::ScatterError;
 use crate::execution::Execution;
@@ -110,14 +110,10 @@ impl ScatterPlan {
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
         let row = plain_row(data.element(), &execution)?;
-        let in_place = check_operands(&output, Some(&data), None, &updates)?;
-        let operands = Operands {
-            output: output.into(),
-            updates: updates.into(),
-            data: (!in_place).then(|| data.into()),
-        };
-        // SAFETY: the views have the row's element type and, as just checked,
-        // share no byte; in place `data` is the output, initialised.
+        let operands = Operands::any(output, updates, Some(data), None)?;
+        // SAFETY: the views have the row's element type and, as
+        // `Operands::any` has checked, share no byte; in place `data` is the
+        // output, initialised.
         unsafe { execute(self, row, operands, &execution) }
     }
 
@@ -134,12 +130,7 @@ impl ScatterPlan {
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
         let row = plain_row(data.element(), &execution)?;
-        check_operands(&data, None, None, &updates)?;
-        let operands = Operands {
-            output: data.into(),
-            updates: updates.into(),
-            data: None,
-        };
+        let operands = Operands::any(data, updates, None, None)?;
         // SAFETY: as in `any_write_into`; the caller of the view's constructor
         // vouches for initialised elements.
         unsafe { execute(self, row, operands, &execution) }
@@ -225,11 +216,7 @@ impl ScatterPlan {
         data: Option<TensorView<'_, T>>,
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
-        let operands = Operands {
-            output,
-            updates: updates.into(),
-            data: data.map(Source::from),
-        };
+        let operands = Operands::typed(output, updates, data);
         // SAFETY: `row` was made for `T`; typed views borrow their memory, so
         // an output shares no byte with an input; see above for the rest.
         unsafe { execute(self, row, operands, execution) }

@@ -66,7 +66,7 @@ impl Explanation {
             } else {
                 0
             },
-            duplicates: plan.has_duplicates().ok(),
+            duplicates: (plan.look_for_repeat().ok()).map(|repeat| repeat.is_some()),
             choice,
             moved_bytes: workload.bytes(),
             scratch_bytes: workload.scratch_bytes(choice.schedule),
@@ -137,5 +137,27 @@ impl fmt::Display for Explanation {
             "  bytes      {} written, {} of scratch",
             self.moved_bytes, self.scratch_bytes
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ElementType, Layout, Reduction, ScatterNd, TensorView};
+
+    #[test]
+    fn a_plan_learns_nothing_from_being_explained() {
+        let indices = [2_i64, 0, 1];
+        let plan = ScatterNd::new()
+            .plan(
+                Layout::contiguous(&[3]),
+                TensorView::contiguous(&indices, &[3, 1]).expect("three tuples"),
+            )
+            .expect("indices in range");
+        let text = plan
+            .explain(ElementType::F32, Reduction::Add, true)
+            .expect("f32 can be added")
+            .to_string();
+        assert!(text.contains("destinations are unique"), "{text}");
+        assert!(!plan.is_known_unique(), "found out, and kept to itself");
     }
 }

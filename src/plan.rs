@@ -208,8 +208,17 @@ impl ScatterPlan {
         if let Some(&known) = self.first_repeat.get() {
             return Ok(known);
         }
-        let found = repeats::first_repeat(&self.destinations, self.scale.count)?;
+        let found = self.look_for_repeat()?;
         Ok(*self.first_repeat.get_or_init(|| found))
+    }
+
+    /// [`Self::first_repeat`], but the plan does not learn from it: what it
+    /// knows decides which schedule the next run takes.
+    pub(crate) fn look_for_repeat(&self) -> Result<Option<Repeat>, ScatterError> {
+        if self.is_known_unique() {
+            return Ok(None);
+        }
+        repeats::first_repeat(&self.destinations, self.scale.count)
     }
 
     /// The last tuple of every destination, in the order of destinations,

@@ -1,7 +1,7 @@
 //! The one place that chooses a schedule.
 //!
-//! Every number here is a measured crossover; `docs/performance.md` has the
-//! measurements.
+//! Every number here has a name; `docs/performance.md` says which of them are
+//! measured, which are arguments, and which measurements speak against one.
 
 use super::tasks::Workers;
 use super::tile::Grid;

@@ -6,6 +6,7 @@
 //! long as it can be.
 
 use super::ScatterPlan;
+use super::resolve::merged;
 use crate::layout::Dims;
 
 /// A loop: how often, and how far apart on either side, in elements.
@@ -170,7 +171,7 @@ impl ScatterPlan {
         let window_axis = self.batch_rank + self.tuple_len;
         let outer = self.span(0..self.batch_rank, batch);
         let window = self.span(window_axis..self.shape.len(), window_strides);
-        let tuples = merged_sources(&self.tuple_shape, tuple_strides);
+        let tuples = merged(&self.tuple_shape, tuple_strides);
         let run = window.run();
         let length = run.size.cast_signed();
         let joins = window.loops().is_empty()
@@ -300,11 +301,6 @@ impl Geometry {
             _ => None,
         }
     }
-}
-
-/// Tuple dims, merged where the updates allow it.
-fn merged_sources(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
-    super::resolve::merged(shape, strides)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod elements;
 mod half;
 mod isa;
 mod reduce;
+mod rows;
 mod runs;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
@@ -76,6 +77,37 @@ pub(crate) struct Elements {
     pub(crate) u64: ElementsFn<u64>,
 }
 
+/// Rows of one length: for each `i` in order, the `len` neighbours from
+/// `dst + numbers[i] * unit` on are combined with (or replaced by) those from
+/// `src + i * step` on.
+///
+/// # Safety
+///
+/// As for [`RunsFn`], with one contiguous run a number.
+pub(crate) type RowsFn = unsafe fn(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows);
+
+/// How [`RowsFn`] finds its rows, in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    /// Distance from one destination number to the next.
+    pub(crate) unit: isize,
+    /// Distance from the source of one row to that of the next.
+    pub(crate) step: isize,
+    /// Elements of a row.
+    pub(crate) len: usize,
+}
+
+impl Rows {
+    /// Rows that lie one behind the other on both sides.
+    pub(crate) fn neighbours(len: usize) -> Self {
+        Self {
+            unit: len.cast_signed(),
+            step: len.cast_signed(),
+            len,
+        }
+    }
+}
+
 /// What the executor needs to know of an element type and a reduction: one
 /// row of the kernel table.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +127,8 @@ pub(crate) struct Row {
     /// Combines `dst` elements with `src` elements (`copy` where there is no
     /// reduction).
     pub(crate) apply: RunsFn,
+    /// `apply` for rows of one length; `None` as for `copy_elements`.
+    pub(crate) apply_rows: Option<RowsFn>,
     /// `apply` for single elements; `None` as for `copy_elements`.
     pub(crate) apply_elements: Option<Elements>,
 }

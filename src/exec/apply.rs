@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Call;
 use super::sink::Sink;
 use super::tile::Tile;
-use crate::kernel::{Elements, ElementsFn};
+use crate::kernel::{Elements, ElementsFn, Rows, RowsFn};
 use crate::plan::{Destinations, Number, Span};
 
 /// Tuples that are filtered together, without a branch on each.
@@ -90,8 +90,53 @@ impl Call<'_> {
 
     fn apply_windows(&self, window: &Span, origin: (isize, isize), tile: &Tile) {
         match self.plan.destinations() {
-            Destinations::Narrow(numbers) => self.walk(numbers, window, origin, tile),
+            Destinations::Narrow(numbers) => match self.rows(window, tile) {
+                Some((kernel, rows)) => {
+                    let numbers = &numbers[tile.tuples.clone()];
+                    self.apply_rows(kernel, rows, numbers, window, origin, tile.tuples.start);
+                }
+                None => self.walk(numbers, window, origin, tile),
+            },
             Destinations::Wide(numbers) => self.walk(numbers, window, origin, tile),
+        }
+    }
+
+    /// The loop over rows, where the windows of a tile are rows whose sources
+    /// are evenly spaced and whose destinations need no selection.
+    fn rows(&self, window: &Span, tile: &Tile) -> Option<(RowsFn, Rows)> {
+        let run = window.run();
+        let contiguous =
+            window.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1));
+        let joined = tile.columns.is_none() && self.joins();
+        let suits = contiguous && !joined && tile.numbers.is_none();
+        let rows = Rows {
+            unit: self.plan.scale().unit,
+            step: self.geometry.source_step()?,
+            len: run.size,
+        };
+        self.row
+            .apply_rows
+            .filter(|_| suits)
+            .map(|kernel| (kernel, rows))
+    }
+
+    fn apply_rows(
+        &self,
+        kernel: RowsFn,
+        rows: Rows,
+        numbers: &[u32],
+        window: &Span,
+        (dst, src): (isize, isize),
+        first: usize,
+    ) {
+        let dst = self.output_at(window.dst + dst);
+        let src = self.updates_at(window.src + src + first.cast_signed() * rows.step);
+        #[expect(unsafe_code, reason = "rows go straight to the kernel")]
+        // SAFETY: `Call::new` vouches for the buffers; the plan has checked the
+        // destinations against the output's layout; `rows` has found windows
+        // that are contiguous on both sides; tiles share no element.
+        unsafe {
+            kernel(dst, src, numbers, rows);
         }
     }
 

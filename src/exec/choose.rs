@@ -10,26 +10,44 @@ use crate::plan::{CopyGeometry, Geometry};
 use crate::schedule::Schedule;
 
 /// Calls that move fewer bytes than this stay on the calling thread: waking
-/// workers costs as much as moving them.
-pub(crate) const PARALLEL_BYTES: usize = 256 * 1024;
+/// workers, and what the second-level caches then lack, costs more than it
+/// gains.
+pub(crate) const PARALLEL_BYTES: usize = 2 << 20;
+
+/// Where few destinations are met again and again, all that is left to do is
+/// to read updates. Workers that share the rows of updates among them read
+/// them no faster, unless rows are this wide or there are so many workers.
+const WIDE_BYTES: usize = 1024;
+const READING_PARTS: usize = 4;
 
 /// Outputs of at least this many bytes are written past the caches where no
 /// later step of the call touches them: they would push out what is there.
-pub(crate) const STREAM_BYTES: usize = 8 << 20;
+pub(crate) const STREAM_BYTES: usize = 16 << 20;
 
-/// Windows of at least this many bytes are worth finding the winner first.
+/// In place, windows of at least this many bytes are worth finding the winner
+/// first where most of them would be written over.
 const WINNER_WINDOW_BYTES: usize = 64;
+
+/// Out of place the winners are worth finding where there are as many bytes of
+/// output for each tuple: below, sorting tuples costs more than the copy saves.
+const WINNER_OUTPUT_BYTES: usize = 1024;
 
 /// Narrowest part of a window that a worker takes: two cache lines, which
 /// hardware fetches together.
 const COLUMN_BYTES: usize = 128;
 
-/// Outputs of at most this many bytes stay in one core's first cache, where a
-/// serial loop over single elements beats any division of it.
-const SERIAL_REGION_BYTES: u64 = 32 * 1024;
+/// Where windows lie within a line and all of them in so many bytes, a serial
+/// loop finds them in its caches and beats any division.
+const SERIAL_REGION_BYTES: u64 = 8 << 20;
+
+/// The same for longer windows: one core's first cache.
+const SERIAL_ROWS_BYTES: u64 = 32 * 1024;
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
 
 /// Tuples from which partitioning pays for its passes over them.
-const PARTITION_TUPLES: usize = 32 * 1024;
+const PARTITION_TUPLES: usize = 128 * 1024;
 
 /// Bytes of the output that one partition covers: half of a common
 /// second-level cache.
@@ -104,7 +122,7 @@ impl Workload<'_> {
     fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
         let moves_rows = self.row.replaces && self.window_bytes() >= WINNER_WINDOW_BYTES;
         let repetitions = self.geometry.outer.elements();
-        if moves_rows && (self.copy.is_some() || self.is_crowded()) {
+        if moves_rows && self.is_crowded() || self.rewrites() {
             return [Some(Schedule::Winner), self.divided(parts)];
         }
         if parts == 1 {
@@ -126,10 +144,25 @@ impl Workload<'_> {
         [Some(Schedule::ByTuple), Some(Schedule::Winner)]
     }
 
+    /// Whether one pass over the output, which takes every slice from `data` or
+    /// from its winner, beats a copy that updates are then written over.
+    fn rewrites(&self) -> bool {
+        let tuples = self.plan.tuples() * self.geometry.outer.elements();
+        self.row.replaces
+            && (self.copy).is_some_and(|copy| {
+                copy.whole.elements() * self.row.size >= tuples.saturating_mul(WINNER_OUTPUT_BYTES)
+            })
+    }
+
     /// A schedule that needs to know nothing about duplicates.
     fn divided(&self, parts: usize) -> Option<Schedule> {
         let window = self.window_bytes();
-        if parts == 1 {
+        let cached = if window < LINE_BYTES {
+            SERIAL_REGION_BYTES
+        } else {
+            SERIAL_ROWS_BYTES
+        };
+        if parts == 1 || (window < WIDE_BYTES && parts < READING_PARTS && self.is_skewed()) {
             None
         } else if window >= 2 * COLUMN_BYTES {
             let columns_suffice = window / COLUMN_BYTES >= parts;
@@ -138,7 +171,7 @@ impl Workload<'_> {
             } else {
                 Schedule::ByDestination
             })
-        } else if self.region_bytes() <= SERIAL_REGION_BYTES {
+        } else if self.region_bytes() <= cached {
             None
         } else if self.plan.tuples() >= PARTITION_TUPLES
             && self.region_bytes() > PARTITION_BYTES * parts as u64

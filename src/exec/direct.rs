@@ -5,7 +5,7 @@
 
 use super::Buffers;
 use super::choose::PARALLEL_BYTES;
-use crate::kernel::{Job, Row, Steps};
+use crate::kernel::{Job, Row, Rows, Steps};
 use crate::plan::Flat;
 
 /// Jobs of one kernel call.
@@ -54,12 +54,18 @@ pub(crate) unsafe fn run(row: &Row, flat: &Flat, buffers: Buffers, numbers: &[u3
             // SAFETY: one element a number, below `slices`, and as many
             // updates as numbers.
             Some(elements) => unsafe { (elements.u32)(dst, src, numbers, 1) },
-            // SAFETY: as above, with runs of `flat.run` elements.
-            None => unsafe { apply_runs(row, flat.run, dst, src, numbers) },
+            None => match row.apply_rows {
+                // SAFETY: as above, with rows of `flat.run` elements.
+                Some(rows) => unsafe { rows(dst, src, numbers, Rows::neighbours(flat.run)) },
+                // SAFETY: likewise.
+                None => unsafe { apply_runs(row, flat.run, dst, src, numbers) },
+            },
         }
     }
 }
 
+/// Elements that are cloned, or have no kernel for rows.
+///
 /// # Safety
 ///
 /// Around `dst` lies a run for every number, around `src` one for every

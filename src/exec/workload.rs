@@ -6,6 +6,9 @@ use crate::kernel::Row;
 use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
 use crate::schedule::Schedule;
 
+/// Tuples that are looked at to judge all of them.
+const SAMPLE: usize = 256;
+
 /// What the choice of a schedule depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload<'a> {
@@ -43,6 +46,19 @@ impl Workload<'_> {
     /// most updates need not be moved at all.
     pub(super) fn is_crowded(&self) -> bool {
         self.plan.tuples() as u64 / 2 >= self.plan.scale().count
+    }
+
+    /// Whether a few destinations have most of the tuples, so that their
+    /// windows stay in cache: judged by a sample, the same for every run.
+    pub(super) fn is_skewed(&self) -> bool {
+        let tuples = self.plan.tuples();
+        let mut sample = [0; SAMPLE];
+        for (position, number) in sample.iter_mut().enumerate() {
+            *number = self.plan.destinations().get(position * (tuples / SAMPLE));
+        }
+        sample.sort_unstable();
+        let repeats = sample.windows(2).filter(|pair| pair[0] == pair[1]);
+        tuples >= SAMPLE && repeats.count() >= SAMPLE / 4
     }
 
     /// Bytes that a run needs besides tensors and plan.

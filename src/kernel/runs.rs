@@ -25,7 +25,7 @@ const LINE: usize = 64;
 
 /// Asks for the lines of a run that will be combined soon.
 #[inline(always)]
-fn prefetch_run<T>(run: *const T, len: usize) {
+pub(super) fn prefetch_run<T>(run: *const T, len: usize) {
     let bytes = len * size_of::<T>();
     if bytes <= PREFETCHED_BYTES {
         for offset in (0..bytes).step_by(LINE) {

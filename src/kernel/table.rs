@@ -7,6 +7,7 @@
 use super::Elements;
 use super::InstructionSet;
 use super::Row;
+use super::RowsFn;
 use super::RunsFn;
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
@@ -23,6 +24,7 @@ use super::reduce::Mul;
 use super::reduce::Plain;
 use super::reduce::Reducer;
 use super::reduce::Sub;
+use super::rows;
 use super::runs;
 use super::scalar::Bool;
 use super::scalar::Complex;
@@ -34,8 +36,8 @@ use wide::{f32x8, f64x4};
 use wide::{i8x32, i16x16, i32x8, i64x4};
 use wide::{u8x32, u16x16, u32x8, u64x4};
 
-/// The two functions of a reduction.
-type Combine = (RunsFn, Elements);
+/// The functions of a reduction.
+type Combine = (RunsFn, RowsFn, Elements);
 
 /// Lists, for element types and reductions, the storage type and the loop
 /// that serve them: first those of [`InstructionSet::Portable`], then those of
@@ -106,7 +108,7 @@ const fn portable<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {
         u32: elements::reduce::<u32, T, R>,
         u64: elements::reduce::<u64, T, R>,
     };
-    (runs::reduce::<T, L, R>, elements)
+    (runs::reduce::<T, L, R>, rows::reduce::<T, L, R>, elements)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -115,7 +117,11 @@ const fn avx2<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {
         u32: elements::reduce_avx2::<u32, T, R>,
         u64: elements::reduce_avx2::<u64, T, R>,
     };
-    (runs::reduce_avx2::<T, L, R>, elements)
+    (
+        runs::reduce_avx2::<T, L, R>,
+        rows::reduce_avx2::<T, L, R>,
+        elements,
+    )
 }
 
 /// The row of elements of `W` bytes that are only moved.
@@ -131,6 +137,7 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Row {
         stream: stream_of::<W>(isa),
         copy_elements: Some(elements),
         apply: copy::copy::<W>,
+        apply_rows: Some(rows::copy::<W>),
         apply_elements: Some(elements),
     }
 }
@@ -160,10 +167,11 @@ const fn moves_of_size(size: usize, isa: InstructionSet) -> Row {
 }
 
 /// The row of elements stored as `T` that are combined.
-const fn combines<T>(isa: InstructionSet, (apply, elements): Combine) -> Row {
+const fn combines<T>(isa: InstructionSet, (apply, rows, elements): Combine) -> Row {
     Row {
         replaces: false,
         apply,
+        apply_rows: Some(rows),
         apply_elements: Some(elements),
         ..moves_of_size(size_of::<T>(), isa)
     }
@@ -214,6 +222,7 @@ impl Row {
                 stream: None,
                 copy_elements: None,
                 apply: runs::assign_clones::<T>,
+                apply_rows: None,
                 apply_elements: None,
             }
         }

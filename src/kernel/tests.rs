@@ -12,6 +12,8 @@ mod reference;
 use super::Elements;
 use super::InstructionSet;
 use super::Job;
+use super::Rows;
+use super::RowsFn;
 use super::RunsFn;
 use super::Steps;
 
@@ -57,6 +59,11 @@ impl Bits {
 
     fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).expect("below a usize")
+    }
+
+    /// The same as a destination number.
+    fn number(&mut self, bound: usize) -> u32 {
+        u32::try_from(self.below(bound)).expect("a small bound")
     }
 }
 
@@ -106,6 +113,42 @@ fn call_elements(
         // SAFETY: as in `call`.
         unsafe { (kernel.u32)(dst, src, &offsets, scale) };
     }
+}
+
+/// The same for rows.
+fn call_rows(kernel: RowsFn, size: usize, dst: &mut [u8], src: &[u8], numbers: &[u32], rows: Rows) {
+    for job in jobs_of(numbers, rows) {
+        let end = |start: isize| (usize::try_from(start).expect("inside") + job.len) * size;
+        assert!(end(job.dst) <= dst.len(), "destination");
+        assert!(end(job.src) <= src.len(), "source");
+    }
+    // SAFETY: as in `call`.
+    unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), numbers, rows) };
+}
+
+/// The jobs that rows stand for.
+fn jobs_of(numbers: &[u32], rows: Rows) -> Vec<Job> {
+    let job = |(position, &number): (usize, &u32)| Job {
+        dst: number as isize * rows.unit,
+        src: position as isize * rows.step,
+        len: rows.len,
+    };
+    numbers.iter().enumerate().map(job).collect()
+}
+
+/// Rows one behind the other, apart, overlapping those before them, and all
+/// from one source: their forms, and how many elements they reach over.
+fn forms_of_rows() -> impl Iterator<Item = Rows> {
+    let steps = [(0, 0), (1, 3), (0, 1), (-1, -1)];
+    [1_usize, 2, 5, 16, 33, 130]
+        .into_iter()
+        .flat_map(move |len| {
+            steps.into_iter().map(move |(unit, step)| Rows {
+                unit: (len as isize + unit).max(1),
+                step: if step < 0 { 0 } else { len as isize + step },
+                len,
+            })
+        })
 }
 
 #[test]

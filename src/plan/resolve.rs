@@ -97,7 +97,14 @@ impl<'a> Resolver<'a> {
             let axes = self.axes.iter().copied().zip(coordinates);
             // SAFETY: dims, strides and number of axes are those of the view
             // (`Form`), and the block stays within its dims.
-            let outlier = unsafe { cursor.resolve::<I, N, BLOCK>(axes, self.origin, block) };
+            let outlier = unsafe {
+                match self.axes[..] {
+                    [axis] if axis.multiplier == 1 && self.origin == 0 => {
+                        cursor.resolve_single::<I, N, BLOCK>(axis, block)
+                    }
+                    _ => cursor.resolve::<I, N, BLOCK>(axes, self.origin, block),
+                }
+            };
             if let Some(outlier) = outlier {
                 return Err(outlier.error(tuple));
             }

@@ -9,6 +9,9 @@ use super::Bits;
 use super::Buffer;
 use super::call;
 use super::call_elements;
+use super::call_rows;
+use super::forms_of_rows;
+use super::jobs_of;
 use super::positions;
 use crate::element::ElementType;
 use crate::reduction::Reduction;
@@ -165,6 +168,27 @@ fn single_elements_with_repeated_offsets() {
             }
             call_elements(kernel, row.size, wide, &mut dst, &src, &offsets, scale);
             assert!(dst == expected, "{} bytes, {len} offsets", row.size);
+        }
+    }
+}
+
+#[test]
+fn rows_with_repeated_numbers() {
+    for row in rows() {
+        let kernel = row.apply_rows.expect("plain bytes");
+        for form in forms_of_rows() {
+            let mut bits = Bits(form.len as u64);
+            let numbers: Vec<u32> = (0..40).map(|_| bits.number(20)).collect();
+            let src = random_bytes(42 * (form.len + 3) * row.size, 1);
+            let mut expected = random_bytes(22 * (form.len + 3) * row.size, 2);
+            let mut dst = expected.clone();
+            for job in jobs_of(&numbers, form) {
+                let [d, s] = [job.dst, job.src].map(|at| at.cast_unsigned() * row.size);
+                let bytes = job.len * row.size;
+                expected[d..][..bytes].copy_from_slice(&src[s..][..bytes]);
+            }
+            call_rows(kernel, row.size, &mut dst, &src, &numbers, form);
+            assert!(dst == expected, "{} bytes, {form:?}", row.size);
         }
     }
 }

@@ -8,6 +8,9 @@ use super::Bits;
 use super::Buffer;
 use super::call;
 use super::call_elements;
+use super::call_rows;
+use super::forms_of_rows;
+use super::jobs_of;
 use super::positions;
 use super::reference;
 use crate::element::ElementType;
@@ -257,6 +260,26 @@ fn single_elements_with_repeated_offsets() {
             let (d, s) = (dst.content_mut(), src.content());
             call_elements(kernel, size, wide, d, s, &offsets, scale);
             check(&case, "single elements", dst.content(), &expected);
+        }
+    }
+}
+
+#[test]
+fn rows_with_repeated_numbers() {
+    for case in cases() {
+        let kernel = case.row.apply_rows.expect("plain bytes");
+        for form in forms_of_rows() {
+            let mut bits = Bits(form.len as u64);
+            let numbers: Vec<u32> = (0..20).map(|_| bits.number(10)).collect();
+            let src = elements(case.element, 20 * (form.len + 3), &mut bits);
+            let src = Buffer::new(&src, 0);
+            let mut expected = elements(case.element, 12 * (form.len + 3), &mut bits);
+            let mut dst = Buffer::new(&expected, 0);
+            let jobs = jobs_of(&numbers, form);
+            expect(&case, &mut expected, src.content(), &jobs, Steps::UNIT);
+            let (d, s) = (dst.content_mut(), src.content());
+            call_rows(kernel, case.row.size, d, s, &numbers, form);
+            check(&case, &format!("{form:?}"), dst.content(), &expected);
         }
     }
 }

@@ -116,6 +116,40 @@ impl Cursor<'_> {
     }
 }
 
+impl Cursor<'_> {
+    /// [`Self::resolve`] for tuples of one coordinate that is itself the
+    /// number: what gathers, embeddings and graphs ask for.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::resolve`].
+    #[inline]
+    pub(super) unsafe fn resolve_single<I: Coordinate, N: Number, const BLOCK: usize>(
+        self,
+        axis: Axis,
+        numbers: &mut [N],
+    ) -> Option<Outlier> {
+        let mut raw = [I::default(); BLOCK];
+        let raw = &mut raw[..numbers.len()];
+        // SAFETY: the caller vouches for the offsets.
+        unsafe { (self.indices).read_run(self.offset, self.step, raw) };
+        let size = axis.size as u64;
+        let wrap = if self.negatives_wrap { size } else { 0 };
+        let mut inside = true;
+        for (number, &index) in numbers.iter_mut().zip(&*raw) {
+            let position = index.position(wrap);
+            inside &= position < size;
+            *number = N::new(position);
+        }
+        if inside {
+            return None;
+        }
+        let tuple = raw.iter().position(|index| index.position(wrap) >= size)?;
+        let index = raw[tuple].into();
+        Some(Outlier { tuple, axis, index })
+    }
+}
+
 impl Outlier {
     /// The error, for a block that begins at tuple `first`.
     #[cold]

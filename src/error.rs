@@ -131,6 +131,118 @@ pub enum ScatterError {
         actual: Vec<usize>,
     },
 
+    /// `indices` of an element-wise operator needs the rank of `data`.
+    #[error(
+        "`indices` has rank {indices} but `data` has rank {rank}; element-wise operators need the same rank"
+    )]
+    IndicesRankMismatch {
+        /// Rank of `data`.
+        rank: usize,
+        /// Rank of `indices`.
+        indices: usize,
+    },
+
+    /// `indices` reaches further than `data` along an axis that it does not index.
+    #[error(
+        "`indices` has size {size} along axis {axis} but `data` only {data_size}; only the indexed axis may be longer"
+    )]
+    IndicesTooLong {
+        /// The axis.
+        axis: usize,
+        /// Size of `indices` along it.
+        size: usize,
+        /// Size of `data` along it.
+        data_size: usize,
+    },
+
+    /// `write_indices` must hold one position for each sequence.
+    #[error(
+        "`write_indices` has shape {actual:?}; give shape [{batch}], or no dimension for one position that all sequences share"
+    )]
+    WriteIndicesShape {
+        /// Number of sequences, the size of the first axis.
+        batch: usize,
+        /// The shape of `write_indices`.
+        actual: Vec<usize>,
+    },
+
+    /// A cache position is negative or, in linear mode, leaves no room for the update.
+    #[error(
+        "write index {index} of sequence {batch} does not suit an update of {update_len} in a cache of {cache_len}"
+    )]
+    WriteIndex {
+        /// The sequence.
+        batch: usize,
+        /// The index as given.
+        index: i128,
+        /// Length of the update along the axis.
+        update_len: usize,
+        /// Length of the cache along the axis.
+        cache_len: usize,
+    },
+
+    /// An update is longer than the cache that it is to be written to.
+    #[error(
+        "an update of length {update_len} along axis {axis} does not fit a cache of length {cache_len}"
+    )]
+    UpdateTooLong {
+        /// The axis.
+        axis: usize,
+        /// Length of the update along the axis.
+        update_len: usize,
+        /// Length of the cache along the axis.
+        cache_len: usize,
+    },
+
+    /// A cache needs an axis of sequences before the one that is written.
+    #[error(
+        "axis 0 holds the sequences; write along a later axis of data of rank 2 or more (rank is {rank})"
+    )]
+    BatchAxis {
+        /// Rank of `data`.
+        rank: usize,
+    },
+
+    /// There are not as many batch dimensions.
+    #[error(
+        "{batch_dims} batch dimensions do not fit data of rank {data_rank} and indices of rank {indices_rank}, which has one more for coordinates"
+    )]
+    BatchDims {
+        /// The number asked for.
+        batch_dims: usize,
+        /// Rank of `data`.
+        data_rank: usize,
+        /// Rank of `indices`.
+        indices_rank: usize,
+    },
+
+    /// Batch dimensions of `data` and `indices` differ.
+    #[error(
+        "the batch dimensions of `data` are {data:?} but those of `indices` {indices:?}; they must be the same"
+    )]
+    BatchShape {
+        /// Batch dimensions of `data`.
+        data: Vec<usize>,
+        /// Batch dimensions of `indices`.
+        indices: Vec<usize>,
+    },
+
+    /// The output of a gather has another shape than the operator derives.
+    #[error("`output` has shape {actual:?} but data and indices ask for {expected:?}")]
+    OutputShape {
+        /// The shape that `data` and `indices` ask for.
+        expected: Vec<usize>,
+        /// The shape of `output`.
+        actual: Vec<usize>,
+    },
+
+    /// An option that the operator does not have.
+    #[error("this operator has no option `{option}`; leave it at its default")]
+    UnsupportedOption {
+        /// The option.
+        option: &'static str,
+    },
+
     /// `data` does not have the shape of `output`.
     #[error("`data` has shape {actual:?} but the output has {expected:?}; they must be the same")]
     DataShape {

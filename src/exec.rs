@@ -8,8 +8,11 @@ mod apply;
 mod choose;
 mod copy;
 pub(crate) mod direct;
+pub(crate) mod gather;
+mod grouped;
 mod partition;
 mod places;
+mod private;
 pub(crate) mod scratch;
 mod sink;
 pub(crate) mod tasks;
@@ -25,7 +28,7 @@ pub(crate) use workload::Workload;
 use self::tasks::Workers;
 use self::tile::Tile;
 use crate::error::ScatterError;
-use crate::kernel::Row;
+use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Geometry, ScatterPlan};
 use crate::schedule::Schedule;
 
@@ -53,6 +56,7 @@ mod shared {
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     plan: &'a ScatterPlan,
+    kernels: Kernels,
     row: &'static Row,
     geometry: Geometry,
     /// How `data` lies; `None` in place.
@@ -66,18 +70,18 @@ impl<'a> Call<'a> {
     /// # Safety
     ///
     /// - `buffers.output` has the layout that the plan is bound to, holds
-    ///   elements of `row`, and is this call's alone.
+    ///   elements of `kernels`, and is this call's alone.
     /// - `updates` has the shape that the plan asks for and these strides;
     ///   `data`, if there is one, the plan's shape and these strides. Both are
     ///   readable, and share no byte with `output`.
-    /// - In place, or where `row` clones, the output's elements are initialised.
+    /// - In place, or where `kernels` clone, the output's elements are initialised.
     #[expect(
         unsafe_code,
         reason = "the contract of every later access is made here"
     )]
     pub(crate) unsafe fn new(
         plan: &'a ScatterPlan,
-        row: &'static Row,
+        kernels: Kernels,
         buffers: Buffers,
         updates_strides: &[isize],
         data_strides: Option<&[isize]>,
@@ -86,7 +90,8 @@ impl<'a> Call<'a> {
             geometry: plan.geometry(updates_strides),
             copy: data_strides.map(|strides| plan.copy_geometry(strides)),
             plan,
-            row,
+            row: kernels.row,
+            kernels,
             buffers,
         }
     }
@@ -100,6 +105,13 @@ impl<'a> Call<'a> {
         if self.plan.shape().contains(&0) {
             return Ok(());
         }
+        if self.geometry.window.elements() == 0 || self.geometry.outer.elements() == 0 {
+            // Windows that reach nowhere, of an output that has elements.
+            return match &self.copy {
+                Some(copy) => self.copy_in_parallel(workers, copy),
+                None => Ok(()),
+            };
+        }
         let choice = choose(&self.workload(), workers, forced);
         match choice.schedule {
             Schedule::Serial => {
@@ -108,6 +120,8 @@ impl<'a> Call<'a> {
             }
             Schedule::Winner => self.run_winners(workers, &choice),
             Schedule::ByPartition => self.run_partitioned(workers, &choice),
+            Schedule::Grouped => self.run_grouped(workers, &choice),
+            Schedule::Private => self.run_private(workers, &choice),
             _ => self.run_tiles(workers, &choice),
         }
     }
@@ -119,6 +133,7 @@ impl<'a> Call<'a> {
             geometry: &self.geometry,
             copy: self.copy.as_ref(),
             row: self.row,
+            kernels: &self.kernels,
         }
     }
 
@@ -138,13 +153,13 @@ impl<'a> Call<'a> {
     /// region of its own, else before.
     fn run_tiles(&self, workers: &Workers<'_>, choice: &Choice) -> Result<(), ScatterError> {
         let grid = choice.grid;
-        let fused = (self.copy.as_ref()).filter(|copy| choice.fuses_copy(&self.geometry, copy));
+        let fused = (self.copy.as_ref()).filter(|copy| choice.fuses_copy(&self.workload(), copy));
         if let (Some(copy), None) = (&self.copy, fused) {
             self.copy_in_parallel(workers, copy)?;
         }
         workers.run(grid.tasks(), &|index| {
             let phase = self
-                .output_at(self.repetition(0).0 + self.geometry.window.dst)
+                .output_at(self.geometry.repetition(0).0 + self.geometry.window.dst)
                 .addr();
             let tile = grid.tile(index, choice.schedule, &self.workload(), phase);
             if let Some(copy) = fused {

@@ -2,7 +2,7 @@
 
 use crate::kernel::InstructionSet;
 use crate::pool::{Pool, Rayon};
-use crate::reduction::Reduction;
+use crate::reduction::{Accumulate, Reduction};
 use crate::schedule::Schedule;
 
 /// How a scatter is to be run. A [`Reduction`] alone is one, with every other
@@ -27,6 +27,8 @@ use crate::schedule::Schedule;
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'p> {
     pub(crate) reduction: Reduction,
+    pub(crate) include_self: bool,
+    pub(crate) accumulate: Accumulate,
     pub(crate) pool: &'p dyn Pool,
     pub(crate) max_workers: Option<usize>,
     pub(crate) schedule: Option<Schedule>,
@@ -38,6 +40,8 @@ impl Execution<'static> {
     pub fn new(reduction: Reduction) -> Self {
         Self {
             reduction,
+            include_self: true,
+            accumulate: Accumulate::Native,
             pool: &Rayon,
             max_workers: None,
             schedule: None,
@@ -63,6 +67,24 @@ impl<'p> Execution<'p> {
     #[must_use]
     pub fn reduction(self, reduction: Reduction) -> Self {
         Self { reduction, ..self }
+    }
+
+    /// Whether the value that is there takes part in a reduction (the default).
+    /// If not, the first update of a destination replaces it and later ones are
+    /// combined with that; `Sub` begins at zero. Destinations without updates
+    /// keep their value. Without a reduction it makes no difference.
+    #[must_use]
+    pub fn include_self(self, include_self: bool) -> Self {
+        Self {
+            include_self,
+            ..self
+        }
+    }
+
+    /// In what type 16-bit floats are summed. Default: their own.
+    #[must_use]
+    pub fn accumulate(self, accumulate: Accumulate) -> Self {
+        Self { accumulate, ..self }
     }
 
     /// Runs tasks on `pool` and on no other threads.

@@ -6,8 +6,8 @@ use crate::element::ElementType;
 use crate::exec::tasks::Workers;
 use crate::exec::{Choice, Workload, choose};
 use crate::execution::Execution;
-use crate::kernel::Row;
-use crate::layout::row_major_strides;
+use crate::kernel::Kernels;
+use crate::layout::Layout;
 use crate::plan::ScatterPlan;
 use crate::reduction::Reduction;
 use crate::schedule::Schedule;
@@ -36,17 +36,19 @@ impl Explanation {
     pub(crate) fn new(
         plan: &ScatterPlan,
         element: ElementType,
-        row: &'static Row,
+        kernels: Kernels,
         execution: &Execution<'_>,
         in_place: bool,
     ) -> Self {
-        let geometry = plan.geometry(&row_major_strides(&plan.updates_shape()));
-        let copy = (!in_place).then(|| plan.copy_geometry(&row_major_strides(plan.shape())));
+        let contiguous = |shape: &[usize]| plan.arranged_strides(&Layout::contiguous(shape));
+        let geometry = plan.geometry(&contiguous(&plan.updates_shape()));
+        let copy = (!in_place).then(|| plan.copy_geometry(&contiguous(plan.shape())));
         let workload = Workload {
             plan,
             geometry: &geometry,
             copy: copy.as_ref(),
-            row,
+            row: kernels.row,
+            kernels: &kernels,
         };
         let workers = Workers::new(execution.pool, execution.max_workers);
         let choice = choose(&workload, &workers, execution.schedule);
@@ -69,7 +71,7 @@ impl Explanation {
             duplicates: (plan.look_for_repeat().ok()).map(|repeat| repeat.is_some()),
             choice,
             moved_bytes: workload.bytes(),
-            scratch_bytes: workload.scratch_bytes(choice.schedule),
+            scratch_bytes: workload.scratch_bytes(choice.schedule, choice.grid.tasks()),
         }
     }
 

@@ -8,7 +8,10 @@
 mod avx2;
 mod copy;
 mod elements;
+mod fold;
+mod groups;
 mod half;
+mod identity;
 mod isa;
 mod reduce;
 mod rows;
@@ -21,7 +24,10 @@ mod table;
 mod tests;
 mod vector;
 
+pub(crate) use identity::Private;
 pub use isa::InstructionSet;
+
+use crate::reduction::{Accumulate, Reduction};
 
 /// One run of elements to move or reduce. Positions and length are counted in
 /// elements, from the two base addresses that go with the jobs.
@@ -108,6 +114,96 @@ impl Rows {
     }
 }
 
+/// Combines the updates of one destination after another, group by group. For
+/// each group in order, the run around `dst + group.dst` is combined with (or,
+/// without itself, replaced by the combination of) the runs around
+/// `src + sources.offset(i)` for `i` in `group.start..group.end`, in order.
+///
+/// # Safety
+///
+/// As for [`RunsFn`], with a job for each group and source; every group has a
+/// source, and all elements are initialised.
+pub(crate) type GroupFn =
+    unsafe fn(dst: *mut u8, src: *const u8, groups: &[Group], sources: Sources<'_>, run: GroupRun);
+
+/// A destination and its sources.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    /// First element written.
+    pub(crate) dst: isize,
+    /// Positions among the sources.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// Where the runs of sources lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sources<'a> {
+    /// Source `i` lies `(list[i] & mask) * step` elements from the base;
+    /// without a list `i * step`.
+    pub(crate) list: Option<&'a [u64]>,
+    pub(crate) mask: u64,
+    pub(crate) step: isize,
+}
+
+impl Sources<'_> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the product with the step lies in an allocation"
+    )]
+    #[inline(always)]
+    fn offset(self, position: usize) -> isize {
+        let number = match self.list {
+            Some(list) => (list[position] & self.mask).cast_signed() as isize,
+            None => position.cast_signed(),
+        };
+        number.wrapping_mul(self.step)
+    }
+}
+
+/// The runs of groups.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupRun {
+    /// Elements of a run.
+    pub(crate) len: usize,
+    pub(crate) steps: Steps,
+    /// Whether the value that is there takes part.
+    pub(crate) include_self: bool,
+}
+
+/// How updates are reduced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reducing {
+    pub(crate) reduction: Reduction,
+    pub(crate) include_self: bool,
+    pub(crate) accumulate: Accumulate,
+}
+
+/// All that serves one element type and one way to reduce it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernels {
+    pub(crate) row: &'static Row,
+    /// `None` where nothing is reduced.
+    pub(crate) group: Option<GroupFn>,
+    /// Whether only `group` gives the result.
+    pub(crate) only_grouped: bool,
+    pub(crate) include_self: bool,
+    pub(crate) private: Option<Private>,
+}
+
+impl Kernels {
+    /// Elements that are only moved.
+    pub(crate) fn moving(row: &'static Row) -> Self {
+        Self {
+            row,
+            group: None,
+            only_grouped: false,
+            include_self: true,
+            private: None,
+        }
+    }
+}
+
 /// What the executor needs to know of an element type and a reduction: one
 /// row of the kernel table.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +225,9 @@ pub(crate) struct Row {
     pub(crate) apply: RunsFn,
     /// `apply` for rows of one length; `None` as for `copy_elements`.
     pub(crate) apply_rows: Option<RowsFn>,
+    /// Collects rows: [`RowsFn`] with the sides exchanged, `src` addressed by
+    /// the numbers. `None` as for `copy_elements`.
+    pub(crate) collect_rows: Option<RowsFn>,
     /// `apply` for single elements; `None` as for `copy_elements`.
     pub(crate) apply_elements: Option<Elements>,
 }

@@ -49,7 +49,6 @@ impl<'a> Layout<'a> {
     }
 
     /// As [`Self::strided`], for parts that are known to have one length.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn of_parts(shape: &'a [usize], strides: &'a [isize]) -> Self {
         debug_assert_eq!(shape.len(), strides.len(), "one stride a dimension");
         Self {

@@ -86,11 +86,15 @@ pub use execution::Execution;
 pub use explain::Explanation;
 pub use kernel::InstructionSet;
 pub use layout::Layout;
+pub use ops::profile;
 pub use ops::{
-    AxisUpdate, Nd, Operator, Scatter, ScatterNd, ScatterUpdate, scatter_nd, scatter_update,
+    AlongAxis, CacheWrite, ElementsAlong, Gather, GatherElements, GatherNd, GatherOp, Nd, Operator,
+    Scatter, ScatterElements, ScatterNd, ScatterUpdate, TensorScatter, scatter_elements,
+    scatter_nd, scatter_update, tensor_scatter,
 };
 pub use plan::ScatterPlan;
 pub use pool::{CallingThread, Pool, Rayon};
-pub use reduction::{Duplicates, Reduction, UnknownReduction};
+pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, Reduction, UnknownReduction};
+pub use run::GatherPlan;
 pub use schedule::Schedule;
 pub use tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};

@@ -8,35 +8,73 @@
     reason = "the verbs vouch for the memory of the views that they were given"
 )]
 
+mod gather;
+pub mod profile;
+mod scatter_elements;
 mod scatter_nd;
 mod scatter_update;
+mod tensor_scatter;
 
+pub use gather::{Gather, GatherElements, GatherNd, GatherOp};
+pub use scatter_elements::{ElementsAlong, ScatterElements, scatter_elements};
 pub use scatter_nd::{Nd, ScatterNd, scatter_nd};
-pub use scatter_update::{AxisUpdate, ScatterUpdate, scatter_update};
+pub use scatter_update::{AlongAxis, ScatterUpdate, scatter_update};
+pub use tensor_scatter::{CacheWrite, TensorScatter, tensor_scatter};
 
 use crate::element::{Element, Index};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::Row;
+use crate::kernel::Kernels;
 use crate::layout::Layout;
-use crate::plan::{Form, ScatterPlan};
-use crate::reduction::{Duplicates, Reduction};
-use crate::run::{self, Operands, Planning, Target, allocate, cloned_row, make_plan, plain_row};
+use crate::plan::{Form, IndexRules, ScatterPlan};
+use crate::reduction::{Accumulate, Bounds, Duplicates, Reduction};
+use crate::run::{
+    self, Operands, Planning, Target, allocate, cloned_kernels, make_plan, plain_kernels,
+};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
 /// What tells one operator from another: its shape rule.
 pub trait Operator: form::Lower {}
 
 mod form {
-    use super::{Form, Layout, ScatterError};
+    use super::{Execution, Form, IndexRules, Layout, ScatterError};
 
     /// Sealed: lowering speaks of the inside of the crate.
     pub trait Lower: Clone + std::fmt::Debug + Send + Sync {
+        /// What the shapes mean. `updates` is not known to a plan.
         #[doc(hidden)]
         #[expect(private_interfaces, reason = "sealed")]
-        fn form(&self, data: &[usize], indices: &Layout<'_>) -> Result<Form, ScatterError>;
+        fn form(
+            &self,
+            data: &[usize],
+            indices: &Layout<'_>,
+            updates: Option<&[usize]>,
+        ) -> Result<Form, ScatterError>;
+
+        /// Refuses options that the operator does not have.
+        #[doc(hidden)]
+        #[expect(private_interfaces, reason = "sealed")]
+        fn check_options(
+            &self,
+            _rules: IndexRules,
+            _execution: &Execution<'_>,
+        ) -> Result<(), ScatterError> {
+            Ok(())
+        }
     }
+}
+
+/// An axis in `-rank..rank`, counted from the front.
+fn resolve_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
+    let from_front = if axis < 0 {
+        axis.checked_add_unsigned(rank)
+    } else {
+        Some(axis)
+    };
+    (from_front.and_then(|axis| usize::try_from(axis).ok()))
+        .filter(|&axis| axis < rank)
+        .ok_or(ScatterError::AxisOutOfRange { axis, rank })
 }
 
 pub(crate) use form::Lower;
@@ -44,7 +82,8 @@ pub(crate) use form::Lower;
 /// A scatter operator with its options, and the four verbs: allocate the
 /// result, write it into an output, work in place, or plan now and run later.
 ///
-/// Use it as [`ScatterNd`] or [`ScatterUpdate`].
+/// Use it as [`ScatterNd`], [`ScatterUpdate`], [`ScatterElements`] or
+/// [`TensorScatter`].
 ///
 /// Whatever the options, pool and number of threads, the result is, bit for
 /// bit, that of the sequential loop over `indices` in row-major order. All
@@ -62,7 +101,10 @@ impl<O: Operator> Scatter<'static, O> {
             operator,
             planning: Planning {
                 duplicates: Duplicates::Allow,
-                negatives_wrap: true,
+                rules: IndexRules {
+                    negatives_wrap: true,
+                    bounds: Bounds::Error,
+                },
             },
             execution: Execution::default(),
         }
@@ -88,7 +130,30 @@ impl<'p, O: Operator> Scatter<'p, O> {
     /// default) or are out of bounds.
     #[must_use]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
-        self.planning.negatives_wrap = allowed;
+        self.planning.rules.negatives_wrap = allowed;
+        self
+    }
+
+    /// What becomes of an index that lies outside its axis. Default: it is an
+    /// error.
+    #[must_use]
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.planning.rules.bounds = bounds;
+        self
+    }
+
+    /// Whether the value that is there takes part in a reduction. Default: it
+    /// does; [`Execution::include_self`] says what happens if not.
+    #[must_use]
+    pub fn include_self(mut self, include_self: bool) -> Self {
+        self.execution = self.execution.include_self(include_self);
+        self
+    }
+
+    /// In what type 16-bit floats are summed. Default: their own.
+    #[must_use]
+    pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
+        self.execution = self.execution.accumulate(accumulate);
         self
     }
 
@@ -114,10 +179,10 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
-        let row = plain_row(T::TYPE, &self.execution)?;
+        let kernels = plain_kernels(T::TYPE, &self.execution)?;
         self.check_shapes(data.shape(), &indices.layout(), updates.shape())?;
         allocate(data.shape(), |output| {
-            self.once(row, output, indices.into(), updates, Some(data))
+            self.once(kernels, output, indices.into(), updates, Some(data))
         })
     }
 
@@ -135,8 +200,8 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        let row = plain_row(T::TYPE, &self.execution)?;
-        self.once(row, output.into(), indices.into(), updates, Some(data))
+        let kernels = plain_kernels(T::TYPE, &self.execution)?;
+        self.once(kernels, output.into(), indices.into(), updates, Some(data))
     }
 
     /// Applies the updates to `data` itself.
@@ -151,8 +216,8 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
-        let row = plain_row(T::TYPE, &self.execution)?;
-        self.once(row, data.into(), indices.into(), updates, None)
+        let kernels = plain_kernels(T::TYPE, &self.execution)?;
+        self.once(kernels, data.into(), indices.into(), updates, None)
     }
 
     /// Does all that depends on `indices` alone, for runs on outputs of this
@@ -186,12 +251,12 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: AnyView<'_>,
         output: AnyViewMut<'_>,
     ) -> Result<(), ScatterError> {
-        let row = plain_row(data.element(), &self.execution)?;
+        let kernels = plain_kernels(data.element(), &self.execution)?;
         let operands = Operands::any(output, updates, Some(data), Some(&indices))?;
-        // SAFETY: the views have the row's element type and, as
+        // SAFETY: the views have the kernels' element type and, as
         // `Operands::any` has checked, the output shares no byte with another;
         // in place it is the data, initialised.
-        unsafe { self.once_on(row, operands, indices) }
+        unsafe { self.once_on(kernels, operands, indices) }
     }
 
     /// [`in_place`](Self::in_place) with element types as values.
@@ -205,11 +270,11 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: AnyView<'_>,
         updates: AnyView<'_>,
     ) -> Result<(), ScatterError> {
-        let row = plain_row(data.element(), &self.execution)?;
+        let kernels = plain_kernels(data.element(), &self.execution)?;
         let operands = Operands::any(data, updates, None, Some(&indices))?;
         // SAFETY: as in `any_write_into`; whoever made the view vouches for
         // initialised elements.
-        unsafe { self.once_on(row, operands, indices) }
+        unsafe { self.once_on(kernels, operands, indices) }
     }
 
     /// [`plan`](Self::plan) with the type of indices as a value.
@@ -223,7 +288,11 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: AnyView<'_>,
     ) -> Result<ScatterPlan, ScatterError> {
         output.check(1)?;
-        let form = self.operator.form(output.shape(), &indices.layout())?;
+        self.operator
+            .check_options(self.planning.rules, &self.execution)?;
+        let form = self
+            .operator
+            .form(output.shape(), &indices.layout(), None)?;
         let indices = Indices::new(indices)?;
         make_plan(&output, form, indices, self.planning, &self.execution)
     }
@@ -240,11 +309,11 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
-        let row = cloned_row::<T>(&self.execution)?;
+        let kernels = cloned_kernels::<T>(&self.execution)?;
         self.check_shapes(data.shape(), &indices.layout(), updates.shape())?;
         let mut result = data.to_vec()?;
         let output = TensorViewMut::contiguous(&mut result, data.shape())?;
-        self.once(row, output.into(), indices.into(), updates, None)?;
+        self.once(kernels, output.into(), indices.into(), updates, None)?;
         Ok(result)
     }
 
@@ -260,8 +329,8 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        let row = cloned_row::<T>(&self.execution)?;
-        self.once(row, output.into(), indices.into(), updates, Some(data))
+        let kernels = cloned_kernels::<T>(&self.execution)?;
+        self.once(kernels, output.into(), indices.into(), updates, Some(data))
     }
 
     /// [`in_place`](Self::in_place) for elements that are cloned.
@@ -275,8 +344,8 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
-        let row = cloned_row::<T>(&self.execution)?;
-        self.once(row, data.into(), indices.into(), updates, None)
+        let kernels = cloned_kernels::<T>(&self.execution)?;
+        self.once(kernels, data.into(), indices.into(), updates, None)
     }
 
     fn check_shapes(
@@ -285,24 +354,26 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: &Layout<'_>,
         updates: &[usize],
     ) -> Result<(), ScatterError> {
-        let form = self.operator.form(data, indices)?;
+        self.operator
+            .check_options(self.planning.rules, &self.execution)?;
+        let form = self.operator.form(data, indices, Some(updates))?;
         form.check_updates(data, indices, updates)
     }
 
-    /// One call on typed tensors. `output` is initialised unless `row` moves
+    /// One call on typed tensors. `output` is initialised unless `kernels` move
     /// plain bytes and there is `data`.
     fn once<T>(
         &self,
-        row: &'static Row,
+        kernels: Kernels,
         output: Target<'_>,
         indices: AnyView<'_>,
         updates: TensorView<'_, T>,
         data: Option<TensorView<'_, T>>,
     ) -> Result<(), ScatterError> {
         let operands = Operands::typed(output, updates, data);
-        // SAFETY: `row` was made for `T`; typed views borrow their memory, so
+        // SAFETY: `kernels` were made for `T`; typed views borrow their memory, so
         // an output shares no byte with an input; see above for the rest.
-        unsafe { self.once_on(row, operands, indices) }
+        unsafe { self.once_on(kernels, operands, indices) }
     }
 
     /// # Safety
@@ -310,13 +381,25 @@ impl<'p, O: Operator> Scatter<'p, O> {
     /// As for [`run::once`].
     unsafe fn once_on(
         &self,
-        row: &'static Row,
+        kernels: Kernels,
         operands: Operands<'_>,
         indices: AnyView<'_>,
     ) -> Result<(), ScatterError> {
         let indices = Indices::new(indices)?;
-        let form = (self.operator).form(operands.shape(), &indices.layout())?;
+        self.operator
+            .check_options(self.planning.rules, &self.execution)?;
+        let updates = Some(operands.updates_shape());
+        let form = (self.operator).form(operands.shape(), &indices.layout(), updates)?;
         // SAFETY: the caller vouches for what `run::once` asks.
-        unsafe { run::once(form, row, operands, indices, self.planning, &self.execution) }
+        unsafe {
+            run::once(
+                form,
+                kernels,
+                operands,
+                indices,
+                self.planning,
+                &self.execution,
+            )
+        }
     }
 }

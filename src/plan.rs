@@ -5,6 +5,7 @@
 //! facts is all that reaches the executor.
 
 mod destinations;
+mod form;
 mod geometry;
 mod repeats;
 mod resolve;
@@ -13,28 +14,17 @@ mod sort;
 use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Number, Spare};
+pub(crate) use form::{Arranged, Coordinates, Form};
 #[cfg(test)]
 pub(crate) use geometry::Dim;
-pub(crate) use geometry::{CopyGeometry, Geometry, Span};
-pub(crate) use repeats::Winners;
-pub(crate) use resolve::{Piece, Resolver, resolve_contiguous};
+pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
+pub(crate) use repeats::Sorted;
+pub(crate) use resolve::{
+    IndexRules, Piece, Resolver, repeats_along, resolve_contiguous, resolve_sequences,
+};
 
 use crate::error::ScatterError;
 use crate::layout::{Dims, Layout, row_major_strides};
-
-/// The one form that operators are lowered to.
-///
-/// The first `batch_rank` axes of the output are repetitions, the next
-/// `tuple_len` are addressed by the tuples, the rest is the window. The first
-/// `tuple_rank` dims of `indices` make the list of tuples; a last one, if
-/// there is one, holds the coordinates. `updates` has the batch dims, then the
-/// dims of the list, then the window dims.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
-    pub(crate) batch_rank: usize,
-    pub(crate) tuple_len: usize,
-    pub(crate) tuple_rank: usize,
-}
 
 /// A scatter that has been validated and worked out up to its values.
 ///
@@ -44,17 +34,43 @@ pub(crate) struct Form {
 /// one with [`Scatter::plan`](crate::Scatter::plan).
 #[derive(Debug)]
 pub struct ScatterPlan {
+    /// The output as it was given.
     shape: Dims<usize>,
     strides: Dims<isize>,
     is_contiguous: bool,
-    batch_rank: usize,
-    tuple_len: usize,
+    /// Its axes in the order batch, tuple, window, where that is another.
+    order: Option<Order>,
+    form: Form,
     tuple_shape: Dims<usize>,
+    /// How far repetitions and window reach along each axis.
+    reach: Dims<usize>,
+    /// Positions in `indices` that one tuple stands for.
+    positions: usize,
     destinations: Destinations,
+    /// Which tuple each destination belongs to, where some were skipped.
+    kept: Option<Destinations>,
     scale: Scale,
     facts: Facts,
     first_repeat: OnceLock<Option<Repeat>>,
-    winners: OnceLock<Winners>,
+    winners: OnceLock<Sorted>,
+    groups: OnceLock<Sorted>,
+}
+
+/// Another order of the axes of an output.
+#[derive(Debug)]
+struct Order {
+    axes: Dims<usize>,
+    shape: Dims<usize>,
+    strides: Dims<isize>,
+}
+
+/// What the indices of a plan came to.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(crate) destinations: Destinations,
+    /// Which tuple each destination belongs to, where some were skipped.
+    pub(crate) kept: Option<Destinations>,
+    pub(crate) facts: Facts,
 }
 
 /// What a destination number means: number `n` lies `base + n * unit` elements
@@ -86,30 +102,70 @@ pub(crate) struct Repeat {
     pub(crate) earlier: usize,
 }
 
+impl Resolved {
+    /// `piece` is what was learnt from all of the destinations.
+    pub(crate) fn new(mut destinations: Destinations, piece: &Piece) -> Result<Self, ScatterError> {
+        if piece.skipped == 0 {
+            return Ok(Self {
+                destinations,
+                kept: None,
+                facts: piece.facts(),
+            });
+        }
+        let kept = Some(destinations.drop_skipped(piece.skipped)?);
+        let mut rest = Piece::EMPTY;
+        match &destinations {
+            Destinations::Narrow(numbers) => rest.extend(numbers),
+            Destinations::Wide(numbers) => rest.extend(numbers),
+        }
+        Ok(Self {
+            destinations,
+            kept,
+            facts: rest.facts(),
+        })
+    }
+}
+
 impl ScatterPlan {
-    /// A plan from destinations that [`Resolver`] has made for `form` and
-    /// this `output`.
+    /// A plan from what [`Resolver`] has made for `form` and this `output`.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
-        tuple_shape: &[usize],
+        indices: &Layout<'_>,
         scale: Scale,
-        destinations: Destinations,
-        facts: Facts,
+        resolved: Resolved,
     ) -> Self {
-        Self {
+        let order = form.order(output.shape().len()).map(|axes| {
+            let arranged = Arranged::new(output, &axes);
+            Order {
+                shape: arranged.layout().shape().into(),
+                strides: arranged.layout().all_strides(),
+                axes,
+            }
+        });
+        let shape = order.as_ref().map_or(output.shape(), |order| &order.shape);
+        let plan = Self {
+            tuple_shape: form.tuple_shape(shape, indices),
+            reach: form.reach(shape, indices).into(),
             shape: output.shape().into(),
             strides: output.all_strides(),
             is_contiguous: output.strides().is_none(),
-            batch_rank: form.batch_rank,
-            tuple_len: form.tuple_len,
-            tuple_shape: tuple_shape.into(),
-            destinations,
+            order,
+            positions: form.positions(indices),
+            form,
+            destinations: resolved.destinations,
+            kept: resolved.kept,
             scale,
-            facts,
+            facts: resolved.facts,
             first_repeat: OnceLock::new(),
             winners: OnceLock::new(),
+            groups: OnceLock::new(),
+        };
+        if matches!(form.coordinates, Coordinates::Sequences { .. }) {
+            // An update is no longer than its axis, so no row is met twice.
+            let _ = plan.first_repeat.set(None);
         }
+        plan
     }
 
     /// Shape of the output it was made for.
@@ -122,7 +178,7 @@ impl ScatterPlan {
         &self.strides
     }
 
-    /// Number of tuples.
+    /// Number of tuples that are applied: all but those that were skipped.
     pub fn tuples(&self) -> usize {
         self.destinations.len()
     }
@@ -137,33 +193,69 @@ impl ScatterPlan {
         Ok(self.first_repeat()?.is_some())
     }
 
+    /// Shape and strides of the output, its axes in the order of the form.
+    fn arranged(&self) -> (&[usize], &[isize]) {
+        match &self.order {
+            Some(order) => (&order.shape, &order.strides),
+            None => (&self.shape, &self.strides),
+        }
+    }
+
+    /// The strides of a tensor whose dims are those of the output, in the order
+    /// of the form.
+    pub(crate) fn arranged_strides(&self, layout: &Layout<'_>) -> Dims<isize> {
+        match &self.order {
+            Some(order) => Arranged::new(layout, &order.axes).layout().all_strides(),
+            None => layout.all_strides(),
+        }
+    }
+
+    /// The shape of updates with their axes in the order of the form.
+    pub(crate) fn arranged_updates_shape(&self) -> Dims<usize> {
+        let (batch, rest) = self.reach.split_at(self.form.batch_rank);
+        let parts = [batch, &self.tuple_shape, &rest[self.form.tuple_len..]];
+        parts.into_iter().flatten().copied().collect()
+    }
+
     /// The shape that `updates` must have.
     pub(crate) fn updates_shape(&self) -> Dims<usize> {
-        let (batch, rest) = self.shape.split_at(self.batch_rank);
-        let parts = [batch, &self.tuple_shape, &rest[self.tuple_len..]];
-        parts.into_iter().flatten().copied().collect()
+        let arranged = self.arranged_updates_shape();
+        let Some(order) = &self.order else {
+            return arranged;
+        };
+        let mut shape = arranged.clone();
+        for (&axis, size) in order.axes.iter().zip(arranged) {
+            shape[axis] = size;
+        }
+        shape
     }
 
     /// Refuses updates of another shape than the plan's tuples and window
     /// ask for.
     pub(crate) fn check_updates(&self, updates: &[usize]) -> Result<(), ScatterError> {
-        let (batch, rest) = self.shape.split_at(self.batch_rank);
-        check_updates([batch, &self.tuple_shape, &rest[self.tuple_len..]], updates)
+        form::check_shape([&self.updates_shape(), &[], &[]], updates)
     }
 
     /// The rank of updates of the shape that the plan asks for.
     pub(crate) fn updates_rank(&self) -> usize {
-        self.shape.len() - self.tuple_len + self.tuple_shape.len()
+        self.shape.len() - self.form.tuple_len + self.tuple_shape.len()
+    }
+
+    /// Whether repetitions and windows are whole: they reach as far as the
+    /// output does.
+    pub(crate) fn is_whole(&self) -> bool {
+        let (shape, _) = self.arranged();
+        let axes = self.form.batch_rank..self.form.batch_rank + self.form.tuple_len;
+        (0..shape.len())
+            .filter(|axis| !axes.contains(axis))
+            .all(|axis| self.reach[axis] == shape[axis])
     }
 
     /// The plan as one of contiguous tensors, where the output is one.
     pub(crate) fn flat(&self) -> Option<Flat> {
-        let form = Form {
-            batch_rank: self.batch_rank,
-            tuple_len: self.tuple_len,
-            tuple_rank: self.tuple_shape.len(),
-        };
-        (self.is_contiguous).then(|| Flat::new(&form, &self.shape, self.tuples()))
+        let suits =
+            self.is_contiguous && self.order.is_none() && self.kept.is_none() && self.is_whole();
+        suits.then(|| Flat::new(&self.form, &self.shape, self.tuples()))
     }
 
     /// Whether `output` lies in memory as the output planned for.
@@ -183,8 +275,43 @@ impl ScatterPlan {
         })
     }
 
+    /// Whether updates only replace what is there, by the rule of the form.
+    pub(crate) fn only_moves(&self) -> bool {
+        matches!(self.form.coordinates, Coordinates::Sequences { .. })
+    }
+
     pub(crate) fn destinations(&self) -> &Destinations {
         &self.destinations
+    }
+
+    /// Whether every tuple has a destination, so that the n-th destination is
+    /// that of the n-th tuple.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// The tuple that the destination at `position` belongs to.
+    #[inline]
+    pub(crate) fn tuple_at(&self, position: usize) -> usize {
+        match &self.kept {
+            None => position,
+            // Tuples were counted with a `usize`.
+            Some(kept) => usize::try_from(kept.get(position)).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Number of tuples, those that were skipped included.
+    pub(crate) fn listed_tuples(&self) -> usize {
+        self.tuple_shape.iter().product()
+    }
+
+    /// How many equal parts the list of tuples has that share no destination
+    /// with one another, by its shape alone.
+    pub(crate) fn lanes(&self) -> usize {
+        if self.kept.is_some() {
+            return 1;
+        }
+        self.tuple_shape[..self.form.leading()].iter().product()
     }
 
     pub(crate) fn scale(&self) -> Scale {
@@ -221,54 +348,47 @@ impl ScatterPlan {
         repeats::first_repeat(&self.destinations, self.scale.count)
     }
 
+    /// The error for a plan whose destinations repeat.
+    pub(crate) fn refuse_repeats(&self) -> Result<(), ScatterError> {
+        let named = |position| self.tuple_at(position) * self.positions;
+        match self.first_repeat()? {
+            None => Ok(()),
+            Some(repeat) => Err(ScatterError::DuplicateIndex {
+                tuple: named(repeat.tuple),
+                earlier: named(repeat.earlier),
+            }),
+        }
+    }
+
     /// The last tuple of every destination, in the order of destinations,
     /// worked out once. `None` where memory for it cannot be had.
-    pub(crate) fn winners(&self) -> Option<&Winners> {
+    pub(crate) fn winners(&self) -> Option<&Sorted> {
         if let Some(winners) = self.winners.get() {
             return Some(winners);
         }
-        let winners = Winners::find(&self.destinations, self.scale.count, self.facts.increasing)?;
+        let mut winners = self.sort().ok()?;
+        winners.keep_last(&self.destinations);
         Some(self.winners.get_or_init(|| winners))
+    }
+
+    /// All tuples in the order of their destinations, those of one destination
+    /// in their own; worked out once.
+    pub(crate) fn groups(&self) -> Result<&Sorted, ScatterError> {
+        if let Some(groups) = self.groups.get() {
+            return Ok(groups);
+        }
+        let groups = self.sort()?;
+        Ok(self.groups.get_or_init(|| groups))
+    }
+
+    fn sort(&self) -> Result<Sorted, ScatterError> {
+        Sorted::new(&self.destinations, self.scale.count, self.facts.increasing)
     }
 
     /// Gives back the memory of the destinations, for another plan.
     pub(crate) fn into_destinations(self) -> Destinations {
         self.destinations
     }
-}
-
-impl Form {
-    /// The shape of the list of tuples.
-    pub(crate) fn tuple_shape<'a>(&self, indices: &Layout<'a>) -> &'a [usize] {
-        &indices.shape()[..self.tuple_rank]
-    }
-
-    /// As [`ScatterPlan::check_updates`], before there is a plan.
-    pub(crate) fn check_updates(
-        &self,
-        output: &[usize],
-        indices: &Layout<'_>,
-        updates: &[usize],
-    ) -> Result<(), ScatterError> {
-        let (batch, rest) = output.split_at(self.batch_rank);
-        let window = &rest[self.tuple_len..];
-        check_updates([batch, self.tuple_shape(indices), window], updates)
-    }
-}
-
-/// Where a single element is expected without any dim, one of any rank will
-/// do: runtimes write scalars as `[1]`.
-fn check_updates(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
-    if actual.iter().eq(expected.into_iter().flatten()) {
-        return Ok(());
-    }
-    if expected.iter().all(|dims| dims.is_empty()) && actual.iter().all(|&size| size == 1) {
-        return Ok(());
-    }
-    Err(ScatterError::UpdatesShape {
-        expected: expected.concat(),
-        actual: actual.to_vec(),
-    })
 }
 
 /// A scatter of contiguous row-major tensors: three numbers say where

@@ -1,5 +1,5 @@
 //! How an update meets the value that is already there, and what a repeated
-//! destination means.
+//! destination or an index out of bounds means.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Updates of one destination are applied in the row-major order of
 /// `indices`, one after another. Integers wrap. `Min` and `Max` propagate NaN
 /// from either side and keep the current value on a tie. On `bool`, `Add` and
-/// `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND.
+/// `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND; it has no `Mean`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduction {
@@ -26,17 +26,24 @@ pub enum Reduction {
     Min,
     /// The larger of the two.
     Max,
+    /// The sum of the current value and the updates, divided by their number.
+    ///
+    /// The sum is that of `Add`, the number is exact. Integers round towards
+    /// negative infinity; `f32` and `f64` divide once by the number rounded to
+    /// the type; 16-bit floats divide in `f32`; complex numbers by component.
+    Mean,
 }
 
 impl Reduction {
     /// Every reduction, in the order of their declaration.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::None,
         Self::Add,
         Self::Sub,
         Self::Mul,
         Self::Min,
         Self::Max,
+        Self::Mean,
     ];
 
     /// The name that ONNX gives it, where ONNX has it.
@@ -48,6 +55,7 @@ impl Reduction {
             Self::Mul => "mul",
             Self::Min => "min",
             Self::Max => "max",
+            Self::Mean => "mean",
         }
     }
 }
@@ -60,7 +68,7 @@ impl fmt::Display for Reduction {
 
 /// The text given to [`Reduction::from_str`] names no reduction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no reduction is called {0:?}; use none, add, sub, mul, min or max")]
+#[error("no reduction is called {0:?}; use none, add, sub, mul, min, max or mean")]
 pub struct UnknownReduction(pub String);
 
 impl FromStr for Reduction {
@@ -76,6 +84,7 @@ impl FromStr for Reduction {
             "mul" | "multiply" | "prod" => Ok(Self::Mul),
             "min" | "amin" | "minimum" => Ok(Self::Min),
             "max" | "amax" | "maximum" => Ok(Self::Max),
+            "mean" | "average" | "avg" => Ok(Self::Mean),
             _ => Err(UnknownReduction(name.to_owned())),
         }
     }
@@ -89,6 +98,43 @@ pub enum Duplicates {
     Allow,
     /// They are an error, reported before anything is written.
     Reject,
+}
+
+/// In what type the running value of a 16-bit float destination is kept.
+///
+/// For other element types there is no difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Accumulate {
+    /// In its own: rounded after every update, as numpy and OpenVINO do.
+    #[default]
+    Native,
+    /// In `f32`: rounded once, when all updates of the destination are in, as
+    /// torch's scatter does.
+    Wide,
+}
+
+/// What becomes of an index that lies outside its axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Bounds {
+    /// It is an error, reported before anything is written.
+    #[default]
+    Error,
+    /// Its tuple is dropped with its whole window; a gather writes zeros.
+    Skip,
+    /// Each coordinate, once negative ones have been counted from the end, is
+    /// moved to the nearest end of its axis: a negative one that is forbidden
+    /// or too low to 0. An axis without elements is still an error.
+    Clamp,
+}
+
+/// How a cache is written at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CacheMode {
+    /// Updates must fit between their position and the end.
+    #[default]
+    Linear,
+    /// Positions go on at the beginning, modulo the length of the axis.
+    Circular,
 }
 
 #[cfg(test)]
@@ -118,6 +164,6 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(name.parse(), Ok(expected), "{name}");
         }
-        assert!("average".parse::<Reduction>().is_err(), "not a reduction");
+        assert!("median".parse::<Reduction>().is_err(), "not a reduction");
     }
 }

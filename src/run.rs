@@ -8,10 +8,17 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
+mod gathered;
 mod planned;
+
+pub use gathered::GatherPlan;
+pub(crate) use gathered::{
+    check_gather, gather_shape, moving_kernels, refuse_reduction, run_gather,
+};
 
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::element::ElementType;
 use crate::error::ScatterError;
@@ -19,19 +26,23 @@ use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, Call, direct, scratch};
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::{InstructionSet, Row};
+use crate::kernel::{InstructionSet, Kernels, Reducing, Row};
 use crate::layout::overlap::{self, Overlap};
 use crate::layout::{Dims, Layout};
 use crate::memory::out_of_memory;
 use crate::plan::{
-    Destinations, Flat, Form, Number, Piece, Resolver, ScatterPlan, resolve_contiguous,
+    Arranged, Coordinates, Destinations, Flat, Form, IndexRules, Number, Piece, Resolved, Resolver,
+    ScatterPlan, repeats_along, resolve_contiguous, resolve_sequences,
 };
-use crate::reduction::{Duplicates, Reduction};
+use crate::reduction::{Bounds, Duplicates, Reduction};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
 /// Tuples from which the work on indices is divided among workers: below, it
 /// takes less time than waking them.
 const PARALLEL_TUPLES: usize = 128 * 1024;
+
+/// Rows that are looked at between two looks at what other workers found.
+const ROWS: usize = 1024;
 
 /// Tuples of a call that is made without a plan: their destinations lie on the
 /// stack. The smaller number is for calls of which clearing the larger array
@@ -43,7 +54,7 @@ const SOME: usize = 512;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planning {
     pub(crate) duplicates: Duplicates,
-    pub(crate) negatives_wrap: bool,
+    pub(crate) rules: IndexRules,
 }
 
 /// A tensor of any kind to read: element `[0, 0, ...]` and where the rest is.
@@ -104,6 +115,26 @@ impl<'a> From<AnyViewMut<'a>> for Target<'a> {
     }
 }
 
+impl<'a> Source<'a> {
+    pub(crate) fn layout(&self) -> Layout<'a> {
+        self.layout
+    }
+}
+
+impl Target<'_> {
+    /// Refuses the output of a gather if it has another shape.
+    pub(crate) fn check_shape(&self, expected: &[usize]) -> Result<(), ScatterError> {
+        let actual = self.layout.shape();
+        if actual == expected {
+            return Ok(());
+        }
+        Err(ScatterError::OutputShape {
+            expected: expected.to_vec(),
+            actual: actual.to_vec(),
+        })
+    }
+}
+
 impl<'a> Operands<'a> {
     /// Typed tensors. Views borrow their memory, so that an output shares no
     /// byte with an input.
@@ -141,6 +172,10 @@ impl<'a> Operands<'a> {
         self.output.layout.shape()
     }
 
+    pub(crate) fn updates_shape(&self) -> &[usize] {
+        self.updates.layout.shape()
+    }
+
     fn buffers(&self) -> Buffers {
         Buffers {
             output: self.output.ptr,
@@ -169,25 +204,28 @@ impl<'a> Operands<'a> {
 }
 
 /// The kernels for plain elements.
-pub(crate) fn plain_row(
+pub(crate) fn plain_kernels(
     element: ElementType,
     execution: &Execution<'_>,
-) -> Result<&'static Row, ScatterError> {
+) -> Result<Kernels, ScatterError> {
     let set = execution
         .instruction_set
         .unwrap_or_else(InstructionSet::best);
-    Row::plain(element, execution.reduction, set).ok_or(ScatterError::UnsupportedReduction {
+    let reducing = Reducing {
+        reduction: execution.reduction,
+        include_self: execution.include_self,
+        accumulate: execution.accumulate,
+    };
+    Kernels::plain(element, reducing, set).ok_or(ScatterError::UnsupportedReduction {
         reduction: execution.reduction,
         element,
     })
 }
 
 /// The kernels for elements that are cloned.
-pub(crate) fn cloned_row<T: Clone>(
-    execution: &Execution<'_>,
-) -> Result<&'static Row, ScatterError> {
+pub(crate) fn cloned_kernels<T: Clone>(execution: &Execution<'_>) -> Result<Kernels, ScatterError> {
     match execution.reduction {
-        Reduction::None => Ok(Row::cloned::<T>()),
+        Reduction::None => Ok(Kernels::moving(Row::cloned::<T>())),
         reduction => Err(ScatterError::ReductionOfClones { reduction }),
     }
 }
@@ -201,94 +239,157 @@ pub(crate) fn make_plan(
     execution: &Execution<'_>,
 ) -> Result<ScatterPlan, ScatterError> {
     output.check(1)?;
-    let (resolver, scale) = Resolver::new(output, &form, indices, planning.negatives_wrap);
+    let form = in_rows(form, indices, execution)?;
+    let order = form.order(output.shape().len());
+    let arranged = order.map(|axes| Arranged::new(output, &axes));
+    let given = output;
+    let output = &arranged.as_ref().map_or(*given, Arranged::layout);
     let layout = indices.layout();
-    let tuple_shape = form.tuple_shape(&layout);
-    let tuples = tuple_shape.iter().product();
+    let tuples = form.tuple_shape(output.shape(), &layout).iter().product();
+    let (resolver, scale) = Resolver::new(output, &form, indices, planning.rules);
     let spare = scratch::take_spare(tuples, scale.count);
     let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
-    let facts = match &mut destinations {
-        Destinations::Narrow(numbers) => resolve(&resolver, numbers, execution),
-        Destinations::Wide(numbers) => resolve(&resolver, numbers, execution),
-    }?
-    .facts();
-    let plan = ScatterPlan::new(output, form, tuple_shape, scale, destinations, facts);
-    if planning.duplicates == Duplicates::Reject
-        && let Some(repeat) = plan.first_repeat()?
-    {
-        return Err(ScatterError::DuplicateIndex {
-            tuple: repeat.tuple,
-            earlier: repeat.earlier,
-        });
+    let work = Resolving {
+        resolver: &resolver,
+        output,
+        form: &form,
+        indices,
+        execution,
+    };
+    let piece = match &mut destinations {
+        Destinations::Narrow(numbers) => work.resolve(numbers),
+        Destinations::Wide(numbers) => work.resolve(numbers),
+    }?;
+    let resolved = Resolved::new(destinations, &piece)?;
+    let plan = ScatterPlan::new(given, form, &layout, scale, resolved);
+    if planning.duplicates == Duplicates::Reject {
+        plan.refuse_repeats()?;
     }
     Ok(plan)
 }
 
-/// Numbers all tuples: on the calling thread, or in pieces on the pool. The
-/// first piece with an error decides, so it is the same however many there are.
-fn resolve<N: Number>(
-    resolver: &Resolver<'_>,
-    numbers: &mut [N],
+/// A form whose indices repeat along the trailing dims of the list, as the
+/// one that has those dims in its window.
+fn in_rows(
+    form: Form,
+    indices: Indices<'_>,
     execution: &Execution<'_>,
-) -> Result<Piece, ScatterError> {
-    if numbers.len() < PARALLEL_TUPLES {
-        return resolver.resolve(0, numbers);
+) -> Result<Form, ScatterError> {
+    let Some(rows) = form.in_rows() else {
+        return Ok(form);
+    };
+    let layout = indices.layout();
+    let shape = layout.shape();
+    if shape.contains(&0) {
+        return Ok(form);
     }
+    let (count, values) = (
+        shape[..rows.list.1].iter().product::<usize>(),
+        shape.iter().product::<usize>(),
+    );
+    let differs = AtomicBool::new(!repeats_along(indices, rows.list.1, 0..count.min(1)));
+    let parts = if values < PARALLEL_TUPLES || differs.load(Ordering::Relaxed) {
+        1
+    } else {
+        Workers::new(execution.pool, execution.max_workers).parts()
+    };
     let workers = Workers::new(execution.pool, execution.max_workers);
-    let len = numbers.len().div_ceil(workers.parts());
-    let pieces: Vec<OnceLock<_>> = numbers.chunks(len).map(|_| OnceLock::new()).collect();
-    workers.run_chunks(numbers, len, &|index, chunk| {
-        pieces[index].get_or_init(|| resolver.resolve(index * len, chunk));
-    })?;
-    let mut whole = Piece::EMPTY;
-    for piece in pieces {
-        match piece.into_inner() {
-            Some(piece) => whole.join(&piece?),
-            None => {
-                return Err(ScatterError::PoolFailed {
-                    tasks: 1,
-                    completed: 0,
-                });
+    // In small steps, so that a difference that one finds stops all.
+    workers.run(parts, &|index| {
+        let part = (count * index / parts)..(count * (index + 1) / parts);
+        for first in part.clone().step_by(ROWS) {
+            let rows_of_step = first..part.end.min(first + ROWS);
+            if differs.load(Ordering::Relaxed) || !repeats_along(indices, rows.list.1, rows_of_step)
+            {
+                differs.store(true, Ordering::Relaxed);
+                break;
             }
         }
+    })?;
+    Ok(if differs.into_inner() { form } else { rows })
+}
+
+/// What numbering the tuples of a plan takes.
+struct Resolving<'a> {
+    resolver: &'a Resolver<'a>,
+    output: &'a Layout<'a>,
+    form: &'a Form,
+    indices: Indices<'a>,
+    execution: &'a Execution<'a>,
+}
+
+impl Resolving<'_> {
+    /// Numbers all tuples: on the calling thread, or in pieces on the pool. The
+    /// first piece with an error decides, so it is the same however many there
+    /// are.
+    fn resolve<N: Number>(&self, numbers: &mut [N]) -> Result<Piece, ScatterError> {
+        if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
+            return resolve_sequences(self.output, self.form, self.indices, numbers);
+        }
+        if numbers.len() < PARALLEL_TUPLES {
+            return self.resolver.resolve(0, numbers);
+        }
+        let workers = Workers::new(self.execution.pool, self.execution.max_workers);
+        let len = numbers.len().div_ceil(workers.parts());
+        let pieces: Vec<OnceLock<_>> = numbers.chunks(len).map(|_| OnceLock::new()).collect();
+        workers.run_chunks(numbers, len, &|index, chunk| {
+            pieces[index].get_or_init(|| self.resolver.resolve(index * len, chunk));
+        })?;
+        let mut whole = Piece::EMPTY;
+        for piece in pieces {
+            match piece.into_inner() {
+                Some(piece) => whole.join(&piece?),
+                None => {
+                    return Err(ScatterError::PoolFailed {
+                        tasks: 1,
+                        completed: 0,
+                    });
+                }
+            }
+        }
+        Ok(whole)
     }
-    Ok(whole)
 }
 
 /// Runs a plan.
 ///
 /// # Safety
 ///
-/// - The elements of `operands` are those that `row` works on, and those of
+/// - The elements of `operands` are those that `kernels` work on, and those of
 ///   the output share no byte with the others.
-/// - In place, or where `row` clones, the elements of the output are
+/// - In place, or where `kernels` clone, the elements of the output are
 ///   initialised.
 pub(crate) unsafe fn execute(
     plan: &ScatterPlan,
-    row: &'static Row,
+    kernels: Kernels,
     operands: Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
+    if plan.only_moves() && kernels.group.is_some() {
+        return Err(ScatterError::UnsupportedOption {
+            option: "reduction",
+        });
+    }
     plan.check_output(&operands.output.layout)?;
     plan.check_updates(operands.updates.layout.shape())?;
     operands.check_data()?;
     if execution.schedule.is_none()
         && operands.are_contiguous()
         && let (Some(flat), Destinations::Narrow(numbers)) = (plan.flat(), plan.destinations())
-        && direct::suits(&flat, row, operands.data.is_none())
+        && direct::suits(&flat, &kernels, operands.data.is_none())
     {
         // SAFETY: shapes have just been checked against the plan's, and the
         // plan has numbered slices of an output that is contiguous.
-        unsafe { direct::run(row, &flat, operands.buffers(), numbers) };
+        unsafe { direct::run(kernels.row, &flat, operands.buffers(), numbers) };
         return Ok(());
     }
     let updates_strides = if plan.updates_rank() == operands.updates.layout.shape().len() {
-        operands.updates.layout.all_strides()
+        plan.arranged_strides(&operands.updates.layout)
     } else {
         // A scalar written as a tensor of one element.
         Dims::new()
     };
-    let data_strides = operands.data.map(|data| data.layout.all_strides());
+    let data_strides = (operands.data).map(|data| plan.arranged_strides(&data.layout));
     // SAFETY: layout and shapes have just been checked against the plan's;
     // views keep their elements readable, or writable and to themselves, and
     // the caller vouches for the rest.
@@ -296,7 +397,7 @@ pub(crate) unsafe fn execute(
         let buffers = operands.buffers();
         Call::new(
             plan,
-            row,
+            kernels,
             buffers,
             &updates_strides,
             data_strides.as_deref(),
@@ -313,7 +414,7 @@ pub(crate) unsafe fn execute(
 /// As for [`execute`].
 pub(crate) unsafe fn once(
     form: Form,
-    row: &'static Row,
+    kernels: Kernels,
     operands: Operands<'_>,
     indices: Indices<'_>,
     planning: Planning,
@@ -327,18 +428,27 @@ pub(crate) unsafe fn once(
     )?;
     operands.check_data()?;
     let contiguous = operands.are_contiguous() && indices.layout().strides().is_none();
-    if contiguous && execution.schedule.is_none() && planning.duplicates == Duplicates::Allow {
-        let tuples = form.tuple_shape(&indices.layout()).iter().product();
+    let plain = form.coordinates == Form::ALL_LISTED
+        && planning.duplicates == Duplicates::Allow
+        && planning.rules.bounds == Bounds::Error
+        && execution.schedule.is_none();
+    if contiguous && plain {
+        let tuples = form
+            .tuple_shape(output.shape(), &indices.layout())
+            .iter()
+            .product();
         let flat = Flat::new(&form, output.shape(), tuples);
-        let suits = direct::suits(&flat, row, operands.data.is_none());
+        let suits = direct::suits(&flat, &kernels, operands.data.is_none());
         // SAFETY: shapes have just been checked against one another.
         let done = unsafe {
             match tuples {
                 0..=FEW if suits => {
-                    once_direct::<FEW>(&form, row, &flat, &operands, indices, planning).map(Some)
+                    once_direct::<FEW>(&form, kernels.row, &flat, &operands, indices, planning)
+                        .map(Some)
                 }
                 0..=SOME if suits => {
-                    once_direct::<SOME>(&form, row, &flat, &operands, indices, planning).map(Some)
+                    once_direct::<SOME>(&form, kernels.row, &flat, &operands, indices, planning)
+                        .map(Some)
                 }
                 _ => Ok(None),
             }
@@ -349,7 +459,7 @@ pub(crate) unsafe fn once(
     }
     let plan = make_plan(&output, form, indices, planning, execution)?;
     // SAFETY: the caller vouches for what `execute` asks.
-    let result = unsafe { execute(&plan, row, operands, execution) };
+    let result = unsafe { execute(&plan, kernels, operands, execution) };
     scratch::put_back(plan.into_destinations().into_spare());
     result
 }
@@ -376,7 +486,7 @@ unsafe fn once_direct<const MOST: usize>(
         indices,
         form.batch_rank,
         sizes,
-        planning.negatives_wrap,
+        planning.rules.negatives_wrap,
         numbers,
     )?;
     // SAFETY: shapes are those of `flat`; `numbers` have just been made for it;

@@ -27,11 +27,18 @@ pub enum Schedule {
     /// Tuples are first sorted, in order, into ranges of destinations; each
     /// range is then one worker's.
     ByPartition,
+    /// Tuples are first sorted, in order, by destination; each destination's
+    /// updates are then combined one after another while its window stays
+    /// close.
+    Grouped,
+    /// Each worker combines consecutive tuples in a copy of its own, and the
+    /// copies are combined in order. Only where that keeps the bits.
+    Private,
 }
 
 impl Schedule {
     /// Every schedule, in the order of their declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Serial,
         Self::ByBatch,
         Self::ByTuple,
@@ -39,6 +46,8 @@ impl Schedule {
         Self::ByColumn,
         Self::ByDestination,
         Self::ByPartition,
+        Self::Grouped,
+        Self::Private,
     ];
 
     /// A name for people.
@@ -51,6 +60,8 @@ impl Schedule {
             Self::ByColumn => "by column",
             Self::ByDestination => "by destination",
             Self::ByPartition => "by partition",
+            Self::Grouped => "grouped",
+            Self::Private => "private",
         }
     }
 }

@@ -5,8 +5,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ndscatter::{Reduction, ScatterNd, ScatterUpdate, TensorView, TensorViewMut};
-use ndscatter::{ScatterError, scatter_nd, scatter_update};
+use ndscatter::{
+    Bounds, CacheMode, Gather, GatherElements, GatherNd, Layout as Places, Reduction, ScatterError,
+    ScatterNd, ScatterUpdate, TensorView, TensorViewMut, scatter_elements, scatter_nd,
+    scatter_update, tensor_scatter,
+};
 
 /// Counts the allocations of all threads.
 struct Counting;
@@ -121,7 +124,7 @@ fn along_an_axis_of_rank_8() -> usize {
 fn a_planned_run() -> usize {
     let indices = [2_i64, 0, 2];
     let indices = TensorView::contiguous(&indices, &[3, 1]).expect("three tuples");
-    let layout = ndscatter::Layout::contiguous(&[4, 5]);
+    let layout = Places::contiguous(&[4, 5]);
     let plan = ScatterNd::new()
         .plan(layout, indices)
         .expect("the indices are valid");
@@ -149,13 +152,77 @@ fn writing_into_an_output() -> usize {
     })
 }
 
+fn element_by_element() -> usize {
+    let mut data = [0.0_f32; 12];
+    allocations(|| {
+        scatter_elements(
+            TensorViewMut::contiguous(&mut data, &[4, 3])?,
+            TensorView::contiguous(&[0_i64, 3, -1, 2, 2, 2], &[2, 3])?,
+            TensorView::contiguous(&[1.0; 6], &[2, 3])?,
+            0,
+            Reduction::Add,
+        )
+    })
+}
+
+fn a_decode_step() -> usize {
+    let mut cache = [0.0_f32; 48];
+    allocations(|| {
+        tensor_scatter(
+            TensorViewMut::contiguous(&mut cache, &[2, 2, 4, 3])?,
+            Some(TensorView::contiguous(&[3, 1], &[2])?),
+            TensorView::contiguous(&[1.0; 12], &[2, 2, 1, 3])?,
+            -2,
+            CacheMode::Linear,
+        )
+    })
+}
+
+fn gathering() -> usize {
+    let data = [7_i16; 24];
+    let mut output = [0; 12];
+    allocations(|| {
+        let data = TensorView::contiguous(&data, &[2, 4, 3])?;
+        Gather::new(1).bounds(Bounds::Skip).write_into(
+            data,
+            TensorView::contiguous(&[3_u8, 9], &[2])?,
+            TensorViewMut::contiguous(&mut output, &[2, 2, 3])?,
+        )?;
+        GatherNd::new(1).write_into(
+            data,
+            TensorView::contiguous(&[3_i64, 0, -1, 2], &[2, 2, 1])?,
+            TensorViewMut::contiguous(&mut output, &[2, 2, 3])?,
+        )?;
+        GatherElements::new(-1).write_into(
+            data,
+            TensorView::contiguous(&[2_i32; 12], &[2, 3, 2])?,
+            TensorViewMut::contiguous(&mut output, &[2, 3, 2])?,
+        )
+    })
+}
+
+fn a_planned_gather() -> usize {
+    let (data, indices) = ([7_u64; 8], [3_i64, 0, -1]);
+    let indices = TensorView::contiguous(&indices, &[3]).expect("three indices");
+    let plan = Gather::new(0).plan(Places::contiguous(&[4, 2]), indices);
+    let plan = plan.expect("the indices are valid");
+    let mut output = [0; 6];
+    allocations(|| {
+        plan.write_into(
+            Reduction::None,
+            TensorView::contiguous(&data, &[4, 2])?,
+            TensorViewMut::contiguous(&mut output, &[3, 2])?,
+        )
+    })
+}
+
 /// Makes a call and says how often it allocates.
 type Case = fn() -> usize;
 
 /// One test, so that nothing else runs while it counts.
 #[test]
 fn tiny_calls_allocate_nothing() {
-    let cases: [(&str, Case); 6] = [
+    let cases: [(&str, Case); 10] = [
         ("four of eight elements", four_of_eight),
         ("rank 8, 64 tuples, reversed", most_that_fits_inline),
         ("along an axis", along_an_axis),
@@ -165,6 +232,10 @@ fn tiny_calls_allocate_nothing() {
         ),
         ("a small plan", a_planned_run),
         ("into an output", writing_into_an_output),
+        ("element by element", element_by_element),
+        ("a decode step", a_decode_step),
+        ("gathers", gathering),
+        ("a small plan of a gather", a_planned_gather),
     ];
     // The counter counts.
     let counted = allocations(|| {

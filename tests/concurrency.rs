@@ -15,8 +15,9 @@ use common::pools::{Sequential, Threads, Workers, rayon_pool};
 use common::random::Random;
 use common::{Tensor, scatter_nd};
 use ndscatter::{
-    AnyView, AnyViewMut, CallingThread, Execution, Explanation, Layout, Pool, Rayon, Reduction,
-    ScatterError, ScatterNd, ScatterPlan, ScatterUpdate, Schedule, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, CallingThread, Execution, Explanation, Gather, GatherElements, GatherNd,
+    GatherPlan, Layout, Pool, Rayon, Reduction, ScatterElements, ScatterError, ScatterNd,
+    ScatterPlan, ScatterUpdate, Schedule, TensorScatter, TensorView, TensorViewMut,
 };
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -28,6 +29,13 @@ fn views_and_plans_cross_threads() {
     forever::<ScatterPlan>();
     send_and_sync::<ScatterNd<'_>>();
     send_and_sync::<ScatterUpdate<'_>>();
+    send_and_sync::<ScatterElements<'_>>();
+    send_and_sync::<TensorScatter<'_>>();
+    send_and_sync::<GatherPlan>();
+    forever::<GatherPlan>();
+    send_and_sync::<GatherNd<'_>>();
+    send_and_sync::<Gather<'_>>();
+    send_and_sync::<GatherElements<'_>>();
     send_and_sync::<Execution<'_>>();
     send_and_sync::<Explanation>();
     send_and_sync::<Layout<'_>>();

@@ -51,6 +51,14 @@ const AXIS: Workload = Workload {
     skewed: false,
 };
 
+/// An index for every element, some columns of data left out.
+const LANES: Workload = Workload {
+    operator: Operator::Elements { axis: 0 },
+    data: &[300, 150],
+    indices: &[900, 140],
+    skewed: true,
+};
+
 impl Workload {
     fn indices(&self) -> Strided<i32> {
         let mut random = Random::new(5);
@@ -183,6 +191,35 @@ fn sums_along_an_axis() {
     AXIS.check::<bool>(Reduction::Sub, Palette::Wild);
 }
 
+#[test]
+fn sums_of_lanes() {
+    LANES.check::<f32>(Reduction::Add, Palette::Ordinary);
+    LANES.check::<u16>(Reduction::None, Palette::Wild);
+}
+
+#[test]
+fn means_of_rows_and_elements() {
+    ROWS.check::<f32>(Reduction::Mean, Palette::Ordinary);
+    ELEMENTS.check::<i16>(Reduction::Mean, Palette::Wild);
+    AXIS.check::<f64>(Reduction::Mean, Palette::Wild);
+    LANES.check::<f32>(Reduction::Mean, Palette::Ordinary);
+}
+
+/// Reductions that may be taken in parts.
+#[test]
+fn histograms() {
+    let few = Workload {
+        data: &[10, 20],
+        indices: &[150_000, 2],
+        ..ELEMENTS
+    };
+    few.check::<i32>(Reduction::Add, Palette::Wild);
+    few.check::<u8>(Reduction::Mul, Palette::Wild);
+    few.check::<f32>(Reduction::Max, Palette::Wild);
+    few.check::<bool>(Reduction::Sub, Palette::Wild);
+    WIDE.check::<i16>(Reduction::Sub, Palette::Wild);
+}
+
 /// Outputs of more than 8 MiB may be written past the caches, in whole lines:
 /// rows that begin and end within one, at an address that does, must not lose
 /// or gain a byte.
@@ -233,7 +270,7 @@ fn products_of_complex_numbers() {
 /// The workloads can fail: the same updates in reverse have other sums.
 #[test]
 fn the_order_of_updates_shows_in_the_bits() {
-    for workload in [ROWS, ELEMENTS, WIDE] {
+    for workload in [ROWS, ELEMENTS, WIDE, LANES] {
         let mut random = Random::new(6);
         let mut sample = |shape: &[usize]| {
             Tensor::generate(shape, || f32::sample(Palette::Ordinary, &mut random))

@@ -8,12 +8,12 @@
 
 mod common;
 
-use common::elements::Ref;
+use common::Tensor;
 use common::harness::{Indices, Operator, Options, any_in_place, any_write_into};
 use common::layouts::{Arrangement, Strided};
 use common::pools::Workers;
 use common::random::Random;
-use common::{Tensor, elements::Palette};
+use common::refused::{check_indices_refused, check_refused, filled, numbers};
 use ndscatter::{
     AnyView, AnyViewMut, Duplicates, ElementType, Execution, Index, Layout, Reduction,
     ScatterError, ScatterNd, ScatterUpdate, TensorView, TensorViewMut,
@@ -24,80 +24,6 @@ type Shape = &'static [usize];
 
 /// A repeated tuple, and the earlier one of the same destination.
 type Repeat = (usize, usize);
-
-fn place<T: Copy>(tensor: &Tensor<T>, mark: T) -> Strided<T> {
-    Strided::new(tensor, Arrangement::Contiguous, 2, mark)
-}
-
-fn filled<T: Ref>(shape: &[usize]) -> Strided<T> {
-    let mut random = Random::new(1);
-    place(
-        &Tensor::generate(shape, || T::sample(Palette::Ordinary, &mut random)),
-        T::sentinel(),
-    )
-}
-
-fn numbers<I: Copy>(shape: &[usize], values: &[I]) -> Strided<I> {
-    Strided::new(
-        &Tensor::new(shape, values.to_vec()),
-        Arrangement::Contiguous,
-        0,
-        values[0],
-    )
-}
-
-/// Asks every one-shot verb; each must give `expected` and write nothing.
-fn check_refused<T: Ref>(
-    options: &Options<'_>,
-    data: &[usize],
-    indices: &dyn Indices<T>,
-    updates: &[usize],
-    expected: &ScatterError,
-) {
-    let what = format!("{:?}, data {data:?}, updates {updates:?}", options.operator);
-    let (data, updates) = (filled::<T>(data), filled::<T>(updates));
-    let mut output = data.clone();
-    let check = |verb: &str, got: Result<(), ScatterError>, output: &Strided<T>| {
-        assert_eq!(got.as_ref(), Err(expected), "{verb}: {what}");
-        assert_eq!(output.buffer, data.buffer, "{verb} has written: {what}");
-    };
-    let got = indices.in_place(options, output.view_mut(), updates.view());
-    check("in place", got, &output);
-    let got = indices.write_into(options, data.view(), updates.view(), output.view_mut());
-    check("write into", got, &output);
-    let got = indices.allocate(options, data.view(), updates.view());
-    check("allocate", got.map(drop), &output);
-    let view = output.view_mut().into();
-    let got = any_in_place(options, view, indices.any(), updates.view().into());
-    check("any, in place", got, &output);
-    let (data_view, view) = (data.view().into(), output.view_mut().into());
-    let got = any_write_into(
-        options,
-        data_view,
-        indices.any(),
-        updates.view().into(),
-        view,
-    );
-    check("any, write into", got, &output);
-}
-
-/// As [`check_refused`], for what a plan can see as well.
-fn check_indices_refused<T: Ref>(
-    options: &Options<'_>,
-    data: &[usize],
-    indices: &dyn Indices<T>,
-    updates: &[usize],
-    expected: &ScatterError,
-) {
-    check_refused(options, data, indices, updates, expected);
-    let planned = indices.plan(options, Layout::contiguous(data)).err();
-    assert_eq!(
-        planned.as_ref(),
-        Some(expected),
-        "planned: {:?}, data {data:?}",
-        options.operator
-    );
-}
 
 fn options(operator: Operator) -> Options<'static> {
     Options::new(operator, Reduction::None)
@@ -273,6 +199,11 @@ where
         let indices = numbers(&[values.len()], values);
         check_indices_refused::<i32>(&options(operator), data, &indices, &updates, &expected);
     }
+    if data.len() == 1 {
+        let operator = Operator::Elements { axis: 0 };
+        let indices = numbers(&[values.len()], values);
+        check_indices_refused::<i32>(&options(operator), data, &indices, &updates, &expected);
+    }
 }
 
 #[test]
@@ -358,7 +289,8 @@ fn axes_longer_than_the_index_type_reaches() {
 
 #[test]
 fn negative_indices_can_be_forbidden() {
-    for operator in [Operator::Nd, Operator::Update { axis: 0 }] {
+    let [along, elements] = [Operator::Update { axis: 0 }, Operator::Elements { axis: 0 }];
+    for operator in [Operator::Nd, along, elements] {
         let mut options = options(operator);
         options.negative_indices = false;
         let indices = if operator == Operator::Nd {
@@ -397,7 +329,8 @@ fn the_axis_named_is_that_of_data() {
 fn duplicates_can_be_rejected() {
     let nd = Operator::Nd;
     let along = |axis| Operator::Update { axis };
-    let cases: [(Operator, Shape, Shape, &[i64], Repeat); 9] = [
+    let elements = |axis| Operator::Elements { axis };
+    let cases: [(Operator, Shape, Shape, &[i64], Repeat); 16] = [
         // Operator, data, indices, repeated tuple, earlier tuple.
         (nd, &[5], &[4, 1], &[1, 2, 1, 2], (2, 0)),
         // The lowest repeat decides, not the lowest earlier tuple.
@@ -412,6 +345,34 @@ fn duplicates_can_be_rejected() {
         (along(1), &[2, 5], &[2, 2], &[1, 3, 4, 3], (3, 1)),
         (along(-1), &[2, 5], &[2], &[4, -1], (1, 0)),
         (along(1), &[0, 5], &[2], &[3, 3], (1, 0)),
+        // Tuples are positions in the whole of `indices`.
+        (elements(0), &[5], &[4], &[1, 2, 1, 2], (2, 0)),
+        // One index in two lanes is no repeat.
+        (elements(1), &[2, 5], &[2, 3], &[0, 1, 2, 1, 4, -1], (5, 4)),
+        (elements(0), &[5, 2], &[2, 2], &[1, 3, 4, -2], (3, 1)),
+        // Rows spelled out: their first element; and where one differs.
+        (
+            elements(0),
+            &[5, 3],
+            &[3, 3],
+            &[2, 2, 2, 4, 4, 4, -3, -3, -3],
+            (6, 0),
+        ),
+        (
+            elements(0),
+            &[5, 3],
+            &[3, 3],
+            &[2, 2, 2, 4, 4, 4, 1, 2, 2],
+            (7, 1),
+        ),
+        (elements(0), &[5, 3], &[3, 1], &[2, 4, 2], (2, 0)),
+        (
+            elements(-2),
+            &[2, 5, 2],
+            &[2, 2, 2],
+            &[0, 1, 1, 0, 3, 3, 3, 0],
+            (6, 4),
+        ),
     ];
     for (operator, data, shape, values, (tuple, earlier)) in cases {
         let tensor = Tensor::new(shape, values.to_vec());
@@ -475,6 +436,23 @@ fn types_without_an_order_have_no_min_and_max() {
             assert_eq!(got, Err(expected), "planned, {reduction}");
         }
     }
+}
+
+#[test]
+fn bool_has_no_mean() {
+    let indices = numbers(&[1, 1], &[0_i64]);
+    let (reduction, element) = (Reduction::Mean, ElementType::Bool);
+    let expected = ScatterError::UnsupportedReduction { reduction, element };
+    let mut options = Options::new(Operator::Nd, reduction);
+    check_refused::<bool>(&options, &[2], &indices, &[1], &expected);
+    // Nor without self, which would be the mean of the updates alone.
+    options.include_self = false;
+    check_refused::<bool>(&options, &[2], &indices, &[1], &expected);
+    let plan = Indices::<bool>::plan(&indices, &options, Layout::contiguous(&[2]));
+    let plan = plan.expect("the plan knows no type");
+    let mut data = filled::<bool>(&[2]);
+    let got = plan.in_place(reduction, data.view_mut(), filled::<bool>(&[1]).view());
+    assert_eq!(got, Err(expected), "planned");
 }
 
 #[test]
@@ -565,7 +543,8 @@ fn check_big(operator: Operator, bad: &[(usize, i64)], expected: Option<ScatterE
 #[test]
 fn the_first_error_is_reported_whatever_the_number_of_workers() {
     let size = 400_000;
-    for operator in [Operator::Nd, Operator::Update { axis: 0 }] {
+    let [along, elements] = [Operator::Update { axis: 0 }, Operator::Elements { axis: 0 }];
+    for operator in [Operator::Nd, along, elements] {
         // All good: the errors below come from what is put in.
         check_big(operator, &[], None);
         // In the last part, the middle, and twice near the front.

@@ -352,7 +352,7 @@ fn command_lines_with_mistakes() {
     let folder = Folder::new("bad_arguments");
     folder.store_three_tuples();
     let cases = [
-        ("--reduction average", "\"average\""),
+        ("--reduction median", "\"median\""),
         ("--op scatter_elements", "scatter_nd, scatter_update"),
         ("--op scatter_update", "--axis"),
         ("--axis 0", "scatter_update"),

@@ -5,138 +5,36 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use common::Tensor;
+use common::arithmetic::How;
 use common::elements::{Palette, Ref, compare, element_types, is_exact};
 use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
 use common::layouts::{Arrangement, Strided};
 use common::pools::Sequential;
 use common::random::Random;
-use common::{Refusals, Tensor, ndindex};
+use common::small::{
+    Small, check_caches, draw_elements, draw_tuples, elements_shapes, shapes, tuple_shapes,
+};
 use ndscatter::{
-    Duplicates, ElementType, Execution, InstructionSet, Reduction, ScatterError, ScatterUpdate,
+    Accumulate, ElementType, Execution, InstructionSet, Reduction, ScatterError, ScatterUpdate,
     Schedule, TensorView, TensorViewMut,
 };
-
-/// Every shape of these ranks whose sizes are below `bound`.
-fn shapes(ranks: impl Iterator<Item = usize>, bound: usize) -> Vec<Vec<usize>> {
-    ranks
-        .flat_map(|rank| ndindex(&vec![bound; rank]).collect::<Vec<_>>())
-        .collect()
-}
-
-/// Shapes of the tuples: rank 0 to 2, sizes 0 to 2.
-fn tuple_shapes() -> Vec<Vec<usize>> {
-    shapes(0..=2, 3)
-}
-
-/// In bounds, from both ends, wherever the axis has an element at all.
-fn draw_indices(
-    operator: Operator,
-    data: &[usize],
-    shape: &[usize],
-    random: &mut Random,
-) -> Tensor<i64> {
-    let axes = operator.axes(data, shape);
-    let values = (0..operator.tuples(shape))
-        .flat_map(|_| &axes)
-        .map(|&(_, size)| {
-            let size = i128::try_from(size).expect("small");
-            let index = if size == 0 {
-                0
-            } else {
-                random.between(-size, size - 1)
-            };
-            i64::try_from(index).expect("small")
-        });
-    let values = values.collect();
-    Tensor::new(shape, values)
-}
 
 fn place<T: Ref>(tensor: &Tensor<T>) -> Strided<T> {
     Strided::new(tensor, Arrangement::Contiguous, 1, T::sentinel())
 }
 
-/// No schedule forced, or one of all.
-fn pick_schedule(random: &mut Random) -> Option<Schedule> {
-    let number = random.below(Schedule::ALL.len() + 1);
-    Schedule::ALL.get(number).copied()
-}
-
-/// One small scatter with every reduction: the reference's result, or the
-/// reference's refusal. The schedule is drawn.
-fn check_small(
-    operator: Operator,
-    data_shape: &[usize],
-    indices_shape: &[usize],
-    random: &mut Random,
-) {
-    let indices = draw_indices(operator, data_shape, indices_shape, random);
-    let indices = Strided::new(&indices, Arrangement::Contiguous, 1, 77);
-    let mut sample = || i32::sample(Palette::Wild, random);
-    let data = Tensor::generate(data_shape, &mut sample);
-    let updates_shape = operator.updates_shape(data_shape, indices_shape);
-    let updates = Tensor::generate(&updates_shape, &mut sample);
-
-    let mut problem = Problem {
+fn check_small(operator: Operator, data: &[usize], indices: &[usize], random: &mut Random) {
+    let wild = random.one_in(4);
+    let axes = operator.axes(data, indices);
+    let indices = draw_tuples(&axes, indices, wild, random);
+    let indices = &Strided::new(&indices, Arrangement::Contiguous, 1, 77);
+    let small = Small {
         operator,
-        reduction: Reduction::None,
-        indices: &indices,
-        rounds: vec![Round {
-            data: place(&data),
-            updates: place(&updates),
-        }],
-        output: Arrangement::Contiguous,
-        margin: 1,
+        data,
+        indices,
     };
-    let logical = problem.indices.logical();
-    for reduction in Reduction::ALL {
-        problem.reduction = reduction;
-        let execution = Execution::new(reduction).pool(&Sequential);
-        let schedule = pick_schedule(random);
-        let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
-        let mut options = Options::new(operator, execution);
-        for duplicates in [Duplicates::Allow, Duplicates::Reject] {
-            options.duplicates = duplicates;
-            let refusals = Refusals {
-                negative_indices: true,
-                reject_duplicates: duplicates == Duplicates::Reject,
-            };
-            let what = format!(
-                "{operator:?} {reduction} {schedule:?} data {data_shape:?} indices {logical:?}"
-            );
-            match operator.refusal(refusals, data_shape, &logical) {
-                Some(error) => check_refused(&problem, &options, &error, &what),
-                None => [Verb::InPlace, Verb::Allocate, Verb::PlannedWriteInto]
-                    .iter()
-                    .try_for_each(|&verb| problem.check(verb, &options))
-                    .unwrap_or_else(|difference| panic!("{what}: {difference}")),
-            }
-        }
-    }
-}
-
-fn check_refused(
-    problem: &Problem<'_, i32>,
-    options: &Options<'_>,
-    expected: &ScatterError,
-    what: &str,
-) {
-    let round = &problem.rounds[0];
-    let mut output = round.data.clone();
-    let updates = round.updates.view();
-    let got = problem
-        .indices
-        .in_place(options, output.view_mut(), updates);
-    assert_eq!(got.as_ref(), Err(expected), "{what}, in place");
-    assert_eq!(
-        output.buffer, round.data.buffer,
-        "{what}: written before it was refused"
-    );
-    let got = problem
-        .indices
-        .allocate(options, round.data.view(), updates);
-    assert_eq!(got.as_ref(), Err(expected), "{what}, allocated");
-    let got = problem.indices.plan(options, round.data.layout());
-    assert_eq!(got.err().as_ref(), Some(expected), "{what}, planned");
+    small.check(&Reduction::ALL, random);
 }
 
 #[test]
@@ -165,12 +63,65 @@ fn scatter_update_of_every_small_shape() {
     }
 }
 
+fn check_elements(
+    data: &[usize],
+    indices: &[usize],
+    axis: usize,
+    reductions: &[Reduction],
+    random: &mut Random,
+) {
+    let from_end = axis.cast_signed() - data.len().cast_signed();
+    let axis = random.pick(&[axis.cast_signed(), from_end]);
+    let wild = random.one_in(4);
+    let small = Small {
+        operator: Operator::Elements { axis },
+        data,
+        indices: &draw_elements(data, indices, axis, wild, random),
+    };
+    small.check(reductions, random);
+}
+
+#[test]
+fn scatter_elements_of_every_small_shape() {
+    let mut random = Random::new(3);
+    for data in shapes(1..=3, 4) {
+        for axis in 0..data.len() {
+            for indices in elements_shapes(&data, axis, 5) {
+                check_elements(&data, &indices, axis, &Reduction::ALL, &mut random);
+            }
+        }
+    }
+}
+
+/// There are too many for every reduction: one is drawn for each.
+#[test]
+fn scatter_elements_of_every_small_shape_of_rank_4() {
+    let mut random = Random::new(4);
+    for data in shapes(4..=4, 4) {
+        for axis in 0..4 {
+            for indices in elements_shapes(&data, axis, 4) {
+                let reduction = random.pick(&Reduction::ALL);
+                check_elements(&data, &indices, axis, &[reduction], &mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn tensor_scatter_of_every_small_shape() {
+    let mut random = Random::new(5);
+    for data in shapes(2..=4, 4) {
+        check_caches(&data, &mut random);
+    }
+}
+
 /// Tensors and windows without elements, addressed by more tuples than small
 /// calls have: there is nothing to share out, whatever the schedule.
 #[test]
 fn every_schedule_on_nothing() {
     let along = |axis| Operator::Update { axis };
-    let cases: [(Operator, &[usize], &[usize]); 9] = [
+    let elements = |axis| Operator::Elements { axis };
+    let cases: [(Operator, &[usize], &[usize]); 12] = [
         // Operator, data, indices. The whole tensor is empty, or one element.
         (Operator::Nd, &[0], &[100, 0]),
         (Operator::Nd, &[3, 0, 2], &[10, 10, 0]),
@@ -184,10 +135,14 @@ fn every_schedule_on_nothing() {
         // No tuples.
         (Operator::Nd, &[40, 5], &[100, 0, 1]),
         (along(0), &[40, 5], &[0]),
+        (elements(0), &[40, 5], &[100, 0]),
+        (elements(1), &[40, 5], &[0, 100]),
+        (elements(0), &[40, 0], &[100, 0]),
     ];
     for (operator, data_shape, indices_shape) in cases {
         let mut random = Random::new(5);
-        let indices = draw_indices(operator, data_shape, indices_shape, &mut random);
+        let axes = operator.axes(data_shape, indices_shape);
+        let indices = draw_tuples(&axes, indices_shape, false, &mut random);
         let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
         let mut sample = || i32::sample(Palette::Wild, &mut random);
         let data = Tensor::generate(data_shape, &mut sample);
@@ -286,7 +241,7 @@ impl<T: Ref> Windows<T> {
     /// `margin` shifts the addresses, so that runs start anywhere in a vector.
     fn check(
         &self,
-        reduction: Reduction,
+        how: How,
         set: InstructionSet,
         arrangement: Arrangement,
         margin: usize,
@@ -294,7 +249,7 @@ impl<T: Ref> Windows<T> {
         let place = |tensor, margin| Strided::new(tensor, arrangement, margin, T::sentinel());
         let problem = Problem {
             operator: Operator::Nd,
-            reduction,
+            reduction: how.reduction,
             indices: &self.indices,
             rounds: vec![Round {
                 data: place(&self.data, 0),
@@ -303,10 +258,12 @@ impl<T: Ref> Windows<T> {
             output: arrangement,
             margin,
         };
-        let free = Execution::new(reduction).instruction_set(set);
+        let free = Execution::new(how.reduction).instruction_set(set);
         // Small calls may take a way of their own where none is forced.
         for execution in [free, free.schedule(Schedule::Serial)] {
-            let options = Options::new(Operator::Nd, execution);
+            let mut options = Options::new(Operator::Nd, execution);
+            options.include_self = how.include_self;
+            options.accumulate = how.accumulate;
             problem.check(Verb::InPlace, &options)?;
             problem.check(Verb::WriteInto, &options)?;
         }
@@ -314,12 +271,37 @@ impl<T: Ref> Windows<T> {
     }
 }
 
+/// Every reduction of `T`, with the options that make a difference to it.
+fn hows<T: Ref>() -> Vec<How> {
+    let is_half = matches!(T::TYPE, ElementType::F16 | ElementType::BF16);
+    let mut hows = Vec::new();
+    for &reduction in T::REDUCTIONS {
+        let plain = How::from(reduction);
+        hows.push(plain);
+        if reduction != Reduction::None {
+            let include_self = false;
+            hows.push(How {
+                include_self,
+                ..plain
+            });
+        }
+        if reduction != Reduction::None && is_half {
+            let accumulate = Accumulate::Wide;
+            hows.push(How {
+                accumulate,
+                ..plain
+            });
+        }
+    }
+    hows
+}
+
 fn check_windows<T: Ref>() {
     let mut random = Random::new(3);
     for (number, len) in lengths().into_iter().enumerate() {
         for palette in Palette::ALL {
             let windows = Windows::<T>::new(4, len, palette, &mut random);
-            for &reduction in T::REDUCTIONS {
+            for how in hows::<T>() {
                 for &set in InstructionSet::available() {
                     for arrangement in [
                         Arrangement::Contiguous,
@@ -327,10 +309,10 @@ fn check_windows<T: Ref>() {
                         Arrangement::Reversed,
                     ] {
                         windows
-                            .check(reduction, set, arrangement, number % 4)
+                            .check(how, set, arrangement, number % 4)
                             .unwrap_or_else(|difference| {
                                 panic!(
-                                    "{set} {} {reduction} {len} {arrangement:?}: {difference}",
+                                    "{set} {} {how:?} {len} {arrangement:?}: {difference}",
                                     T::TYPE
                                 )
                             });
@@ -351,15 +333,12 @@ fn check_single_elements<T: Ref>() {
     {
         for palette in Palette::ALL {
             let windows = Windows::<T>::new(tuples, 1, palette, &mut random);
-            for &reduction in T::REDUCTIONS {
+            for how in hows::<T>() {
                 for &set in InstructionSet::available() {
                     windows
-                        .check(reduction, set, Arrangement::Contiguous, 1)
+                        .check(how, set, Arrangement::Contiguous, 1)
                         .unwrap_or_else(|difference| {
-                            panic!(
-                                "{set} {} {reduction} {tuples} tuples: {difference}",
-                                T::TYPE
-                            )
+                            panic!("{set} {} {how:?} {tuples} tuples: {difference}", T::TYPE)
                         });
                 }
             }

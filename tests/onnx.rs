@@ -1,100 +1,385 @@
-//! ONNX's own conformance cases for ScatterND, stored under `tests/data/onnx`
-//! as the tensors and attributes that ONNX's generator made.
+//! ONNX's own conformance cases, stored under `tests/data/onnx` as the tensors
+//! and attributes that ONNX's generators made. Every verb must give the stored
+//! output bit for bit, and so must the reference that judges other tests.
 
 mod common;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use common::Tensor;
-use common::elements::{Ref, compare};
-use common::harness::{Operator, Options, Problem, Round, Verb};
-use common::layouts::{Arrangement, Strided};
-use ndscatter::{Execution, Reduction};
+use common::elements::Ref;
+use common::gather_harness::Gatherer;
+use common::harness;
+use common::indices::{IndexRule, resolve_axis};
+use ndscatter::{
+    CacheMode, Execution, Gather, GatherElements, GatherNd, GatherOp, Operator, Reduction, Scatter,
+    ScatterElements, ScatterError, ScatterNd, TensorScatter, TensorView, TensorViewMut,
+    scatter_elements, scatter_nd, tensor_scatter,
+};
 
-fn folders() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx");
-    let entries = fs::read_dir(&root).unwrap_or_else(|error| panic!("{}: {error}", root.display()));
-    let paths = entries.map(|entry| entry.expect("a readable folder").path());
-    paths.filter(|path| path.is_dir()).collect()
+/// How many cases ONNX 1.23.2 has of each operator. None is left out.
+const CASES: [(&str, usize); 7] = [
+    ("Gather", 4),
+    ("GatherElements", 3),
+    ("GatherND", 3),
+    ("Scatter", 2),
+    ("ScatterElements", 7),
+    ("ScatterND", 7),
+    ("TensorScatter", 3),
+];
+
+/// An element type of the stored cases.
+trait Value: Ref + bytemuck::Pod + npyz::Deserialize {}
+
+impl<T: Ref + bytemuck::Pod + npyz::Deserialize> Value for T {}
+
+/// A folder with its `case.txt`.
+struct Case {
+    folder: PathBuf,
+    lines: BTreeMap<String, String>,
 }
 
-/// The lines `key = value` of a `case.txt`.
-fn read_case(folder: &Path) -> HashMap<String, String> {
-    let text = fs::read_to_string(folder.join("case.txt")).expect("every case has a case.txt");
-    let pairs = text
-        .lines()
-        .map(|line| line.split_once(" = ").expect("key = value"));
-    pairs
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
+impl Case {
+    fn all() -> Vec<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx");
+        let entries =
+            fs::read_dir(&root).unwrap_or_else(|error| panic!("{}: {error}", root.display()));
+        let paths = entries.map(|entry| entry.expect("a readable folder").path());
+        paths.filter(|path| path.is_dir()).map(Self::read).collect()
+    }
+
+    fn read(folder: PathBuf) -> Self {
+        let text = fs::read_to_string(folder.join("case.txt")).expect("every case has a case.txt");
+        let pairs = text
+            .lines()
+            .map(|line| line.split_once(" = ").expect("key = value"));
+        let lines = pairs
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect();
+        Self { folder, lines }
+    }
+
+    fn get(&self, key: &str) -> &str {
+        let line = self.lines.get(key);
+        line.unwrap_or_else(|| panic!("{} has no {key}", self.folder.display()))
+    }
+
+    fn attribute<V: FromStr<Err: Debug>>(&self, key: &str) -> V {
+        let value = self.get(key).parse();
+        value.unwrap_or_else(|error| panic!("{}: {key}: {error:?}", self.folder.display()))
+    }
+
+    /// Operators without that attribute have no reduction.
+    fn reduction(&self) -> Reduction {
+        if self.lines.contains_key("reduction") {
+            self.attribute("reduction")
+        } else {
+            Reduction::None
+        }
+    }
+
+    fn cache_mode(&self) -> CacheMode {
+        match self.get("mode") {
+            "linear" => CacheMode::Linear,
+            "circular" => CacheMode::Circular,
+            other => panic!("{}: what is mode {other}?", self.folder.display()),
+        }
+    }
+
+    /// The tensor that `case.txt` lists as `role.name`.
+    fn tensor<T: npyz::Deserialize>(&self, role: &str, name: &str) -> Tensor<T> {
+        let path = self.folder.join(name).with_extension("npy");
+        let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let npy = npyz::NpyFile::new(&bytes[..]).expect("a .npy file");
+        assert_eq!(npy.order(), npyz::Order::C, "{}: row-major", path.display());
+        let sizes = npy
+            .shape()
+            .iter()
+            .map(|&size| usize::try_from(size).expect("it fits"));
+        let shape: Vec<_> = sizes.collect();
+        let stated = self.get(&format!("{role}.{name}"));
+        let shape_matches = stated.ends_with(&format!(" {shape:?}"));
+        assert!(shape_matches, "{}: {shape:?}, {stated}", path.display());
+        Tensor::new(&shape, npy.into_vec().expect("values of the stated type"))
+    }
+
+    fn input<T: npyz::Deserialize>(&self, name: &str) -> Tensor<T> {
+        self.tensor("input", name)
+    }
+
+    fn compare<T: Value>(&self, verb: &str, got: Result<Vec<T>, ScatterError>, expected: &[T]) {
+        let case = self.folder.display();
+        let got = got.unwrap_or_else(|error| panic!("{case}, {verb}: refused: {error}"));
+        let same = bytemuck::cast_slice::<T, u8>(&got) == bytemuck::cast_slice::<T, u8>(expected);
+        assert!(same, "{case}, {verb}: {got:?} instead of {expected:?}");
+    }
 }
 
-fn read_npy<T: npyz::Deserialize>(folder: &Path, name: &str) -> Tensor<T> {
-    let path = folder.join(name).with_extension("npy");
-    let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let npy = npyz::NpyFile::new(&bytes[..]).expect("a .npy file");
-    assert_eq!(npy.order(), npyz::Order::C, "{}: row-major", path.display());
-    let sizes = npy
-        .shape()
-        .iter()
-        .map(|&size| usize::try_from(size).expect("it fits"));
-    let shape: Vec<_> = sizes.collect();
-    Tensor::new(&shape, npy.into_vec().expect("values of the stated type"))
+fn view<T>(tensor: &Tensor<T>) -> TensorView<'_, T> {
+    TensorView::contiguous(&tensor.values, &tensor.shape).expect("as many values as places")
 }
 
-/// All verbs must give ONNX's output, and so must our own reference.
-fn check<T: Ref + npyz::Deserialize>(folder: &Path, reduction: Reduction) {
-    let data = read_npy::<T>(folder, "data");
-    let updates = read_npy::<T>(folder, "updates");
-    let expected = read_npy::<T>(folder, "output");
-    let place = |tensor| Strided::new(tensor, Arrangement::Contiguous, 0, T::sentinel());
-    let indices = read_npy::<i64>(folder, "indices");
-    let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
+/// What `write` makes of memory that holds `start`.
+fn written<T: Clone>(
+    start: &Tensor<T>,
+    write: impl FnOnce(TensorViewMut<'_, T>) -> Result<(), ScatterError>,
+) -> Result<Vec<T>, ScatterError> {
+    let mut values = start.values.clone();
+    write(TensorViewMut::contiguous(&mut values, &start.shape)?)?;
+    Ok(values)
+}
 
-    let operator = Operator::Nd;
-    let problem = Problem {
-        operator,
-        reduction,
-        indices: &indices,
-        rounds: vec![Round {
-            data: place(&data),
-            updates: place(&updates),
-        }],
-        output: Arrangement::Contiguous,
-        margin: 0,
-    };
-    let logical = problem.indices.logical();
-    let reference = operator.expected(reduction, &data, &logical, &updates);
-    compare(&reference.values, &expected.values, true)
-        .unwrap_or_else(|difference| panic!("{}: reference: {difference}", folder.display()));
-    let options = Options::new(operator, Execution::new(reduction));
-    for verb in Verb::ALL {
-        problem
-            .check(verb, &options)
-            .unwrap_or_else(|difference| panic!("{}: {difference}", folder.display()));
+fn logical(indices: &Tensor<i64>) -> Tensor<i128> {
+    let values = indices.values.iter().copied().map(i128::from);
+    Tensor::new(&indices.shape, values.collect())
+}
+
+/// Differs from `tensor` in every bit.
+fn inverted<T: Value>(tensor: &Tensor<T>) -> Tensor<T> {
+    let mut tensor = tensor.clone();
+    for byte in bytemuck::cast_slice_mut::<T, u8>(&mut tensor.values) {
+        *byte = !*byte;
+    }
+    tensor
+}
+
+/// The tensors of a scatter, by the names that ScatterND has for them.
+struct ScatterTensors<T> {
+    data: Tensor<T>,
+    indices: Tensor<i64>,
+    updates: Tensor<T>,
+    output: Tensor<T>,
+}
+
+impl<T: Value> ScatterTensors<T> {
+    fn read(case: &Case) -> Self {
+        Self {
+            data: case.input("data"),
+            indices: case.input("indices"),
+            updates: case.input("updates"),
+            output: case.tensor("output", "output"),
+        }
+    }
+
+    /// Without `write_indices` every sequence is written at 0.
+    fn read_cache(case: &Case) -> Self {
+        let stated = case.lines.contains_key("input.write_indices");
+        Self {
+            data: case.input("past_cache"),
+            indices: if stated {
+                case.input("write_indices")
+            } else {
+                Tensor::new(&[], vec![0])
+            },
+            updates: case.input("update"),
+            output: case.tensor("output", "present_cache"),
+        }
+    }
+
+    /// All verbs must give ONNX's output. One plan serves all planned runs.
+    fn check<O: Operator>(&self, case: &Case, scatter: &Scatter<'_, O>) {
+        let (data, indices) = (view(&self.data), view(&self.indices));
+        let updates = view(&self.updates);
+        let (start, blank) = (&self.data, &inverted(&self.output));
+        let execution = Execution::new(case.reduction());
+        let scatter = scatter.clone().execution(execution);
+        let plan = scatter.plan(data.layout(), indices).expect("a plan");
+        let any_plan = scatter.any_plan(data.layout(), indices.into());
+        let any_plan = any_plan.expect("a plan");
+
+        for (verb, got) in [
+            ("allocate", scatter.allocate(data, indices, updates)),
+            (
+                "write_into",
+                written(blank, |o| scatter.write_into(data, indices, updates, o)),
+            ),
+            (
+                "in_place",
+                written(start, |o| scatter.in_place(o, indices, updates)),
+            ),
+            (
+                "any_write_into",
+                written(blank, |o| {
+                    let (data, indices) = (data.into(), indices.into());
+                    scatter.any_write_into(data, indices, updates.into(), o.into())
+                }),
+            ),
+            (
+                "any_in_place",
+                written(start, |o| {
+                    scatter.any_in_place(o.into(), indices.into(), updates.into())
+                }),
+            ),
+            ("planned allocate", plan.allocate(execution, data, updates)),
+            (
+                "planned write_into",
+                written(blank, |o| plan.write_into(execution, data, updates, o)),
+            ),
+            (
+                "planned in_place",
+                written(start, |o| plan.in_place(execution, o, updates)),
+            ),
+            (
+                "planned any_write_into",
+                written(blank, |o| {
+                    plan.any_write_into(execution, data.into(), updates.into(), o.into())
+                }),
+            ),
+            (
+                "planned any_in_place",
+                written(start, |o| {
+                    plan.any_in_place(execution, o.into(), updates.into())
+                }),
+            ),
+            ("any_plan", any_plan.allocate(execution, data, updates)),
+        ] {
+            case.compare(verb, got, &self.output.values);
+        }
+    }
+
+    /// The function that does it in one line.
+    fn check_function(
+        &self,
+        case: &Case,
+        function: impl FnOnce(TensorViewMut<'_, T>) -> Result<(), ScatterError>,
+    ) {
+        let got = written(&self.data, function);
+        case.compare("the function", got, &self.output.values);
+    }
+
+    /// The reference that judges the other tests.
+    fn check_reference(&self, case: &Case, reference: harness::Operator) {
+        let indices = logical(&self.indices);
+        let got = reference.expected(case.reduction(), &self.data, &indices, &self.updates);
+        case.compare("reference", Ok(got.values), &self.output.values);
+    }
+}
+
+/// All verbs must give ONNX's output, and so must the reference.
+fn check_gather<T: Value, O: Operator>(case: &Case, gather: &GatherOp<'_, O>, reference: Gatherer) {
+    let data = case.input::<T>("data");
+    let indices = case.input::<i64>("indices");
+    let output = case.tensor::<T>("output", "output");
+    let expected = reference.expected(IndexRule::DEFAULT, &data, &logical(&indices));
+    assert_eq!(expected.shape, output.shape, "{}", case.folder.display());
+    case.compare("reference", Ok(expected.values), &output.values);
+
+    let (data, indices, blank) = (view(&data), view(&indices), &inverted(&output));
+    let shape = gather.output_shape(data.shape(), indices.shape());
+    assert_eq!(shape, Ok(output.shape), "{}", case.folder.display());
+
+    let execution = Execution::default();
+    let plan = gather.plan(data.layout(), indices).expect("a plan");
+    let any_plan = gather.any_plan(data.layout(), indices.into());
+    let any_plan = any_plan.expect("a plan");
+    let planned = plan.output_shape();
+    assert_eq!(planned, blank.shape, "{}", case.folder.display());
+
+    for (verb, got) in [
+        ("allocate", gather.allocate(data, indices)),
+        (
+            "write_into",
+            written(blank, |o| gather.write_into(data, indices, o)),
+        ),
+        (
+            "any_write_into",
+            written(blank, |o| {
+                gather.any_write_into(data.into(), indices.into(), o.into())
+            }),
+        ),
+        ("planned allocate", plan.allocate(execution, data)),
+        (
+            "planned write_into",
+            written(blank, |o| plan.write_into(execution, data, o)),
+        ),
+        (
+            "planned any_write_into",
+            written(blank, |o| {
+                plan.any_write_into(execution, data.into(), o.into())
+            }),
+        ),
+        ("any_plan", any_plan.allocate(execution, data)),
+    ] {
+        case.compare(verb, got, &output.values);
+    }
+}
+
+fn check<T: Value>(case: &Case) {
+    let axis = || case.attribute("axis");
+    match case.get("op") {
+        "ScatterND" => {
+            let tensors = ScatterTensors::<T>::read(case);
+            tensors.check(case, &ScatterNd::new());
+            tensors.check_function(case, |data| {
+                let (indices, updates) = (view(&tensors.indices), view(&tensors.updates));
+                scatter_nd(data, indices, updates, case.reduction())
+            });
+            tensors.check_reference(case, harness::Operator::Nd);
+        }
+        // Scatter is what ScatterElements was called before it had reductions.
+        "ScatterElements" | "Scatter" => {
+            let tensors = ScatterTensors::<T>::read(case);
+            tensors.check(case, &ScatterElements::new(axis()));
+            tensors.check_function(case, |data| {
+                let (indices, updates) = (view(&tensors.indices), view(&tensors.updates));
+                scatter_elements(data, indices, updates, axis(), case.reduction())
+            });
+            tensors.check_reference(case, harness::Operator::Elements { axis: axis() });
+        }
+        "TensorScatter" => {
+            let tensors = ScatterTensors::<T>::read_cache(case);
+            let (axis, mode) = (axis(), case.cache_mode());
+            let shape = &tensors.updates.shape;
+            let len = shape[resolve_axis(axis, shape.len())];
+            tensors.check(case, &TensorScatter::new(axis, mode).update_len(len));
+            tensors.check_function(case, |data| {
+                let stated = case.lines.contains_key("input.write_indices");
+                let indices = stated.then(|| view(&tensors.indices));
+                tensor_scatter(data, indices, view(&tensors.updates), axis, mode)
+            });
+            tensors.check_reference(case, harness::Operator::Cache { axis, mode, len });
+        }
+        "GatherND" => {
+            let batch_dims = case.attribute("batch_dims");
+            let reference = Gatherer::Nd { batch_dims };
+            check_gather::<T, _>(case, &GatherNd::new(batch_dims), reference);
+        }
+        "Gather" => {
+            let reference = Gatherer::Along { axis: axis() };
+            check_gather::<T, _>(case, &Gather::new(axis()), reference);
+        }
+        "GatherElements" => {
+            let reference = Gatherer::Elements { axis: axis() };
+            check_gather::<T, _>(case, &GatherElements::new(axis()), reference);
+        }
+        other => panic!("{}: what is {other}?", case.folder.display()),
     }
 }
 
 #[test]
+fn every_case_is_there() {
+    let mut counts = BTreeMap::<_, usize>::new();
+    for case in Case::all() {
+        *counts.entry(case.get("op").to_owned()).or_default() += 1;
+    }
+    let expected = CASES.map(|(op, count)| (op.to_owned(), count));
+    assert_eq!(counts, BTreeMap::from(expected), "cases of each operator");
+}
+
+#[test]
 fn every_case_gives_the_stored_output() {
-    let folders = folders();
-    assert!(!folders.is_empty(), "no case was found");
-    for folder in folders {
-        let case = read_case(&folder);
-        assert_eq!(case["op"], "ScatterND", "{}", folder.display());
-        let reduction = case["reduction"].parse().expect("a reduction");
-        let element = case["input.data"]
-            .split(' ')
-            .next()
-            .expect("dtype and shape");
+    for case in Case::all() {
+        let data = ["input.data", "input.past_cache"];
+        let stated = data.iter().find_map(|key| case.lines.get(*key));
+        let element = stated.and_then(|stated| stated.split(' ').next());
         match element {
-            "float32" => check::<f32>(&folder, reduction),
-            "float64" => check::<f64>(&folder, reduction),
-            "int32" => check::<i32>(&folder, reduction),
-            "int64" => check::<i64>(&folder, reduction),
-            other => panic!("{}: add {other} to this match", folder.display()),
+            Some("float32") => check::<f32>(&case),
+            Some("int32") => check::<i32>(&case),
+            other => panic!("{}: add {other:?} to this match", case.folder.display()),
         }
     }
 }

@@ -179,6 +179,7 @@ fn every_large_allocation_can_fail() {
             (Reduction::None, false),
             (Reduction::Add, false),
             (Reduction::Add, true),
+            (Reduction::Mean, false),
         ] {
             for duplicates in [Duplicates::Allow, Duplicates::Reject] {
                 if duplicates == Duplicates::Reject && !distinct {

@@ -1,23 +1,27 @@
-//! Random scatters: operator x element type x index type x reduction x forced
-//! schedule x forced instruction set x pool x layouts x verb, each held
-//! against the reference bit for bit.
+//! Random scatters: operator x element type x index type x reduction and its
+//! options x bounds x forced schedule x forced instruction set x pool x layouts
+//! x verb, each held against the reference bit for bit.
 //!
 //! The cases are the same at every run. To look further:
 //! `PROPTEST_CASES=20000 PROPTEST_RNG_SEED=1 cargo test --release --test properties`.
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Mutex;
 
 use common::elements::{Palette, Ref, element_types};
 use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use common::indices::resolve_axis;
 use common::layouts::{Arrangement, Strided};
 use common::pools::Workers;
 use common::random::Random;
-use common::{Refusals, Tensor};
-use ndscatter::{Duplicates, Element, ElementType, Execution, InstructionSet, Reduction, Schedule};
+use common::{Tensor, ndindex};
+use ndscatter::{
+    Accumulate, Bounds, CacheMode, Duplicates, Element, ElementType, Execution, InstructionSet,
+    Pool, Reduction, Schedule,
+};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
 use proptest::prop_oneof;
@@ -64,6 +68,20 @@ impl Destinations {
     }
 }
 
+/// How the indices of `scatter_elements` differ from lane to lane.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lanes {
+    Free,
+    /// All alike: rows that are spelled out.
+    Alike,
+    /// But for one index.
+    Almost,
+}
+
+impl Lanes {
+    const ALL: [Self; 3] = [Self::Free, Self::Alike, Self::Almost];
+}
+
 /// A whole case; values and indices come from the seed.
 #[derive(Clone, Debug)]
 struct Case {
@@ -73,7 +91,11 @@ struct Case {
     element: ElementType,
     index: ElementType,
     reduction: Reduction,
+    include_self: bool,
+    accumulate: Accumulate,
+    bounds: Bounds,
     destinations: Destinations,
+    lanes: Lanes,
     negative: bool,
     palette: Palette,
     data_layout: Arrangement,
@@ -91,8 +113,9 @@ struct Case {
 #[derive(Clone, Copy)]
 struct Limit(usize);
 
-/// Shapes of data and tuples, the operator, and the destinations.
-type Shapes = (Vec<usize>, Vec<usize>, u16, bool, Destinations, bool);
+/// Shapes of data and tuples, a number that the operator is drawn by, and the
+/// destinations.
+type Shapes = (Vec<usize>, Vec<usize>, u32, Destinations, Lanes, bool);
 
 fn small_shapes() -> impl Strategy<Value = Shapes> {
     let data = prop_oneof![
@@ -113,15 +136,17 @@ fn small_shapes() -> impl Strategy<Value = Shapes> {
         3 => vec(0_usize..=300, 1),
         1 => vec(0_usize..=3, 0..=3),
     ];
+    with_destinations(data, tuples)
+}
+
+fn with_destinations(
+    data: impl Strategy<Value = Vec<usize>>,
+    tuples: impl Strategy<Value = Vec<usize>>,
+) -> impl Strategy<Value = Shapes> {
     let destinations = select(&Destinations::ALL[..]);
-    (
-        data,
-        tuples,
-        any::<u16>(),
-        any::<bool>(),
-        destinations,
-        any::<bool>(),
-    )
+    let lanes = select(&Lanes::ALL[..]);
+    let pick = any::<u32>();
+    (data, tuples, pick, destinations, lanes, any::<bool>())
 }
 
 /// Sizes at which a pool gets several tasks.
@@ -133,46 +158,99 @@ fn large_shapes() -> impl Strategy<Value = Shapes> {
         (5_usize..=20, 30_usize..=90, 10_usize..=30).prop_map(|(a, b, c)| vec![a, b, c]),
     ];
     let tuples = vec(20_000_usize..=150_000, 1);
-    let destinations = select(&Destinations::ALL[..]);
-    (
-        data,
-        tuples,
-        any::<u16>(),
-        any::<bool>(),
-        destinations,
-        any::<bool>(),
-    )
+    with_destinations(data, tuples)
 }
 
-/// Cuts the shape of the tuples down to what the rest allows, and returns that
-/// of `indices`: an axis without elements is addressed by no tuple, distinct
-/// destinations are as many as there are, and updates stay within the limit.
+/// An operator that such data has, and the shape of its indices, from tuples of
+/// about that shape.
+fn draw_operator(data: &[usize], tuples: Vec<usize>, pick: u32) -> (Operator, Vec<usize>) {
+    let mut random = Random::new(pick.into());
+    let rank = data.len();
+    let mut axis = || random.below(2 * rank.max(1)).cast_signed() - rank.cast_signed();
+    match pick % 8 {
+        0..2 if rank > 0 => (Operator::Update { axis: axis() }, tuples),
+        2..5 if rank > 0 => {
+            let axis = axis();
+            let mut shape: Vec<usize> = data
+                .iter()
+                .map(|&size| shorter(size, &mut random))
+                .collect();
+            shape[resolve_axis(axis, rank)] = tuples.iter().product();
+            (Operator::Elements { axis }, shape)
+        }
+        5 if rank > 1 => {
+            let axis = 1 + random.below(rank - 1);
+            let len = shorter(data[axis], &mut random);
+            let mode = random.pick(&[CacheMode::Linear, CacheMode::Circular]);
+            let shape = if random.one_in(4) {
+                vec![]
+            } else {
+                vec![data[0]]
+            };
+            let axis = axis.cast_signed();
+            (Operator::Cache { axis, mode, len }, shape)
+        }
+        _ => {
+            let k = random.below(rank + 1);
+            (Operator::Nd, [&tuples[..], &[k]].concat())
+        }
+    }
+}
+
+/// Often the whole size, else less.
+fn shorter(size: usize, random: &mut Random) -> usize {
+    if random.one_in(3) {
+        random.below(size + 1)
+    } else {
+        size
+    }
+}
+
+/// Cuts the shape of `indices` down to what the rest allows: an axis without
+/// elements is addressed by no tuple, distinct destinations are as many as
+/// there are, and updates stay within the limit.
 fn fit(
     operator: Operator,
     data: &[usize],
-    mut tuples: Vec<usize>,
-    k: Option<usize>,
+    mut indices: Vec<usize>,
     destinations: Destinations,
     limit: Limit,
 ) -> Vec<usize> {
-    let whole = |tuples: &[usize]| [tuples, k.as_slice()].concat();
-    let count = |shape: &[usize]| shape.iter().product::<usize>();
-    let axes = operator.axes(data, &whole(&tuples));
-    let distinct: usize = axes.iter().map(|&(_, size)| size).product();
-    if distinct == 0 {
-        tuples.push(0);
+    if matches!(operator, Operator::Cache { .. }) {
+        return indices;
     }
-    let too_many = |tuples: &[usize]| {
-        let repeats = destinations == Destinations::Distinct && count(tuples) > distinct;
-        repeats || count(&operator.updates_shape(data, &whole(tuples))) > limit.0
+    let distinct: usize = (operator.axes(data, &indices).iter())
+        .map(|&(_, size)| size)
+        .product();
+    // The dimensions that may be cut, and those that count repeats.
+    let (cut, counted) = match operator {
+        Operator::Nd => (0..indices.len() - 1, 0..indices.len() - 1),
+        Operator::Elements { axis } => {
+            let axis = resolve_axis(axis, data.len());
+            (0..indices.len(), axis..axis + 1)
+        }
+        _ => (0..indices.len(), 0..indices.len()),
     };
-    while too_many(&tuples) {
-        match tuples.iter_mut().max() {
+    if distinct == 0 {
+        match indices.get_mut(counted.start) {
+            Some(size) if !counted.is_empty() => *size = 0,
+            _ => indices.insert(0, 0),
+        }
+        return indices;
+    }
+    let too_many = |indices: &[usize]| {
+        let count: usize = indices[counted.clone()].iter().product();
+        let repeats = destinations == Destinations::Distinct && count > distinct;
+        let updates = operator.updates_shape(data, indices);
+        repeats || updates.iter().product::<usize>() > limit.0
+    };
+    while too_many(&indices) {
+        match indices[cut.clone()].iter_mut().max() {
             Some(largest) => *largest /= 2,
             None => break,
         }
     }
-    whole(&tuples)
+    indices
 }
 
 /// `plain` two times in five, else one of `all`.
@@ -185,6 +263,17 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
         select(element_types()),
         select(index_types()),
         select(&Reduction::ALL[..]),
+    );
+    let options = (
+        plain_or(true, vec![true, false]),
+        plain_or(
+            Accumulate::Native,
+            vec![Accumulate::Native, Accumulate::Wide],
+        ),
+        plain_or(
+            Bounds::Error,
+            vec![Bounds::Skip, Bounds::Clamp, Bounds::Error],
+        ),
     );
     // Often the plain choice: ways that only plain calls take must meet
     // everything else as well.
@@ -206,17 +295,14 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
     );
     let palette = select(&Palette::ALL[..]);
     let values = (palette, any::<u64>());
-    (shapes, types, layouts, run, values).prop_map(move |(shapes, types, layouts, run, values)| {
-        let (data, tuples, pick, is_update, destinations, negative) = shapes;
+    let all = (shapes, types, options, layouts, run, values);
+    all.prop_map(move |(shapes, types, options, layouts, run, values)| {
+        let (data, tuples, pick, destinations, lanes, negative) = shapes;
         let (element, index, reduction) = types;
-        let rank = data.len();
-        let (operator, k) = if is_update && rank > 0 {
-            let axis = (usize::from(pick) % (2 * rank)).cast_signed() - rank.cast_signed();
-            (Operator::Update { axis }, None)
-        } else {
-            (Operator::Nd, Some(usize::from(pick) % (rank + 1)))
-        };
-        let indices = fit(operator, &data, tuples, k, destinations, limit);
+        let (include_self, accumulate, bounds) = options;
+        let (operator, indices) = draw_operator(&data, tuples, pick);
+        let is_cache = matches!(operator, Operator::Cache { .. });
+        let indices = fit(operator, &data, indices, destinations, limit);
         let (data_layout, indices_layout, updates_layout, output_layout) = layouts;
         let (verb, schedule, set, workers) = run;
         let (palette, seed) = values;
@@ -226,9 +312,14 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
             indices,
             element,
             index,
-            reduction,
+            // A cache is written and no more.
+            reduction: if is_cache { Reduction::None } else { reduction },
+            include_self,
+            accumulate,
+            bounds: if is_cache { Bounds::Error } else { bounds },
             destinations,
-            negative,
+            lanes,
+            negative: negative && !is_cache,
             palette,
             data_layout,
             indices_layout,
@@ -292,8 +383,25 @@ fn range(index: ElementType) -> (i128, i128) {
 }
 
 impl Case {
-    /// In bounds; at times counted from the end.
+    /// At times counted from the end; in bounds, unless others are allowed.
     fn draw_indices(&self, random: &mut Random) -> Tensor<i128> {
+        let mut indices = match self.operator {
+            Operator::Elements { axis } => {
+                self.draw_lanes(resolve_axis(axis, self.data.len()), random)
+            }
+            _ => self.draw_tuples(random),
+        };
+        let (low, high) = range(self.index);
+        for index in &mut indices.values {
+            if self.bounds != Bounds::Error && random.one_in(8) {
+                let near = index.saturating_mul(2).clamp(low, high);
+                *index = random.pick(&[low, near, high]);
+            }
+        }
+        indices
+    }
+
+    fn draw_tuples(&self, random: &mut Random) -> Tensor<i128> {
         let axes = self.operator.axes(&self.data, &self.indices);
         let mut sizes: Vec<usize> = axes.iter().map(|&(_, size)| size).collect();
         if self.operator == Operator::Nd && self.indices_layout.repeats_last(self.indices.len()) {
@@ -302,24 +410,56 @@ impl Case {
             sizes.fill(smallest);
         }
         let count: usize = sizes.iter().product();
-        let (low, high) = range(self.index);
         let tuples = self.operator.tuples(&self.indices);
         let destinations: Vec<usize> = self.destinations.draw(tuples, count, random).collect();
         let mut values = Vec::new();
         for mut destination in destinations {
             let first = values.len();
             for &size in sizes.iter().rev() {
-                let position = i128::try_from(destination % size).expect("sizes fit");
-                let from_end = self.negative && low < 0 && random.one_in(3);
-                let offset = if from_end { size } else { 0 };
-                let index = position - i128::try_from(offset).expect("sizes fit");
-                let fits = (low..=high).contains(&index);
-                // Only axes of more than 100 elements have others.
-                values.insert(first, if fits { index } else { index.rem_euclid(100) });
+                values.insert(first, self.express(destination % size, size, random));
                 destination /= size;
             }
         }
         Tensor::new(&self.indices, values)
+    }
+
+    /// Indices for every lane along `axis`.
+    fn draw_lanes(&self, axis: usize, random: &mut Random) -> Tensor<i128> {
+        let (len, size) = (self.indices[axis], self.data[axis]);
+        let mut lanes: HashMap<Vec<usize>, Vec<i128>> = HashMap::new();
+        let mut values = Vec::new();
+        for index in ndindex(&self.indices) {
+            let lane = match self.lanes {
+                Lanes::Free => [&index[..axis], &index[axis + 1..]].concat(),
+                Lanes::Alike | Lanes::Almost => vec![],
+            };
+            let lane = lanes.entry(lane).or_insert_with(|| {
+                let places: Vec<_> = self.destinations.draw(len, size, random).collect();
+                let express = |place| self.express(place, size, random);
+                places.into_iter().map(express).collect()
+            });
+            values.push(lane[index[axis]]);
+        }
+        if self.lanes == Lanes::Almost && !values.is_empty() {
+            let changed = random.below(values.len());
+            values[changed] = self.express(random.below(size), size, random);
+        }
+        Tensor::new(&self.indices, values)
+    }
+
+    /// `position` on an axis of `size` as an index of the type.
+    fn express(&self, position: usize, size: usize, random: &mut Random) -> i128 {
+        let (low, high) = range(self.index);
+        let from_end = self.negative && low < 0 && random.one_in(3);
+        let offset = if from_end { size } else { 0 };
+        let signed = |size: usize| i128::try_from(size).expect("sizes fit");
+        let index = signed(position) - signed(offset);
+        // Only axes of more than 100 elements have others.
+        if (low..=high).contains(&index) {
+            index
+        } else {
+            index.rem_euclid(100)
+        }
     }
 
     /// The reduction, or another one where the type has it not.
@@ -357,6 +497,15 @@ impl Case {
             .map_or(execution, |schedule| execution.schedule(schedule))
     }
 
+    fn options<'p>(&self, reduction: Reduction, pool: &'p dyn Pool) -> Options<'p> {
+        Options {
+            include_self: self.include_self,
+            accumulate: self.accumulate,
+            bounds: self.bounds,
+            ..Options::new(self.operator, self.execution(reduction).pool(pool))
+        }
+    }
+
     fn check<T: Ref>(&self, seen: &Seen) -> Result<(), String> {
         let mut random = Random::new(self.seed);
         let logical = self.draw_indices(&mut random);
@@ -371,21 +520,36 @@ impl Case {
             margin: random.below(4),
         };
         let used = self.workers.with(|pool| {
-            let execution = self.execution(reduction).pool(pool);
-            let options = Options::new(self.operator, execution);
+            let options = self.options(reduction, pool);
             problem.check(self.verb, &options)?;
+            let in_place = self.verb.is_in_place();
             let explained = problem
                 .plan(self.verb, &options)
-                .and_then(|plan| plan.explain(T::TYPE, execution, self.verb.is_in_place()));
+                .and_then(|plan| plan.explain(T::TYPE, options.for_plans(), in_place));
             let explanation = explained.map_err(|error| format!("explaining: {error}"))?;
             Ok::<_, String>(explanation.schedule())
         })?;
         seen.note(used, self.set);
-        match self.schedule {
-            Some(forced) if used != forced && used != Schedule::Serial => {
-                Err(format!("{forced} was forced but {used} is used"))
-            }
-            _ => Ok(()),
+        let may = |forced| match self.combines_in_groups::<T>(reduction) {
+            true => used == Schedule::Grouped || used == Schedule::Serial,
+            false => used == forced || used == Schedule::Serial,
+        };
+        match self.schedule.filter(|&forced| !may(forced)) {
+            Some(forced) => Err(format!("{forced} was forced but {used} is used")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether only a schedule that has the updates of a destination together
+    /// can run it.
+    fn combines_in_groups<T: Ref>(&self, reduction: Reduction) -> bool {
+        let is_half = matches!(T::TYPE, ElementType::F16 | ElementType::BF16);
+        match reduction {
+            Reduction::None => false,
+            Reduction::Mean => true,
+            _ if !self.include_self => true,
+            Reduction::Min | Reduction::Max => false,
+            _ => is_half && self.accumulate == Accumulate::Wide,
         }
     }
 }
@@ -467,7 +631,7 @@ fn small_scatters() {
 fn large_scatters() {
     let seen = Seen::default();
     run(
-        150,
+        250,
         &cases(large_shapes(), Limit(160_000)),
         |case| with_element!(case.element, T => case.check::<T>(&seen)),
     );
@@ -486,39 +650,23 @@ fn check_refusal(case: &Case) -> Result<(), String> {
         logical.values[at] = random.pick(&[low, high, random.clone().between(low, high)]);
     }
     let indices = place_indices::<i16>(case.index, &logical, case.indices_layout);
-    // As the layout lets them be seen.
-    let logical = indices.logical();
-    let refusals = Refusals {
-        negative_indices: random.one_in(2),
-        reject_duplicates: random.one_in(2),
-    };
-    let expected = case.operator.refusal(refusals, &case.data, &logical);
-
+    let (negative, reject) = (random.one_in(2), random.one_in(2));
     let rounds = case.rounds::<i16>(&mut random);
-    let output = Strided::new(
-        &rounds[0].data.read(),
-        case.output_layout,
-        1,
-        i16::sentinel(),
-    );
+    let start = rounds[0].data.read();
+    let output = Strided::new(&start, case.output_layout, 1, i16::sentinel());
     case.workers.with(|pool| {
-        let execution = case.execution(Reduction::Add).pool(pool);
-        let options = Options {
-            operator: case.operator,
-            execution,
-            duplicates: if refusals.reject_duplicates {
-                Duplicates::Reject
-            } else {
-                Duplicates::Allow
-            },
-            negative_indices: refusals.negative_indices,
-        };
+        let mut options = case.options(case.reduction, pool);
+        options.negative_indices = negative;
+        if reject {
+            options.duplicates = Duplicates::Reject;
+        }
+        // As the layout lets them be seen.
+        let logical = indices.logical();
+        let expected = (case.operator).refusal(options.refusals(), &case.data, &logical);
         let mut in_place = output.clone();
         let updates = rounds[0].updates.view();
-        let got = indices
-            .in_place(&options, in_place.view_mut(), updates)
-            .err();
-        if got != expected {
+        let got = indices.in_place(&options, in_place.view_mut(), updates);
+        if got.as_ref().err() != expected.as_ref() {
             return Err(format!("in place: {got:?}, not {expected:?}"));
         }
         if expected.is_some() && in_place.buffer != output.buffer {
@@ -550,6 +698,7 @@ struct Forced {
     data: &'static [usize],
     indices: &'static [usize],
     destinations: Destinations,
+    element: ElementType,
     reduction: Reduction,
 }
 
@@ -560,6 +709,7 @@ const ROWS: Forced = Forced {
     data: &[3000, 64],
     indices: &[2000, 1],
     destinations: Destinations::Skewed,
+    element: ElementType::F32,
     reduction: Reduction::Add,
 };
 
@@ -569,8 +719,14 @@ const ELEMENTS: Forced = Forced {
     ..ROWS
 };
 
+/// Many updates of few elements.
+const HISTOGRAM: Forced = Forced {
+    data: &[500],
+    ..ELEMENTS
+};
+
 /// Every schedule where it applies, and serial where it would change the bits.
-const FORCED: [Forced; 13] = [
+const FORCED: [Forced; 21] = [
     ROWS,
     Forced {
         schedule: Schedule::ByBatch,
@@ -641,6 +797,54 @@ const FORCED: [Forced; 13] = [
         used: Schedule::ByPartition,
         ..ROWS
     },
+    Forced {
+        schedule: Schedule::Grouped,
+        used: Schedule::Grouped,
+        ..ELEMENTS
+    },
+    Forced {
+        schedule: Schedule::Grouped,
+        used: Schedule::Grouped,
+        ..ROWS
+    },
+    // A mean is finished when all updates of a destination are in.
+    Forced {
+        schedule: Schedule::ByPartition,
+        used: Schedule::Grouped,
+        reduction: Reduction::Mean,
+        ..ROWS
+    },
+    Forced {
+        schedule: Schedule::Serial,
+        used: Schedule::Grouped,
+        reduction: Reduction::Mean,
+        ..ELEMENTS
+    },
+    Forced {
+        schedule: Schedule::Private,
+        used: Schedule::Private,
+        element: ElementType::I32,
+        ..HISTOGRAM
+    },
+    Forced {
+        schedule: Schedule::Private,
+        used: Schedule::Private,
+        reduction: Reduction::Max,
+        ..HISTOGRAM
+    },
+    // Sums of floats depend on the order.
+    Forced {
+        schedule: Schedule::Private,
+        ..HISTOGRAM
+    },
+    Forced {
+        schedule: Schedule::ByPartition,
+        used: Schedule::ByPartition,
+        operator: Operator::Elements { axis: 0 },
+        data: &[20_000],
+        indices: &[50_000],
+        ..ROWS
+    },
 ];
 
 impl Forced {
@@ -649,10 +853,14 @@ impl Forced {
             operator: self.operator,
             data: self.data.to_vec(),
             indices: self.indices.to_vec(),
-            element: ElementType::F32,
+            element: self.element,
             index: ElementType::I64,
             reduction: self.reduction,
+            include_self: true,
+            accumulate: Accumulate::Native,
+            bounds: Bounds::Error,
             destinations: self.destinations,
+            lanes: Lanes::Free,
             negative: false,
             palette: Palette::Ordinary,
             data_layout: Arrangement::Contiguous,
@@ -667,17 +875,17 @@ impl Forced {
         }
     }
 
-    fn used(&self, case: &Case) -> (Schedule, usize) {
+    fn used<T: Ref>(&self, case: &Case) -> (Schedule, usize) {
         let logical = case.draw_indices(&mut Random::new(case.seed));
-        let indices = place_indices::<f32>(case.index, &logical, case.indices_layout);
+        let indices = place_indices::<T>(case.index, &logical, case.indices_layout);
         case.workers.with(|pool| {
             let execution = case.execution(self.reduction).pool(pool);
             let options = Options::new(self.operator, execution);
             let output = ndscatter::Layout::contiguous(&case.data);
             let plan = indices.plan(&options, output).expect("the case is valid");
             let explanation = plan
-                .explain(ElementType::F32, execution, case.verb.is_in_place())
-                .expect("every reduction is defined for f32");
+                .explain(self.element, execution, case.verb.is_in_place())
+                .expect("numbers have every reduction");
             (explanation.schedule(), explanation.tasks())
         })
     }
@@ -692,11 +900,11 @@ fn a_forced_schedule_is_used_where_it_keeps_the_bits() {
                 forced.schedule, forced.data, forced.reduction, forced.destinations
             );
             let case = forced.case(verb);
-            let (used, tasks) = forced.used(&case);
+            let (used, tasks) = with_element!(forced.element, T => forced.used::<T>(&case));
             assert_eq!(used, forced.used, "{what}");
             let parallel = used != Schedule::Serial;
             assert_eq!(tasks > 1, parallel, "{what}: {tasks} tasks");
-            case.check::<f32>(&Seen::default())
+            with_element!(case.element, T => case.check::<T>(&Seen::default()))
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
         }
     }

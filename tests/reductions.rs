@@ -22,7 +22,7 @@ const LENGTHS: [usize; 3] = [1, 67, 256];
 /// against windows and single elements on every instruction set.
 fn check<T: Ref>(reduction: Reduction, current: T, update: T, expected: T) {
     let agrees = |got| same(got, expected, is_exact(reduction));
-    let reference = T::combine(reduction, current, update);
+    let reference = T::reduce(reduction.into(), current, &[update]);
     assert!(
         agrees(reference),
         "reference: {reduction} of {current:?}, {update:?} is {reference:?}"

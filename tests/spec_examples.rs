@@ -1,14 +1,17 @@
 //! The examples of the operators' specification pages, as values: ONNX
-//! ScatterND, OpenVINO ScatterNDUpdate-3 and ScatterUpdate-3.
+//! ScatterND, ScatterElements and TensorScatter; OpenVINO ScatterNDUpdate-3 and
+//! 15, ScatterUpdate-3, ScatterElementsUpdate-12.
 
 mod common;
 
+use common::by_hand::Case;
 use common::elements::{Palette, Ref, compare};
-use common::harness::Operator;
+use common::harness::{Operator, Options};
 use common::random::Random;
 use common::{Tensor, ndindex};
 use ndscatter::{
-    Reduction, ScatterNd, ScatterUpdate, TensorView, TensorViewMut, scatter_nd, scatter_update,
+    CacheMode, Reduction, ScatterElements, ScatterNd, ScatterUpdate, TensorScatter, TensorView,
+    TensorViewMut, scatter_elements, scatter_nd, scatter_update, tensor_scatter,
 };
 
 /// One example: `expected` is what the page prints.
@@ -37,6 +40,16 @@ impl Example<'_> {
                 scatter_update(output, indices, updates, axis, Reduction::None)
                     .expect("the example is valid");
                 ScatterUpdate::new(axis).allocate(data, indices, updates)
+            }
+            Operator::Elements { axis } => {
+                scatter_elements(output, indices, updates, axis, Reduction::None)
+                    .expect("the example is valid");
+                ScatterElements::new(axis).allocate(data, indices, updates)
+            }
+            Operator::Cache { axis, mode, .. } => {
+                tensor_scatter(output, Some(indices), updates, axis, mode)
+                    .expect("the example is valid");
+                TensorScatter::new(axis, mode).allocate(data, indices, updates)
             }
         };
         assert_eq!(in_place, self.expected, "{:?}, in place", self.operator);
@@ -179,6 +192,137 @@ fn one_element_serves_where_updates_are_0d() {
     }
 }
 
+/// The XML examples 1 to 4 of ScatterNDUpdate-15. The page prints `[50, 20,
+/// 20, 4]` for none and `[500, 3600, 40, 4]` for prod, which its own rule does
+/// not give; sum and sub are as printed. It also gives indices of rank 1.
+#[test]
+fn scatter_nd_update_15_with_every_reduction() {
+    let cases = [
+        (Reduction::None, [50., 40., 20., 4.]),
+        (Reduction::Add, [61., 72., 23., 4.]),
+        (Reduction::Sub, [-59., -68., -17., 4.]),
+        (Reduction::Mul, [500., 2400., 60., 4.]),
+    ];
+    for (reduction, expected) in cases {
+        let case = Case {
+            data: (&[4], &[1_f64, 2., 3., 4.]),
+            indices: (&[5, 1], &[0, 2, -3, -3, 0]),
+            updates: (&[5], &[10., 20., 30., 40., 50.]),
+            expected: &expected,
+        };
+        case.check(reduction, &Options::new(Operator::Nd, reduction));
+    }
+}
+
+/// Example 1 of ScatterNDUpdate-15, where the page leaves position 4 as it is.
+#[test]
+fn scatter_nd_update_15_counts_from_the_end() {
+    let case = Case {
+        data: (&[8], &[1, 2, 3, 4, 5, 6, 7, 8]),
+        indices: (&[6, 1], &[4, 3, 1, 7, -2, -4]),
+        updates: (&[6], &[9, 10, 11, 12, 13, 14]),
+        expected: &[1, 11, 3, 10, 14, 6, 13, 12],
+    };
+    case.check(
+        Reduction::None,
+        &Options::new(Operator::Nd, Reduction::None),
+    );
+}
+
+/// Examples 1 to 5 of ScatterElementsUpdate-12.
+#[test]
+fn scatter_elements_update_with_and_without_self() {
+    let mut options = Options::new(Operator::Elements { axis: 0 }, Reduction::Add);
+    let line = Case {
+        data: (&[4], &[2, 3, 4, 6]),
+        indices: (&[6], &[1, 0, 0, -2, -1, 2]),
+        updates: (&[6], &[10, 20, 30, 40, 70, 60]),
+        expected: &[52, 13, 104, 76],
+    };
+    line.check(Reduction::Add, &options);
+    options.include_self = false;
+    let line = Case {
+        indices: (&[6], &[1, 0, 0, 2, 3, 2]),
+        expected: &[50, 10, 100, 70],
+        ..line
+    };
+    line.check(Reduction::Add, &options);
+
+    let options = Options::new(Operator::Elements { axis: 1 }, Reduction::None);
+    let cases: [(Reduction, i32, [i64; 4], [i32; 12]); 3] = [
+        (
+            Reduction::None,
+            0,
+            [1, 2, 0, 3],
+            [0, 11, 12, 0, 13, 0, 0, 14, 0, 0, 0, 0],
+        ),
+        (
+            Reduction::Add,
+            1,
+            [1, 1, 0, 3],
+            [1, 24, 1, 1, 14, 1, 1, 15, 1, 1, 1, 1],
+        ),
+        (
+            Reduction::Mul,
+            2,
+            [1, 1, 0, 3],
+            [2, 264, 2, 2, 26, 2, 2, 28, 2, 2, 2, 2],
+        ),
+    ];
+    for (reduction, start, indices, expected) in cases {
+        let case = Case {
+            data: (&[3, 4], &[start; 12]),
+            indices: (&[2, 2], &indices),
+            updates: (&[2, 2], &[11, 12, 13, 14]),
+            expected: &expected,
+        };
+        case.check(reduction, &options);
+    }
+}
+
+/// The examples of the ONNX ScatterElements page.
+#[test]
+fn scatter_elements_along_both_axes() {
+    let example = Example {
+        operator: Operator::Elements { axis: 0 },
+        data: (&[0.; 9], &[3, 3]),
+        indices: (&[1, 0, 2, 0, 2, 1], &[2, 3]),
+        updates: (&[1., 1.1, 1.2, 2., 2.1, 2.2], &[2, 3]),
+        expected: &[2., 1.1, 0., 1., 0., 2.2, 0., 2.1, 1.2],
+    };
+    example.check();
+    let example = Example {
+        operator: Operator::Elements { axis: 1 },
+        data: (&[1., 2., 3., 4., 5.], &[1, 5]),
+        indices: (&[1, 3], &[1, 2]),
+        updates: (&[1.1, 2.1], &[1, 2]),
+        expected: &[1., 1.1, 3., 2.1, 5.],
+    };
+    example.check();
+}
+
+/// A step of the loop on the ONNX TensorScatter page, in both modes.
+#[test]
+fn tensor_scatter_writes_a_cache() {
+    for (mode, index, expected) in [
+        (CacheMode::Linear, 1, [0., 7., 8., 0.]),
+        (CacheMode::Circular, 3, [8., 0., 0., 7.]),
+    ] {
+        let example = Example {
+            operator: Operator::Cache {
+                axis: 1,
+                mode,
+                len: 2,
+            },
+            data: (&[0.; 4], &[1, 4]),
+            indices: (&[index], &[1]),
+            updates: (&[7., 8.], &[1, 2]),
+            expected: &expected,
+        };
+        example.check();
+    }
+}
+
 fn small_values<T: Ref>(shape: &[usize], random: &mut Random) -> Tensor<T> {
     Tensor::generate(shape, || T::sample(Palette::Ordinary, random))
 }
@@ -210,6 +354,7 @@ fn check_layer(operator: Operator, shape: &[usize], indices_shape: &[usize]) {
     let output = match operator {
         Operator::Nd => ScatterNd::new().allocate(data, indices, updates),
         Operator::Update { axis } => ScatterUpdate::new(axis).allocate(data, indices, updates),
+        other => panic!("{other:?} has no layer on the pages"),
     };
     let output = output.expect("the layer is valid");
     compare(&output, &expected.values, true).expect("the layer's output");

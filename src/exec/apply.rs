@@ -6,7 +6,7 @@ use super::Call;
 use super::sink::Sink;
 use super::tile::Tile;
 use crate::kernel::{Elements, ElementsFn, Rows, RowsFn};
-use crate::plan::{Destinations, Number, Span};
+use crate::plan::{Destinations, Number, Span, signed};
 
 /// Tuples that are filtered together, without a branch on each.
 const FILTER_BLOCK: usize = 128;
@@ -24,7 +24,7 @@ impl Call<'_> {
             None => &self.geometry.window,
         };
         for number in tile.outer.clone() {
-            let origin = self.repetition(number);
+            let origin = self.geometry.repetition(number);
             if tile.columns.is_none() && tile.numbers.is_none() {
                 match self.single_elements() {
                     Some(elements) => self.apply_elements(elements, origin, tile.tuples.clone()),
@@ -36,13 +36,6 @@ impl Call<'_> {
         }
     }
 
-    /// Offsets of a repetition on either side, first elements included.
-    pub(super) fn repetition(&self, number: usize) -> (isize, isize) {
-        let outer = &self.geometry.outer;
-        let (dst, src) = Span::at(&outer.dims, number);
-        (outer.dst + dst + self.plan.scale().base, outer.src + src)
-    }
-
     /// Whether joining neighbouring tuples pays: runs at least twice as long.
     fn joins(&self) -> bool {
         self.geometry.joins && self.plan.facts().breaks * 2 < self.plan.tuples()
@@ -51,9 +44,8 @@ impl Call<'_> {
     /// The loops over single elements, where windows are single elements whose
     /// sources lie side by side.
     pub(super) fn single_elements(&self) -> Option<Elements> {
-        let is_single = self.geometry.window.elements() == 1
-            && self.geometry.source_step() == Some(1)
-            && !self.joins();
+        let is_single =
+            self.geometry.window.elements() == 1 && self.source_step() == Some(1) && !self.joins();
         self.row.apply_elements.filter(|_| is_single)
     }
 
@@ -84,7 +76,7 @@ impl Call<'_> {
         // one element a window and sources side by side; no other task has a
         // tile with these elements.
         unsafe {
-            kernel(dst, src, numbers, self.plan.scale().unit);
+            kernel(dst, src, numbers, self.geometry.unit);
         }
     }
 
@@ -110,8 +102,8 @@ impl Call<'_> {
         let joined = tile.columns.is_none() && self.joins();
         let suits = contiguous && !joined && tile.numbers.is_none();
         let rows = Rows {
-            unit: self.plan.scale().unit,
-            step: self.geometry.source_step()?,
+            unit: self.geometry.unit,
+            step: self.source_step()?,
             len: run.size,
         };
         self.row
@@ -152,9 +144,9 @@ impl Call<'_> {
             }
         } else {
             let tuples = numbers[tile.tuples.clone()].iter().zip(tile.tuples.clone());
-            match self.geometry.source_step() {
+            match self.source_step() {
                 Some(step) => sink.push_all(tuples.map(|(number, tuple)| {
-                    let dst = origin.0 + signed(number.get()) * self.plan.scale().unit;
+                    let dst = origin.0 + signed(number.get()) * self.geometry.unit;
                     (dst, origin.1 + tuple.cast_signed() * step)
                 })),
                 None => sink.push_all(
@@ -189,19 +181,24 @@ impl Call<'_> {
         }
     }
 
-    /// Offsets of the window of `tuple`, whose destination is `number`.
+    /// Offsets of the window at `position` of the list, whose destination is
+    /// `number`.
     #[inline]
     pub(super) fn window_at(
         &self,
         number: u64,
-        tuple: usize,
-        (dst, src): (isize, isize),
+        position: usize,
+        origin: (isize, isize),
     ) -> (isize, isize) {
-        let number = signed(number);
-        (
-            dst + number * self.plan.scale().unit,
-            src + self.geometry.source(tuple),
-        )
+        let tuple = self.plan.tuple_at(position);
+        self.geometry.window_at(number, tuple, origin)
+    }
+
+    /// The distance between the sources of neighbours in the list, where it is
+    /// constant.
+    pub(super) fn source_step(&self) -> Option<isize> {
+        let step = self.geometry.source_step();
+        step.filter(|_| self.plan.keeps_all())
     }
 
     /// A sink for windows of updates. Whoever pushes to it pushes windows of
@@ -231,22 +228,12 @@ impl Call<'_> {
     /// Address of the update of tuple `first`, where windows are single
     /// elements whose sources lie side by side and there is one repetition.
     pub(super) fn single_source(&self, first: usize) -> *const u8 {
-        let (_, src) = self.repetition(0);
+        let (_, src) = self.geometry.repetition(0);
         self.updates_at(self.geometry.window.src + src + first.cast_signed())
     }
 
-    fn updates_at(&self, elements: isize) -> *const u8 {
+    pub(super) fn updates_at(&self, elements: isize) -> *const u8 {
         let bytes = elements * self.row.size.cast_signed();
         self.buffers.updates.wrapping_offset(bytes)
     }
-}
-
-/// A destination number as an offset. Numbers are below the number of
-/// elements of an output, which fits.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "numbers count elements in memory"
-)]
-pub(super) fn signed(number: u64) -> isize {
-    number.cast_signed() as isize
 }

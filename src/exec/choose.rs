@@ -6,7 +6,7 @@
 use super::tasks::Workers;
 use super::tile::Grid;
 use super::workload::Workload;
-use crate::plan::{CopyGeometry, Geometry};
+use crate::plan::CopyGeometry;
 use crate::schedule::Schedule;
 
 /// Calls that move fewer bytes than this stay on the calling thread: waking
@@ -56,6 +56,13 @@ const PARTITION_BYTES: u64 = 512 * 1024;
 /// Most partitions: what the translation buffer holds while they are filled.
 const MOST_PARTITIONS: u64 = 256;
 
+/// Largest copy that a worker makes of all windows: what a first-level and a
+/// part of a second-level cache hold.
+const PRIVATE_BYTES: u64 = 256 * 1024;
+
+/// Tuples from which copies of the windows pay.
+const PRIVATE_TUPLES: usize = 128 * 1024;
+
 /// A schedule and its division into tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
@@ -82,14 +89,14 @@ impl Choice {
 
     /// Whether a task's tile is a region of the output of its own, so that it
     /// copies its part of `data` just before it applies its updates.
-    pub(super) fn fuses_copy(&self, geometry: &Geometry, copy: &CopyGeometry) -> bool {
-        let same_repetitions = geometry.outer.elements() == copy.outer.elements();
+    pub(super) fn fuses_copy(&self, work: &Workload<'_>, copy: &CopyGeometry) -> bool {
+        let same_repetitions = work.geometry.outer.elements() == copy.outer.elements();
         let one_region = match self.schedule {
             Schedule::ByBatch => self.grid.middle == 1,
             Schedule::ByDestination | Schedule::ByPartition => copy.slices.is_some(),
             _ => false,
         };
-        same_repetitions && one_region && self.grid.columns == 1
+        same_repetitions && one_region && self.grid.columns == 1 && work.plan.is_whole()
     }
 }
 
@@ -100,6 +107,14 @@ pub(crate) fn choose(
     workers: &Workers<'_>,
     forced: Option<Schedule>,
 ) -> Choice {
+    if work.kernels.only_grouped {
+        let parts = if work.bytes() < PARALLEL_BYTES && forced.is_none() {
+            1
+        } else {
+            workers.parts()
+        };
+        return Choice::new(Schedule::Grouped, work.group_grid(parts));
+    }
     if let Some(schedule) = forced {
         return work
             .divide(schedule, workers.parts())
@@ -134,7 +149,9 @@ impl Workload<'_> {
         if repetitions.is_multiple_of(parts) || repetitions >= 4 * parts {
             return [Some(Schedule::ByBatch), None];
         }
-        if self.plan.is_known_unique() {
+        let lanes = self.plan.lanes();
+        let enough_lanes = lanes >= 4 * parts || (lanes >= parts && lanes.is_multiple_of(parts));
+        if enough_lanes || self.plan.is_known_unique() {
             return [Some(Schedule::ByTuple), None];
         }
         if !moves_rows {
@@ -171,6 +188,12 @@ impl Workload<'_> {
             } else {
                 Schedule::ByDestination
             })
+        } else if self.copy_bytes() <= PRIVATE_BYTES
+            && self.plan.tuples() >= PRIVATE_TUPLES
+            && self.plan.tuples() as u64 / 8 >= self.plan.scale().count
+            && self.private_applies(parts)
+        {
+            Some(Schedule::Private)
         } else if self.region_bytes() <= cached {
             None
         } else if self.plan.tuples() >= PARTITION_TUPLES
@@ -197,6 +220,7 @@ impl Workload<'_> {
                 outer: parts.min(repetitions),
                 ..Grid::ONE
             },
+            Schedule::ByTuple if self.plan.lanes() >= parts.max(2) => middle(parts),
             Schedule::ByTuple if tuples > 1 && self.plan.first_repeat() == Ok(None) => {
                 middle(parts.min(tuples))
             }
@@ -209,14 +233,45 @@ impl Workload<'_> {
                     ..Choice::new(schedule, middle(parts))
                 });
             }
+            Schedule::Grouped if tuples > 0 && self.kernels.group.is_some() => {
+                self.group_grid(parts)
+            }
+            Schedule::Private if self.private_applies(parts) => middle(parts),
             _ => return None,
         };
         Some(Choice::new(schedule, grid))
     }
 
+    /// Groups for every worker; columns where windows are wide, which serve a
+    /// few long groups as well.
+    fn group_grid(&self, parts: usize) -> Grid {
+        let columns = match self.column_grid(parts) {
+            Some(grid) if self.window_bytes() >= WIDE_BYTES * parts => grid.columns,
+            _ => 1,
+        };
+        Grid {
+            outer: 1,
+            middle: (parts / columns).clamp(1, self.plan.tuples().max(1)),
+            columns,
+        }
+    }
+
+    /// Whether each worker can have a copy of all windows.
+    fn private_applies(&self, parts: usize) -> bool {
+        self.kernels.private.is_some()
+            && self.plan.scale().numbers_slices
+            && self.windows_are_runs()
+            && self.geometry.source_step().is_some()
+            && self.plan.keeps_all()
+            && self.plan.tuples() >= parts
+            && self.copy_bytes() <= PRIVATE_BYTES
+    }
+
     fn winners_apply(&self) -> bool {
         let moves_rows = self.copy.is_none_or(|copy| {
-            copy.slices.is_some() && copy.outer.elements() == self.geometry.outer.elements()
+            copy.slices.is_some()
+                && copy.outer.elements() == self.geometry.outer.elements()
+                && self.plan.is_whole()
         });
         self.row.replaces && moves_rows && self.plan.winners().is_some()
     }

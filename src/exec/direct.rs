@@ -5,7 +5,7 @@
 
 use super::Buffers;
 use super::choose::PARALLEL_BYTES;
-use crate::kernel::{Job, Row, Rows, Steps};
+use crate::kernel::{Job, Kernels, Row, Rows, Steps};
 use crate::plan::Flat;
 
 /// Jobs of one kernel call.
@@ -13,14 +13,17 @@ const JOBS: usize = 64;
 
 /// Whether a call is small enough to stay here. In place the output may be of
 /// any size, but its slices must be numbered in 32 bits.
-pub(crate) fn suits(flat: &Flat, row: &Row, in_place: bool) -> bool {
+pub(crate) fn suits(flat: &Flat, kernels: &Kernels, in_place: bool) -> bool {
     let copied = if in_place { 0 } else { flat.elements() };
     let applied = flat
         .outer
         .saturating_mul(flat.tuples)
         .saturating_mul(flat.run);
-    let bytes = applied.saturating_add(copied).saturating_mul(row.size);
-    bytes < PARALLEL_BYTES && u32::try_from(flat.slices).is_ok()
+    let bytes = applied
+        .saturating_add(copied)
+        .saturating_mul(kernels.row.size);
+    let plain = !kernels.only_grouped;
+    plain && bytes < PARALLEL_BYTES && u32::try_from(flat.slices).is_ok()
 }
 
 /// Runs a scatter of contiguous tensors whose destinations are `numbers`.

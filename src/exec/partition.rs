@@ -86,7 +86,7 @@ impl Call<'_> {
         self.count_parts(numbers, workers, division, &mut room.cursors)?;
         let starts = starts_of(division, &mut room.cursors);
         self.move_parts(numbers, workers, division, &mut room)?;
-        let fused = (self.copy.as_ref()).filter(|copy| choice.fuses_copy(&self.geometry, copy));
+        let fused = (self.copy.as_ref()).filter(|copy| choice.fuses_copy(&self.workload(), copy));
         if let (Some(copy), None) = (&self.copy, fused) {
             self.copy_in_parallel(workers, copy)?;
         }
@@ -230,14 +230,14 @@ impl Call<'_> {
             (Load::Values(words), Some(elements)) => {
                 let bytes = tile.tuples.start * self.row.size;
                 let values = words.as_ptr().cast::<u8>().wrapping_add(bytes);
-                let (dst, _) = self.repetition(0);
+                let (dst, _) = self.geometry.repetition(0);
                 let dst = self.output_at(self.geometry.window.dst + dst);
                 #[expect(unsafe_code, reason = "single elements go straight to the kernel")]
                 // SAFETY: `Call::new` vouches for the output and the plan for
                 // the numbers; `move_block` has filled one value for each; no
                 // other partition has these numbers.
                 unsafe {
-                    width(elements)(dst, values, numbers, self.plan.scale().unit);
+                    width(elements)(dst, values, numbers, self.geometry.unit);
                 }
             }
             (Load::Tuples(tuples), _) => {
@@ -250,7 +250,7 @@ impl Call<'_> {
 
     fn apply_listed<N: Number>(&self, numbers: &[N], tuples: &[u32], outer: Range<usize>) {
         for repetition in outer {
-            let origin = self.repetition(repetition);
+            let origin = self.geometry.repetition(repetition);
             let mut sink = self.updates_sink(self.row.apply, &self.geometry.window);
             for (number, &tuple) in numbers.iter().zip(tuples) {
                 let (dst, src) = self.window_at(number.get(), tuple as usize, origin);

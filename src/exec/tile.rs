@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::workload::Workload;
-use crate::plan::Span;
+use crate::plan::{ScatterPlan, Span};
 use crate::schedule::Schedule;
 
 /// Bytes of a cache line.
@@ -67,7 +67,7 @@ impl Grid {
             tuples: if by_destination {
                 0..tuples
             } else {
-                part(tuples, self.middle, middle)
+                part_of_tuples(work.plan, self.middle, middle)
             },
             numbers: by_destination
                 .then(|| part_of_numbers(work.plan.scale().count, self.middle, middle)),
@@ -89,6 +89,18 @@ pub(super) fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
     let (each, extra) = (total / parts, total % parts);
     let start = |index: usize| each * index + index.min(extra);
     start(index)..start(index + 1)
+}
+
+/// [`part`] of the list of tuples: of its lanes, where it has enough, so that
+/// parts share no destination.
+fn part_of_tuples(plan: &ScatterPlan, parts: usize, index: usize) -> Range<usize> {
+    let lanes = plan.lanes();
+    if lanes < parts {
+        return part(plan.tuples(), parts, index);
+    }
+    let each = plan.tuples() / lanes;
+    let lanes = part(lanes, parts, index);
+    lanes.start * each..lanes.end * each
 }
 
 /// [`part`] of a range of destination numbers.

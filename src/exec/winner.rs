@@ -4,13 +4,12 @@
 use std::ops::Range;
 
 use super::Call;
-use super::apply::signed;
 use super::choose::{Choice, STREAM_BYTES};
 use super::sink::Sink;
 use super::tasks::Workers;
 use super::tile::{part, part_of_numbers};
 use crate::error::ScatterError;
-use crate::plan::{CopyGeometry, Span, Winners};
+use crate::plan::{CopyGeometry, Sorted, Span, signed};
 
 impl Call<'_> {
     /// [`choose`] has seen to it that there are winners and, in the functional
@@ -42,8 +41,8 @@ impl Call<'_> {
     }
 
     /// In place: moves the updates of part `index` of the winners.
-    fn overwrite(&self, winners: &Winners, repetition: usize, parts: usize, index: usize) {
-        let origin = self.repetition(repetition);
+    fn overwrite(&self, winners: &Sorted, repetition: usize, parts: usize, index: usize) {
+        let origin = self.geometry.repetition(repetition);
         let window = &self.geometry.window;
         let count = winners.len(self.plan.tuples());
         let bytes = count * window.elements() * self.row.size;
@@ -65,14 +64,14 @@ impl Call<'_> {
     fn rewrite(
         &self,
         copy: &CopyGeometry,
-        winners: &Winners,
+        winners: &Sorted,
         repetition: usize,
         slices: Range<u64>,
     ) {
         let streams = copy.whole.elements() * self.row.size >= STREAM_BYTES;
         let window = &self.geometry.window;
         let destinations = self.plan.destinations();
-        let origin = self.repetition(repetition);
+        let origin = self.geometry.repetition(repetition);
         let kernel = self.streaming(self.row.copy, window, streams);
         let mut updates = self.updates_sink(kernel, window);
         let kernel = self.streaming(self.row.copy, &copy.window, streams);

@@ -2,7 +2,7 @@
 //!
 //! Facts and sizes of one call. Knows nothing of which schedule they speak for.
 
-use crate::kernel::Row;
+use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
 use crate::schedule::Schedule;
 
@@ -17,6 +17,7 @@ pub(crate) struct Workload<'a> {
     /// `None` in place.
     pub(crate) copy: Option<&'a CopyGeometry>,
     pub(crate) row: &'a Row,
+    pub(crate) kernels: &'a Kernels,
 }
 
 impl Workload<'_> {
@@ -61,15 +62,35 @@ impl Workload<'_> {
         tuples >= SAMPLE && repeats.count() >= SAMPLE / 4
     }
 
-    /// Bytes that a run needs besides tensors and plan.
-    pub(crate) fn scratch_bytes(&self, schedule: Schedule) -> usize {
-        if schedule != Schedule::ByPartition {
-            return 0;
+    /// Whether every window is one run of neighbours on both sides.
+    pub(super) fn windows_are_runs(&self) -> bool {
+        let run = self.geometry.window.run();
+        self.geometry.window.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1))
+    }
+
+    /// Bytes of one worker's copy of all windows.
+    pub(super) fn copy_bytes(&self) -> u64 {
+        (self.plan.scale().count).saturating_mul(self.window_bytes() as u64)
+    }
+
+    /// Bytes that a run of so many parts needs besides tensors and plan.
+    pub(crate) fn scratch_bytes(&self, schedule: Schedule, parts: usize) -> usize {
+        let tuples = self.plan.tuples();
+        match schedule {
+            Schedule::ByPartition => {
+                let narrow = self.plan.scale().count <= Destinations::NARROW;
+                let number = if narrow { 4 } else { 8 };
+                let single = self.geometry.window.elements() == 1;
+                let load = if single { self.row.size } else { 4 };
+                tuples.saturating_mul(number + load)
+            }
+            // The sorted list, which the plan keeps, and the sort's own.
+            Schedule::Grouped | Schedule::Winner if !self.plan.facts().increasing => {
+                tuples.saturating_mul(16)
+            }
+            Schedule::Private => usize::try_from(self.copy_bytes().saturating_mul(parts as u64))
+                .unwrap_or(usize::MAX),
+            _ => 0,
         }
-        let narrow = self.plan.scale().count <= Destinations::NARROW;
-        let number = if narrow { 4 } else { 8 };
-        let single = self.geometry.window.elements() == 1;
-        let load = if single { self.row.size } else { 4 };
-        self.plan.tuples().saturating_mul(number + load)
     }
 }

@@ -5,21 +5,22 @@
 //! that the result is one of the operands. All of it is free of branches, for
 //! the compiler to make vectors of.
 
+use super::fold::Single;
 use super::reduce::Arithmetic;
 use super::reduce::Ordered;
 
 /// IEEE binary16.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(transparent)]
 pub(super) struct F16(pub(super) u16);
 
 /// bfloat16
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(transparent)]
 pub(super) struct Bf16(pub(super) u16);
 
 /// A float of a sign bit and 15 bits of magnitude.
-pub(super) trait Half: Copy {
+pub(super) trait Half: Copy + Default {
     /// Magnitude of infinity; what lies above it is NaN.
     const INFINITY: i16;
 
@@ -108,6 +109,8 @@ impl Half for Bf16 {
 fn low_half(bits: u32) -> u16 {
     bits as u16
 }
+
+impl<H: Half> Single for H {}
 
 impl<H: Half> Arithmetic for H {
     #[inline(always)]

@@ -82,6 +82,40 @@ pub(super) unsafe fn copy<const W: usize>(
     }
 }
 
+/// The `RowsFn` that collects rows of elements of `W` bytes: those of `src`
+/// that the numbers name, one after another into `dst`.
+///
+/// # Safety
+///
+/// As for `RowsFn` with the sides exchanged, for elements of `W` bytes of any
+/// alignment; those of `dst` need not be initialised.
+pub(super) unsafe fn collect<const W: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    numbers: &[u32],
+    form: Rows,
+) {
+    let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
+    if form.len == 1 {
+        for (position, &number) in numbers.iter().enumerate() {
+            let dst = dst.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
+            // SAFETY: the caller vouches for both elements.
+            unsafe { *dst = *row_of(src.cast_mut(), number, form.unit) };
+        }
+        return;
+    }
+    for (position, &number) in numbers.iter().enumerate() {
+        if let Some(&later) = numbers.get(position + AHEAD) {
+            prefetch_run(row_of(src.cast_mut(), later, form.unit), form.len);
+        }
+        let dst = dst.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
+        let src = row_of(src.cast_mut(), number, form.unit);
+        // SAFETY: the caller vouches for `form.len` neighbours on both sides,
+        // and for the sides being apart.
+        unsafe { copy_bytes(dst.cast(), src.cast(), form.len * W) };
+    }
+}
+
 /// [`reduce`], compiled for AVX2 and F16C.
 ///
 /// # Safety

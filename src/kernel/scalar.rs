@@ -25,8 +25,9 @@ macro_rules! wrapping_arithmetic {
     )*};
 }
 
-// Wrapping arithmetic does not see the sign: these serve i8..i64 as well.
-wrapping_arithmetic!(u8, u16, u32, u64);
+// Wrapping arithmetic does not see the sign: the unsigned ones serve i8..i64 as
+// well, but for means.
+wrapping_arithmetic!(u8, u16, u32, u64, i8, i16, i32, i64);
 
 macro_rules! integer_order {
     ($($integer:ty),*) => {$(
@@ -100,7 +101,7 @@ trait OrNan {
 }
 
 /// A byte that is true when it is not zero. What is written is 0 or 1.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(transparent)]
 pub(super) struct Bool(u8);
 
@@ -108,6 +109,12 @@ impl Bool {
     #[inline(always)]
     fn get(self) -> bool {
         self.0 != 0
+    }
+
+    /// As a reduction writes it.
+    #[inline(always)]
+    pub(super) fn normal(self) -> Self {
+        Self(u8::from(self.get()))
     }
 
     #[inline(always)]
@@ -148,11 +155,21 @@ impl Ordered for Bool {
 }
 
 /// A complex number. It has no order.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Complex<F> {
     re: F,
     im: F,
+}
+
+impl<F> Complex<F> {
+    #[inline(always)]
+    pub(super) fn by_component(self, apply: impl Fn(F) -> F) -> Self {
+        Self {
+            re: apply(self.re),
+            im: apply(self.im),
+        }
+    }
 }
 
 impl<F: Arithmetic + Copy> Arithmetic for Complex<F> {

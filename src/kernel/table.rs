@@ -5,7 +5,11 @@
 //! of how the loops work.
 
 use super::Elements;
+use super::GroupFn;
 use super::InstructionSet;
+use super::Kernels;
+use super::Private;
+use super::Reducing;
 use super::Row;
 use super::RowsFn;
 use super::RunsFn;
@@ -13,6 +17,8 @@ use super::RunsFn;
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
 use super::copy;
 use super::elements;
+use super::fold::{Fold, Mean, Native, Wide, WideMean};
+use super::groups;
 use super::half::Bf16;
 use super::half::F16;
 use super::reduce::Add;
@@ -31,7 +37,7 @@ use super::scalar::Complex;
 #[cfg(target_arch = "x86_64")]
 use super::stream;
 use crate::element::ElementType;
-use crate::reduction::Reduction;
+use crate::reduction::{Accumulate, Reduction};
 use wide::{f32x8, f64x4};
 use wide::{i8x32, i16x16, i32x8, i64x4};
 use wide::{u8x32, u16x16, u32x8, u64x4};
@@ -103,6 +109,122 @@ combine_table! {
     ElementType::Complex128, Mul => Complex<f64>, Plain; Complex<f64>, By<TwoComplex>;
 }
 
+/// Lists, for element types and reductions, the storage type and the fold
+/// that serve groups, for one way to accumulate.
+macro_rules! group_table {
+    ($name:ident: $($elements:pat, $($reduction:ident)+ => $type:ty, $fold:ident;)*) => {
+        fn $name(
+            element: ElementType,
+            reduction: Reduction,
+            isa: InstructionSet,
+        ) -> Option<GroupFn> {
+            match (element, reduction) {
+                $($(($elements, Reduction::$reduction) => {
+                    Some(group_table!(@fold isa, $type, $fold, $reduction))
+                })+)*
+                _ => None,
+            }
+        }
+    };
+    (@fold $isa:ident, $type:ty, Native, $reduction:ident) => {
+        groups_of::<$type, Native<$reduction>>($isa)
+    };
+    (@fold $isa:ident, $type:ty, Wide, Mean) => {
+        groups_of::<$type, WideMean>($isa)
+    };
+    (@fold $isa:ident, $type:ty, Wide, $reduction:ident) => {
+        groups_of::<$type, Wide<$reduction>>($isa)
+    };
+    (@fold $isa:ident, $type:ty, Mean, Mean) => {
+        groups_of::<$type, Mean>($isa)
+    };
+}
+
+group_table! { native_groups:
+    ElementType::I8 | ElementType::U8, Add Sub Mul => u8, Native;
+    ElementType::I16 | ElementType::U16, Add Sub Mul => u16, Native;
+    ElementType::I32 | ElementType::U32, Add Sub Mul => u32, Native;
+    ElementType::I64 | ElementType::U64, Add Sub Mul => u64, Native;
+    ElementType::I8, Min Max => i8, Native;
+    ElementType::I16, Min Max => i16, Native;
+    ElementType::I32, Min Max => i32, Native;
+    ElementType::I64, Min Max => i64, Native;
+    ElementType::U8, Min Max => u8, Native;
+    ElementType::U16, Min Max => u16, Native;
+    ElementType::U32, Min Max => u32, Native;
+    ElementType::U64, Min Max => u64, Native;
+    ElementType::F16, Add Sub Mul Min Max => F16, Native;
+    ElementType::BF16, Add Sub Mul Min Max => Bf16, Native;
+    ElementType::F32, Add Sub Mul Min Max => f32, Native;
+    ElementType::F64, Add Sub Mul Min Max => f64, Native;
+    ElementType::Bool, Add Sub Mul Min Max => Bool, Native;
+    ElementType::Complex64, Add Sub Mul => Complex<f32>, Native;
+    ElementType::Complex128, Add Sub Mul => Complex<f64>, Native;
+    ElementType::I8, Mean => i8, Mean;
+    ElementType::I16, Mean => i16, Mean;
+    ElementType::I32, Mean => i32, Mean;
+    ElementType::I64, Mean => i64, Mean;
+    ElementType::U8, Mean => u8, Mean;
+    ElementType::U16, Mean => u16, Mean;
+    ElementType::U32, Mean => u32, Mean;
+    ElementType::U64, Mean => u64, Mean;
+    ElementType::F16, Mean => F16, Mean;
+    ElementType::BF16, Mean => Bf16, Mean;
+    ElementType::F32, Mean => f32, Mean;
+    ElementType::F64, Mean => f64, Mean;
+    ElementType::Complex64, Mean => Complex<f32>, Mean;
+    ElementType::Complex128, Mean => Complex<f64>, Mean;
+}
+
+// The smaller and the larger one are operands: no wider type changes them.
+group_table! { wide_groups:
+    ElementType::F16, Add Sub Mul Mean => F16, Wide;
+    ElementType::BF16, Add Sub Mul Mean => Bf16, Wide;
+}
+
+fn groups_of<T: Copy, F: Fold<T>>(isa: InstructionSet) -> GroupFn {
+    match isa {
+        InstructionSet::Portable => groups::fold::<T, F>,
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx2 => groups::fold_avx2::<T, F>,
+        #[cfg(not(target_arch = "x86_64"))]
+        InstructionSet::Avx2 => groups::fold::<T, F>,
+    }
+}
+
+impl Kernels {
+    /// What serves plain elements; `None` where they do not have the
+    /// reduction. Of `isa` and what this machine has, the lesser is used.
+    pub(crate) fn plain(
+        element: ElementType,
+        reducing: Reducing,
+        isa: InstructionSet,
+    ) -> Option<Self> {
+        let isa = isa.min(InstructionSet::best());
+        let reduction = reducing.reduction;
+        if reduction == Reduction::None {
+            return Some(Self::moving(Row::plain(element, reduction, isa)?));
+        }
+        let wide = match reducing.accumulate {
+            Accumulate::Native => None,
+            Accumulate::Wide => wide_groups(element, reduction, isa),
+        };
+        let native = native_groups(element, reduction, isa);
+        // A sum shares the size and the copies of its mean.
+        let row = match reduction {
+            Reduction::Mean => Row::plain(element, Reduction::Add, isa),
+            other => Row::plain(element, other, isa),
+        };
+        Some(Self {
+            row: row?,
+            group: Some(wide.or(native)?),
+            only_grouped: reduction == Reduction::Mean || wide.is_some() || !reducing.include_self,
+            include_self: reducing.include_self,
+            private: Private::new(element, reduction, isa),
+        })
+    }
+}
+
 const fn portable<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {
     let elements = Elements {
         u32: elements::reduce::<u32, T, R>,
@@ -138,6 +260,7 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Row {
         copy_elements: Some(elements),
         apply: copy::copy::<W>,
         apply_rows: Some(rows::copy::<W>),
+        collect_rows: Some(rows::collect::<W>),
         apply_elements: Some(elements),
     }
 }
@@ -223,6 +346,7 @@ impl Row {
                 copy_elements: None,
                 apply: runs::assign_clones::<T>,
                 apply_rows: None,
+                collect_rows: None,
                 apply_elements: None,
             }
         }

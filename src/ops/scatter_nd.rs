@@ -4,7 +4,7 @@ use super::{Lower, Operator, Scatter};
 use crate::element::{Element, Index};
 use crate::error::ScatterError;
 use crate::layout::Layout;
-use crate::plan::Form;
+use crate::plan::{Coordinates, Form};
 use crate::reduction::Reduction;
 use crate::tensor::{TensorView, TensorViewMut};
 
@@ -42,15 +42,17 @@ use crate::tensor::{TensorView, TensorViewMut};
 #[doc(alias = "index_put")]
 pub type ScatterNd<'p> = Scatter<'p, Nd>;
 
-/// The shape rule of [`ScatterNd`].
+/// The shape rule of [`ScatterNd`] and [`GatherNd`](crate::GatherNd).
 #[derive(Clone, Copy, Debug)]
-pub struct Nd;
+pub struct Nd {
+    pub(super) batch_dims: usize,
+}
 
 impl ScatterNd<'static> {
     /// Without a reduction, duplicates and negative indices allowed.
     #[expect(clippy::new_without_default, reason = "an alias of a generic type")]
     pub fn new() -> Self {
-        Self::with_operator(Nd)
+        Self::with_operator(Nd { batch_dims: 0 })
     }
 }
 
@@ -58,17 +60,42 @@ impl Operator for Nd {}
 
 impl Lower for Nd {
     #[expect(private_interfaces, reason = "sealed")]
-    fn form(&self, data: &[usize], indices: &Layout<'_>) -> Result<Form, ScatterError> {
-        let (Some((&tuple_len, shape)), rank) = (indices.shape().split_last(), data.len()) else {
+    fn form(
+        &self,
+        data: &[usize],
+        indices: &Layout<'_>,
+        _updates: Option<&[usize]>,
+    ) -> Result<Form, ScatterError> {
+        let (Some((&tuple_len, list)), rank) = (indices.shape().split_last(), data.len()) else {
             return Err(ScatterError::IndicesRank);
         };
-        if tuple_len > rank {
-            return Err(ScatterError::TupleLength { tuple_len, rank });
+        let batch_dims = self.batch_dims;
+        if batch_dims > rank || batch_dims > list.len() {
+            return Err(ScatterError::BatchDims {
+                batch_dims,
+                data_rank: rank,
+                indices_rank: indices.shape().len(),
+            });
+        }
+        if data[..batch_dims] != list[..batch_dims] {
+            return Err(ScatterError::BatchShape {
+                data: data[..batch_dims].to_vec(),
+                indices: list[..batch_dims].to_vec(),
+            });
+        }
+        if tuple_len > rank - batch_dims {
+            return Err(ScatterError::TupleLength {
+                tuple_len,
+                rank: rank - batch_dims,
+            });
         }
         Ok(Form {
             batch_rank: 0,
-            tuple_len,
-            tuple_rank: shape.len(),
+            tuple_len: batch_dims + tuple_len,
+            list: (0, list.len()),
+            coordinates: Coordinates::Listed {
+                implied: batch_dims,
+            },
         })
     }
 }

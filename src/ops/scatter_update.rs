@@ -1,7 +1,7 @@
 //! OpenVINO ScatterUpdate; with a reduction torch `index_add_`, `index_copy_`
 //! and `index_reduce_`, and segment operators.
 
-use super::{Lower, Operator, Scatter};
+use super::{Lower, Operator, Scatter, resolve_axis};
 use crate::element::{Element, Index};
 use crate::error::ScatterError;
 use crate::layout::Layout;
@@ -39,44 +39,37 @@ use crate::tensor::{TensorView, TensorViewMut};
 #[doc(alias = "index_copy")]
 #[doc(alias = "index_reduce")]
 #[doc(alias = "segment_sum")]
-pub type ScatterUpdate<'p> = Scatter<'p, AxisUpdate>;
+pub type ScatterUpdate<'p> = Scatter<'p, AlongAxis>;
 
-/// The shape rule of [`ScatterUpdate`].
+/// The shape rule of [`ScatterUpdate`] and [`Gather`](crate::Gather).
 #[derive(Clone, Copy, Debug)]
-pub struct AxisUpdate {
-    axis: isize,
+pub struct AlongAxis {
+    pub(super) axis: isize,
 }
 
 impl ScatterUpdate<'static> {
     /// Along `axis`; without a reduction, duplicates and negative indices
     /// allowed.
     pub fn new(axis: isize) -> Self {
-        Self::with_operator(AxisUpdate { axis })
+        Self::with_operator(AlongAxis { axis })
     }
 }
 
-impl Operator for AxisUpdate {}
+impl Operator for AlongAxis {}
 
-impl Lower for AxisUpdate {
+impl Lower for AlongAxis {
     #[expect(private_interfaces, reason = "sealed")]
-    fn form(&self, data: &[usize], indices: &Layout<'_>) -> Result<Form, ScatterError> {
-        let rank = data.len();
-        let from_front = if self.axis < 0 {
-            self.axis.checked_add_unsigned(rank)
-        } else {
-            Some(self.axis)
-        };
-        let axis = from_front
-            .and_then(|axis| usize::try_from(axis).ok())
-            .filter(|&axis| axis < rank)
-            .ok_or(ScatterError::AxisOutOfRange {
-                axis: self.axis,
-                rank,
-            })?;
+    fn form(
+        &self,
+        data: &[usize],
+        indices: &Layout<'_>,
+        _updates: Option<&[usize]>,
+    ) -> Result<Form, ScatterError> {
         Ok(Form {
-            batch_rank: axis,
+            batch_rank: resolve_axis(self.axis, data.len())?,
             tuple_len: 1,
-            tuple_rank: indices.shape().len(),
+            list: (0, indices.shape().len()),
+            coordinates: Form::ALL_LISTED,
         })
     }
 }

@@ -10,6 +10,9 @@ use crate::memory::zeroed;
 /// A destination number in memory: `u32`, or `u64` where the output is too
 /// large for that.
 pub(crate) trait Number: Copy + Ord + fmt::Debug + Send + Sync + bytemuck::Zeroable {
+    /// Stands for a tuple without a destination; no number is as large.
+    const SKIPPED: Self;
+
     /// The number. Not `Into<u64>`, so that `as` never stands in a loop.
     fn get(self) -> u64;
     /// `value` is below [`Destinations::NARROW`] for `u32`.
@@ -17,6 +20,8 @@ pub(crate) trait Number: Copy + Ord + fmt::Debug + Send + Sync + bytemuck::Zeroa
 }
 
 impl Number for u32 {
+    const SKIPPED: Self = Self::MAX;
+
     fn get(self) -> u64 {
         self.into()
     }
@@ -31,6 +36,8 @@ impl Number for u32 {
 }
 
 impl Number for u64 {
+    const SKIPPED: Self = Self::MAX;
+
     fn get(self) -> u64 {
         self
     }
@@ -62,8 +69,9 @@ impl Destinations {
     /// As many destinations are kept without an allocation.
     pub(crate) const INLINE: usize = 64;
 
-    /// Numbers below this fit the narrow form.
-    pub(crate) const NARROW: u64 = 1 << 32;
+    /// Where there are at most so many numbers, they are kept narrow: all are
+    /// below [`Number::SKIPPED`].
+    pub(crate) const NARROW: u64 = u32::MAX as u64;
 
     /// Room for `len` numbers below `count`, with any values in it.
     pub(crate) fn with_len(len: usize, count: u64, spare: Spare) -> Result<Self, ScatterError> {
@@ -79,6 +87,26 @@ impl Destinations {
             Self::Narrow(numbers) => numbers.len(),
             Self::Wide(numbers) => numbers.len(),
         }
+    }
+
+    /// Drops the numbers that stand for no destination. Returns the positions
+    /// of the others, `skipped` fewer than there were numbers.
+    pub(crate) fn drop_skipped(&mut self, skipped: usize) -> Result<Self, ScatterError> {
+        let len = self.len();
+        let mut kept = Self::with_len(len - skipped, len as u64, Spare::default())?;
+        let mut next = 0;
+        let mut keep = |position: usize| {
+            match &mut kept {
+                Self::Narrow(list) => list[next] = u32::new(position as u64),
+                Self::Wide(list) => list[next] = position as u64,
+            }
+            next += 1;
+        };
+        match self {
+            Self::Narrow(numbers) => retain(numbers, &mut keep),
+            Self::Wide(numbers) => retain(numbers, &mut keep),
+        }
+        Ok(kept)
     }
 
     /// The number of `tuple`.
@@ -99,6 +127,24 @@ impl Destinations {
         }
         spare
     }
+}
+
+/// Keeps the numbers that are destinations, and tells `keep` where they were.
+fn retain<N: Number>(
+    numbers: &mut SmallVec<[N; Destinations::INLINE]>,
+    keep: &mut impl FnMut(usize),
+) where
+    [N; Destinations::INLINE]: smallvec::Array<Item = N>,
+{
+    let mut position = 0;
+    numbers.retain(|number| {
+        let is_destination = *number != N::SKIPPED;
+        if is_destination {
+            keep(position);
+        }
+        position += 1;
+        is_destination
+    });
 }
 
 /// `len` numbers: inline if they fit, else in `spare` if it is long enough.

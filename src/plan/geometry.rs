@@ -29,7 +29,10 @@ pub(crate) struct Span {
 /// How the updates of one call lie beside the output of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
-    /// Repetitions: every tuple once in each.
+    /// Distance from one destination number to the next.
+    pub(crate) unit: isize,
+    /// Repetitions: every tuple once in each. Begins where destination
+    /// number 0 lies.
     pub(crate) outer: Span,
     /// The window of one tuple; its last dim is the run.
     pub(crate) window: Span,
@@ -137,6 +140,20 @@ impl Span {
         (dst, src)
     }
 
+    /// The same loops with the two sides exchanged.
+    pub(crate) fn exchanged(&self) -> Self {
+        let exchanged = |dim: &Dim| Dim {
+            size: dim.size,
+            dst: dim.src,
+            src: dim.dst,
+        };
+        Self {
+            dst: self.src,
+            src: self.dst,
+            dims: self.dims.iter().map(exchanged).collect(),
+        }
+    }
+
     /// The part of it that has positions `from..to` along dim `axis`.
     pub(crate) fn restricted(&self, axis: usize, from: usize, to: usize) -> Self {
         let mut part = self.clone();
@@ -166,11 +183,13 @@ impl ScatterPlan {
     /// time proportional to the rank.
     pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Geometry {
         let tuple_rank = self.tuple_shape.len();
-        let (batch, rest) = updates_strides.split_at(self.batch_rank);
+        let batch_rank = self.form.batch_rank;
+        let (batch, rest) = updates_strides.split_at(batch_rank);
         let (tuple_strides, window_strides) = rest.split_at(tuple_rank);
-        let window_axis = self.batch_rank + self.tuple_len;
-        let outer = self.span(0..self.batch_rank, batch);
-        let window = self.span(window_axis..self.shape.len(), window_strides);
+        let window_axis = batch_rank + self.form.tuple_len;
+        let mut outer = self.span(&self.reach, 0..batch_rank, batch);
+        outer.dst += self.scale.base;
+        let window = self.span(&self.reach, window_axis..self.shape.len(), window_strides);
         let tuples = merged(&self.tuple_shape, tuple_strides);
         let run = window.run();
         let length = run.size.cast_signed();
@@ -179,6 +198,7 @@ impl ScatterPlan {
             && self.scale.unit == length
             && matches!(tuples[..], [(_, step)] if step == length);
         let mut geometry = Geometry {
+            unit: self.scale.unit,
             outer,
             window,
             tuples,
@@ -190,10 +210,13 @@ impl ScatterPlan {
 
     /// Loops for data of the plan's shape that has these strides.
     pub(crate) fn copy_geometry(&self, data_strides: &[isize]) -> CopyGeometry {
-        let rank = self.shape.len();
-        let indexed = self.batch_rank..self.batch_rank + self.tuple_len;
-        let span = |axes: std::ops::Range<usize>| self.span(axes.clone(), &data_strides[axes]);
-        let sizes = &self.shape[indexed.clone()];
+        let (shape, _) = self.arranged();
+        let rank = shape.len();
+        let batch_rank = self.form.batch_rank;
+        let indexed = batch_rank..batch_rank + self.form.tuple_len;
+        let span =
+            |axes: std::ops::Range<usize>| self.span(shape, axes.clone(), &data_strides[axes]);
+        let sizes = &shape[indexed.clone()];
         let slices = (self.scale.numbers_slices)
             .then(|| super::merged_stride(sizes, &data_strides[indexed.clone()]))
             .flatten()
@@ -204,20 +227,32 @@ impl ScatterPlan {
             });
         CopyGeometry {
             whole: span(0..rank),
-            outer: span(0..self.batch_rank),
-            inner: span(self.batch_rank..rank),
+            outer: span(0..batch_rank),
+            inner: span(batch_rank..rank),
             slices,
             window: span(indexed.end..rank),
         }
     }
 
-    fn span(&self, axes: std::ops::Range<usize>, sources: &[isize]) -> Span {
+    fn span(&self, sizes: &[usize], axes: std::ops::Range<usize>, sources: &[isize]) -> Span {
+        let (_, strides) = self.arranged();
         Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
-            size: self.shape[axis],
-            dst: self.strides[axis],
+            size: sizes[axis],
+            dst: strides[axis],
             src,
         }))
     }
+}
+
+/// A destination number as an offset. Numbers are below the number of
+/// elements of an output, which fits.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "numbers count elements in memory"
+)]
+#[inline]
+pub(crate) fn signed(number: u64) -> isize {
+    number.cast_signed() as isize
 }
 
 impl CopyGeometry {
@@ -278,6 +313,24 @@ impl Geometry {
             let dim = self.window.dims.remove(window_axis);
             self.window.dims.push(dim);
         }
+    }
+
+    /// Offsets of a repetition on either side, first elements included.
+    pub(crate) fn repetition(&self, number: usize) -> (isize, isize) {
+        let (dst, src) = Span::at(&self.outer.dims, number);
+        (self.outer.dst + dst, self.outer.src + src)
+    }
+
+    /// Offsets, on either side, of the window of `tuple`, whose destination is
+    /// `number`, in the repetition that begins at `origin`.
+    #[inline]
+    pub(crate) fn window_at(
+        &self,
+        number: u64,
+        tuple: usize,
+        (dst, src): (isize, isize),
+    ) -> (isize, isize) {
+        (dst + signed(number) * self.unit, src + self.source(tuple))
     }
 
     /// Offset of the window of `tuple` in the updates.

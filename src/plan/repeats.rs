@@ -69,15 +69,21 @@ fn by_sort<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, Scatte
 
 /// For numbers and tuples that do not share 64 bits.
 fn by_comparisons<N: Number>(numbers: &[N]) -> Result<Option<usize>, ScatterError> {
+    let order = positions_by_number(numbers)?;
+    Ok((order.windows(2))
+        .filter(|pair| numbers[pair[0]] == numbers[pair[1]])
+        .map(|pair| pair[1])
+        .min())
+}
+
+/// Positions in the order of their numbers, those of one number in their own.
+fn positions_by_number<N: Number>(numbers: &[N]) -> Result<Vec<usize>, ScatterError> {
     let mut order: Vec<usize> = zeroed(numbers.len())?;
     for (tuple, slot) in order.iter_mut().enumerate() {
         *slot = tuple;
     }
     order.sort_unstable_by_key(|&tuple| (numbers[tuple], tuple));
-    Ok((order.windows(2))
-        .filter(|pair| numbers[pair[0]] == numbers[pair[1]])
-        .map(|pair| pair[1])
-        .min())
+    Ok(order)
 }
 
 /// How a destination number and its tuple share 64 bits: the number above,
@@ -125,56 +131,84 @@ impl Packing {
         reason = "tuples were counted with a `usize`"
     )]
     fn tuple(self, packed: u64) -> usize {
-        (packed & ((1 << self.tuple_bits) - 1)) as usize
+        (packed & self.tuple_mask()) as usize
+    }
+
+    fn tuple_mask(self) -> u64 {
+        (1 << self.tuple_bits) - 1
     }
 }
 
-/// The last tuple of every destination, in the order of destinations.
+/// Tuples in the order of their destinations.
 #[derive(Debug)]
-pub(crate) enum Winners {
-    /// Destinations increase: every tuple wins, in its own order.
-    All,
-    Sorted {
+pub(crate) enum Sorted {
+    /// Destinations increase: the tuples are in order as they are.
+    InOrder,
+    Packed {
         packing: Packing,
         list: Vec<u64>,
     },
+    /// Positions, for numbers and tuples that do not share 64 bits.
+    Positions(Vec<usize>),
 }
 
-impl Winners {
-    pub(crate) fn find(destinations: &Destinations, count: u64, increasing: bool) -> Option<Self> {
+impl Sorted {
+    pub(crate) fn new(
+        destinations: &Destinations,
+        count: u64,
+        increasing: bool,
+    ) -> Result<Self, ScatterError> {
         if increasing {
-            return Some(Self::All);
+            return Ok(Self::InOrder);
         }
-        let packing = Packing::new(destinations.len(), count)?;
-        let mut list = match destinations {
-            Destinations::Narrow(numbers) => packing.sorted(numbers),
-            Destinations::Wide(numbers) => packing.sorted(numbers),
+        match destinations {
+            Destinations::Narrow(numbers) => Self::of(numbers, count),
+            Destinations::Wide(numbers) => Self::of(numbers, count),
         }
-        .ok()?;
-        keep_last(&mut list, packing);
-        Some(Self::Sorted { packing, list })
     }
 
-    /// Number of winners, of `tuples` in all.
+    fn of<N: Number>(numbers: &[N], count: u64) -> Result<Self, ScatterError> {
+        Ok(match Packing::new(numbers.len(), count) {
+            Some(packing) => Self::Packed {
+                list: packing.sorted(numbers)?,
+                packing,
+            },
+            None => Self::Positions(positions_by_number(numbers)?),
+        })
+    }
+
+    /// Of neighbours with one number, keeps the last.
+    pub(super) fn keep_last(&mut self, destinations: &Destinations) {
+        match self {
+            Self::InOrder => {}
+            Self::Packed { packing, list } => keep_last(list, |packed| packing.number(packed)),
+            Self::Positions(list) => keep_last(list, |tuple| destinations.get(tuple)),
+        }
+    }
+
+    /// Number of entries, of `tuples` in all.
     pub(crate) fn len(&self, tuples: usize) -> usize {
         match self {
-            Self::All => tuples,
-            Self::Sorted { list, .. } => list.len(),
+            Self::InOrder => tuples,
+            Self::Packed { list, .. } => list.len(),
+            Self::Positions(list) => list.len(),
         }
     }
 
-    /// Destination number and tuple of the winner at `position`.
+    /// Destination number and tuple of the entry at `position`.
+    #[inline]
     pub(crate) fn get(&self, destinations: &Destinations, position: usize) -> (u64, usize) {
         match self {
-            Self::All => (destinations.get(position), position),
-            Self::Sorted { packing, list } => {
+            Self::InOrder => (destinations.get(position), position),
+            Self::Packed { packing, list } => {
                 let packed = list[position];
                 (packing.number(packed), packing.tuple(packed))
             }
+            Self::Positions(list) => (destinations.get(list[position]), list[position]),
         }
     }
 
-    /// Position of the first winner whose number is `number` or more.
+    /// Position of the first entry whose number is `number` or more.
     pub(crate) fn first_from(&self, destinations: &Destinations, number: u64) -> usize {
         let (mut low, mut high) = (0, self.len(destinations.len()));
         while low < high {
@@ -187,14 +221,22 @@ impl Winners {
         }
         low
     }
+
+    /// The entries as integers of which the low bits, those of the mask, are
+    /// the tuple, where they are kept so.
+    pub(crate) fn packed(&self) -> Option<(&[u64], u64)> {
+        match self {
+            Self::Packed { packing, list } => Some((list, packing.tuple_mask())),
+            _ => None,
+        }
+    }
 }
 
 /// Of neighbours with one number, keeps the last.
-fn keep_last(list: &mut Vec<u64>, packing: Packing) {
+fn keep_last<E: Copy>(list: &mut Vec<E>, number: impl Fn(E) -> u64) {
     let mut kept = 0;
     for at in 0..list.len() {
-        let is_last =
-            (list.get(at + 1)).is_none_or(|&next| packing.number(next) != packing.number(list[at]));
+        let is_last = (list.get(at + 1)).is_none_or(|&next| number(next) != number(list[at]));
         list[kept] = list[at];
         kept += usize::from(is_last);
     }
@@ -203,7 +245,9 @@ fn keep_last(list: &mut Vec<u64>, packing: Packing) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Packing, Winners, by_bitmap, by_comparisons, by_sort, first_repeat};
+    use super::{
+        Packing, Sorted, by_bitmap, by_comparisons, by_sort, first_repeat, positions_by_number,
+    };
     use crate::plan::{Destinations, Repeat};
 
     fn destinations(numbers: &[u32]) -> Destinations {
@@ -248,7 +292,25 @@ mod tests {
     #[test]
     fn winners_are_the_last_of_each_destination() {
         let list = destinations(&[7, 2, 7, 0, 2, 9]);
-        let winners = Winners::find(&list, 10, false).expect("memory for six");
+        let mut winners = Sorted::new(&list, 10, false).expect("memory for six");
+        let Destinations::Narrow(numbers) = &list else {
+            panic!("made narrow");
+        };
+        let mut apart = Sorted::Positions(positions_by_number(numbers).expect("memory for six"));
+        for (position, (number, tuple)) in [(0, 3), (2, 1), (2, 4), (7, 0), (7, 2), (9, 5)]
+            .into_iter()
+            .enumerate()
+        {
+            assert_eq!(winners.get(&list, position), (number, tuple), "grouped");
+            assert_eq!(
+                apart.get(&list, position),
+                (number, tuple),
+                "by comparisons"
+            );
+        }
+        winners.keep_last(&list);
+        apart.keep_last(&list);
+        assert_eq!(apart.len(6), winners.len(6), "as many winners");
         let found: Vec<_> = (0..winners.len(6)).map(|p| winners.get(&list, p)).collect();
         assert_eq!(found, [(0, 3), (2, 4), (7, 2), (9, 5)], "sorted by number");
         assert_eq!(

@@ -10,30 +10,55 @@
 mod block;
 mod contiguous;
 mod piece;
+mod repeats;
+mod sequences;
 
 use self::block::{Axis, Coordinate, Cursor};
 pub(crate) use self::contiguous::resolve_contiguous;
 pub(crate) use self::piece::Piece;
+pub(crate) use self::repeats::repeats_along;
+pub(crate) use self::sequences::resolve_sequences;
 use super::destinations::Number;
-use super::{Form, Scale};
+use super::{Coordinates, Form, Scale};
 use crate::error::ScatterError;
 use crate::indices::{Indices, for_index_type};
 use crate::layout::{Dims, Layout};
+use crate::reduction::Bounds;
 
 /// Tuples that are worked on together: enough for vector loops.
 const BLOCK: usize = 64;
+
+/// What the values of indices may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexRules {
+    pub(crate) negatives_wrap: bool,
+    pub(crate) bounds: Bounds,
+}
 
 /// Reads the tuples of an index tensor and numbers their destinations.
 #[derive(Debug)]
 pub(crate) struct Resolver<'a> {
     indices: Indices<'a>,
-    /// The tuple dims, merged where the index tensor allows it: size, stride.
-    dims: Dims<(usize, isize)>,
-    coordinate_stride: isize,
+    /// The dims of the list, merged where the strides allow it.
+    dims: Dims<ListDim>,
+    /// The axes whose coordinates are read.
     axes: Dims<Axis>,
-    /// Number of the tuple whose coordinates are all zero.
+    coordinate_stride: isize,
+    /// Number of the first tuple if its coordinates that are read are zero.
     origin: u64,
-    negatives_wrap: bool,
+    rules: IndexRules,
+    /// Positions in `indices` that one tuple stands for.
+    positions: usize,
+}
+
+/// A dim of the list of tuples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ListDim {
+    size: usize,
+    /// Distance between the indices of neighbours.
+    stride: isize,
+    /// What one step adds to the destination number.
+    number: i64,
 }
 
 impl<'a> Resolver<'a> {
@@ -42,26 +67,44 @@ impl<'a> Resolver<'a> {
         output: &Layout<'_>,
         form: &Form,
         indices: Indices<'a>,
-        negatives_wrap: bool,
+        rules: IndexRules,
     ) -> (Self, Scale) {
         let (scale, multipliers) = Scale::new(output, form);
         let layout = indices.layout();
         let strides = layout.all_strides();
-        let (tuple_strides, coordinate_stride) = strides.split_at(form.tuple_rank);
-        let axes = (form.batch_rank..)
-            .zip(multipliers)
-            .map(|(axis, multiplier)| Axis {
-                axis,
-                size: output.shape()[axis],
-                multiplier,
-            });
+        let list = form.list.0..form.list.1;
+        // Of tuple axis `axis`: what is read, else the dim that implies it.
+        let read = match form.coordinates {
+            Coordinates::Listed { implied } => implied..form.tuple_len,
+            Coordinates::Placed { axis } => axis..axis + 1,
+            Coordinates::Sequences { .. } => 0..0,
+        };
+        let dims = list.clone().enumerate().map(|(dim, axis)| ListDim {
+            size: layout.shape()[axis],
+            stride: strides[axis],
+            number: match form.coordinates {
+                Coordinates::Listed { implied } if dim >= implied => 0,
+                _ if read.contains(&dim) => 0,
+                _ => multipliers[dim],
+            },
+        });
+        let axes = read.clone().map(|tuple_axis| Axis {
+            axis: form.axis(tuple_axis),
+            size: output.shape()[form.axis(tuple_axis)],
+            multiplier: multipliers[tuple_axis],
+        });
+        let coordinate_stride = match form.coordinates {
+            Coordinates::Listed { .. } => strides.get(list.end).copied().unwrap_or(0),
+            _ => 0,
+        };
         let resolver = Self {
             indices,
-            dims: merged(form.tuple_shape(&layout), tuple_strides),
-            coordinate_stride: coordinate_stride.first().copied().unwrap_or(0),
+            dims: merged_list(dims),
             axes: axes.collect(),
+            coordinate_stride,
             origin: scale.base.wrapping_neg().cast_unsigned() as u64,
-            negatives_wrap,
+            rules,
+            positions: form.positions(&layout),
         };
         (resolver, scale)
     }
@@ -80,18 +123,27 @@ impl<'a> Resolver<'a> {
         first: usize,
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
-        let (inner, step) = self.dims.last().copied().unwrap_or((1, 0));
+        let inner = self.dims.last().copied().unwrap_or(ListDim {
+            size: 1,
+            stride: 0,
+            number: 0,
+        });
         let mut piece = Piece::EMPTY;
         let mut done = 0;
         while done < numbers.len() {
             let tuple = first + done;
-            let len = BLOCK.min(inner - tuple % inner).min(numbers.len() - done);
+            let len = BLOCK
+                .min(inner.size - tuple % inner.size)
+                .min(numbers.len() - done);
             let block = &mut numbers[done..done + len];
+            let (offset, number) = self.start(tuple);
             let cursor = Cursor {
                 indices: self.indices,
-                offset: self.offset(tuple),
-                step,
-                negatives_wrap: self.negatives_wrap,
+                offset,
+                step: inner.stride,
+                number: self.origin.wrapping_add(number),
+                number_step: inner.number,
+                rules: self.rules,
             };
             let coordinates = (0..).map(|position| position * self.coordinate_stride);
             let axes = self.axes.iter().copied().zip(coordinates);
@@ -99,14 +151,14 @@ impl<'a> Resolver<'a> {
             // (`Form`), and the block stays within its dims.
             let outlier = unsafe {
                 match self.axes[..] {
-                    [axis] if axis.multiplier == 1 && self.origin == 0 => {
-                        cursor.resolve_single::<I, N, BLOCK>(axis, block)
-                    }
-                    _ => cursor.resolve::<I, N, BLOCK>(axes, self.origin, block),
+                    [axis] => cursor.resolve_single::<I, N, BLOCK>(axis, block),
+                    _ => cursor.resolve::<I, N, BLOCK>(axes.clone(), block),
                 }
             };
             if let Some(outlier) = outlier {
-                return Err(outlier.error(tuple));
+                // SAFETY: as above.
+                let skipped = unsafe { cursor.settle::<I, N, BLOCK>(axes, outlier, block) };
+                piece.skipped += skipped.map_err(|outlier| outlier.error(tuple, self.positions))?;
             }
             piece.extend(block);
             done += len;
@@ -114,32 +166,55 @@ impl<'a> Resolver<'a> {
         Ok(piece)
     }
 
-    /// Offset of the first coordinate of `tuple` in the index tensor.
-    fn offset(&self, mut tuple: usize) -> isize {
-        let mut offset = 0;
-        for &(size, stride) in self.dims.iter().rev() {
-            offset += (tuple % size).cast_signed() * stride;
-            tuple /= size;
+    /// Offset of the first coordinate of `tuple` in the index tensor, and what
+    /// its position adds to its number.
+    fn start(&self, mut tuple: usize) -> (isize, u64) {
+        let (mut offset, mut number) = (0, 0_u64);
+        for dim in self.dims.iter().rev() {
+            let position = (tuple % dim.size).cast_signed();
+            offset += position * dim.stride;
+            let steps = (position as i64).wrapping_mul(dim.number);
+            number = number.wrapping_add(steps.cast_unsigned());
+            tuple /= dim.size;
         }
-        offset
+        (offset, number)
     }
+}
+
+/// Dims in row-major order, with neighbours merged whose strides are one.
+fn merged_list(dims: impl Iterator<Item = ListDim>) -> Dims<ListDim> {
+    let mut list: Dims<ListDim> = Dims::new();
+    for dim in dims {
+        if dim.size == 1 {
+            continue;
+        }
+        let size = dim.size.cast_signed();
+        match list.last_mut() {
+            Some(outer)
+                if outer.stride == dim.stride.wrapping_mul(size)
+                    && outer.number == dim.number.wrapping_mul(size as i64) =>
+            {
+                *outer = ListDim {
+                    size: outer.size * dim.size,
+                    ..dim
+                };
+            }
+            _ => list.push(dim),
+        }
+    }
+    list
 }
 
 /// Dims in row-major order, with neighbours that have one stride merged.
 pub(crate) fn merged(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
-    let mut dims: Dims<(usize, isize)> = Dims::new();
-    for (&size, &stride) in shape.iter().zip(strides) {
-        if size == 1 {
-            continue;
-        }
-        match dims.last_mut() {
-            Some((count, outer)) if *outer == stride.wrapping_mul(size.cast_signed()) => {
-                (*count, *outer) = (*count * size, stride);
-            }
-            _ => dims.push((size, stride)),
-        }
-    }
-    dims
+    let dims = shape.iter().zip(strides).map(|(&size, &stride)| ListDim {
+        size,
+        stride,
+        number: 0,
+    });
+    (merged_list(dims).iter())
+        .map(|dim| (dim.size, dim.stride))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The verbs of a plan: run it on data and updates, any number of times.
 
-use super::{Operands, Target, allocate, cloned_row, execute, plain_row};
+use super::{Operands, Target, allocate, cloned_kernels, execute, plain_kernels};
 use crate::element::{Element, ElementType};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::explain::Explanation;
-use crate::kernel::Row;
+use crate::kernel::Kernels;
 use crate::plan::ScatterPlan;
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
@@ -50,10 +50,10 @@ impl ScatterPlan {
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
         let execution = execution.into();
-        let row = plain_row(T::TYPE, &execution)?;
+        let kernels = plain_kernels(T::TYPE, &execution)?;
         self.check_updates(updates.shape())?;
         allocate(data.shape(), |output| {
-            self.run_on(row, output, updates, Some(data), &execution)
+            self.run_on(kernels, output, updates, Some(data), &execution)
         })
     }
 
@@ -72,8 +72,8 @@ impl ScatterPlan {
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
-        let row = plain_row(T::TYPE, &execution)?;
-        self.run_on(row, output.into(), updates, Some(data), &execution)
+        let kernels = plain_kernels(T::TYPE, &execution)?;
+        self.run_on(kernels, output.into(), updates, Some(data), &execution)
     }
 
     /// Scatters into `data` itself.
@@ -88,8 +88,8 @@ impl ScatterPlan {
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
-        let row = plain_row(T::TYPE, &execution)?;
-        self.run_on(row, data.into(), updates, None, &execution)
+        let kernels = plain_kernels(T::TYPE, &execution)?;
+        self.run_on(kernels, data.into(), updates, None, &execution)
     }
 
     /// [`write_into`](Self::write_into) with element types as values. An
@@ -109,12 +109,12 @@ impl ScatterPlan {
         output: AnyViewMut<'_>,
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
-        let row = plain_row(data.element(), &execution)?;
+        let kernels = plain_kernels(data.element(), &execution)?;
         let operands = Operands::any(output, updates, Some(data), None)?;
-        // SAFETY: the views have the row's element type and, as
+        // SAFETY: the views have the kernels' element type and, as
         // `Operands::any` has checked, share no byte; in place `data` is the
         // output, initialised.
-        unsafe { execute(self, row, operands, &execution) }
+        unsafe { execute(self, kernels, operands, &execution) }
     }
 
     /// [`in_place`](Self::in_place) with element types as values.
@@ -129,11 +129,11 @@ impl ScatterPlan {
         updates: AnyView<'_>,
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
-        let row = plain_row(data.element(), &execution)?;
+        let kernels = plain_kernels(data.element(), &execution)?;
         let operands = Operands::any(data, updates, None, None)?;
         // SAFETY: as in `any_write_into`; the caller of the view's constructor
         // vouches for initialised elements.
-        unsafe { execute(self, row, operands, &execution) }
+        unsafe { execute(self, kernels, operands, &execution) }
     }
 
     /// [`allocate`](Self::allocate) for elements that are cloned, such as
@@ -150,11 +150,11 @@ impl ScatterPlan {
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
         let execution = execution.into();
-        let row = cloned_row::<T>(&execution)?;
+        let kernels = cloned_kernels::<T>(&execution)?;
         self.check_updates(updates.shape())?;
         let mut result = data.to_vec()?;
         let output = TensorViewMut::contiguous(&mut result, data.shape())?;
-        self.run_on(row, output.into(), updates, None, &execution)?;
+        self.run_on(kernels, output.into(), updates, None, &execution)?;
         Ok(result)
     }
 
@@ -171,8 +171,8 @@ impl ScatterPlan {
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
-        let row = cloned_row::<T>(&execution)?;
-        self.run_on(row, output.into(), updates, Some(data), &execution)
+        let kernels = cloned_kernels::<T>(&execution)?;
+        self.run_on(kernels, output.into(), updates, Some(data), &execution)
     }
 
     /// [`in_place`](Self::in_place) for elements that are cloned.
@@ -187,8 +187,8 @@ impl ScatterPlan {
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
         let execution = execution.into();
-        let row = cloned_row::<T>(&execution)?;
-        self.run_on(row, data.into(), updates, None, &execution)
+        let kernels = cloned_kernels::<T>(&execution)?;
+        self.run_on(kernels, data.into(), updates, None, &execution)
     }
 
     /// What a run will do: for people, and for tests.
@@ -203,22 +203,24 @@ impl ScatterPlan {
         in_place: bool,
     ) -> Result<Explanation, ScatterError> {
         let execution = execution.into();
-        let row = plain_row(element, &execution)?;
-        Ok(Explanation::new(self, element, row, &execution, in_place))
+        let kernels = plain_kernels(element, &execution)?;
+        Ok(Explanation::new(
+            self, element, kernels, &execution, in_place,
+        ))
     }
 
-    /// `output` is initialised unless `row` moves plain bytes and there is `data`.
+    /// `output` is initialised unless `kernels` move plain bytes and there is `data`.
     fn run_on<T>(
         &self,
-        row: &'static Row,
+        kernels: Kernels,
         output: Target<'_>,
         updates: TensorView<'_, T>,
         data: Option<TensorView<'_, T>>,
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
         let operands = Operands::typed(output, updates, data);
-        // SAFETY: `row` was made for `T`; typed views borrow their memory, so
+        // SAFETY: `kernels` were made for `T`; typed views borrow their memory, so
         // an output shares no byte with an input; see above for the rest.
-        unsafe { execute(self, row, operands, execution) }
+        unsafe { execute(self, kernels, operands, execution) }
     }
 }

@@ -1,12 +1,15 @@
-//! What every reduction means for every element type, written apart from the
-//! crate; how two results are compared; which values are worth trying.
+//! What every element type has to say: its arithmetic, how two results are
+//! compared, which values are worth trying.
 
 use std::fmt::Debug;
 
-use ndscatter::{Element, Reduction};
+use ndscatter::{Accumulate, Element, Reduction};
+use num_traits::Bounded;
 use num_traits::float::FloatCore;
-use num_traits::{Bounded, WrappingAdd, WrappingMul, WrappingSub};
 
+use super::arithmetic::{How, boolean, float, integer, reduce_native};
+#[cfg(feature = "half")]
+use super::arithmetic::{half_combine, half_divide, half_reduce};
 use super::random::Random;
 
 /// Which values a tensor is filled with.
@@ -29,7 +32,28 @@ pub(crate) trait Ref: Element + Debug + PartialEq {
 
     /// Marks memory that nobody may write.
     fn sentinel() -> Self;
+    fn zero_value() -> Self;
+    /// One step of any reduction but `Mean`, whose steps are those of `Add`.
     fn combine(reduction: Reduction, current: Self, update: Self) -> Self;
+    /// The last step of a mean.
+    fn divide(self, count: usize) -> Self;
+
+    /// What becomes of an element with these updates, one or more.
+    fn reduce(how: How, current: Self, updates: &[Self]) -> Self {
+        match how.accumulate {
+            // Nothing is kept where nothing is combined.
+            Accumulate::Wide if how.reduction != Reduction::None => {
+                Self::reduce_wide(how, current, updates)
+            }
+            _ => reduce_native(how, current, updates),
+        }
+    }
+
+    /// [`Self::reduce`] with a running value in a wider type, where there is one.
+    fn reduce_wide(how: How, current: Self, updates: &[Self]) -> Self {
+        reduce_native(how, current, updates)
+    }
+
     fn sample(palette: Palette, random: &mut Random) -> Self;
     /// Different for different bit patterns.
     fn bits(self) -> u128;
@@ -60,47 +84,6 @@ pub(crate) fn compare<T: Ref>(got: &[T], expected: &[T], exact: bool) -> Result<
 /// Values that are only moved keep all their bits, those of NaN as well.
 pub(crate) fn is_exact(reduction: Reduction) -> bool {
     reduction == Reduction::None
-}
-
-fn integer<T>(reduction: Reduction, current: T, update: T) -> T
-where
-    T: Ord + WrappingAdd + WrappingSub + WrappingMul,
-{
-    match reduction {
-        Reduction::None => update,
-        Reduction::Add => current.wrapping_add(&update),
-        Reduction::Sub => current.wrapping_sub(&update),
-        Reduction::Mul => current.wrapping_mul(&update),
-        Reduction::Min => current.min(update),
-        Reduction::Max => current.max(update),
-        other => panic!("the reference does not know {other}"),
-    }
-}
-
-fn float<T: FloatCore>(reduction: Reduction, current: T, update: T) -> T {
-    let nan = current.is_nan() || update.is_nan();
-    match reduction {
-        Reduction::None => update,
-        Reduction::Add => current + update,
-        Reduction::Sub => current - update,
-        Reduction::Mul => current * update,
-        Reduction::Min | Reduction::Max if nan => T::nan(),
-        Reduction::Min if update < current => update,
-        Reduction::Max if update > current => update,
-        // A tie keeps the current value, whatever the signs of its zeros.
-        Reduction::Min | Reduction::Max => current,
-        other => panic!("the reference does not know {other}"),
-    }
-}
-
-fn boolean(reduction: Reduction, current: bool, update: bool) -> bool {
-    match reduction {
-        Reduction::None => update,
-        Reduction::Add | Reduction::Max => current || update,
-        Reduction::Sub => current != update,
-        Reduction::Mul | Reduction::Min => current && update,
-        other => panic!("the reference does not know {other}"),
-    }
 }
 
 fn sample_integer<T: Bounded + Copy>(
@@ -151,8 +134,18 @@ macro_rules! impl_integer {
                 0x5a
             }
 
+            fn zero_value() -> Self {
+                0
+            }
+
             fn combine(reduction: Reduction, current: Self, update: Self) -> Self {
                 integer(reduction, current, update)
+            }
+
+            fn divide(self, count: usize) -> Self {
+                let count = i128::try_from(count).expect("counts fit");
+                let floor = i128::from(self).div_euclid(count);
+                Self::try_from(floor).expect("no further from zero than the sum, or -1")
             }
 
             fn sample(palette: Palette, random: &mut Random) -> Self {
@@ -169,7 +162,7 @@ macro_rules! impl_integer {
 impl_integer!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! impl_float {
-    ($($(#[$feature:meta])? $type:ty, $exponents:literal, $from_f64:expr, $combine:expr;)*) => {$(
+    ($($(#[$feature:meta])? $type:ty, $exponents:literal, $from_f64:expr, $combine:expr, $divide:expr, $wide:expr;)*) => {$(
         $(#[$feature])?
         impl Ref for $type {
             fn sentinel() -> Self {
@@ -178,6 +171,18 @@ macro_rules! impl_float {
 
             fn combine(reduction: Reduction, current: Self, update: Self) -> Self {
                 $combine(reduction, current, update)
+            }
+
+            fn divide(self, count: usize) -> Self {
+                $divide(self, count)
+            }
+
+            fn reduce_wide(how: How, current: Self, updates: &[Self]) -> Self {
+                $wide(how, current, updates)
+            }
+
+            fn zero_value() -> Self {
+                $from_f64(0.0)
             }
 
             fn sample(palette: Palette, random: &mut Random) -> Self {
@@ -212,14 +217,16 @@ macro_rules! impl_float {
 }
 
 impl_float! {
-    f32, 20, single, float;
-    f64, 40, f64::from, float;
-    #[cfg(feature = "half")] half::f16, 6, half::f16::from_f64, |reduction, current, update| {
-        via_f32(reduction, current, update, half::f16::to_f32, half::f16::from_f32)
-    };
-    #[cfg(feature = "half")] half::bf16, 12, half::bf16::from_f64, |reduction, current, update| {
-        via_f32(reduction, current, update, half::bf16::to_f32, half::bf16::from_f32)
-    };
+    f32, 20, single, float, |sum: f32, count: usize| sum / count as f32, reduce_native;
+    f64, 40, f64::from, float, |sum: f64, count: usize| sum / count as f64, reduce_native;
+    #[cfg(feature = "half")] half::f16, 6, half::f16::from_f64,
+        |reduction, current, update| half_combine(reduction, current, update, Self::from_f32),
+        |sum, count| half_divide(sum, count, Self::from_f32),
+        |how, current, updates| half_reduce(how, current, updates, Self::from_f32);
+    #[cfg(feature = "half")] half::bf16, 12, half::bf16::from_f64,
+        |reduction, current, update| half_combine(reduction, current, update, Self::from_f32),
+        |sum, count| half_divide(sum, count, Self::from_f32),
+        |how, current, updates| half_reduce(how, current, updates, Self::from_f32);
 }
 
 #[expect(
@@ -230,29 +237,30 @@ fn single(value: f64) -> f32 {
     value as f32
 }
 
-/// f16 and bf16: the operation in f32, then one rounding. Moved values are
-/// not converted.
-#[cfg(feature = "half")]
-fn via_f32<T>(
-    reduction: Reduction,
-    current: T,
-    update: T,
-    to_f32: impl Fn(T) -> f32,
-    from_f32: impl Fn(f32) -> T,
-) -> T {
-    if reduction == Reduction::None {
-        return update;
-    }
-    from_f32(float(reduction, to_f32(current), to_f32(update)))
-}
-
 impl Ref for bool {
+    const REDUCTIONS: &'static [Reduction] = &[
+        Reduction::None,
+        Reduction::Add,
+        Reduction::Sub,
+        Reduction::Mul,
+        Reduction::Min,
+        Reduction::Max,
+    ];
+
     fn sentinel() -> Self {
         true
     }
 
+    fn zero_value() -> Self {
+        false
+    }
+
     fn combine(reduction: Reduction, current: Self, update: Self) -> Self {
         boolean(reduction, current, update)
+    }
+
+    fn divide(self, _: usize) -> Self {
+        panic!("mean is not defined for bool")
     }
 
     fn sample(_: Palette, random: &mut Random) -> Self {
@@ -275,10 +283,19 @@ where
         Reduction::Add,
         Reduction::Sub,
         Reduction::Mul,
+        Reduction::Mean,
     ];
 
     fn sentinel() -> Self {
         Self::new(T::sentinel(), T::sentinel())
+    }
+
+    fn zero_value() -> Self {
+        Self::new(T::zero_value(), T::zero_value())
+    }
+
+    fn divide(self, count: usize) -> Self {
+        Self::new(self.re.divide(count), self.im.divide(count))
     }
 
     /// (a + bi)(c + di): re = ac - bd, im = ad + bc, each operation rounded.

@@ -2,18 +2,34 @@
 //! the output, gaps and margins included, against the reference.
 
 use ndscatter::{
-    AnyView, AnyViewMut, Duplicates, Element, Execution, Index, Layout, Reduction, ScatterError,
-    ScatterNd, ScatterPlan, ScatterUpdate, TensorView, TensorViewMut,
+    Accumulate, AnyView, AnyViewMut, Bounds, CacheMode, Duplicates, Element, Execution, Index,
+    Layout, Reduction, Scatter, ScatterElements, ScatterError, ScatterNd, ScatterPlan,
+    ScatterUpdate, TensorScatter, TensorView, TensorViewMut,
 };
 
+use super::arithmetic::How;
 use super::elements::{Ref, compare, is_exact};
+use super::gather_harness::Gathers;
+use super::indices::{IndexRule, Refusals, resolve_axis};
 use super::layouts::{Arrangement, Strided};
-use super::{Refusals, Tensor, resolve_axis, scatter_nd, scatter_update};
+use super::scatters::{scatter_elements, scatter_nd, scatter_update, tensor_scatter};
+use super::{Tensor, ndindex};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Operator {
     Nd,
-    Update { axis: isize },
+    Update {
+        axis: isize,
+    },
+    Elements {
+        axis: isize,
+    },
+    /// `tensor_scatter` of `len` positions.
+    Cache {
+        axis: isize,
+        mode: CacheMode,
+        len: usize,
+    },
 }
 
 impl Operator {
@@ -28,19 +44,29 @@ impl Operator {
                 let axis = resolve_axis(axis, data.len());
                 [&data[..axis], indices, &data[axis + 1..]].concat()
             }
+            Self::Elements { .. } => indices.to_vec(),
+            Self::Cache { axis, len, .. } => {
+                let axis = resolve_axis(axis, data.len());
+                [&data[..axis], &[len], &data[axis + 1..]].concat()
+            }
         }
     }
 
-    /// The axes that a tuple addresses, and their sizes.
+    /// The axes that a tuple's indices address, and how many values are valid
+    /// there.
     pub(crate) fn axes(self, data: &[usize], indices: &[usize]) -> Vec<(usize, usize)> {
         let sizes = data.iter().copied().enumerate();
         match self {
             Self::Nd => sizes
                 .take(*indices.last().expect("rank 1 or more"))
                 .collect(),
-            Self::Update { axis } => {
+            Self::Update { axis } | Self::Elements { axis } => {
                 let axis = resolve_axis(axis, data.len());
                 vec![(axis, data[axis])]
+            }
+            Self::Cache { axis, len, .. } => {
+                let axis = resolve_axis(axis, data.len());
+                vec![(axis, data[axis] - len + 1)]
             }
         }
     }
@@ -48,22 +74,28 @@ impl Operator {
     pub(crate) fn tuples(self, indices: &[usize]) -> usize {
         match self {
             Self::Nd => indices[..indices.len() - 1].iter().product(),
-            Self::Update { .. } => indices.iter().product(),
+            Self::Update { .. } | Self::Elements { .. } | Self::Cache { .. } => {
+                indices.iter().product()
+            }
         }
     }
 
     pub(crate) fn expected<T: Ref>(
         self,
-        reduction: Reduction,
+        rules: impl Into<Rules>,
         data: &Tensor<T>,
         indices: &Tensor<i128>,
         updates: &Tensor<T>,
     ) -> Tensor<T> {
-        let combine = |&current: &T, &update: &T| T::combine(reduction, current, update);
-        match self {
-            Self::Nd => scatter_nd(data, indices, updates, combine),
-            Self::Update { axis } => scatter_update(data, indices, updates, axis, combine),
-        }
+        let Rules { how, index } = rules.into();
+        let shape = &data.shape;
+        let hits = match self {
+            Self::Nd => scatter_nd(shape, indices, updates, index),
+            Self::Update { axis } => scatter_update(shape, indices, updates, axis, index),
+            Self::Elements { axis } => scatter_elements(shape, indices, updates, axis, index),
+            Self::Cache { axis, mode, .. } => tensor_scatter(shape, indices, updates, axis, mode),
+        };
+        hits.apply(data, |&current, updates| T::reduce(how, current, updates))
     }
 
     pub(crate) fn refusal(
@@ -73,7 +105,57 @@ impl Operator {
         indices: &Tensor<i128>,
     ) -> Option<ScatterError> {
         let count = self.tuples(&indices.shape);
-        refusals.first(&indices.values, count, &self.axes(data, &indices.shape))
+        let axes = self.axes(data, &indices.shape);
+        let first = |implied: &dyn Fn(usize) -> Vec<usize>| {
+            refusals.first(&indices.values, count, &axes, implied)
+        };
+        match self {
+            Self::Nd | Self::Update { .. } => first(&|_| vec![]),
+            Self::Elements { axis } => {
+                let axis = resolve_axis(axis, data.len());
+                let places: Vec<_> = ndindex(&indices.shape).collect();
+                // A tuple stays where it is but for the axis.
+                first(&|tuple| [&places[tuple][..axis], &places[tuple][axis + 1..]].concat())
+            }
+            Self::Cache { axis, mode, len } => {
+                let size = data[resolve_axis(axis, data.len())];
+                refused_write_index(&indices.values, mode, len, size)
+            }
+        }
+    }
+}
+
+/// The first sequence whose position leaves no room, or is negative.
+fn refused_write_index(
+    write_indices: &[i128],
+    mode: CacheMode,
+    update_len: usize,
+    cache_len: usize,
+) -> Option<ScatterError> {
+    let room = i128::try_from(cache_len - update_len).expect("sizes fit");
+    let is_bad = |index: i128| index < 0 || (mode == CacheMode::Linear && index > room);
+    let batch = write_indices.iter().position(|&index| is_bad(index))?;
+    Some(ScatterError::WriteIndex {
+        batch,
+        index: write_indices[batch],
+        update_len,
+        cache_len,
+    })
+}
+
+/// All that decides on a result besides the tensors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) how: How,
+    pub(crate) index: IndexRule,
+}
+
+impl From<Reduction> for Rules {
+    fn from(reduction: Reduction) -> Self {
+        Self {
+            how: reduction.into(),
+            index: IndexRule::DEFAULT,
+        }
     }
 }
 
@@ -84,6 +166,9 @@ pub(crate) struct Options<'p> {
     pub(crate) execution: Execution<'p>,
     pub(crate) duplicates: Duplicates,
     pub(crate) negative_indices: bool,
+    pub(crate) bounds: Bounds,
+    pub(crate) include_self: bool,
+    pub(crate) accumulate: Accumulate,
 }
 
 impl<'p> Options<'p> {
@@ -93,7 +178,52 @@ impl<'p> Options<'p> {
             execution: execution.into(),
             duplicates: Duplicates::Allow,
             negative_indices: true,
+            bounds: Bounds::Error,
+            include_self: true,
+            accumulate: Accumulate::Native,
         }
+    }
+
+    /// Everything that a plan is run with.
+    pub(crate) fn for_plans(&self) -> Execution<'p> {
+        self.execution
+            .include_self(self.include_self)
+            .accumulate(self.accumulate)
+    }
+
+    pub(crate) fn index_rule(&self) -> IndexRule {
+        IndexRule {
+            negative: self.negative_indices,
+            bounds: self.bounds,
+        }
+    }
+
+    pub(crate) fn rules(&self, reduction: Reduction) -> Rules {
+        let how = How {
+            reduction,
+            include_self: self.include_self,
+            accumulate: self.accumulate,
+        };
+        let index = self.index_rule();
+        Rules { how, index }
+    }
+
+    /// What is refused in the values of `indices`.
+    pub(crate) fn refusals(&self) -> Refusals {
+        Refusals {
+            rule: self.index_rule(),
+            reject_duplicates: self.duplicates == Duplicates::Reject,
+        }
+    }
+
+    fn give<O: ndscatter::Operator>(&self, scatter: Scatter<'_, O>) -> Scatter<'p, O> {
+        scatter
+            .execution(self.execution)
+            .duplicates(self.duplicates)
+            .negative_indices(self.negative_indices)
+            .bounds(self.bounds)
+            .include_self(self.include_self)
+            .accumulate(self.accumulate)
     }
 }
 
@@ -103,17 +233,19 @@ macro_rules! with_scatter {
         let options: &Options<'_> = $options;
         match options.operator {
             Operator::Nd => {
-                let $scatter = ScatterNd::new()
-                    .duplicates(options.duplicates)
-                    .negative_indices(options.negative_indices)
-                    .execution(options.execution);
+                let $scatter = options.give(ScatterNd::new());
                 $body
             }
             Operator::Update { axis } => {
-                let $scatter = ScatterUpdate::new(axis)
-                    .duplicates(options.duplicates)
-                    .negative_indices(options.negative_indices)
-                    .execution(options.execution);
+                let $scatter = options.give(ScatterUpdate::new(axis));
+                $body
+            }
+            Operator::Elements { axis } => {
+                let $scatter = options.give(ScatterElements::new(axis));
+                $body
+            }
+            Operator::Cache { axis, mode, len } => {
+                let $scatter = options.give(TensorScatter::new(axis, mode).update_len(len));
                 $body
             }
         }
@@ -121,7 +253,7 @@ macro_rules! with_scatter {
 }
 
 /// `indices` of any index type, for data of type `T`.
-pub(crate) trait Indices<T>: Sync {
+pub(crate) trait Indices<T>: Gathers<T> {
     fn logical(&self) -> Tensor<i128>;
     fn any(&self) -> AnyView<'_>;
 
@@ -285,7 +417,8 @@ impl<T: Ref> Problem<'_, T> {
         for (number, round) in self.rounds[..rounds].iter().enumerate() {
             let (data, updates) = (round.data.read(), round.updates.read());
             let indices = self.indices.logical();
-            let expected = (self.operator).expected(self.reduction, &data, &indices, &updates);
+            let rules = options.rules(self.reduction);
+            let expected = (self.operator).expected(rules, &data, &indices, &updates);
             self.check_round(verb, options, plan.as_ref(), round, &expected)
                 .map_err(|difference| format!("{verb:?}, run {number}: {difference}"))?;
         }
@@ -348,7 +481,7 @@ impl<T: Ref> Problem<'_, T> {
         let (data, updates) = (round.data.view(), round.updates.view());
         match plan {
             None => self.indices.allocate(options, data, updates),
-            Some(plan) => plan.allocate(options.execution, data, updates),
+            Some(plan) => plan.allocate(options.for_plans(), data, updates),
         }
     }
 
@@ -361,7 +494,7 @@ impl<T: Ref> Problem<'_, T> {
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
         let (data, updates) = (round.data.view(), round.updates.view());
-        let execution = options.execution;
+        let execution = options.for_plans();
         let plan = || plan.expect("a plan was made for a planned verb");
         match verb {
             Verb::WriteInto => self.indices.write_into(options, data, updates, output),

@@ -27,6 +27,8 @@ pub(crate) enum Arrangement {
     ZeroFirst,
     /// Stride 0 along the last dimension.
     ZeroLast,
+    /// Stride 0 along every dimension but the first.
+    ZeroTail,
     /// Every stride 0: one element stands for all.
     Fill,
 }
@@ -43,7 +45,7 @@ impl Arrangement {
         Self::Mixed,
     ];
 
-    pub(crate) const INPUTS: [Self; 10] = [
+    pub(crate) const INPUTS: [Self; 11] = [
         Self::Contiguous,
         Self::Spelled,
         Self::Permuted,
@@ -53,6 +55,7 @@ impl Arrangement {
         Self::Mixed,
         Self::ZeroFirst,
         Self::ZeroLast,
+        Self::ZeroTail,
         Self::Fill,
     ];
 
@@ -61,6 +64,7 @@ impl Arrangement {
         match self {
             Self::ZeroLast | Self::Fill => true,
             Self::ZeroFirst => rank == 1,
+            Self::ZeroTail => rank > 1,
             _ => false,
         }
     }
@@ -89,6 +93,7 @@ impl Arrangement {
                 Self::Mixed if axis % 2 == 0 => *stride = -*stride,
                 Self::ZeroFirst if axis == 0 => *stride = 0,
                 Self::ZeroLast if axis + 1 == rank => *stride = 0,
+                Self::ZeroTail if axis > 0 => *stride = 0,
                 Self::Fill => *stride = 0,
                 _ => {}
             }

@@ -1,23 +1,30 @@
-//! The judge of every test: scatter as the ONNX page writes it, one element
-//! at a time, and what the contract says of bad indices.
+//! The judge of every test, and what brings cases before it.
 //!
-//! Knows logical tensors only: a shape and its values in row-major order.
-//! Knows nothing of strides, threads or vectors.
+//! [`scatters`] and [`gathers`] are the operators as the specifications write
+//! them, [`arithmetic`] and [`elements`] what they do to numbers, [`indices`] what the contract says of
+//! bad indices: one element at a time, over logical tensors, without strides,
+//! threads or vectors. The harnesses run the crate beside them.
 
 #![allow(
     dead_code,
     reason = "each test binary uses its own part of this module"
 )]
 
+pub(crate) mod arithmetic;
+pub(crate) mod by_hand;
 pub(crate) mod elements;
+pub(crate) mod gather_harness;
+pub(crate) mod gathers;
 pub(crate) mod harness;
+pub(crate) mod indices;
 pub(crate) mod layouts;
 pub(crate) mod pools;
 pub(crate) mod random;
+pub(crate) mod refused;
+pub(crate) mod scatters;
+pub(crate) mod small;
 
-use std::collections::HashMap;
-
-use ndscatter::ScatterError;
+use indices::IndexRule;
 
 /// A tensor as the reference sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,25 +47,31 @@ impl<T> Tensor<T> {
         Self::new(shape, std::iter::repeat_with(value).take(count).collect())
     }
 
-    fn position(&self, index: &[usize]) -> usize {
-        assert_eq!(index.len(), self.shape.len(), "one coordinate a dimension");
-        self.shape
-            .iter()
-            .zip(index)
-            .fold(0, |position, (&size, &i)| {
-                assert!(i < size, "{index:?} lies outside {:?}", self.shape);
-                position * size + i
-            })
-    }
-
     pub(crate) fn at(&self, index: &[usize]) -> &T {
-        &self.values[self.position(index)]
+        &self.values[position(&self.shape, index)]
     }
+}
 
-    pub(crate) fn at_mut(&mut self, index: &[usize]) -> &mut T {
-        let position = self.position(index);
-        &mut self.values[position]
-    }
+/// Where the element at `index` lies among the values of a tensor.
+pub(crate) fn position(shape: &[usize], index: &[usize]) -> usize {
+    assert_eq!(index.len(), shape.len(), "one coordinate a dimension");
+    shape.iter().zip(index).fold(0, |position, (&size, &i)| {
+        assert!(i < size, "{index:?} lies outside {shape:?}");
+        position * size + i
+    })
+}
+
+/// `scatter_nd` of elements of any type, which `f` combines two by two.
+pub(crate) fn scatter_nd<T: Clone>(
+    data: &Tensor<T>,
+    indices: &Tensor<i128>,
+    updates: &Tensor<T>,
+    f: impl Fn(&T, &T) -> T,
+) -> Tensor<T> {
+    let hits = scatters::scatter_nd(&data.shape, indices, updates, IndexRule::DEFAULT);
+    hits.apply(data, |current, updates| {
+        (updates.iter()).fold(current.clone(), |current, update| f(&current, update))
+    })
 }
 
 /// Every index of `shape` in row-major order; one empty index for rank 0.
@@ -72,118 +85,4 @@ pub(crate) fn ndindex(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
         }
         index
     })
-}
-
-/// `index` on an axis of `size` elements; negative ones count from the end.
-fn wrap(index: i128, size: usize) -> Option<usize> {
-    let size = i128::try_from(size).expect("sizes fit");
-    let index = if index < 0 { index + size } else { index };
-    (0..size)
-        .contains(&index)
-        .then(|| usize::try_from(index).expect("it is below a usize"))
-}
-
-/// ```text
-/// output = np.copy(data)
-/// for idx in np.ndindex(indices.shape[:-1]):
-///     output[indices[idx]] = f(output[indices[idx]], updates[idx])
-/// ```
-pub(crate) fn scatter_nd<T: Clone>(
-    data: &Tensor<T>,
-    indices: &Tensor<i128>,
-    updates: &Tensor<T>,
-    f: impl Fn(&T, &T) -> T,
-) -> Tensor<T> {
-    let mut output = data.clone();
-    let (&k, tuples) = indices.shape.split_last().expect("rank 1 or more");
-    for idx in ndindex(tuples) {
-        let destination: Vec<usize> = (0..k)
-            .map(|axis| {
-                let index = *indices.at(&[&idx[..], &[axis]].concat());
-                wrap(index, data.shape[axis]).expect("indices in bounds")
-            })
-            .collect();
-        for inner in ndindex(&data.shape[k..]) {
-            let update = updates.at(&[&idx[..], &inner].concat());
-            let current = output.at_mut(&[&destination[..], &inner].concat());
-            *current = f(current, update);
-        }
-    }
-    output
-}
-
-/// ```text
-/// output = np.copy(data)
-/// for idx in np.ndindex(indices.shape):
-///     output[..., indices[idx], ...] = f(output[..., indices[idx], ...], updates[..., idx, ...])
-/// ```
-pub(crate) fn scatter_update<T: Clone>(
-    data: &Tensor<T>,
-    indices: &Tensor<i128>,
-    updates: &Tensor<T>,
-    axis: isize,
-    f: impl Fn(&T, &T) -> T,
-) -> Tensor<T> {
-    let mut output = data.clone();
-    let axis = resolve_axis(axis, data.shape.len());
-    let (before, after) = (&data.shape[..axis], &data.shape[axis + 1..]);
-    for idx in ndindex(&indices.shape) {
-        let index = wrap(*indices.at(&idx), data.shape[axis]).expect("indices in bounds");
-        for outer in ndindex(before) {
-            for inner in ndindex(after) {
-                let update = updates.at(&[&outer[..], &idx, &inner].concat());
-                let current = output.at_mut(&[&outer[..], &[index], &inner].concat());
-                *current = f(current, update);
-            }
-        }
-    }
-    output
-}
-
-/// A valid axis, counted from the front.
-pub(crate) fn resolve_axis(axis: isize, rank: usize) -> usize {
-    let axis = i128::try_from(axis).expect("it fits");
-    wrap(axis, rank).expect("the axis is in range")
-}
-
-/// What the contract refuses in the values of `indices`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Refusals {
-    pub(crate) negative_indices: bool,
-    pub(crate) reject_duplicates: bool,
-}
-
-impl Refusals {
-    /// The error that `count` tuples deserve: the first tuple out of bounds,
-    /// by its lowest axis; then the first that repeats an earlier one.
-    /// `axes` are the axes that the coordinates address, with their sizes.
-    pub(crate) fn first(
-        self,
-        indices: &[i128],
-        count: usize,
-        axes: &[(usize, usize)],
-    ) -> Option<ScatterError> {
-        let coordinates = |tuple: usize| indices[tuple * axes.len()..].iter().zip(axes);
-        for tuple in 0..count {
-            for (&index, &(axis, size)) in coordinates(tuple) {
-                let forbidden = index < 0 && !self.negative_indices;
-                if forbidden || wrap(index, size).is_none() {
-                    return Some(ScatterError::IndexOutOfBounds {
-                        tuple,
-                        axis,
-                        index,
-                        size,
-                    });
-                }
-            }
-        }
-        let mut last = HashMap::new();
-        for tuple in (0..count).filter(|_| self.reject_duplicates) {
-            let wrapped = coordinates(tuple).map(|(&index, &(_, size))| wrap(index, size));
-            if let Some(earlier) = last.insert(wrapped.collect::<Vec<_>>(), tuple) {
-                return Some(ScatterError::DuplicateIndex { tuple, earlier });
-            }
-        }
-        None
-    }
 }

@@ -1,8 +1,13 @@
 //! Reductions of runs and of single elements.
 
+use super::super::Group;
+use super::super::GroupRun;
 use super::super::InstructionSet;
 use super::super::Job;
+use super::super::Kernels;
+use super::super::Reducing;
 use super::super::Row;
+use super::super::Sources;
 use super::super::Steps;
 use super::Bits;
 use super::Buffer;
@@ -14,7 +19,7 @@ use super::jobs_of;
 use super::positions;
 use super::reference;
 use crate::element::ElementType;
-use crate::reduction::Reduction;
+use crate::reduction::{Accumulate, Reduction};
 
 /// One row of the table.
 struct Case {
@@ -281,6 +286,117 @@ fn rows_with_repeated_numbers() {
             call_rows(kernel, case.row.size, d, s, &numbers, form);
             check(&case, &format!("{form:?}"), dst.content(), &expected);
         }
+    }
+}
+
+/// The groups of sources `[0, 2, 1]`, `[4]` and `[3, 3]`, runs of `len`.
+fn call_groups(case: &Case, dst: &mut [u8], src: &[u8], len: usize, steps: Steps) {
+    let reducing = Reducing {
+        reduction: case.reduction,
+        include_self: true,
+        accumulate: Accumulate::Native,
+    };
+    let kernels = Kernels::plain(case.element, reducing, case.isa).expect("as the row");
+    let kernel = kernels.group.expect("a reduction");
+    let group = |dst: isize, start, end| Group { dst, start, end };
+    let reach = |step: isize| 4 * 40 + (len as isize - 1) * step;
+    assert!(
+        reach(steps.dst) * case.row.size as isize <= dst.len() as isize,
+        "destination"
+    );
+    assert!(
+        reach(steps.src) * case.row.size as isize <= src.len() as isize,
+        "source"
+    );
+    let run = GroupRun {
+        len,
+        steps,
+        include_self: true,
+    };
+    let sources = Sources {
+        list: Some(&[0xf0, 0xf2, 0xf1, 0xf4, 0xf3, 0xf3]),
+        mask: 0xf,
+        step: 40,
+    };
+    let groups = [group(80, 0, 3), group(0, 3, 4), group(120, 4, 6)];
+    // SAFETY: as just checked, the runs around 0 to 4 times 40 lie inside.
+    unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), &groups, sources, run) };
+}
+
+#[test]
+fn groups_combine_their_sources_in_order() {
+    for case in cases().filter(|case| case.reduction != Reduction::None) {
+        for len in [1, 3, 4, 31, 32, 33, 39] {
+            for steps in [
+                Steps::UNIT,
+                Steps { dst: 1, src: 2 },
+                Steps { dst: 2, src: 1 },
+            ] {
+                let mut bits = Bits(len as u64);
+                let src = Buffer::new(&elements(case.element, 260, &mut bits), 0);
+                let mut expected = elements(case.element, 260, &mut bits);
+                let mut dst = Buffer::new(&expected, 0);
+                let jobs = [
+                    (80, 0),
+                    (80, 80),
+                    (80, 40),
+                    (0, 160),
+                    (120, 120),
+                    (120, 120),
+                ];
+                let jobs = jobs.map(|(dst, src)| Job { dst, src, len });
+                // Runs that meet one another would be combined in another order.
+                if steps.dst == 2 && len > 20 {
+                    continue;
+                }
+                expect(&case, &mut expected, src.content(), &jobs, steps);
+                call_groups(&case, dst.content_mut(), src.content(), len, steps);
+                check(
+                    &case,
+                    &format!("groups of {len}, {steps:?}"),
+                    dst.content(),
+                    &expected,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_identity_changes_nothing() {
+    for case in cases() {
+        let reducing = Reducing {
+            reduction: case.reduction,
+            include_self: true,
+            accumulate: Accumulate::Native,
+        };
+        let kernels = Kernels::plain(case.element, reducing, case.isa).expect("as the row");
+        let Some(private) = kernels.private else {
+            continue;
+        };
+        let size = case.row.size;
+        let mut dst = Buffer::new(&elements(case.element, 100, &mut Bits(1)), 0);
+        let expected = dst.content().to_vec();
+        let all = Job {
+            dst: 0,
+            src: 0,
+            len: 100,
+        };
+        let src = private.identity.repeat(100);
+        let src: Vec<u8> = src
+            .chunks(16)
+            .flat_map(|one| &one[..size])
+            .copied()
+            .collect();
+        let src = Buffer::new(&src, 0);
+        let (d, s) = (dst.content_mut(), src.content());
+        call(private.merge.apply, size, d, s, &[all], Steps::UNIT);
+        assert!(
+            dst.content() == expected,
+            "{} {}",
+            case.element,
+            case.reduction
+        );
     }
 }
 

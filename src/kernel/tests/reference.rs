@@ -7,6 +7,7 @@ use crate::reduction::Reduction;
 pub(super) fn is_supported(element: ElementType, reduction: Reduction) -> bool {
     let complex = matches!(element, ElementType::Complex64 | ElementType::Complex128);
     !(complex && matches!(reduction, Reduction::Min | Reduction::Max))
+        && reduction != Reduction::Mean
 }
 
 /// Runs `$body` with `$a` and `$b` read as `$type` and writes the result.
@@ -28,6 +29,7 @@ macro_rules! integer {
             Reduction::Mul => on!($type, $current, $update, <$type>::wrapping_mul),
             Reduction::Min => on!($type, $current, $update, |c, u| if u < c { u } else { c }),
             Reduction::Max => on!($type, $current, $update, |c, u| if u > c { u } else { c }),
+            Reduction::Mean => unreachable!("a row has no mean"),
         }
     };
 }
@@ -57,6 +59,7 @@ macro_rules! float {
                     c
                 }
             }),
+            Reduction::Mean => unreachable!("a row has no mean"),
         }
     };
 }
@@ -89,6 +92,7 @@ fn boolean(reduction: Reduction, current: u8, update: u8) -> u8 {
         Reduction::Add | Reduction::Max => u8::from(c || u),
         Reduction::Sub => u8::from(c != u),
         Reduction::Mul | Reduction::Min => u8::from(c && u),
+        Reduction::Mean => unreachable!("a row has no mean"),
     }
 }
 
@@ -202,6 +206,7 @@ fn half(format: Format, reduction: Reduction, current: &mut [u8], update: &[u8])
         Reduction::Min if y < x => u,
         Reduction::Max if y > x => u,
         Reduction::Min | Reduction::Max => c,
+        Reduction::Mean => unreachable!("a row has no mean"),
     };
     current.copy_from_slice(&result.to_ne_bytes());
 }

@@ -8,13 +8,15 @@
     reason = "reads indices at offsets that its callers take from their layout"
 )]
 
+use super::IndexRules;
 use crate::element::Index;
 use crate::error::ScatterError;
 use crate::indices::Indices;
 use crate::plan::destinations::Number;
+use crate::reduction::Bounds;
 
 /// An integer type that indices can have.
-pub(super) trait Coordinate: Index + Into<i128> + Default {
+pub(super) trait Coordinate: Index + Into<i128> + Default + PartialOrd {
     /// The position on an axis of `size` elements, at least `size` if there is
     /// none. `wrap` is `size` where negative values count from the end, else 0.
     fn position(self, wrap: u64) -> u64;
@@ -55,18 +57,37 @@ pub(super) struct Outlier {
     index: i128,
 }
 
-/// Where the coordinates of a block of tuples are read.
+/// Where the coordinates of a block of tuples are read, and how they count.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) indices: Indices<'a>,
     /// Offset of the first tuple, and distance from one to the next.
     pub(super) offset: isize,
     pub(super) step: isize,
-    pub(super) negatives_wrap: bool,
+    /// Number of the first tuple if its coordinates are zero, and what each
+    /// step adds.
+    pub(super) number: u64,
+    pub(super) number_step: i64,
+    pub(super) rules: IndexRules,
 }
 
 impl Cursor<'_> {
-    /// Numbers a block of tuples. `axes` gives each indexed axis, in any
+    /// What is added to negative coordinates of an axis.
+    fn wrap(self, axis: Axis) -> u64 {
+        if self.rules.negatives_wrap {
+            axis.size as u64
+        } else {
+            0
+        }
+    }
+
+    /// The number of the tuple at `position` if its coordinates are zero.
+    fn start(self, position: usize) -> u64 {
+        let steps = (position as u64).wrapping_mul(self.number_step.cast_unsigned());
+        self.number.wrapping_add(steps)
+    }
+
+    /// Numbers a block of tuples. `axes` gives each axis that is read, in any
     /// order, with the offset of its coordinate in a tuple. Axis by axis, so
     /// that the loops over tuples are free of branches.
     ///
@@ -78,18 +99,16 @@ impl Cursor<'_> {
     pub(super) unsafe fn resolve<I: Coordinate, N: Number, const BLOCK: usize>(
         self,
         axes: impl Iterator<Item = (Axis, isize)>,
-        origin: u64,
         numbers: &mut [N],
     ) -> Option<Outlier> {
-        let mut sums = [origin; BLOCK];
+        let mut sums: [u64; BLOCK] = std::array::from_fn(|position| self.start(position));
         let mut raw = [I::default(); BLOCK];
         let raw = &mut raw[..numbers.len()];
         let mut outlier: Option<Outlier> = None;
         for (axis, coordinate) in axes {
             // SAFETY: the caller vouches for the offsets.
             unsafe { (self.indices).read_run(self.offset + coordinate, self.step, raw) };
-            let size = axis.size as u64;
-            let wrap = if self.negatives_wrap { size } else { 0 };
+            let (size, wrap) = (axis.size as u64, self.wrap(axis));
             let mut inside = true;
             for (sum, &index) in sums.iter_mut().zip(&*raw) {
                 let position = index.position(wrap);
@@ -114,11 +133,9 @@ impl Cursor<'_> {
         }
         outlier
     }
-}
 
-impl Cursor<'_> {
-    /// [`Self::resolve`] for tuples of one coordinate that is itself the
-    /// number: what gathers, embeddings and graphs ask for.
+    /// [`Self::resolve`] for one axis: what gathers, embeddings and graphs ask
+    /// for.
     ///
     /// # Safety
     ///
@@ -133,13 +150,15 @@ impl Cursor<'_> {
         let raw = &mut raw[..numbers.len()];
         // SAFETY: the caller vouches for the offsets.
         unsafe { (self.indices).read_run(self.offset, self.step, raw) };
-        let size = axis.size as u64;
-        let wrap = if self.negatives_wrap { size } else { 0 };
+        let (size, wrap) = (axis.size as u64, self.wrap(axis));
+        let multiplier = axis.multiplier.cast_unsigned();
         let mut inside = true;
+        let mut start = self.number;
         for (number, &index) in numbers.iter_mut().zip(&*raw) {
             let position = index.position(wrap);
             inside &= position < size;
-            *number = N::new(position);
+            *number = N::new(start.wrapping_add(position.wrapping_mul(multiplier)));
+            start = start.wrapping_add(self.number_step.cast_unsigned());
         }
         if inside {
             return None;
@@ -148,14 +167,68 @@ impl Cursor<'_> {
         let index = raw[tuple].into();
         Some(Outlier { tuple, axis, index })
     }
+
+    /// Numbers a block that has an outlier, as the rules say: tuples that are
+    /// skipped get no destination, coordinates that are clamped the nearest
+    /// one. Returns how many were skipped, or the outlier that is an error.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::resolve`].
+    #[cold]
+    pub(super) unsafe fn settle<I: Coordinate, N: Number, const BLOCK: usize>(
+        self,
+        axes: impl Iterator<Item = (Axis, isize)>,
+        outlier: Outlier,
+        numbers: &mut [N],
+    ) -> Result<usize, Outlier> {
+        let clamps = match self.rules.bounds {
+            Bounds::Error => return Err(outlier),
+            Bounds::Skip => false,
+            Bounds::Clamp => true,
+        };
+        let mut sums: [u64; BLOCK] = std::array::from_fn(|position| self.start(position));
+        let mut kept = [true; BLOCK];
+        let mut raw = [I::default(); BLOCK];
+        let raw = &mut raw[..numbers.len()];
+        for (axis, coordinate) in axes {
+            // SAFETY: the caller vouches for the offsets.
+            unsafe { (self.indices).read_run(self.offset + coordinate, self.step, raw) };
+            let (size, wrap) = (axis.size as u64, self.wrap(axis));
+            if clamps && size == 0 {
+                let index = raw[0].into();
+                return Err(Outlier {
+                    tuple: 0,
+                    axis,
+                    index,
+                });
+            }
+            for ((sum, kept), &index) in sums.iter_mut().zip(&mut kept).zip(&*raw) {
+                let mut position = index.position(wrap);
+                if clamps {
+                    let below = index < I::default() && position >= size;
+                    position = if below { 0 } else { position.min(size - 1) };
+                }
+                *kept &= position < size;
+                *sum = sum.wrapping_add(position.wrapping_mul(axis.multiplier.cast_unsigned()));
+            }
+        }
+        let mut skipped = 0;
+        for ((number, sum), kept) in numbers.iter_mut().zip(sums).zip(kept) {
+            *number = if kept { N::new(sum) } else { N::SKIPPED };
+            skipped += usize::from(!kept);
+        }
+        Ok(skipped)
+    }
 }
 
 impl Outlier {
-    /// The error, for a block that begins at tuple `first`.
+    /// The error, for a block that begins at tuple `first`, where each tuple
+    /// stands for so many positions.
     #[cold]
-    pub(super) fn error(&self, first: usize) -> ScatterError {
+    pub(super) fn error(&self, first: usize, positions: usize) -> ScatterError {
         ScatterError::IndexOutOfBounds {
-            tuple: first + self.tuple,
+            tuple: (first + self.tuple) * positions,
             axis: self.axis.axis,
             index: self.index,
             size: self.axis.size,

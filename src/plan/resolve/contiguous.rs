@@ -5,9 +5,11 @@
     reason = "reads indices at the offsets of a contiguous view"
 )]
 
+use super::IndexRules;
 use super::block::{Axis, Coordinate, Cursor};
 use crate::error::ScatterError;
 use crate::indices::{Indices, for_index_type};
+use crate::reduction::Bounds;
 
 /// Tuples that are worked on together: few enough that a tiny call does not
 /// pay for clearing them.
@@ -49,7 +51,12 @@ impl Contiguous<'_> {
                 indices: self.indices,
                 offset: (first * tuple_len).cast_signed(),
                 step: tuple_len.cast_signed(),
-                negatives_wrap: self.negatives_wrap,
+                number: 0,
+                number_step: 0,
+                rules: IndexRules {
+                    negatives_wrap: self.negatives_wrap,
+                    bounds: Bounds::Error,
+                },
             };
             let mut multiplier = 1;
             let axes = (0..tuple_len).rev().map(|coordinate| {
@@ -64,9 +71,9 @@ impl Contiguous<'_> {
             });
             // SAFETY: `numbers` has one entry a tuple of the contiguous view,
             // and `sizes` one a coordinate.
-            let outlier = unsafe { cursor.resolve::<I, u32, BLOCK>(axes, 0, numbers) };
+            let outlier = unsafe { cursor.resolve::<I, u32, BLOCK>(axes, numbers) };
             if let Some(outlier) = outlier {
-                return Err(outlier.error(first));
+                return Err(outlier.error(first, 1));
             }
         }
         Ok(())

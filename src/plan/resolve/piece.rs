@@ -9,6 +9,8 @@ pub(crate) struct Piece {
     first: u64,
     last: u64,
     facts: Facts,
+    /// Tuples without a destination; with any, the facts say nothing.
+    pub(crate) skipped: usize,
 }
 
 impl Piece {
@@ -20,13 +22,14 @@ impl Piece {
             increasing: true,
             breaks: 0,
         },
+        skipped: 0,
     };
 
     fn is_empty(&self) -> bool {
         self.last == u64::MAX
     }
 
-    pub(super) fn extend<N: Number>(&mut self, numbers: &[N]) {
+    pub(crate) fn extend<N: Number>(&mut self, numbers: &[N]) {
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
             return;
         };
@@ -34,26 +37,31 @@ impl Piece {
         let mut breaks = 0;
         for (before, after) in numbers.iter().zip(&numbers[1..]) {
             increasing &= before < after;
-            breaks += usize::from(before.get() + 1 != after.get());
+            breaks += usize::from(before.get().wrapping_add(1) != after.get());
         }
         self.join(&Self {
             first: first.get(),
             last: last.get(),
             facts: Facts { increasing, breaks },
+            skipped: 0,
         });
     }
 
     /// Takes in the piece that follows.
     pub(crate) fn join(&mut self, next: &Self) {
-        if next.is_empty() {
-            return;
-        }
+        let skipped = self.skipped + next.skipped;
         if self.is_empty() {
             *self = *next;
-            return;
+        } else if !next.is_empty() {
+            self.follow(next);
         }
+        self.skipped = skipped;
+    }
+
+    fn follow(&mut self, next: &Self) {
         self.facts.increasing &= next.facts.increasing && self.last < next.first;
-        self.facts.breaks += next.facts.breaks + usize::from(self.last + 1 != next.first);
+        self.facts.breaks +=
+            next.facts.breaks + usize::from(self.last.wrapping_add(1) != next.first);
         self.last = next.last;
     }
 

@@ -1,7 +1,7 @@
 """Writes ONNX's own conformance cases as plain files, one folder a case.
 
     pip install onnx==1.23.2 numpy==2.4.6
-    python generate.py [OPERATOR ...]        (default: ScatterND)
+    python generate.py [OPERATOR ...]        (default: all of OPERATORS)
 
 The cases come from `onnx.backend.test.case.node`, the generator of ONNX's
 backend tests; nothing in them is computed here. README.md has the format.
@@ -16,6 +16,15 @@ import onnx
 from onnx.backend.test.case import node as cases
 
 ONNX_VERSION = "1.23.2"
+OPERATORS = [
+    "ScatterND",
+    "ScatterElements",
+    "Scatter",
+    "TensorScatter",
+    "GatherND",
+    "Gather",
+    "GatherElements",
+]
 HERE = Path(__file__).resolve().parent
 
 
@@ -77,6 +86,6 @@ def write(case):
 if __name__ == "__main__":
     if onnx.__version__ != ONNX_VERSION:
         sys.exit(f"needs onnx {ONNX_VERSION}, found {onnx.__version__}")
-    for op in sys.argv[1:] or ["ScatterND"]:
+    for op in sys.argv[1:] or OPERATORS:
         for case in collect(op):
             write(case)

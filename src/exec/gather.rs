@@ -1,0 +1,254 @@
+//! Gathers: the indexed tensor is read and the list of windows is written.
+//!
+//! Every element of the result is written by one task, whatever the indices:
+//! any division of repetitions, tuples and columns will do.
+
+use std::ops::Range;
+
+use super::choose::{PARALLEL_BYTES, STREAM_BYTES};
+use super::sink::Sink;
+use super::tasks::Workers;
+use super::tile::{columns, part};
+use crate::error::ScatterError;
+use crate::kernel::{Row, Rows, RunsFn};
+use crate::plan::{Destinations, Geometry, Number, ScatterPlan, Span};
+
+/// What stands for elements that no index names.
+static ZERO: [u8; 16] = [0; 16];
+
+/// One gather, ready to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gathering<'a> {
+    plan: &'a ScatterPlan,
+    row: &'static Row,
+    /// Its `dst` side is that of the indexed tensor.
+    geometry: &'a Geometry,
+    data: *const u8,
+    result: *mut u8,
+}
+
+#[expect(unsafe_code, reason = "tasks share the addresses of one call")]
+mod shared {
+    use super::Gathering;
+
+    // SAFETY: the addresses are only used through `Sink` and the kernels, and
+    // no two tasks write the same element of the result (`part`).
+    unsafe impl Sync for Gathering<'_> {}
+}
+
+/// Which part of the result a task writes.
+struct Part {
+    outer: Range<usize>,
+    tuples: Range<usize>,
+    window: Span,
+}
+
+impl<'a> Gathering<'a> {
+    /// A gather by `plan` from data of its layout to a result of its shape.
+    ///
+    /// # Safety
+    ///
+    /// - `data` has the layout that the plan is bound to and holds elements of
+    ///   `row`; `result` has the shape that the plan asks of updates, with the
+    ///   strides that `geometry` was made for, and is this call's alone. They
+    ///   share no byte.
+    /// - Where `row` clones, the result is initialised and no tuple is skipped.
+    #[expect(
+        unsafe_code,
+        reason = "the contract of every later access is made here"
+    )]
+    pub(crate) unsafe fn new(
+        plan: &'a ScatterPlan,
+        row: &'static Row,
+        geometry: &'a Geometry,
+        data: *const u8,
+        result: *mut u8,
+    ) -> Self {
+        Self {
+            plan,
+            row,
+            geometry,
+            data,
+            result,
+        }
+    }
+
+    pub(crate) fn run(&self, workers: &Workers<'_>) -> Result<(), ScatterError> {
+        let geometry = self.geometry;
+        let (outer, window) = (geometry.outer.elements(), &geometry.window);
+        let tuples = self.plan.tuples();
+        self.clear_skipped();
+        if outer == 0 || tuples == 0 || window.elements() == 0 {
+            return Ok(());
+        }
+        let bytes = (outer.saturating_mul(tuples))
+            .saturating_mul(window.elements())
+            .saturating_mul(self.row.size);
+        let parts = if bytes < PARALLEL_BYTES {
+            1
+        } else {
+            workers.parts()
+        };
+        let streams = bytes >= STREAM_BYTES;
+        let (outer_parts, tuple_parts) = if outer >= parts {
+            (parts, 1)
+        } else {
+            (1, parts.min(tuples))
+        };
+        let columns_parts = if outer_parts == 1 && tuple_parts < parts {
+            parts.min(window.dims[window.axis_to_split(parts)].size)
+        } else {
+            1
+        };
+        let (tuple_parts, columns_parts) = if columns_parts > tuple_parts {
+            (1, columns_parts)
+        } else {
+            (tuple_parts, 1)
+        };
+        workers.run(outer_parts * tuple_parts * columns_parts, &|index| {
+            let column = index % columns_parts;
+            let rest = index / columns_parts;
+            let restricted = (columns_parts > 1).then(|| {
+                let part = columns(window, self.row.size, 0, columns_parts, column);
+                window.restricted(part.axis, part.part.start, part.part.end)
+            });
+            self.collect(
+                &Part {
+                    outer: part(outer, outer_parts, rest / tuple_parts),
+                    tuples: part(tuples, tuple_parts, rest % tuple_parts),
+                    window: restricted.unwrap_or_else(|| window.clone()),
+                },
+                streams,
+            );
+        })
+    }
+
+    fn collect(&self, part: &Part, streams: bool) {
+        match self.plan.destinations() {
+            Destinations::Narrow(numbers) => {
+                let numbers = &numbers[part.tuples.clone()];
+                match self.rows(&part.window) {
+                    Some((kernel, rows)) if !(streams && self.streams(&part.window)) => {
+                        self.collect_rows(kernel, rows, numbers, part);
+                    }
+                    _ => self.walk(numbers, part, streams),
+                }
+            }
+            Destinations::Wide(numbers) => {
+                self.walk(&numbers[part.tuples.clone()], part, streams);
+            }
+        }
+    }
+
+    /// Whether a window is long enough for stores past the caches to pay.
+    fn streams(&self, window: &Span) -> bool {
+        const STREAMED_BYTES: usize = 1024;
+        window.run().size * self.row.size >= STREAMED_BYTES && self.row.stream.is_some()
+    }
+
+    /// The loop over rows, where windows are rows that lie evenly spaced in
+    /// the result.
+    fn rows(&self, window: &Span) -> Option<(crate::kernel::RowsFn, Rows)> {
+        let run = window.run();
+        let contiguous =
+            window.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1));
+        let rows = Rows {
+            unit: self.geometry.unit,
+            step: self.geometry.source_step()?,
+            len: run.size,
+        };
+        (self.row.collect_rows)
+            .filter(|_| contiguous && self.plan.keeps_all())
+            .map(|kernel| (kernel, rows))
+    }
+
+    fn collect_rows(
+        &self,
+        kernel: crate::kernel::RowsFn,
+        rows: Rows,
+        numbers: &[u32],
+        part: &Part,
+    ) {
+        for repetition in part.outer.clone() {
+            let (data, result) = self.geometry.repetition(repetition);
+            let first = part.tuples.start.cast_signed() * rows.step;
+            let data = self.data_at(part.window.dst + data);
+            let result = self.result_at(part.window.src + result + first);
+            #[expect(unsafe_code, reason = "rows go straight to the kernel")]
+            // SAFETY: `new` vouches for both tensors, the plan has checked the
+            // numbers, `rows` has found contiguous windows; parts share no
+            // element of the result.
+            unsafe {
+                kernel(result, data, numbers, rows);
+            }
+        }
+    }
+
+    fn walk<N: Number>(&self, numbers: &[N], part: &Part, streams: bool) {
+        let window = part.window.exchanged();
+        let run = window.run();
+        let contiguous = (run.dst, run.src) == (1, 1);
+        let stream = (self.row.stream).filter(|_| streams && contiguous);
+        let data = self.data_at(0);
+        let mut sink = self.sink(stream.unwrap_or(self.row.copy), data, &window);
+        for repetition in part.outer.clone() {
+            let origin = self.geometry.repetition(repetition);
+            sink.push_all(
+                (numbers.iter().zip(part.tuples.clone())).map(|(number, position)| {
+                    let tuple = self.plan.tuple_at(position);
+                    let (data, result) = self.geometry.window_at(number.get(), tuple, origin);
+                    (result, data)
+                }),
+            );
+        }
+        sink.finish();
+    }
+
+    /// Zeros where a tuple was skipped.
+    fn clear_skipped(&self) {
+        if self.plan.keeps_all() {
+            return;
+        }
+        let mut window = self.geometry.window.exchanged();
+        window.src = 0;
+        for dim in &mut window.dims {
+            dim.src = 0;
+        }
+        let mut sink = self.sink(self.row.copy, ZERO.as_ptr(), &window);
+        for repetition in 0..self.geometry.outer.elements() {
+            let origin = self.geometry.repetition(repetition);
+            let mut kept = (0..self.plan.tuples()).map(|position| self.plan.tuple_at(position));
+            let mut next = kept.next();
+            for tuple in 0..self.plan.listed_tuples() {
+                if next == Some(tuple) {
+                    next = kept.next();
+                } else {
+                    let (_, result) = self.geometry.window_at(0, tuple, origin);
+                    sink.push(result, 0);
+                }
+            }
+        }
+        sink.finish();
+    }
+
+    /// A sink into the result for windows of its tuples.
+    fn sink<'s>(&self, kernel: RunsFn, src: *const u8, window: &'s Span) -> Sink<'s> {
+        #[expect(unsafe_code, reason = "the one sink into the result of a gather")]
+        // SAFETY: `new` vouches for both tensors; numbers have been checked
+        // against the layout of the data; zeros are one element, and all
+        // strides on that side are 0; parts share no element of the result.
+        unsafe {
+            Sink::new(kernel, self.row.size, self.result, src, window)
+        }
+    }
+
+    fn data_at(&self, elements: isize) -> *const u8 {
+        let bytes = elements * self.row.size.cast_signed();
+        self.data.wrapping_offset(bytes)
+    }
+
+    fn result_at(&self, elements: isize) -> *mut u8 {
+        let bytes = elements * self.row.size.cast_signed();
+        self.result.wrapping_offset(bytes)
+    }
+}

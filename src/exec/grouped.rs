@@ -1,0 +1,176 @@
+//! Tuples sorted, in order, by destination: the updates of one destination
+//! after another, while its window stays close.
+
+use std::ops::Range;
+
+use super::Call;
+use super::choose::Choice;
+use super::tasks::Workers;
+use super::tile::{columns, part};
+use crate::error::ScatterError;
+use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
+use crate::memory::zeroed;
+use crate::plan::{Sorted, Span};
+
+/// Groups of one kernel call: enough to hide the call.
+const GROUPS: usize = 64;
+
+/// What all tasks of a call read.
+struct Grouped<'a> {
+    kernel: GroupFn,
+    sorted: &'a Sorted,
+    sources: Sources<'a>,
+}
+
+impl Call<'_> {
+    /// Whatever memory it needs is had before the first write.
+    pub(super) fn run_grouped(
+        &self,
+        workers: &Workers<'_>,
+        choice: &Choice,
+    ) -> Result<(), ScatterError> {
+        let Some(kernel) = self.kernels.group else {
+            self.run_serial();
+            return Ok(());
+        };
+        let sorted = self.plan.groups()?;
+        let offsets = self.listed_sources(sorted)?;
+        let grouped = Grouped {
+            kernel,
+            sorted,
+            sources: self.sources(sorted, offsets.as_deref()),
+        };
+        if let Some(copy) = &self.copy {
+            self.copy_in_parallel(workers, copy)?;
+        }
+        let grid = choice.grid;
+        workers.run(grid.tasks(), &|index| {
+            let positions = self.whole_groups(sorted, grid.middle, index / grid.columns);
+            let restricted = (grid.columns > 1).then(|| {
+                let window = &self.geometry.window;
+                let phase = self.output_at(self.geometry.repetition(0).0 + window.dst);
+                let column = index % grid.columns;
+                let part = columns(window, self.row.size, phase.addr(), grid.columns, column);
+                window.restricted(part.axis, part.part.start, part.part.end)
+            });
+            let window = restricted.as_ref().unwrap_or(&self.geometry.window);
+            for repetition in 0..self.geometry.outer.elements() {
+                self.fold(&grouped, window, repetition, positions.clone());
+            }
+        })
+    }
+
+    /// Offsets of all sources, where they are not multiples of one step.
+    fn listed_sources(&self, sorted: &Sorted) -> Result<Option<Vec<u64>>, ScatterError> {
+        let even = self.source_step().is_some();
+        if even && (sorted.packed().is_some() || matches!(sorted, Sorted::InOrder)) {
+            return Ok(None);
+        }
+        let tuples = self.plan.tuples();
+        let mut offsets: Vec<u64> = zeroed(tuples)?;
+        for (position, offset) in offsets.iter_mut().enumerate() {
+            let (_, tuple) = sorted.get(self.plan.destinations(), position);
+            let (_, src) = self.window_at(0, tuple, (0, 0));
+            *offset = (src as i64).cast_unsigned();
+        }
+        Ok(Some(offsets))
+    }
+
+    fn sources<'s>(&self, sorted: &'s Sorted, offsets: Option<&'s [u64]>) -> Sources<'s> {
+        let step = self.source_step().unwrap_or(1);
+        match (offsets, sorted.packed()) {
+            (Some(offsets), _) => Sources {
+                list: Some(offsets),
+                mask: u64::MAX,
+                step: 1,
+            },
+            (None, Some((list, mask))) => Sources {
+                list: Some(list),
+                mask,
+                step,
+            },
+            (None, None) => Sources {
+                list: None,
+                mask: 0,
+                step,
+            },
+        }
+    }
+
+    /// Part `index` of the sorted tuples, from the start of a group to the
+    /// start of another.
+    fn whole_groups(&self, sorted: &Sorted, parts: usize, index: usize) -> Range<usize> {
+        let destinations = self.plan.destinations();
+        let tuples = self.plan.tuples();
+        let start_of_group = |position: usize| {
+            if position >= tuples {
+                return tuples;
+            }
+            sorted.first_from(destinations, sorted.get(destinations, position).0)
+        };
+        let part = part(tuples, parts, index);
+        start_of_group(part.start)..start_of_group(part.end)
+    }
+
+    /// Applies whole groups, in one repetition.
+    fn fold(
+        &self,
+        grouped: &Grouped<'_>,
+        window: &Span,
+        repetition: usize,
+        positions: Range<usize>,
+    ) {
+        let destinations = self.plan.destinations();
+        let origin = self.geometry.repetition(repetition);
+        let mut groups = [Group {
+            dst: 0,
+            start: 0,
+            end: 0,
+        }; GROUPS];
+        let mut len = 0;
+        let mut position = positions.start;
+        while position < positions.end {
+            let (number, _) = grouped.sorted.get(destinations, position);
+            let start = position;
+            while position < positions.end && grouped.sorted.get(destinations, position).0 == number
+            {
+                position += 1;
+            }
+            let (dst, _) = self.geometry.window_at(number, 0, origin);
+            groups[len] = Group {
+                dst,
+                start,
+                end: position,
+            };
+            len += 1;
+            if len == GROUPS || position == positions.end {
+                self.fold_runs(grouped, window, origin.1, &groups[..len]);
+                len = 0;
+            }
+        }
+    }
+
+    fn fold_runs(&self, grouped: &Grouped<'_>, window: &Span, src: isize, groups: &[Group]) {
+        let run = window.run();
+        let run_of_groups = GroupRun {
+            len: run.size,
+            steps: Steps {
+                dst: run.dst,
+                src: run.src,
+            },
+            include_self: self.kernels.include_self,
+        };
+        for number in 0..window.runs() {
+            let (loop_dst, loop_src) = Span::at(window.loops(), number);
+            let dst = self.output_at(window.dst + loop_dst);
+            let src = self.updates_at(window.src + loop_src + src);
+            #[expect(unsafe_code, reason = "the one call of a kernel for groups")]
+            // SAFETY: `Call::new` vouches for the buffers, the plan for the
+            // destinations; sources are those of its tuples, as `sources` has
+            // it; tasks share no group, or no column.
+            unsafe {
+                (grouped.kernel)(dst, src, groups, grouped.sources, run_of_groups);
+            }
+        }
+    }
+}

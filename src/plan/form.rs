@@ -1,0 +1,172 @@
+//! The one form that operators are lowered to.
+//!
+//! Knows which axis plays which part, and the shapes that follow from it.
+//! Knows nothing of the values of indices.
+
+use crate::error::ScatterError;
+use crate::layout::{Dims, Layout};
+
+/// The one form that operators are lowered to.
+///
+/// The indexed tensor ("output" here; of a gather it is the data) has its axes
+/// in three parts: the first `batch_rank` are repetitions, the next `tuple_len`
+/// are addressed by the tuples, the rest is the window. The dims `list` of
+/// `indices` make the list of tuples. The other side ("updates"; of a gather
+/// the result) has the batch dims, then the dims of the list, then the window
+/// dims.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    pub(crate) batch_rank: usize,
+    pub(crate) tuple_len: usize,
+    /// First dim of the list of tuples in `indices`, and the one after its last.
+    pub(crate) list: (usize, usize),
+    pub(crate) coordinates: Coordinates,
+}
+
+/// Where the coordinates of a tuple come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coordinates {
+    /// The first `implied` are the tuple's position along the first dims of
+    /// the list; the last dim of `indices`, if there is one beyond the list,
+    /// holds the others.
+    Listed { implied: usize },
+    /// `indices` has the coordinate of tuple axis `axis` alone; the others are
+    /// the tuple's position in the list. `indices` has a dim for every axis of
+    /// the output, and batch and window reach as far as its dims do.
+    Placed { axis: usize },
+    /// Rows that follow one another from a start that `indices` has for each
+    /// position on axis 0. The tuples address axis 0 and `axis`; all other
+    /// axes are the window. `list` says nothing here.
+    Sequences {
+        axis: usize,
+        len: usize,
+        circular: bool,
+    },
+}
+
+impl Form {
+    /// The shape of the list of tuples. `output` is arranged.
+    pub(crate) fn tuple_shape(&self, output: &[usize], indices: &Layout<'_>) -> Dims<usize> {
+        match self.coordinates {
+            Coordinates::Sequences { len, .. } => [output[0], len].into_iter().collect(),
+            _ => indices.shape()[self.list.0..self.list.1].into(),
+        }
+    }
+
+    /// How far repetitions and window reach along each axis of the output.
+    pub(crate) fn reach<'a>(&self, output: &'a [usize], indices: &Layout<'a>) -> &'a [usize] {
+        match self.coordinates {
+            Coordinates::Placed { .. } => indices.shape(),
+            _ => output,
+        }
+    }
+
+    /// Number of positions in `indices` that one tuple stands for: a tuple is
+    /// named by the first of them.
+    pub(crate) fn positions(&self, indices: &Layout<'_>) -> usize {
+        match self.coordinates {
+            Coordinates::Placed { .. } => indices.shape()[self.list.1..].iter().product(),
+            _ => 1,
+        }
+    }
+
+    /// The form that has the dims of the list after the one that is read in
+    /// its window, where there are any: right if the indices repeat there.
+    pub(crate) fn in_rows(&self) -> Option<Self> {
+        let Coordinates::Placed { axis } = self.coordinates else {
+            return None;
+        };
+        let end = self.list.0 + axis + 1;
+        (end < self.list.1).then_some(Self {
+            tuple_len: axis + 1,
+            list: (self.list.0, end),
+            ..*self
+        })
+    }
+
+    /// The axis of the output that a tuple axis is.
+    pub(crate) fn axis(&self, tuple_axis: usize) -> usize {
+        self.batch_rank + tuple_axis
+    }
+
+    /// The axes in the order batch, tuple, window, where that is not their own.
+    pub(crate) fn order(&self, rank: usize) -> Option<Dims<usize>> {
+        match self.coordinates {
+            Coordinates::Sequences { axis, .. } if axis != 1 => {
+                let rest = (1..rank).filter(|&other| other != axis);
+                Some([0, axis].into_iter().chain(rest).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Dims of the list whose position is a coordinate before any that is
+    /// read: tuples that differ there have different destinations.
+    pub(crate) fn leading(&self) -> usize {
+        match self.coordinates {
+            Coordinates::Listed { implied } => implied,
+            Coordinates::Placed { axis } => axis,
+            Coordinates::Sequences { .. } => 2,
+        }
+    }
+
+    /// The coordinates of a list that holds them all.
+    pub(crate) const ALL_LISTED: Coordinates = Coordinates::Listed { implied: 0 };
+
+    /// Refuses updates of another shape than data and indices ask for.
+    /// `output` and `updates` are as the caller gave them.
+    pub(crate) fn check_updates(
+        &self,
+        output: &[usize],
+        indices: &Layout<'_>,
+        updates: &[usize],
+    ) -> Result<(), ScatterError> {
+        match self.coordinates {
+            Coordinates::Placed { .. } => check_shape([indices.shape(), &[], &[]], updates),
+            Coordinates::Sequences { axis, len, .. } => {
+                check_shape([&output[..axis], &[len], &output[axis + 1..]], updates)
+            }
+            Coordinates::Listed { .. } => {
+                let (batch, rest) = output.split_at(self.batch_rank);
+                let list = &indices.shape()[self.list.0..self.list.1];
+                check_shape([batch, list, &rest[self.tuple_len..]], updates)
+            }
+        }
+    }
+}
+
+/// Where a single element is expected without any dim, one of any rank will
+/// do: runtimes write scalars as `[1]`.
+pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
+    if actual.iter().eq(expected.into_iter().flatten()) {
+        return Ok(());
+    }
+    if expected.iter().all(|dims| dims.is_empty()) && actual.iter().all(|&size| size == 1) {
+        return Ok(());
+    }
+    Err(ScatterError::UpdatesShape {
+        expected: expected.concat(),
+        actual: actual.to_vec(),
+    })
+}
+
+/// Axes of a layout in another order.
+#[derive(Clone, Debug)]
+pub(crate) struct Arranged {
+    shape: Dims<usize>,
+    strides: Dims<isize>,
+}
+
+impl Arranged {
+    pub(crate) fn new(layout: &Layout<'_>, order: &[usize]) -> Self {
+        let strides = layout.all_strides();
+        Self {
+            shape: order.iter().map(|&axis| layout.shape()[axis]).collect(),
+            strides: order.iter().map(|&axis| strides[axis]).collect(),
+        }
+    }
+
+    pub(crate) fn layout(&self) -> Layout<'_> {
+        Layout::of_parts(&self.shape, &self.strides)
+    }
+}

@@ -1,0 +1,91 @@
+//! Rows that follow one another from a start for each sequence.
+
+#![expect(unsafe_code, reason = "reads starts through the view that holds them")]
+
+use super::block::Coordinate;
+use crate::error::ScatterError;
+use crate::indices::{Indices, for_index_type};
+use crate::layout::Layout;
+use crate::plan::destinations::Number;
+use crate::plan::{Coordinates, Form, Piece, Scale};
+
+/// Numbers the rows of every sequence. `output` is arranged as `form` says,
+/// and `starts` has one value for each sequence, or one for all.
+pub(crate) fn resolve_sequences<N: Number>(
+    output: &Layout<'_>,
+    form: &Form,
+    starts: Indices<'_>,
+    numbers: &mut [N],
+) -> Result<Piece, ScatterError> {
+    let Coordinates::Sequences { len, circular, .. } = form.coordinates else {
+        return Ok(Piece::EMPTY);
+    };
+    let (scale, multipliers) = Scale::new(output, form);
+    let sequences = Sequences {
+        batches: output.shape()[0],
+        len,
+        circular,
+        cache_len: output.shape()[1],
+        origin: scale.base.wrapping_neg().cast_unsigned() as u64,
+        multipliers: [multipliers[0], multipliers[1]],
+    };
+    for_index_type!(starts.kind(), I => sequences.resolve::<I, N>(starts, numbers))
+}
+
+struct Sequences {
+    batches: usize,
+    len: usize,
+    circular: bool,
+    cache_len: usize,
+    origin: u64,
+    multipliers: [i64; 2],
+}
+
+impl Sequences {
+    fn resolve<I: Coordinate, N: Number>(
+        &self,
+        starts: Indices<'_>,
+        numbers: &mut [N],
+    ) -> Result<Piece, ScatterError> {
+        let stride = starts.layout().all_strides().first().copied().unwrap_or(0);
+        let mut piece = Piece::EMPTY;
+        for batch in 0..self.batches {
+            let numbers = &mut numbers[batch * self.len..][..self.len];
+            let mut start = [I::default()];
+            // SAFETY: one value for each sequence, or a stride of 0.
+            unsafe { starts.read_run(batch.cast_signed() * stride, 0, &mut start) };
+            let start = self.check(start[0].into(), batch)?;
+            for (row, number) in numbers.iter_mut().enumerate() {
+                // Both are less than the length of the cache.
+                let rest = self.cache_len - start;
+                let position = if row < rest { start + row } else { row - rest };
+                *number = N::new(self.number(batch, position));
+            }
+            piece.extend(numbers);
+        }
+        Ok(piece)
+    }
+
+    fn number(&self, batch: usize, position: usize) -> u64 {
+        let [outer, inner] = self.multipliers.map(i64::cast_unsigned);
+        (self.origin)
+            .wrapping_add((batch as u64).wrapping_mul(outer))
+            .wrapping_add((position as u64).wrapping_mul(inner))
+    }
+
+    /// Where a sequence is written from, below the length of the cache.
+    fn check(&self, index: i128, batch: usize) -> Result<usize, ScatterError> {
+        let (len, cache_len) = (self.len as i128, self.cache_len as i128);
+        let start = match index {
+            0.. if self.circular => Some(index % cache_len.max(1)),
+            0.. if index <= cache_len - len => Some(index),
+            _ => None,
+        };
+        (start.and_then(|start| usize::try_from(start).ok())).ok_or(ScatterError::WriteIndex {
+            batch,
+            index,
+            update_len: self.len,
+            cache_len: self.cache_len,
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! The verbs of a gather's plan, and what every gather runs through.
+
+use super::{Source, Target, allocate, plain_kernels};
+use crate::element::{Element, ElementType};
+use crate::error::ScatterError;
+use crate::exec::gather::Gathering;
+use crate::exec::scratch;
+use crate::exec::tasks::Workers;
+use crate::execution::Execution;
+use crate::kernel::Kernels;
+use crate::layout::Layout;
+use crate::layout::overlap::{self, Overlap};
+use crate::plan::{Coordinates, Form, ScatterPlan};
+use crate::reduction::Reduction;
+use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
+
+/// A gather whose indices have been read and checked.
+///
+/// It can be run many times, from many threads, on other data of one layout
+/// and of any element type. Make one with [`GatherOp::plan`](crate::GatherOp::plan).
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{Gather, Layout, Reduction, TensorView};
+///
+/// let plan = Gather::new(0).plan(
+///     Layout::contiguous(&[3]),
+///     TensorView::contiguous(&[2_i64, 2, 0], &[3])?,
+/// )?;
+/// let data = TensorView::contiguous(&['a' as u8, b'b', b'c'], &[3])?;
+/// assert_eq!(plan.allocate(Reduction::None, data)?, *b"cca");
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
+#[derive(Debug)]
+pub struct GatherPlan {
+    plan: ScatterPlan,
+}
+
+impl GatherPlan {
+    pub(crate) fn new(plan: ScatterPlan) -> Self {
+        Self { plan }
+    }
+
+    /// Shape of the data it was made for.
+    pub fn shape(&self) -> &[usize] {
+        self.plan.shape()
+    }
+
+    /// Strides, in elements, of the data it was made for.
+    pub fn strides(&self) -> &[isize] {
+        self.plan.strides()
+    }
+
+    /// Shape of the result.
+    pub fn output_shape(&self) -> Vec<usize> {
+        self.plan.updates_shape().to_vec()
+    }
+
+    /// Returns the result, row-major.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::PlanMismatch`] for data of another layout, or no memory
+    /// for the result.
+    pub fn allocate<'p, T: Element>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError> {
+        let execution = execution.into();
+        let kernels = moving_kernels(T::TYPE, &execution)?;
+        self.plan.check_output(&data.layout())?;
+        allocate(&self.output_shape(), |output| {
+            // SAFETY: the kernels were made for `T`; the result is new memory.
+            unsafe { run_gather(self, kernels, data.into(), output, &execution) }
+        })
+    }
+
+    /// Writes the result into `output`. What it held before is not read.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::PlanMismatch`] for data of another layout,
+    /// [`ScatterError::OutputShape`].
+    pub fn write_into<'p, T: Element>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        let execution = execution.into();
+        let kernels = moving_kernels(T::TYPE, &execution)?;
+        // SAFETY: the kernels were made for `T`; typed views borrow their memory.
+        unsafe { run_gather(self, kernels, data.into(), output.into(), &execution) }
+    }
+
+    /// [`write_into`](Self::write_into) with element types as values.
+    ///
+    /// # Errors
+    ///
+    /// Also [`ScatterError::ElementTypeMismatch`] and
+    /// [`ScatterError::InputOverlap`].
+    pub fn any_write_into<'p>(
+        &self,
+        execution: impl Into<Execution<'p>>,
+        data: AnyView<'_>,
+        output: AnyViewMut<'_>,
+    ) -> Result<(), ScatterError> {
+        let execution = execution.into();
+        let kernels = moving_kernels(data.element(), &execution)?;
+        check_gather(&output, &data, None)?;
+        // SAFETY: the views have the kernels' element type and share no byte,
+        // as was just checked.
+        unsafe { run_gather(self, kernels, data.into(), output.into(), &execution) }
+    }
+
+    /// Leaves the memory of the plan for the next call.
+    pub(crate) fn put_back(self) {
+        scratch::put_back(self.plan.into_destinations().into_spare());
+    }
+}
+
+/// The shape of the result of a gather.
+pub(crate) fn gather_shape(form: &Form, data: &[usize], indices: &Layout<'_>) -> Vec<usize> {
+    if let Coordinates::Placed { .. } = form.coordinates {
+        return indices.shape().to_vec();
+    }
+    let (batch, rest) = data.split_at(form.batch_rank);
+    let list = form.tuple_shape(data, indices);
+    [batch, &list, &rest[form.tuple_len..]].concat()
+}
+
+/// The kernels of a gather, which only moves elements.
+pub(crate) fn moving_kernels(
+    element: ElementType,
+    execution: &Execution<'_>,
+) -> Result<Kernels, ScatterError> {
+    refuse_reduction(execution)?;
+    plain_kernels(element, execution)
+}
+
+pub(crate) fn refuse_reduction(execution: &Execution<'_>) -> Result<(), ScatterError> {
+    if execution.reduction == Reduction::None {
+        return Ok(());
+    }
+    Err(ScatterError::UnsupportedOption {
+        option: "reduction",
+    })
+}
+
+/// Types and memory of type-erased operands.
+pub(crate) fn check_gather(
+    output: &AnyViewMut<'_>,
+    data: &AnyView<'_>,
+    indices: Option<&AnyView<'_>>,
+) -> Result<(), ScatterError> {
+    if output.element() != data.element() {
+        return Err(ScatterError::ElementTypeMismatch {
+            tensor: "output",
+            expected: data.element(),
+            actual: output.element(),
+        });
+    }
+    for (tensor, input) in [("data", Some(data)), ("indices", indices)] {
+        let Some(input) = input else { continue };
+        match overlap::between(&output.footprint(), &input.footprint()) {
+            Overlap::Disjoint => {}
+            Overlap::Shared => return Err(ScatterError::InputOverlap { tensor }),
+            Overlap::Undecided => return Err(ScatterError::OverlapUndecided { tensor }),
+        }
+    }
+    Ok(())
+}
+
+/// Runs a gather.
+///
+/// # Safety
+///
+/// - The elements of `data` and `output` are those that `kernels` work on, and
+///   they share no byte.
+/// - Where `kernels` clone, the elements of the output are initialised, and no
+///   tuple was skipped.
+pub(crate) unsafe fn run_gather(
+    plan: &GatherPlan,
+    kernels: Kernels,
+    data: Source<'_>,
+    output: Target<'_>,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let plan = &plan.plan;
+    plan.check_output(&data.layout)?;
+    output.check_shape(&plan.updates_shape())?;
+    if output.layout.shape().contains(&0) {
+        return Ok(());
+    }
+    let geometry = plan.geometry(&output.layout.all_strides());
+    // SAFETY: layout and shape have just been checked against the plan's; views
+    // keep their elements readable, or writable and to themselves; the caller
+    // vouches for the rest.
+    let gathering = unsafe {
+        let result = output.ptr.cast();
+        Gathering::new(plan, kernels.row, &geometry, data.ptr, result)
+    };
+    gathering.run(&Workers::new(execution.pool, execution.max_workers))
+}

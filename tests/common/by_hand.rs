@@ -1,0 +1,119 @@
+//! Values worked out by hand: they judge the reference as well as the crate.
+
+use ndscatter::{Execution, InstructionSet, Reduction, Schedule};
+
+use super::Tensor;
+use super::arithmetic::How;
+use super::elements::{Ref, is_exact, same};
+use super::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use super::layouts::{Arrangement, Strided};
+
+/// A shape and its values.
+pub(crate) type Values<'v, T> = (&'v [usize], &'v [T]);
+
+pub(crate) fn contiguous<T: Copy>((shape, values): Values<'_, T>, mark: T) -> Strided<T> {
+    let tensor = Tensor::new(shape, values.to_vec());
+    Strided::new(&tensor, Arrangement::Contiguous, 1, mark)
+}
+
+/// One scatter and its result.
+pub(crate) struct Case<'v, T> {
+    pub(crate) data: Values<'v, T>,
+    pub(crate) indices: Values<'v, i64>,
+    pub(crate) updates: Values<'v, T>,
+    /// In the shape of data.
+    pub(crate) expected: &'v [T],
+}
+
+impl<T: Ref> Case<'_, T> {
+    /// Asks the reference, then the crate in every way.
+    pub(crate) fn check(&self, reduction: Reduction, options: &Options<'_>) {
+        let mut options = *options;
+        options.execution = options.execution.reduction(reduction);
+        let indices = contiguous(self.indices, 77);
+        let problem = Problem {
+            operator: options.operator,
+            reduction,
+            indices: &indices,
+            rounds: vec![Round {
+                data: contiguous(self.data, T::sentinel()),
+                updates: contiguous(self.updates, T::sentinel()),
+            }],
+            output: Arrangement::Contiguous,
+            margin: 1,
+        };
+        let round = &problem.rounds[0];
+        let (data, updates) = (round.data.read(), round.updates.read());
+        let logical = problem.indices.logical();
+        let rules = options.rules(reduction);
+        let reference = (options.operator).expected(rules, &data, &logical, &updates);
+        let agrees = |(&a, &b): (&T, &T)| same(a, b, is_exact(reduction));
+        let all = reference.values.iter().zip(self.expected).all(agrees);
+        assert!(
+            all,
+            "{options:?}: the reference says {:?}",
+            reference.values
+        );
+        for verb in Verb::ALL {
+            problem
+                .check(verb, &options)
+                .unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
+        }
+    }
+}
+
+/// Lengths that take the single-element path, whole vectors and the tail.
+const LENGTHS: [usize; 2] = [1, 67];
+
+/// What becomes of one value: of a single element, and of every element of a
+/// row, beside others that keep their value.
+pub(crate) fn check_updates<T: Ref>(how: impl Into<How>, current: T, updates: &[T], expected: T) {
+    let how = how.into();
+    let agrees = |got: T| same(got, expected, is_exact(how.reduction));
+    let reference = T::reduce(how, current, updates);
+    assert!(
+        agrees(reference),
+        "reference: {how:?} of {current:?}, {updates:?} is {reference:?}, not {expected:?}"
+    );
+    for &set in InstructionSet::available() {
+        for schedule in [None, Some(Schedule::Serial), Some(Schedule::Grouped)] {
+            let execution = Execution::new(how.reduction).instruction_set(set);
+            let execution = schedule.map_or(execution, |forced| execution.schedule(forced));
+            for len in LENGTHS {
+                check_row(how, execution, len, current, updates, expected);
+            }
+        }
+    }
+}
+
+/// Three rows of `len` elements, of which the second one is hit.
+fn check_row<T: Ref>(
+    how: How,
+    execution: Execution<'_>,
+    len: usize,
+    current: T,
+    updates: &[T],
+    expected: T,
+) {
+    let mut options = Options::new(Operator::Update { axis: 0 }, execution);
+    options.include_self = how.include_self;
+    options.accumulate = how.accumulate;
+    let mut data = contiguous((&[3, len], &vec![current; 3 * len]), T::sentinel());
+    let mut wanted = data.read();
+    wanted.values[len..2 * len].fill(expected);
+    let rows: Vec<T> = updates.iter().flat_map(|&u| vec![u; len]).collect();
+    let updates = contiguous((&[updates.len(), len], &rows), T::sentinel());
+    let indices = vec![1; updates.read().shape[0]];
+    let indices = contiguous((&[indices.len()], &indices), 77);
+    let done = indices.in_place(&options, data.view_mut(), updates.view());
+    done.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+    let got = data.read();
+    for (row, (got, wanted)) in got.values.iter().zip(&wanted.values).enumerate() {
+        let exact = is_exact(how.reduction) || row / len != 1;
+        assert!(
+            same(*got, *wanted, exact),
+            "{options:?}, {len} elements: {got:?} in row {}, not {wanted:?}",
+            row / len
+        );
+    }
+}

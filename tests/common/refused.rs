@@ -1,0 +1,84 @@
+//! Asks every verb for what must be refused: the error with its facts, and not
+//! a byte written.
+
+use ndscatter::{Layout, ScatterError};
+
+use super::Tensor;
+use super::elements::{Palette, Ref};
+use super::harness::{Indices, Options, any_in_place, any_write_into};
+use super::layouts::{Arrangement, Strided};
+use super::random::Random;
+
+fn place<T: Copy>(tensor: &Tensor<T>, mark: T) -> Strided<T> {
+    Strided::new(tensor, Arrangement::Contiguous, 2, mark)
+}
+
+pub(crate) fn filled<T: Ref>(shape: &[usize]) -> Strided<T> {
+    let mut random = Random::new(1);
+    place(
+        &Tensor::generate(shape, || T::sample(Palette::Ordinary, &mut random)),
+        T::sentinel(),
+    )
+}
+
+pub(crate) fn numbers<I: Copy>(shape: &[usize], values: &[I]) -> Strided<I> {
+    Strided::new(
+        &Tensor::new(shape, values.to_vec()),
+        Arrangement::Contiguous,
+        0,
+        values[0],
+    )
+}
+
+/// Asks every one-shot verb; each must give `expected` and write nothing.
+pub(crate) fn check_refused<T: Ref>(
+    options: &Options<'_>,
+    data: &[usize],
+    indices: &dyn Indices<T>,
+    updates: &[usize],
+    expected: &ScatterError,
+) {
+    let what = format!("{:?}, data {data:?}, updates {updates:?}", options.operator);
+    let (data, updates) = (filled::<T>(data), filled::<T>(updates));
+    let mut output = data.clone();
+    let check = |verb: &str, got: Result<(), ScatterError>, output: &Strided<T>| {
+        assert_eq!(got.as_ref(), Err(expected), "{verb}: {what}");
+        assert_eq!(output.buffer, data.buffer, "{verb} has written: {what}");
+    };
+    let got = indices.in_place(options, output.view_mut(), updates.view());
+    check("in place", got, &output);
+    let got = indices.write_into(options, data.view(), updates.view(), output.view_mut());
+    check("write into", got, &output);
+    let got = indices.allocate(options, data.view(), updates.view());
+    check("allocate", got.map(drop), &output);
+    let view = output.view_mut().into();
+    let got = any_in_place(options, view, indices.any(), updates.view().into());
+    check("any, in place", got, &output);
+    let (data_view, view) = (data.view().into(), output.view_mut().into());
+    let got = any_write_into(
+        options,
+        data_view,
+        indices.any(),
+        updates.view().into(),
+        view,
+    );
+    check("any, write into", got, &output);
+}
+
+/// As [`check_refused`], for what a plan can see as well.
+pub(crate) fn check_indices_refused<T: Ref>(
+    options: &Options<'_>,
+    data: &[usize],
+    indices: &dyn Indices<T>,
+    updates: &[usize],
+    expected: &ScatterError,
+) {
+    check_refused(options, data, indices, updates, expected);
+    let planned = indices.plan(options, Layout::contiguous(data)).err();
+    assert_eq!(
+        planned.as_ref(),
+        Some(expected),
+        "planned: {:?}, data {data:?}",
+        options.operator
+    );
+}

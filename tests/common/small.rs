@@ -1,0 +1,239 @@
+//! Small scatters and gathers, run in all ways at once: what a test needs to
+//! go through every shape.
+
+use ndscatter::{Bounds, CacheMode, Duplicates, Execution, Reduction, ScatterError, Schedule};
+
+use super::elements::{Palette, Ref};
+use super::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use super::indices::resolve_axis;
+use super::layouts::{Arrangement, Strided};
+use super::pools::Sequential;
+use super::random::Random;
+use super::{Tensor, ndindex};
+
+/// Every shape of these ranks whose sizes are below `bound`.
+pub(crate) fn shapes(ranks: impl Iterator<Item = usize>, bound: usize) -> Vec<Vec<usize>> {
+    ranks
+        .flat_map(|rank| ndindex(&vec![bound; rank]).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Shapes of the tuples: rank 0 to 2, sizes 0 to 2.
+pub(crate) fn tuple_shapes() -> Vec<Vec<usize>> {
+    shapes(0..=2, 3)
+}
+
+/// An index of an axis, from both ends, wherever it has an element at all; at
+/// times `wild`, where that is asked for.
+pub(crate) fn draw_index(size: usize, wild: bool, random: &mut Random) -> i64 {
+    let size = i128::try_from(size).expect("small");
+    let index = if wild && random.one_in(3) {
+        random.between(-2 * size - 3, 2 * size + 3)
+    } else if size == 0 {
+        0
+    } else {
+        random.between(-size, size - 1)
+    };
+    i64::try_from(index).expect("small")
+}
+
+/// Indices of tuples that have `axes`.
+pub(crate) fn draw_tuples(
+    axes: &[(usize, usize)],
+    shape: &[usize],
+    wild: bool,
+    random: &mut Random,
+) -> Tensor<i64> {
+    let sizes = axes.iter().map(|&(_, size)| size).cycle();
+    let count = shape.iter().product();
+    let draw = |size| draw_index(size, wild, random);
+    Tensor::new(shape, sizes.take(count).map(draw).collect())
+}
+
+/// Positions of sequences in a cache: from the front alone, and any further
+/// one in a circular cache.
+fn draw_write_indices(
+    room: usize,
+    mode: CacheMode,
+    shape: &[usize],
+    wild: bool,
+    random: &mut Random,
+) -> Tensor<i64> {
+    Tensor::generate(shape, || {
+        let index = draw_index(room, wild, random);
+        let count = i64::try_from(room).expect("small");
+        match mode {
+            _ if wild && random.one_in(3) => index,
+            CacheMode::Linear => index.rem_euclid(count),
+            CacheMode::Circular => index.rem_euclid(count) + 5 * (index.rem_euclid(3)),
+        }
+    })
+}
+
+/// Indices for `scatter_elements` or `gather_elements`: free, or the same all
+/// along the trailing dimensions, as a row scatter spelled out has them, or
+/// almost so; written out, or with strides of 0.
+pub(crate) fn draw_elements(
+    data: &[usize],
+    shape: &[usize],
+    axis: isize,
+    wild: bool,
+    random: &mut Random,
+) -> Strided<i64> {
+    let size = data[resolve_axis(axis, data.len())];
+    let kept = random.below(shape.len() + 1);
+    let mut values = Vec::new();
+    for index in ndindex(shape) {
+        let last = values.last().copied();
+        let repeats = index[kept..].iter().any(|&i| i > 0);
+        let fresh = draw_index(size, wild, random);
+        values.push(last.filter(|_| repeats).unwrap_or(fresh));
+    }
+    if !values.is_empty() && random.one_in(3) {
+        let spoiled = random.below(values.len());
+        values[spoiled] = draw_index(size, wild, random);
+    }
+    let arrangement = if random.one_in(2) {
+        Arrangement::Contiguous
+    } else {
+        random.pick(&Arrangement::INPUTS)
+    };
+    Strided::new(&Tensor::new(shape, values), arrangement, 1, 77)
+}
+
+/// Contiguous in half of the cases.
+pub(crate) fn place<T: Ref>(
+    tensor: &Tensor<T>,
+    arrangements: &[Arrangement],
+    random: &mut Random,
+) -> Strided<T> {
+    let arrangement = pick_or(Arrangement::Contiguous, arrangements, random);
+    Strided::new(tensor, arrangement, 1, T::sentinel())
+}
+
+fn pick_or<T: Copy>(plain: T, others: &[T], random: &mut Random) -> T {
+    if random.one_in(2) {
+        plain
+    } else {
+        random.pick(others)
+    }
+}
+
+/// One small scatter: the reference's result, or the reference's refusal.
+pub(crate) struct Small<'s> {
+    pub(crate) operator: Operator,
+    pub(crate) data: &'s [usize],
+    pub(crate) indices: &'s Strided<i64>,
+}
+
+impl Small<'_> {
+    /// Tries these reductions; layouts, schedule and options are drawn.
+    pub(crate) fn check(&self, reductions: &[Reduction], random: &mut Random) {
+        let indices: &dyn Indices<i32> = self.indices;
+        let logical = indices.logical();
+        let mut sample =
+            |shape: &[usize]| Tensor::generate(shape, || i32::sample(Palette::Wild, random));
+        let data = sample(self.data);
+        let updates_shape = self.operator.updates_shape(self.data, &logical.shape);
+        let updates = sample(&updates_shape);
+        let mut problem = Problem {
+            operator: self.operator,
+            reduction: Reduction::None,
+            indices,
+            rounds: vec![Round {
+                data: place(&data, &Arrangement::OUTPUTS, random),
+                updates: place(&updates, &Arrangement::INPUTS, random),
+            }],
+            output: pick_or(Arrangement::Contiguous, &Arrangement::OUTPUTS, random),
+            margin: 1,
+        };
+        for &reduction in reductions {
+            problem.reduction = reduction;
+            for duplicates in [Duplicates::Allow, Duplicates::Reject] {
+                let mut options = self.draw_options(reduction, random);
+                options.duplicates = duplicates;
+                let what = format!("data {:?} indices {logical:?} {options:?}", self.data);
+                match (self.operator).refusal(options.refusals(), self.data, &logical) {
+                    Some(error) => check_refused(&problem, &options, &error, &what),
+                    None => [Verb::InPlace, Verb::Allocate, Verb::PlannedWriteInto]
+                        .iter()
+                        .try_for_each(|&verb| problem.check(verb, &options))
+                        .unwrap_or_else(|difference| panic!("{what}: {difference}")),
+                }
+            }
+        }
+    }
+
+    /// Each option at its default in most cases.
+    fn draw_options(&self, reduction: Reduction, random: &mut Random) -> Options<'static> {
+        let execution = Execution::new(reduction).pool(&Sequential);
+        let number = random.below(Schedule::ALL.len() + 1);
+        let forced = Schedule::ALL.get(number);
+        let execution = forced.map_or(execution, |&schedule| execution.schedule(schedule));
+        let mut options = Options::new(self.operator, execution);
+        options.include_self = !random.one_in(3);
+        if !matches!(self.operator, Operator::Cache { .. }) {
+            options.negative_indices = !random.one_in(5);
+            options.bounds = pick_or(Bounds::Error, &[Bounds::Skip, Bounds::Clamp], random);
+        }
+        options
+    }
+}
+
+fn check_refused(
+    problem: &Problem<'_, i32>,
+    options: &Options<'_>,
+    expected: &ScatterError,
+    what: &str,
+) {
+    let round = &problem.rounds[0];
+    let mut output = round.data.clone();
+    let updates = round.updates.view();
+    let got = problem
+        .indices
+        .in_place(options, output.view_mut(), updates);
+    assert_eq!(got.as_ref(), Err(expected), "{what}, in place");
+    assert_eq!(
+        output.buffer, round.data.buffer,
+        "{what}: written before it was refused"
+    );
+    let got = problem
+        .indices
+        .allocate(options, round.data.view(), updates);
+    assert_eq!(got.as_ref(), Err(expected), "{what}, allocated");
+    let got = problem.indices.plan(options, round.data.layout());
+    assert_eq!(got.err().as_ref(), Some(expected), "{what}, planned");
+}
+
+/// Every shape that `scatter_elements` allows for its indices: along the axis
+/// of any size below `bound`, elsewhere at most that of data.
+pub(crate) fn elements_shapes(data: &[usize], axis: usize, bound: usize) -> Vec<Vec<usize>> {
+    let mut bounds: Vec<usize> = data.iter().map(|&size| size + 1).collect();
+    bounds[axis] = bound;
+    ndindex(&bounds).collect()
+}
+
+/// Every cache write whose updates fit `data`, with indices of their own for
+/// all sequences or one for all.
+pub(crate) fn check_caches(data: &[usize], random: &mut Random) {
+    for axis in 1..data.len() {
+        for len in 0..=data[axis] {
+            for mode in [CacheMode::Linear, CacheMode::Circular] {
+                for shape in [&[][..], &data[..1]] {
+                    // An index that belongs to no sequence is nobody's error.
+                    let wild = random.one_in(4) && data[0] > 0;
+                    let room = data[axis] - len + 1;
+                    let indices = draw_write_indices(room, mode, shape, wild, random);
+                    let from_end = axis.cast_signed() - data.len().cast_signed();
+                    let axis = random.pick(&[axis.cast_signed(), from_end]);
+                    let small = Small {
+                        operator: Operator::Cache { axis, mode, len },
+                        data,
+                        indices: &Strided::new(&indices, Arrangement::Contiguous, 1, 77),
+                    };
+                    small.check(&[Reduction::None], random);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! What gathers refuse: the error with its facts, the same from every verb, and
+//! not a byte written.
+
+#![allow(
+    unsafe_code,
+    reason = "views of a foreign runtime are made from raw parts"
+)]
+
+mod common;
+
+use common::Tensor;
+use common::by_hand::Values;
+use common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Gathers};
+use common::layouts::{Arrangement, Strided};
+use common::refused::numbers;
+use ndscatter::{
+    AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, Layout, Reduction,
+    ScatterError, TensorView,
+};
+
+/// Shapes that do not fit: refused by every verb and `output_shape` alike, and
+/// nothing is written.
+fn check_shapes_refused(
+    gatherer: Gatherer,
+    data: &[usize],
+    indices: &[usize],
+    expected: &ScatterError,
+) {
+    let what = format!("{gatherer:?} of {data:?} by {indices:?}");
+    let by_shape = match gatherer {
+        Gatherer::Nd { batch_dims } => GatherNd::new(batch_dims).output_shape(data, indices),
+        Gatherer::Along { axis } => Gather::new(axis).output_shape(data, indices),
+        Gatherer::Elements { axis } => GatherElements::new(axis).output_shape(data, indices),
+    };
+    assert_eq!(by_shape.as_ref(), Err(expected), "{what}: its shape");
+    let options = GatherOptions::new(gatherer);
+    let indices = Strided::new(
+        &Tensor::generate(indices, || 0_i64),
+        Arrangement::Contiguous,
+        0,
+        0,
+    );
+    let data = Strided::new(&Tensor::generate(data, || 1), Arrangement::Contiguous, 0, 0);
+    let mut output = numbers(&[3], &[7, 8, 9]);
+    let got = [
+        indices.gather_into(&options, data.view(), output.view_mut()),
+        indices.any_gather_into(&options, data.view(), output.view_mut()),
+        indices.gather(&options, data.view()).map(drop),
+        Gathers::<i32>::plan_gather(&indices, &options, data.layout()).map(drop),
+    ];
+    for got in got {
+        assert_eq!(got.as_ref(), Err(expected), "{what}");
+    }
+    assert_eq!(
+        output.buffer,
+        [7, 8, 9],
+        "{what}: written before it was refused"
+    );
+}
+
+#[test]
+fn axes_and_ranks_that_do_not_fit() {
+    let elements = |axis| Gatherer::Elements { axis };
+    let along = |axis| Gatherer::Along { axis };
+    for axis in [2, -3, isize::MAX, isize::MIN] {
+        let expected = ScatterError::AxisOutOfRange { axis, rank: 2 };
+        check_shapes_refused(along(axis), &[2, 3], &[1], &expected);
+        check_shapes_refused(elements(axis), &[2, 3], &[1, 1], &expected);
+    }
+    let expected = ScatterError::AxisOutOfRange { axis: 0, rank: 0 };
+    check_shapes_refused(along(0), &[], &[1], &expected);
+    for (data, indices) in [(&[2, 3][..], &[2][..]), (&[2], &[1, 1]), (&[2], &[])] {
+        let expected = ScatterError::IndicesRankMismatch {
+            rank: data.len(),
+            indices: indices.len(),
+        };
+        check_shapes_refused(elements(0), data, indices, &expected);
+    }
+    let expected = ScatterError::IndicesTooLong {
+        axis: 2,
+        size: 5,
+        data_size: 4,
+    };
+    check_shapes_refused(elements(1), &[2, 3, 4], &[2, 9, 5], &expected);
+}
+
+#[test]
+fn batch_dims_that_do_not_fit() {
+    let nd = |batch_dims| Gatherer::Nd { batch_dims };
+    check_shapes_refused(nd(0), &[2], &[], &ScatterError::IndicesRank);
+    for (data, indices, batch_dims) in [
+        // The last dimension of indices has the coordinates.
+        (&[2, 3][..], &[2][..], 1),
+        (&[2, 3], &[2, 3], 2),
+        // More than data has.
+        (&[2], &[2, 2, 1], 2),
+        (&[2, 3], &[2, 3, 1], usize::MAX),
+    ] {
+        let expected = ScatterError::BatchDims {
+            batch_dims,
+            data_rank: data.len(),
+            indices_rank: indices.len(),
+        };
+        check_shapes_refused(nd(batch_dims), data, indices, &expected);
+    }
+    let expected = ScatterError::BatchShape {
+        data: vec![2, 3],
+        indices: vec![2, 4],
+    };
+    check_shapes_refused(nd(2), &[2, 3, 5], &[2, 4, 1], &expected);
+    // No broadcasting.
+    let expected = ScatterError::BatchShape {
+        data: vec![2],
+        indices: vec![1],
+    };
+    check_shapes_refused(nd(1), &[2, 3], &[1, 4, 1], &expected);
+    for (data, indices, batch_dims, tuple_len) in [
+        (&[2, 3][..], &[1, 3][..], 0, 3),
+        // The batch dims are not addressed again.
+        (&[2, 3], &[2, 1, 2], 1, 2),
+    ] {
+        let k = indices[indices.len() - 1];
+        assert_eq!(k, tuple_len, "coordinates of {indices:?}");
+        let options = GatherOptions::new(nd(batch_dims));
+        let data = Strided::new(&Tensor::generate(data, || 1), Arrangement::Contiguous, 0, 0);
+        let indices = Tensor::generate(indices, || 0_i64);
+        let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
+        let got = indices.gather(&options, data.view());
+        let refused =
+            matches!(got, Err(ScatterError::TupleLength { tuple_len, .. }) if tuple_len == k);
+        assert!(refused, "{got:?}");
+    }
+}
+
+#[test]
+fn outputs_of_another_shape() {
+    let along = GatherOptions::new(Gatherer::Along { axis: 0 });
+    let data = numbers(&[3, 2], &[1, 2, 3, 4, 5, 6]);
+    // An index out of bounds comes after what is wrong with shapes.
+    let indices = numbers(&[2], &[1_i64, 9]);
+    for actual in [&[2][..], &[4], &[2, 2, 1], &[2, 3], &[1, 2, 2]] {
+        let output = Tensor::generate(actual, || 7);
+        let mut output = Strided::new(&output, Arrangement::Contiguous, 1, 8);
+        let before = output.buffer.clone();
+        let expected = ScatterError::OutputShape {
+            expected: vec![2, 2],
+            actual: actual.into(),
+        };
+        let message = expected.to_string();
+        assert!(
+            message.contains(&format!("{actual:?}")),
+            "{message} does not say {actual:?}"
+        );
+        let got = indices.gather_into(&along, data.view(), output.view_mut());
+        assert_eq!(got.as_ref(), Err(&expected), "{actual:?}");
+        let got = indices.any_gather_into(&along, data.view(), output.view_mut());
+        assert_eq!(got, Err(expected), "any, {actual:?}");
+        assert_eq!(output.buffer, before, "written before it was refused");
+    }
+}
+
+#[test]
+fn types_agree() {
+    let data = numbers(&[2], &[1.0_f32, 2.0]);
+    let indices = numbers(&[2], &[1_i64, 0]);
+    let mut words = numbers(&[2], &[1_u32, 2]);
+    let got = Gather::new(0).any_write_into(
+        data.view().into(),
+        indices.view().into(),
+        words.view_mut().into(),
+    );
+    let expected = ScatterError::ElementTypeMismatch {
+        tensor: "output",
+        expected: ElementType::F32,
+        actual: ElementType::U32,
+    };
+    assert_eq!(got, Err(expected), "output");
+    let mut output = numbers(&[2], &[1.0_f32, 2.0]);
+    let got = Gather::new(0).any_write_into(
+        data.view().into(),
+        data.view().into(),
+        output.view_mut().into(),
+    );
+    let actual = ElementType::F32;
+    assert_eq!(got, Err(ScatterError::IndexType { actual }), "indices");
+    assert_eq!(words.buffer, [1, 2], "written before it was refused");
+}
+
+#[test]
+fn an_output_shares_no_memory_with_inputs() {
+    let mut values: Vec<i64> = vec![0, 1, 2, 3, 4, 5];
+    let before = values.clone();
+    let start: *mut u8 = values.as_mut_ptr().cast();
+    let [three, two] = [[3], [2]];
+    let [three, two] = [&three, &two].map(|shape| Layout::contiguous(shape));
+    let element = ElementType::I64;
+    // Offsets of data (3), indices (2) and output (2), in elements.
+    for (data, indices, output, tensor) in [
+        (0, 4, 2, "data"),
+        (1, 4, 0, "data"),
+        // At the address of data it would be no gather.
+        (0, 4, 0, "data"),
+        (3, 0, 1, "indices"),
+    ] {
+        let at = |offset: usize| start.wrapping_add(8 * offset);
+        // SAFETY: all layouts lie within `values`, alive and otherwise
+        // untouched during the call.
+        let (data, indices, output) = unsafe {
+            (
+                AnyView::from_raw_parts(at(data), element, three).expect("a valid view"),
+                AnyView::from_raw_parts(at(indices), element, two).expect("a valid view"),
+                AnyViewMut::from_raw_parts(at(output), element, two).expect("a valid view"),
+            )
+        };
+        let gather = Gather::new(0).bounds(Bounds::Clamp);
+        let got = gather.any_write_into(data, indices, output);
+        assert_eq!(got, Err(ScatterError::InputOverlap { tensor }), "{tensor}");
+        assert_eq!(values, before, "written before it was refused");
+    }
+}
+
+#[test]
+fn an_index_out_of_bounds() {
+    let out = |tuple, axis, index, size| ScatterError::IndexOutOfBounds {
+        tuple,
+        axis,
+        index,
+        size,
+    };
+    let cases: [(Gatherer, &[usize], Values<'_, i64>, ScatterError); 5] = [
+        // Tuples are counted over all batches; the axis is that of data.
+        (
+            Gatherer::Nd { batch_dims: 1 },
+            &[2, 3, 4],
+            (&[2, 2, 2], &[0, 0, 2, -4, -3, 3, 1, 4]),
+            out(3, 2, 4, 4),
+        ),
+        // The lowest axis of the first tuple.
+        (
+            Gatherer::Nd { batch_dims: 0 },
+            &[3, 4],
+            (&[2, 2], &[-4, 9, 5, 0]),
+            out(0, 0, -4, 3),
+        ),
+        (
+            Gatherer::Along { axis: -1 },
+            &[2, 3],
+            (&[2, 2], &[0, 2, 3, -9]),
+            out(2, 1, 3, 3),
+        ),
+        (
+            Gatherer::Elements { axis: 0 },
+            &[2, 3],
+            (&[2, 2], &[0, 1, -2, i64::MIN]),
+            out(3, 0, i128::from(i64::MIN), 2),
+        ),
+        // The window is empty, the index counts.
+        (
+            Gatherer::Along { axis: 0 },
+            &[2, 0],
+            (&[2], &[1, 2]),
+            out(1, 0, 2, 2),
+        ),
+    ];
+    for (gatherer, data, (shape, values), expected) in cases {
+        let indices = numbers(shape, values);
+        let data = Strided::new(&Tensor::generate(data, || 1), Arrangement::Contiguous, 0, 0);
+        let problem = GatherProblem {
+            indices: &indices,
+            data: [data.clone(), data],
+            output: Arrangement::Contiguous,
+            margin: 0,
+        };
+        let what = format!("{gatherer:?}");
+        problem.check_refused(&GatherOptions::new(gatherer), &expected, &what);
+    }
+}
+
+#[test]
+fn a_gather_reduces_nothing() {
+    let data = numbers(&[2], &[1, 2]);
+    let indices = numbers(&[1], &[0_i64]);
+    let mut output = numbers(&[1], &[9]);
+    let mut options = GatherOptions::new(Gatherer::Along { axis: 0 });
+    options.execution = Reduction::Add.into();
+    let expected = ScatterError::UnsupportedOption {
+        option: "reduction",
+    };
+    let got = indices.gather_into(&options, data.view(), output.view_mut());
+    assert_eq!(got.as_ref(), Err(&expected), "written");
+    let got = Gathers::<i32>::gather(&indices, &options, data.view());
+    assert_eq!(got.as_ref(), Err(&expected), "allocated");
+    let plan = Gathers::<i32>::plan_gather(
+        &indices,
+        &GatherOptions::new(options.gatherer),
+        data.layout(),
+    );
+    let got =
+        plan.expect("valid indices")
+            .write_into(Reduction::Add, data.view(), output.view_mut());
+    assert_eq!(got, Err(expected), "planned");
+    assert_eq!(output.buffer, [9], "written before it was refused");
+}
+
+#[test]
+fn a_plan_serves_one_layout_of_data() {
+    let indices = numbers(&[2], &[1_i64, 0]);
+    let options = GatherOptions::new(Gatherer::Along { axis: 0 });
+    let plan = Gathers::<i32>::plan_gather(&indices, &options, Layout::contiguous(&[3, 2]));
+    let plan = plan.expect("valid indices");
+    let mut output = numbers(&[2, 2], &[5, 6, 7, 8]);
+    for (shape, arrangement) in [
+        (&[2, 3][..], Arrangement::Contiguous),
+        (&[4, 2], Arrangement::Contiguous),
+        (&[6], Arrangement::Contiguous),
+        (&[3, 2], Arrangement::Permuted),
+        (&[3, 2], Arrangement::Padded),
+        (&[3, 2], Arrangement::ZeroLast),
+    ] {
+        let data = Strided::new(&Tensor::generate(shape, || 1), arrangement, 1, 2);
+        let got = [
+            plan.write_into(Reduction::None, data.view(), output.view_mut()),
+            plan.any_write_into(
+                Reduction::None,
+                data.view().into(),
+                output.view_mut().into(),
+            ),
+            plan.allocate(Reduction::None, data.view()).map(drop),
+        ];
+        for got in got {
+            match got {
+                Err(ScatterError::PlanMismatch {
+                    planned_shape,
+                    shape: given,
+                    ..
+                }) => {
+                    assert_eq!(planned_shape, [3, 2], "planned");
+                    assert_eq!(given, shape, "given");
+                }
+                got => panic!("{shape:?} {arrangement:?}: {got:?}"),
+            }
+        }
+    }
+    // The output may lie anywhere, but has its shape.
+    let data = numbers(&[3, 2], &[1, 2, 3, 4, 5, 6]);
+    let mut other = numbers(&[4], &[1, 2, 3, 4]);
+    let got = plan.write_into(Reduction::None, data.view(), other.view_mut());
+    let expected = ScatterError::OutputShape {
+        expected: vec![2, 2],
+        actual: vec![4],
+    };
+    assert_eq!(got, Err(expected), "another output");
+    assert_eq!(output.buffer, [5, 6, 7, 8], "written before it was refused");
+}
+
+/// One element seen as more than an address space can hold a copy of.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn a_result_that_fits_nowhere_is_refused() {
+    let shape = [1 << 57];
+    let data = TensorView::strided(&[1.0_f64], 0, &shape, &[0]).expect("one element for all");
+    let indices = TensorView::<i64>::contiguous(&[], &[1, 0]).expect("the whole tensor");
+    let expected = Err(ScatterError::OutOfMemory { bytes: 1 << 60 });
+    let got = GatherNd::new(0).allocate(data, indices);
+    assert_eq!(got, expected, "one shot");
+    let plan = GatherNd::new(0).plan(data.layout(), indices);
+    let plan = plan.expect("a plan of one tuple");
+    assert_eq!(plan.allocate(Reduction::None, data), expected, "planned");
+}
+
+/// Sizes that multiply to more than memory can address.
+#[test]
+fn outputs_of_too_many_elements() {
+    let indices = [0_i64];
+    let many = [1 << 40];
+    let indices = TensorView::strided(&indices, 0, &many, &[0]).expect("one index for all");
+    let wide = [1, 1 << 40];
+    let data = TensorView::strided(&[1_u8], 0, &wide, &[0, 0]).expect("one element for all");
+    let got = Gather::new(0).allocate(data, indices);
+    let shape = vec![1 << 40, 1 << 40];
+    assert_eq!(
+        got,
+        Err(ScatterError::ShapeOverflow { shape }),
+        "2^80 elements"
+    );
+}

@@ -1,0 +1,591 @@
+//! Gathers: the pages' examples, every small shape, random and large cases,
+//! plans, and what the options mean. Each result is held against the
+//! reference bit for bit, in all the ways to ask for it.
+
+#![allow(
+    unsafe_code,
+    reason = "bytes of a foreign runtime are handed over as raw parts"
+)]
+
+mod common;
+
+use common::Tensor;
+use common::by_hand::Values;
+use common::elements::{Palette, Ref};
+use common::gather_harness::{GatherOptions, GatherProblem, GatherVerb, Gatherer, Gathers};
+use common::harness::Indices;
+use common::indices::IndexRule;
+use common::layouts::{Arrangement, Strided};
+use common::pools::{Sequential, Workers};
+use common::random::Random;
+use common::refused::numbers;
+use common::small::{draw_elements, draw_tuples, elements_shapes, place, shapes, tuple_shapes};
+use ndscatter::{
+    AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, InstructionSet,
+    Layout, Reduction, ScatterError, TensorView, TensorViewMut,
+};
+
+/// Holds the reference and every verb against values worked out by hand.
+fn check_by_hand<T: Ref>(
+    options: &GatherOptions<'_>,
+    data: Values<'_, T>,
+    indices: Values<'_, i64>,
+    expected: Values<'_, T>,
+) {
+    let indices = numbers(indices.0, indices.1);
+    let data = numbers(data.0, data.1);
+    let problem = GatherProblem {
+        indices: &indices,
+        data: [data.clone(), data],
+        output: Arrangement::Contiguous,
+        margin: 1,
+    };
+    let expected = Tensor::new(expected.0, expected.1.to_vec());
+    let logical = Indices::<T>::logical(&indices);
+    let reference = (options.gatherer).expected(options.rule, &problem.data[0].read(), &logical);
+    assert_eq!(reference, expected, "the reference, {options:?}");
+    for verb in GatherVerb::ALL {
+        problem
+            .check(verb, options)
+            .unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
+    }
+}
+
+#[test]
+fn the_examples_of_the_onnx_pages() {
+    let nd = |batch_dims| GatherOptions::new(Gatherer::Nd { batch_dims });
+    let along = |axis| GatherOptions::new(Gatherer::Along { axis });
+    let elements = |axis| GatherOptions::new(Gatherer::Elements { axis });
+    // GatherND 1, 2, 3, 4 and 5.
+    let four = (&[2, 2][..], &[0, 1, 2, 3][..]);
+    let eight = (&[2, 2, 2][..], &[0, 1, 2, 3, 4, 5, 6, 7][..]);
+    check_by_hand(&nd(0), four, (&[2, 2], &[0, 0, 1, 1]), (&[2], &[0, 3]));
+    check_by_hand(&nd(0), four, (&[2, 1], &[1, 0]), (&[2, 2], &[2, 3, 0, 1]));
+    let row = (&[2, 2][..], &[2, 3, 4, 5][..]);
+    check_by_hand(&nd(0), eight, (&[2, 2], &[0, 1, 1, 0]), row);
+    let rows = (&[2, 1, 2][..], &[2, 3, 4, 5][..]);
+    check_by_hand(&nd(0), eight, (&[2, 1, 2], &[0, 1, 1, 0]), rows);
+    check_by_hand(&nd(1), eight, (&[2, 1], &[1, 0]), row);
+    // Gather along axis 0 and 1.
+    let data = (&[3, 2][..], &[1.0, 1.2, 2.3, 3.4, 4.5, 5.7][..]);
+    let expected = [1.0, 1.2, 2.3, 3.4, 2.3, 3.4, 4.5, 5.7];
+    let indices = (&[2, 2][..], &[0, 1, 1, 2][..]);
+    check_by_hand(&along(0), data, indices, (&[2, 2, 2], &expected));
+    let data = [1.0, 1.2, 1.9, 2.3, 3.4, 3.9, 4.5, 5.7, 5.9];
+    let expected = (&[3, 1, 2][..], &[1.0, 1.9, 2.3, 3.9, 4.5, 5.9][..]);
+    check_by_hand(&along(1), (&[3, 3], &data), (&[1, 2], &[0, 2]), expected);
+    // GatherElements along axis 1 and 0; its third, with negative indices.
+    let data = (&[2, 2][..], &[1, 2, 3, 4][..]);
+    check_by_hand(
+        &elements(1),
+        data,
+        (&[2, 2], &[0, 0, 1, 0]),
+        (&[2, 2], &[1, 1, 4, 3]),
+    );
+    let data = (&[3, 3][..], &[1, 2, 3, 4, 5, 6, 7, 8, 9][..]);
+    let expected = (&[2, 3][..], &[4, 8, 3, 7, 2, 3][..]);
+    check_by_hand(&elements(0), data, (&[2, 3], &[1, 2, 0, 2, 0, 0]), expected);
+    check_by_hand(
+        &elements(0),
+        data,
+        (&[2, 3], &[-2, -1, -3, -1, -3, -3]),
+        expected,
+    );
+}
+
+#[test]
+fn one_index_and_no_coordinates() {
+    // An index of rank 0 removes the axis.
+    let along = GatherOptions::new(Gatherer::Along { axis: -1 });
+    let data = (&[2, 3][..], &[1, 2, 3, 4, 5, 6][..]);
+    check_by_hand(&along, data, (&[], &[2]), (&[2], &[3, 6]));
+    check_by_hand(&along, (&[3], &[7, 8, 9]), (&[], &[-3]), (&[], &[7]));
+    // All coordinates leave one element for each tuple, or one at all.
+    let nd = GatherOptions::new(Gatherer::Nd { batch_dims: 0 });
+    check_by_hand(&nd, data, (&[2], &[1, -1]), (&[], &[6]));
+    // Batches of single elements.
+    let batched = GatherOptions::new(Gatherer::Nd { batch_dims: 1 });
+    check_by_hand(
+        &batched,
+        data,
+        (&[2, 2, 1], &[0, 2, 1, 1]),
+        (&[2, 2], &[1, 3, 5, 5]),
+    );
+}
+
+/// What an index out of bounds reads.
+#[test]
+fn bounds_skip_and_clamp() {
+    let data = (&[2, 2][..], &[1, 2, 3, 4][..]);
+    let indices = (&[3][..], &[1, 2, -3][..]);
+    let along = GatherOptions::new(Gatherer::Along { axis: 0 });
+    let skip = along.bounds(Bounds::Skip);
+    check_by_hand(&skip, data, indices, (&[3, 2], &[3, 4, 0, 0, 0, 0]));
+    let clamp = along.bounds(Bounds::Clamp);
+    check_by_hand(&clamp, data, indices, (&[3, 2], &[3, 4, 3, 4, 1, 2]));
+    // One bad coordinate drops the tuple, but clamps alone.
+    let nd = GatherOptions::new(Gatherer::Nd { batch_dims: 0 });
+    let tuples = (&[2, 2][..], &[1, 5, 0, 1][..]);
+    check_by_hand(&nd.bounds(Bounds::Skip), data, tuples, (&[2], &[0, 2]));
+    check_by_hand(&nd.bounds(Bounds::Clamp), data, tuples, (&[2], &[4, 2]));
+    let elements = GatherOptions::new(Gatherer::Elements { axis: 1 });
+    let each = (&[2, 2][..], &[0, 9, -1, -9][..]);
+    check_by_hand(
+        &elements.bounds(Bounds::Skip),
+        data,
+        each,
+        (&[2, 2], &[1, 0, 4, 0]),
+    );
+    check_by_hand(
+        &elements.bounds(Bounds::Clamp),
+        data,
+        each,
+        (&[2, 2], &[1, 2, 4, 3]),
+    );
+    // A negative index that is forbidden is skipped, or comes to 0.
+    for (bounds, expected) in [(Bounds::Skip, 0), (Bounds::Clamp, 1)] {
+        let negative = false;
+        let rule = IndexRule { negative, bounds };
+        let options = GatherOptions { rule, ..elements };
+        check_by_hand(&options, data, (&[1, 1], &[-1]), (&[1, 1], &[expected]));
+    }
+}
+
+/// An axis without elements has nothing to read, and nothing to clamp to.
+#[test]
+fn an_axis_without_elements() {
+    let data = Strided::new(
+        &Tensor::<i32>::new(&[2, 0], vec![]),
+        Arrangement::Contiguous,
+        1,
+        5,
+    );
+    let indices = numbers(&[2, 1], &[0_i64, -7]);
+    let mut output = numbers(&[2, 1], &[8, 9]);
+    let options = GatherOptions::new(Gatherer::Elements { axis: 1 });
+    for bounds in [Bounds::Error, Bounds::Clamp] {
+        let options = options.bounds(bounds);
+        let got = indices.gather_into(&options, data.view(), output.view_mut());
+        let expected = ScatterError::IndexOutOfBounds {
+            tuple: 0,
+            axis: 1,
+            index: 0,
+            size: 0,
+        };
+        assert_eq!(got, Err(expected), "{bounds:?}");
+        assert_eq!(
+            output.buffer,
+            [8, 9],
+            "{bounds:?}: written before it was refused"
+        );
+    }
+    let got = indices.gather_into(
+        &options.bounds(Bounds::Skip),
+        data.view(),
+        output.view_mut(),
+    );
+    assert_eq!(got, Ok(()), "skipped");
+    assert_eq!(output.buffer, [0, 0], "zeros");
+}
+
+/// Skipped elements of every type are zeros, whatever lay there.
+#[test]
+fn every_type_has_zeros() {
+    fn check<T: Ref>() {
+        let mut random = Random::new(1);
+        let mut draw = || T::sample(Palette::Wild, &mut random);
+        let (a, b) = (draw(), draw());
+        let options = GatherOptions::new(Gatherer::Along { axis: 0 }).bounds(Bounds::Skip);
+        let zero = T::zero_value();
+        check_by_hand(
+            &options,
+            (&[2], &[a, b]),
+            (&[3], &[1, 2, 0]),
+            (&[3], &[b, zero, a]),
+        );
+    }
+    for element in common::elements::element_types() {
+        with_element!(element, T => check::<T>());
+    }
+}
+
+/// Runs one small gather in all ways, or sees it refused.
+fn check_small<T: Ref>(
+    gatherer: Gatherer,
+    data: &[usize],
+    indices: &Strided<i64>,
+    random: &mut Random,
+) {
+    let indices: &dyn Indices<T> = indices;
+    let logical = indices.logical();
+    let arrangement = random.pick(&Arrangement::INPUTS);
+    let mut sample = || {
+        let tensor = Tensor::generate(data, || T::sample(Palette::Wild, random));
+        Strided::new(&tensor, arrangement, 1, T::sentinel())
+    };
+    let data = [sample(), sample()];
+    let output = random.pick(&Arrangement::OUTPUTS);
+    let problem = GatherProblem {
+        indices,
+        data,
+        output,
+        margin: 1,
+    };
+    let rule = IndexRule {
+        negative: !random.one_in(5),
+        bounds: random.pick(&[Bounds::Error, Bounds::Skip, Bounds::Clamp]),
+    };
+    let execution = ndscatter::Execution::new(Reduction::None).pool(&Sequential);
+    let execution = execution.instruction_set(random.pick(InstructionSet::available()));
+    let options = GatherOptions {
+        gatherer,
+        execution,
+        rule,
+    };
+    let what = format!("{} {options:?} {logical:?}", T::TYPE);
+    match gatherer.refusal(rule, &problem.data[0].read().shape, &logical) {
+        Some(error) => problem.check_refused(&options, &error, &what),
+        None => GatherVerb::ALL
+            .iter()
+            .try_for_each(|&verb| problem.check(verb, &options))
+            .unwrap_or_else(|difference| panic!("{what}: {difference}")),
+    }
+}
+
+/// Elements of 1, 2, 4, 8 and 16 bytes, and `bool`.
+fn check_of_any_size(
+    gatherer: Gatherer,
+    data: &[usize],
+    indices: &Strided<i64>,
+    random: &mut Random,
+) {
+    let check = random.pick(&[
+        check_small::<u8>,
+        check_small::<i16>,
+        check_small::<f32>,
+        check_small::<f64>,
+        check_small::<bool>,
+        #[cfg(feature = "num-complex")]
+        check_small::<num_complex::Complex<f64>>,
+    ]);
+    check(gatherer, data, indices, random);
+}
+
+fn check_tuples(gatherer: Gatherer, data: &[usize], indices: &[usize], random: &mut Random) {
+    let wild = random.one_in(4);
+    let indices = draw_tuples(&gatherer.axes(data, indices), indices, wild, random);
+    let indices = place(&indices, &Arrangement::INPUTS, random);
+    check_of_any_size(gatherer, data, &indices, random);
+}
+
+#[test]
+fn gather_nd_of_every_small_shape() {
+    let mut random = Random::new(1);
+    for data in shapes(0..=4, 4) {
+        for batch_dims in 0..data.len().max(1) {
+            for k in 0..=data.len() - batch_dims {
+                for tuples in shapes(0..=1, 3) {
+                    let indices = [&data[..batch_dims], &tuples, &[k]].concat();
+                    check_tuples(Gatherer::Nd { batch_dims }, &data, &indices, &mut random);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gather_of_every_small_shape() {
+    let mut random = Random::new(2);
+    for data in shapes(1..=4, 4) {
+        let rank = data.len().cast_signed();
+        for axis in -rank..rank {
+            for indices in tuple_shapes() {
+                check_tuples(Gatherer::Along { axis }, &data, &indices, &mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn gather_elements_of_every_small_shape() {
+    let mut random = Random::new(3);
+    for data in shapes(1..=4, 4) {
+        for axis in 0..data.len() {
+            for shape in elements_shapes(&data, axis, 4) {
+                let from_end = axis.cast_signed() - data.len().cast_signed();
+                let axis = random.pick(&[axis.cast_signed(), from_end]);
+                let wild = random.one_in(4);
+                let indices = draw_elements(&data, &shape, axis, wild, &mut random);
+                check_of_any_size(Gatherer::Elements { axis }, &data, &indices, &mut random);
+            }
+        }
+    }
+}
+
+/// A gather of some size, from a layout to a layout.
+struct Large {
+    gatherer: Gatherer,
+    data: &'static [usize],
+    indices: &'static [usize],
+}
+
+/// Rows, whole batches of rows, columns, single elements and element-wise: all
+/// large enough to be shared out.
+const LARGE: [Large; 7] = [
+    Large {
+        gatherer: Gatherer::Nd { batch_dims: 0 },
+        data: &[3000, 96],
+        indices: &[9000, 1],
+    },
+    Large {
+        gatherer: Gatherer::Nd { batch_dims: 0 },
+        data: &[300, 400],
+        indices: &[700_000, 2],
+    },
+    Large {
+        gatherer: Gatherer::Nd { batch_dims: 1 },
+        data: &[12, 200, 50],
+        indices: &[12, 1100, 1],
+    },
+    Large {
+        gatherer: Gatherer::Along { axis: 0 },
+        data: &[5000, 64],
+        indices: &[150, 70],
+    },
+    Large {
+        gatherer: Gatherer::Along { axis: 1 },
+        data: &[700, 300],
+        indices: &[1000],
+    },
+    Large {
+        gatherer: Gatherer::Elements { axis: 0 },
+        data: &[900, 250],
+        indices: &[2800, 250],
+    },
+    Large {
+        gatherer: Gatherer::Elements { axis: 1 },
+        data: &[60, 5000],
+        indices: &[59, 12_000],
+    },
+];
+
+impl Large {
+    fn check(&self, bounds: Bounds, arrangement: Arrangement, output: Arrangement) {
+        let mut random = Random::new(4);
+        let wild = bounds != Bounds::Error;
+        let axes = self.gatherer.axes(self.data, self.indices);
+        let indices = draw_tuples(&axes, self.indices, wild, &mut random);
+        let mut sample = || {
+            let tensor = Tensor::generate(self.data, || f32::sample(Palette::Wild, &mut random));
+            Strided::new(&tensor, arrangement, 1, f32::sentinel())
+        };
+        let problem = GatherProblem {
+            data: [sample(), sample()],
+            indices: &Strided::new(&indices, Arrangement::Contiguous, 0, 0),
+            output,
+            margin: 3,
+        };
+        let options = GatherOptions::new(self.gatherer).bounds(bounds);
+        let expected = problem.expected(&options);
+        for workers in [1, 2, 3, 8].map(Workers::Installed) {
+            workers.with(|pool| {
+                let mut options = options;
+                options.execution = options.execution.pool(pool);
+                for verb in [GatherVerb::WriteInto, GatherVerb::PlannedAllocate] {
+                    problem
+                        .check_against(verb, &options, &expected)
+                        .unwrap_or_else(|at| panic!("{workers:?} {options:?}: {at}"));
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn large_gathers() {
+    for large in LARGE {
+        large.check(
+            Bounds::Error,
+            Arrangement::Contiguous,
+            Arrangement::Contiguous,
+        );
+    }
+}
+
+#[test]
+fn large_gathers_that_skip_and_clamp() {
+    for large in LARGE {
+        large.check(
+            Bounds::Skip,
+            Arrangement::Contiguous,
+            Arrangement::Contiguous,
+        );
+        large.check(
+            Bounds::Clamp,
+            Arrangement::Contiguous,
+            Arrangement::Contiguous,
+        );
+    }
+}
+
+#[test]
+fn large_gathers_of_strided_tensors() {
+    for large in LARGE {
+        large.check(Bounds::Error, Arrangement::Mixed, Arrangement::Padded);
+        large.check(
+            Bounds::Error,
+            Arrangement::Contiguous,
+            Arrangement::Permuted,
+        );
+        large.check(Bounds::Skip, Arrangement::ZeroLast, Arrangement::Reversed);
+    }
+}
+
+/// Sizes of windows around every width of a vector.
+#[test]
+fn windows_of_every_length() {
+    let mut random = Random::new(6);
+    for len in (0..70).chain([127, 128, 129, 259]) {
+        let indices = numbers(&[5], &[2_i64, 0, 2, -1, 1]);
+        let along = Gatherer::Along { axis: 0 };
+        check_of_any_size(along, &[3, len], &indices, &mut random);
+        let indices = numbers(&[5, 1], &[2_i64, 0, 2, -1, 1]);
+        let nd = Gatherer::Nd { batch_dims: 0 };
+        check_small::<u8>(nd, &[3, len], &indices, &mut random);
+    }
+}
+
+/// Bytes that are no Rust `bool` are moved as they are.
+#[test]
+fn foreign_bool_bytes_are_moved_unchanged() {
+    let data = [0_u8, 1, 0x42, 0xff];
+    let mut output = [7_u8; 5];
+    let (from, to) = ([4], [5]);
+    // SAFETY: the layouts span the arrays, which outlive the call.
+    let (data, view) = unsafe {
+        (
+            AnyView::from_raw_parts(data.as_ptr(), ElementType::Bool, Layout::contiguous(&from)),
+            AnyViewMut::from_raw_parts(
+                output.as_mut_ptr(),
+                ElementType::Bool,
+                Layout::contiguous(&to),
+            ),
+        )
+    };
+    let indices = TensorView::contiguous(&[3_i64, 2, 9, 1, 0], &[5]).expect("five indices");
+    Gather::new(0)
+        .bounds(Bounds::Skip)
+        .any_write_into(
+            data.expect("bytes are aligned"),
+            indices.into(),
+            view.expect("bytes are aligned"),
+        )
+        .expect("the case is valid");
+    assert_eq!(output, [0xff, 0x42, 0, 1, 0], "bytes");
+}
+
+#[test]
+fn strings_are_cloned() {
+    let data = ["a", "b", "c"].map(String::from);
+    let data = TensorView::contiguous(&data, &[3]).expect("three strings");
+    let indices = TensorView::contiguous(&[2_i64, -3, 7], &[3]).expect("three indices");
+    let mut output = ["x", "y", "z"].map(String::from);
+    let mut run = |gather: Gather<'_>| {
+        let view = TensorViewMut::contiguous(&mut output, &[3]).expect("three strings");
+        let done = gather.cloned_write_into(data, indices, view);
+        (done, output.clone().map(|string| string + "!"))
+    };
+    let refused = ScatterError::IndexOutOfBounds {
+        tuple: 2,
+        axis: 0,
+        index: 7,
+        size: 3,
+    };
+    let untouched = ["x!", "y!", "z!"].map(String::from);
+    assert_eq!(
+        run(Gather::new(0)),
+        (Err(refused), untouched.clone()),
+        "out of bounds"
+    );
+    // There is no zero among strings.
+    let option = "bounds";
+    let refused = ScatterError::UnsupportedOption { option };
+    let skipping = Gather::new(0).bounds(Bounds::Skip);
+    assert_eq!(run(skipping), (Err(refused), untouched), "skip");
+    let clamping = Gather::new(0).bounds(Bounds::Clamp);
+    let expected = ["c!", "a!", "c!"].map(String::from);
+    assert_eq!(run(clamping), (Ok(()), expected), "clamp");
+}
+
+#[test]
+fn a_plan_says_what_it_is_for() {
+    let indices = TensorView::contiguous(&[1_i64, 0], &[2, 1]).expect("two tuples");
+    let layout = Layout::strided(&[3, 4], &[8, 2]).expect("two strides");
+    let plan = GatherNd::new(0)
+        .plan(layout, indices)
+        .expect("valid indices");
+    assert_eq!(plan.shape(), [3, 4], "data's shape");
+    assert_eq!(plan.strides(), [8, 2], "data's strides");
+    assert_eq!(plan.output_shape(), [2, 4], "the output's shape");
+    let plan = GatherNd::new(0)
+        .any_plan(layout, indices.into())
+        .expect("valid indices");
+    assert_eq!(plan.output_shape(), [2, 4], "the output's shape, any");
+    let refused = GatherNd::new(0).any_plan(layout, numbers(&[2, 1], &[0.5, 1.5]).view().into());
+    let actual = ElementType::F64;
+    assert_eq!(
+        refused.err(),
+        Some(ScatterError::IndexType { actual }),
+        "indices of f64"
+    );
+}
+
+#[test]
+fn one_plan_serves_many_threads() {
+    let mut random = Random::new(8);
+    let rows = draw_tuples(&[(0, 2000)], &[9000], false, &mut random);
+    let indices = Strided::new(&rows, Arrangement::Contiguous, 0, 0);
+    let data: Vec<_> = (0..4)
+        .map(|_| Tensor::generate(&[2000, 64], || i32::sample(Palette::Wild, &mut random)))
+        .collect();
+    let options = GatherOptions::new(Gatherer::Along { axis: 0 });
+    let plan = Gathers::<i32>::plan_gather(&indices, &options, Layout::contiguous(&[2000, 64]));
+    let plan = plan.expect("valid indices");
+    let logical = Indices::<i32>::logical(&indices);
+    std::thread::scope(|scope| {
+        for data in &data {
+            let (plan, logical) = (&plan, &logical);
+            scope.spawn(move || {
+                let expected = (options.gatherer).expected(options.rule, data, logical);
+                let view = TensorView::contiguous(&data.values, &data.shape).expect("data");
+                let got = plan
+                    .allocate(Reduction::None, view)
+                    .expect("planned for it");
+                assert!(got == expected.values, "another thread's data");
+            });
+        }
+    });
+}
+
+#[test]
+fn output_shapes() {
+    let nd = GatherNd::new(1);
+    assert_eq!(
+        nd.output_shape(&[2, 3, 4, 5], &[2, 7, 2]),
+        Ok(vec![2, 7, 5]),
+        "nd"
+    );
+    let along = Gather::new(-2);
+    assert_eq!(
+        along.output_shape(&[2, 3, 4], &[6, 7]),
+        Ok(vec![2, 6, 7, 4]),
+        "along"
+    );
+    assert_eq!(along.output_shape(&[3, 4], &[]), Ok(vec![4]), "one index");
+    let elements = GatherElements::new(0);
+    assert_eq!(
+        elements.output_shape(&[2, 3], &[9, 1]),
+        Ok(vec![9, 1]),
+        "elements"
+    );
+}

@@ -1,0 +1,1022 @@
+//! What the options mean, as values worked out by hand: without self, mean,
+//! wide accumulation, bounds, duplicates, caches. They judge the reference and
+//! the crate alike.
+
+#![allow(
+    unsafe_code,
+    reason = "bytes of a foreign runtime are handed over as raw parts"
+)]
+
+mod common;
+
+use common::arithmetic::How;
+use common::by_hand::{Case, check_updates, contiguous};
+use common::elements::Ref;
+use common::harness::{Indices, Operator, Options};
+use common::refused::{check_indices_refused, numbers};
+use ndscatter::{
+    Accumulate, AnyView, AnyViewMut, Bounds, CacheMode, Duplicates, ElementType, Execution, Layout,
+    Reduction, ScatterError, ScatterNd, ScatterUpdate, Schedule, TensorView, TensorViewMut,
+    tensor_scatter,
+};
+
+fn without_self(reduction: Reduction) -> How {
+    How {
+        include_self: false,
+        ..How::from(reduction)
+    }
+}
+
+fn options(operator: Operator) -> Options<'static> {
+    Options::new(operator, Reduction::None)
+}
+
+mod include_self {
+    use super::{Case, How, Operator, Reduction, Ref, check_updates, options, without_self};
+
+    #[test]
+    fn the_first_update_assigns_and_later_ones_reduce() {
+        check_updates(without_self(Reduction::Add), 100, &[1, 2, 3], 6);
+        check_updates(without_self(Reduction::Mul), 100, &[2, 3], 6);
+        check_updates(without_self(Reduction::Min), 1, &[7, 5, 6], 5);
+        check_updates(without_self(Reduction::Max), 100, &[5, 7, 6], 7);
+        // The value that was there has no say, whatever it is.
+        check_updates(without_self(Reduction::Add), f32::NAN, &[1.0, 2.0], 3.0);
+        check_updates(without_self(Reduction::Min), f64::NAN, &[2.0, 1.0], 1.0);
+        check_updates(without_self(Reduction::Mul), 0.0_f32, &[-3.0], -3.0);
+        // With self, it has.
+        check_updates(Reduction::Add, 100, &[1, 2, 3], 106);
+        check_updates(Reduction::Max, 100, &[5, 7, 6], 100);
+    }
+
+    #[test]
+    fn sub_begins_at_zero() {
+        check_updates(without_self(Reduction::Sub), 9.0_f32, &[1.5, 2.0], -3.5);
+        check_updates(without_self(Reduction::Sub), 9.0_f64, &[-1.5], 1.5);
+        check_updates(without_self(Reduction::Sub), 9, &[1, 2], -3);
+        check_updates(without_self(Reduction::Sub), 9_u8, &[1], 255);
+        check_updates(without_self(Reduction::Sub), 0, &[i32::MIN], i32::MIN);
+        // 0 - 0 and 0 - -0 are both +0.
+        check_updates(without_self(Reduction::Sub), -0.0_f32, &[0.0], 0.0);
+        check_updates(without_self(Reduction::Sub), -0.0_f32, &[-0.0], 0.0);
+        // In order: the large ones do not cancel first.
+        let updates = [1.0_f32, 1e30, -1e30];
+        check_updates(without_self(Reduction::Sub), 5.0, &updates, 0.0);
+    }
+
+    #[test]
+    fn sub_of_bool_is_xor_of_the_updates() {
+        let sub = without_self(Reduction::Sub);
+        for current in [false, true] {
+            check_updates(sub, current, &[true], true);
+            check_updates(sub, current, &[false], false);
+            check_updates(sub, current, &[true, true], false);
+            check_updates(sub, current, &[true, false, true, true], true);
+        }
+    }
+
+    #[test]
+    fn reductions_of_bool() {
+        for current in [false, true] {
+            for (reduction, of_false, of_both) in [
+                (Reduction::Add, false, true),
+                (Reduction::Mul, false, false),
+                (Reduction::Min, false, false),
+                (Reduction::Max, false, true),
+            ] {
+                let how = without_self(reduction);
+                check_updates(how, current, &[false], of_false);
+                check_updates(how, current, &[true], true);
+                check_updates(how, current, &[true, false], of_both);
+                check_updates(how, current, &[false, true], of_both);
+            }
+        }
+    }
+
+    /// There is no constant to begin with that would show through.
+    #[test]
+    fn no_identity_leaks() {
+        let (add, mul) = (without_self(Reduction::Add), without_self(Reduction::Mul));
+        let (min, max) = (without_self(Reduction::Min), without_self(Reduction::Max));
+        check_updates(add, 5.0_f32, &[-0.0, -0.0], -0.0);
+        check_updates(add, 5.0_f64, &[-0.0], -0.0);
+        check_updates(Reduction::Add, 0.0_f32, &[-0.0, -0.0], 0.0);
+        let low = f32::NEG_INFINITY;
+        check_updates(max, 5.0, &[low, low], low);
+        check_updates(min, 5.0, &[f64::INFINITY], f64::INFINITY);
+        check_updates(max, 5, &[i8::MIN], i8::MIN);
+        check_updates(min, 5, &[u64::MAX, u64::MAX], u64::MAX);
+        check_updates(mul, 5.0, &[f32::INFINITY, 0.0], f32::NAN);
+        // Ties and NaN are as among updates with self.
+        check_updates(max, 5.0_f32, &[-0.0, 0.0], -0.0);
+        check_updates(min, 5.0_f32, &[0.0, -0.0], 0.0);
+        check_updates(max, 5.0, &[f32::NAN, 1.0], f32::NAN);
+        check_updates(min, 5.0, &[1.0, f64::NAN], f64::NAN);
+    }
+
+    #[cfg(feature = "half")]
+    #[test]
+    fn no_identity_leaks_in_halves() {
+        use half::{bf16, f16};
+        let max = without_self(Reduction::Max);
+        let low = f16::NEG_INFINITY;
+        check_updates(max, f16::ONE, &[low, low], low);
+        check_updates(max, bf16::ONE, &[bf16::NEG_INFINITY], bf16::NEG_INFINITY);
+        let add = without_self(Reduction::Add);
+        check_updates(
+            add,
+            f16::ONE,
+            &[f16::NEG_ZERO, f16::NEG_ZERO],
+            f16::NEG_ZERO,
+        );
+        let sub = without_self(Reduction::Sub);
+        check_updates(sub, bf16::ONE, &[bf16::NEG_ZERO], bf16::ZERO);
+    }
+
+    #[cfg(feature = "num-complex")]
+    #[test]
+    fn complex_numbers() {
+        use num_complex::Complex;
+        let [a, b] = [Complex::new(1.0_f32, -0.0), Complex::new(-3.0, -0.0)];
+        let nan = Complex::new(f32::NAN, f32::NAN);
+        check_updates(
+            without_self(Reduction::Add),
+            nan,
+            &[a, b],
+            Complex::new(-2.0, -0.0),
+        );
+        check_updates(
+            without_self(Reduction::Sub),
+            nan,
+            &[a, b],
+            Complex::new(2.0, 0.0),
+        );
+        check_updates(without_self(Reduction::Mul), nan, &[a], a);
+    }
+
+    #[test]
+    fn none_is_the_last_update_either_way() {
+        fn check<T: Ref>(values: [T; 3]) {
+            let [current, a, b] = values;
+            check_updates(without_self(Reduction::None), current, &[a, b], b);
+            check_updates(How::from(Reduction::None), current, &[b, a], a);
+        }
+        check([1, 2, 3]);
+        check([
+            1.0,
+            f32::from_bits(0x7fc1_2345),
+            f32::from_bits(0xffc5_4321),
+        ]);
+        check([true, false, true]);
+    }
+
+    #[test]
+    fn destinations_without_updates_keep_their_value() {
+        let case = Case {
+            data: (&[4], &[1, 2, 3, 4]),
+            indices: (&[3, 1], &[2, 2, -4]),
+            updates: (&[3], &[10, 20, 50]),
+            expected: &[50, 2, 30, 4],
+        };
+        let mut options = options(Operator::Nd);
+        options.include_self = false;
+        case.check(Reduction::Add, &options);
+        // No update at all.
+        let none = Case {
+            indices: (&[0, 1], &[]),
+            updates: (&[0], &[]),
+            expected: &[1, 2, 3, 4],
+            ..case
+        };
+        for reduction in Reduction::ALL {
+            none.check(reduction, &options);
+        }
+    }
+}
+
+mod mean {
+    use super::{
+        Bounds, Case, Execution, Operator, Reduction, ScatterUpdate, TensorView, TensorViewMut,
+        check_updates, options, without_self,
+    };
+
+    #[test]
+    fn the_sum_is_divided_once() {
+        check_updates(Reduction::Mean, 1.0_f32, &[2.0, 6.0], 3.0);
+        check_updates(without_self(Reduction::Mean), f32::NAN, &[1.0, 2.0], 1.5);
+        check_updates(without_self(Reduction::Mean), 7.0_f64, &[-0.0], -0.0);
+        check_updates(Reduction::Mean, 1.0_f64, &[f64::INFINITY], f64::INFINITY);
+        check_updates(Reduction::Mean, 1.0_f32, &[f32::NAN], f32::NAN);
+        // The sum is that of `add`: it may leave the range.
+        check_updates(Reduction::Mean, f32::MAX, &[f32::MAX], f32::INFINITY);
+        check_updates(Reduction::Mean, 1.0_f32, &[1e30, -1e30], 0.0);
+        // 49 * (1 / 49) is not 1, and 5 / 3 is not 5 * (1 / 3).
+        for count in 2..100 {
+            let ones = vec![1.0_f32; count - 1];
+            check_updates(Reduction::Mean, 1.0, &ones, 1.0);
+            check_updates(Reduction::Mean, 1.0, &vec![1.0_f64; count - 1], 1.0);
+        }
+    }
+
+    #[test]
+    fn integers_round_down() {
+        let without = without_self(Reduction::Mean);
+        check_updates(Reduction::Mean, 7, &[0], 3);
+        check_updates(Reduction::Mean, -7, &[0], -4);
+        check_updates(Reduction::Mean, 0, &[-1], -1);
+        check_updates(Reduction::Mean, 0_i8, &[-1, 0], -1);
+        check_updates(without, 50_i16, &[-8, 1], -4);
+        check_updates(without, 50_i64, &[-9], -9);
+        check_updates(without, 0_i8, &[i8::MIN], i8::MIN);
+        check_updates(Reduction::Mean, i64::MIN, &[0], i64::MIN / 2);
+        check_updates(Reduction::Mean, i64::MIN, &[1], i64::MIN / 2);
+        // As a signed number the sum would be -1.
+        check_updates(Reduction::Mean, u64::MAX, &[0], u64::MAX / 2);
+        check_updates(Reduction::Mean, u8::MAX, &[0], 127);
+        // Between the numbers that f64 has.
+        let odd = (1_i64 << 60) + 1;
+        check_updates(Reduction::Mean, odd, &[0], 1 << 59);
+        check_updates(Reduction::Mean, -odd, &[0], -(1 << 59) - 1);
+    }
+
+    #[test]
+    fn the_sum_of_integers_wraps_before_it_is_divided() {
+        check_updates(Reduction::Mean, 200_u8, &[100], 22);
+        check_updates(Reduction::Mean, 100_i8, &[100], -28);
+        check_updates(Reduction::Mean, i32::MAX, &[1], i32::MIN / 2);
+        check_updates(Reduction::Mean, i64::MIN, &[-1], i64::MAX / 2);
+    }
+
+    /// As a u8 the number would be 45, 0 or 0; as an i8 negative.
+    #[test]
+    fn the_number_is_never_cast_to_the_element_type() {
+        let without = without_self(Reduction::Mean);
+        // 7 + 900 wraps to 139, of 301.
+        check_updates(Reduction::Mean, 7_u8, &[3; 300], 0);
+        // 900 wraps to 132, of 300.
+        check_updates(without, 7_u8, &[3; 300], 0);
+        // 100 + 255 wraps to 99, of 256.
+        check_updates(Reduction::Mean, 100_u8, &[1; 255], 0);
+        check_updates(without, 100_u8, &[1; 256], 0);
+        // -200 wraps to 56, of 200: as an i8, that is -56.
+        check_updates(without, 0_i8, &[-1; 200], 0);
+        // -65 is -1 of 130 rounded down; as an i8, 130 is -126.
+        let mut updates = [0_i8; 130];
+        updates[..65].fill(-1);
+        check_updates(without, 5, &updates, -1);
+    }
+
+    #[cfg(feature = "half")]
+    #[test]
+    fn numbers_that_halves_do_not_have() {
+        use half::{bf16, f16};
+        use ndscatter::Accumulate;
+
+        use super::How;
+        let without = without_self(Reduction::Mean);
+        let wide = How {
+            accumulate: Accumulate::Wide,
+            ..without
+        };
+        // The sum sticks at 2048; 2048 / 2049 is the number before 1. With
+        // 2049 rounded to f16 it would be 1.
+        let ones = [f16::ONE; 2049];
+        check_updates(without, f16::ZERO, &ones, f16::from_bits(0x3bff));
+        check_updates(wide, f16::ZERO, &ones, f16::ONE);
+        check_updates(
+            Reduction::Mean,
+            f16::ONE,
+            &ones[1..],
+            f16::from_bits(0x3bff),
+        );
+        // 256 / 257 likewise.
+        let ones = [bf16::ONE; 257];
+        check_updates(without, bf16::ZERO, &ones, bf16::from_bits(0x3f7f));
+        check_updates(wide, bf16::ZERO, &ones, bf16::ONE);
+    }
+
+    #[cfg(feature = "half")]
+    #[test]
+    fn halves_divide_in_f32_and_round_once() {
+        use half::f16;
+        use ndscatter::Accumulate;
+
+        use super::How;
+        let third = f16::from_f32(1.0 / 3.0);
+        check_updates(Reduction::Mean, f16::ONE, &[f16::ZERO; 2], third);
+        // The sum leaves the range, unless it is kept in f32.
+        check_updates(Reduction::Mean, f16::MAX, &[f16::MAX], f16::INFINITY);
+        let wide = How {
+            accumulate: Accumulate::Wide,
+            ..How::from(Reduction::Mean)
+        };
+        check_updates(wide, f16::MAX, &[f16::MAX], f16::MAX);
+        // 2049 / 3: the sum itself is no f16, and is not rounded to one.
+        let updates = [2048.0, 0.0].map(f16::from_f32);
+        check_updates(wide, f16::ONE, &updates, f16::from_f32(683.0));
+        check_updates(Reduction::Mean, f16::ONE, &updates, f16::from_f32(682.5));
+    }
+
+    #[cfg(feature = "num-complex")]
+    #[test]
+    fn complex_numbers_by_components() {
+        use num_complex::Complex;
+        // As a division by the complex number 2 + 0i, im would be NaN.
+        let current = Complex::new(f64::INFINITY, 1.0);
+        let expected = Complex::new(f64::INFINITY, 2.0);
+        check_updates(
+            Reduction::Mean,
+            current,
+            &[Complex::new(1.0, 3.0)],
+            expected,
+        );
+        let current = Complex::new(-0.0_f32, f32::NAN);
+        let update = Complex::new(-0.0, 1.0);
+        check_updates(
+            Reduction::Mean,
+            current,
+            &[update],
+            Complex::new(-0.0, f32::NAN),
+        );
+        let updates = [Complex::new(1.0_f32, 2.0), Complex::new(4.0, -8.0)];
+        let expected = Complex::new(2.5, -3.0);
+        check_updates(without_self(Reduction::Mean), current, &updates, expected);
+    }
+
+    #[test]
+    fn skipped_updates_do_not_count() {
+        let case = Case {
+            data: (&[3], &[10.0_f32, 20.0, 30.0]),
+            indices: (&[4, 1], &[0, 7, -4, 2]),
+            updates: (&[4], &[2.0, 1000.0, 1000.0, 0.0]),
+            expected: &[6.0, 20.0, 15.0],
+        };
+        let mut options = options(Operator::Nd);
+        options.bounds = Bounds::Skip;
+        case.check(Reduction::Mean, &options);
+        options.include_self = false;
+        let case = Case {
+            expected: &[2.0, 20.0, 0.0],
+            ..case
+        };
+        case.check(Reduction::Mean, &options);
+    }
+
+    /// The number is rounded to f32: 2^24 + 1 of them are 2^24.
+    #[test]
+    fn more_updates_than_f32_counts() {
+        let count: usize = 1 << 24;
+        let (index, update, shape) = ([0_u8], [1.0_f32], [count]);
+        let indices = TensorView::strided(&index, 0, &shape, &[0]).expect("one index for all");
+        let updates = TensorView::strided(&update, 0, &shape, &[0]).expect("one update for all");
+        let mut data = [1.0];
+        ScatterUpdate::new(0)
+            .execution(Execution::new(Reduction::Mean))
+            .in_place(
+                TensorViewMut::contiguous(&mut data, &[1]).expect("one element"),
+                indices,
+                updates,
+            )
+            .expect("the case is valid");
+        // The sum sticks at 2^24; of 2^24 + 1, it would be less than 1.
+        assert_eq!(data, [1.0], "{count} updates and self");
+    }
+}
+
+#[cfg(feature = "half")]
+mod wide {
+    use half::{bf16, f16};
+    use ndscatter::{Accumulate, Reduction};
+
+    use super::{How, check_updates};
+
+    fn wide(reduction: Reduction) -> How {
+        How {
+            accumulate: Accumulate::Wide,
+            ..How::from(reduction)
+        }
+    }
+
+    fn wide_without_self(reduction: Reduction) -> How {
+        How {
+            include_self: false,
+            ..wide(reduction)
+        }
+    }
+
+    #[test]
+    fn sums_are_rounded_once() {
+        let [one, half, two] = [1.0, 2048.0, 2050.0].map(f16::from_f32);
+        // Rounded after each, they are lost.
+        check_updates(Reduction::Add, half, &[one, one], half);
+        check_updates(wide(Reduction::Add), half, &[one, one], two);
+        // 2051 is a tie between 2050 and 2052: to even.
+        check_updates(wide(Reduction::Add), half, &[one; 3], f16::from_f32(2052.0));
+        check_updates(
+            wide_without_self(Reduction::Add),
+            one,
+            &[half, one, one],
+            two,
+        );
+        let [one, many, more] = [1.0, 256.0, 258.0].map(bf16::from_f32);
+        check_updates(Reduction::Add, many, &[one, one], many);
+        check_updates(wide(Reduction::Add), many, &[one, one], more);
+        check_updates(wide(Reduction::Add), many, &[one; 3], bf16::from_f32(260.0));
+    }
+
+    #[test]
+    fn differences_and_products_as_well() {
+        let [one, half] = [1.0, 4096.0].map(f16::from_f32);
+        check_updates(Reduction::Sub, half, &[one, one], half);
+        check_updates(
+            wide(Reduction::Sub),
+            half,
+            &[one, one],
+            f16::from_f32(4094.0),
+        );
+        let updates = [2048.0, 1.0, 1.0].map(f16::from_f32);
+        let expected = f16::from_f32(-2050.0);
+        check_updates(wide_without_self(Reduction::Sub), one, &updates, expected);
+        // Out of the range of f16 and back, at either end.
+        let there_and_back = [2.0, 0.5].map(f16::from_f32);
+        check_updates(Reduction::Mul, f16::MAX, &there_and_back, f16::INFINITY);
+        check_updates(wide(Reduction::Mul), f16::MAX, &there_and_back, f16::MAX);
+        let back_and_there = [0.5, 2.0].map(f16::from_f32);
+        let tiny = f16::from_bits(1);
+        check_updates(Reduction::Mul, tiny, &back_and_there, f16::ZERO);
+        check_updates(wide(Reduction::Mul), tiny, &back_and_there, tiny);
+        // And not back.
+        let update = f16::from_f32(16.0);
+        check_updates(wide(Reduction::Add), f16::MAX, &[update], f16::INFINITY);
+    }
+
+    #[test]
+    fn the_running_value_is_an_f32_and_no_more() {
+        // In f32, 2^24 + 1 is 2^24; in f64 the ones would add up to 2^17.
+        let (large, ones) = (bf16::from_f32(16_777_216.0), vec![bf16::ONE; 1 << 17]);
+        check_updates(wide(Reduction::Add), large, &ones, large);
+        let large = bf16::MAX;
+        check_updates(
+            wide(Reduction::Add),
+            large,
+            &[large, -large],
+            bf16::INFINITY,
+        );
+    }
+
+    #[test]
+    fn what_is_not_summed_is_the_same() {
+        let [a, b] = [f16::from_f32(1.5), f16::from_bits(0x7e55)];
+        check_updates(wide(Reduction::None), a, &[a, b], b);
+        for reduction in [Reduction::Min, Reduction::Max] {
+            check_updates(wide(reduction), f16::ZERO, &[f16::NEG_ZERO], f16::ZERO);
+            check_updates(wide(reduction), a, &[f16::NAN], f16::NAN);
+        }
+        check_updates(wide(Reduction::Max), a, &[-a, a + a], a + a);
+    }
+
+    #[test]
+    fn other_types_have_no_wider_one() {
+        check_updates(
+            wide(Reduction::Add),
+            16_777_216.0_f32,
+            &[1.0, 1.0],
+            16_777_216.0,
+        );
+        check_updates(wide(Reduction::Add), 100_i8, &[100], -56);
+        check_updates(wide(Reduction::Mean), 100_u8, &[200], 22);
+        check_updates(wide(Reduction::Sub), true, &[true], false);
+    }
+}
+
+/// Foreign bytes of a `bool`: current, updates, and what becomes of them.
+#[test]
+fn foreign_bool_bytes_without_self() {
+    let cases: [(Reduction, &[u8], u8); 9] = [
+        // The one that assigns is written as 0 or 1 too.
+        (Reduction::Add, &[0x42], 1),
+        (Reduction::Mul, &[0x42], 1),
+        (Reduction::Min, &[0x80, 4], 1),
+        (Reduction::Max, &[0, 0xff], 1),
+        (Reduction::Max, &[0], 0),
+        (Reduction::Sub, &[0x42], 1),
+        (Reduction::Sub, &[2, 4], 0),
+        (Reduction::Sub, &[2, 4, 1], 1),
+        // Nothing is reduced: the byte moves as it is.
+        (Reduction::None, &[1, 0x42], 0x42),
+    ];
+    for (reduction, updates, expected) in cases {
+        let mut data = [0x33_u8, 0x55];
+        let (shape, count, tuples) = ([2], [updates.len()], [updates.len(), 1]);
+        let element = ElementType::Bool;
+        // SAFETY: the layouts span the arrays, which outlive the call.
+        let (view, updates_view) = unsafe {
+            (
+                AnyViewMut::from_raw_parts(data.as_mut_ptr(), element, Layout::contiguous(&shape)),
+                AnyView::from_raw_parts(updates.as_ptr(), element, Layout::contiguous(&count)),
+            )
+        };
+        let indices = vec![0_i64; updates.len()];
+        let indices = TensorView::contiguous(&indices, &tuples).expect("tuples");
+        ScatterNd::new()
+            .reduction(reduction)
+            .include_self(false)
+            .any_in_place(
+                view.expect("bytes are aligned"),
+                indices.into(),
+                updates_view.expect("bytes are aligned"),
+            )
+            .expect("the case is valid");
+        // The other one is no destination: it keeps its foreign byte.
+        assert_eq!(data, [expected, 0x55], "{reduction} of {updates:?}");
+    }
+}
+
+mod bounds {
+    use super::{
+        Bounds, Case, Duplicates, Indices, Operator, Reduction, ScatterError, ScatterNd,
+        TensorView, TensorViewMut, check_indices_refused, contiguous, numbers, options,
+    };
+
+    /// The sizes of a tensor's dimensions.
+    type Shape = &'static [usize];
+
+    /// A repeated tuple, and the earlier one of the same destination.
+    type Repeat = (usize, usize);
+
+    /// Three rows of two.
+    const ROWS: (&[usize], &[i32]) = (&[3, 2], &[1, 2, 3, 4, 5, 6]);
+
+    #[test]
+    fn skip_drops_the_tuple() {
+        let case = Case {
+            data: ROWS,
+            indices: (&[4, 1], &[3, -1, -4, i64::MIN]),
+            updates: (&[4, 2], &[10, 10, 20, 20, 30, 30, 40, 40]),
+            expected: &[1, 2, 3, 4, 25, 26],
+        };
+        let mut options = options(Operator::Nd);
+        options.bounds = Bounds::Skip;
+        case.check(Reduction::Add, &options);
+        let case = Case {
+            expected: &[1, 2, 3, 4, 20, 20],
+            ..case
+        };
+        case.check(Reduction::None, &options);
+    }
+
+    #[test]
+    fn skip_drops_the_whole_window_for_one_coordinate() {
+        let case = Case {
+            data: (&[2, 2, 2], &[1, 2, 3, 4, 5, 6, 7, 8]),
+            // In bounds and out, out and in, both in.
+            indices: (&[3, 2], &[1, 2, -3, 0, 0, -1]),
+            updates: (&[3, 2], &[90, 91, 92, 93, 30, 40]),
+            expected: &[1, 2, 33, 44, 5, 6, 7, 8],
+        };
+        let mut options = options(Operator::Nd);
+        options.bounds = Bounds::Skip;
+        case.check(Reduction::Add, &options);
+    }
+
+    #[test]
+    fn clamp_moves_each_coordinate_to_its_nearest_end() {
+        let case = Case {
+            data: ROWS,
+            // -4 is -1 once it has been counted from the end, and so 0.
+            indices: (&[4, 2], &[2, 9, -4, 1, i64::MAX, i64::MIN, -1, -1]),
+            updates: (&[4], &[10, 20, 30, 40]),
+            // [2, 1], [0, 1], [2, 0], [2, 1].
+            expected: &[1, 22, 3, 4, 35, 56],
+        };
+        let mut options = options(Operator::Nd);
+        options.bounds = Bounds::Clamp;
+        case.check(Reduction::Add, &options);
+        // Along an axis, and element by element.
+        let along = Case {
+            data: ROWS,
+            indices: (&[3], &[5, -2, -3]),
+            updates: (&[3, 3], &[10, 20, 30, 40, 50, 60, 70, 80, 90]),
+            expected: &[51, 12, 113, 44, 175, 76],
+        };
+        options.operator = Operator::Update { axis: 1 };
+        along.check(Reduction::Add, &options);
+        let elements = Case {
+            data: ROWS,
+            indices: (&[3, 2], &[5, -9, 0, 0, -1, 1]),
+            updates: (&[3, 2], &[10, 20, 30, 40, 50, 60]),
+            // Column 0: 2, 0, 2; column 1: 0, 0, 1.
+            expected: &[1 + 30, 2 + 20 + 40, 3, 4 + 60, 5 + 10 + 50, 6],
+        };
+        options.operator = Operator::Elements { axis: 0 };
+        elements.check(Reduction::Add, &options);
+    }
+
+    #[test]
+    fn a_forbidden_negative_clamps_to_the_front_and_skips() {
+        let case = Case {
+            data: (&[3], &[1, 2, 3]),
+            indices: (&[3, 1], &[-1, i64::MIN, 1]),
+            updates: (&[3], &[10, 20, 30]),
+            expected: &[31, 32, 3],
+        };
+        let mut options = options(Operator::Nd);
+        options.negative_indices = false;
+        options.bounds = Bounds::Clamp;
+        case.check(Reduction::Add, &options);
+        options.bounds = Bounds::Skip;
+        let case = Case {
+            expected: &[1, 32, 3],
+            ..case
+        };
+        case.check(Reduction::Add, &options);
+    }
+
+    /// In the type of the index, before anything is cast.
+    #[test]
+    fn extremes_of_every_index_type() {
+        fn check<I: ndscatter::Index>(low: I, high: I) {
+            for bounds in [Bounds::Skip, Bounds::Clamp] {
+                let mut data = [1, 2, 3];
+                ScatterNd::new()
+                    .bounds(bounds)
+                    .in_place(
+                        TensorViewMut::contiguous(&mut data, &[3]).expect("data"),
+                        TensorView::contiguous(&[high, low], &[2, 1]).expect("indices"),
+                        TensorView::contiguous(&[10, 20], &[2]).expect("updates"),
+                    )
+                    .expect("the case is valid");
+                // The lowest of an unsigned type is 0.
+                let expected = match bounds {
+                    Bounds::Clamp => [20, 2, 10],
+                    _ if format!("{low:?}") == "0" => [20, 2, 3],
+                    _ => [1, 2, 3],
+                };
+                assert_eq!(data, expected, "{bounds:?} of {low:?} and {high:?}");
+            }
+        }
+        check(i8::MIN, i8::MAX);
+        check(i16::MIN, i16::MAX);
+        check(i32::MIN, i32::MAX);
+        check(i64::MIN, i64::MAX);
+        check(u8::MIN, u8::MAX);
+        check(u16::MIN, u16::MAX);
+        check(u32::MIN, u32::MAX);
+        check(u64::MIN, u64::MAX);
+    }
+
+    #[test]
+    fn an_axis_without_elements_has_nothing_to_clamp_to() {
+        let expected = ScatterError::IndexOutOfBounds {
+            tuple: 0,
+            axis: 1,
+            index: 0,
+            size: 0,
+        };
+        let data = [2, 0, 2];
+        for bounds in [Bounds::Error, Bounds::Clamp] {
+            let mut along = options(Operator::Update { axis: 1 });
+            along.bounds = bounds;
+            let indices = numbers(&[2], &[0_i64, 5]);
+            check_indices_refused::<i32>(&along, &data, &indices, &[2, 2, 2], &expected);
+            let mut nd = options(Operator::Nd);
+            nd.bounds = bounds;
+            let indices = numbers(&[1, 2], &[1_i64, 0]);
+            check_indices_refused::<i32>(&nd, &data, &indices, &[1, 2], &expected);
+            let mut elements = options(Operator::Elements { axis: 1 });
+            elements.bounds = bounds;
+            let indices = numbers(&[2, 1, 2], &[0_i64, 0, 1, 1]);
+            check_indices_refused::<i32>(&elements, &data, &indices, &[2, 1, 2], &expected);
+        }
+        let mut elements = options(Operator::Elements { axis: 1 });
+        elements.bounds = Bounds::Skip;
+        let case = Case {
+            data: (&data, &[]),
+            indices: (&[2, 1, 2], &[0, 0, 1, 1]),
+            updates: (&[2, 1, 2], &[1, 2, 3, 4]),
+            expected: &[],
+        };
+        case.check(Reduction::Add, &elements);
+    }
+
+    #[test]
+    fn the_window_may_be_empty() {
+        // Clamped and skipped it moves nothing; an error it stays.
+        let case: Case<'_, i32> = Case {
+            data: (&[3, 0], &[]),
+            indices: (&[2, 1], &[7, -9]),
+            updates: (&[2, 0], &[]),
+            expected: &[],
+        };
+        for bounds in [Bounds::Skip, Bounds::Clamp] {
+            let mut options = options(Operator::Nd);
+            options.bounds = bounds;
+            case.check(Reduction::Add, &options);
+        }
+    }
+
+    #[test]
+    fn duplicates_are_compared_after_clamping() {
+        let cases: [(Operator, Shape, Shape, &[i64], Repeat); 5] = [
+            (Operator::Nd, &[3], &[2, 1], &[2, 7], (1, 0)),
+            (Operator::Nd, &[3], &[4, 1], &[1, -9, 8, 0], (3, 1)),
+            (Operator::Nd, &[3, 2], &[2, 2], &[1, 5, 1, 1], (1, 0)),
+            (
+                Operator::Update { axis: 0 },
+                &[3, 0],
+                &[2],
+                &[9, -1],
+                (1, 0),
+            ),
+            (
+                Operator::Elements { axis: 1 },
+                &[2, 3],
+                &[2, 2],
+                &[0, 1, 4, 3],
+                (3, 2),
+            ),
+        ];
+        for (operator, data, shape, values, (tuple, earlier)) in cases {
+            let indices = numbers(shape, values);
+            let updates = operator.updates_shape(data, shape);
+            let expected = ScatterError::DuplicateIndex { tuple, earlier };
+            for reduction in Reduction::ALL {
+                let mut options = options(operator);
+                options.execution = reduction.into();
+                options.bounds = Bounds::Clamp;
+                options.duplicates = Duplicates::Reject;
+                check_indices_refused::<i32>(&options, data, &indices, &updates, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_forbidden_negative_and_0_are_duplicates_once_clamped() {
+        let mut options = options(Operator::Nd);
+        options.bounds = Bounds::Clamp;
+        options.negative_indices = false;
+        options.duplicates = Duplicates::Reject;
+        let indices = numbers(&[3, 1], &[-1_i64, 2, 0]);
+        let (tuple, earlier) = (2, 0);
+        let expected = ScatterError::DuplicateIndex { tuple, earlier };
+        check_indices_refused::<i32>(&options, &[3], &indices, &[3], &expected);
+    }
+
+    #[test]
+    fn skipped_tuples_are_no_duplicates() {
+        let mut options = options(Operator::Nd);
+        options.bounds = Bounds::Skip;
+        options.duplicates = Duplicates::Reject;
+        let case = Case {
+            data: (&[3], &[1, 2, 3]),
+            indices: (&[5, 1], &[9, 1, 9, -4, 9]),
+            updates: (&[5], &[10, 20, 30, 40, 50]),
+            expected: &[1, 20, 3],
+        };
+        case.check(Reduction::None, &options);
+        // Those that are not skipped still are, past those that are.
+        let indices = numbers(&[4, 1], &[1_i64, 9, 9, -2]);
+        let (tuple, earlier) = (3, 0);
+        let expected = ScatterError::DuplicateIndex { tuple, earlier };
+        check_indices_refused::<i32>(&options, &[3], &indices, &[4], &expected);
+        // One bad coordinate is enough to be none.
+        let indices = [1, 9, 1, 1, 1, 9];
+        let case = Case {
+            data: (&[2, 2], &[1, 2, 3, 4]),
+            indices: (&[3, 2], &indices),
+            updates: (&[3], &[10, 20, 30]),
+            expected: &[1, 2, 3, 20],
+        };
+        case.check(Reduction::None, &options);
+    }
+
+    #[test]
+    fn whole_tensors_are_duplicates_whatever_the_bounds() {
+        for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp] {
+            let mut options = options(Operator::Nd);
+            options.bounds = bounds;
+            options.duplicates = Duplicates::Reject;
+            let indices = contiguous((&[2, 0], &[]), 0_i64);
+            let (tuple, earlier) = (1, 0);
+            let expected = ScatterError::DuplicateIndex { tuple, earlier };
+            check_indices_refused::<i32>(&options, &[3, 2], &indices, &[2, 3, 2], &expected);
+            let once = Case {
+                data: (&[2], &[1, 2]),
+                indices: (&[1, 0], &[]),
+                updates: (&[1, 2], &[10, 20]),
+                expected: &[11, 22],
+            };
+            once.check(Reduction::Add, &options);
+        }
+    }
+
+    #[test]
+    fn strings_skip_and_clamp_too() {
+        let run = |bounds| {
+            let mut strings = ["a", "b"].map(String::from);
+            let updates = ["x", "y", "z"].map(String::from);
+            ScatterNd::new()
+                .bounds(bounds)
+                .cloned_in_place(
+                    TensorViewMut::contiguous(&mut strings, &[2]).expect("two strings"),
+                    TensorView::contiguous(&[5_i64, 0, -7], &[3, 1]).expect("three tuples"),
+                    TensorView::contiguous(&updates, &[3]).expect("three updates"),
+                )
+                .expect("the case is valid");
+            strings
+        };
+        assert_eq!(run(Bounds::Skip), ["y", "b"], "skip");
+        assert_eq!(run(Bounds::Clamp), ["z", "x"], "clamp");
+    }
+
+    #[test]
+    fn a_plan_has_skipped_and_clamped_already() {
+        for (bounds, expected) in [(Bounds::Skip, [1, 22, 3]), (Bounds::Clamp, [31, 22, 13])] {
+            let indices = numbers(&[3, 1], &[7_i64, 1, -9]);
+            let mut options = options(Operator::Nd);
+            options.bounds = bounds;
+            let layout = ndscatter::Layout::contiguous(&[3]);
+            let plan = Indices::<i32>::plan(&indices, &options, layout).expect("no error");
+            let mut data = [1, 2, 3];
+            let updates = TensorView::contiguous(&[10, 20, 30], &[3]).expect("updates");
+            let view = TensorViewMut::contiguous(&mut data, &[3]).expect("data");
+            plan.in_place(Reduction::Add, view, updates)
+                .expect("planned for it");
+            assert_eq!(data, expected, "{bounds:?}");
+        }
+    }
+}
+
+mod duplicates {
+    use super::{Case, Operator, Reduction, options};
+
+    #[test]
+    fn the_last_update_wins_and_reductions_apply_each_in_order() {
+        let case = Case {
+            data: (&[2], &[100.0_f32, 1.0]),
+            indices: (&[4], &[0, 1, -2, 0]),
+            updates: (&[4], &[1e30, 7.0, -1e30, 3.0]),
+            expected: &[3.0, 7.0],
+        };
+        for operator in [Operator::Update { axis: 0 }, Operator::Elements { axis: 0 }] {
+            let options = options(operator);
+            case.check(Reduction::None, &options);
+            let add = Case {
+                // In another order it would be 103.
+                expected: &[3.0, 8.0],
+                ..case
+            };
+            add.check(Reduction::Add, &options);
+        }
+    }
+}
+
+mod cache {
+    use super::{
+        CacheMode, Case, Operator, Reduction, TensorView, TensorViewMut, options, tensor_scatter,
+    };
+
+    /// Two sequences of four positions of two numbers.
+    const CACHE: (&[usize], &[i32]) = (
+        &[2, 4, 2],
+        &[1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8],
+    );
+
+    fn cache(axis: isize, mode: CacheMode, len: usize) -> super::Options<'static> {
+        options(Operator::Cache { axis, mode, len })
+    }
+
+    #[test]
+    fn linear_positions() {
+        let case = Case {
+            data: CACHE,
+            indices: (&[2], &[2, 0]),
+            updates: (&[2, 2, 2], &[10, 11, 12, 13, 20, 21, 22, 23]),
+            expected: &[1, 1, 2, 2, 10, 11, 12, 13, 20, 21, 22, 23, 7, 7, 8, 8],
+        };
+        for axis in [1, -2] {
+            case.check(Reduction::None, &cache(axis, CacheMode::Linear, 2));
+            // Nothing wraps: it is the same.
+            case.check(Reduction::None, &cache(axis, CacheMode::Circular, 2));
+        }
+    }
+
+    #[test]
+    fn circular_positions_go_on_at_the_front() {
+        let case = Case {
+            data: CACHE,
+            indices: (&[2], &[3, 4_000_001]),
+            updates: (&[2, 2, 2], &[10, 11, 12, 13, 20, 21, 22, 23]),
+            // Positions 3, 0 and 1, 2.
+            expected: &[12, 13, 2, 2, 3, 3, 10, 11, 5, 5, 20, 21, 22, 23, 8, 8],
+        };
+        case.check(Reduction::None, &cache(1, CacheMode::Circular, 2));
+        // The whole ring, turned.
+        let ring = Case {
+            data: (&[1, 3], &[1, 2, 3]),
+            indices: (&[1], &[2]),
+            updates: (&[1, 3], &[10, 20, 30]),
+            expected: &[20, 30, 10],
+        };
+        ring.check(Reduction::None, &cache(1, CacheMode::Circular, 3));
+    }
+
+    /// More sequences, and other axes longer, than the ring: ONNX's own
+    /// reference would wrap those as well.
+    #[test]
+    fn the_axis_alone_is_wrapped() {
+        let case = Case {
+            data: (&[3, 2, 3], &[0; 18]),
+            indices: (&[3], &[1, 0, 3]),
+            updates: (&[3, 1, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+            expected: &[0, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0, 7, 8, 9],
+        };
+        case.check(Reduction::None, &cache(1, CacheMode::Circular, 1));
+    }
+
+    #[test]
+    fn any_axis_but_the_first() {
+        let case = Case {
+            data: (&[2, 2, 3], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
+            indices: (&[2], &[1, 2]),
+            updates: (&[2, 2, 1], &[-1, -2, -3, -4]),
+            expected: &[0, -1, 2, 3, -2, 5, 6, 7, -3, 9, 10, -4],
+        };
+        for axis in [2, -1] {
+            case.check(Reduction::None, &cache(axis, CacheMode::Linear, 1));
+        }
+    }
+
+    #[test]
+    fn one_position_for_all_sequences() {
+        let case = Case {
+            data: (&[3, 2], &[1, 2, 3, 4, 5, 6]),
+            indices: (&[], &[1]),
+            updates: (&[3, 1], &[10, 20, 30]),
+            expected: &[1, 10, 3, 20, 5, 30],
+        };
+        case.check(Reduction::None, &cache(1, CacheMode::Linear, 1));
+    }
+
+    #[test]
+    fn the_function_may_leave_positions_out() {
+        let mut data = [1, 2, 3, 4];
+        let mut run = |indices: Option<TensorView<'_, i64>>, updates: &[i32; 2]| {
+            tensor_scatter(
+                TensorViewMut::contiguous(&mut data, &[2, 2]).expect("data"),
+                indices,
+                TensorView::contiguous(updates, &[2, 1]).expect("updates"),
+                -1,
+                CacheMode::Linear,
+            )
+            .expect("the case is valid");
+            data
+        };
+        assert_eq!(run(None, &[10, 30]), [10, 2, 30, 4], "position 0");
+        let indices = TensorView::contiguous(&[1, 0], &[2]).expect("two positions");
+        assert_eq!(run(Some(indices), &[7, 8]), [10, 7, 8, 4], "given");
+    }
+
+    #[test]
+    fn nothing_to_write() {
+        let case = Case {
+            data: CACHE,
+            indices: (&[2], &[4, 0]),
+            updates: (&[2, 0, 2], &[]),
+            expected: CACHE.1,
+        };
+        case.check(Reduction::None, &cache(1, CacheMode::Linear, 0));
+        let empty: Case<'_, i32> = Case {
+            data: (&[2, 0], &[]),
+            indices: (&[2], &[0, 0]),
+            updates: (&[2, 0], &[]),
+            expected: &[],
+        };
+        empty.check(Reduction::None, &cache(1, CacheMode::Linear, 0));
+        empty.check(Reduction::None, &cache(1, CacheMode::Circular, 0));
+    }
+}
+
+/// What cannot change the bits may not: a schedule that is forced on options
+/// that it does not serve.
+#[test]
+fn forced_schedules_change_nothing() {
+    for schedule in Schedule::ALL {
+        let execution = Execution::new(Reduction::Mean).schedule(schedule);
+        let mut options = Options::new(Operator::Nd, execution);
+        options.accumulate = Accumulate::Wide;
+        let case = Case {
+            data: (&[3], &[-7_i8, 100, 9]),
+            indices: (&[4, 1], &[0, 1, 1, -1]),
+            updates: (&[4], &[0, 100, 100, 8]),
+            expected: &[-4, 14, 8],
+        };
+        case.check(Reduction::Mean, &options);
+        options.include_self = false;
+        let case = Case {
+            expected: &[0, -28, 8],
+            ..case
+        };
+        case.check(Reduction::Mean, &options);
+    }
+}

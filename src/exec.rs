@@ -6,9 +6,9 @@
 
 mod apply;
 mod choose;
+pub(crate) mod collect;
 mod copy;
 pub(crate) mod direct;
-pub(crate) mod gather;
 mod grouped;
 mod partition;
 mod places;

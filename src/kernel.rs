@@ -27,6 +27,7 @@ mod vector;
 pub(crate) use identity::Private;
 pub use isa::InstructionSet;
 
+use crate::element::ElementType;
 use crate::reduction::{Accumulate, Reduction};
 
 /// One run of elements to move or reduce. Positions and length are counted in
@@ -188,7 +189,7 @@ pub(crate) struct Kernels {
     /// Whether only `group` gives the result.
     pub(crate) only_grouped: bool,
     pub(crate) include_self: bool,
-    pub(crate) private: Option<Private>,
+    serves: Option<(ElementType, Reduction, InstructionSet)>,
 }
 
 impl Kernels {
@@ -199,8 +200,15 @@ impl Kernels {
             group: None,
             only_grouped: false,
             include_self: true,
-            private: None,
+            serves: None,
         }
+    }
+
+    /// What copies of the windows for each worker need; `None` where they
+    /// would not keep the bits.
+    pub(crate) fn private(&self) -> Option<Private> {
+        let (element, reduction, isa) = self.serves?;
+        Private::new(element, reduction, isa)
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Scatter writes slices of `updates` into a tensor at the places that
 //! `indices` name, and may combine them with what is there (add, multiply,
-//! minimum, ...). It is ONNX ScatterND, OpenVINO ScatterNDUpdate and
-//! ScatterUpdate, torch `index_add_`, the step that fills a KV cache, the
-//! gradient of an embedding table.
+//! minimum, ...). It is ONNX ScatterND, ScatterElements and TensorScatter,
+//! OpenVINO ScatterNDUpdate and ScatterUpdate, torch `index_add_` and
+//! `scatter_reduce_`, the step that fills a KV cache, the gradient of an
+//! embedding table. Gathers, its inverses, come along.
 //!
 //! ```
 //! use ndscatter::{Reduction, TensorView, TensorViewMut, scatter_nd};
@@ -35,8 +36,10 @@
 //!
 //! # Operators and verbs
 //!
-//! [`ScatterNd`] and [`ScatterUpdate`] are builders: options first, then one
-//! of four verbs.
+//! [`ScatterNd`], [`ScatterUpdate`], [`ScatterElements`] and
+//! [`TensorScatter`] are builders: options first, then one of four verbs. The
+//! gathers [`GatherNd`], [`Gather`] and [`GatherElements`] have three of them.
+//! Functions in [`profile`] set the options that follow one runtime's rules.
 //!
 //! | verb | use it when |
 //! |---|---|
@@ -45,7 +48,8 @@
 //! | [`in_place`](Scatter::in_place) | `data` itself may change: the cost is that of the updates alone |
 //! | [`plan`](Scatter::plan) | the same indices will be used again; the [`ScatterPlan`] has the other three |
 //!
-//! [`scatter_nd`] and [`scatter_update`] are the in-place verbs in one line.
+//! [`scatter_nd`], [`scatter_update`], [`scatter_elements`] and
+//! [`tensor_scatter`] are the in-place verbs in one line.
 //! Each verb also has a form for tensors whose element type is a value
 //! ([`AnyView`]), which is what a runtime calls, and one for elements that are
 //! cloned, such as strings.

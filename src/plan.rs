@@ -42,8 +42,10 @@ pub struct ScatterPlan {
     order: Option<Order>,
     form: Form,
     tuple_shape: Dims<usize>,
-    /// How far repetitions and window reach along each axis.
+    /// How far repetitions and window reach along each axis, and whether that
+    /// is as far as the output does.
     reach: Dims<usize>,
+    is_whole: bool,
     /// Positions in `indices` that one tuple stands for.
     positions: usize,
     destinations: Destinations,
@@ -144,9 +146,14 @@ impl ScatterPlan {
             }
         });
         let shape = order.as_ref().map_or(output.shape(), |order| &order.shape);
+        let reach = form.reach(shape, indices);
+        let tuple_axes = form.batch_rank..form.batch_rank + form.tuple_len;
         let plan = Self {
+            is_whole: (0..shape.len())
+                .filter(|axis| !tuple_axes.contains(axis))
+                .all(|axis| reach[axis] == shape[axis]),
             tuple_shape: form.tuple_shape(shape, indices),
-            reach: form.reach(shape, indices).into(),
+            reach: reach.into(),
             shape: output.shape().into(),
             strides: output.all_strides(),
             is_contiguous: output.strides().is_none(),
@@ -233,7 +240,12 @@ impl ScatterPlan {
     /// Refuses updates of another shape than the plan's tuples and window
     /// ask for.
     pub(crate) fn check_updates(&self, updates: &[usize]) -> Result<(), ScatterError> {
-        form::check_shape([&self.updates_shape(), &[], &[]], updates)
+        if self.order.is_some() {
+            return form::check_shape([&self.updates_shape(), &[], &[]], updates);
+        }
+        let (batch, rest) = self.reach.split_at(self.form.batch_rank);
+        let window = &rest[self.form.tuple_len..];
+        form::check_shape([batch, &self.tuple_shape, window], updates)
     }
 
     /// The rank of updates of the shape that the plan asks for.
@@ -244,11 +256,7 @@ impl ScatterPlan {
     /// Whether repetitions and windows are whole: they reach as far as the
     /// output does.
     pub(crate) fn is_whole(&self) -> bool {
-        let (shape, _) = self.arranged();
-        let axes = self.form.batch_rank..self.form.batch_rank + self.form.tuple_len;
-        (0..shape.len())
-            .filter(|axis| !axes.contains(axis))
-            .all(|axis| self.reach[axis] == shape[axis])
+        self.is_whole
     }
 
     /// The plan as one of contiguous tensors, where the output is one.
@@ -407,6 +415,7 @@ pub(crate) struct Flat {
 
 impl Flat {
     /// `shape` is that of the output and has passed [`Layout::elements`].
+    #[inline]
     pub(crate) fn new(form: &Form, shape: &[usize], tuples: usize) -> Self {
         let (batch, rest) = shape.split_at(form.batch_rank);
         let (indexed, window) = rest.split_at(form.tuple_len);

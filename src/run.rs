@@ -427,16 +427,12 @@ pub(crate) unsafe fn once(
         operands.updates.layout.shape(),
     )?;
     operands.check_data()?;
-    let contiguous = operands.are_contiguous() && indices.layout().strides().is_none();
     let plain = form.coordinates == Form::ALL_LISTED
         && planning.duplicates == Duplicates::Allow
         && planning.rules.bounds == Bounds::Error
         && execution.schedule.is_none();
-    if contiguous && plain {
-        let tuples = form
-            .tuple_shape(output.shape(), &indices.layout())
-            .iter()
-            .product();
+    if plain && operands.are_contiguous() && indices.layout().strides().is_none() {
+        let tuples = form.listed(&indices.layout());
         let flat = Flat::new(&form, output.shape(), tuples);
         let suits = direct::suits(&flat, &kernels, operands.data.is_none());
         // SAFETY: shapes have just been checked against one another.
@@ -457,6 +453,26 @@ pub(crate) unsafe fn once(
             return Ok(());
         }
     }
+    // SAFETY: the caller vouches for what `execute` asks.
+    unsafe { once_planned(form, kernels, operands, indices, planning, execution) }
+}
+
+/// The rest of [`once`], apart from it so that small calls do not pay for its
+/// stack.
+///
+/// # Safety
+///
+/// As for [`execute`].
+#[inline(never)]
+unsafe fn once_planned(
+    form: Form,
+    kernels: Kernels,
+    operands: Operands<'_>,
+    indices: Indices<'_>,
+    planning: Planning,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let output = operands.output.layout;
     let plan = make_plan(&output, form, indices, planning, execution)?;
     // SAFETY: the caller vouches for what `execute` asks.
     let result = unsafe { execute(&plan, kernels, operands, execution) };

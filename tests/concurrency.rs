@@ -46,13 +46,21 @@ fn views_and_plans_cross_threads() {
     send_and_sync::<ScatterError>();
 }
 
+/// One for each way in which updates may be combined: all in order, the last
+/// alone, in parts, and by destination.
+const REDUCTIONS: [Reduction; 4] = [
+    Reduction::Add,
+    Reduction::None,
+    Reduction::Max,
+    Reduction::Mean,
+];
+
 /// Rows with duplicates, large enough that a pool gets several tasks.
 struct Workload {
     data: Strided<f32>,
     indices: Strided<i64>,
     updates: Strided<f32>,
-    sums: Tensor<f32>,
-    last: Tensor<f32>,
+    expected: [(Reduction, Tensor<f32>); 4],
 }
 
 impl Workload {
@@ -69,15 +77,16 @@ impl Workload {
         let updates = sample(&Operator::Nd.updates_shape(data, &[tuples, 1]));
         let data = sample(data);
         let logical = Indices::<f32>::logical(&indices);
-        let expected =
-            |reduction| Operator::Nd.expected(reduction, &data.read(), &logical, &updates.read());
-        let (sums, last) = (expected(Reduction::Add), expected(Reduction::None));
+        let expected = REDUCTIONS.map(|reduction| {
+            let (data, updates) = (data.read(), updates.read());
+            let expected = Operator::Nd.expected(reduction, &data, &logical, &updates);
+            (reduction, expected)
+        });
         Self {
             data,
             indices,
             updates,
-            sums,
-            last,
+            expected,
         }
     }
 
@@ -87,11 +96,9 @@ impl Workload {
     }
 
     fn expected(&self, reduction: Reduction) -> &[f32] {
-        match reduction {
-            Reduction::Add => &self.sums.values,
-            Reduction::None => &self.last.values,
-            other => panic!("{other} was not prepared"),
-        }
+        let prepared = self.expected.iter().find(|(known, _)| *known == reduction);
+        let (_, expected) = prepared.expect("one of those that are prepared");
+        &expected.values
     }
 
     fn check_in_place(&self, execution: Execution<'_>, reduction: Reduction) {
@@ -350,7 +357,7 @@ fn pools_that_lose_or_repeat_tasks_are_noticed() {
     let mut runs = [0; Habit::ALL.len()];
     for (habit, total) in Habit::ALL.into_iter().zip(&mut runs) {
         for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
-            for reduction in [Reduction::Add, Reduction::None] {
+            for reduction in REDUCTIONS {
                 let pool = Odd {
                     habit,
                     runs: AtomicUsize::new(0),
@@ -386,6 +393,39 @@ fn pools_that_lose_or_repeat_tasks_are_noticed() {
     }
     for (habit, runs) in Habit::ALL.into_iter().zip(runs) {
         assert!(runs > 10, "{habit:?} had only {runs} chances");
+    }
+}
+
+#[test]
+fn gathers_notice_lost_and_repeated_tasks() {
+    let mut random = Random::new(10);
+    let values = Tensor::generate(&[2000, 64], || f32::sample(Palette::Ordinary, &mut random));
+    let data = TensorView::contiguous(&values.values, &values.shape).expect("data");
+    let rows: Vec<u16> = (0..2000).cycle().step_by(7).take(30_000).collect();
+    let indices = TensorView::contiguous(&rows, &[30_000, 1]).expect("indices");
+    let gather = GatherNd::new(0);
+    let expected = gather.allocate(data, indices).expect("valid indices");
+    for habit in Habit::ALL {
+        let pool = Odd {
+            habit,
+            runs: AtomicUsize::new(0),
+        };
+        let execution = Execution::new(Reduction::None).pool(&pool);
+        let gather = gather.clone().execution(execution);
+        let compared = |result: &[f32]| compare(result, &expected, true);
+        let got = gather.allocate(data, indices);
+        let runs = pool.runs.swap(0, Ordering::Relaxed);
+        check_habit(habit, runs, got.map(|output| compared(&output)), "gather");
+        let plan = gather.plan(data.layout(), indices).expect("valid indices");
+        let got = plan.allocate(execution, data);
+        let planned = pool.runs.into_inner();
+        check_habit(
+            habit,
+            planned,
+            got.map(|output| compared(&output)),
+            "planned",
+        );
+        assert!(runs > 0 && planned > 0, "{habit:?} had no chance");
     }
 }
 

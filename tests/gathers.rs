@@ -21,8 +21,8 @@ use common::random::Random;
 use common::refused::numbers;
 use common::small::{draw_elements, draw_tuples, elements_shapes, place, shapes, tuple_shapes};
 use ndscatter::{
-    AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, InstructionSet,
-    Layout, Reduction, ScatterError, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, Index,
+    InstructionSet, Layout, Reduction, ScatterError, TensorView, TensorViewMut,
 };
 
 /// Holds the reference and every verb against values worked out by hand.
@@ -149,6 +149,43 @@ fn bounds_skip_and_clamp() {
         let options = GatherOptions { rule, ..elements };
         check_by_hand(&options, data, (&[1, 1], &[-1]), (&[1, 1], &[expected]));
     }
+}
+
+/// In the type of the index, before anything is cast.
+#[test]
+fn extremes_of_every_index_type() {
+    fn check<I: Index>(low: I, high: I, one: I) {
+        let data = TensorView::contiguous(&[10, 20, 30], &[3]).expect("three elements");
+        let indices = [low, high, one];
+        let indices = TensorView::contiguous(&indices, &[3]).expect("three indices");
+        let clamp = Gather::new(0).bounds(Bounds::Clamp);
+        assert_eq!(
+            clamp.allocate(data, indices),
+            Ok(vec![10, 30, 20]),
+            "{low:?}"
+        );
+        // The lowest of an unsigned type is 0.
+        let lowest = if format!("{low:?}") == "0" { 10 } else { 0 };
+        let skip = Gather::new(0).bounds(Bounds::Skip);
+        let expected = Ok(vec![lowest, 0, 20]);
+        assert_eq!(skip.allocate(data, indices), expected, "{low:?}");
+        let plan = skip
+            .plan(data.layout(), indices)
+            .expect("nothing is refused");
+        assert_eq!(
+            plan.allocate(Reduction::None, data),
+            expected,
+            "{low:?}, planned"
+        );
+    }
+    check(i8::MIN, i8::MAX, -2);
+    check(i16::MIN, i16::MAX, -2);
+    check(i32::MIN, i32::MAX, -2);
+    check(i64::MIN, i64::MAX, -2);
+    check(u8::MIN, u8::MAX, 1);
+    check(u16::MIN, u16::MAX, 1);
+    check(u32::MIN, u32::MAX, 1);
+    check(u64::MIN, u64::MAX, 1);
 }
 
 /// An axis without elements has nothing to read, and nothing to clamp to.

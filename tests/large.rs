@@ -163,7 +163,10 @@ impl Large {
         for workers in [1, 2, 3, 8] {
             let execution = Execution::new(self.reduction).pool(rayon_pool(workers));
             let what = format!("{} {:?}, {workers} workers", T::TYPE, self.operator);
-            workload.check(&self.options(execution), &what);
+            let options = self.options(execution);
+            workload.check(&options, &what);
+            let tasks = workload.tasks(&options);
+            eprintln!("TASKS {what} {:?} {:?} {:?} {tasks}", self.data, self.indices, self.reduction);
         }
         for schedule in [Schedule::Grouped, Schedule::Private] {
             let execution = Execution::new(self.reduction).pool(rayon_pool(3));
@@ -175,6 +178,14 @@ impl Large {
 }
 
 impl<T: Ref> Workload<T> {
+    /// Among how many tasks the crate shares it out.
+    fn tasks(&self, options: &Options<'_>) -> usize {
+        let layout = self.rounds[0].0.layout();
+        let plan = Indices::<T>::plan(&self.indices, options, layout).expect("no error");
+        let explained = plan.explain(T::TYPE, options.for_plans(), true);
+        explained.expect("a reduction of the type").tasks()
+    }
+
     fn check(&self, options: &Options<'_>, what: &str) {
         let compare = |got: &[T], expected: &Tensor<T>, verb: &str| {
             compare(got, &expected.values, is_exact(self.large.reduction))

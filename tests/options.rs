@@ -830,6 +830,23 @@ mod bounds {
     }
 
     #[test]
+    fn a_plan_knows_its_duplicates() {
+        let layout = ndscatter::Layout::contiguous(&[3]);
+        let has_duplicates = |bounds, values: &[i64]| {
+            let mut options = options(Operator::Elements { axis: 0 });
+            options.bounds = bounds;
+            let indices = numbers(&[values.len()], values);
+            let plan = Indices::<i32>::plan(&indices, &options, layout).expect("no error");
+            plan.has_duplicates().expect("there is memory for it")
+        };
+        assert!(!has_duplicates(Bounds::Error, &[2, 0]), "two places");
+        assert!(has_duplicates(Bounds::Error, &[2, 0, -1]), "from the end");
+        assert!(has_duplicates(Bounds::Clamp, &[2, 9]), "clamped");
+        assert!(!has_duplicates(Bounds::Skip, &[9, 2, 9, -8]), "skipped");
+        assert!(has_duplicates(Bounds::Skip, &[2, 9, 2]), "not skipped");
+    }
+
+    #[test]
     fn a_plan_has_skipped_and_clamped_already() {
         for (bounds, expected) in [(Bounds::Skip, [1, 22, 3]), (Bounds::Clamp, [31, 22, 13])] {
             let indices = numbers(&[3, 1], &[7_i64, 1, -9]);

@@ -167,9 +167,9 @@ fn draw_operator(data: &[usize], tuples: Vec<usize>, pick: u32) -> (Operator, Ve
     let mut random = Random::new(pick.into());
     let rank = data.len();
     let mut axis = || random.below(2 * rank.max(1)).cast_signed() - rank.cast_signed();
-    match pick % 8 {
-        0..2 if rank > 0 => (Operator::Update { axis: axis() }, tuples),
-        2..5 if rank > 0 => {
+    match pick % 12 {
+        0..4 if rank > 0 => (Operator::Update { axis: axis() }, tuples),
+        4..8 if rank > 0 => {
             let axis = axis();
             let mut shape: Vec<usize> = data
                 .iter()
@@ -178,7 +178,7 @@ fn draw_operator(data: &[usize], tuples: Vec<usize>, pick: u32) -> (Operator, Ve
             shape[resolve_axis(axis, rank)] = tuples.iter().product();
             (Operator::Elements { axis }, shape)
         }
-        5 if rank > 1 => {
+        8 if rank > 1 => {
             let axis = 1 + random.below(rank - 1);
             let len = shorter(data[axis], &mut random);
             let mode = random.pick(&[CacheMode::Linear, CacheMode::Circular]);
@@ -631,7 +631,7 @@ fn small_scatters() {
 fn large_scatters() {
     let seen = Seen::default();
     run(
-        250,
+        300,
         &cases(large_shapes(), Limit(160_000)),
         |case| with_element!(case.element, T => case.check::<T>(&seen)),
     );
@@ -911,7 +911,8 @@ fn a_forced_schedule_is_used_where_it_keeps_the_bits() {
 }
 
 /// Random cases can leave a hole; these cannot: every pair of an element type
-/// and a reduction, every pair of a verb and a pool, every pair of layouts.
+/// and a reduction with its options; of every operator each verb, pool,
+/// schedule and instruction set; every pair of layouts.
 #[test]
 fn every_pair_once() {
     let base = Forced {
@@ -927,25 +928,63 @@ fn every_pair_once() {
     for element in element_types() {
         for index in index_types() {
             for reduction in Reduction::ALL {
-                check(&Case {
-                    element,
-                    index,
-                    reduction,
-                    negative: true,
-                    ..base.case(Verb::InPlace)
-                });
+                for (include_self, accumulate) in [
+                    (true, Accumulate::Native),
+                    (false, Accumulate::Native),
+                    (true, Accumulate::Wide),
+                    (false, Accumulate::Wide),
+                ] {
+                    check(&Case {
+                        element,
+                        index,
+                        reduction,
+                        include_self,
+                        accumulate,
+                        negative: true,
+                        ..base.case(Verb::InPlace)
+                    });
+                }
             }
         }
     }
-    for verb in Verb::ALL {
-        for workers in Workers::ALL {
-            for schedule in Schedule::ALL {
-                let schedule = Some(schedule);
-                check(&Case {
-                    workers,
-                    schedule,
-                    ..base.case(verb)
-                });
+    let others = [
+        (Operator::Update { axis: 1 }, vec![9, 12, 4], vec![30]),
+        (Operator::Elements { axis: 0 }, vec![9, 40], vec![30, 38]),
+        (Operator::Elements { axis: -1 }, vec![9, 40], vec![9, 60]),
+    ];
+    let cache = |mode| {
+        let (axis, len) = (2, 3);
+        let operator = Operator::Cache { axis, mode, len };
+        (operator, vec![5, 2, 7, 3], vec![5])
+    };
+    let caches = [CacheMode::Linear, CacheMode::Circular].map(cache);
+    let operators = others.into_iter().chain(caches);
+    let mut sets = InstructionSet::available().iter().copied().cycle();
+    for (operator, data, indices) in operators.chain([(Operator::Nd, vec![9, 40], vec![30, 1])]) {
+        let is_cache = matches!(operator, Operator::Cache { .. });
+        let reductions = [Reduction::None, Reduction::Add, Reduction::Mean];
+        let reductions = if is_cache {
+            &reductions[..1]
+        } else {
+            &reductions
+        };
+        for verb in Verb::ALL {
+            for workers in Workers::ALL {
+                for schedule in Schedule::ALL.map(Some).into_iter().chain([None]) {
+                    for &reduction in reductions {
+                        let set = sets.next();
+                        check(&Case {
+                            operator,
+                            data: data.clone(),
+                            indices: indices.clone(),
+                            workers,
+                            schedule,
+                            set,
+                            reduction,
+                            ..base.case(verb)
+                        });
+                    }
+                }
             }
         }
     }

@@ -258,13 +258,13 @@ impl Workload<'_> {
 
     /// Whether each worker can have a copy of all windows.
     fn private_applies(&self, parts: usize) -> bool {
-        self.kernels.private.is_some()
-            && self.plan.scale().numbers_slices
+        self.plan.scale().numbers_slices
             && self.windows_are_runs()
             && self.geometry.source_step().is_some()
             && self.plan.keeps_all()
             && self.plan.tuples() >= parts
             && self.copy_bytes() <= PRIVATE_BYTES
+            && self.kernels.private().is_some()
     }
 
     fn winners_apply(&self) -> bool {

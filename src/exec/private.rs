@@ -28,7 +28,7 @@ impl Call<'_> {
             .saturating_mul(self.row.size)
             .next_multiple_of(size_of::<u128>());
         let memory = zeroed::<u128>((bytes / size_of::<u128>()).saturating_mul(parts));
-        let (Some(private), Ok(mut memory)) = (self.kernels.private, memory) else {
+        let (Some(private), Ok(mut memory)) = (self.kernels.private(), memory) else {
             self.run_serial();
             return Ok(());
         };
@@ -38,7 +38,7 @@ impl Call<'_> {
         let words = bytes / size_of::<u128>();
         for repetition in 0..self.geometry.outer.elements() {
             workers.run_chunks(&mut memory, words, &|index, copy| {
-                self.gather_part(private, copy, windows, repetition, (parts, index));
+                self.combine_part(private, copy, windows, repetition, (parts, index));
             })?;
             let memory = &memory;
             workers.run(parts, &|index| {
@@ -52,7 +52,7 @@ impl Call<'_> {
     }
 
     /// Combines one part of the tuples in a worker's copy.
-    fn gather_part(
+    fn combine_part(
         &self,
         private: Private,
         copy: &mut [u128],

@@ -8,7 +8,6 @@ use super::Elements;
 use super::GroupFn;
 use super::InstructionSet;
 use super::Kernels;
-use super::Private;
 use super::Reducing;
 use super::Row;
 use super::RowsFn;
@@ -220,7 +219,7 @@ impl Kernels {
             group: Some(wide.or(native)?),
             only_grouped: reduction == Reduction::Mean || wide.is_some() || !reducing.include_self,
             include_self: reducing.include_self,
-            private: Private::new(element, reduction, isa),
+            serves: Some((element, reduction, isa)),
         })
     }
 }

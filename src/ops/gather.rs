@@ -194,7 +194,7 @@ impl<'p, O: Operator> GatherOp<'p, O> {
     ) -> Result<Vec<usize>, ScatterError> {
         let indices = Layout::contiguous(indices);
         let form = self.operator.form(data, &indices, None)?;
-        Ok(gather_shape(&form, data, &indices))
+        Ok(gather_shape(&form, data, &indices).to_vec())
     }
 
     /// Returns the result, row-major.

@@ -60,6 +60,7 @@ impl Operator for Nd {}
 
 impl Lower for Nd {
     #[expect(private_interfaces, reason = "sealed")]
+    #[inline]
     fn form(
         &self,
         data: &[usize],
@@ -77,7 +78,7 @@ impl Lower for Nd {
                 indices_rank: indices.shape().len(),
             });
         }
-        if data[..batch_dims] != list[..batch_dims] {
+        if batch_dims > 0 && data[..batch_dims] != list[..batch_dims] {
             return Err(ScatterError::BatchShape {
                 data: data[..batch_dims].to_vec(),
                 indices: list[..batch_dims].to_vec(),

@@ -8,12 +8,12 @@ use crate::layout::{Dims, Layout};
 
 /// The one form that operators are lowered to.
 ///
-/// The indexed tensor ("output" here; of a gather it is the data) has its axes
-/// in three parts: the first `batch_rank` are repetitions, the next `tuple_len`
-/// are addressed by the tuples, the rest is the window. The dims `list` of
-/// `indices` make the list of tuples. The other side ("updates"; of a gather
-/// the result) has the batch dims, then the dims of the list, then the window
-/// dims.
+/// The indexed tensor ("output" here; where it is only read, the data) has its
+/// axes in three parts: the first `batch_rank` are repetitions, the next
+/// `tuple_len` are addressed by the tuples, the rest is the window. The dims
+/// `list` of `indices` make the list of tuples. The other side ("updates"; where
+/// it is written, the result) has the batch dims, then the dims of the list,
+/// then the window dims.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     pub(crate) batch_rank: usize,
@@ -51,6 +51,11 @@ impl Form {
             Coordinates::Sequences { len, .. } => [output[0], len].into_iter().collect(),
             _ => indices.shape()[self.list.0..self.list.1].into(),
         }
+    }
+
+    /// The number of tuples of a list that `indices` has whole.
+    pub(crate) fn listed(&self, indices: &Layout<'_>) -> usize {
+        indices.shape()[self.list.0..self.list.1].iter().product()
     }
 
     /// How far repetitions and window reach along each axis of the output.
@@ -115,6 +120,7 @@ impl Form {
 
     /// Refuses updates of another shape than data and indices ask for.
     /// `output` and `updates` are as the caller gave them.
+    #[inline]
     pub(crate) fn check_updates(
         &self,
         output: &[usize],
@@ -137,6 +143,7 @@ impl Form {
 
 /// Where a single element is expected without any dim, one of any rank will
 /// do: runtimes write scalars as `[1]`.
+#[inline]
 pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
     if actual.iter().eq(expected.into_iter().flatten()) {
         return Ok(());

@@ -3,13 +3,13 @@
 use super::{Source, Target, allocate, plain_kernels};
 use crate::element::{Element, ElementType};
 use crate::error::ScatterError;
-use crate::exec::gather::Gathering;
+use crate::exec::collect::Collecting;
 use crate::exec::scratch;
 use crate::exec::tasks::Workers;
 use crate::execution::Execution;
 use crate::kernel::Kernels;
-use crate::layout::Layout;
 use crate::layout::overlap::{self, Overlap};
+use crate::layout::{Dims, Layout};
 use crate::plan::{Coordinates, Form, ScatterPlan};
 use crate::reduction::Reduction;
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
@@ -122,13 +122,14 @@ impl GatherPlan {
 }
 
 /// The shape of the result of a gather.
-pub(crate) fn gather_shape(form: &Form, data: &[usize], indices: &Layout<'_>) -> Vec<usize> {
+pub(crate) fn gather_shape(form: &Form, data: &[usize], indices: &Layout<'_>) -> Dims<usize> {
     if let Coordinates::Placed { .. } = form.coordinates {
-        return indices.shape().to_vec();
+        return indices.shape().into();
     }
     let (batch, rest) = data.split_at(form.batch_rank);
     let list = form.tuple_shape(data, indices);
-    [batch, &list, &rest[form.tuple_len..]].concat()
+    let parts = [batch, &list, &rest[form.tuple_len..]];
+    parts.into_iter().flatten().copied().collect()
 }
 
 /// The kernels of a gather, which only moves elements.
@@ -198,9 +199,9 @@ pub(crate) unsafe fn run_gather(
     // SAFETY: layout and shape have just been checked against the plan's; views
     // keep their elements readable, or writable and to themselves; the caller
     // vouches for the rest.
-    let gathering = unsafe {
+    let collecting = unsafe {
         let result = output.ptr.cast();
-        Gathering::new(plan, kernels.row, &geometry, data.ptr, result)
+        Collecting::new(plan, kernels.row, &geometry, data.ptr, result)
     };
-    gathering.run(&Workers::new(execution.pool, execution.max_workers))
+    collecting.run(&Workers::new(execution.pool, execution.max_workers))
 }

@@ -371,7 +371,7 @@ fn an_identity_changes_nothing() {
             accumulate: Accumulate::Native,
         };
         let kernels = Kernels::plain(case.element, reducing, case.isa).expect("as the row");
-        let Some(private) = kernels.private else {
+        let Some(private) = kernels.private() else {
             continue;
         };
         let size = case.row.size;

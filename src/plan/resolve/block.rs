@@ -81,10 +81,17 @@ impl Cursor<'_> {
         }
     }
 
-    /// The number of the tuple at `position` if its coordinates are zero.
-    fn start(self, position: usize) -> u64 {
-        let steps = (position as u64).wrapping_mul(self.number_step.cast_unsigned());
-        self.number.wrapping_add(steps)
+    /// The numbers of the tuples if their coordinates are zero.
+    fn starts<const BLOCK: usize>(self) -> [u64; BLOCK] {
+        let mut starts = [self.number; BLOCK];
+        if self.number_step != 0 {
+            let mut next = self.number;
+            for start in &mut starts {
+                *start = next;
+                next = next.wrapping_add(self.number_step.cast_unsigned());
+            }
+        }
+        starts
     }
 
     /// Numbers a block of tuples. `axes` gives each axis that is read, in any
@@ -101,7 +108,7 @@ impl Cursor<'_> {
         axes: impl Iterator<Item = (Axis, isize)>,
         numbers: &mut [N],
     ) -> Option<Outlier> {
-        let mut sums: [u64; BLOCK] = std::array::from_fn(|position| self.start(position));
+        let mut sums = self.starts::<BLOCK>();
         let mut raw = [I::default(); BLOCK];
         let raw = &mut raw[..numbers.len()];
         let mut outlier: Option<Outlier> = None;
@@ -134,7 +141,7 @@ impl Cursor<'_> {
         outlier
     }
 
-    /// [`Self::resolve`] for one axis: what gathers, embeddings and graphs ask
+    /// [`Self::resolve`] for one axis: what embeddings and graphs ask
     /// for.
     ///
     /// # Safety
@@ -187,7 +194,7 @@ impl Cursor<'_> {
             Bounds::Skip => false,
             Bounds::Clamp => true,
         };
-        let mut sums: [u64; BLOCK] = std::array::from_fn(|position| self.start(position));
+        let mut sums = self.starts::<BLOCK>();
         let mut kept = [true; BLOCK];
         let mut raw = [I::default(); BLOCK];
         let raw = &mut raw[..numbers.len()];

@@ -1,4 +1,5 @@
-//! Gathers: the indexed tensor is read and the list of windows is written.
+//! The other direction: the indexed tensor is read and the list of windows is
+//! written.
 //!
 //! Every element of the result is written by one task, whatever the indices:
 //! any division of repetitions, tuples and columns will do.
@@ -16,9 +17,9 @@ use crate::plan::{Destinations, Geometry, Number, ScatterPlan, Span};
 /// What stands for elements that no index names.
 static ZERO: [u8; 16] = [0; 16];
 
-/// One gather, ready to run.
+/// One such call, ready to run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Gathering<'a> {
+pub(crate) struct Collecting<'a> {
     plan: &'a ScatterPlan,
     row: &'static Row,
     /// Its `dst` side is that of the indexed tensor.
@@ -29,11 +30,11 @@ pub(crate) struct Gathering<'a> {
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
 mod shared {
-    use super::Gathering;
+    use super::Collecting;
 
     // SAFETY: the addresses are only used through `Sink` and the kernels, and
     // no two tasks write the same element of the result (`part`).
-    unsafe impl Sync for Gathering<'_> {}
+    unsafe impl Sync for Collecting<'_> {}
 }
 
 /// Which part of the result a task writes.
@@ -43,8 +44,8 @@ struct Part {
     window: Span,
 }
 
-impl<'a> Gathering<'a> {
-    /// A gather by `plan` from data of its layout to a result of its shape.
+impl<'a> Collecting<'a> {
+    /// Collects by `plan` from data of its layout to a result of its shape.
     ///
     /// # Safety
     ///
@@ -233,7 +234,7 @@ impl<'a> Gathering<'a> {
 
     /// A sink into the result for windows of its tuples.
     fn sink<'s>(&self, kernel: RunsFn, src: *const u8, window: &'s Span) -> Sink<'s> {
-        #[expect(unsafe_code, reason = "the one sink into the result of a gather")]
+        #[expect(unsafe_code, reason = "the one sink into a result")]
         // SAFETY: `new` vouches for both tensors; numbers have been checked
         // against the layout of the data; zeros are one element, and all
         // strides on that side are 0; parts share no element of the result.

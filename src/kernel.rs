@@ -194,6 +194,7 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     /// Elements that are only moved.
+    #[inline]
     pub(crate) fn moving(row: &'static Row) -> Self {
         Self {
             row,

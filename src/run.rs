@@ -211,6 +211,14 @@ pub(crate) fn plain_kernels(
     let set = execution
         .instruction_set
         .unwrap_or_else(InstructionSet::best);
+    if execution.reduction == Reduction::None {
+        return Row::plain(element, Reduction::None, set)
+            .map(Kernels::moving)
+            .ok_or(ScatterError::UnsupportedReduction {
+                reduction: Reduction::None,
+                element,
+            });
+    }
     let reducing = Reducing {
         reduction: execution.reduction,
         include_self: execution.include_self,

@@ -181,6 +181,9 @@ impl Workload<'_> {
         };
         if parts == 1 || (window < WIDE_BYTES && parts < READING_PARTS && self.is_skewed()) {
             None
+        } else if window >= WIDE_BYTES && self.is_crowded() && self.kernels.group.is_some() {
+            // Their sort costs little beside such windows.
+            Some(Schedule::Grouped)
         } else if window >= 2 * COLUMN_BYTES {
             let columns_suffice = window / COLUMN_BYTES >= parts;
             Some(if columns_suffice {

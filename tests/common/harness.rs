@@ -117,6 +117,8 @@ impl Operator {
                 // A tuple stays where it is but for the axis.
                 first(&|tuple| [&places[tuple][..axis], &places[tuple][axis + 1..]].concat())
             }
+            // One position for all sequences is no one's where there are none.
+            Self::Cache { .. } if data[0] == 0 => None,
             Self::Cache { axis, mode, len } => {
                 let size = data[resolve_axis(axis, data.len())];
                 refused_write_index(&indices.values, mode, len, size)

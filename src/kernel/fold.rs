@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 
 use super::half::Half;
-use super::reduce::{Add, Arithmetic, Max, Min, Mul, Reducer, Sub};
+use super::reduce::{Add, Arithmetic, Max, Min, Mul, Reducer, Single, Sub};
 use super::scalar::{Bool, Complex};
 
 /// The updates of one destination, as a type.
@@ -20,15 +20,6 @@ pub(super) trait Fold<T> {
     fn step(running: Self::Running, update: T) -> Self::Running;
     /// The result, of `count` values.
     fn finish(running: Self::Running, count: u64) -> T;
-}
-
-/// A value that can stand alone.
-pub(super) trait Single: Copy + Default {
-    /// The first of several: itself, as a reduction would write it.
-    #[inline(always)]
-    fn taken(self) -> Self {
-        self
-    }
 }
 
 /// A sum that can be divided by a count.

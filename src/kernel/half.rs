@@ -5,9 +5,9 @@
 //! that the result is one of the operands. All of it is free of branches, for
 //! the compiler to make vectors of.
 
-use super::fold::Single;
 use super::reduce::Arithmetic;
 use super::reduce::Ordered;
+use super::reduce::Single;
 
 /// IEEE binary16.
 #[derive(Clone, Copy, Default)]

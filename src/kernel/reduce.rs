@@ -39,6 +39,15 @@ pub(super) trait Ordered {
     fn max(self, update: Self) -> Self;
 }
 
+/// A value that can stand alone.
+pub(super) trait Single: Copy + Default {
+    /// The first of several: itself, as a reduction would write it.
+    #[inline(always)]
+    fn taken(self) -> Self {
+        self
+    }
+}
+
 macro_rules! impl_reducer {
     ($($reducer:ident: $values:ident::$method:ident,)*) => {$(
         impl<T: $values> Reducer<T> for $reducer {

@@ -1,0 +1,152 @@
+//! Indices become a plan: every one is checked, every destination numbered, on
+//! the calling thread or in pieces on the pool.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::ScatterError;
+use crate::exec::scratch;
+use crate::exec::tasks::Workers;
+use crate::execution::Execution;
+use crate::indices::Indices;
+use crate::layout::Layout;
+use crate::plan::{
+    Arranged, Coordinates, Destinations, Form, IndexRules, Number, Piece, Resolved, Resolver,
+    ScatterPlan, repeats_along, resolve_sequences,
+};
+use crate::reduction::Duplicates;
+
+/// Tuples from which the work on indices is divided among workers: below, it
+/// takes less time than waking them.
+const PARALLEL_TUPLES: usize = 128 * 1024;
+
+/// Rows that are looked at between two looks at what other workers found.
+const ROWS: usize = 1024;
+
+/// Options that a plan is made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planning {
+    pub(crate) duplicates: Duplicates,
+    pub(crate) rules: IndexRules,
+}
+
+/// Makes a plan: checks every index and numbers every destination.
+pub(crate) fn make_plan(
+    output: &Layout<'_>,
+    form: Form,
+    indices: Indices<'_>,
+    planning: Planning,
+    execution: &Execution<'_>,
+) -> Result<ScatterPlan, ScatterError> {
+    output.check(1)?;
+    let form = in_rows(form, indices, execution)?;
+    let order = form.order(output.shape().len());
+    let arranged = order.map(|axes| Arranged::new(output, &axes));
+    let given = output;
+    let output = &arranged.as_ref().map_or(*given, Arranged::layout);
+    let layout = indices.layout();
+    let tuples = form.tuple_shape(output.shape(), &layout).iter().product();
+    let (resolver, scale) = Resolver::new(output, &form, indices, planning.rules);
+    let spare = scratch::take_spare(tuples, scale.count);
+    let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
+    let work = Resolving {
+        resolver: &resolver,
+        output,
+        form: &form,
+        indices,
+        execution,
+    };
+    let piece = match &mut destinations {
+        Destinations::Narrow(numbers) => work.resolve(numbers),
+        Destinations::Wide(numbers) => work.resolve(numbers),
+    }?;
+    let resolved = Resolved::new(destinations, &piece)?;
+    let plan = ScatterPlan::new(given, form, &layout, scale, resolved);
+    if planning.duplicates == Duplicates::Reject {
+        plan.refuse_repeats()?;
+    }
+    Ok(plan)
+}
+
+/// A form whose indices repeat along the trailing dims of the list, as the
+/// one that has those dims in its window.
+fn in_rows(
+    form: Form,
+    indices: Indices<'_>,
+    execution: &Execution<'_>,
+) -> Result<Form, ScatterError> {
+    let Some(rows) = form.in_rows() else {
+        return Ok(form);
+    };
+    let layout = indices.layout();
+    let shape = layout.shape();
+    if shape.contains(&0) {
+        return Ok(form);
+    }
+    let (count, values) = (
+        shape[..rows.list.1].iter().product::<usize>(),
+        shape.iter().product::<usize>(),
+    );
+    let differs = AtomicBool::new(!repeats_along(indices, rows.list.1, 0..count.min(1)));
+    let parts = if values < PARALLEL_TUPLES || differs.load(Ordering::Relaxed) {
+        1
+    } else {
+        Workers::new(execution.pool, execution.max_workers).parts()
+    };
+    let workers = Workers::new(execution.pool, execution.max_workers);
+    // In small steps, so that a difference that one finds stops all.
+    workers.run(parts, &|index| {
+        let part = (count * index / parts)..(count * (index + 1) / parts);
+        for first in part.clone().step_by(ROWS) {
+            let rows_of_step = first..part.end.min(first + ROWS);
+            if differs.load(Ordering::Relaxed) || !repeats_along(indices, rows.list.1, rows_of_step)
+            {
+                differs.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+    })?;
+    Ok(if differs.into_inner() { form } else { rows })
+}
+
+/// What numbering the tuples of a plan takes.
+struct Resolving<'a> {
+    resolver: &'a Resolver<'a>,
+    output: &'a Layout<'a>,
+    form: &'a Form,
+    indices: Indices<'a>,
+    execution: &'a Execution<'a>,
+}
+
+impl Resolving<'_> {
+    /// Numbers all tuples: on the calling thread, or in pieces on the pool. The
+    /// first piece with an error decides, so it is the same however many there
+    /// are.
+    fn resolve<N: Number>(&self, numbers: &mut [N]) -> Result<Piece, ScatterError> {
+        if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
+            return resolve_sequences(self.output, self.form, self.indices, numbers);
+        }
+        if numbers.len() < PARALLEL_TUPLES {
+            return self.resolver.resolve(0, numbers);
+        }
+        let workers = Workers::new(self.execution.pool, self.execution.max_workers);
+        let len = numbers.len().div_ceil(workers.parts());
+        let pieces: Vec<OnceLock<_>> = numbers.chunks(len).map(|_| OnceLock::new()).collect();
+        workers.run_chunks(numbers, len, &|index, chunk| {
+            pieces[index].get_or_init(|| self.resolver.resolve(index * len, chunk));
+        })?;
+        let mut whole = Piece::EMPTY;
+        for piece in pieces {
+            match piece.into_inner() {
+                Some(piece) => whole.join(&piece?),
+                None => {
+                    return Err(ScatterError::PoolFailed {
+                        tasks: 1,
+                        completed: 0,
+                    });
+                }
+            }
+        }
+        Ok(whole)
+    }
+}

@@ -16,8 +16,8 @@ use common::small::{
     Small, check_caches, draw_elements, draw_tuples, elements_shapes, shapes, tuple_shapes,
 };
 use ndscatter::{
-    Accumulate, ElementType, Execution, InstructionSet, Reduction, ScatterError, ScatterUpdate,
-    Schedule, TensorView, TensorViewMut,
+    Accumulate, ElementType, Execution, Index, InstructionSet, Reduction, ScatterError,
+    ScatterUpdate, Schedule, TensorView, TensorViewMut,
 };
 
 fn place<T: Ref>(tensor: &Tensor<T>) -> Strided<T> {
@@ -105,6 +105,49 @@ fn scatter_elements_of_every_small_shape_of_rank_4() {
             }
         }
     }
+}
+
+/// Rows whose index is written out at every element, but that one element
+/// anywhere has another: it must not be taken for a row.
+fn check_almost_rows<I: Index + Into<i128> + From<u8>>() {
+    let mut random = Random::new(6);
+    for len in [1, 2, 3, 31, 63, 64, 65, 127, 128, 129, 200] {
+        let rows = [3_u8, 0, 3, 1].map(I::from);
+        let written_out: Vec<I> = rows.iter().flat_map(|&row| vec![row; len]).collect();
+        let mut sample = |shape: &[usize]| {
+            let tensor = Tensor::generate(shape, || i16::sample(Palette::Wild, &mut random));
+            place(&tensor)
+        };
+        let round = Round {
+            data: sample(&[5, len]),
+            updates: sample(&[4, len]),
+        };
+        for at in 0..written_out.len() {
+            let mut indices = written_out.clone();
+            indices[at] = I::from(4);
+            let indices = Tensor::new(&[4, len], indices);
+            let problem = Problem {
+                operator: Operator::Elements { axis: 0 },
+                reduction: Reduction::Add,
+                indices: &Strided::new(&indices, Arrangement::Contiguous, 0, I::from(0)),
+                rounds: vec![round.clone()],
+                output: Arrangement::Contiguous,
+                margin: 1,
+            };
+            let options = Options::new(problem.operator, Reduction::Add);
+            problem
+                .check(Verb::InPlace, &options)
+                .unwrap_or_else(|difference| panic!("{at} of 4 x {len}: {difference}"));
+        }
+    }
+}
+
+#[test]
+fn rows_written_out_but_for_one_element() {
+    check_almost_rows::<u8>();
+    check_almost_rows::<i16>();
+    check_almost_rows::<u32>();
+    check_almost_rows::<i64>();
 }
 
 #[test]

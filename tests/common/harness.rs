@@ -381,7 +381,7 @@ impl Verb {
 }
 
 /// What may change from run to run of one plan.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Round<T> {
     pub(crate) data: Strided<T>,
     pub(crate) updates: Strided<T>,

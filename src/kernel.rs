@@ -24,6 +24,7 @@ mod table;
 mod tests;
 mod vector;
 
+pub(crate) use elements::prefetch_lines;
 pub(crate) use identity::Private;
 pub use isa::InstructionSet;
 

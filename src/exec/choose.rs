@@ -3,6 +3,7 @@
 //! Every number here has a name; `docs/performance.md` says which of them are
 //! measured, which are arguments, and which measurements speak against one.
 
+use super::partition;
 use super::tasks::Workers;
 use super::tile::Grid;
 use super::workload::Workload;
@@ -44,7 +45,7 @@ const SERIAL_REGION_BYTES: u64 = 8 << 20;
 const SERIAL_ROWS_BYTES: u64 = 32 * 1024;
 
 /// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
+pub(super) const LINE_BYTES: usize = 64;
 
 /// Tuples from which partitioning pays for its passes over them.
 const PARTITION_TUPLES: usize = 128 * 1024;
@@ -52,9 +53,6 @@ const PARTITION_TUPLES: usize = 128 * 1024;
 /// Bytes of the output that one partition covers: half of a common
 /// second-level cache.
 const PARTITION_BYTES: u64 = 512 * 1024;
-
-/// Most partitions: what the translation buffer holds while they are filled.
-const MOST_PARTITIONS: u64 = 256;
 
 /// Largest copy that a worker makes of all windows: what a first-level and a
 /// part of a second-level cache hold.
@@ -324,14 +322,16 @@ impl Workload<'_> {
 
     fn partitions_apply(&self) -> bool {
         let tuples = self.plan.tuples();
-        tuples > 0 && u32::try_from(tuples).is_ok()
+        (1..=partition::MOST_TUPLES).contains(&tuples)
     }
 
     /// Partitions of half a cache, but enough of them for every worker.
     fn partition_shift(&self, parts: usize) -> u32 {
         let count = self.plan.scale().count.max(1);
         let by_cache = self.region_bytes().div_ceil(PARTITION_BYTES);
-        let partitions = by_cache.max(4 * parts as u64).clamp(1, MOST_PARTITIONS);
+        let partitions = by_cache
+            .max(4 * parts as u64)
+            .clamp(1, partition::MOST_PARTITIONS.into());
         count
             .div_ceil(partitions)
             .next_power_of_two()

@@ -6,17 +6,29 @@
 
 use std::ops::Range;
 
-use super::choose::Choice;
+use super::choose::{Choice, LINE_BYTES};
 use super::places::Places;
 use super::tasks::Workers;
 use super::tile::{Tile, part};
 use super::{Call, scratch};
 use crate::error::ScatterError;
-use crate::kernel::{Elements, ElementsFn};
-use crate::plan::{Destinations, Number};
+use crate::kernel::{Elements, ElementsFn, prefetch_lines};
+use crate::plan::{Destinations, Number, signed};
 
 /// Positions that are worked out before the values are moved there.
 const BLOCK: usize = 256;
+
+/// Places left empty before each partition: a page and a line, counted in
+/// numbers. Without them, partitions of a power of two of tuples begin a power
+/// of two of bytes apart, share a few sets of the translation buffer and of
+/// the first-level cache, and are filled at a third of the speed.
+const GAP: u32 = (4096 + 64) / 4;
+
+/// Most tuples: their positions, gaps included, are kept in 32 bits.
+pub(super) const MOST_TUPLES: usize = (u32::MAX - (MOST_PARTITIONS + 1) * GAP) as usize;
+
+/// Most partitions: what the translation buffer holds while they are filled.
+pub(super) const MOST_PARTITIONS: u32 = 256;
 
 /// What goes with each destination number.
 enum Load {
@@ -44,6 +56,11 @@ struct Division {
 }
 
 impl Division {
+    /// Room for so many tuples and all gaps.
+    fn places(self, tuples: usize) -> usize {
+        tuples.saturating_add(self.partitions * GAP as usize)
+    }
+
     fn partition(self, number: u64) -> usize {
         usize::try_from(number >> self.shift).unwrap_or(usize::MAX)
     }
@@ -84,7 +101,7 @@ impl Call<'_> {
             return Ok(());
         };
         self.count_parts(numbers, workers, division, &mut room.cursors)?;
-        let starts = starts_of(division, &mut room.cursors);
+        let ranges = ranges_of(division, &mut room.cursors);
         self.move_parts(numbers, workers, division, &mut room)?;
         let fused = (self.copy.as_ref()).filter(|copy| choice.fuses_copy(&self.workload(), copy));
         if let (Some(copy), None) = (&self.copy, fused) {
@@ -94,12 +111,13 @@ impl Call<'_> {
             let first = (index as u64) << division.shift;
             let tile = Tile {
                 outer: 0..self.geometry.outer.elements(),
-                tuples: starts[index]..starts[index + 1],
+                tuples: ranges[index].clone(),
                 numbers: Some(first..(first + (1 << division.shift)).min(count)),
                 columns: None,
             };
-            if let Some(copy) = fused {
-                self.copy_tile(copy, &tile);
+            match fused {
+                Some(copy) => self.copy_tile(copy, &tile),
+                None => self.fetch(first..first + (1 << division.shift), tile.tuples.len()),
             }
             self.apply_partition(&room, &tile, width);
         })?;
@@ -108,16 +126,16 @@ impl Call<'_> {
     }
 
     fn room<N: scratch::Kept>(&self, division: Division) -> Result<Room<N>, ScatterError> {
-        let tuples = self.plan.tuples();
+        let places = division.places(self.plan.tuples());
         let load = if self.carries_values() {
-            let bytes = tuples * self.row.size;
+            let bytes = places * self.row.size;
             Load::Values(scratch::Kept::take(bytes.div_ceil(size_of::<u64>()))?)
         } else {
-            Load::Tuples(scratch::Kept::take(tuples)?)
+            Load::Tuples(scratch::Kept::take(places)?)
         };
         Ok(Room {
             cursors: crate::memory::zeroed(division.parts * division.partitions)?,
-            numbers: N::take(tuples)?,
+            numbers: N::take(places)?,
             load,
         })
     }
@@ -186,7 +204,7 @@ impl Call<'_> {
         for (&position, &number) in positions.iter().zip(numbers) {
             #[expect(unsafe_code, reason = "parts write to positions of their own")]
             // SAFETY: cursors run from one part's start in a partition to the
-            // next part's (`starts_of`), so positions are in range and no
+            // next part's (`ranges_of`), so positions are in range and no
             // other part writes them.
             unsafe {
                 moved.set(position as usize, number);
@@ -215,6 +233,22 @@ impl Call<'_> {
                     (copy.u32)(words.start().cast(), source, positions, 1);
                 }
             }
+        }
+    }
+
+    /// Asks for a range of single elements that `tuples` tuples are about to
+    /// meet in any order, where they will meet most of its lines: in order,
+    /// memory is 1.2 times as fast.
+    fn fetch(&self, numbers: Range<u64>, tuples: usize) {
+        let scale = self.plan.scale();
+        let end = numbers.end.min(scale.count);
+        let elements = usize::try_from(end - numbers.start).unwrap_or(usize::MAX);
+        let bytes = elements * self.row.size;
+        let is_dense = tuples >= bytes / LINE_BYTES;
+        if self.geometry.unit == 1 && self.carries_values() && is_dense {
+            let (dst, _) = self.geometry.repetition(0);
+            let first = self.geometry.window.dst + dst + signed(numbers.start);
+            prefetch_lines(self.output_at(first), bytes);
         }
     }
 
@@ -278,25 +312,26 @@ impl<N: scratch::Kept> Room<N> {
 }
 
 /// Turns counts into positions: partition by partition, and in each part by
-/// part, which keeps the order of the tuples. Returns where each partition
-/// begins, and the end.
-fn starts_of(division: Division, cursors: &mut [u32]) -> Vec<usize> {
-    let mut starts = Vec::with_capacity(division.partitions + 1);
-    let mut total = 0_u32;
+/// part, which keeps the order of the tuples. Returns where the tuples of each
+/// partition will lie.
+fn ranges_of(division: Division, cursors: &mut [u32]) -> Vec<Range<usize>> {
+    let mut ranges = Vec::with_capacity(division.partitions);
+    let mut next = 0_u32;
     for partition in 0..division.partitions {
-        starts.push(total as usize);
+        next += GAP;
+        let start = next;
         for part in 0..division.parts {
             let cursor = &mut cursors[part * division.partitions + partition];
-            total += std::mem::replace(cursor, total);
+            next += std::mem::replace(cursor, next);
         }
+        ranges.push(start as usize..next as usize);
     }
-    starts.push(total as usize);
-    starts
+    ranges
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Division, starts_of};
+    use super::{Division, GAP, ranges_of};
 
     #[test]
     fn positions_keep_partitions_together_and_parts_in_order() {
@@ -307,7 +342,13 @@ mod tests {
         };
         // Part 0 has 1, 2 and 0 tuples in the partitions, part 1 has 3, 0 and 4.
         let mut cursors = [1, 2, 0, 3, 0, 4];
-        assert_eq!(starts_of(division, &mut cursors), [0, 4, 6, 10], "starts");
-        assert_eq!(cursors, [0, 4, 6, 1, 6, 6], "cursors");
+        let ranges = ranges_of(division, &mut cursors);
+        let gaps = |gaps: u32, position: u32| gaps * GAP + position;
+        let expected = [(1, 0, 4), (2, 4, 6), (3, 6, 10)]
+            .map(|(count, start, end)| gaps(count, start) as usize..gaps(count, end) as usize);
+        assert_eq!(ranges, expected, "ranges");
+        let expected = [(1, 0), (2, 4), (3, 6), (1, 1), (2, 6), (3, 6)];
+        let expected = expected.map(|(count, position)| gaps(count, position));
+        assert_eq!(cursors, expected, "cursors");
     }
 }

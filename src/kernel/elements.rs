@@ -56,6 +56,13 @@ pub(super) fn prefetch<T>(address: *const T) {
     let _ = address;
 }
 
+/// Asks for all lines of the `bytes` from `start` on, which need not be valid.
+pub(crate) fn prefetch_lines(start: *const u8, bytes: usize) {
+    for offset in (0..bytes).step_by(64) {
+        prefetch(start.wrapping_add(offset));
+    }
+}
+
 /// The `ElementsFn` of a reduction.
 ///
 /// # Safety

@@ -99,6 +99,18 @@ impl<'a> Indices<'a> {
         self.view.layout()
     }
 
+    /// The `len` elements from offset `first` on, side by side.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::read_run`], with a step of 1.
+    #[inline]
+    pub(crate) unsafe fn neighbours<I: Index>(&self, first: isize, len: usize) -> &'a [I] {
+        debug_assert_eq!(<I as Element>::TYPE, self.view.element(), "another type");
+        // SAFETY: the caller vouches for the elements, which the view borrows.
+        unsafe { std::slice::from_raw_parts(self.view.as_ptr().cast::<I>().offset(first), len) }
+    }
+
     /// Copies the elements at offsets `first`, `first + step`, ... to `run`.
     ///
     /// # Safety

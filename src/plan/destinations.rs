@@ -17,6 +17,8 @@ pub(crate) trait Number: Copy + Ord + fmt::Debug + Send + Sync + bytemuck::Zeroa
     fn get(self) -> u64;
     /// `value` is below [`Destinations::NARROW`] for `u32`.
     fn new(value: u64) -> Self;
+    /// Whether it is the one after `before`.
+    fn follows(self, before: Self) -> bool;
 }
 
 impl Number for u32 {
@@ -33,6 +35,10 @@ impl Number for u32 {
     fn new(value: u64) -> Self {
         value as Self
     }
+
+    fn follows(self, before: Self) -> bool {
+        before.wrapping_add(1) == self
+    }
 }
 
 impl Number for u64 {
@@ -44,6 +50,10 @@ impl Number for u64 {
 
     fn new(value: u64) -> Self {
         value
+    }
+
+    fn follows(self, before: Self) -> bool {
+        before.wrapping_add(1) == self
     }
 }
 

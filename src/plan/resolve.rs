@@ -26,7 +26,7 @@ use crate::layout::{Dims, Layout};
 use crate::reduction::Bounds;
 
 /// Tuples that are worked on together: enough for vector loops.
-const BLOCK: usize = 64;
+const BLOCK: usize = 128;
 
 /// What the values of indices may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

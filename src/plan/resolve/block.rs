@@ -153,15 +153,31 @@ impl Cursor<'_> {
         axis: Axis,
         numbers: &mut [N],
     ) -> Option<Outlier> {
+        if self.step == 1 {
+            // SAFETY: the caller vouches for the offsets.
+            let run = unsafe { self.indices.neighbours::<I>(self.offset, numbers.len()) };
+            return self.number_run(axis, run, numbers);
+        }
         let mut raw = [I::default(); BLOCK];
         let raw = &mut raw[..numbers.len()];
-        // SAFETY: the caller vouches for the offsets.
+        // SAFETY: as above.
         unsafe { (self.indices).read_run(self.offset, self.step, raw) };
+        self.number_run(axis, raw, numbers)
+    }
+
+    /// Numbers tuples of one coordinate each.
+    #[inline(always)]
+    fn number_run<I: Coordinate, N: Number>(
+        self,
+        axis: Axis,
+        run: &[I],
+        numbers: &mut [N],
+    ) -> Option<Outlier> {
         let (size, wrap) = (axis.size as u64, self.wrap(axis));
         let multiplier = axis.multiplier.cast_unsigned();
         let mut inside = true;
         let mut start = self.number;
-        for (number, &index) in numbers.iter_mut().zip(&*raw) {
+        for (number, &index) in numbers.iter_mut().zip(run) {
             let position = index.position(wrap);
             inside &= position < size;
             *number = N::new(start.wrapping_add(position.wrapping_mul(multiplier)));
@@ -170,8 +186,8 @@ impl Cursor<'_> {
         if inside {
             return None;
         }
-        let tuple = raw.iter().position(|index| index.position(wrap) >= size)?;
-        let index = raw[tuple].into();
+        let tuple = run.iter().position(|index| index.position(wrap) >= size)?;
+        let index = run[tuple].into();
         Some(Outlier { tuple, axis, index })
     }
 

@@ -4,6 +4,7 @@
 //! Knows tasks and workers. Knows nothing of what a task does.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
@@ -69,7 +70,12 @@ impl Pool for Rayon {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        (0..tasks).into_par_iter().with_max_len(1).for_each(task);
+        if rayon::current_thread_index().is_some() {
+            (0..tasks).into_par_iter().with_max_len(1).for_each(task);
+            return;
+        }
+        let work = drain(tasks, task);
+        rayon::in_place_scope(|scope| share(scope, rayon::current_num_threads(), tasks, &work));
     }
 }
 
@@ -80,8 +86,38 @@ impl Pool for rayon::ThreadPool {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        self.install(|| Rayon.run(tasks, task));
+        if rayon::current_thread_index().is_some() {
+            self.install(|| Rayon.run(tasks, task));
+            return;
+        }
+        let work = drain(tasks, task);
+        self.in_place_scope(|scope| share(scope, self.current_num_threads(), tasks, &work));
     }
+}
+
+/// Takes tasks one by one until there are none.
+fn drain(tasks: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn() + Sync {
+    let next = AtomicUsize::new(0);
+    move || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= tasks {
+                break;
+            }
+            task(index);
+        }
+    }
+}
+
+/// Works on the calling thread, which is none of the pool's, as one of its
+/// workers: to wake all but one of them and to sleep meanwhile costs more, and
+/// a scheduler that wakes two workers on one core leaves the other idle for
+/// milliseconds.
+fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (impl Fn() + Sync)) {
+    for _ in 1..tasks.min(workers) {
+        scope.spawn(move |_| work());
+    }
+    work();
 }
 
 /// The calling thread and no other.

@@ -107,6 +107,10 @@ impl<'a> Indices<'a> {
     #[inline]
     pub(crate) unsafe fn neighbours<I: Index>(&self, first: isize, len: usize) -> &'a [I] {
         debug_assert_eq!(<I as Element>::TYPE, self.view.element(), "another type");
+        if len == 0 {
+            // A view without elements may have no memory.
+            return &[];
+        }
         // SAFETY: the caller vouches for the elements, which the view borrows.
         unsafe { std::slice::from_raw_parts(self.view.as_ptr().cast::<I>().offset(first), len) }
     }

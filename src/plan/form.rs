@@ -145,7 +145,12 @@ impl Form {
 /// do: runtimes write scalars as `[1]`.
 #[inline]
 pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
-    if actual.iter().eq(expected.into_iter().flatten()) {
+    let mut rest = Some(actual);
+    for dims in expected {
+        // Also where `dims` is empty, and cheaper than a chain of iterators.
+        rest = rest.and_then(|rest| rest.strip_prefix(dims));
+    }
+    if rest.is_some_and(<[usize]>::is_empty) {
         return Ok(());
     }
     if expected.iter().all(|dims| dims.is_empty()) && actual.iter().all(|&size| size == 1) {

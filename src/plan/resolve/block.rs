@@ -142,7 +142,7 @@ impl Cursor<'_> {
     }
 
     /// [`Self::resolve`] for one axis: what embeddings and graphs ask
-    /// for.
+    /// for. More tuples than a block where their indices lie side by side.
     ///
     /// # Safety
     ///

@@ -44,20 +44,23 @@ struct Contiguous<'a> {
 
 impl Contiguous<'_> {
     fn resolve<I: Coordinate>(&self, numbers: &mut [u32]) -> Result<(), ScatterError> {
+        if let &[size] = self.sizes {
+            // One coordinate a tuple, side by side: no block to collect them.
+            let axis = Axis {
+                axis: self.first_axis,
+                size,
+                multiplier: 1,
+            };
+            // SAFETY: `numbers` has one entry a tuple of the contiguous view.
+            let outlier = unsafe {
+                self.cursor(0, 1)
+                    .resolve_single::<I, u32, BLOCK>(axis, numbers)
+            };
+            return outlier.map_or(Ok(()), |outlier| Err(outlier.error(0, 1)));
+        }
         let tuple_len = self.sizes.len();
         for (block, numbers) in numbers.chunks_mut(BLOCK).enumerate() {
             let first = block * BLOCK;
-            let cursor = Cursor {
-                indices: self.indices,
-                offset: (first * tuple_len).cast_signed(),
-                step: tuple_len.cast_signed(),
-                number: 0,
-                number_step: 0,
-                rules: IndexRules {
-                    negatives_wrap: self.negatives_wrap,
-                    bounds: Bounds::Error,
-                },
-            };
             let mut multiplier = 1;
             let axes = (0..tuple_len).rev().map(|coordinate| {
                 let size = self.sizes[coordinate];
@@ -69,6 +72,7 @@ impl Contiguous<'_> {
                 multiplier *= (size as u64).cast_signed();
                 (axis, coordinate.cast_signed())
             });
+            let cursor = self.cursor(first * tuple_len, tuple_len);
             // SAFETY: `numbers` has one entry a tuple of the contiguous view,
             // and `sizes` one a coordinate.
             let outlier = unsafe { cursor.resolve::<I, u32, BLOCK>(axes, numbers) };
@@ -77,5 +81,19 @@ impl Contiguous<'_> {
             }
         }
         Ok(())
+    }
+
+    fn cursor(&self, offset: usize, step: usize) -> Cursor<'_> {
+        Cursor {
+            indices: self.indices,
+            offset: offset.cast_signed(),
+            step: step.cast_signed(),
+            number: 0,
+            number_step: 0,
+            rules: IndexRules {
+                negatives_wrap: self.negatives_wrap,
+                bounds: Bounds::Error,
+            },
+        }
     }
 }

@@ -310,9 +310,10 @@ pub enum ScatterError {
         earlier: usize,
     },
 
-    /// A plan was run on an output of another shape or other strides.
+    /// A plan was run on an output (a gather's on data) of another shape or other
+    /// strides.
     #[error(
-        "the plan was made for an output of shape {planned_shape:?} and strides {planned_strides:?}, not {shape:?} and {strides:?}; plan again for this layout"
+        "the plan was made for shape {planned_shape:?} and strides {planned_strides:?}, not {shape:?} and {strides:?}; plan again for this layout"
     )]
     PlanMismatch {
         /// Shape that was planned for.

@@ -78,22 +78,38 @@ impl<'a> Layout<'a> {
 
     /// Number of elements. `None` if the non-zero sizes multiply to more than
     /// memory can address.
+    #[inline]
     pub(crate) fn elements(&self) -> Option<usize> {
         let mut product: usize = 1;
-        let mut is_empty = false;
         for &size in self.shape {
-            is_empty |= size == 0;
-            product = product.checked_mul(size.max(1))?;
+            match product.checked_mul(size) {
+                Some(next) if next != 0 => product = next,
+                _ => return self.elements_but_for_zeros(),
+            }
         }
+        isize::try_from(product).is_ok().then_some(product)
+    }
+
+    /// A zero may hide how large the other sizes are.
+    #[cold]
+    fn elements_but_for_zeros(&self) -> Option<usize> {
+        let mut sizes = self.shape.iter().filter(|&&size| size != 0);
+        let product = sizes.try_fold(1_usize, |product, &size| product.checked_mul(size))?;
         isize::try_from(product).ok()?;
-        Some(if is_empty { 0 } else { product })
+        Some(if self.shape.contains(&0) { 0 } else { product })
     }
 
     /// [`Self::elements`], or the error that says why there is no such number.
+    #[inline]
     pub(crate) fn checked_elements(&self) -> Result<usize, ScatterError> {
-        self.elements().ok_or_else(|| ScatterError::ShapeOverflow {
+        self.elements().ok_or_else(|| self.overflow())
+    }
+
+    #[cold]
+    fn overflow(&self) -> ScatterError {
+        ScatterError::ShapeOverflow {
             shape: self.shape.to_vec(),
-        })
+        }
     }
 
     /// Lowest and highest offset of an element from element `[0, 0, ...]`, or
@@ -117,25 +133,29 @@ impl<'a> Layout<'a> {
         Some((low, high))
     }
 
+    /// Elements from the lowest to the highest, gaps included.
+    fn span(&self, elements: usize) -> Option<usize> {
+        if elements == 0 {
+            return Some(0);
+        }
+        let (low, high) = self.extent()?;
+        high.abs_diff(low).checked_add(1)
+    }
+
     /// Refuses shapes and strides that no memory can hold for elements of
     /// `size` bytes, and returns the number of elements.
+    #[inline]
     pub(crate) fn check(&self, size: usize) -> Result<usize, ScatterError> {
         let elements = self.checked_elements()?;
-        if elements == 0 {
-            return Ok(0);
-        }
-        let fits = self.extent().is_some_and(|(low, high)| {
-            high.abs_diff(low)
-                .checked_add(1)
-                .and_then(|span| span.checked_mul(size))
-                .is_some_and(|bytes| isize::try_from(bytes).is_ok())
-        });
-        if fits {
+        let span = match self.strides {
+            None => Some(elements),
+            Some(_) => self.span(elements),
+        };
+        let bytes = span.and_then(|span| span.checked_mul(size));
+        if bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()) {
             Ok(elements)
         } else {
-            Err(ScatterError::ShapeOverflow {
-                shape: self.shape.to_vec(),
-            })
+            Err(self.overflow())
         }
     }
 

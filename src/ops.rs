@@ -388,6 +388,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         let indices = Indices::new(indices)?;
         self.operator
             .check_options(self.planning.rules, &self.execution)?;
+        operands.check_data()?;
         let updates = Some(operands.updates_shape());
         let form = (self.operator).form(operands.shape(), &indices.layout(), updates)?;
         // SAFETY: the caller vouches for what `run::once` asks.

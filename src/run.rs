@@ -168,7 +168,7 @@ impl<'a> Operands<'a> {
     }
 
     /// Data must have the shape of the output.
-    fn check_data(&self) -> Result<(), ScatterError> {
+    pub(crate) fn check_data(&self) -> Result<(), ScatterError> {
         let expected = self.output.layout.shape();
         match self.data.map(|data| data.layout.shape()) {
             Some(actual) if actual != expected => Err(ScatterError::DataShape {
@@ -221,6 +221,16 @@ pub(crate) fn cloned_kernels<T: Clone>(execution: &Execution<'_>) -> Result<Kern
     }
 }
 
+/// Refuses to reduce where the operator that was planned only moves.
+fn check_reduction(plan: &ScatterPlan, kernels: &Kernels) -> Result<(), ScatterError> {
+    if plan.only_moves() && kernels.group.is_some() {
+        return Err(ScatterError::UnsupportedOption {
+            option: "reduction",
+        });
+    }
+    Ok(())
+}
+
 /// Runs a plan.
 ///
 /// # Safety
@@ -235,11 +245,7 @@ pub(crate) unsafe fn execute(
     operands: Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    if plan.only_moves() && kernels.group.is_some() {
-        return Err(ScatterError::UnsupportedOption {
-            option: "reduction",
-        });
-    }
+    check_reduction(plan, &kernels)?;
     plan.check_output(&operands.output.layout)?;
     plan.check_updates(operands.updates.layout.shape())?;
     operands.check_data()?;
@@ -281,7 +287,7 @@ pub(crate) unsafe fn execute(
 ///
 /// # Safety
 ///
-/// As for [`execute`].
+/// As for [`execute`], and data, if any, has the shape of the output.
 pub(crate) unsafe fn once(
     form: Form,
     kernels: Kernels,
@@ -296,7 +302,6 @@ pub(crate) unsafe fn once(
         &indices.layout(),
         operands.updates.layout.shape(),
     )?;
-    operands.check_data()?;
     let plain = form.coordinates == Form::ALL_LISTED
         && planning.duplicates == Duplicates::Allow
         && planning.rules.bounds == Bounds::Error
@@ -418,9 +423,9 @@ fn check_operands(
             });
         }
     }
+    let place = output.footprint();
     let same_memory = data.is_some_and(|data| {
-        data.as_ptr().addr() == output.footprint().address
-            && data.layout().places_like(&output.layout())
+        data.as_ptr().addr() == place.address && data.layout().places_like(&output.layout())
     });
     let distinct = data.filter(|_| !same_memory);
     for (tensor, input) in [
@@ -429,7 +434,7 @@ fn check_operands(
         ("updates", Some(updates)),
     ] {
         let Some(input) = input else { continue };
-        match overlap::between(&output.footprint(), &input.footprint()) {
+        match overlap::between(&place, &input.footprint()) {
             Overlap::Disjoint => {}
             Overlap::Shared => return Err(ScatterError::InputOverlap { tensor }),
             Overlap::Undecided => return Err(ScatterError::OverlapUndecided { tensor }),

@@ -1,6 +1,6 @@
 //! The verbs of a plan: run it on data and updates, any number of times.
 
-use super::{Operands, Target, allocate, cloned_kernels, execute, plain_kernels};
+use super::{Operands, Target, allocate, check_reduction, cloned_kernels, execute, plain_kernels};
 use crate::element::{Element, ElementType};
 use crate::error::ScatterError;
 use crate::execution::Execution;
@@ -189,6 +189,22 @@ impl ScatterPlan {
         let execution = execution.into();
         let kernels = cloned_kernels::<T>(&execution)?;
         self.run_on(kernels, data.into(), updates, None, &execution)
+    }
+
+    /// Refuses what no run of this plan can do with such elements, whatever
+    /// their values.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::UnsupportedReduction`] and
+    /// [`ScatterError::UnsupportedOption`], as a run would report them.
+    pub fn check_execution<'p>(
+        &self,
+        element: ElementType,
+        execution: impl Into<Execution<'p>>,
+    ) -> Result<(), ScatterError> {
+        let kernels = plain_kernels(element, &execution.into())?;
+        check_reduction(self, &kernels)
     }
 
     /// What a run will do: for people, and for tests.

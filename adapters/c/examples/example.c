@@ -1,0 +1,82 @@
+// Adds rows into a table: in place, with a plan that is kept, and with an index
+// that is wrong.
+//
+//   cc -std=c11 example.c $(pkg-config --cflags --libs ndscatter-c) -o example
+
+#include <inttypes.h>
+#include <ndscatter.h>
+#include <stdio.h>
+#include <string.h>
+
+// Describes memory of the caller's as a row-major tensor. Nothing is copied:
+// `values` and `shape` must live as long as the tensor is used.
+static DLTensor tensor(void *values, uint8_t code, uint8_t bits, int32_t ndim, int64_t *shape) {
+  DLTensor result = {0};
+  result.data = values;
+  result.device.device_type = kDLCPU;
+  result.ndim = ndim;
+  result.dtype.code = code;
+  result.dtype.bits = bits;
+  result.dtype.lanes = 1;
+  result.shape = shape; // strides stay null: row-major
+  return result;
+}
+
+static void print(const char *title, const float *values, size_t count) {
+  printf("%s:", title);
+  for (size_t i = 0; i < count; i++) printf(" %g", (double)values[i]);
+  printf("\n");
+}
+
+static int failed(const char *call) {
+  fprintf(stderr, "%s: %s\n", call, nds_last_error());
+  return 1;
+}
+
+static int wrong(const char *what) {
+  fprintf(stderr, "%s is not what it should be\n", what);
+  return 1;
+}
+
+int main(void) {
+  float table_values[6] = {0};
+  int64_t row_numbers[3] = {0, 2, -1}; // -1 is the last row, so row 2 comes twice
+  float update_values[6] = {1, 1, 2, 2, 3, 3};
+  DLTensor table = tensor(table_values, kDLFloat, 32, 2, (int64_t[]){3, 2});
+  DLTensor rows = tensor(row_numbers, kDLInt, 64, 2, (int64_t[]){3, 1});
+  DLTensor updates = tensor(update_values, kDLFloat, 32, 2, (int64_t[]){3, 2});
+  nds_options add = {.size = sizeof add, .reduction = 1};
+
+  // The output is the data itself: in place.
+  if (nds_scatter_nd(&table, &rows, &updates, &table, &add) != NDS_OK) return failed("nds_scatter_nd");
+  print("in place", table_values, 6);
+  const float once[6] = {1, 1, 0, 0, 5, 5};
+  if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table");
+
+  // The same rows again and again: checked and worked out once. The plan keeps
+  // the options that it is made with. Here the output has memory of its own.
+  nds_plan *plan = NULL;
+  if (nds_plan_scatter_nd(&table, &rows, &add, &plan) != NDS_OK) return failed("nds_plan_scatter_nd");
+  float output_values[6];
+  DLTensor output = tensor(output_values, kDLFloat, 32, 2, table.shape);
+  nds_status status = nds_plan_run(plan, &table, &updates, &output, NULL);
+  nds_plan_free(plan);
+  if (status != NDS_OK) return failed("nds_plan_run");
+  print("planned", output_values, 6);
+  const float twice[6] = {2, 2, 0, 0, 10, 10};
+  if (memcmp(output_values, twice, sizeof twice) != 0) return wrong("the output");
+  if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table after the plan");
+
+  // An index that is wrong: a status, a sentence, its facts, and nothing written.
+  row_numbers[1] = 7;
+  status = nds_scatter_nd(&table, &rows, &updates, &table, &add);
+  nds_error_info info = {.size = sizeof info};
+  nds_last_error_info(&info);
+  printf("status %d: %s\n", (int)status, nds_last_error());
+  printf("tuple %" PRId64 ", axis %" PRId64 " of size %" PRId64 ", index %" PRId64 "\n", info.tuple, info.axis,
+         info.axis_size, info.index);
+  if (status != NDS_INDEX_OUT_OF_BOUNDS || info.status != (int32_t)status) return wrong("the status");
+  if (info.tuple != 1 || info.axis != 0 || info.axis_size != 3 || info.index != 7) return wrong("the facts");
+  if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table after the error");
+  return 0;
+}

@@ -1,0 +1,101 @@
+#!/bin/sh
+# Installs what `cargo build --release -p ndscatter-c` made: the library, its
+# header, and a file for pkg-config. It builds nothing.
+set -eu
+
+package=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+root=$(CDPATH='' cd -- "$package/../.." && pwd)
+
+prefix=/usr/local
+destdir=
+target=${CARGO_TARGET_DIR:-$root/target}
+
+usage() {
+    cat <<USAGE
+usage: $0 [--prefix DIR] [--destdir DIR] [--target-dir DIR]
+
+  --prefix DIR      where the library is to live (/usr/local)
+  --destdir DIR     put before every path that is written, and into none that
+                    is recorded: for packages ('')
+  --target-dir DIR  where cargo has put it (CARGO_TARGET_DIR if set, otherwise
+                    target at the top of the repository)
+
+Build it first: cargo build --release -p ndscatter-c
+USAGE
+}
+
+fail() {
+    printf '%s: %s\n' "$0" "$1" >&2
+    exit 1
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    --prefix=* | --destdir=* | --target-dir=*)
+        name=${1%%=*}
+        value=${1#*=}
+        shift
+        ;;
+    --prefix | --destdir | --target-dir)
+        [ $# -ge 2 ] || fail "$1 needs a value"
+        name=$1
+        value=$2
+        shift 2
+        ;;
+    *)
+        usage >&2
+        fail "unknown argument '$1'"
+        ;;
+    esac
+    case $name in
+    --prefix) prefix=$value ;;
+    --destdir) destdir=$value ;;
+    --target-dir) target=$value ;;
+    esac
+done
+
+case $prefix in
+/*) ;;
+*) fail "--prefix must be an absolute path, not '$prefix'" ;;
+esac
+
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$package/Cargo.toml" | head -n 1)
+[ -n "$version" ] || fail "no version in $package/Cargo.toml"
+
+built=$target/release
+header=$package/include/ndscatter.h
+for file in "$built/libndscatter_c.so" "$built/libndscatter_c.a"; do
+    [ -f "$file" ] || fail "$file is missing; run 'cargo build --release -p ndscatter-c' first"
+done
+[ -f "$header" ] || fail "$header is missing"
+
+# Puts a file into place whole: programs may have the old one open.
+put() {
+    mode=$1 from=$2 to=$3
+    cp -- "$from" "$to.new"
+    chmod "$mode" "$to.new"
+    mv -f -- "$to.new" "$to"
+    printf '%s\n' "$to"
+}
+
+lib=$destdir$prefix/lib
+include=$destdir$prefix/include
+mkdir -p -- "$lib/pkgconfig" "$include"
+
+put 755 "$built/libndscatter_c.so" "$lib/libndscatter_c.so.1"
+ln -sf libndscatter_c.so.1 "$lib/libndscatter_c.so"
+printf '%s\n' "$lib/libndscatter_c.so"
+put 644 "$built/libndscatter_c.a" "$lib/libndscatter_c.a"
+put 644 "$header" "$include/ndscatter.h"
+
+# What sed would take for its own is written as itself.
+escaped=$(printf '%s' "$prefix" | sed 's/[\\&|]/\\&/g')
+filled=$lib/pkgconfig/ndscatter-c.pc
+sed -e "s|@prefix@|$escaped|" -e "s|@version@|$version|" "$package/ndscatter-c.pc.in" >"$filled.new"
+chmod 644 "$filled.new"
+mv -f -- "$filled.new" "$filled"
+printf '%s\n' "$filled"

@@ -1,0 +1,41 @@
+//! What every call from C goes through.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::float_mode::DefaultMode;
+use crate::last_error;
+use crate::status::{Failure, nds_status};
+
+/// Runs a call from C: in the default floating-point mode, without letting a
+/// panic out, leaving what failed for [`last_error`].
+pub(crate) fn cross(call: impl FnOnce() -> Result<(), Failure>) -> nds_status {
+    let _mode = DefaultMode::enter();
+    let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+        // Dropping what was thrown may throw again.
+        std::mem::forget(payload);
+        Err(Failure::internal(format_args!(
+            "the library panicked; this is a bug in it"
+        )))
+    });
+    match outcome {
+        Ok(()) => nds_status::NDS_OK,
+        Err(failure) => {
+            last_error::keep(&failure);
+            failure.status
+        }
+    }
+}
+
+/// Writes `value` where C asked for it.
+///
+/// # Safety
+///
+/// `place` is null or may be written.
+pub(crate) unsafe fn give<T>(name: &'static str, place: *mut T, value: T) -> Result<(), Failure> {
+    if place.is_null() {
+        return Err(Failure::invalid(format_args!("`{name}` is null")));
+    }
+    // SAFETY: the caller vouches for the place.
+    unsafe { place.write_unaligned(value) };
+    Ok(())
+}

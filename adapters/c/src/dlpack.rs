@@ -1,0 +1,257 @@
+//! Tensors as DLPack has them, and the views that they become.
+//!
+//! Knows DLPack's codes. Knows nothing of operators.
+
+use std::ffi::c_void;
+
+use ndscatter::{AnyView, AnyViewMut, ElementType, Layout};
+
+use crate::status::Failure;
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("sizes and strides are read where they lie, as 64-bit integers");
+
+/// Where memory is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLDevice {
+    /// The kind of device.
+    pub device_type: i32,
+    /// Which of them.
+    pub device_id: i32,
+}
+
+/// The type of elements.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLDataType {
+    /// The kind of number.
+    pub code: u8,
+    /// Bits of one.
+    pub bits: u8,
+    /// Numbers of one element.
+    pub lanes: u16,
+}
+
+/// A tensor: memory that somebody else owns, its type, shape and strides.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLTensor {
+    /// The memory.
+    pub data: *mut c_void,
+    /// Where it is.
+    pub device: DLDevice,
+    /// Number of dimensions.
+    pub ndim: i32,
+    /// Type of the elements.
+    pub dtype: DLDataType,
+    /// Size of each dimension.
+    pub shape: *mut i64,
+    /// Distance, in elements, between neighbours of each dimension; null for
+    /// row-major.
+    pub strides: *mut i64,
+    /// Bytes from `data` to the first element.
+    pub byte_offset: u64,
+}
+
+/// kDLCPU, kDLCUDAHost, kDLROCMHost: memory that the CPU reads and writes.
+const HOST_MEMORY: [i32; 3] = [1, 3, 11];
+
+/// An address for tensors without elements: aligned for all, and of no memory.
+const NOWHERE: *mut u8 = std::ptr::without_provenance_mut(16);
+
+/// A tensor whose description has been checked, and of whose memory nothing is
+/// known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Described<'a> {
+    ptr: *mut u8,
+    pub(crate) element: ElementType,
+    pub(crate) layout: Layout<'a>,
+    is_empty: bool,
+}
+
+/// Reads the description of a tensor, and of its memory nothing.
+///
+/// # Safety
+///
+/// For `'a`, `tensor` is null or points to a tensor whose `shape`, and
+/// `strides` unless null, have `ndim` values, and nobody writes to any of them.
+#[inline(always)]
+pub(crate) unsafe fn described<'a>(
+    name: &'static str,
+    tensor: *const DLTensor,
+) -> Result<Described<'a>, Failure> {
+    if tensor.is_null() || !tensor.is_aligned() {
+        return Err(Failure::invalid(format_args!(
+            "`{name}` is null, or not aligned"
+        )));
+    }
+    // SAFETY: the caller vouches for the struct.
+    let tensor = unsafe { &*tensor };
+    if !HOST_MEMORY.contains(&tensor.device.device_type) {
+        let device = tensor.device.device_type;
+        return Err(Failure::unsupported(format_args!(
+            "`{name}` is on a device of type {device}; only memory of the CPU is served"
+        )));
+    }
+    // SAFETY: the caller vouches for `ndim` sizes and strides.
+    let (layout, is_empty) = unsafe { layout_of(name, tensor)? };
+    let offset = usize::try_from(tensor.byte_offset).unwrap_or(usize::MAX);
+    Ok(Described {
+        ptr: match tensor.data.cast::<u8>() {
+            null if null.is_null() => null,
+            data => data.wrapping_add(offset),
+        },
+        element: element_of(name, tensor.dtype)?,
+        layout,
+        is_empty,
+    })
+}
+
+impl Described<'_> {
+    /// Where the elements are; an address of no memory where there are none.
+    #[inline]
+    fn memory(&self, name: &'static str) -> Result<*mut u8, Failure> {
+        if self.is_empty {
+            return Ok(NOWHERE);
+        }
+        if self.ptr.is_null() {
+            return Err(Failure::invalid(format_args!(
+                "`{name}` has elements but its `data` is null"
+            )));
+        }
+        Ok(self.ptr)
+    }
+}
+
+/// A tensor to read.
+///
+/// # Safety
+///
+/// As for [`described`]; its memory holds its elements, and is written by
+/// nobody for `'a` but through the output of the call.
+pub(crate) unsafe fn view<'a>(
+    name: &'static str,
+    tensor: *const DLTensor,
+) -> Result<AnyView<'a>, Failure> {
+    // SAFETY: the caller vouches for the description and for the memory.
+    unsafe {
+        let tensor = described(name, tensor)?;
+        AnyView::from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
+    }
+    .map_err(|error| Failure::from(error).of_tensor(name))
+}
+
+/// A tensor to write.
+///
+/// # Safety
+///
+/// As for [`described`]; its memory has room for its elements, and is touched
+/// by nobody else for `'a`.
+pub(crate) unsafe fn view_mut<'a>(
+    name: &'static str,
+    tensor: *const DLTensor,
+) -> Result<AnyViewMut<'a>, Failure> {
+    // SAFETY: the caller vouches for the description and for the memory.
+    unsafe {
+        let tensor = described(name, tensor)?;
+        AnyViewMut::from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
+    }
+    .map_err(|error| Failure::from(error).of_tensor(name))
+}
+
+/// The one place where DLPack's codes are element types.
+#[inline(always)]
+fn element_of(name: &'static str, dtype: DLDataType) -> Result<ElementType, Failure> {
+    use ElementType as E;
+    if dtype.lanes != 1 {
+        let lanes = dtype.lanes;
+        return Err(Failure::unsupported(format_args!(
+            "elements of `{name}` have {lanes} lanes; only 1 is served"
+        )));
+    }
+    Ok(match (dtype.code, dtype.bits) {
+        (0, 8) => E::I8,
+        (0, 16) => E::I16,
+        (0, 32) => E::I32,
+        (0, 64) => E::I64,
+        (1, 8) => E::U8,
+        (1, 16) => E::U16,
+        (1, 32) => E::U32,
+        (1, 64) => E::U64,
+        (2, 16) => E::F16,
+        (2, 32) => E::F32,
+        (2, 64) => E::F64,
+        (4, 16) => E::BF16,
+        (5, 64) => E::Complex64,
+        (5, 128) => E::Complex128,
+        (6, 8) => E::Bool,
+        (code, bits) => {
+            return Err(Failure::unsupported(format_args!(
+                "elements of `{name}` have type code {code} with {bits} bits, which is not served"
+            )));
+        }
+    })
+}
+
+/// The layout, and whether it has no elements.
+///
+/// # Safety
+///
+/// For `'a`, `shape`, and `strides` unless null, have `ndim` values, which
+/// nobody writes to.
+#[inline(always)]
+unsafe fn layout_of<'a>(
+    name: &'static str,
+    tensor: &DLTensor,
+) -> Result<(Layout<'a>, bool), Failure> {
+    let Ok(rank) = usize::try_from(tensor.ndim) else {
+        return Err(Failure::invalid(format_args!(
+            "`{name}.ndim` is {}",
+            tensor.ndim
+        )));
+    };
+    if rank == 0 {
+        return Ok((Layout::contiguous(&[]), false));
+    }
+    let (shape, strides) = (tensor.shape.cast_const(), tensor.strides.cast_const());
+    if shape.is_null() || !shape.is_aligned() || !strides.is_aligned() {
+        return Err(Failure::invalid(format_args!(
+            "`{name}.shape` is null, or it or `strides` not aligned"
+        )));
+    }
+    let (mut smallest, mut is_row_major) = (i64::MAX, true);
+    let mut expected = 1_i64;
+    for axis in (0..rank).rev() {
+        // SAFETY: the caller vouches for `rank` sizes, and strides unless null.
+        let (size, stride) = unsafe {
+            let stride = strides.wrapping_add(axis);
+            (
+                *shape.add(axis),
+                if strides.is_null() { expected } else { *stride },
+            )
+        };
+        smallest = smallest.min(size);
+        // Dims of size 1 have any stride.
+        is_row_major &= stride == expected || size == 1;
+        // Where this wraps, the shape is refused later.
+        expected = expected.wrapping_mul(size);
+    }
+    if smallest < 0 {
+        return Err(Failure::invalid(format_args!(
+            "`{name}` has a dimension of size {smallest}"
+        )));
+    }
+    // SAFETY: as above; sizes are not negative, and both types 64 bits wide.
+    let sizes: &[usize] = unsafe { std::slice::from_raw_parts(shape.cast(), rank) };
+    let layout = if is_row_major {
+        Layout::contiguous(sizes)
+    } else {
+        // SAFETY: they are not null, as nulls are row-major; both types are 64
+        // bits wide.
+        Layout::strided(sizes, unsafe {
+            std::slice::from_raw_parts(strides.cast(), rank)
+        })?
+    };
+    Ok((layout, smallest == 0))
+}

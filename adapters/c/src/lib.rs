@@ -1,0 +1,63 @@
+//! The C interface of ndscatter, on DLPack tensors.
+//!
+//! `include/ndscatter.h` declares it and `docs/c.md` describes it. This crate
+//! turns structs of C into views and options, and errors into statuses; it
+//! holds no match over element types but the one from DLPack's codes.
+//!
+//! Every function of the interface goes through [`border::cross`]: nothing
+//! unwinds into C, the floating-point mode is the default one meanwhile, and a
+//! failure leaves its message for the calling thread.
+
+#![allow(
+    unsafe_code,
+    non_camel_case_types,
+    clippy::missing_safety_doc,
+    reason = "C's names, and C's rules for pointers, which docs/c.md states once"
+)]
+
+mod border;
+mod dlpack;
+mod float_mode;
+mod last_error;
+mod operators;
+mod options;
+mod plan;
+mod status;
+mod structs;
+mod threads;
+
+pub use dlpack::{DLDataType, DLDevice, DLTensor};
+pub use last_error::{nds_error_info, nds_last_error, nds_last_error_info};
+pub use operators::{
+    nds_gather, nds_gather_elements, nds_gather_nd, nds_scatter_elements, nds_scatter_nd,
+    nds_scatter_update, nds_tensor_scatter,
+};
+pub use options::nds_options;
+pub use plan::{
+    nds_plan, nds_plan_explain, nds_plan_free, nds_plan_gather, nds_plan_gather_elements,
+    nds_plan_gather_nd, nds_plan_run, nds_plan_scatter_elements, nds_plan_scatter_nd,
+    nds_plan_scatter_update,
+};
+pub use status::nds_status;
+pub use threads::nds_pool;
+
+use std::ffi::{CStr, c_char};
+
+/// What the version of the package is, as C has it.
+const VERSION: &CStr =
+    match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => panic!("a version has no NUL"),
+    };
+
+/// The version of the library, as in "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn nds_version() -> *const c_char {
+    VERSION.as_ptr()
+}
+
+/// The version of this interface: 1.
+#[unsafe(no_mangle)]
+pub extern "C" fn nds_abi_version() -> u32 {
+    1
+}

@@ -1,0 +1,245 @@
+//! The operators, one call each.
+
+use ndscatter::{
+    AnyView, CacheMode, Gather, GatherElements, GatherNd, GatherOp, Layout, Operator, Scatter,
+    ScatterElements, ScatterNd, ScatterUpdate, TensorScatter,
+};
+
+use crate::border;
+use crate::dlpack::{self, DLTensor};
+use crate::options::{Options, nds_options, one_of};
+use crate::status::{Failure, nds_status};
+
+/// The tensors of a scatter, as C hands them over.
+struct Tensors {
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    updates: *const DLTensor,
+    output: *mut DLTensor,
+}
+
+/// # Safety
+///
+/// As the interface asks: every pointer is null or points to what it should.
+unsafe fn scatter<O: Operator>(
+    operator: impl FnOnce() -> Result<Scatter<'static, O>, Failure>,
+    tensors: &Tensors,
+    options: *const nds_options,
+) -> nds_status {
+    border::cross(|| {
+        // SAFETY: the caller vouches for all pointers, and for the memory of
+        // the tensors during the call.
+        unsafe {
+            let options = Options::new(options)?;
+            let operator = options.scatter(operator()?);
+            let done = operator.any_write_into(
+                dlpack::view("data", tensors.data)?,
+                dlpack::view("indices", tensors.indices)?,
+                dlpack::view("updates", tensors.updates)?,
+                dlpack::view_mut("output", tensors.output)?,
+            );
+            options.threads.check()?;
+            Ok(done?)
+        }
+    })
+}
+
+/// # Safety
+///
+/// As for [`scatter`].
+unsafe fn gather<O: Operator>(
+    operator: impl FnOnce() -> Result<GatherOp<'static, O>, Failure>,
+    [data, indices]: [*const DLTensor; 2],
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    border::cross(|| {
+        // SAFETY: as in `scatter`.
+        unsafe {
+            let options = Options::new(options)?;
+            let operator = options.gather(operator()?)?;
+            let done = operator.any_write_into(
+                dlpack::view("data", data)?,
+                dlpack::view("indices", indices)?,
+                dlpack::view_mut("output", output)?,
+            );
+            options.threads.check()?;
+            Ok(done?)
+        }
+    })
+}
+
+/// An axis of C. One that does not fit is out of range for any rank.
+pub(crate) fn axis(axis: i64) -> isize {
+    isize::try_from(axis).unwrap_or(isize::MAX)
+}
+
+/// A number of batch dims of C.
+pub(crate) fn batch_dims(batch_dims: i64) -> Result<usize, Failure> {
+    usize::try_from(batch_dims)
+        .map_err(|_| Failure::invalid(format_args!("`batch_dims` is {batch_dims}")))
+}
+
+/// Writes slices of updates into a copy of data, in output, at the places that
+/// the tuples along the last dim of indices name: ONNX ScatterND. An output
+/// with the address, shape and strides of data is written in place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_scatter_nd(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    updates: *const DLTensor,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let tensors = Tensors {
+        data,
+        indices,
+        updates,
+        output,
+    };
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { scatter(|| Ok(ScatterNd::new()), &tensors, options) }
+}
+
+/// Slices along one axis: OpenVINO ScatterUpdate, torch index_add_.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_scatter_update(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    updates: *const DLTensor,
+    axis: i64,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let tensors = Tensors {
+        data,
+        indices,
+        updates,
+        output,
+    };
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe {
+        scatter(
+            || Ok(ScatterUpdate::new(self::axis(axis))),
+            &tensors,
+            options,
+        )
+    }
+}
+
+/// Element by element: ONNX ScatterElements, torch scatter_reduce_.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_scatter_elements(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    updates: *const DLTensor,
+    axis: i64,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let tensors = Tensors {
+        data,
+        indices,
+        updates,
+        output,
+    };
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe {
+        scatter(
+            || Ok(ScatterElements::new(self::axis(axis))),
+            &tensors,
+            options,
+        )
+    }
+}
+
+/// Rows written into a cache, for each sequence from its own position on: ONNX
+/// TensorScatter. write_indices may be null: all sequences from position 0 on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_tensor_scatter(
+    past_cache: *const DLTensor,
+    update: *const DLTensor,
+    write_indices: *const DLTensor,
+    axis: i64,
+    circular: i32,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    border::cross(|| {
+        // SAFETY: the caller of this function vouches for its pointers, and
+        // for the memory of the tensors during the call.
+        unsafe {
+            let options = Options::new(options)?;
+            let mode = one_of(
+                "circular",
+                circular,
+                [CacheMode::Linear, CacheMode::Circular],
+            )?;
+            let operator = options.scatter(TensorScatter::new(self::axis(axis), mode));
+            let cache = dlpack::view("past_cache", past_cache)?;
+            let update = dlpack::view("update", update)?;
+            let indices = if write_indices.is_null() {
+                start()?
+            } else {
+                dlpack::view("write_indices", write_indices)?
+            };
+            let output = dlpack::view_mut("output", output)?;
+            let done = operator.any_write_into(cache, indices, update, output);
+            options.threads.check()?;
+            Ok(done?)
+        }
+    })
+}
+
+/// Position 0 for every sequence.
+fn start() -> Result<AnyView<'static>, Failure> {
+    static ZERO: i64 = 0;
+    let ptr = (&raw const ZERO).cast();
+    // SAFETY: one element, of a static.
+    let view = unsafe {
+        AnyView::from_raw_parts(ptr, ndscatter::ElementType::I64, Layout::contiguous(&[]))
+    };
+    Ok(view?)
+}
+
+/// The slices that the tuples along the last dim of indices name: ONNX GatherND.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_gather_nd(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    batch_dims: i64,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let operator = || Ok(GatherNd::new(self::batch_dims(batch_dims)?));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { gather(operator, [data, indices], output, options) }
+}
+
+/// Slices along one axis: ONNX Gather.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_gather(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    axis: i64,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let operator = || Ok(Gather::new(self::axis(axis)));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { gather(operator, [data, indices], output, options) }
+}
+
+/// Element by element: ONNX GatherElements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_gather_elements(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    axis: i64,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let operator = || Ok(GatherElements::new(self::axis(axis)));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { gather(operator, [data, indices], output, options) }
+}

@@ -1,0 +1,185 @@
+//! The options of a call.
+
+use ndscatter::{
+    Accumulate, Bounds, Duplicates, Execution, GatherOp, Operator, Pool, Reduction, Scatter,
+};
+
+use crate::status::Failure;
+use crate::structs::{self, Sized32};
+use crate::threads::{Threads, nds_pool};
+
+/// Options of a call. All zero but for `size` is the default, and so is a null
+/// pointer to options.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct nds_options {
+    /// sizeof(nds_options) as the caller knows it; fields beyond it take their default.
+    pub size: u32,
+    /// 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
+    pub reduction: i32,
+    /// 0 error, 1 skip, 2 clamp.
+    pub bounds: i32,
+    /// 0: negative indices count from the end; 1: they are out of bounds.
+    pub forbid_negative: i32,
+    /// 0: the value that is there takes part in the reduction; 1: it does not.
+    pub exclude_self: i32,
+    /// Of float16 and bfloat16: 0 in their own type, 1 in float32.
+    pub accumulate: i32,
+    /// 1: two tuples with one destination are an error.
+    pub reject_duplicates: i32,
+    /// 0: the pool's; 1: the calling thread; n: at most n, and at most the pool's.
+    pub max_threads: i32,
+    /// Null: the library's own threads.
+    pub pool: *const nds_pool,
+    /// Backward of none: 0 the winning update, 1 every duplicate. Forward calls do not read it.
+    pub none_gradient: i32,
+}
+
+// SAFETY: `repr(C)`; integers and a pointer that may be null; after the last
+// field there is padding at most.
+unsafe impl Sized32 for nds_options {
+    const NAME: &'static str = "nds_options";
+    const ENDS: &'static [usize] = &[4, 8, 12, 16, 20, 24, 28, 32, POOL_END, POOL_END + 4];
+    const DEFAULT: Self = Self {
+        size: 0,
+        reduction: 0,
+        bounds: 0,
+        forbid_negative: 0,
+        exclude_self: 0,
+        accumulate: 0,
+        reject_duplicates: 0,
+        max_threads: 0,
+        pool: std::ptr::null(),
+        none_gradient: 0,
+    };
+}
+
+const POOL_END: usize = std::mem::offset_of!(nds_options, pool) + size_of::<usize>();
+
+const REDUCTIONS: [Reduction; 7] = [
+    Reduction::None,
+    Reduction::Add,
+    Reduction::Sub,
+    Reduction::Mul,
+    Reduction::Min,
+    Reduction::Max,
+    Reduction::Mean,
+];
+
+/// Options that have been checked.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) how: How,
+    max_workers: Option<usize>,
+    pub(crate) threads: Threads,
+}
+
+/// What a plan keeps of its options.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    reduction: Reduction,
+    include_self: bool,
+    accumulate: Accumulate,
+    bounds: Bounds,
+    negative_indices: bool,
+    duplicates: Duplicates,
+}
+
+impl Options {
+    /// # Safety
+    ///
+    /// `options` is null or points to as many bytes as its `size` says; its
+    /// pool likewise.
+    pub(crate) unsafe fn new(options: *const nds_options) -> Result<Self, Failure> {
+        let given = if options.is_null() {
+            nds_options::DEFAULT
+        } else {
+            // SAFETY: the caller vouches for the bytes.
+            unsafe { structs::read(options)? }
+        };
+        let is_set = |name, value| one_of(name, value, [false, true]);
+        is_set("none_gradient", given.none_gradient)?;
+        let how = How {
+            reduction: one_of("reduction", given.reduction, REDUCTIONS)?,
+            include_self: !is_set("exclude_self", given.exclude_self)?,
+            accumulate: one_of(
+                "accumulate",
+                given.accumulate,
+                [Accumulate::Native, Accumulate::Wide],
+            )?,
+            bounds: one_of(
+                "bounds",
+                given.bounds,
+                [Bounds::Error, Bounds::Skip, Bounds::Clamp],
+            )?,
+            negative_indices: !is_set("forbid_negative", given.forbid_negative)?,
+            duplicates: one_of(
+                "reject_duplicates",
+                given.reject_duplicates,
+                [Duplicates::Allow, Duplicates::Reject],
+            )?,
+        };
+        let max_threads = usize::try_from(given.max_threads).map_err(|_| {
+            let given = given.max_threads;
+            Failure::invalid(format_args!("`nds_options.max_threads` is {given}"))
+        })?;
+        Ok(Self {
+            how,
+            max_workers: (max_threads > 0).then_some(max_threads),
+            // SAFETY: the caller vouches for the pool.
+            threads: unsafe { Threads::new(given.pool)? },
+        })
+    }
+
+    /// How to run, on these threads, what was planned as `how`.
+    pub(crate) fn execution(&self, how: How) -> Execution<'_> {
+        let pool: &dyn Pool = &self.threads;
+        let execution = Execution::new(how.reduction)
+            .include_self(how.include_self)
+            .accumulate(how.accumulate)
+            .pool(pool);
+        match self.max_workers {
+            Some(workers) => execution.max_workers(workers),
+            None => execution,
+        }
+    }
+
+    pub(crate) fn scatter<O: Operator>(&self, operator: Scatter<'static, O>) -> Scatter<'_, O> {
+        operator
+            .duplicates(self.how.duplicates)
+            .negative_indices(self.how.negative_indices)
+            .bounds(self.how.bounds)
+            .execution(self.execution(self.how))
+    }
+
+    /// A gather has no duplicates to reject.
+    pub(crate) fn gather<O: Operator>(
+        &self,
+        operator: GatherOp<'static, O>,
+    ) -> Result<GatherOp<'_, O>, Failure> {
+        if self.how.duplicates == Duplicates::Reject {
+            return Err(ndscatter::ScatterError::UnsupportedOption {
+                option: "reject_duplicates",
+            }
+            .into());
+        }
+        Ok(operator
+            .negative_indices(self.how.negative_indices)
+            .bounds(self.how.bounds)
+            .execution(self.execution(self.how)))
+    }
+}
+
+/// What a number of C stands for.
+pub(crate) fn one_of<T: Copy, const N: usize>(
+    name: &'static str,
+    value: i32,
+    meanings: [T; N],
+) -> Result<T, Failure> {
+    let meaning = usize::try_from(value)
+        .ok()
+        .and_then(|value| meanings.get(value));
+    meaning
+        .copied()
+        .ok_or_else(|| Failure::invalid(format_args!("`{name}` is {value}; use 0 to {}", N - 1)))
+}

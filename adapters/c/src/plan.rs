@@ -1,0 +1,303 @@
+//! Plans that are kept and run many times.
+
+use std::ffi::c_char;
+
+use ndscatter::{
+    AnyView, ElementType, Gather, GatherElements, GatherNd, GatherOp, GatherPlan, Operator,
+    Scatter, ScatterElements, ScatterNd, ScatterPlan, ScatterUpdate,
+};
+
+use crate::border;
+use crate::dlpack::{self, DLTensor, Described};
+use crate::operators::{axis, batch_dims};
+use crate::options::{How, Options, nds_options};
+use crate::status::{Failure, nds_status};
+
+/// All that depends on indices alone, for data of one element type, shape and
+/// strides. It may be run from many threads at once.
+#[derive(Debug)]
+pub struct nds_plan {
+    element: ElementType,
+    how: How,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Scatter(ScatterPlan),
+    Gather(GatherPlan),
+}
+
+/// Makes a plan and gives it to C; null in its place if that fails.
+///
+/// # Safety
+///
+/// As the interface asks: every pointer is null or points to what it should.
+unsafe fn make(
+    [data, indices]: [*const DLTensor; 2],
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+    kind: impl FnOnce(&Options, Described<'_>, AnyView<'_>) -> Result<Kind, Failure>,
+) -> nds_status {
+    border::cross(|| {
+        // SAFETY: the caller vouches for all pointers, and for the memory of
+        // `indices` during the call.
+        unsafe {
+            border::give("plan", plan, std::ptr::null_mut())?;
+            let options = Options::new(options)?;
+            let data = dlpack::described("data", data)?;
+            let kind = kind(&options, data, dlpack::view("indices", indices)?);
+            options.threads.check()?;
+            let made = Box::new(nds_plan {
+                element: data.element,
+                how: options.how,
+                kind: kind?,
+            });
+            border::give("plan", plan, Box::into_raw(made))
+        }
+    })
+}
+
+/// # Safety
+///
+/// As for [`make`].
+unsafe fn scatter<O: Operator>(
+    operator: impl FnOnce() -> Scatter<'static, O>,
+    tensors: [*const DLTensor; 2],
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    // SAFETY: handed on; `make` hands over tensors that it has read.
+    unsafe {
+        make(tensors, options, plan, |options, data, indices| {
+            let made = options.scatter(operator()).any_plan(data.layout, indices)?;
+            made.check_execution(data.element, options.execution(options.how))?;
+            Ok(Kind::Scatter(made))
+        })
+    }
+}
+
+/// # Safety
+///
+/// As for [`make`].
+unsafe fn gather<O: Operator>(
+    operator: impl FnOnce() -> Result<GatherOp<'static, O>, Failure>,
+    tensors: [*const DLTensor; 2],
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    // SAFETY: as in `scatter`.
+    unsafe {
+        make(tensors, options, plan, |options, data, indices| {
+            let operator = options.gather(operator()?)?;
+            let made = operator.any_plan(data.layout, indices)?;
+            Ok(Kind::Gather(made))
+        })
+    }
+}
+
+/// A plan of nds_scatter_nd. The values of data are not read; its strides are
+/// those that output will have.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_scatter_nd(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { scatter(ScatterNd::new, [data, indices], options, plan) }
+}
+
+/// A plan of nds_scatter_update.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_scatter_update(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    axis: i64,
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    let operator = || ScatterUpdate::new(self::axis(axis));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { scatter(operator, [data, indices], options, plan) }
+}
+
+/// A plan of nds_scatter_elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_scatter_elements(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    axis: i64,
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    let operator = || ScatterElements::new(self::axis(axis));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { scatter(operator, [data, indices], options, plan) }
+}
+
+/// A plan of nds_gather_nd. Its strides are those that data will have.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_gather_nd(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    batch_dims: i64,
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    let operator = || Ok(GatherNd::new(self::batch_dims(batch_dims)?));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { gather(operator, [data, indices], options, plan) }
+}
+
+/// A plan of nds_gather.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_gather(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    axis: i64,
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    let operator = || Ok(Gather::new(self::axis(axis)));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { gather(operator, [data, indices], options, plan) }
+}
+
+/// A plan of nds_gather_elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_gather_elements(
+    data: *const DLTensor,
+    indices: *const DLTensor,
+    axis: i64,
+    options: *const nds_options,
+    plan: *mut *mut nds_plan,
+) -> nds_status {
+    let operator = || Ok(GatherElements::new(self::axis(axis)));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { gather(operator, [data, indices], options, plan) }
+}
+
+/// Runs a plan. updates is null for a gather. Of options only max_threads and
+/// pool are followed; the others are those that the plan was made with.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_run(
+    plan: *const nds_plan,
+    data: *const DLTensor,
+    updates: *const DLTensor,
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    border::cross(|| {
+        // SAFETY: the caller of this function vouches for its pointers, and
+        // for the memory of the tensors during the call.
+        unsafe {
+            let plan = plan
+                .as_ref()
+                .ok_or_else(|| Failure::invalid(format_args!("`plan` is null")))?;
+            let options = Options::new(options)?;
+            let data = dlpack::view("data", data)?;
+            if data.element() != plan.element {
+                return Err(Failure::invalid(format_args!(
+                    "the plan was made for {} elements, not {}",
+                    plan.element,
+                    data.element()
+                )));
+            }
+            let updates = if updates.is_null() {
+                None
+            } else {
+                Some(dlpack::view("updates", updates)?)
+            };
+            let output = dlpack::view_mut("output", output)?;
+            let execution = options.execution(plan.how);
+            let done = match (&plan.kind, updates) {
+                (Kind::Scatter(plan), Some(updates)) => {
+                    plan.any_write_into(execution, data, updates, output)
+                }
+                (Kind::Gather(plan), None) => plan.any_write_into(execution, data, output),
+                (Kind::Scatter(_), None) => {
+                    return Err(Failure::invalid(format_args!("`updates` is null")));
+                }
+                (Kind::Gather(_), Some(_)) => {
+                    return Err(Failure::invalid(format_args!(
+                        "`updates` of a gather must be null"
+                    )));
+                }
+            };
+            options.threads.check()?;
+            Ok(done?)
+        }
+    })
+}
+
+/// What a run of the plan does, in words. *length is the capacity of buffer,
+/// and becomes the length of the text with its NUL; if that is more, nothing
+/// is written and the status is NDS_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_explain(
+    plan: *const nds_plan,
+    buffer: *mut c_char,
+    length: *mut usize,
+) -> nds_status {
+    border::cross(|| {
+        // SAFETY: the caller of this function vouches for its pointers, and
+        // for `*length` bytes of `buffer`.
+        unsafe {
+            let plan = plan
+                .as_ref()
+                .ok_or_else(|| Failure::invalid(format_args!("`plan` is null")))?;
+            if length.is_null() {
+                return Err(Failure::invalid(format_args!("`length` is null")));
+            }
+            let text = plan.explanation()?;
+            let capacity = length.read_unaligned();
+            let needed = text.len() + 1;
+            length.write_unaligned(needed);
+            if capacity < needed {
+                return Err(Failure::invalid(format_args!(
+                    "`buffer` has {capacity} bytes; {needed} are needed"
+                )));
+            }
+            if buffer.is_null() {
+                return Err(Failure::invalid(format_args!("`buffer` is null")));
+            }
+            buffer
+                .cast::<u8>()
+                .copy_from_nonoverlapping(text.as_ptr(), text.len());
+            buffer.add(text.len()).write(0);
+            Ok(())
+        }
+    })
+}
+
+impl nds_plan {
+    fn explanation(&self) -> Result<String, Failure> {
+        // SAFETY: null stands for the default options.
+        let options = unsafe { Options::new(std::ptr::null())? };
+        Ok(match &self.kind {
+            Kind::Scatter(plan) => plan
+                .explain(self.element, options.execution(self.how), false)?
+                .to_string(),
+            Kind::Gather(plan) => format!(
+                "gather {:?} of {} from {:?}",
+                plan.output_shape(),
+                self.element,
+                plan.shape()
+            ),
+        })
+    }
+}
+
+/// Frees a plan that nobody runs any more. Null is nothing to free.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_plan_free(plan: *mut nds_plan) {
+    let _ = border::cross(|| {
+        if !plan.is_null() {
+            // SAFETY: `make` has given it away, and the caller gives it back.
+            drop(unsafe { Box::from_raw(plan) });
+        }
+        Ok(())
+    });
+}

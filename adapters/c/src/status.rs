@@ -1,0 +1,179 @@
+//! What a call came to, as C sees it.
+
+use std::fmt;
+use std::ops::Deref;
+
+use ndscatter::ScatterError;
+
+/// What a call came to. Treat an unknown one as a failure.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum nds_status {
+    /// Done.
+    NDS_OK = 0,
+    /// Pointers, shapes, sizes or options that do not fit together.
+    NDS_INVALID_ARGUMENT = 1,
+    /// An index lies outside its axis.
+    NDS_INDEX_OUT_OF_BOUNDS = 2,
+    /// Two tuples have one destination, and reject_duplicates is set.
+    NDS_DUPLICATE_INDEX = 3,
+    /// Legal, but not served: a type, a device, an option of another operator.
+    NDS_UNSUPPORTED = 4,
+    /// Memory could not be had.
+    NDS_OUT_OF_MEMORY = 5,
+    /// A pool failed, or the library has a bug. The one status after which the
+    /// output may have changed.
+    NDS_INTERNAL = 6,
+}
+
+/// Facts of a failure, -1 where unknown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) tuple: i64,
+    pub(crate) other_tuple: i64,
+    pub(crate) axis: i64,
+    pub(crate) axis_size: i64,
+    pub(crate) index: i64,
+}
+
+impl Facts {
+    pub(crate) const UNKNOWN: Self = Self {
+        tuple: -1,
+        other_tuple: -1,
+        axis: -1,
+        axis_size: -1,
+        index: -1,
+    };
+}
+
+/// Why a call failed. In a box, so that results of calls that do not fail are
+/// small.
+#[derive(Debug)]
+pub(crate) struct Failure(Box<Reason>);
+
+#[derive(Debug)]
+pub(crate) struct Reason {
+    pub(crate) status: nds_status,
+    pub(crate) message: String,
+    pub(crate) facts: Facts,
+}
+
+impl Deref for Failure {
+    type Target = Reason;
+
+    fn deref(&self) -> &Reason {
+        &self.0
+    }
+}
+
+impl Failure {
+    #[cold]
+    fn new(status: nds_status, message: fmt::Arguments<'_>) -> Self {
+        Self(Box::new(Reason {
+            status,
+            message: message.to_string(),
+            facts: Facts::UNKNOWN,
+        }))
+    }
+
+    /// The same failure, of the tensor called `name`.
+    pub(crate) fn of_tensor(mut self, name: &'static str) -> Self {
+        self.0.message = format!("`{name}`: {}", self.message);
+        self
+    }
+
+    #[cold]
+    pub(crate) fn invalid(message: fmt::Arguments<'_>) -> Self {
+        Self::new(nds_status::NDS_INVALID_ARGUMENT, message)
+    }
+
+    #[cold]
+    pub(crate) fn unsupported(message: fmt::Arguments<'_>) -> Self {
+        Self::new(nds_status::NDS_UNSUPPORTED, message)
+    }
+
+    #[cold]
+    pub(crate) fn internal(message: fmt::Arguments<'_>) -> Self {
+        Self::new(nds_status::NDS_INTERNAL, message)
+    }
+}
+
+impl From<ScatterError> for Failure {
+    #[cold]
+    fn from(error: ScatterError) -> Self {
+        Self(Box::new(Reason {
+            status: status_of(&error),
+            facts: facts_of(&error),
+            message: error.to_string(),
+        }))
+    }
+}
+
+fn status_of(error: &ScatterError) -> nds_status {
+    match error {
+        ScatterError::IndexOutOfBounds { .. } | ScatterError::WriteIndex { .. } => {
+            nds_status::NDS_INDEX_OUT_OF_BOUNDS
+        }
+        ScatterError::DuplicateIndex { .. } => nds_status::NDS_DUPLICATE_INDEX,
+        ScatterError::Misaligned { .. }
+        | ScatterError::OverlapUndecided { .. }
+        | ScatterError::UnsupportedOption { .. }
+        | ScatterError::UnsupportedReduction { .. } => nds_status::NDS_UNSUPPORTED,
+        ScatterError::OutOfMemory { .. } => nds_status::NDS_OUT_OF_MEMORY,
+        ScatterError::PoolFailed { .. } => nds_status::NDS_INTERNAL,
+        _ => nds_status::NDS_INVALID_ARGUMENT,
+    }
+}
+
+fn facts_of(error: &ScatterError) -> Facts {
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    match *error {
+        ScatterError::IndexOutOfBounds {
+            tuple,
+            axis,
+            index,
+            size,
+        } => Facts {
+            tuple: count(tuple),
+            axis: count(axis),
+            axis_size: count(size),
+            index: clamped(index),
+            ..Facts::UNKNOWN
+        },
+        ScatterError::WriteIndex {
+            batch,
+            index,
+            cache_len,
+            ..
+        } => Facts {
+            tuple: count(batch),
+            axis_size: count(cache_len),
+            index: clamped(index),
+            ..Facts::UNKNOWN
+        },
+        ScatterError::DuplicateIndex { tuple, earlier } => Facts {
+            tuple: count(tuple),
+            other_tuple: count(earlier),
+            ..Facts::UNKNOWN
+        },
+        ScatterError::IndicesTooLong {
+            axis, data_size, ..
+        } => Facts {
+            axis: count(axis),
+            axis_size: count(data_size),
+            ..Facts::UNKNOWN
+        },
+        ScatterError::UpdateTooLong {
+            axis, cache_len, ..
+        } => Facts {
+            axis: count(axis),
+            axis_size: count(cache_len),
+            ..Facts::UNKNOWN
+        },
+        _ => Facts::UNKNOWN,
+    }
+}
+
+fn clamped(index: i128) -> i64 {
+    i64::try_from(index).unwrap_or(if index < 0 { i64::MIN } else { i64::MAX })
+}

@@ -1,0 +1,183 @@
+//! Who runs the tasks of a call: the library's own pool, or the host's.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use ndscatter::{CallingThread, Pool};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::float_mode::DefaultMode;
+use crate::status::Failure;
+use crate::structs::{self, Sized32};
+
+/// A host's parallel-for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct nds_pool {
+    /// sizeof(nds_pool) as the caller knows it.
+    pub size: u32,
+    /// How many tasks can run at once; 0 if that is not known.
+    pub workers: u32,
+    /// Handed to parallel_for.
+    pub ctx: *mut c_void,
+    /// Calls task(argument, index) with every index below `tasks`, each once,
+    /// on any threads, and returns 0 when all have returned. Tasks do not wait
+    /// for one another.
+    pub parallel_for: Option<
+        unsafe extern "C" fn(
+            ctx: *mut c_void,
+            tasks: usize,
+            task: Option<unsafe extern "C" fn(argument: *mut c_void, index: usize)>,
+            argument: *mut c_void,
+        ) -> i32,
+    >,
+}
+
+// SAFETY: `repr(C)`; integers and pointers, of which null is valid; fields end
+// at 4, 8, and then once a pointer.
+unsafe impl Sized32 for nds_pool {
+    const NAME: &'static str = "nds_pool";
+    // Without its function it is no pool.
+    const ENDS: &'static [usize] = &[];
+    const DEFAULT: Self = Self {
+        size: 0,
+        workers: 0,
+        ctx: std::ptr::null_mut(),
+        parallel_for: None,
+    };
+}
+
+/// The threads of one call.
+#[derive(Debug)]
+pub(crate) enum Threads {
+    Library,
+    Host(Host),
+}
+
+impl Threads {
+    /// # Safety
+    ///
+    /// `pool` is null or points to as many bytes as its `size` says; its
+    /// function may be called with its `ctx` from the calling thread.
+    pub(crate) unsafe fn new(pool: *const nds_pool) -> Result<Self, Failure> {
+        if pool.is_null() {
+            return Ok(Self::Library);
+        }
+        // SAFETY: the caller vouches for the bytes.
+        let pool = unsafe { structs::read(pool) }?;
+        if pool.parallel_for.is_none() {
+            return Err(Failure::invalid(format_args!(
+                "`nds_pool.parallel_for` is null"
+            )));
+        }
+        Ok(Self::Host(Host {
+            pool,
+            failed: AtomicBool::new(false),
+        }))
+    }
+
+    /// Whether the host has said that it failed.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self {
+            Self::Host(host) if host.failed.load(Ordering::Relaxed) => Err(Failure::internal(
+                format_args!("`nds_pool.parallel_for` failed; the output is incomplete"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Pool for Threads {
+    fn workers(&self) -> Option<usize> {
+        match self {
+            Self::Library => library_pool().map_or(Some(1), Pool::workers),
+            Self::Host(host) => match host.pool.workers {
+                0 => None,
+                workers => usize::try_from(workers).ok(),
+            },
+        }
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        match self {
+            Self::Library => match library_pool() {
+                Some(pool) => Pool::run(pool, tasks, &|index| {
+                    let _mode = DefaultMode::enter();
+                    task(index);
+                }),
+                None => CallingThread.run(tasks, task),
+            },
+            Self::Host(host) => host.run(tasks, task),
+        }
+    }
+}
+
+/// The library's pool, started when it is first needed; none in a child that a
+/// process with a pool has forked, which has the pool's memory but not its
+/// threads, nor where no thread can be had.
+fn library_pool() -> Option<&'static ThreadPool> {
+    static OWNER: AtomicU32 = AtomicU32::new(0);
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    let process = std::process::id();
+    let owner = match OWNER.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => process,
+        Err(owner) => owner,
+    };
+    if owner != process {
+        return None;
+    }
+    let name = |index| format!("ndscatter-{index}");
+    let start = || ThreadPoolBuilder::new().thread_name(name).build().ok();
+    POOL.get_or_init(start).as_ref()
+}
+
+/// A host's pool during one call.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pool: nds_pool,
+    failed: AtomicBool,
+}
+
+// SAFETY: `ctx` is only handed back to the host's function, and that only by
+// the thread that makes the call; the rest is plain data and an atomic.
+unsafe impl Sync for Host {}
+
+/// What one parallel-for runs.
+struct Job<'a> {
+    task: &'a (dyn Fn(usize) + Sync),
+    panicked: AtomicBool,
+}
+
+impl Host {
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        let job = Job {
+            task,
+            panicked: AtomicBool::new(false),
+        };
+        let Some(parallel_for) = self.pool.parallel_for else {
+            return;
+        };
+        let argument = (&raw const job).cast_mut().cast();
+        // SAFETY: `Threads::new` was promised that the function may be called
+        // so; it returns when all its tasks have, before `job` ends.
+        let code = unsafe { parallel_for(self.pool.ctx, tasks, Some(run_one), argument) };
+        if code != 0 || job.panicked.load(Ordering::Relaxed) {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One task, on whatever thread the host runs it. Which tasks ran, and that
+/// none ran twice, is checked behind `task`.
+unsafe extern "C" fn run_one(argument: *mut c_void, index: usize) {
+    // SAFETY: the host hands on the argument of `Host::run`, whose job lives
+    // until the host's function has returned.
+    let job = unsafe { &*argument.cast_const().cast::<Job<'_>>() };
+    let _mode = DefaultMode::enter();
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (job.task)(index))) {
+        std::mem::forget(payload);
+        job.panicked.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,173 @@
+/* Structs of every size that a caller may know, and numbers out of range. */
+
+#include "check.h"
+
+#include <stdlib.h>
+
+/* [1 2] with 5 at the first and the second place: what the options make of
+ * it shows in the result. */
+typedef struct probe {
+  int32_t data[2], updates[2], result[2];
+  int64_t indices[2];
+} probe;
+
+static nds_status run_probe(probe *probe, const nds_options *options) {
+  *probe = (struct probe){{1, 2}, {5, 5}, {-7, -7}, {0, 1}};
+  DLTensor data = TENSOR(probe->data, I32, 2), at = TENSOR(probe->indices, I64, 2, 1);
+  DLTensor updates = TENSOR(probe->updates, I32, 2), output = TENSOR(probe->result, I32, 2);
+  return nds_scatter_nd(&data, &at, &updates, &output, options);
+}
+
+static void check_probe(nds_status expected, const nds_options *options) {
+  probe probe;
+  CHECK_STATUS(expected, run_probe(&probe, options));
+  if (expected != NDS_OK) {
+    CHECK(probe.result[0] == -7 && probe.result[1] == -7);
+  }
+}
+
+/* All functions read options: a run of a plan, and a plan, too. */
+static void check_everyone_refuses(nds_status expected, const nds_options *options) {
+  check_probe(expected, options);
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+    base base;
+    make_base(&base, operator_);
+    nds_plan *plan = NULL;
+    if (has_plan(&base.problem)) {
+      CHECK_OK(make_plan(&base.problem, &plan));
+    }
+    const DLTensor *updates = is_gather(&base.problem) ? NULL : &base.problem.updates;
+    float before[COUNT(base.result)];
+    memcpy(before, base.result, sizeof before);
+    if (plan != NULL) {
+      CHECK_STATUS(expected, nds_plan_run(plan, &base.problem.data, updates, &base.output, options));
+      nds_plan_free(plan);
+    }
+    base.problem.options = options;
+    CHECK_STATUS(expected, call(&base.problem, &base.output));
+    CHECK_BYTES(before, base.result, sizeof before);
+    if (has_plan(&base.problem)) {
+      check_plan_refused(&base.problem, expected);
+    }
+  }
+}
+
+static void sizes_of_options(void) {
+  for (uint32_t size = 0; size <= sizeof(nds_options); size++) {
+    bool whole_fields = size != 0 && size % 4 == 0 && size != 36;
+    /* No byte more than the size says: a checker of memory sees what is read. */
+    size_t bytes = size < 4 ? 4 : size;
+    unsigned char *given = allocate(bytes);
+    memcpy(given, &size, sizeof size);
+    set_case("nds_options.size %u", size);
+    check_probe(whole_fields ? NDS_OK : NDS_INVALID_ARGUMENT, (const nds_options *)(void *)given);
+    free(given);
+  }
+  set_case("nds_options.size %u", 5u);
+  nds_options cut = {.size = 5};
+  check_everyone_refuses(NDS_INVALID_ARGUMENT, &cut);
+}
+
+/* Fields beyond the size have their defaults, whatever stands there. */
+static void fields_beyond_the_size(void) {
+  static const struct {
+    uint32_t size;
+    int32_t first; /* of the result */
+  } cases[] = {{4, 5}, {8, 6}, {16, 6}, {20, 5}, {32, 5}};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    nds_options options;
+    memset(&options, 0x5a, sizeof options);
+    options = (nds_options){.size = cases[i].size, .reduction = ADD, .exclude_self = 1};
+    options.none_gradient = 99;
+    options.pool = (const nds_pool *)&options;
+    if (cases[i].size < 8) {
+      options.bounds = 77;
+      options.max_threads = -1;
+    }
+    probe probe;
+    set_case("nds_options.size %u", cases[i].size);
+    CHECK_OK(run_probe(&probe, &options));
+    CHECK_INT(cases[i].first, probe.result[0]);
+  }
+}
+
+/* A larger struct, of a newer header: zeros beyond what is known are fine. */
+static void larger_options(void) {
+  static const uint32_t sizes[] = {49, 52, 56, 64, 128};
+  for (size_t i = 0; i < COUNT(sizes); i++) {
+    nds_options *given = allocate(sizes[i]);
+    given->size = sizes[i];
+    given->reduction = ADD;
+    probe probe;
+    set_case("nds_options.size %u", sizes[i]);
+    CHECK_OK(run_probe(&probe, given));
+    CHECK_INT(6, probe.result[0]);
+    for (size_t at = sizeof(nds_options); at < sizes[i]; at++) {
+      ((unsigned char *)given)[at] = 1;
+      check_probe(NDS_UNSUPPORTED, given);
+      ((unsigned char *)given)[at] = 0;
+    }
+    free(given);
+  }
+  nds_options *given = allocate(64);
+  given->size = 64;
+  ((unsigned char *)given)[63] = 0x80;
+  check_everyone_refuses(NDS_UNSUPPORTED, given);
+  free(given);
+}
+
+/* C leaves padding as it is: it is no field. */
+static void padding_of_options(void) {
+  nds_options options;
+  memset(&options, 0, sizeof options);
+  size_t end = offsetof(nds_options, none_gradient) + sizeof options.none_gradient;
+  memset((unsigned char *)&options + end, 0xff, sizeof options - end);
+  options.size = sizeof options;
+  check_probe(NDS_OK, &options);
+}
+
+static int32_t never_called(void *ctx, size_t tasks, void (*task)(void *, size_t), void *argument) {
+  (void)ctx, (void)tasks, (void)task, (void)argument;
+  CHECK(false);
+  return 1;
+}
+
+static void sizes_of_pools(void) {
+  for (uint32_t size = 0; size <= 40; size++) {
+    nds_pool *pool = allocate(size < sizeof *pool ? sizeof *pool : size);
+    *pool = (nds_pool){.size = size, .workers = 2, .parallel_for = never_called};
+    set_case("nds_pool.size %u", size);
+    check_probe(size < sizeof *pool ? NDS_INVALID_ARGUMENT : NDS_OK, OPTIONS(.pool = pool));
+    if (size > sizeof *pool) {
+      ((unsigned char *)pool)[size - 1] = 1;
+      check_probe(NDS_UNSUPPORTED, OPTIONS(.pool = pool));
+    }
+    free(pool);
+  }
+  set_case("nds_pool without a function");
+  check_everyone_refuses(NDS_INVALID_ARGUMENT, OPTIONS(.pool = &(nds_pool){.size = sizeof(nds_pool), .workers = 2}));
+}
+
+static void numbers_out_of_range(void) {
+  const nds_options *const bad[] = {
+      OPTIONS(.reduction = -1),         OPTIONS(.reduction = 7),         OPTIONS(.reduction = INT32_MIN),
+      OPTIONS(.reduction = INT32_MAX),  OPTIONS(.bounds = -1),           OPTIONS(.bounds = 3),
+      OPTIONS(.forbid_negative = -1),   OPTIONS(.forbid_negative = 2),   OPTIONS(.exclude_self = -1),
+      OPTIONS(.exclude_self = 2),       OPTIONS(.accumulate = -1),       OPTIONS(.accumulate = 2),
+      OPTIONS(.reject_duplicates = -1), OPTIONS(.reject_duplicates = 2), OPTIONS(.none_gradient = -1),
+      OPTIONS(.none_gradient = 2),      OPTIONS(.max_threads = -1),      OPTIONS(.max_threads = INT32_MIN),
+  };
+  for (size_t i = 0; i < COUNT(bad); i++) {
+    set_case("options %zu", i);
+    check_everyone_refuses(NDS_INVALID_ARGUMENT, bad[i]);
+  }
+}
+
+void test_bad_structs(void) {
+  sizes_of_options();
+  fields_beyond_the_size();
+  larger_options();
+  padding_of_options();
+  sizes_of_pools();
+  numbers_out_of_range();
+}

@@ -1,0 +1,51 @@
+/* Calls that are large enough for the threads of a pool. */
+
+#include "check.h"
+
+#include <stdlib.h>
+
+enum { DESTINATIONS = 4 << 20, TUPLES = 1 << 20 };
+
+/* Values of which sums round: the order of additions shows in the bits. */
+static float *random_floats(size_t count, uint32_t seed) {
+  float *values = allocate(count * sizeof(float));
+  for (size_t i = 0; i < count; i++) {
+    values[i] = ((float)next_random(&seed) - 8388608.0f) / (float)(1 + (next_random(&seed) & 0xfff));
+  }
+  return values;
+}
+
+/* Places, half of them among a few thousand, so that many repeat. */
+static int64_t *random_places(size_t count, uint32_t seed) {
+  int64_t *places = allocate(count * sizeof(int64_t));
+  for (size_t i = 0; i < count; i++) {
+    uint32_t range = i % 2 == 0 ? DESTINATIONS : 5000;
+    places[i] = next_random(&seed) % range;
+  }
+  return places;
+}
+
+void make_large(large *large, operator_name operator_) {
+  *large = (struct large){.shape = {DESTINATIONS, 1}, .index_shape = {TUPLES, 1}, .update_shape = {TUPLES, 1}};
+  large->data = random_floats(DESTINATIONS, 1);
+  large->indices = random_places(TUPLES, 2);
+  large->updates = random_floats(TUPLES, 3);
+  bool gathers = operator_ >= GATHER_ND;
+  size_t index_rank = operator_ == SCATTER_ND || operator_ == GATHER_ND ? 2 : 1;
+  large->problem = (problem){
+      .operator_ = operator_,
+      .data = tensor_of(large->data, F32, 1, large->shape, NULL),
+      .indices = tensor_of(large->indices, I64, index_rank, large->index_shape, NULL),
+      .updates = tensor_of(large->updates, F32, 1, large->update_shape, NULL),
+  };
+  large->output = tensor_of(NULL, F32, 1, gathers ? large->update_shape : large->shape, NULL);
+  large->bytes = bytes_of(&large->output);
+  large->output.data = allocate(large->bytes);
+}
+
+void free_large(large *large) {
+  free(large->data);
+  free(large->indices);
+  free(large->updates);
+  free(large->output.data);
+}

@@ -1,0 +1,139 @@
+/* Outputs that share memory with an input, or with themselves. */
+
+#include "check.h"
+
+/* Memory that several tensors lie in, whatever their types. */
+typedef union memory {
+  float floats[64];
+  int64_t integers[32];
+} memory;
+
+/* Output at `output_at`, data at `data_at` and so on, in float32 numbers (of
+ * indices, int64 numbers) from the start of one memory; all fit. */
+typedef struct arrangement {
+  const char *reason;
+  int64_t output_at, output_strides[2];
+  int64_t data_at, data_strides[2];
+  int64_t indices_at, updates_at;
+  nds_status status;
+} arrangement;
+
+/* Data and output are 4 x 3, updates 2 x 3 and indices 2 x 1. */
+static const arrangement ARRANGEMENTS[] = {
+    {"a row further than data", 3, {3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"a row before data", 0, {3, 1}, 3, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"one number of data", 11, {3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"data with other strides", 0, {1, 4}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"data upside down", 9, {-3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"the indices", 8, {3, 1}, 20, {3, 1}, 4, 48, NDS_INVALID_ARGUMENT},
+    {"the last of the indices", 0, {3, 1}, 20, {3, 1}, 5, 48, NDS_INVALID_ARGUMENT},
+    {"the updates", 0, {3, 1}, 20, {3, 1}, 16, 0, NDS_INVALID_ARGUMENT},
+    {"the end of the updates", 5, {3, 1}, 20, {3, 1}, 16, 0, NDS_INVALID_ARGUMENT},
+    {"the updates, in place", 0, {3, 1}, 0, {3, 1}, 16, 6, NDS_INVALID_ARGUMENT},
+    {"the indices, in place", 0, {3, 1}, 0, {3, 1}, 1, 48, NDS_INVALID_ARGUMENT},
+    {"between the columns of data, and once within", 1, {6, 2}, 0, {6, 2}, 16, 48, NDS_OK},
+    {"itself, with one row for all", 0, {0, 1}, 20, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"itself, with rows that overlap", 0, {1, 1}, 20, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"itself, with rows that cross", 8, {-2, 1}, 20, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"itself, in place", 0, {1, 1}, 0, {1, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"nothing", 0, {3, 1}, 12, {3, 1}, 16, 24, NDS_OK},
+    {"nothing: inputs may share memory with one another", 0, {3, 1}, 12, {3, 1}, 16, 12, NDS_OK},
+    {"all of data: in place", 0, {3, 1}, 0, {3, 1}, 16, 48, NDS_OK},
+};
+
+static void fill(memory *memory) {
+  for (int i = 0; i < 64; i++) {
+    memory->floats[i] = 0.0f; /* all bytes zero: valid indices too */
+  }
+}
+
+static void scatter(const arrangement *a, bool planned) {
+  memory memory;
+  fill(&memory);
+  int64_t shape[] = {4, 3}, output_strides[] = {a->output_strides[0], a->output_strides[1]};
+  int64_t data_strides[] = {a->data_strides[0], a->data_strides[1]};
+  problem p = {
+      .operator_ = SCATTER_ND,
+      .data = tensor_of(memory.floats + a->data_at, F32, 2, shape, data_strides),
+      .indices = TENSOR(memory.integers + a->indices_at, I64, 2, 1),
+      .updates = TENSOR(memory.floats + a->updates_at, F32, 2, 3),
+  };
+  DLTensor output = tensor_of(memory.floats + a->output_at, F32, 2, shape, output_strides);
+  if (!planned) {
+    check_refused(&p, &output, a->status, &memory, sizeof memory);
+    return;
+  }
+  bool of_indices = strstr(a->reason, "indices") != NULL, of_itself = strstr(a->reason, "itself") != NULL;
+  nds_plan *plan = NULL;
+  if (of_itself) {
+    nds_status made = make_plan_with(&p, &output, &p.indices, &plan); /* may be refused here already */
+    CHECK(made == NDS_OK || made == NDS_INVALID_ARGUMENT);
+    if (plan == NULL) {
+      return;
+    }
+  } else {
+    CHECK_OK(make_plan_with(&p, &output, &p.indices, &plan));
+  }
+  union memory before = memory;
+  CHECK_STATUS(of_indices ? NDS_OK : a->status, nds_plan_run(plan, &p.data, &p.updates, &output, NULL));
+  if (a->status != NDS_OK && !of_indices) {
+    CHECK_BYTES(&before, &memory, sizeof memory);
+  }
+  nds_plan_free(plan);
+}
+
+/* Gathers have no in-place form: even the same shape is refused. */
+static void gathered_over_inputs(void) {
+  memory memory;
+  fill(&memory);
+  DLTensor data = TENSOR(memory.floats, F32, 4), elsewhere = TENSOR(memory.floats + 8, F32, 4);
+  DLTensor at = TENSOR(memory.integers + 10, I64, 4), tuples = TENSOR(memory.integers + 10, I64, 4, 1);
+  DLTensor on_indices = TENSOR(memory.floats + 25, F32, 4), shifted = TENSOR(memory.floats + 3, F32, 4);
+  const problem gathers[] = {
+      {.operator_ = GATHER, .data = data, .indices = at},
+      {.operator_ = GATHER_ND, .data = data, .indices = tuples},
+      {.operator_ = GATHER_ELEMENTS, .data = data, .indices = at},
+  };
+  DLTensor *const over[] = {&data, &shifted, &on_indices};
+  for (size_t i = 0; i < COUNT(gathers) * COUNT(over); i++) {
+    set_case("gather %zu over input %zu", i / COUNT(over), i % COUNT(over));
+    check_refused(&gathers[i / COUNT(over)], over[i % COUNT(over)], NDS_INVALID_ARGUMENT, &memory, sizeof memory);
+  }
+  for (size_t i = 0; i < COUNT(gathers); i++) {
+    set_case("gather %zu elsewhere", i);
+    CHECK_OK(call(&gathers[i], &elsewhere));
+    nds_plan *plan = NULL;
+    CHECK_OK(make_plan(&gathers[i], &plan));
+    CHECK_STATUS(NDS_INVALID_ARGUMENT, nds_plan_run(plan, &data, NULL, &shifted, NULL));
+    CHECK_STATUS(NDS_INVALID_ARGUMENT, nds_plan_run(plan, &data, NULL, &data, NULL));
+    nds_plan_free(plan);
+  }
+}
+
+static void cache_over_update(void) {
+  memory memory;
+  fill(&memory);
+  DLTensor cache = TENSOR(memory.floats, F32, 2, 4), update = TENSOR(memory.floats + 6, F32, 2, 2);
+  DLTensor shifted = TENSOR(memory.floats + 4, F32, 2, 4), at = TENSOR(memory.integers + 1, I64, 2);
+  DLTensor good_at = TENSOR(memory.integers + 16, I64, 2), good_update = TENSOR(memory.floats + 20, F32, 2, 2);
+  const problem over[] = {
+      {TENSOR_SCATTER, cache, good_at, update, 1, 0, NULL},
+      {TENSOR_SCATTER, cache, at, good_update, 1, 0, NULL},
+      {TENSOR_SCATTER, shifted, good_at, good_update, 1, 0, NULL},
+  };
+  for (size_t i = 0; i < COUNT(over); i++) {
+    set_case("cache over input %zu", i);
+    check_refused(&over[i], &cache, NDS_INVALID_ARGUMENT, &memory, sizeof memory);
+  }
+}
+
+void test_overlaps(void) {
+  for (size_t i = 0; i < COUNT(ARRANGEMENTS); i++) {
+    for (int planned = 0; planned <= 1; planned++) {
+      set_case("output shares %s (planned %d)", ARRANGEMENTS[i].reason, planned);
+      scatter(&ARRANGEMENTS[i], planned);
+    }
+  }
+  gathered_over_inputs();
+  cache_over_update();
+}

@@ -1,0 +1,44 @@
+/* The test of the C interface, one program: every function, every way to call
+ * it wrongly, pools, threads, forks and floating-point modes. Ends with 1 and
+ * a message at the first check that fails. */
+
+#include "check.h"
+
+#include <stdio.h>
+
+typedef struct suite {
+  const char *name;
+  void (*run)(void);
+} suite;
+
+/* The first one must come before anything that starts threads. */
+static const suite SUITES[] = {
+    {"fork before threads", test_fork_before_threads},
+    {"operators", test_operators},
+    {"reductions", test_reductions},
+    {"types", test_types},
+    {"layouts", test_layouts},
+    {"plans", test_plans},
+    {"bad tensors", test_bad_tensors},
+    {"bad calls", test_bad_calls},
+    {"bad indices", test_bad_indices},
+    {"overlaps", test_overlaps},
+    {"bad structs", test_bad_structs},
+    {"last error", test_last_error},
+    {"pools", test_pools},
+    {"threads", test_threads},
+    {"fork", test_fork},
+    {"floats", test_floats},
+};
+
+int main(void) {
+  for (size_t i = 0; i < COUNT(SUITES); i++) {
+    unsigned long before = checks_made();
+    set_case("%s", "");
+    SUITES[i].run();
+    printf("%-20s %6lu checks\n", SUITES[i].name, checks_made() - before);
+    fflush(stdout);
+  }
+  printf("%lu checks held (ndscatter %s)\n", checks_made(), nds_version());
+  return 0;
+}

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::choose::{Choice, LINE_BYTES};
+use super::choose::{Choice, LINE_BYTES, PARTITION_GAP};
 use super::places::Places;
 use super::tasks::Workers;
 use super::tile::{Tile, part};
@@ -17,18 +17,6 @@ use crate::plan::{Destinations, Number, signed};
 
 /// Positions that are worked out before the values are moved there.
 const BLOCK: usize = 256;
-
-/// Places left empty before each partition: a page and a line, counted in
-/// numbers. Without them, partitions of a power of two of tuples begin a power
-/// of two of bytes apart, share a few sets of the translation buffer and of
-/// the first-level cache, and are filled at a third of the speed.
-const GAP: u32 = (4096 + 64) / 4;
-
-/// Most tuples: their positions, gaps included, are kept in 32 bits.
-pub(super) const MOST_TUPLES: usize = (u32::MAX - (MOST_PARTITIONS + 1) * GAP) as usize;
-
-/// Most partitions: what the translation buffer holds while they are filled.
-pub(super) const MOST_PARTITIONS: u32 = 256;
 
 /// What goes with each destination number.
 enum Load {
@@ -58,7 +46,7 @@ struct Division {
 impl Division {
     /// Room for so many tuples and all gaps.
     fn places(self, tuples: usize) -> usize {
-        tuples.saturating_add(self.partitions * GAP as usize)
+        tuples.saturating_add(self.partitions * PARTITION_GAP as usize)
     }
 
     fn partition(self, number: u64) -> usize {
@@ -318,7 +306,7 @@ fn ranges_of(division: Division, cursors: &mut [u32]) -> Vec<Range<usize>> {
     let mut ranges = Vec::with_capacity(division.partitions);
     let mut next = 0_u32;
     for partition in 0..division.partitions {
-        next += GAP;
+        next += PARTITION_GAP;
         let start = next;
         for part in 0..division.parts {
             let cursor = &mut cursors[part * division.partitions + partition];
@@ -331,7 +319,7 @@ fn ranges_of(division: Division, cursors: &mut [u32]) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Division, GAP, ranges_of};
+    use super::{Division, PARTITION_GAP, ranges_of};
 
     #[test]
     fn positions_keep_partitions_together_and_parts_in_order() {
@@ -343,7 +331,7 @@ mod tests {
         // Part 0 has 1, 2 and 0 tuples in the partitions, part 1 has 3, 0 and 4.
         let mut cursors = [1, 2, 0, 3, 0, 4];
         let ranges = ranges_of(division, &mut cursors);
-        let gaps = |gaps: u32, position: u32| gaps * GAP + position;
+        let gaps = |gaps: u32, position: u32| gaps * PARTITION_GAP + position;
         let expected = [(1, 0, 4), (2, 4, 6), (3, 6, 10)]
             .map(|(count, start, end)| gaps(count, start) as usize..gaps(count, end) as usize);
         assert_eq!(ranges, expected, "ranges");

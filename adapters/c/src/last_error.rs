@@ -6,7 +6,6 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
 
-use crate::border;
 use crate::status::{Facts, Failure, nds_status};
 use crate::structs::{self, Sized32};
 
@@ -102,21 +101,33 @@ pub extern "C" fn nds_last_error() -> *const c_char {
 /// The facts of what failed last on the calling thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_last_error_info(info: *mut nds_error_info) -> nds_status {
+    // SAFETY: the caller of this function vouches for its pointer.
+    match unsafe { fill(info) } {
+        Ok(()) => nds_status::NDS_OK,
+        Err(failure) => {
+            keep(&failure);
+            failure.status
+        }
+    }
+}
+
+/// # Safety
+///
+/// `info` is null or points to as many bytes as its `size` says.
+unsafe fn fill(info: *mut nds_error_info) -> Result<(), Failure> {
+    if info.is_null() {
+        return Err(Failure::invalid(format_args!("`info` is null")));
+    }
     // SAFETY: as in `keep`; the facts are copied.
     let kept = LAST.with(|last| unsafe { (*last.get()).info });
-    border::cross(|| {
-        if info.is_null() {
-            return Err(Failure::invalid(format_args!("`info` is null")));
-        }
-        // SAFETY: the caller vouches for as many bytes as `size` says.
-        unsafe {
-            let size = structs::size_of_given(info)?;
-            let known = size.min(size_of::<nds_error_info>());
-            // All but the size, which stays the caller's.
-            let (from, to) = ((&raw const kept).cast::<u8>(), info.cast::<u8>());
-            std::ptr::copy_nonoverlapping(from.add(4), to.add(4), known - 4);
-            to.add(known).write_bytes(0, size - known);
-        }
-        Ok(())
-    })
+    // SAFETY: the caller vouches for the bytes.
+    unsafe {
+        let size = structs::size_of_given(info)?;
+        let known = size.min(size_of::<nds_error_info>());
+        // All but the size, which stays the caller's.
+        let (from, to) = ((&raw const kept).cast::<u8>(), info.cast::<u8>());
+        std::ptr::copy_nonoverlapping(from.add(4), to.add(4), known - 4);
+        to.add(known).write_bytes(0, size - known);
+    }
+    Ok(())
 }

@@ -75,9 +75,7 @@ static void fields_beyond_the_size(void) {
     int32_t first; /* of the result */
   } cases[] = {{4, 5}, {8, 6}, {16, 6}, {20, 5}, {32, 5}};
   for (size_t i = 0; i < COUNT(cases); i++) {
-    nds_options options;
-    memset(&options, 0x5a, sizeof options);
-    options = (nds_options){.size = cases[i].size, .reduction = ADD, .exclude_self = 1};
+    nds_options options = {.size = cases[i].size, .reduction = ADD, .exclude_self = 1};
     options.none_gradient = 99;
     options.pool = (const nds_pool *)&options;
     if (cases[i].size < 8) {

@@ -50,12 +50,14 @@ void check_int(const char *file, int line, const char *text, long long expected,
 void check_bytes(const char *file, int line, const char *text, const void *expected, const void *got, size_t bytes) {
   atomic_fetch_add(&checks, 1);
   const unsigned char *a = expected, *b = got;
-  for (size_t i = 0; i < bytes; i++) {
-    if (a[i] != b[i]) {
-      fail_at(file, line, text);
-      fprintf(stderr, "  byte %zu of %zu: expected 0x%02x, got 0x%02x\n", i, bytes, a[i], b[i]);
-      give_up();
+  if (bytes > 0 && memcmp(a, b, bytes) != 0) {
+    size_t at = 0;
+    while (a[at] == b[at]) {
+      at++;
     }
+    fail_at(file, line, text);
+    fprintf(stderr, "  byte %zu of %zu: expected 0x%02x, got 0x%02x\n", at, bytes, a[at], b[at]);
+    give_up();
   }
 }
 

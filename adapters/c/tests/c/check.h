@@ -124,9 +124,31 @@ typedef struct large {
   void *data, *indices, *updates;
 } large;
 
-/* 1 M updates with duplicates into 4 M float32, or 1 M gathered from them. */
+/* Updates, with many duplicates, of three million float32; or some of these
+ * gathered. */
 void make_large(large *large, operator_name operator_);
 void free_large(large *large);
+
+/* A host's parallel-for, and what it has been asked for. */
+typedef struct host {
+  nds_pool pool;
+  size_t threads;           /* of on_pthreads */
+  void (*before)(void);     /* each of its threads calls it before its tasks, */
+  void (*after)(void);      /* and this one after them; or null */
+  unsigned long calls, tasks; /* in all */
+} host;
+
+typedef int32_t parallel_for(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument);
+
+/* One that is sound: on the calling thread, forwards and backwards, and on
+ * threads that it starts. */
+parallel_for in_turn, backwards, on_pthreads;
+
+host make_host(parallel_for *run, uint32_t workers);
+const nds_pool *pool_of(host *host);
+
+/* Runs a function on so many threads at once, each with its number. */
+void on_threads(size_t threads, void (*run)(size_t number, void *shared), void *shared);
 
 /* The suites, one a file. */
 void test_operators(void);

@@ -31,7 +31,7 @@ static const arrangement ARRANGEMENTS[] = {
     {"the end of the updates", 5, {3, 1}, 20, {3, 1}, 16, 0, NDS_INVALID_ARGUMENT},
     {"the updates, in place", 0, {3, 1}, 0, {3, 1}, 16, 6, NDS_INVALID_ARGUMENT},
     {"the indices, in place", 0, {3, 1}, 0, {3, 1}, 1, 48, NDS_INVALID_ARGUMENT},
-    {"between the columns of data, and once within", 1, {6, 2}, 0, {6, 2}, 16, 48, NDS_OK},
+    {"nothing: its columns lie between those of data", 1, {6, 2}, 0, {6, 2}, 16, 48, NDS_OK},
     {"itself, with one row for all", 0, {0, 1}, 20, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
     {"itself, with rows that overlap", 0, {1, 1}, 20, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
     {"itself, with rows that cross", 8, {-2, 1}, 20, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},

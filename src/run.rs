@@ -136,6 +136,7 @@ impl<'a> Operands<'a> {
     /// Type-erased tensors, refused unless they have one element type and the
     /// output shares no byte with an input. `data` that is the very memory of
     /// `output` makes the call one in place.
+    #[inline]
     pub(crate) fn any(
         output: AnyViewMut<'a>,
         updates: AnyView<'a>,
@@ -407,6 +408,7 @@ pub(crate) fn allocate<T: Copy>(
 
 /// Types and memory of type-erased operands. Returns whether `data` is the
 /// very memory of `output`: then the call is in place.
+#[inline]
 fn check_operands(
     output: &AnyViewMut<'_>,
     data: Option<&AnyView<'_>>,

@@ -4,7 +4,7 @@
 //! turns structs of C into views and options, and errors into statuses; it
 //! holds no match over element types but the one from DLPack's codes.
 //!
-//! Every function of the interface goes through [`border::cross`]: nothing
+//! Every function of the interface goes through `border::cross`: nothing
 //! unwinds into C, the floating-point mode is the default one meanwhile, and a
 //! failure leaves its message for the calling thread.
 

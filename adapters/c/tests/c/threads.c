@@ -190,14 +190,18 @@ void test_fork_before_threads(void) {
 }
 
 static atomic_bool at_work;
+static atomic_ulong failures;
 
-/* Small calls without end, some of them with memory taken and given back. */
+/* Calls without end, in which memory is taken and given back. */
 static void *keep_calling(void *plan) {
   while (atomic_load(&at_work)) {
     base base;
+    nds_plan *made = NULL;
     make_base(&base, SCATTER_ND);
-    CHECK_OK(call(&base.problem, &base.output));
-    CHECK_OK(nds_plan_run(plan, &base.problem.data, &base.problem.updates, &base.output, NULL));
+    bool good = call(&base.problem, &base.output) == NDS_OK && make_plan(&base.problem, &made) == NDS_OK &&
+                nds_plan_run(plan, &base.problem.data, &base.problem.updates, &base.output, NULL) == NDS_OK;
+    nds_plan_free(made);
+    atomic_fetch_add(&failures, good ? 0 : 1);
   }
   return NULL;
 }
@@ -230,6 +234,7 @@ static void fork_beside_calls(void) {
   }
   atomic_store(&at_work, false);
   CHECK_INT(0, pthread_join(thread, NULL));
+  CHECK_INT(0, (long long)atomic_load(&failures));
   nds_plan_free(plan);
 }
 

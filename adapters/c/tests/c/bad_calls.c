@@ -35,17 +35,28 @@ static void check_refusals(const refusal *refusals, size_t count) {
 static void shapes_of_scatters(void) {
   const DLTensor data = NUMS(4, 3), out = NUMS(4, 3), rows = NUMS(2, 3);
   const refusal refusals[] = {
-      {"output of another shape", NDS_INVALID_ARGUMENT, false, {SCATTER_ND, data, INDEX(2, 1), rows, 0, 0, NULL}, NUMS(3, 4)},
-      {"output of another rank", NDS_INVALID_ARGUMENT, false, {SCATTER_ND, data, INDEX(2, 1), rows, 0, 0, NULL}, NUMS(12)},
-      {"updates of another shape", NDS_INVALID_ARGUMENT, false, {SCATTER_ND, data, INDEX(2, 1), NUMS(3, 3), 0, 0, NULL}, out},
-      {"updates of another rank", NDS_INVALID_ARGUMENT, false, {SCATTER_ND, data, INDEX(2, 1), NUMS(6), 0, 0, NULL}, out},
-      {"updates of rank 0", NDS_INVALID_ARGUMENT, false, {SCATTER_ND, data, INDEX(2, 1), SCALAR(NUMBERS, I32), 0, 0, NULL}, out},
-      {"indices of rank 0", NDS_INVALID_ARGUMENT, true, {SCATTER_ND, data, SCALAR(ZEROS, I64), rows, 0, 0, NULL}, out},
-      {"tuples longer than the rank", NDS_INVALID_ARGUMENT, true, {SCATTER_ND, data, INDEX(2, 3), NUMS(2), 0, 0, NULL}, out},
-      {"updates without the shape of indices", NDS_INVALID_ARGUMENT, false, {SCATTER_UPDATE, data, INDEX(2), NUMS(3, 3), 0, 0, NULL}, out},
-      {"updates unlike indices", NDS_INVALID_ARGUMENT, false, {SCATTER_ELEMENTS, data, INDEX(2, 3), NUMS(2, 2), 0, 0, NULL}, out},
-      {"indices of another rank", NDS_INVALID_ARGUMENT, true, {SCATTER_ELEMENTS, data, INDEX(2), NUMS(2), 0, 0, NULL}, out},
-      {"indices longer than data off the axis", NDS_INVALID_ARGUMENT, true, {SCATTER_ELEMENTS, data, INDEX(2, 4), NUMS(2, 4), 0, 0, NULL}, out},
+      {"output of another shape", NDS_INVALID_ARGUMENT, false,
+       {SCATTER_ND, data, INDEX(2, 1), rows, 0, 0, NULL}, NUMS(3, 4)},
+      {"output of another rank", NDS_INVALID_ARGUMENT, false,
+       {SCATTER_ND, data, INDEX(2, 1), rows, 0, 0, NULL}, NUMS(12)},
+      {"updates of another shape", NDS_INVALID_ARGUMENT, false,
+       {SCATTER_ND, data, INDEX(2, 1), NUMS(3, 3), 0, 0, NULL}, out},
+      {"updates of another rank", NDS_INVALID_ARGUMENT, false,
+       {SCATTER_ND, data, INDEX(2, 1), NUMS(6), 0, 0, NULL}, out},
+      {"updates of rank 0", NDS_INVALID_ARGUMENT, false,
+       {SCATTER_ND, data, INDEX(2, 1), SCALAR(NUMBERS, I32), 0, 0, NULL}, out},
+      {"indices of rank 0", NDS_INVALID_ARGUMENT, true,
+       {SCATTER_ND, data, SCALAR(ZEROS, I64), rows, 0, 0, NULL}, out},
+      {"tuples longer than the rank", NDS_INVALID_ARGUMENT, true,
+       {SCATTER_ND, data, INDEX(2, 3), NUMS(2), 0, 0, NULL}, out},
+      {"updates without the shape of indices", NDS_INVALID_ARGUMENT, false,
+       {SCATTER_UPDATE, data, INDEX(2), NUMS(3, 3), 0, 0, NULL}, out},
+      {"updates unlike indices", NDS_INVALID_ARGUMENT, false,
+       {SCATTER_ELEMENTS, data, INDEX(2, 3), NUMS(2, 2), 0, 0, NULL}, out},
+      {"indices of another rank", NDS_INVALID_ARGUMENT, true,
+       {SCATTER_ELEMENTS, data, INDEX(2), NUMS(2), 0, 0, NULL}, out},
+      {"indices longer than data off the axis", NDS_INVALID_ARGUMENT, true,
+       {SCATTER_ELEMENTS, data, INDEX(2, 4), NUMS(2, 4), 0, 0, NULL}, out},
   };
   check_refusals(refusals, COUNT(refusals));
 }
@@ -53,17 +64,28 @@ static void shapes_of_scatters(void) {
 static void shapes_of_caches(void) {
   const DLTensor cache = NUMS(2, 6), out = NUMS(2, 6), step = NUMS(2, 1), at = INDEX(2);
   const refusal refusals[] = {
-      {"a cache along its sequences", NDS_INVALID_ARGUMENT, false, {TENSOR_SCATTER, cache, at, step, 0, 0, NULL}, out},
-      {"a cache of rank 1", NDS_INVALID_ARGUMENT, false, {TENSOR_SCATTER, NUMS(6), INDEX(6), NUMS(1), 0, 0, NULL}, NUMS(6)},
-      {"a cache axis that is not there", NDS_INVALID_ARGUMENT, false, {TENSOR_SCATTER, cache, at, step, 2, 0, NULL}, out},
-      {"positions for other sequences", NDS_INVALID_ARGUMENT, false, {TENSOR_SCATTER, cache, INDEX(3), step, 1, 0, NULL}, out},
-      {"positions of rank 2", NDS_INVALID_ARGUMENT, false, {TENSOR_SCATTER, cache, INDEX(2, 1), step, 1, 0, NULL}, out},
-      {"an update for other sequences", NDS_INVALID_ARGUMENT, false, {TENSOR_SCATTER, cache, at, NUMS(3, 1), 1, 0, NULL}, out},
-      {"an update longer than the cache", NDS_INVALID_ARGUMENT, false, {TENSOR_SCATTER, cache, at, NUMS(2, 7), 1, 1, NULL}, out},
-      {"circular is neither 0 nor 1", NDS_INVALID_ARGUMENT, false, {TENSOR_SCATTER, cache, at, step, 1, 2, NULL}, out},
-      {"circular is negative", NDS_INVALID_ARGUMENT, false, {TENSOR_SCATTER, cache, at, step, 1, -1, NULL}, out},
-      {"a reduction of a cache", NDS_UNSUPPORTED, false, {TENSOR_SCATTER, cache, at, step, 1, 0, OPTIONS(.reduction = ADD)}, out},
-      {"bounds of a cache", NDS_UNSUPPORTED, false, {TENSOR_SCATTER, cache, at, step, 1, 0, OPTIONS(.bounds = SKIP)}, out},
+      {"a cache along its sequences", NDS_INVALID_ARGUMENT, false,
+       {TENSOR_SCATTER, cache, at, step, 0, 0, NULL}, out},
+      {"a cache of rank 1", NDS_INVALID_ARGUMENT, false,
+       {TENSOR_SCATTER, NUMS(6), INDEX(6), NUMS(1), 0, 0, NULL}, NUMS(6)},
+      {"a cache axis that is not there", NDS_INVALID_ARGUMENT, false,
+       {TENSOR_SCATTER, cache, at, step, 2, 0, NULL}, out},
+      {"positions for other sequences", NDS_INVALID_ARGUMENT, false,
+       {TENSOR_SCATTER, cache, INDEX(3), step, 1, 0, NULL}, out},
+      {"positions of rank 2", NDS_INVALID_ARGUMENT, false,
+       {TENSOR_SCATTER, cache, INDEX(2, 1), step, 1, 0, NULL}, out},
+      {"an update for other sequences", NDS_INVALID_ARGUMENT, false,
+       {TENSOR_SCATTER, cache, at, NUMS(3, 1), 1, 0, NULL}, out},
+      {"an update longer than the cache", NDS_INVALID_ARGUMENT, false,
+       {TENSOR_SCATTER, cache, at, NUMS(2, 7), 1, 1, NULL}, out},
+      {"circular is neither 0 nor 1", NDS_INVALID_ARGUMENT, false,
+       {TENSOR_SCATTER, cache, at, step, 1, 2, NULL}, out},
+      {"circular is negative", NDS_INVALID_ARGUMENT, false,
+       {TENSOR_SCATTER, cache, at, step, 1, -1, NULL}, out},
+      {"a reduction of a cache", NDS_UNSUPPORTED, false,
+       {TENSOR_SCATTER, cache, at, step, 1, 0, OPTIONS(.reduction = ADD)}, out},
+      {"bounds of a cache", NDS_UNSUPPORTED, false,
+       {TENSOR_SCATTER, cache, at, step, 1, 0, OPTIONS(.bounds = SKIP)}, out},
   };
   check_refusals(refusals, COUNT(refusals));
 }
@@ -71,21 +93,36 @@ static void shapes_of_caches(void) {
 static void shapes_of_gathers(void) {
   const DLTensor data = NUMS(4, 3), none = {0}, out = NUMS(2, 3);
   const refusal refusals[] = {
-      {"gathered into another shape", NDS_INVALID_ARGUMENT, false, {GATHER, data, INDEX(2), none, 0, 0, NULL}, NUMS(3, 2)},
-      {"gathered tuples into another shape", NDS_INVALID_ARGUMENT, false, {GATHER_ND, data, INDEX(2, 1), none, 0, 0, NULL}, NUMS(6)},
-      {"gathered elements into another shape", NDS_INVALID_ARGUMENT, false, {GATHER_ELEMENTS, data, INDEX(2, 3), none, 0, 0, NULL}, NUMS(2, 2)},
-      {"indices of rank 0 to gather tuples", NDS_INVALID_ARGUMENT, true, {GATHER_ND, data, SCALAR(ZEROS, I64), none, 0, 0, NULL}, out},
-      {"tuples longer than the rank to gather", NDS_INVALID_ARGUMENT, true, {GATHER_ND, data, INDEX(2, 3), none, 0, 0, NULL}, NUMS(2)},
-      {"negative batch_dims", NDS_INVALID_ARGUMENT, true, {GATHER_ND, data, INDEX(2, 1), none, -1, 0, NULL}, out},
-      {"more batch_dims than dims", NDS_INVALID_ARGUMENT, true, {GATHER_ND, data, INDEX(4, 1), none, 3, 0, NULL}, out},
-      {"lowest batch_dims", NDS_INVALID_ARGUMENT, true, {GATHER_ND, data, INDEX(4, 1), none, INT64_MIN, 0, NULL}, out},
-      {"highest batch_dims", NDS_INVALID_ARGUMENT, true, {GATHER_ND, data, INDEX(4, 1), none, INT64_MAX, 0, NULL}, out},
-      {"batch dims that differ", NDS_INVALID_ARGUMENT, true, {GATHER_ND, data, INDEX(2, 1), none, 1, 0, NULL}, NUMS(2)},
-      {"indices of another rank to gather elements", NDS_INVALID_ARGUMENT, true, {GATHER_ELEMENTS, data, INDEX(2), none, 0, 0, NULL}, NUMS(2)},
-      {"a reduction of gathered tuples", NDS_UNSUPPORTED, true, {GATHER_ND, data, INDEX(2, 1), none, 0, 0, OPTIONS(.reduction = ADD)}, out},
-      {"a reduction of a gather", NDS_UNSUPPORTED, true, {GATHER, data, INDEX(2), none, 0, 0, OPTIONS(.reduction = MAX)}, out},
-      {"a reduction of gathered elements", NDS_UNSUPPORTED, true, {GATHER_ELEMENTS, data, INDEX(2, 3), none, 0, 0, OPTIONS(.reduction = MEAN)}, out},
-      {"duplicates of a gather rejected", NDS_UNSUPPORTED, true, {GATHER, data, INDEX(2), none, 0, 0, OPTIONS(.reject_duplicates = 1)}, out},
+      {"gathered into another shape", NDS_INVALID_ARGUMENT, false,
+       {GATHER, data, INDEX(2), none, 0, 0, NULL}, NUMS(3, 2)},
+      {"gathered tuples into another shape", NDS_INVALID_ARGUMENT, false,
+       {GATHER_ND, data, INDEX(2, 1), none, 0, 0, NULL}, NUMS(6)},
+      {"gathered elements into another shape", NDS_INVALID_ARGUMENT, false,
+       {GATHER_ELEMENTS, data, INDEX(2, 3), none, 0, 0, NULL}, NUMS(2, 2)},
+      {"indices of rank 0 to gather tuples", NDS_INVALID_ARGUMENT, true,
+       {GATHER_ND, data, SCALAR(ZEROS, I64), none, 0, 0, NULL}, out},
+      {"tuples longer than the rank to gather", NDS_INVALID_ARGUMENT, true,
+       {GATHER_ND, data, INDEX(2, 3), none, 0, 0, NULL}, NUMS(2)},
+      {"negative batch_dims", NDS_INVALID_ARGUMENT, true,
+       {GATHER_ND, data, INDEX(2, 1), none, -1, 0, NULL}, out},
+      {"more batch_dims than dims", NDS_INVALID_ARGUMENT, true,
+       {GATHER_ND, data, INDEX(4, 1), none, 3, 0, NULL}, out},
+      {"lowest batch_dims", NDS_INVALID_ARGUMENT, true,
+       {GATHER_ND, data, INDEX(4, 1), none, INT64_MIN, 0, NULL}, out},
+      {"highest batch_dims", NDS_INVALID_ARGUMENT, true,
+       {GATHER_ND, data, INDEX(4, 1), none, INT64_MAX, 0, NULL}, out},
+      {"batch dims that differ", NDS_INVALID_ARGUMENT, true,
+       {GATHER_ND, data, INDEX(2, 1), none, 1, 0, NULL}, NUMS(2)},
+      {"indices of another rank to gather elements", NDS_INVALID_ARGUMENT, true,
+       {GATHER_ELEMENTS, data, INDEX(2), none, 0, 0, NULL}, NUMS(2)},
+      {"a reduction of gathered tuples", NDS_UNSUPPORTED, true,
+       {GATHER_ND, data, INDEX(2, 1), none, 0, 0, OPTIONS(.reduction = ADD)}, out},
+      {"a reduction of a gather", NDS_UNSUPPORTED, true,
+       {GATHER, data, INDEX(2), none, 0, 0, OPTIONS(.reduction = MAX)}, out},
+      {"a reduction of gathered elements", NDS_UNSUPPORTED, true,
+       {GATHER_ELEMENTS, data, INDEX(2, 3), none, 0, 0, OPTIONS(.reduction = MEAN)}, out},
+      {"duplicates of a gather rejected", NDS_UNSUPPORTED, true,
+       {GATHER, data, INDEX(2), none, 0, 0, OPTIONS(.reject_duplicates = 1)}, out},
   };
   check_refusals(refusals, COUNT(refusals));
 }
@@ -157,6 +194,25 @@ static void reductions_of_types(void) {
   }
 }
 
+/* One index, read as many times as there are numbers of 64 bits: no memory
+ * has room for what would be made of them. */
+static void no_memory_for_that(void) {
+  float result[4] = {-7, -7, -7, -7};
+  static const float data[4];
+  int64_t count = INT64_C(1) << 52;
+  problem p = {
+      .operator_ = SCATTER_ND,
+      .data = TENSOR(data, F32, 4),
+      .indices = STRIDED(ZEROS, I64, DIMS(count, 1), DIMS(0, 1)),
+      .updates = STRIDED(data, F32, DIMS(count), DIMS(0)),
+      .options = OPTIONS(.reduction = ADD),
+  };
+  DLTensor output = TENSOR(result, F32, 4);
+  set_case("2^52 indices");
+  check_refused(&p, &output, NDS_OUT_OF_MEMORY, result, sizeof result);
+  check_plan_refused(&p, NDS_OUT_OF_MEMORY);
+}
+
 void test_bad_calls(void) {
   shapes_of_scatters();
   shapes_of_caches();
@@ -164,4 +220,5 @@ void test_bad_calls(void) {
   axes();
   types();
   reductions_of_types();
+  no_memory_for_that();
 }

@@ -58,21 +58,36 @@ static void out_of_bounds(void) {
   const DLTensor data = NUMS(4, 3), out = NUMS(4, 3), none = {0};
   const nds_options *forbid = OPTIONS(.forbid_negative = 1), *clamp = OPTIONS(.bounds = CLAMP);
   const bad_index cases[] = {
-      {"the first one too high", OUT(1, 0, 4, 4), {SCATTER_ND, data, TENSOR(INDEX(int64_t, 0, 4, 9), I64, 3, 1), NUMS(3, 3), 0, 0, NULL}, out},
-      {"too low", OUT(0, 0, 4, -5), {SCATTER_ND, data, TENSOR(INDEX(int8_t, -5, 4), I8, 2, 1), NUMS(2, 3), 0, 0, NULL}, out},
-      {"an inner axis", OUT(1, 1, 3, 3), {SCATTER_ND, data, TENSOR(INDEX(int64_t, 3, 2, 0, 3), I64, 2, 2), NUMS(2), 0, 0, NULL}, out},
-      {"the lowest axis of a tuple", OUT(0, 0, 4, 4), {SCATTER_ND, data, TENSOR(INDEX(int64_t, 4, 3), I64, 1, 2), NUMS(1), 0, 0, NULL}, out},
-      {"lowest int64", OUT(0, 0, 4, INT64_MIN), {SCATTER_ND, data, TENSOR(INDEX(int64_t, INT64_MIN), I64, 1, 1), NUMS(1, 3), 0, 0, NULL}, out},
-      {"highest uint64, clamped to int64", OUT(0, 0, 4, INT64_MAX), {SCATTER_ND, data, TENSOR(INDEX(uint64_t, UINT64_MAX), U64, 1, 1), NUMS(1, 3), 0, 0, NULL}, out},
-      {"a negative one, forbidden", OUT(1, 0, 4, -1), {SCATTER_ND, data, TENSOR(INDEX(int64_t, 1, -1), I64, 2, 1), NUMS(2, 3), 0, 0, forbid}, out},
-      {"an empty axis, clamped", OUT(0, 0, 0, 0), {SCATTER_ND, TENSOR(NULL, I32, 0, 3), TENSOR(INDEX(int64_t, 0), I64, 1, 1), NUMS(1, 3), 0, 0, clamp}, NUMS(0, 3)},
-      {"rows without elements are checked", OUT(0, 0, 4, 4), {SCATTER_ND, TENSOR(NULL, I32, 4, 0), TENSOR(INDEX(int64_t, 4), I64, 1, 1), TENSOR(NULL, I32, 1, 0), 0, 0, NULL}, NUMS(4, 0)},
-      {"bounds before duplicates", OUT(2, 0, 4, 4), {SCATTER_ND, data, TENSOR(INDEX(int64_t, 0, 0, 4), I64, 3, 1), NUMS(3, 3), 0, 0, OPTIONS(.reject_duplicates = 1)}, out},
-      {"an axis", OUT(1, 1, 3, -4), {SCATTER_UPDATE, data, TENSOR(INDEX(int32_t, 2, -4), I32, 2), NUMS(4, 2), 1, 0, NULL}, out},
-      {"an element", OUT(2, 1, 3, 3), {SCATTER_ELEMENTS, data, TENSOR(INDEX(int64_t, 0, 1, 3, 2), I64, 2, 2), NUMS(2, 2), 1, 0, NULL}, out},
-      {"a tuple to gather", OUT(1, 0, 4, 4), {GATHER_ND, data, TENSOR(INDEX(int64_t, 3, 4), I64, 2, 1), none, 0, 0, NULL}, NUMS(2, 3)},
-      {"a row to gather", OUT(1, 0, 4, 200), {GATHER, data, TENSOR(INDEX(uint8_t, 3, 200), U8, 2), none, 0, 0, NULL}, NUMS(2, 3)},
-      {"an element to gather", OUT(3, 0, 4, -5), {GATHER_ELEMENTS, data, TENSOR(INDEX(int64_t, 3, 2, 1, -5), I64, 2, 2), none, 0, 0, NULL}, NUMS(2, 2)},
+      {"the first one too high", OUT(1, 0, 4, 4),
+       {SCATTER_ND, data, TENSOR(INDEX(int64_t, 0, 4, 9), I64, 3, 1), NUMS(3, 3), 0, 0, NULL}, out},
+      {"too low", OUT(0, 0, 4, -5),
+       {SCATTER_ND, data, TENSOR(INDEX(int8_t, -5, 4), I8, 2, 1), NUMS(2, 3), 0, 0, NULL}, out},
+      {"an inner axis", OUT(1, 1, 3, 3),
+       {SCATTER_ND, data, TENSOR(INDEX(int64_t, 3, 2, 0, 3), I64, 2, 2), NUMS(2), 0, 0, NULL}, out},
+      {"the lowest axis of a tuple", OUT(0, 0, 4, 4),
+       {SCATTER_ND, data, TENSOR(INDEX(int64_t, 4, 3), I64, 1, 2), NUMS(1), 0, 0, NULL}, out},
+      {"lowest int64", OUT(0, 0, 4, INT64_MIN),
+       {SCATTER_ND, data, TENSOR(INDEX(int64_t, INT64_MIN), I64, 1, 1), NUMS(1, 3), 0, 0, NULL}, out},
+      {"highest uint64, clamped to int64", OUT(0, 0, 4, INT64_MAX),
+       {SCATTER_ND, data, TENSOR(INDEX(uint64_t, UINT64_MAX), U64, 1, 1), NUMS(1, 3), 0, 0, NULL}, out},
+      {"a negative one, forbidden", OUT(1, 0, 4, -1),
+       {SCATTER_ND, data, TENSOR(INDEX(int64_t, 1, -1), I64, 2, 1), NUMS(2, 3), 0, 0, forbid}, out},
+      {"an empty axis, clamped", OUT(0, 0, 0, 0),
+       {SCATTER_ND, TENSOR(NULL, I32, 0, 3), TENSOR(INDEX(int64_t, 0), I64, 1, 1), NUMS(1, 3), 0, 0, clamp}, NUMS(0, 3)},
+      {"rows without elements are checked", OUT(0, 0, 4, 4),
+       {SCATTER_ND, TENSOR(NULL, I32, 4, 0), TENSOR(INDEX(int64_t, 4), I64, 1, 1), TENSOR(NULL, I32, 1, 0), 0, 0, NULL}, NUMS(4, 0)},
+      {"bounds before duplicates", OUT(2, 0, 4, 4),
+       {SCATTER_ND, data, TENSOR(INDEX(int64_t, 0, 0, 4), I64, 3, 1), NUMS(3, 3), 0, 0, OPTIONS(.reject_duplicates = 1)}, out},
+      {"an axis", OUT(1, 1, 3, -4),
+       {SCATTER_UPDATE, data, TENSOR(INDEX(int32_t, 2, -4), I32, 2), NUMS(4, 2), 1, 0, NULL}, out},
+      {"an element", OUT(2, 1, 3, 3),
+       {SCATTER_ELEMENTS, data, TENSOR(INDEX(int64_t, 0, 1, 3, 2), I64, 2, 2), NUMS(2, 2), 1, 0, NULL}, out},
+      {"a tuple to gather", OUT(1, 0, 4, 4),
+       {GATHER_ND, data, TENSOR(INDEX(int64_t, 3, 4), I64, 2, 1), none, 0, 0, NULL}, NUMS(2, 3)},
+      {"a row to gather", OUT(1, 0, 4, 200),
+       {GATHER, data, TENSOR(INDEX(uint8_t, 3, 200), U8, 2), none, 0, 0, NULL}, NUMS(2, 3)},
+      {"an element to gather", OUT(3, 0, 4, -5),
+       {GATHER_ELEMENTS, data, TENSOR(INDEX(int64_t, 3, 2, 1, -5), I64, 2, 2), none, 0, 0, NULL}, NUMS(2, 2)},
   };
   check_bad(cases, COUNT(cases));
 }
@@ -81,10 +96,14 @@ static void out_of_bounds(void) {
 static void cache_positions(void) {
   const DLTensor cache = NUMS(2, 6), out = NUMS(2, 6), step = NUMS(2, 2);
   const bad_index cases[] = {
-      {"no room at the end", OUT(1, -1, 6, 5), {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, 4, 5), I64, 2), step, 1, 0, NULL}, out},
-      {"a negative position", OUT(0, -1, 6, -1), {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, -1, 9), I64, 2), step, 1, 0, NULL}, out},
-      {"a negative position of a ring", OUT(1, -1, 6, -6), {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, 100, -6), I64, 2), step, 1, 1, NULL}, out},
-      {"a sum that would wrap", OUT(0, -1, 6, INT64_MAX), {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, INT64_MAX, 0), I64, 2), step, 1, 0, NULL}, out},
+      {"no room at the end", OUT(1, -1, 6, 5),
+       {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, 4, 5), I64, 2), step, 1, 0, NULL}, out},
+      {"a negative position", OUT(0, -1, 6, -1),
+       {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, -1, 9), I64, 2), step, 1, 0, NULL}, out},
+      {"a negative position of a ring", OUT(1, -1, 6, -6),
+       {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, 100, -6), I64, 2), step, 1, 1, NULL}, out},
+      {"a sum that would wrap", OUT(0, -1, 6, INT64_MAX),
+       {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, INT64_MAX, 0), I64, 2), step, 1, 0, NULL}, out},
   };
   check_bad(cases, COUNT(cases));
 }
@@ -94,12 +113,18 @@ static void duplicates(void) {
   const nds_options *reject = OPTIONS(.reject_duplicates = 1);
   const nds_options *clamp = OPTIONS(.reject_duplicates = 1, .bounds = CLAMP, .reduction = ADD);
   const bad_index cases[] = {
-      {"once more", TWICE(2, 0), {SCATTER_ND, data, TENSOR(INDEX(int64_t, 1, 2, 1), I64, 3, 1), NUMS(3, 3), 0, 0, reject}, out},
-      {"after wrapping", TWICE(1, 0), {SCATTER_ND, data, TENSOR(INDEX(int64_t, 3, -1, -1), I64, 3, 1), NUMS(3, 3), 0, 0, reject}, out},
-      {"after clamping", TWICE(3, 1), {SCATTER_ND, data, TENSOR(INDEX(int64_t, 0, 9, 2, 4), I64, 4, 1), NUMS(4, 3), 0, 0, clamp}, out},
-      {"the whole tensor, twice", TWICE(1, 0), {SCATTER_ND, data, TENSOR(NULL, I64, 2, 0), NUMS(2, 4, 3), 0, 0, reject}, out},
-      {"along an axis", TWICE(1, 0), {SCATTER_UPDATE, data, TENSOR(INDEX(int64_t, 2, 2), I64, 2), NUMS(4, 2), 1, 0, reject}, out},
-      {"an element", TWICE(3, 2), {SCATTER_ELEMENTS, data, TENSOR(INDEX(int64_t, 0, 1, 2, 2), I64, 2, 2), NUMS(2, 2), 1, 0, reject}, out},
+      {"once more", TWICE(2, 0),
+       {SCATTER_ND, data, TENSOR(INDEX(int64_t, 1, 2, 1), I64, 3, 1), NUMS(3, 3), 0, 0, reject}, out},
+      {"after wrapping", TWICE(1, 0),
+       {SCATTER_ND, data, TENSOR(INDEX(int64_t, 3, -1, -1), I64, 3, 1), NUMS(3, 3), 0, 0, reject}, out},
+      {"after clamping", TWICE(3, 1),
+       {SCATTER_ND, data, TENSOR(INDEX(int64_t, 0, 9, 2, 4), I64, 4, 1), NUMS(4, 3), 0, 0, clamp}, out},
+      {"the whole tensor, twice", TWICE(1, 0),
+       {SCATTER_ND, data, TENSOR(NULL, I64, 2, 0), NUMS(2, 4, 3), 0, 0, reject}, out},
+      {"along an axis", TWICE(1, 0),
+       {SCATTER_UPDATE, data, TENSOR(INDEX(int64_t, 2, 2), I64, 2), NUMS(4, 2), 1, 0, reject}, out},
+      {"an element", TWICE(3, 2),
+       {SCATTER_ELEMENTS, data, TENSOR(INDEX(int64_t, 0, 1, 2, 2), I64, 2, 2), NUMS(2, 2), 1, 0, reject}, out},
   };
   check_bad(cases, COUNT(cases));
 }

@@ -64,7 +64,7 @@ static const sensitive SENSITIVE[] = {
     {"float32: 1 + 1/4 ulp", kDLFloat, 32, ADD, 0x3f800000, 0x33000000, 0x3f800000},
     {"float32: -1 - 1/4 ulp", kDLFloat, 32, SUB, 0xbf800000, 0x33000000, 0xbf800000},
     {"float32: 3 * 0.1", kDLFloat, 32, MUL, 0x40400000, 0x3dcccccd, 0x3e99999a},
-    {"float32: the mean of 1 and a subnormal", kDLFloat, 32, MEAN, 0x00000003, 0x00000001, 0x00000002},
+    {"float32: the mean of two subnormals", kDLFloat, 32, MEAN, 0x00000003, 0x00000001, 0x00000002},
     {"float64: subnormals add", kDLFloat, 64, ADD, 1, 1, 2},
     {"float64: 1 + 3/4 ulp", kDLFloat, 64, ADD, 0x3ff0000000000000, 0x3ca8000000000000, 0x3ff0000000000001},
     {"float64: 1 + 1/4 ulp", kDLFloat, 64, ADD, 0x3ff0000000000000, 0x3c90000000000000, 0x3ff0000000000000},

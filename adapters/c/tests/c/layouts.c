@@ -119,7 +119,12 @@ static void in_place(void) {
     int64_t *strides = DIMS(place->strides[0], place->strides[1]);
     DLTensor tensor = at_byte(tensor_of(memory, I32, 2, DIMS(2, 3), strides), (uint64_t)place->first * sizeof(int32_t));
     const problem p = {
-        .operator_ = SCATTER_ND, .data = tensor, .indices = indices[2], .updates = updates[3], .options = OPTIONS(.reduction = ADD)};
+        .operator_ = SCATTER_ND,
+        .data = tensor,
+        .indices = indices[2],
+        .updates = updates[3],
+        .options = OPTIONS(.reduction = ADD),
+    };
     set_case("in place, layout %zu, planned %d", o % VARIANTS, planned);
     if (planned) {
       nds_plan *plan = NULL;

@@ -20,10 +20,11 @@ static void every_reduction(void) {
     const int64_t indices[] = {1, 1, 3};
     const int32_t expected[] = {10, cases[i].second, 30, cases[i].last};
     DLTensor tensor = TENSOR(data, I32, 4), few = TENSOR(updates, I32, 3);
+    DLTensor list = TENSOR(indices, I64, 3), tuples = TENSOR(indices, I64, 3, 1);
     const nds_options *options = OPTIONS(.reduction = cases[i].reduction, .exclude_self = cases[i].exclude_self);
-    check_everywhere(&(problem){SCATTER_ND, tensor, TENSOR(indices, I64, 3, 1), few, .options = options}, &tensor, expected);
-    check_everywhere(&(problem){SCATTER_UPDATE, tensor, TENSOR(indices, I64, 3), few, .options = options}, &tensor, expected);
-    check_everywhere(&(problem){SCATTER_ELEMENTS, tensor, TENSOR(indices, I64, 3), few, .options = options}, &tensor, expected);
+    check_everywhere(&(problem){SCATTER_ND, tensor, tuples, few, .options = options}, &tensor, expected);
+    check_everywhere(&(problem){SCATTER_UPDATE, tensor, list, few, .options = options}, &tensor, expected);
+    check_everywhere(&(problem){SCATTER_ELEMENTS, tensor, list, few, .options = options}, &tensor, expected);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { THREADS = 4 };
@@ -192,7 +193,8 @@ void test_fork_before_threads(void) {
 static atomic_bool at_work;
 static atomic_ulong failures;
 
-/* Calls without end, in which memory is taken and given back. */
+/* Calls without end, in which memory is taken and given back; with pauses,
+ * which valgrind needs to let another thread run. */
 static void *keep_calling(void *plan) {
   while (atomic_load(&at_work)) {
     base base;
@@ -202,6 +204,7 @@ static void *keep_calling(void *plan) {
                 nds_plan_run(plan, &base.problem.data, &base.problem.updates, &base.output, NULL) == NDS_OK;
     nds_plan_free(made);
     atomic_fetch_add(&failures, good ? 0 : 1);
+    nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
   }
   return NULL;
 }
@@ -229,7 +232,7 @@ static void fork_beside_calls(void) {
   pthread_t thread;
   atomic_store(&at_work, true);
   CHECK_INT(0, pthread_create(&thread, NULL, keep_calling, plan));
-  for (int turn = 0; turn < 20; turn++) {
+  for (int turn = 0; turn < 40; turn++) {
     CHECK_INT(0, run_in_child(small_child, plan, CHILD_SECONDS));
   }
   atomic_store(&at_work, false);

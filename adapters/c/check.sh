@@ -19,9 +19,10 @@ check_valgrind() {
     cc "${flags[@]}" adapters/c/tests/c/*.c -L "$check/release" -Wl,-rpath,"$check/release" \
         -lndscatter_c -lm -o "$check/test-valgrind"
     # Children that the tests fork have logs of their own; a quiet log is empty
-    # unless something was found.
+    # unless something was found. Valgrind runs one thread at a time, and its
+    # usual scheduler may leave the others waiting for minutes.
     rm -f "$check"/valgrind.*
-    valgrind -q --error-exitcode=1 --log-file="$check/valgrind.%p" \
+    valgrind -q --fair-sched=yes --error-exitcode=1 --log-file="$check/valgrind.%p" \
         --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
         "$check/test-valgrind"
     if [[ -n $(cat "$check"/valgrind.*) ]]; then

@@ -110,9 +110,8 @@ fn drain(tasks: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn() + Sync {
 }
 
 /// Works on the calling thread, which is none of the pool's, as one of its
-/// workers: to wake all but one of them and to sleep meanwhile costs more, and
-/// a scheduler that wakes two workers on one core leaves the other idle for
-/// milliseconds.
+/// workers: to sleep meanwhile costs one wake-up more, and the last worker to
+/// be woken was seen to begin milliseconds late.
 fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (impl Fn() + Sync)) {
     for _ in 1..tasks.min(workers) {
         scope.spawn(move |_| work());

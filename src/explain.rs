@@ -71,7 +71,7 @@ impl Explanation {
             duplicates: (plan.look_for_repeat().ok()).map(|repeat| repeat.is_some()),
             choice,
             moved_bytes: workload.bytes(),
-            scratch_bytes: workload.scratch_bytes(choice.schedule, choice.grid.tasks()),
+            scratch_bytes: workload.scratch_bytes(&choice),
         }
     }
 

@@ -39,7 +39,7 @@ pub struct ScatterPlan {
     strides: Dims<isize>,
     is_contiguous: bool,
     /// Its axes in the order batch, tuple, window, where that is another.
-    order: Option<Order>,
+    order: Option<Arranged>,
     form: Form,
     tuple_shape: Dims<usize>,
     /// How far repetitions and window reach along each axis, and whether that
@@ -56,14 +56,6 @@ pub struct ScatterPlan {
     first_repeat: OnceLock<Option<Repeat>>,
     winners: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
-}
-
-/// Another order of the axes of an output.
-#[derive(Debug)]
-struct Order {
-    axes: Dims<usize>,
-    shape: Dims<usize>,
-    strides: Dims<isize>,
 }
 
 /// What the indices of a plan came to.
@@ -129,22 +121,16 @@ impl Resolved {
 }
 
 impl ScatterPlan {
-    /// A plan from what [`Resolver`] has made for `form` and this `output`.
+    /// A plan from what [`Resolver`] has made for `form` and this `output`, of
+    /// which it was given the axes in `order`, where that is another.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
+        order: Option<Arranged>,
         indices: &Layout<'_>,
         scale: Scale,
         resolved: Resolved,
     ) -> Self {
-        let order = form.order(output.shape().len()).map(|axes| {
-            let arranged = Arranged::new(output, &axes);
-            Order {
-                shape: arranged.layout().shape().into(),
-                strides: arranged.layout().all_strides(),
-                axes,
-            }
-        });
         let shape = order.as_ref().map_or(output.shape(), |order| &order.shape);
         let reach = form.reach(shape, indices);
         let tuple_axes = form.batch_rank..form.batch_rank + form.tuple_len;
@@ -212,7 +198,7 @@ impl ScatterPlan {
     /// of the form.
     pub(crate) fn arranged_strides(&self, layout: &Layout<'_>) -> Dims<isize> {
         match &self.order {
-            Some(order) => Arranged::new(layout, &order.axes).layout().all_strides(),
+            Some(order) => Arranged::new(layout, order.axes.clone()).strides,
             None => layout.all_strides(),
         }
     }

@@ -140,3 +140,44 @@ impl fmt::Debug for dyn Pool + '_ {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::thread;
+
+    use super::Pool;
+
+    #[test]
+    fn a_caller_from_outside_is_one_of_the_workers() {
+        for workers in 1..=3 {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(workers)
+                .build()
+                .expect("threads");
+            let ran = Mutex::new(Vec::new());
+            Pool::run(&pool, 20, &|index| {
+                let thread = thread::current().id();
+                ran.lock().expect("no task panics").push((index, thread));
+            });
+            let mut ran = ran.into_inner().expect("no task panics");
+            ran.sort_unstable_by_key(|&(index, _)| index);
+            let indices = ran.iter().map(|&(index, _)| index);
+            assert!(indices.eq(0..20), "{workers}: each task once");
+            let caller = thread::current().id();
+            if workers == 1 {
+                assert!(ran.iter().all(|&(_, thread)| thread == caller), "alone");
+            }
+            let mut others: Vec<_> = ran
+                .iter()
+                .map(|&(_, thread)| format!("{thread:?}"))
+                .collect();
+            others.sort_unstable();
+            others.dedup();
+            assert!(
+                others.len() <= workers,
+                "{workers}: no more threads than that"
+            );
+        }
+    }
+}

@@ -27,7 +27,7 @@ use crate::exec::{Buffers, Call, direct, scratch};
 use crate::execution::Execution;
 use crate::indices::Indices;
 use crate::kernel::{InstructionSet, Kernels, Reducing, Row};
-use crate::layout::overlap::{self, Overlap};
+use crate::layout::overlap::{self, Footprint, Overlap};
 use crate::layout::{Dims, Layout};
 use crate::memory::out_of_memory;
 use crate::plan::{Destinations, Flat, Form, ScatterPlan, resolve_contiguous};
@@ -430,17 +430,30 @@ fn check_operands(
         data.as_ptr().addr() == place.address && data.layout().places_like(&output.layout())
     });
     let distinct = data.filter(|_| !same_memory);
-    for (tensor, input) in [
-        ("data", distinct),
-        ("indices", indices),
-        ("updates", Some(updates)),
-    ] {
+    refuse_overlap(
+        &place,
+        [
+            ("data", distinct),
+            ("indices", indices),
+            ("updates", Some(updates)),
+        ],
+    )?;
+    Ok(same_memory)
+}
+
+/// Refuses an output that shares a byte with an input.
+#[inline]
+fn refuse_overlap<const N: usize>(
+    output: &Footprint<'_>,
+    inputs: [(&'static str, Option<&AnyView<'_>>); N],
+) -> Result<(), ScatterError> {
+    for (tensor, input) in inputs {
         let Some(input) = input else { continue };
-        match overlap::between(&place, &input.footprint()) {
+        match overlap::between(output, &input.footprint()) {
             Overlap::Disjoint => {}
             Overlap::Shared => return Err(ScatterError::InputOverlap { tensor }),
             Overlap::Undecided => return Err(ScatterError::OverlapUndecided { tensor }),
         }
     }
-    Ok(same_memory)
+    Ok(())
 }

@@ -17,8 +17,7 @@ impl Call<'_> {
         let part;
         let window = match &tile.columns {
             Some(columns) => {
-                let range = columns.part.clone();
-                part = (self.geometry.window).restricted(columns.axis, range.start, range.end);
+                part = columns.of(&self.geometry.window);
                 &part
             }
             None => &self.geometry.window,
@@ -96,15 +95,12 @@ impl Call<'_> {
     /// The loop over rows, where the windows of a tile are rows whose sources
     /// are evenly spaced and whose destinations need no selection.
     fn rows(&self, window: &Span, tile: &Tile) -> Option<(RowsFn, Rows)> {
-        let run = window.run();
-        let contiguous =
-            window.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1));
         let joined = tile.columns.is_none() && self.joins();
-        let suits = contiguous && !joined && tile.numbers.is_none();
+        let suits = window.is_row() && !joined && tile.numbers.is_none();
         let rows = Rows {
             unit: self.geometry.unit,
             step: self.source_step()?,
-            len: run.size,
+            len: window.run().size,
         };
         self.row
             .apply_rows

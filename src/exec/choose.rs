@@ -96,6 +96,20 @@ impl Choice {
         }
     }
 
+    /// Partitions of `count` destination numbers.
+    pub(super) fn partitions(&self, count: u64) -> usize {
+        usize::try_from(count.div_ceil(1 << self.shift)).unwrap_or(usize::MAX)
+    }
+
+    /// Places for so many tuples in partitions of `count` numbers, gaps
+    /// included.
+    pub(super) fn places(&self, tuples: usize, count: u64) -> usize {
+        let gaps = self
+            .partitions(count)
+            .saturating_mul(PARTITION_GAP as usize);
+        tuples.saturating_add(gaps)
+    }
+
     /// Whether a task's tile is a region of the output of its own, so that it
     /// copies its part of `data` just before it applies its updates.
     pub(super) fn fuses_copy(&self, work: &Workload<'_>, copy: &CopyGeometry) -> bool {
@@ -271,7 +285,7 @@ impl Workload<'_> {
     /// Whether each worker can have a copy of all windows.
     fn private_applies(&self, parts: usize) -> bool {
         self.plan.scale().numbers_slices
-            && self.windows_are_runs()
+            && self.geometry.window.is_row()
             && self.geometry.source_step().is_some()
             && self.plan.keeps_all()
             && self.plan.tuples() >= parts

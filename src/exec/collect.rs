@@ -9,10 +9,14 @@ use std::ops::Range;
 use super::choose::{PARALLEL_BYTES, STREAM_BYTES};
 use super::sink::Sink;
 use super::tasks::Workers;
-use super::tile::{columns, part};
+use super::tile::{Grid, columns, part};
 use crate::error::ScatterError;
-use crate::kernel::{Row, Rows, RunsFn};
+use crate::kernel::{Row, Rows, RowsFn, RunsFn};
 use crate::plan::{Destinations, Geometry, Number, ScatterPlan, Span};
+
+/// Runs of at least this many bytes are written past the caches where the
+/// result is as long as [`STREAM_BYTES`].
+const STREAMED_RUN_BYTES: usize = 1024;
 
 /// What stands for elements that no index names.
 static ZERO: [u8; 16] = [0; 16];
@@ -91,37 +95,44 @@ impl<'a> Collecting<'a> {
             workers.parts()
         };
         let streams = bytes >= STREAM_BYTES;
-        let (outer_parts, tuple_parts) = if outer >= parts {
-            (parts, 1)
-        } else {
-            (1, parts.min(tuples))
-        };
-        let columns_parts = if outer_parts == 1 && tuple_parts < parts {
-            parts.min(window.dims[window.axis_to_split(parts)].size)
-        } else {
-            1
-        };
-        let (tuple_parts, columns_parts) = if columns_parts > tuple_parts {
-            (1, columns_parts)
-        } else {
-            (tuple_parts, 1)
-        };
-        workers.run(outer_parts * tuple_parts * columns_parts, &|index| {
-            let column = index % columns_parts;
-            let rest = index / columns_parts;
-            let restricted = (columns_parts > 1).then(|| {
-                let part = columns(window, self.row.size, 0, columns_parts, column);
-                window.restricted(part.axis, part.part.start, part.part.end)
-            });
+        let grid = self.grid(parts);
+        workers.run(grid.tasks(), &|index| {
+            let (outer_part, middle, column) = grid.place(index);
+            let restricted = (grid.columns > 1)
+                .then(|| columns(window, self.row.size, 0, grid.columns, column).of(window));
             self.collect(
                 &Part {
-                    outer: part(outer, outer_parts, rest / tuple_parts),
-                    tuples: part(tuples, tuple_parts, rest % tuple_parts),
+                    outer: part(outer, grid.outer, outer_part),
+                    tuples: part(tuples, grid.middle, middle),
                     window: restricted.unwrap_or_else(|| window.clone()),
                 },
                 streams,
             );
         })
+    }
+
+    /// Repetitions for every worker, else tuples, else columns.
+    fn grid(&self, parts: usize) -> Grid {
+        if self.geometry.outer.elements() >= parts {
+            return Grid {
+                outer: parts,
+                ..Grid::ONE
+            };
+        }
+        let window = &self.geometry.window;
+        let middle = parts.min(self.plan.tuples());
+        let columns = parts.min(window.dims[window.axis_to_split(parts)].size);
+        if columns > middle {
+            Grid {
+                columns,
+                ..Grid::ONE
+            }
+        } else {
+            Grid {
+                middle,
+                ..Grid::ONE
+            }
+        }
     }
 
     fn collect(&self, part: &Part, streams: bool) {
@@ -143,33 +154,23 @@ impl<'a> Collecting<'a> {
 
     /// Whether a window is long enough for stores past the caches to pay.
     fn streams(&self, window: &Span) -> bool {
-        const STREAMED_BYTES: usize = 1024;
-        window.run().size * self.row.size >= STREAMED_BYTES && self.row.stream.is_some()
+        window.run().size * self.row.size >= STREAMED_RUN_BYTES && self.row.stream.is_some()
     }
 
     /// The loop over rows, where windows are rows that lie evenly spaced in
     /// the result.
-    fn rows(&self, window: &Span) -> Option<(crate::kernel::RowsFn, Rows)> {
-        let run = window.run();
-        let contiguous =
-            window.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1));
+    fn rows(&self, window: &Span) -> Option<(RowsFn, Rows)> {
         let rows = Rows {
             unit: self.geometry.unit,
             step: self.geometry.source_step()?,
-            len: run.size,
+            len: window.run().size,
         };
         (self.row.collect_rows)
-            .filter(|_| contiguous && self.plan.keeps_all())
+            .filter(|_| window.is_row() && self.plan.keeps_all())
             .map(|kernel| (kernel, rows))
     }
 
-    fn collect_rows(
-        &self,
-        kernel: crate::kernel::RowsFn,
-        rows: Rows,
-        numbers: &[u32],
-        part: &Part,
-    ) {
+    fn collect_rows(&self, kernel: RowsFn, rows: Rows, numbers: &[u32], part: &Part) {
         for repetition in part.outer.clone() {
             let (data, result) = self.geometry.repetition(repetition);
             let first = part.tuples.start.cast_signed() * rows.step;

@@ -45,13 +45,12 @@ impl Call<'_> {
         }
         let grid = choice.grid;
         workers.run(grid.tasks(), &|index| {
-            let positions = self.whole_groups(sorted, grid.middle, index / grid.columns);
+            let (_, middle, column) = grid.place(index);
+            let positions = self.whole_groups(sorted, grid.middle, middle);
             let restricted = (grid.columns > 1).then(|| {
                 let window = &self.geometry.window;
                 let phase = self.output_at(self.geometry.repetition(0).0 + window.dst);
-                let column = index % grid.columns;
-                let part = columns(window, self.row.size, phase.addr(), grid.columns, column);
-                window.restricted(part.axis, part.part.start, part.part.end)
+                columns(window, self.row.size, phase.addr(), grid.columns, column).of(window)
             });
             let window = restricted.as_ref().unwrap_or(&self.geometry.window);
             for repetition in 0..self.geometry.outer.elements() {

@@ -44,11 +44,6 @@ struct Division {
 }
 
 impl Division {
-    /// Room for so many tuples and all gaps.
-    fn places(self, tuples: usize) -> usize {
-        tuples.saturating_add(self.partitions * PARTITION_GAP as usize)
-    }
-
     fn partition(self, number: u64) -> usize {
         usize::try_from(number >> self.shift).unwrap_or(usize::MAX)
     }
@@ -81,10 +76,11 @@ impl Call<'_> {
         let count = self.plan.scale().count;
         let division = Division {
             parts: choice.grid.middle,
-            partitions: usize::try_from(count.div_ceil(1 << choice.shift)).unwrap_or(usize::MAX),
+            partitions: choice.partitions(count),
             shift: choice.shift,
         };
-        let Ok(mut room) = self.room::<N>(division) else {
+        let places = choice.places(self.plan.tuples(), count);
+        let Ok(mut room) = self.room::<N>(division, places) else {
             self.run_serial();
             return Ok(());
         };
@@ -113,8 +109,11 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn room<N: scratch::Kept>(&self, division: Division) -> Result<Room<N>, ScatterError> {
-        let places = division.places(self.plan.tuples());
+    fn room<N: scratch::Kept>(
+        &self,
+        division: Division,
+        places: usize,
+    ) -> Result<Room<N>, ScatterError> {
         let load = if self.carries_values() {
             let bytes = places * self.row.size;
             Load::Values(scratch::Kept::take(bytes.div_ceil(size_of::<u64>()))?)
@@ -225,8 +224,8 @@ impl Call<'_> {
     }
 
     /// Asks for a range of single elements that `tuples` tuples are about to
-    /// meet in any order, where they will meet most of its lines: in order,
-    /// memory is 1.2 times as fast.
+    /// meet in any order, where they will meet most of its lines: memory is
+    /// faster in order. 4 M sums in 64 MB took 0.93 of the time of the call.
     fn fetch(&self, numbers: Range<u64>, tuples: usize) {
         let scale = self.plan.scale();
         let end = numbers.end.min(scale.count);

@@ -6,12 +6,19 @@ use super::choose::Choice;
 use super::tasks::Workers;
 use super::tile::{part, part_of_numbers};
 use crate::error::ScatterError;
-use crate::kernel::{Job, Private, Rows, RunsFn, Steps};
+use crate::kernel::{Job, Private, Rows, RowsFn, RunsFn, Steps};
 use crate::memory::zeroed;
 use crate::plan::{Destinations, signed};
 
 /// Jobs of one kernel call.
 const JOBS: usize = 64;
+
+/// What a worker's copy is made with.
+struct PrivateKernels<'a> {
+    private: Private,
+    apply: RowsFn,
+    numbers: &'a [u32],
+}
 
 impl Call<'_> {
     /// [`choose`](super::choose) has seen to it that windows are runs whose
@@ -28,7 +35,7 @@ impl Call<'_> {
             .saturating_mul(self.row.size)
             .next_multiple_of(size_of::<u128>());
         let memory = zeroed::<u128>((bytes / size_of::<u128>()).saturating_mul(parts));
-        let (Some(private), Ok(mut memory)) = (self.kernels.private(), memory) else {
+        let (Some(kernels), Ok(mut memory)) = (self.private_kernels(), memory) else {
             self.run_serial();
             return Ok(());
         };
@@ -38,23 +45,35 @@ impl Call<'_> {
         let words = bytes / size_of::<u128>();
         for repetition in 0..self.geometry.outer.elements() {
             workers.run_chunks(&mut memory, words, &|index, copy| {
-                self.combine_part(private, copy, windows, repetition, (parts, index));
+                self.combine_part(&kernels, copy, windows, repetition, (parts, index));
             })?;
             let memory = &memory;
             workers.run(parts, &|index| {
                 let numbers = part_of_numbers(self.plan.scale().count, parts, index);
                 for copy in memory.chunks(words) {
-                    self.merge(private, copy, repetition, numbers.clone());
+                    self.merge(kernels.private, copy, repetition, numbers.clone());
                 }
             })?;
         }
         Ok(())
     }
 
+    /// All windows fit in a copy, so that their numbers are narrow.
+    fn private_kernels(&self) -> Option<PrivateKernels<'_>> {
+        let Destinations::Narrow(numbers) = self.plan.destinations() else {
+            return None;
+        };
+        Some(PrivateKernels {
+            private: self.kernels.private()?,
+            apply: self.row.apply_rows?,
+            numbers,
+        })
+    }
+
     /// Combines one part of the tuples in a worker's copy.
     fn combine_part(
         &self,
-        private: Private,
+        kernels: &PrivateKernels<'_>,
         copy: &mut [u128],
         windows: usize,
         repetition: usize,
@@ -77,28 +96,13 @@ impl Call<'_> {
         // and an identity is one element; numbers are less than `windows`;
         // `Call::new` vouches for the updates.
         unsafe {
-            (self.row.copy)(copy, private.identity.as_ptr(), &[all], filling);
-            let src = self.updates_at(src);
+            (self.row.copy)(copy, kernels.private.identity.as_ptr(), &[all], filling);
             let rows = Rows {
                 unit: len.cast_signed(),
                 step,
                 len,
             };
-            match (self.plan.destinations(), self.row.apply_rows) {
-                (Destinations::Narrow(numbers), Some(apply)) => {
-                    apply(copy, src, &numbers[tuples], rows);
-                }
-                (destinations, _) => {
-                    for (position, tuple) in tuples.enumerate() {
-                        let job = Job {
-                            dst: signed(destinations.get(tuple)) * rows.unit,
-                            src: position.cast_signed() * step,
-                            len,
-                        };
-                        (self.row.apply)(copy, src, &[job], Steps::UNIT);
-                    }
-                }
-            }
+            (kernels.apply)(copy, self.updates_at(src), &kernels.numbers[tuples], rows);
         }
     }
 

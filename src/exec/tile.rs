@@ -28,6 +28,13 @@ pub(super) struct Columns {
     pub(super) part: Range<usize>,
 }
 
+impl Columns {
+    /// What they are of a window.
+    pub(super) fn of(&self, window: &Span) -> Span {
+        window.restricted(self.axis, self.part.start, self.part.end)
+    }
+}
+
 /// How many parts each side is divided into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {
@@ -48,6 +55,12 @@ impl Grid {
         self.outer * self.middle * self.columns
     }
 
+    /// Which outer and middle part and which column task `index` has.
+    pub(super) fn place(self, index: usize) -> (usize, usize, usize) {
+        let rest = index / self.columns;
+        (rest / self.middle, rest % self.middle, index % self.columns)
+    }
+
     /// The tile of task `index`. `phase` is that of the windows, as in
     /// [`columns`].
     pub(super) fn tile(
@@ -57,9 +70,7 @@ impl Grid {
         work: &Workload<'_>,
         phase: usize,
     ) -> Tile {
-        let column = index % self.columns;
-        let middle = index / self.columns % self.middle;
-        let outer = index / self.columns / self.middle;
+        let (outer, middle, column) = self.place(index);
         let by_destination = schedule == Schedule::ByDestination;
         let tuples = work.plan.tuples();
         Tile {
@@ -85,7 +96,7 @@ impl Grid {
 }
 
 /// Part `index` of `parts` nearly equal ones of `0..total`.
-pub(super) fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
+pub(crate) fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
     let (each, extra) = (total / parts, total % parts);
     let start = |index: usize| each * index + index.min(extra);
     start(index)..start(index + 1)

@@ -2,6 +2,7 @@
 //!
 //! Facts and sizes of one call. Knows nothing of which schedule they speak for.
 
+use super::choose::Choice;
 use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
 use crate::schedule::Schedule;
@@ -62,27 +63,22 @@ impl Workload<'_> {
         tuples >= SAMPLE && repeats.count() >= SAMPLE / 4
     }
 
-    /// Whether every window is one run of neighbours on both sides.
-    pub(super) fn windows_are_runs(&self) -> bool {
-        let run = self.geometry.window.run();
-        self.geometry.window.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1))
-    }
-
     /// Bytes of one worker's copy of all windows.
     pub(super) fn copy_bytes(&self) -> u64 {
         (self.plan.scale().count).saturating_mul(self.window_bytes() as u64)
     }
 
-    /// Bytes that a run of so many parts needs besides tensors and plan.
-    pub(crate) fn scratch_bytes(&self, schedule: Schedule, parts: usize) -> usize {
-        let tuples = self.plan.tuples();
-        match schedule {
+    /// Bytes that a run needs besides tensors and plan.
+    pub(crate) fn scratch_bytes(&self, choice: &Choice) -> usize {
+        let (tuples, parts) = (self.plan.tuples(), choice.grid.tasks());
+        let count = self.plan.scale().count;
+        match choice.schedule {
             Schedule::ByPartition => {
-                let narrow = self.plan.scale().count <= Destinations::NARROW;
+                let narrow = count <= Destinations::NARROW;
                 let number = if narrow { 4 } else { 8 };
                 let single = self.geometry.window.elements() == 1;
                 let load = if single { self.row.size } else { 4 };
-                tuples.saturating_mul(number + load)
+                (choice.places(tuples, count)).saturating_mul(number + load)
             }
             // The sorted list, which the plan keeps, and the sort's own.
             Schedule::Grouped | Schedule::Winner if !self.plan.facts().increasing => {

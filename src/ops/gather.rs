@@ -8,7 +8,7 @@ use crate::execution::Execution;
 use crate::indices::Indices;
 use crate::kernel::Kernels;
 use crate::layout::Layout;
-use crate::plan::IndexRules;
+use crate::plan::{Form, IndexRules};
 use crate::reduction::{Bounds, Duplicates};
 use crate::run::{
     GatherPlan, Planning, Source, Target, allocate, check_gather, cloned_kernels, gather_shape,
@@ -304,6 +304,16 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         refuse_reduction(&self.execution)?;
         data.check(1)?;
         let form = self.operator.form(data.shape(), &indices.layout(), None)?;
+        self.plan_form(form, data, indices)
+    }
+
+    /// The plan of what the shapes have been found to mean.
+    fn plan_form(
+        &self,
+        form: Form,
+        data: Layout<'_>,
+        indices: AnyView<'_>,
+    ) -> Result<GatherPlan, ScatterError> {
         let planning = Planning {
             duplicates: Duplicates::Allow,
             rules: self.rules,
@@ -313,6 +323,8 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         Ok(GatherPlan::new(plan))
     }
 
+    /// `kernels` were made for this execution, which has no reduction.
+    ///
     /// # Safety
     ///
     /// As for [`run_gather`].
@@ -323,11 +335,10 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         indices: AnyView<'_>,
         output: Target<'_>,
     ) -> Result<(), ScatterError> {
-        refuse_reduction(&self.execution)?;
         let form = (self.operator).form(data.layout().shape(), &indices.layout(), None)?;
         let shape = gather_shape(&form, data.layout().shape(), &indices.layout());
         output.check_shape(&shape)?;
-        let plan = self.any_plan(data.layout(), indices)?;
+        let plan = self.plan_form(form, data.layout(), indices)?;
         // SAFETY: the caller vouches for what `run_gather` asks.
         let result = unsafe { run_gather(&plan, kernels, data, output, &self.execution) };
         plan.put_back();

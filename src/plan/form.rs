@@ -165,16 +165,18 @@ pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(
 /// Axes of a layout in another order.
 #[derive(Clone, Debug)]
 pub(crate) struct Arranged {
-    shape: Dims<usize>,
-    strides: Dims<isize>,
+    pub(super) axes: Dims<usize>,
+    pub(super) shape: Dims<usize>,
+    pub(super) strides: Dims<isize>,
 }
 
 impl Arranged {
-    pub(crate) fn new(layout: &Layout<'_>, order: &[usize]) -> Self {
+    pub(crate) fn new(layout: &Layout<'_>, axes: Dims<usize>) -> Self {
         let strides = layout.all_strides();
         Self {
-            shape: order.iter().map(|&axis| layout.shape()[axis]).collect(),
-            strides: order.iter().map(|&axis| strides[axis]).collect(),
+            shape: axes.iter().map(|&axis| layout.shape()[axis]).collect(),
+            strides: axes.iter().map(|&axis| strides[axis]).collect(),
+            axes,
         }
     }
 

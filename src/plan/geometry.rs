@@ -117,6 +117,12 @@ impl Span {
         self.dims.split_last().map_or(&[], |(_, loops)| loops)
     }
 
+    /// Whether it is one run of neighbours on both sides.
+    pub(crate) fn is_row(&self) -> bool {
+        let run = self.run();
+        self.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1))
+    }
+
     /// Number of elements.
     pub(crate) fn elements(&self) -> usize {
         self.dims.iter().map(|dim| dim.size).product()
@@ -191,10 +197,8 @@ impl ScatterPlan {
         outer.dst += self.scale.base;
         let window = self.span(&self.reach, window_axis..self.shape.len(), window_strides);
         let tuples = merged(&self.tuple_shape, tuple_strides);
-        let run = window.run();
-        let length = run.size.cast_signed();
-        let joins = window.loops().is_empty()
-            && (run.size == 1 || (run.dst == 1 && run.src == 1))
+        let length = window.run().size.cast_signed();
+        let joins = window.is_row()
             && self.scale.unit == length
             && matches!(tuples[..], [(_, step)] if step == length);
         let mut geometry = Geometry {
@@ -272,10 +276,8 @@ impl CopyGeometry {
 
     /// Whether neighbouring slices lie one behind the other on both sides.
     pub(crate) fn slices_join(&self) -> bool {
-        let run = self.window.run();
-        let length = run.size.cast_signed();
-        self.window.loops().is_empty()
-            && (run.size == 1 || (run.dst == 1 && run.src == 1))
+        let length = self.window.run().size.cast_signed();
+        self.window.is_row()
             && self
                 .slices
                 .is_some_and(|slices| slices.dst == length && slices.src == length)

@@ -1,6 +1,6 @@
 //! The verbs of a gather's plan, and what every gather runs through.
 
-use super::{Source, Target, allocate, plain_kernels};
+use super::{Source, Target, allocate, plain_kernels, refuse_overlap};
 use crate::element::{Element, ElementType};
 use crate::error::ScatterError;
 use crate::exec::collect::Collecting;
@@ -8,7 +8,6 @@ use crate::exec::scratch;
 use crate::exec::tasks::Workers;
 use crate::execution::Execution;
 use crate::kernel::Kernels;
-use crate::layout::overlap::{self, Overlap};
 use crate::layout::{Dims, Layout};
 use crate::plan::{Coordinates, Form, ScatterPlan};
 use crate::reduction::Reduction;
@@ -163,15 +162,10 @@ pub(crate) fn check_gather(
             actual: output.element(),
         });
     }
-    for (tensor, input) in [("data", Some(data)), ("indices", indices)] {
-        let Some(input) = input else { continue };
-        match overlap::between(&output.footprint(), &input.footprint()) {
-            Overlap::Disjoint => {}
-            Overlap::Shared => return Err(ScatterError::InputOverlap { tensor }),
-            Overlap::Undecided => return Err(ScatterError::OverlapUndecided { tensor }),
-        }
-    }
-    Ok(())
+    refuse_overlap(
+        &output.footprint(),
+        [("data", Some(data)), ("indices", indices)],
+    )
 }
 
 /// Runs a gather.

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::ScatterError;
+use crate::exec::part;
 use crate::exec::scratch;
 use crate::exec::tasks::Workers;
 use crate::execution::Execution;
@@ -40,10 +41,9 @@ pub(crate) fn make_plan(
 ) -> Result<ScatterPlan, ScatterError> {
     output.check(1)?;
     let form = in_rows(form, indices, execution)?;
-    let order = form.order(output.shape().len());
-    let arranged = order.map(|axes| Arranged::new(output, &axes));
+    let order = (form.order(output.shape().len())).map(|axes| Arranged::new(output, axes));
     let given = output;
-    let output = &arranged.as_ref().map_or(*given, Arranged::layout);
+    let output = &order.as_ref().map_or(*given, Arranged::layout);
     let layout = indices.layout();
     let tuples = form.tuple_shape(output.shape(), &layout).iter().product();
     let (resolver, scale) = Resolver::new(output, &form, indices, planning.rules);
@@ -61,7 +61,7 @@ pub(crate) fn make_plan(
         Destinations::Wide(numbers) => work.resolve(numbers),
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
-    let plan = ScatterPlan::new(given, form, &layout, scale, resolved);
+    let plan = ScatterPlan::new(given, form, order, &layout, scale, resolved);
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_repeats()?;
     }
@@ -88,15 +88,15 @@ fn in_rows(
         shape.iter().product::<usize>(),
     );
     let differs = AtomicBool::new(!repeats_along(indices, rows.list.1, 0..count.min(1)));
+    let workers = Workers::new(execution.pool, execution.max_workers);
     let parts = if values < PARALLEL_TUPLES || differs.load(Ordering::Relaxed) {
         1
     } else {
-        Workers::new(execution.pool, execution.max_workers).parts()
+        workers.parts()
     };
-    let workers = Workers::new(execution.pool, execution.max_workers);
     // In small steps, so that a difference that one finds stops all.
     workers.run(parts, &|index| {
-        let part = (count * index / parts)..(count * (index + 1) / parts);
+        let part = part(count, parts, index);
         for first in part.clone().step_by(ROWS) {
             let rows_of_step = first..part.end.min(first + ROWS);
             if differs.load(Ordering::Relaxed) || !repeats_along(indices, rows.list.1, rows_of_step)

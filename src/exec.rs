@@ -63,6 +63,9 @@ pub(crate) struct Call<'a> {
     /// How `data` lies; `None` in place.
     copy: Option<CopyGeometry>,
     buffers: Buffers,
+    /// Whether the plan will be run again, so that what a run finds out about
+    /// indices is worth keeping.
+    plan_is_kept: bool,
 }
 
 impl<'a> Call<'a> {
@@ -94,6 +97,15 @@ impl<'a> Call<'a> {
             row: kernels.row,
             kernels,
             buffers,
+            plan_is_kept: false,
+        }
+    }
+
+    /// The same call, of a plan that will be run again.
+    pub(crate) fn of_kept_plan(self, plan_is_kept: bool) -> Self {
+        Self {
+            plan_is_kept,
+            ..self
         }
     }
 

@@ -124,4 +124,10 @@ impl<'p> Execution<'p> {
             ..self
         }
     }
+
+    /// The instruction set to work with; kernels hold it against the machine's.
+    #[inline]
+    pub(crate) fn instructions(&self) -> InstructionSet {
+        self.instruction_set.unwrap_or_else(InstructionSet::best)
+    }
 }

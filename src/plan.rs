@@ -7,6 +7,7 @@
 mod destinations;
 mod form;
 mod geometry;
+mod partitioned;
 mod repeats;
 mod resolve;
 mod sort;
@@ -18,9 +19,10 @@ pub(crate) use form::{Arranged, Coordinates, Form};
 #[cfg(test)]
 pub(crate) use geometry::Dim;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
+pub(crate) use partitioned::{Order, Partitioned, Partitions};
 pub(crate) use repeats::Sorted;
 pub(crate) use resolve::{
-    IndexRules, Piece, Resolver, repeats_along, resolve_contiguous, resolve_sequences,
+    Contiguous, IndexRules, Piece, Resolver, repeats_along, resolve_sequences,
 };
 
 use crate::error::ScatterError;
@@ -56,6 +58,7 @@ pub struct ScatterPlan {
     first_repeat: OnceLock<Option<Repeat>>,
     winners: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
+    partitions: Partitions,
 }
 
 /// What the indices of a plan came to.
@@ -153,6 +156,7 @@ impl ScatterPlan {
             first_repeat: OnceLock::new(),
             winners: OnceLock::new(),
             groups: OnceLock::new(),
+            partitions: Partitions::default(),
         };
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
             // An update is no longer than its axis, so no row is met twice.
@@ -306,6 +310,11 @@ impl ScatterPlan {
             return 1;
         }
         self.tuple_shape[..self.form.leading()].iter().product()
+    }
+
+    /// Where runs keep their partitions.
+    pub(crate) fn partitions(&self) -> &Partitions {
+        &self.partitions
     }
 
     pub(crate) fn scale(&self) -> Scale {

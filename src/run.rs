@@ -10,6 +10,7 @@
 
 mod gathered;
 mod making;
+mod planless;
 mod planned;
 
 pub use gathered::GatherPlan;
@@ -17,6 +18,7 @@ pub(crate) use gathered::{
     check_gather, gather_shape, moving_kernels, refuse_reduction, run_gather,
 };
 pub(crate) use making::{Planning, make_plan};
+use planless::Planless;
 
 use std::mem::MaybeUninit;
 
@@ -26,19 +28,13 @@ use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, Call, direct, scratch};
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::{InstructionSet, Kernels, Reducing, Row};
+use crate::kernel::{Kernels, Reducing, Row};
 use crate::layout::overlap::{self, Footprint, Overlap};
 use crate::layout::{Dims, Layout};
 use crate::memory::out_of_memory;
-use crate::plan::{Destinations, Flat, Form, ScatterPlan, resolve_contiguous};
+use crate::plan::{Destinations, Form, ScatterPlan};
 use crate::reduction::{Bounds, Duplicates, Reduction};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
-
-/// Tuples of a call that is made without a plan: their destinations lie on the
-/// stack. The smaller number is for calls of which clearing the larger array
-/// would be a good part.
-const FEW: usize = 16;
-const SOME: usize = 512;
 
 /// A tensor of any kind to read: element `[0, 0, ...]` and where the rest is.
 #[derive(Clone, Copy, Debug)]
@@ -169,14 +165,19 @@ impl<'a> Operands<'a> {
     }
 
     /// Data must have the shape of the output.
+    #[inline]
     pub(crate) fn check_data(&self) -> Result<(), ScatterError> {
-        let expected = self.output.layout.shape();
         match self.data.map(|data| data.layout.shape()) {
-            Some(actual) if actual != expected => Err(ScatterError::DataShape {
-                expected: expected.to_vec(),
-                actual: actual.to_vec(),
-            }),
+            Some(actual) if actual != self.shape() => Err(self.other_data(actual)),
             _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn other_data(&self, actual: &[usize]) -> ScatterError {
+        ScatterError::DataShape {
+            expected: self.shape().to_vec(),
+            actual: actual.to_vec(),
         }
     }
 
@@ -188,30 +189,26 @@ impl<'a> Operands<'a> {
 }
 
 /// The kernels for plain elements.
+#[inline]
 pub(crate) fn plain_kernels(
     element: ElementType,
     execution: &Execution<'_>,
 ) -> Result<Kernels, ScatterError> {
-    let set = execution
-        .instruction_set
-        .unwrap_or_else(InstructionSet::best);
+    let set = execution.instructions();
+    let refused = || ScatterError::UnsupportedReduction {
+        reduction: execution.reduction,
+        element,
+    };
     if execution.reduction == Reduction::None {
-        return Row::plain(element, Reduction::None, set)
-            .map(Kernels::moving)
-            .ok_or(ScatterError::UnsupportedReduction {
-                reduction: Reduction::None,
-                element,
-            });
+        let row = Row::plain(element, Reduction::None, set);
+        return row.map(Kernels::moving).ok_or_else(refused);
     }
     let reducing = Reducing {
         reduction: execution.reduction,
         include_self: execution.include_self,
         accumulate: execution.accumulate,
     };
-    Kernels::plain(element, reducing, set).ok_or(ScatterError::UnsupportedReduction {
-        reduction: execution.reduction,
-        element,
-    })
+    Kernels::plain(element, reducing, set).ok_or_else(refused)
 }
 
 /// The kernels for elements that are cloned.
@@ -232,7 +229,7 @@ fn check_reduction(plan: &ScatterPlan, kernels: &Kernels) -> Result<(), ScatterE
     Ok(())
 }
 
-/// Runs a plan.
+/// Runs a plan, which may be kept for further runs.
 ///
 /// # Safety
 ///
@@ -242,6 +239,7 @@ fn check_reduction(plan: &ScatterPlan, kernels: &Kernels) -> Result<(), ScatterE
 ///   initialised.
 pub(crate) unsafe fn execute(
     plan: &ScatterPlan,
+    is_kept: bool,
     kernels: Kernels,
     operands: Operands<'_>,
     execution: &Execution<'_>,
@@ -281,7 +279,7 @@ pub(crate) unsafe fn execute(
         )
     };
     let workers = Workers::new(execution.pool, execution.max_workers);
-    call.run(&workers, execution.schedule)
+    call.of_kept_plan(is_kept).run(&workers, execution.schedule)
 }
 
 /// Plans and runs once.
@@ -308,25 +306,11 @@ pub(crate) unsafe fn once(
         && planning.rules.bounds == Bounds::Error
         && execution.schedule.is_none();
     if plain && operands.are_contiguous() && indices.layout().strides().is_none() {
-        let tuples = form.listed(&indices.layout());
-        let flat = Flat::new(&form, output.shape(), tuples);
-        let suits = direct::suits(&flat, &kernels, operands.data.is_none());
-        // SAFETY: shapes have just been checked against one another.
-        let done = unsafe {
-            match tuples {
-                0..=FEW if suits => {
-                    once_direct::<FEW>(&form, kernels.row, &flat, &operands, indices, planning)
-                        .map(Some)
-                }
-                0..=SOME if suits => {
-                    once_direct::<SOME>(&form, kernels.row, &flat, &operands, indices, planning)
-                        .map(Some)
-                }
-                _ => Ok(None),
-            }
-        }?;
-        if let Some(()) = done {
-            return Ok(());
+        let planless = Planless::new(&form, kernels, &operands, indices, planning);
+        // SAFETY: shapes have just been checked against one another; the
+        // caller vouches for the rest.
+        if let Some(done) = unsafe { planless.run(execution) } {
+            return done;
         }
     }
     // SAFETY: the caller vouches for what `execute` asks.
@@ -351,40 +335,9 @@ unsafe fn once_planned(
     let output = operands.output.layout;
     let plan = make_plan(&output, form, indices, planning, execution)?;
     // SAFETY: the caller vouches for what `execute` asks.
-    let result = unsafe { execute(&plan, kernels, operands, execution) };
+    let result = unsafe { execute(&plan, false, kernels, operands, execution) };
     scratch::put_back(plan.into_destinations().into_spare());
     result
-}
-
-/// A small call of contiguous tensors, without a plan: at most `MOST` tuples,
-/// all checked before the first is applied.
-///
-/// # Safety
-///
-/// As for [`execute`]; `flat` was made from the shapes of `operands`.
-unsafe fn once_direct<const MOST: usize>(
-    form: &Form,
-    row: &Row,
-    flat: &Flat,
-    operands: &Operands<'_>,
-    indices: Indices<'_>,
-    planning: Planning,
-) -> Result<(), ScatterError> {
-    let mut numbers = [0_u32; MOST];
-    let numbers = &mut numbers[..flat.tuples];
-    let axes = form.batch_rank..form.batch_rank + form.tuple_len;
-    let sizes = &operands.output.layout.shape()[axes];
-    resolve_contiguous(
-        indices,
-        form.batch_rank,
-        sizes,
-        planning.rules.negatives_wrap,
-        numbers,
-    )?;
-    // SAFETY: shapes are those of `flat`; `numbers` have just been made for it;
-    // the caller vouches for the rest.
-    unsafe { direct::run(row, flat, operands.buffers(), numbers) };
-    Ok(())
 }
 
 /// A row-major result of `shape`, made by `fill`, which writes every element

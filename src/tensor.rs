@@ -208,16 +208,23 @@ impl<'a, T> TensorViewMut<'a, T> {
     }
 }
 
+#[inline]
 fn check_contiguous(len: usize, shape: &[usize]) -> Result<(), ScatterError> {
-    let expected = Layout::contiguous(shape).checked_elements()?;
-    if expected == len {
-        Ok(())
-    } else {
-        Err(ScatterError::SliceLength {
+    match Layout::contiguous(shape).elements() {
+        Some(expected) if expected == len => Ok(()),
+        _ => Err(other_length(len, shape)),
+    }
+}
+
+#[cold]
+fn other_length(len: usize, shape: &[usize]) -> ScatterError {
+    match Layout::contiguous(shape).checked_elements() {
+        Err(error) => error,
+        Ok(expected) => ScatterError::SliceLength {
             shape: shape.to_vec(),
             expected,
             actual: len,
-        })
+        },
     }
 }
 

@@ -1,130 +1,211 @@
-//! A stable partition of the tuples into ranges of destinations, each range
+//! Tuples are first brought together by ranges of destinations, each range
 //! then applied in order while its part of the output stays in cache.
 //!
 //! Three passes: count, move, apply. Single elements take their values along;
-//! wider windows take the number of their tuple.
+//! wider windows take the number of their tuple. A kept plan remembers what
+//! the first two passes found.
+
+mod moving;
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use super::choose::{Choice, LINE_BYTES, PARTITION_GAP};
+use self::moving::{Destined, Division};
+use super::choose::{Choice, LINE_BYTES};
 use super::places::Places;
 use super::tasks::Workers;
-use super::tile::{Tile, part};
+use super::tile::Tile;
 use super::{Call, scratch};
 use crate::error::ScatterError;
 use crate::kernel::{Elements, ElementsFn, prefetch_lines};
-use crate::plan::{Destinations, Number, signed};
+use crate::memory::zeroed;
+use crate::plan::{Destinations, Number, Order, Partitioned, ScatterPlan, signed};
 
-/// Positions that are worked out before the values are moved there.
-const BLOCK: usize = 256;
-
-/// What goes with each destination number.
-enum Load {
-    /// The value itself, in words that may hold several.
-    Values(Vec<u64>),
-    /// The number of its tuple.
-    Tuples(Vec<u32>),
+/// A width of destination numbers.
+trait Width: Number + scratch::Kept {
+    /// The kernel for single elements that takes them.
+    fn kernel(elements: Elements) -> ElementsFn<Self>;
+    /// What a plan keeps of them.
+    fn kept(plan: &ScatterPlan) -> &OnceLock<Partitioned<Self>>;
 }
 
-/// Scratch memory of one call.
-struct Room<N> {
-    /// For each part of the tuples and each partition, first a count, then
-    /// the position where the next of them goes.
-    cursors: Vec<u32>,
-    numbers: Vec<N>,
-    load: Load,
-}
+impl Width for u32 {
+    fn kernel(elements: Elements) -> ElementsFn<Self> {
+        elements.u32
+    }
 
-/// How the tuples are divided.
-#[derive(Clone, Copy)]
-struct Division {
-    parts: usize,
-    partitions: usize,
-    shift: u32,
-}
-
-impl Division {
-    fn partition(self, number: u64) -> usize {
-        usize::try_from(number >> self.shift).unwrap_or(usize::MAX)
+    fn kept(plan: &ScatterPlan) -> &OnceLock<Partitioned<Self>> {
+        &plan.partitions().narrow
     }
 }
 
+impl Width for u64 {
+    fn kernel(elements: Elements) -> ElementsFn<Self> {
+        elements.u64
+    }
+
+    fn kept(plan: &ScatterPlan) -> &OnceLock<Partitioned<Self>> {
+        &plan.partitions().wide
+    }
+}
+
+/// Tuples in their partitions, ready to be applied.
+struct Ready<'a, N> {
+    shift: u32,
+    ranges: &'a [Range<usize>],
+    numbers: &'a [N],
+    load: Load<'a>,
+}
+
+/// What goes with each destination number.
+enum Load<'a> {
+    /// The value itself, in words that may hold several.
+    Values(&'a [u64]),
+    /// The number of its tuple.
+    Tuples(&'a [u32]),
+}
+
 impl Call<'_> {
-    /// Where scratch memory cannot be had, the serial schedule needs none.
+    /// Where memory cannot be had, the serial schedule needs none.
     pub(super) fn run_partitioned(
         &self,
         workers: &Workers<'_>,
         choice: &Choice,
     ) -> Result<(), ScatterError> {
-        match self.plan.destinations() {
-            Destinations::Narrow(numbers) => {
-                self.partition(numbers, workers, choice, |elements| elements.u32)
+        let result = match self.plan.destinations() {
+            Destinations::Narrow(numbers) => self.partition(numbers, workers, choice),
+            Destinations::Wide(numbers) => self.partition(numbers, workers, choice),
+        };
+        match result {
+            // Nothing has been written yet.
+            Err(ScatterError::OutOfMemory { .. }) => {
+                self.run_serial();
+                Ok(())
             }
-            Destinations::Wide(numbers) => {
-                self.partition(numbers, workers, choice, |elements| elements.u64)
-            }
+            other => other,
         }
     }
 
-    fn partition<N: Number + scratch::Kept>(
+    fn partition<N: Width>(
         &self,
         numbers: &[N],
         workers: &Workers<'_>,
         choice: &Choice,
-        width: fn(Elements) -> ElementsFn<N>,
+    ) -> Result<(), ScatterError> {
+        if self.plan_is_kept {
+            let kept = self.kept_partitions(numbers, workers, choice)?;
+            match (&kept.order, self.carries_values()) {
+                (Order::Places(places), true) => {
+                    let mut values = self.take_values(kept.numbers.len())?;
+                    self.move_all_values(places, workers, &mut values)?;
+                    self.apply_partitions(&kept.ready(Load::Values(&values)), workers, choice)?;
+                    scratch::Kept::put_back(values);
+                    return Ok(());
+                }
+                (Order::Tuples(tuples), false) => {
+                    let ready = kept.ready(Load::Tuples(tuples));
+                    return self.apply_partitions(&ready, workers, choice);
+                }
+                // Kept by a run with other updates; as if nothing were.
+                _ => {}
+            }
+        }
+        self.partition_once(numbers, workers, choice)
+    }
+
+    /// In scratch memory.
+    fn partition_once<N: Width>(
+        &self,
+        numbers: &[N],
+        workers: &Workers<'_>,
+        choice: &Choice,
     ) -> Result<(), ScatterError> {
         let count = self.plan.scale().count;
-        let division = Division {
-            parts: choice.grid.middle,
-            partitions: choice.partitions(count),
-            shift: choice.shift,
+        let division = Division::new(choice, count);
+        let places = choice.places(numbers.len(), count);
+        let mut moved = N::take(places)?;
+        let (mut values, mut tuples) = (Vec::new(), Vec::new());
+        let destined = if self.carries_values() {
+            values = self.take_values(places)?;
+            Destined::Values(Places::new(&mut values))
+        } else {
+            tuples = scratch::Kept::take(places)?;
+            Destined::Tuples(Places::new(&mut tuples))
         };
-        let places = choice.places(self.plan.tuples(), count);
-        let Ok(mut room) = self.room::<N>(division, places) else {
-            self.run_serial();
-            return Ok(());
+        let (mut cursors, ranges) = self.count_partitions(numbers, workers, division)?;
+        self.move_tuples(
+            numbers,
+            workers,
+            division,
+            &mut cursors,
+            &mut moved,
+            &destined,
+        )?;
+        let ready = Ready {
+            shift: division.shift,
+            ranges: &ranges,
+            numbers: &moved,
+            load: if self.carries_values() {
+                Load::Values(&values)
+            } else {
+                Load::Tuples(&tuples)
+            },
         };
-        self.count_parts(numbers, workers, division, &mut room.cursors)?;
-        let ranges = ranges_of(division, &mut room.cursors);
-        self.move_parts(numbers, workers, division, &mut room)?;
-        let fused = (self.copy.as_ref()).filter(|copy| choice.fuses_copy(&self.workload(), copy));
-        if let (Some(copy), None) = (&self.copy, fused) {
-            self.copy_in_parallel(workers, copy)?;
-        }
-        workers.run_each(division.partitions, &|index| {
-            let first = (index as u64) << division.shift;
-            let tile = Tile {
-                outer: 0..self.geometry.outer.elements(),
-                tuples: ranges[index].clone(),
-                numbers: Some(first..(first + (1 << division.shift)).min(count)),
-                columns: None,
-            };
-            match fused {
-                Some(copy) => self.copy_tile(copy, &tile),
-                None => self.fetch(first..first + (1 << division.shift), tile.tuples.len()),
-            }
-            self.apply_partition(&room, &tile, width);
-        })?;
-        room.put_back();
+        self.apply_partitions(&ready, workers, choice)?;
+        N::put_back(moved);
+        scratch::Kept::put_back(values);
+        scratch::Kept::put_back(tuples);
         Ok(())
     }
 
-    fn room<N: scratch::Kept>(
+    /// The plan's own partitions, made now if it has none.
+    fn kept_partitions<N: Width>(
         &self,
-        division: Division,
-        places: usize,
-    ) -> Result<Room<N>, ScatterError> {
-        let load = if self.carries_values() {
-            let bytes = places * self.row.size;
-            Load::Values(scratch::Kept::take(bytes.div_ceil(size_of::<u64>()))?)
+        numbers: &[N],
+        workers: &Workers<'_>,
+        choice: &Choice,
+    ) -> Result<&Partitioned<N>, ScatterError> {
+        let cell = N::kept(self.plan);
+        if let Some(kept) = cell.get() {
+            return Ok(kept);
+        }
+        let count = self.plan.scale().count;
+        let division = Division::new(choice, count);
+        let places = choice.places(numbers.len(), count);
+        let mut moved: Vec<N> = zeroed(places)?;
+        let carries = self.carries_values();
+        let mut order: Vec<u32> = zeroed(if carries { numbers.len() } else { places })?;
+        let list = Places::new(&mut order);
+        let destined = if carries {
+            Destined::Nothing(list)
         } else {
-            Load::Tuples(scratch::Kept::take(places)?)
+            Destined::Tuples(list)
         };
-        Ok(Room {
-            cursors: crate::memory::zeroed(division.parts * division.partitions)?,
-            numbers: N::take(places)?,
-            load,
-        })
+        let (mut cursors, ranges) = self.count_partitions(numbers, workers, division)?;
+        self.move_tuples(
+            numbers,
+            workers,
+            division,
+            &mut cursors,
+            &mut moved,
+            &destined,
+        )?;
+        // Of runs that are the first at once, any one's will do.
+        Ok(cell.get_or_init(|| Partitioned {
+            shift: division.shift,
+            ranges,
+            numbers: moved,
+            order: if carries {
+                Order::Places(order)
+            } else {
+                Order::Tuples(order)
+            },
+        }))
+    }
+
+    /// Room for a value at each of so many places.
+    fn take_values(&self, places: usize) -> Result<Vec<u64>, ScatterError> {
+        scratch::Kept::take((places * self.row.size).div_ceil(size_of::<u64>()))
     }
 
     /// Values go along where they are single elements, each used once.
@@ -134,93 +215,32 @@ impl Call<'_> {
             && self.geometry.outer.elements() == 1
     }
 
-    /// First pass: how many tuples of each part fall into each partition.
-    fn count_parts<N: Number>(
+    /// Applies partition after partition, after or with the copy of data.
+    fn apply_partitions<N: Width>(
         &self,
-        numbers: &[N],
+        ready: &Ready<'_, N>,
         workers: &Workers<'_>,
-        division: Division,
-        counts: &mut [u32],
+        choice: &Choice,
     ) -> Result<(), ScatterError> {
-        workers.run_chunks(counts, division.partitions, &|index, counts| {
-            for number in &numbers[part(numbers.len(), division.parts, index)] {
-                counts[division.partition(number.get())] += 1;
-            }
-        })
-    }
-
-    /// Second pass: moves every part's tuples to their partitions, in order.
-    fn move_parts<N: Number>(
-        &self,
-        numbers: &[N],
-        workers: &Workers<'_>,
-        division: Division,
-        room: &mut Room<N>,
-    ) -> Result<(), ScatterError> {
-        let moved = Places::new(&mut room.numbers);
-        let load = match &mut room.load {
-            Load::Values(words) => Destined::Values(Places::new(words)),
-            Load::Tuples(tuples) => Destined::Tuples(Places::new(tuples)),
-        };
-        workers.run_chunks(&mut room.cursors, division.partitions, &|index, cursors| {
-            let range = part(numbers.len(), division.parts, index);
-            let mut positions = [0_u32; BLOCK];
-            let mut first = range.start;
-            for block in numbers[range].chunks(BLOCK) {
-                let positions = &mut positions[..block.len()];
-                for (position, number) in positions.iter_mut().zip(block) {
-                    let cursor = &mut cursors[division.partition(number.get())];
-                    *position = *cursor;
-                    *cursor += 1;
-                }
-                self.move_block(block, first, positions, &moved, &load);
-                first += block.len();
-            }
-        })
-    }
-
-    /// Moves the tuples from `first` on, of one part, to `positions`.
-    fn move_block<N: Number>(
-        &self,
-        numbers: &[N],
-        first: usize,
-        positions: &[u32],
-        moved: &Places<'_, N>,
-        load: &Destined<'_>,
-    ) {
-        for (&position, &number) in positions.iter().zip(numbers) {
-            #[expect(unsafe_code, reason = "parts write to positions of their own")]
-            // SAFETY: cursors run from one part's start in a partition to the
-            // next part's (`ranges_of`), so positions are in range and no
-            // other part writes them.
-            unsafe {
-                moved.set(position as usize, number);
-            }
+        let count = self.plan.scale().count;
+        let fused = (self.copy.as_ref()).filter(|copy| choice.fuses_copy(&self.workload(), copy));
+        if let (Some(copy), None) = (&self.copy, fused) {
+            self.copy_in_parallel(workers, copy)?;
         }
-        match load {
-            Destined::Tuples(tuples) => {
-                for (&position, tuple) in positions.iter().zip(first..) {
-                    let tuple = u32::try_from(tuple).unwrap_or(u32::MAX);
-                    #[expect(unsafe_code, reason = "parts write to positions of their own")]
-                    // SAFETY: as above.
-                    unsafe {
-                        tuples.set(position as usize, tuple);
-                    }
-                }
+        workers.run_each(ready.ranges.len(), &|index| {
+            let first = (index as u64) << ready.shift;
+            let tile = Tile {
+                outer: 0..self.geometry.outer.elements(),
+                tuples: ready.ranges[index].clone(),
+                numbers: Some(first..(first + (1 << ready.shift)).min(count)),
+                columns: None,
+            };
+            match fused {
+                Some(copy) => self.copy_tile(copy, &tile),
+                None => self.fetch(first..first + (1 << ready.shift), tile.tuples.len()),
             }
-            Destined::Values(words) => {
-                let Some(copy) = self.row.copy_elements else {
-                    return;
-                };
-                let source = self.single_source(first);
-                #[expect(unsafe_code, reason = "the kernel writes to positions of their own")]
-                // SAFETY: as above; `room` has made the buffer long enough for
-                // one value a tuple, `single_source` is where those begin.
-                unsafe {
-                    (copy.u32)(words.start().cast(), source, positions, 1);
-                }
-            }
-        }
+            self.apply_partition(ready, &tile);
+        })
     }
 
     /// Asks for a range of single elements that `tuples` tuples are about to
@@ -239,15 +259,10 @@ impl Call<'_> {
         }
     }
 
-    /// Third pass: the tuples of one partition, in order.
-    fn apply_partition<N: Number>(
-        &self,
-        room: &Room<N>,
-        tile: &Tile,
-        width: fn(Elements) -> ElementsFn<N>,
-    ) {
-        let numbers = &room.numbers[tile.tuples.clone()];
-        match (&room.load, self.row.apply_elements) {
+    /// The tuples of one partition, in order.
+    fn apply_partition<N: Width>(&self, ready: &Ready<'_, N>, tile: &Tile) {
+        let numbers = &ready.numbers[tile.tuples.clone()];
+        match (&ready.load, self.row.apply_elements) {
             (Load::Values(words), Some(elements)) => {
                 let bytes = tile.tuples.start * self.row.size;
                 let values = words.as_ptr().cast::<u8>().wrapping_add(bytes);
@@ -255,10 +270,10 @@ impl Call<'_> {
                 let dst = self.output_at(self.geometry.window.dst + dst);
                 #[expect(unsafe_code, reason = "single elements go straight to the kernel")]
                 // SAFETY: `Call::new` vouches for the output and the plan for
-                // the numbers; `move_block` has filled one value for each; no
+                // the numbers; `move_values` has filled one value for each; no
                 // other partition has these numbers.
                 unsafe {
-                    width(elements)(dst, values, numbers, self.geometry.unit);
+                    N::kernel(elements)(dst, values, numbers, self.geometry.unit);
                 }
             }
             (Load::Tuples(tuples), _) => {
@@ -282,60 +297,13 @@ impl Call<'_> {
     }
 }
 
-/// [`Load`] while it is being filled.
-enum Destined<'a> {
-    Values(Places<'a, u64>),
-    Tuples(Places<'a, u32>),
-}
-
-impl<N: scratch::Kept> Room<N> {
-    fn put_back(self) {
-        N::put_back(self.numbers);
-        match self.load {
-            Load::Values(words) => scratch::Kept::put_back(words),
-            Load::Tuples(tuples) => scratch::Kept::put_back(tuples),
+impl<N> Partitioned<N> {
+    fn ready<'a>(&'a self, load: Load<'a>) -> Ready<'a, N> {
+        Ready {
+            shift: self.shift,
+            ranges: &self.ranges,
+            numbers: &self.numbers,
+            load,
         }
-    }
-}
-
-/// Turns counts into positions: partition by partition, and in each part by
-/// part, which keeps the order of the tuples. Returns where the tuples of each
-/// partition will lie.
-fn ranges_of(division: Division, cursors: &mut [u32]) -> Vec<Range<usize>> {
-    let mut ranges = Vec::with_capacity(division.partitions);
-    let mut next = 0_u32;
-    for partition in 0..division.partitions {
-        next += PARTITION_GAP;
-        let start = next;
-        for part in 0..division.parts {
-            let cursor = &mut cursors[part * division.partitions + partition];
-            next += std::mem::replace(cursor, next);
-        }
-        ranges.push(start as usize..next as usize);
-    }
-    ranges
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Division, PARTITION_GAP, ranges_of};
-
-    #[test]
-    fn positions_keep_partitions_together_and_parts_in_order() {
-        let division = Division {
-            parts: 2,
-            partitions: 3,
-            shift: 0,
-        };
-        // Part 0 has 1, 2 and 0 tuples in the partitions, part 1 has 3, 0 and 4.
-        let mut cursors = [1, 2, 0, 3, 0, 4];
-        let ranges = ranges_of(division, &mut cursors);
-        let gaps = |gaps: u32, position: u32| gaps * PARTITION_GAP + position;
-        let expected = [(1, 0, 4), (2, 4, 6), (3, 6, 10)]
-            .map(|(count, start, end)| gaps(count, start) as usize..gaps(count, end) as usize);
-        assert_eq!(ranges, expected, "ranges");
-        let expected = [(1, 0), (2, 4), (3, 6), (1, 1), (2, 6), (3, 6)];
-        let expected = expected.map(|(count, position)| gaps(count, position));
-        assert_eq!(cursors, expected, "cursors");
     }
 }

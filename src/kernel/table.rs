@@ -318,6 +318,7 @@ static AVX2_MOVES: [&Row; 5] = move_rows!(InstructionSet::Avx2);
 impl Row {
     /// The row of an element type and a reduction; `None` where they do not
     /// go together. Of `isa` and what this machine has, the lesser is used.
+    #[inline]
     pub(crate) fn plain(
         element: ElementType,
         reduction: Reduction,

@@ -147,8 +147,7 @@ impl Form {
 pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
     let mut rest = Some(actual);
     for dims in expected {
-        // Also where `dims` is empty, and cheaper than a chain of iterators.
-        rest = rest.and_then(|rest| rest.strip_prefix(dims));
+        rest = rest.and_then(|rest| strip_prefix(rest, dims));
     }
     if rest.is_some_and(<[usize]>::is_empty) {
         return Ok(());
@@ -156,10 +155,27 @@ pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(
     if expected.iter().all(|dims| dims.is_empty()) && actual.iter().all(|&size| size == 1) {
         return Ok(());
     }
-    Err(ScatterError::UpdatesShape {
+    Err(other_updates(expected, actual))
+}
+
+/// What follows `dims` in `shape`. Shapes are so short that to call the C
+/// library's comparison, as slices do, is most of the work.
+#[inline]
+fn strip_prefix<'a>(shape: &'a [usize], dims: &[usize]) -> Option<&'a [usize]> {
+    let (first, rest) = shape.split_at_checked(dims.len())?;
+    let mut same = true;
+    for (size, expected) in first.iter().zip(dims) {
+        same &= size == expected;
+    }
+    same.then_some(rest)
+}
+
+#[cold]
+fn other_updates(expected: [&[usize]; 3], actual: &[usize]) -> ScatterError {
+    ScatterError::UpdatesShape {
         expected: expected.concat(),
         actual: actual.to_vec(),
-    })
+    }
 }
 
 /// Axes of a layout in another order.

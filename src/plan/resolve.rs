@@ -14,7 +14,7 @@ mod repeats;
 mod sequences;
 
 use self::block::{Axis, Coordinate, Cursor};
-pub(crate) use self::contiguous::resolve_contiguous;
+pub(crate) use self::contiguous::Contiguous;
 pub(crate) use self::piece::Piece;
 pub(crate) use self::repeats::repeats_along;
 pub(crate) use self::sequences::resolve_sequences;
@@ -22,6 +22,7 @@ use super::destinations::Number;
 use super::{Coordinates, Form, Scale};
 use crate::error::ScatterError;
 use crate::indices::{Indices, for_index_type};
+use crate::kernel::InstructionSet;
 use crate::layout::{Dims, Layout};
 use crate::reduction::Bounds;
 
@@ -109,15 +110,39 @@ impl<'a> Resolver<'a> {
         (resolver, scale)
     }
 
-    /// Writes the destination numbers of the tuples from `first` on.
+    /// Writes the destination numbers of the tuples from `first` on, with
+    /// instructions of `set`, if the machine has them.
     pub(crate) fn resolve<N: Number>(
+        &self,
+        set: InstructionSet,
+        first: usize,
+        numbers: &mut [N],
+    ) -> Result<Piece, ScatterError> {
+        for_index_type!(self.indices.kind(), I => match set.min(InstructionSet::best()) {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: it is no better than what the machine has.
+            InstructionSet::Avx2 => unsafe { self.resolve_avx2::<I, N>(first, numbers) },
+            _ => self.resolve_as::<I, N>(first, numbers),
+        })
+    }
+
+    /// [`Self::resolve_as`], compiled for AVX2: comparing 64-bit indices is
+    /// what the baseline of x86-64 has no vectors for.
+    ///
+    /// # Safety
+    ///
+    /// The machine has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn resolve_avx2<I: Coordinate, N: Number>(
         &self,
         first: usize,
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
-        for_index_type!(self.indices.kind(), I => self.resolve_as::<I, N>(first, numbers))
+        self.resolve_as::<I, N>(first, numbers)
     }
 
+    #[inline(always)]
     fn resolve_as<I: Coordinate, N: Number>(
         &self,
         first: usize,

@@ -126,14 +126,15 @@ impl Resolving<'_> {
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
             return resolve_sequences(self.output, self.form, self.indices, numbers);
         }
+        let set = self.execution.instructions();
         if numbers.len() < PARALLEL_TUPLES {
-            return self.resolver.resolve(0, numbers);
+            return self.resolver.resolve(set, 0, numbers);
         }
         let workers = Workers::new(self.execution.pool, self.execution.max_workers);
         let len = numbers.len().div_ceil(workers.parts());
         let pieces: Vec<OnceLock<_>> = numbers.chunks(len).map(|_| OnceLock::new()).collect();
         workers.run_chunks(numbers, len, &|index, chunk| {
-            pieces[index].get_or_init(|| self.resolver.resolve(index * len, chunk));
+            pieces[index].get_or_init(|| self.resolver.resolve(set, index * len, chunk));
         })?;
         let mut whole = Piece::EMPTY;
         for piece in pieces {

@@ -102,7 +102,7 @@ impl Cursor<'_> {
     ///
     /// `I` is the type of the indices; the offsets of all the coordinates are
     /// offsets of elements of their layout.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn resolve<I: Coordinate, N: Number, const BLOCK: usize>(
         self,
         axes: impl Iterator<Item = (Axis, isize)>,
@@ -147,7 +147,7 @@ impl Cursor<'_> {
     /// # Safety
     ///
     /// As for [`Self::resolve`].
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn resolve_single<I: Coordinate, N: Number, const BLOCK: usize>(
         self,
         axis: Axis,

@@ -1,4 +1,4 @@
-//! Small contiguous index tensors, without preparations.
+//! Contiguous index tensors, without preparations.
 
 #![expect(
     unsafe_code,
@@ -9,41 +9,70 @@ use super::IndexRules;
 use super::block::{Axis, Coordinate, Cursor};
 use crate::error::ScatterError;
 use crate::indices::{Indices, for_index_type};
+use crate::kernel::InstructionSet;
 use crate::reduction::Bounds;
 
 /// Tuples that are worked on together: few enough that a tiny call does not
 /// pay for clearing them.
 const BLOCK: usize = 16;
 
-/// Numbers the slices that contiguous tuples address, `sizes` being those of
-/// the axes from `first_axis` on: what [`Resolver`](super::Resolver) does, without its
-/// preparations, for small calls.
-pub(crate) fn resolve_contiguous(
-    indices: Indices<'_>,
-    first_axis: usize,
-    sizes: &[usize],
-    negatives_wrap: bool,
-    numbers: &mut [u32],
-) -> Result<(), ScatterError> {
-    let contiguous = Contiguous {
-        indices,
-        first_axis,
-        sizes,
-        negatives_wrap,
-    };
-    for_index_type!(indices.kind(), I => contiguous.resolve::<I>(numbers))
-}
-
-/// Arguments of [`resolve_contiguous`].
-struct Contiguous<'a> {
-    indices: Indices<'a>,
-    first_axis: usize,
-    sizes: &'a [usize],
-    negatives_wrap: bool,
+/// Tuples of a contiguous index tensor: what [`Resolver`](super::Resolver)
+/// does, without its preparations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contiguous<'a> {
+    pub(crate) indices: Indices<'a>,
+    /// The axis that the first coordinate addresses, and the sizes of all that
+    /// are addressed.
+    pub(crate) first_axis: usize,
+    pub(crate) sizes: &'a [usize],
+    pub(crate) negatives_wrap: bool,
 }
 
 impl Contiguous<'_> {
-    fn resolve<I: Coordinate>(&self, numbers: &mut [u32]) -> Result<(), ScatterError> {
+    /// Numbers the slices that the tuples from the first on address, for small
+    /// calls.
+    #[inline(always)]
+    pub(crate) fn resolve(&self, numbers: &mut [u32]) -> Result<(), ScatterError> {
+        for_index_type!(self.indices.kind(), I => self.resolve_as::<I>(0, numbers))
+    }
+
+    /// Numbers the slices that the tuples from `first` on address, with
+    /// instructions of `set`, if the machine has them.
+    pub(crate) fn resolve_block(
+        &self,
+        set: InstructionSet,
+        first: usize,
+        numbers: &mut [u32],
+    ) -> Result<(), ScatterError> {
+        for_index_type!(self.indices.kind(), I => match set.min(InstructionSet::best()) {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: it is no better than what the machine has.
+            InstructionSet::Avx2 => unsafe { self.resolve_avx2::<I>(first, numbers) },
+            _ => self.resolve_as::<I>(first, numbers),
+        })
+    }
+
+    /// [`Self::resolve_as`], compiled for AVX2.
+    ///
+    /// # Safety
+    ///
+    /// The machine has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn resolve_avx2<I: Coordinate>(
+        &self,
+        first: usize,
+        numbers: &mut [u32],
+    ) -> Result<(), ScatterError> {
+        self.resolve_as::<I>(first, numbers)
+    }
+
+    #[inline(always)]
+    fn resolve_as<I: Coordinate>(
+        &self,
+        first: usize,
+        numbers: &mut [u32],
+    ) -> Result<(), ScatterError> {
         if let &[size] = self.sizes {
             // One coordinate a tuple, side by side: no block to collect them.
             let axis = Axis {
@@ -51,16 +80,17 @@ impl Contiguous<'_> {
                 size,
                 multiplier: 1,
             };
-            // SAFETY: `numbers` has one entry a tuple of the contiguous view.
+            // SAFETY: the view is contiguous and has a tuple for every entry
+            // of `numbers` from `first` on.
             let outlier = unsafe {
-                self.cursor(0, 1)
+                self.cursor(first, 1)
                     .resolve_single::<I, u32, BLOCK>(axis, numbers)
             };
-            return outlier.map_or(Ok(()), |outlier| Err(outlier.error(0, 1)));
+            return outlier.map_or(Ok(()), |outlier| Err(outlier.error(first, 1)));
         }
         let tuple_len = self.sizes.len();
         for (block, numbers) in numbers.chunks_mut(BLOCK).enumerate() {
-            let first = block * BLOCK;
+            let first = first + block * BLOCK;
             let mut multiplier = 1;
             let axes = (0..tuple_len).rev().map(|coordinate| {
                 let size = self.sizes[coordinate];
@@ -73,8 +103,7 @@ impl Contiguous<'_> {
                 (axis, coordinate.cast_signed())
             });
             let cursor = self.cursor(first * tuple_len, tuple_len);
-            // SAFETY: `numbers` has one entry a tuple of the contiguous view,
-            // and `sizes` one a coordinate.
+            // SAFETY: as above, and `sizes` has one entry a coordinate.
             let outlier = unsafe { cursor.resolve::<I, u32, BLOCK>(axes, numbers) };
             if let Some(outlier) = outlier {
                 return Err(outlier.error(first, 1));

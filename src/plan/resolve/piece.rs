@@ -34,12 +34,14 @@ impl Piece {
     }
 
     /// Takes in the numbers that follow.
+    #[inline(always)] // Into callers that are compiled for several instruction sets.
     pub(crate) fn extend<N: Number>(&mut self, numbers: &[N]) {
         for run in numbers.chunks(RUN) {
             self.join(&Self::of(run));
         }
     }
 
+    #[inline(always)]
     fn of<N: Number>(numbers: &[N]) -> Self {
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
             return Self::EMPTY;

@@ -1,0 +1,170 @@
+//! Calls of contiguous tensors that are over sooner than a plan is made, and
+//! long lists of single elements for an output that stays in cache.
+
+use super::{Operands, Planning};
+use crate::error::ScatterError;
+use crate::exec::scratch::Kept;
+use crate::exec::tasks::Workers;
+use crate::exec::{Buffers, direct};
+use crate::execution::Execution;
+use crate::indices::Indices;
+use crate::kernel::Kernels;
+use crate::plan::{Contiguous, Flat, Form};
+
+/// Tuples whose destinations lie on the stack. The smaller number is for calls
+/// of which clearing the larger array would be a good part.
+const FEW: usize = 16;
+const SOME: usize = 512;
+
+/// Largest output, in bytes, that a long list of single elements is applied to
+/// in a copy: it stays in the first or second-level cache.
+const COPIED_BYTES: usize = 256 * 1024;
+
+/// The copy, to and back, is little work beside so many tuples an element.
+const COPIED_TUPLES: usize = 4;
+
+/// A call of contiguous tensors.
+pub(super) struct Planless<'a> {
+    kernels: Kernels,
+    flat: Flat,
+    buffers: Buffers,
+    tuples: Contiguous<'a>,
+}
+
+impl<'a> Planless<'a> {
+    /// `form` was made from the shapes of the operands.
+    #[inline]
+    pub(super) fn new(
+        form: &Form,
+        kernels: Kernels,
+        operands: &'a Operands<'_>,
+        indices: Indices<'a>,
+        planning: Planning,
+    ) -> Self {
+        let shape = operands.shape();
+        Self {
+            kernels,
+            flat: Flat::new(form, shape, form.listed(&indices.layout())),
+            buffers: operands.buffers(),
+            tuples: Contiguous {
+                indices,
+                first_axis: form.batch_rank,
+                sizes: &shape[form.batch_rank..form.batch_rank + form.tuple_len],
+                negatives_wrap: planning.rules.negatives_wrap,
+            },
+        }
+    }
+
+    /// Runs the call if it is one of these.
+    ///
+    /// # Safety
+    ///
+    /// As for [`super::execute`]; the tensors are contiguous, and their shapes
+    /// fit those of the indices.
+    #[inline]
+    pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Option<Result<(), ScatterError>> {
+        let in_place = self.buffers.data.is_none();
+        let suits = direct::suits(&self.flat, &self.kernels, in_place);
+        // SAFETY: the caller vouches for what all of them ask.
+        unsafe {
+            match self.flat.tuples {
+                0..=FEW if suits => Some(self.run_few::<FEW>()),
+                0..=SOME if suits => Some(self.run_few::<SOME>()),
+                _ if self.suits_a_copy(execution) => self.run_in_copy(execution),
+                _ => None,
+            }
+        }
+    }
+
+    /// At most `MOST` tuples, all checked before the first is applied.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`].
+    #[inline]
+    unsafe fn run_few<const MOST: usize>(&self) -> Result<(), ScatterError> {
+        let mut numbers = [0_u32; MOST];
+        let numbers = &mut numbers[..self.flat.tuples];
+        self.tuples.resolve(numbers)?;
+        // SAFETY: shapes are those of `flat`; `numbers` have just been made for
+        // it; the caller vouches for the rest.
+        unsafe { direct::run(self.kernels.row, &self.flat, self.buffers, numbers) };
+        Ok(())
+    }
+
+    /// Whether the work on indices is most of the call, and no division among
+    /// workers beats doing it block by block, each just before it is applied.
+    #[inline(never)]
+    fn suits_a_copy(&self, execution: &Execution<'_>) -> bool {
+        let flat = &self.flat;
+        let elements = flat.elements();
+        flat.outer == 1
+            && flat.run == 1
+            && self.kernels.row.apply_elements.is_some()
+            && !self.kernels.only_grouped
+            && elements <= COPIED_BYTES / self.kernels.row.size
+            && flat.tuples >= COPIED_TUPLES * elements
+            && (self.kernels.private().is_none()
+                || Workers::new(execution.pool, execution.max_workers).parts() == 1)
+    }
+
+    /// Checks and applies tuples block by block, in a copy that becomes the
+    /// output when the last index has been found to be right. `None` without
+    /// memory for it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`].
+    #[inline(never)]
+    unsafe fn run_in_copy(&self, execution: &Execution<'_>) -> Option<Result<(), ScatterError>> {
+        let row = self.kernels.row;
+        let bytes = self.flat.elements() * row.size;
+        let mut memory = <u64 as Kept>::take(bytes.div_ceil(size_of::<u64>())).ok()?;
+        let output: *mut u8 = self.buffers.output.cast();
+        let copy: *mut u8 = memory.as_mut_ptr().cast();
+        let source = self.buffers.data.unwrap_or(output);
+        // SAFETY: the tensors have so many bytes, and so has the copy.
+        unsafe { source.copy_to_nonoverlapping(copy, bytes) };
+        // SAFETY: the caller vouches for updates; the copy is like the output.
+        let result = unsafe { self.apply_to(copy, execution) };
+        if result.is_ok() {
+            // SAFETY: as above, the other way.
+            unsafe { copy.copy_to_nonoverlapping(output, bytes) };
+        }
+        Kept::put_back(memory);
+        Some(result)
+    }
+
+    /// Applies all tuples to `copy`, up to the first that is wrong.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`], with an initialised `copy` in place of the output.
+    unsafe fn apply_to(
+        &self,
+        copy: *mut u8,
+        execution: &Execution<'_>,
+    ) -> Result<(), ScatterError> {
+        let set = execution.instructions();
+        let row = self.kernels.row;
+        let mut numbers = [0_u32; SOME];
+        for first in (0..self.flat.tuples).step_by(SOME) {
+            let tuples = SOME.min(self.flat.tuples - first);
+            let numbers = &mut numbers[..tuples];
+            self.tuples.resolve_block(set, first, numbers)?;
+            let buffers = Buffers {
+                output: copy.cast(),
+                updates: self.buffers.updates.wrapping_add(first * row.size),
+                data: None,
+            };
+            let block = Flat {
+                tuples,
+                ..self.flat
+            };
+            // SAFETY: `numbers` have just been made for slices of the copy, and
+            // there is one update for each; the caller vouches for the rest.
+            unsafe { direct::run(row, &block, buffers, numbers) };
+        }
+        Ok(())
+    }
+}

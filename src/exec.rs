@@ -152,7 +152,7 @@ impl<'a> Call<'a> {
 
     fn run_serial(&self) {
         if let Some(copy) = &self.copy {
-            self.copy_span(&copy.whole, (0, 0), false);
+            self.copy_span(&copy.whole, (0, 0), self.workload().is_sparse());
         }
         self.apply(&Tile {
             outer: 0..self.geometry.outer.elements(),

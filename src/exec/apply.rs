@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Call;
+use super::choose::STREAMED_WINDOW_BYTES;
 use super::sink::Sink;
 use super::tile::Tile;
 use crate::kernel::{Elements, ElementsFn, Rows, RowsFn};
@@ -81,7 +82,10 @@ impl Call<'_> {
 
     fn apply_windows(&self, window: &Span, origin: (isize, isize), tile: &Tile) {
         match self.plan.destinations() {
-            Destinations::Narrow(numbers) => match self.rows(window, tile) {
+            Destinations::Narrow(numbers) => match self
+                .rows(window, tile)
+                .filter(|_| !self.streams_windows(window))
+            {
                 Some((kernel, rows)) => {
                     let numbers = &numbers[tile.tuples.clone()];
                     self.apply_rows(kernel, rows, numbers, window, origin, tile.tuples.start);
@@ -90,6 +94,13 @@ impl Call<'_> {
             },
             Destinations::Wide(numbers) => self.walk(numbers, window, origin, tile),
         }
+    }
+
+    /// Whether windows pass the caches by, as the copy of data before them did
+    /// ([`Workload::is_sparse`](super::workload::Workload::is_sparse)): to read
+    /// what is there into the caches first would be for nothing.
+    fn streams_windows(&self, window: &Span) -> bool {
+        window.elements() * self.row.size >= STREAMED_WINDOW_BYTES && self.workload().is_sparse()
     }
 
     /// The loop over rows, where the windows of a tile are rows whose sources
@@ -129,7 +140,8 @@ impl Call<'_> {
     }
 
     fn walk<N: Number>(&self, numbers: &[N], window: &Span, origin: (isize, isize), tile: &Tile) {
-        let mut sink = self.updates_sink(self.row.apply, window);
+        let kernel = self.streaming(self.row.apply, window, self.streams_windows(window));
+        let mut sink = self.updates_sink(kernel, window);
         let whole_windows = tile.columns.is_none();
         if let Some(range) = &tile.numbers {
             self.walk_filtered(numbers, range.clone(), origin, &mut sink);

@@ -32,6 +32,12 @@ const WINNER_WINDOW_BYTES: usize = 64;
 /// output for each tuple: below, sorting tuples costs more than the copy saves.
 const WINNER_OUTPUT_BYTES: usize = 1024;
 
+/// Out of place, windows of so many bytes are written past the caches where
+/// data was copied past them; that beats the winner where updates come in no
+/// order and are at most this part of the output.
+pub(super) const STREAMED_WINDOW_BYTES: usize = 256;
+pub(super) const SPARSE: usize = 4;
+
 /// Narrowest part of a window that a worker takes: two cache lines, which
 /// hardware fetches together.
 const COLUMN_BYTES: usize = 128;
@@ -160,6 +166,9 @@ impl Workload<'_> {
     fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
         let moves_rows = self.row.replaces && self.window_bytes() >= WINNER_WINDOW_BYTES;
         let repetitions = self.geometry.outer.elements();
+        if self.overwrites_a_copy() && parts > 1 {
+            return [Some(Schedule::ByTuple), Some(Schedule::Winner)];
+        }
         if moves_rows && self.is_crowded() || self.rewrites() {
             return [Some(Schedule::Winner), self.divided(parts)];
         }
@@ -192,6 +201,14 @@ impl Workload<'_> {
             && (self.copy).is_some_and(|copy| {
                 copy.whole.elements() * self.row.size >= tuples.saturating_mul(WINNER_OUTPUT_BYTES)
             })
+    }
+
+    /// Whether to copy past the caches and then to write windows over it past
+    /// them beats one pass in order, for which the updates lie all over memory.
+    fn overwrites_a_copy(&self) -> bool {
+        self.is_sparse()
+            && self.window_bytes() >= STREAMED_WINDOW_BYTES
+            && !self.plan.facts().increasing
     }
 
     /// A schedule that needs to know nothing about duplicates.

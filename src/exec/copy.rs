@@ -1,9 +1,9 @@
 //! Copies `data` to the output: whole, in parallel, or the part of a tile.
 
+use super::Call;
 use super::sink::Sink;
 use super::tasks::Workers;
 use super::tile::{Tile, columns};
-use super::{Call, choose};
 use crate::error::ScatterError;
 use crate::kernel::RunsFn;
 use crate::plan::{CopyGeometry, Span};
@@ -45,9 +45,7 @@ impl Call<'_> {
         copy: &CopyGeometry,
     ) -> Result<(), ScatterError> {
         let parts = workers.parts();
-        // Without updates no later step touches the output again.
-        let streams = self.plan.tuples() == 0
-            && copy.whole.elements() * self.row.size >= choose::STREAM_BYTES;
+        let streams = self.workload().is_sparse();
         workers.run(parts, &|index| {
             let phase = self.output_at(copy.whole.dst).addr();
             let part = columns(&copy.whole, self.row.size, phase, parts, index);

@@ -2,7 +2,7 @@
 //!
 //! Facts and sizes of one call. Knows nothing of which schedule they speak for.
 
-use super::choose::Choice;
+use super::choose::{Choice, SPARSE, STREAM_BYTES};
 use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
 use crate::schedule::Schedule;
@@ -61,6 +61,15 @@ impl Workload<'_> {
         sample.sort_unstable();
         let repeats = sample.windows(2).filter(|pair| pair[0] == pair[1]);
         tuples >= SAMPLE && repeats.count() >= SAMPLE / 4
+    }
+
+    /// Whether a large output is mostly copied: few of its bytes are touched
+    /// again by updates, which replace what is there.
+    pub(super) fn is_sparse(&self) -> bool {
+        let copied = (self.copy).map_or(0, |copy| copy.whole.elements() * self.row.size);
+        let applied = self.bytes() - copied;
+        let replaced = self.row.replaces || applied == 0;
+        replaced && copied >= STREAM_BYTES && applied <= copied / SPARSE
     }
 
     /// Bytes of one worker's copy of all windows.

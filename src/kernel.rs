@@ -69,6 +69,30 @@ impl Steps {
 ///   function only moves plain bytes.
 pub(crate) type RunsFn = unsafe fn(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps);
 
+/// Where single elements lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spread {
+    /// What offsets are multiplied by.
+    pub(crate) scale: isize,
+    /// Whether all of them are in a cache, so that none is worth asking for
+    /// before its turn. Right or wrong, it changes no bit.
+    pub(crate) is_near: bool,
+}
+
+impl Spread {
+    /// Neighbours, anywhere in memory.
+    pub(crate) const FAR: Self = Self {
+        scale: 1,
+        is_near: false,
+    };
+
+    /// Neighbours in a cache.
+    pub(crate) const NEIGHBOURS: Self = Self {
+        scale: 1,
+        is_near: true,
+    };
+}
+
 /// Single elements: for each `i` in order, the element
 /// `dst + offsets[i] * scale` is combined with (or replaced by) `src + i`.
 ///
@@ -76,7 +100,7 @@ pub(crate) type RunsFn = unsafe fn(dst: *mut u8, src: *const u8, jobs: &[Job], s
 ///
 /// As for [`RunsFn`], with one element a job.
 pub(crate) type ElementsFn<O> =
-    unsafe fn(dst: *mut u8, src: *const u8, offsets: &[O], scale: isize);
+    unsafe fn(dst: *mut u8, src: *const u8, offsets: &[O], spread: Spread);
 
 /// [`ElementsFn`] for both widths of offsets.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::Call;
-use super::choose::STREAMED_WINDOW_BYTES;
+use super::choose::{NEAR_BYTES, STREAMED_WINDOW_BYTES};
 use super::sink::Sink;
 use super::tile::Tile;
-use crate::kernel::{Elements, ElementsFn, Rows, RowsFn};
+use crate::kernel::{Elements, ElementsFn, Rows, RowsFn, Spread};
 use crate::plan::{Destinations, Number, Span, signed};
 
 /// Tuples that are filtered together, without a branch on each.
@@ -76,7 +76,11 @@ impl Call<'_> {
         // one element a window and sources side by side; no other task has a
         // tile with these elements.
         unsafe {
-            kernel(dst, src, numbers, self.geometry.unit);
+            let spread = Spread {
+                scale: self.geometry.unit,
+                is_near: self.workload().region_bytes() <= NEAR_BYTES,
+            };
+            kernel(dst, src, numbers, spread);
         }
     }
 

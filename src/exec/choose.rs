@@ -49,6 +49,10 @@ const SERIAL_REGION_BYTES: u64 = 8 << 20;
 /// The same for longer windows: one core's first cache.
 const SERIAL_ROWS_BYTES: u64 = 32 * 1024;
 
+/// Single elements that lie in so many bytes are in a cache after a while: to
+/// ask for them ahead costs more than it gains.
+pub(super) const NEAR_BYTES: u64 = 256 * 1024;
+
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: usize = 64;
 

@@ -4,8 +4,8 @@
 //! costs whose work is a few hundred bytes.
 
 use super::Buffers;
-use super::choose::PARALLEL_BYTES;
-use crate::kernel::{Job, Kernels, Row, Rows, Steps};
+use super::choose::{NEAR_BYTES, PARALLEL_BYTES};
+use crate::kernel::{Job, Kernels, Row, Rows, Spread, Steps};
 use crate::plan::Flat;
 
 /// Jobs of one kernel call.
@@ -50,6 +50,10 @@ pub(crate) unsafe fn run(row: &Row, flat: &Flat, buffers: Buffers, numbers: &[u3
         // SAFETY: both hold that many elements and share no byte.
         unsafe { (row.copy)(output, data, &[all], Steps::UNIT) };
     }
+    let spread = Spread {
+        scale: 1,
+        is_near: flat.slices.saturating_mul(row.size) as u64 <= NEAR_BYTES,
+    };
     for outer in 0..flat.outer {
         let bytes = |slices: usize| outer * slices * flat.run * row.size;
         let dst = output.wrapping_add(bytes(flat.slices));
@@ -57,7 +61,7 @@ pub(crate) unsafe fn run(row: &Row, flat: &Flat, buffers: Buffers, numbers: &[u3
         match row.apply_elements.filter(|_| flat.run == 1) {
             // SAFETY: one element a number, below `slices`, and as many
             // updates as numbers.
-            Some(elements) => unsafe { (elements.u32)(dst, src, numbers, 1) },
+            Some(elements) => unsafe { (elements.u32)(dst, src, numbers, spread) },
             None => match row.apply_rows {
                 // SAFETY: as above, with rows of `flat.run` elements.
                 Some(rows) => unsafe { rows(dst, src, numbers, Rows::neighbours(flat.run)) },

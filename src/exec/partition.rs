@@ -17,7 +17,7 @@ use super::tasks::Workers;
 use super::tile::Tile;
 use super::{Call, scratch};
 use crate::error::ScatterError;
-use crate::kernel::{Elements, ElementsFn, prefetch_lines};
+use crate::kernel::{Elements, ElementsFn, Spread, prefetch_lines};
 use crate::memory::zeroed;
 use crate::plan::{Destinations, Number, Order, Partitioned, ScatterPlan, signed};
 
@@ -273,7 +273,11 @@ impl Call<'_> {
                 // the numbers; `move_values` has filled one value for each; no
                 // other partition has these numbers.
                 unsafe {
-                    N::kernel(elements)(dst, values, numbers, self.geometry.unit);
+                    let spread = Spread {
+                        scale: self.geometry.unit,
+                        ..Spread::FAR
+                    };
+                    N::kernel(elements)(dst, values, numbers, spread);
                 }
             }
             (Load::Tuples(tuples), _) => {

@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code, reason = "goes to addresses")]
 
+use super::Spread;
 use super::reduce::Reducer;
 
 /// An offset as plans store it.
@@ -39,8 +40,8 @@ impl Offset for u64 {
 /// Without, the processor runs ahead by itself as far as it has room for
 /// instructions: 4 M random elements of 64 MiB take 36 instead of 30 ms for
 /// `f32`, and 75 instead of 37 for bfloat16 (Zen 4; 8 and 32 are as good as
-/// 16). In the first cache it costs up to 0.2 ns an element. Copies, of two
-/// or three instructions each, gain nothing.
+/// 16). In the first cache it costs 0.2 ns an element, hence [`Spread`].
+/// Copies, of two or three instructions each, gain nothing.
 const AHEAD: usize = 16;
 
 /// Asks for the line of `address`, which need not be valid.
@@ -69,34 +70,49 @@ pub(crate) fn prefetch_lines(start: *const u8, bytes: usize) {
 ///
 /// As for `ElementsFn`, for elements of type `T`.
 #[inline(always)]
-pub(super) unsafe fn reduce<O, T, R>(dst: *mut u8, src: *const u8, offsets: &[O], scale: isize)
+pub(super) unsafe fn reduce<O, T, R>(dst: *mut u8, src: *const u8, offsets: &[O], spread: Spread)
 where
     O: Offset,
     T: Copy,
     R: Reducer<T>,
 {
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    let later = offsets.get(AHEAD..).unwrap_or_default();
-    let (early, last) = offsets.split_at(later.len());
-    for (position, (offset, later)) in early.iter().zip(later).enumerate() {
-        prefetch(dst.wrapping_offset(later.get().wrapping_mul(scale)));
-        // SAFETY: the caller vouches for both elements.
-        unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), src.add(position)) };
+    if offsets.is_empty() {
+        return;
     }
-    for (position, offset) in last.iter().enumerate() {
-        let position = early.len() + position;
-        // SAFETY: the caller vouches for both elements.
-        unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), src.add(position)) };
+    // SAFETY: there is an update for every offset.
+    let updates = unsafe { std::slice::from_raw_parts(src, offsets.len()) };
+    let scale = spread.scale;
+    if spread == Spread::NEIGHBOURS {
+        // The product would be half as much work again.
+        for (offset, &update) in offsets.iter().zip(updates) {
+            // SAFETY: the caller vouches for the element.
+            unsafe { reduce_one::<T, R>(dst.offset(offset.get()), update) };
+        }
+        return;
+    }
+    let ahead = if spread.is_near { offsets.len() } else { AHEAD };
+    let later = offsets.get(ahead..).unwrap_or_default();
+    let (early, last) = offsets.split_at(later.len());
+    let (first, rest) = updates.split_at(early.len());
+    for ((offset, later), &update) in early.iter().zip(later).zip(first) {
+        prefetch(dst.wrapping_offset(later.get().wrapping_mul(scale)));
+        // SAFETY: the caller vouches for the element.
+        unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
+    }
+    for (offset, &update) in last.iter().zip(rest) {
+        // SAFETY: the caller vouches for the element.
+        unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
     }
 }
 
 /// # Safety
 ///
-/// `dst` is valid for writes, `src` for reads.
+/// `dst` is valid for reads and writes.
 #[inline(always)]
-unsafe fn reduce_one<T: Copy, R: Reducer<T>>(dst: *mut T, src: *const T) {
-    // SAFETY: the caller vouches for both.
-    unsafe { *dst = R::apply(*dst, *src) };
+unsafe fn reduce_one<T: Copy, R: Reducer<T>>(dst: *mut T, update: T) {
+    // SAFETY: the caller vouches for it.
+    unsafe { *dst = R::apply(*dst, update) };
 }
 
 /// The `ElementsFn` that replaces elements of `W` bytes.
@@ -109,14 +125,14 @@ pub(super) unsafe fn copy<O, const W: usize>(
     dst: *mut u8,
     src: *const u8,
     offsets: &[O],
-    scale: isize,
+    spread: Spread,
 ) where
     O: Offset,
 {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
     for (position, offset) in offsets.iter().enumerate() {
         // SAFETY: the caller vouches for both elements.
-        unsafe { *dst.offset(offset.get() * scale) = *src.add(position) };
+        unsafe { *dst.offset(offset.get() * spread.scale) = *src.add(position) };
     }
 }
 
@@ -127,12 +143,16 @@ pub(super) unsafe fn copy<O, const W: usize>(
 /// As for [`reduce`], and the machine has both.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
-pub(super) unsafe fn reduce_avx2<O, T, R>(dst: *mut u8, src: *const u8, offsets: &[O], scale: isize)
-where
+pub(super) unsafe fn reduce_avx2<O, T, R>(
+    dst: *mut u8,
+    src: *const u8,
+    offsets: &[O],
+    spread: Spread,
+) where
     O: Offset,
     T: Copy,
     R: Reducer<T>,
 {
     // SAFETY: handed on as it is.
-    unsafe { reduce::<O, T, R>(dst, src, offsets, scale) }
+    unsafe { reduce::<O, T, R>(dst, src, offsets, spread) }
 }

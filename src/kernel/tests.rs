@@ -15,6 +15,7 @@ use super::Job;
 use super::Rows;
 use super::RowsFn;
 use super::RunsFn;
+use super::Spread;
 use super::Steps;
 
 /// Bytes at an address that is aligned to a cache line, plus `misalignment`.
@@ -103,15 +104,18 @@ fn call_elements(
         assert!((position + 1) * size <= dst.len(), "destination");
     }
     let (dst, src) = (dst.as_mut_ptr(), src.as_ptr());
+    // Both ways through a list that is long enough to ask ahead.
+    let is_near = wide;
+    let spread = Spread { scale, is_near };
     if wide {
         let offsets: Vec<u64> = offsets.iter().map(|&o| o as u64).collect();
         // SAFETY: as in `call`.
-        unsafe { (kernel.u64)(dst, src, &offsets, scale) };
+        unsafe { (kernel.u64)(dst, src, &offsets, spread) };
     } else {
         let narrow = |&o: &usize| u32::try_from(o).expect("small");
         let offsets: Vec<u32> = offsets.iter().map(narrow).collect();
         // SAFETY: as in `call`.
-        unsafe { (kernel.u32)(dst, src, &offsets, scale) };
+        unsafe { (kernel.u32)(dst, src, &offsets, spread) };
     }
 }
 

@@ -9,6 +9,7 @@ use super::super::places::Places;
 use super::super::tasks::Workers;
 use super::super::tile::part;
 use crate::error::ScatterError;
+use crate::kernel::Spread;
 use crate::plan::Number;
 
 /// Positions that are worked out before the values are moved there.
@@ -137,7 +138,7 @@ impl Call<'_> {
         // was made long enough for a value each (`take_values`);
         // `single_source` is where the tuples' values begin.
         unsafe {
-            (copy.u32)(words.start().cast(), source, positions, 1);
+            (copy.u32)(words.start().cast(), source, positions, Spread::FAR);
         }
     }
 

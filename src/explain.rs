@@ -52,6 +52,11 @@ impl Explanation {
         };
         let workers = Workers::new(execution.pool, execution.max_workers);
         let choice = choose(&workload, &workers, execution.schedule);
+        // It looks for repeats, whatever it then comes to.
+        let looking_bytes = match execution.schedule {
+            Some(Schedule::ByTuple) if choice.schedule != Schedule::ByTuple => plan.looking_bytes(),
+            _ => 0,
+        };
         let joins = geometry.joins && choice.grid.columns == 1;
         Self {
             element,
@@ -71,7 +76,7 @@ impl Explanation {
             duplicates: (plan.look_for_repeat().ok()).map(|repeat| repeat.is_some()),
             choice,
             moved_bytes: workload.bytes(),
-            scratch_bytes: workload.scratch_bytes(&choice),
+            scratch_bytes: workload.scratch_bytes(&choice).max(looking_bytes),
         }
     }
 

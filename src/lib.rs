@@ -83,6 +83,7 @@ mod reduction;
 mod run;
 mod schedule;
 mod tensor;
+mod work;
 
 pub use element::{Element, ElementType, Index};
 pub use error::ScatterError;

@@ -330,6 +330,14 @@ impl ScatterPlan {
         self.facts.increasing || matches!(self.first_repeat.get(), Some(None))
     }
 
+    /// Bytes that it takes to look for repeats.
+    pub(crate) fn looking_bytes(&self) -> usize {
+        if self.facts.increasing {
+            return 0;
+        }
+        repeats::looking_bytes(self.tuples(), self.scale.count)
+    }
+
     /// The repeat with the lowest position, worked out once.
     pub(crate) fn first_repeat(&self) -> Result<Option<Repeat>, ScatterError> {
         if self.facts.increasing {

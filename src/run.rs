@@ -31,7 +31,7 @@ use crate::indices::Indices;
 use crate::kernel::{Kernels, Reducing, Row};
 use crate::layout::overlap::{self, Footprint, Overlap};
 use crate::layout::{Dims, Layout};
-use crate::memory::out_of_memory;
+use crate::memory::with_room;
 use crate::plan::{Destinations, Form, ScatterPlan};
 use crate::reduction::{Bounds, Duplicates, Reduction};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
@@ -348,8 +348,7 @@ pub(crate) fn allocate<T: Copy>(
 ) -> Result<Vec<T>, ScatterError> {
     let layout = Layout::contiguous(shape);
     let elements = layout.check(size_of::<T>())?;
-    let mut result: Vec<T> = Vec::new();
-    (result.try_reserve_exact(elements)).map_err(|_| out_of_memory::<T>(elements))?;
+    let mut result: Vec<T> = with_room(elements)?;
     fill(Target {
         ptr: result.as_mut_ptr().cast(),
         layout,

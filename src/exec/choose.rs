@@ -63,6 +63,10 @@ const PARTITION_TUPLES: usize = 128 * 1024;
 /// second-level cache.
 const PARTITION_BYTES: u64 = 512 * 1024;
 
+/// Largest values that go along with the numbers of their destinations: a call
+/// is to need no more than 16 bytes a tuple.
+pub(super) const CARRIED_BYTES: usize = 8;
+
 /// Most partitions: what the translation buffer holds while they are filled.
 const MOST_PARTITIONS: u32 = 256;
 

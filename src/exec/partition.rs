@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use self::moving::{Destined, Division};
-use super::choose::{Choice, LINE_BYTES};
+use super::choose::{CARRIED_BYTES, Choice, LINE_BYTES};
 use super::places::Places;
 use super::tasks::Workers;
 use super::tile::Tile;
@@ -211,6 +211,7 @@ impl Call<'_> {
     /// Values go along where they are single elements, each used once.
     fn carries_values(&self) -> bool {
         self.single_elements().is_some()
+            && self.row.size <= CARRIED_BYTES
             && self.row.copy_elements.is_some()
             && self.geometry.outer.elements() == 1
     }

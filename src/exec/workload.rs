@@ -2,7 +2,7 @@
 //!
 //! Facts and sizes of one call. Knows nothing of which schedule they speak for.
 
-use super::choose::{Choice, SPARSE, STREAM_BYTES};
+use super::choose::{CARRIED_BYTES, Choice, SPARSE, STREAM_BYTES};
 use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
 use crate::schedule::Schedule;
@@ -77,7 +77,8 @@ impl Workload<'_> {
         (self.plan.scale().count).saturating_mul(self.window_bytes() as u64)
     }
 
-    /// Bytes that a run needs besides tensors and plan.
+    /// Most bytes that a run needs besides the tensors and a fresh plan, with
+    /// what the first run of a plan works out and leaves in it.
     pub(crate) fn scratch_bytes(&self, choice: &Choice) -> usize {
         let (tuples, parts) = (self.plan.tuples(), choice.grid.tasks());
         let count = self.plan.scale().count;
@@ -85,10 +86,21 @@ impl Workload<'_> {
             Schedule::ByPartition => {
                 let narrow = count <= Destinations::NARROW;
                 let number = if narrow { 4 } else { 8 };
-                let single = self.geometry.window.elements() == 1;
-                let load = if single { self.row.size } else { 4 };
-                (choice.places(tuples, count)).saturating_mul(number + load)
+                let places = choice.places(tuples, count);
+                // Single elements take their values along, and a kept plan
+                // remembers where to; windows the numbers of their tuples.
+                let carries =
+                    self.geometry.window.elements() == 1 && self.row.size <= CARRIED_BYTES;
+                let (load, order) = if carries {
+                    (self.row.size, tuples)
+                } else {
+                    (0, places)
+                };
+                places
+                    .saturating_mul(number + load)
+                    .saturating_add(order.saturating_mul(4))
             }
+            Schedule::ByTuple if self.plan.lanes() < parts => self.plan.looking_bytes(),
             // The sorted list, which the plan keeps, and the sort's own.
             Schedule::Grouped | Schedule::Winner if !self.plan.facts().increasing => {
                 tuples.saturating_mul(16)

@@ -7,10 +7,29 @@ use super::destinations::{Destinations, Number};
 use super::{Repeat, sort};
 use crate::error::ScatterError;
 use crate::memory::zeroed;
+use crate::work::{self, Work};
 
 /// Largest bitmap, in bytes: half of a common second-level cache. Beyond it
 /// every test of a random bit is a cache miss, and sorting costs less.
 const BITMAP_BYTES: u64 = 512 * 1024;
+
+/// So few tuples are compared with one another.
+const FEW: usize = 64;
+
+fn fits_bitmap(count: u64) -> bool {
+    count.div_ceil(8) <= BITMAP_BYTES
+}
+
+/// Bytes that [`first_repeat`] needs for so many tuples and numbers.
+pub(crate) fn looking_bytes(tuples: usize, count: u64) -> usize {
+    if tuples <= FEW {
+        0
+    } else if fits_bitmap(count) {
+        usize::try_from(count.div_ceil(8)).unwrap_or(usize::MAX)
+    } else {
+        tuples.saturating_mul(2 * size_of::<u64>())
+    }
+}
 
 /// The repeat with the lowest position, and the last tuple before it that has
 /// its destination.
@@ -31,10 +50,11 @@ pub(crate) fn first_repeat(
 
 /// Position of the first number that stands earlier in the list.
 fn first_repeated<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
-    if numbers.len() <= 64 {
+    work::note(Work::Looking);
+    if numbers.len() <= FEW {
         return Ok((1..numbers.len()).find(|&t| numbers[..t].contains(&numbers[t])));
     }
-    if count.div_ceil(8) <= BITMAP_BYTES {
+    if fits_bitmap(count) {
         return by_bitmap(numbers, count);
     }
     by_sort(numbers, count)
@@ -168,6 +188,7 @@ impl Sorted {
     }
 
     fn of<N: Number>(numbers: &[N], count: u64) -> Result<Self, ScatterError> {
+        work::note(Work::Sorting);
         Ok(match Packing::new(numbers.len(), count) {
             Some(packing) => Self::Packed {
                 list: packing.sorted(numbers)?,

@@ -16,6 +16,7 @@ use crate::plan::{
     ScatterPlan, repeats_along, resolve_sequences,
 };
 use crate::reduction::Duplicates;
+use crate::work::{self, Work};
 
 /// Tuples from which the work on indices is divided among workers: below, it
 /// takes less time than waking them.
@@ -123,6 +124,7 @@ impl Resolving<'_> {
     /// first piece with an error decides, so it is the same however many there
     /// are.
     fn resolve<N: Number>(&self, numbers: &mut [N]) -> Result<Piece, ScatterError> {
+        work::note(Work::Resolving);
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
             return resolve_sequences(self.output, self.form, self.indices, numbers);
         }

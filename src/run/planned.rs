@@ -240,3 +240,61 @@ impl ScatterPlan {
         unsafe { execute(self, true, kernels, operands, execution) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::work::{self, Work};
+    use crate::{
+        CallingThread, Execution, Layout, Reduction, ScatterNd, Schedule, TensorView, TensorViewMut,
+    };
+
+    /// What each of three runs of a plan does about indices, the plan's making
+    /// first: 600 tuples on 300 slices of `window` elements.
+    fn passes(schedule: Schedule, reduction: Reduction, window: usize) -> [Vec<Work>; 4] {
+        let (shape, updates_shape) = ([300, window], [600, window]);
+        let indices: Vec<i64> = (0..600).map(|tuple| tuple * 7919 % 251).collect();
+        let updates = vec![1.0_f32; 600 * window];
+        let mut data = vec![0.0_f32; 300 * window];
+        work::take();
+        let indices = TensorView::contiguous(&indices, &[600, 1]).expect("indices");
+        let plan = (ScatterNd::new().plan(Layout::contiguous(&shape), indices)).expect("a plan");
+        let made = work::take();
+        // One thread, so that all that is done is noted on this one.
+        let execution = Execution::new(reduction)
+            .pool(&CallingThread)
+            .schedule(schedule);
+        let mut run = || {
+            let data = TensorViewMut::contiguous(&mut data, &shape).expect("data");
+            let updates = TensorView::contiguous(&updates, &updates_shape).expect("updates");
+            plan.in_place(execution, data, updates).expect("a run");
+            work::take()
+        };
+        let runs = [run(), run(), run()];
+        let [first, second, third] = runs;
+        [made, first, second, third]
+    }
+
+    #[test]
+    fn a_plan_is_worked_out_once() {
+        let expected = [
+            (Schedule::Serial, Reduction::Add, &[][..]),
+            (Schedule::ByTuple, Reduction::Add, &[Work::Looking]),
+            (Schedule::ByPartition, Reduction::Add, &[Work::Partitioning]),
+            (Schedule::Grouped, Reduction::Add, &[Work::Sorting]),
+            (Schedule::Grouped, Reduction::Mean, &[Work::Sorting]),
+            (Schedule::Winner, Reduction::None, &[Work::Sorting]),
+            (Schedule::ByDestination, Reduction::Max, &[]),
+            (Schedule::ByColumn, Reduction::Max, &[]),
+        ];
+        for (schedule, reduction, first) in expected {
+            for window in [1, 40] {
+                let [made, passes @ ..] = passes(schedule, reduction, window);
+                assert_eq!(made, [Work::Resolving], "{schedule}: making the plan");
+                assert_eq!(passes[0], first, "{schedule}, {reduction}: the first run");
+                for again in &passes[1..] {
+                    assert_eq!(again[..], [], "{schedule}, {reduction}: another run");
+                }
+            }
+        }
+    }
+}

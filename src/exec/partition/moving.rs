@@ -11,6 +11,7 @@ use super::super::tile::part;
 use crate::error::ScatterError;
 use crate::kernel::Spread;
 use crate::plan::Number;
+use crate::work::{self, Work};
 
 /// Positions that are worked out before the values are moved there.
 const BLOCK: usize = 256;
@@ -61,6 +62,7 @@ impl Call<'_> {
         workers: &Workers<'_>,
         division: Division,
     ) -> Result<(Cursors, Vec<Range<usize>>), ScatterError> {
+        work::note(Work::Partitioning);
         let mut cursors = crate::memory::zeroed(division.parts * division.partitions)?;
         workers.run_chunks(&mut cursors, division.partitions, &|index, counts| {
             for number in &numbers[part(numbers.len(), division.parts, index)] {

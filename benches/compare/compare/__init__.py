@@ -1,0 +1,1 @@
+"""ndscatter beside the scatters of six runtimes, on the same arrays."""

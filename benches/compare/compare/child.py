@@ -1,0 +1,53 @@
+"""The process in which all contenders meet, limited to a number of CPUs.
+
+    python -m compare.child '{"threads": 2, ...}'
+
+The parent has set the environment variables that runtimes read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    options = json.loads(sys.argv[1])
+    # Before any runtime counts the processors.
+    cpus = sorted(os.sched_getaffinity(0))[: options["threads"]]
+    os.sched_setaffinity(0, cpus)
+
+    from tqdm import tqdm
+
+    from . import contenders
+    from .measure import Measurement
+    from .problem import Problem
+    from .workloads import chosen
+
+    found, left_out = contenders.load(options["contenders"], options["threads"])
+    for name, why in left_out.items():
+        print(f"{name} is left out: {why}", file=sys.stderr)
+    workloads = chosen(options["only"], options["quick"])
+    run = {
+        "threads": options["threads"],
+        "rounds": options["rounds"],
+        "quick": options["quick"],
+        "versions": {contender.name: contender.version for contender in found},
+        "left out": left_out,
+        "rows": [],
+    }
+    turns = len(workloads) * len(contenders.FORMS) * options["rounds"]
+    with tqdm(total=turns, unit="round", smoothing=0) as bar:
+        for workload in workloads:
+            bar.set_description(f"{options['threads']} threads, {workload.name}")
+            problem = Problem(workload, options["huge_pages"])
+            measurement = Measurement(problem, found, options["rounds"], options["quick"])
+            rows = measurement.rows(options["then_sum"], bar.update)
+            run["rows"] += [{**row, "source": options["source"]} for row in rows]
+            with open(options["json"], "w") as file:
+                json.dump(run, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Builds, measures in child processes, reports."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from . import machine, options, places, plots, publish, report, rust_peers
+
+
+def main(arguments: list[str]) -> int:
+    chosen = options.parse(arguments)
+    if chosen.scaling:
+        return _scaling()
+    if chosen.rust:
+        return rust_peers.run(chosen)
+    folder = places.output()
+    stored = folder / "results.json"
+    if chosen.reuse:
+        results = json.loads(stored.read_text())
+    else:
+        _build()
+        earlier = json.loads(stored.read_text()) if chosen.append and stored.is_file() else None
+        runs = [_measure(threads, chosen) for threads in chosen.threads]
+        results = _merge(earlier, {"machine": machine.describe(), "runs": runs})
+        stored.write_text(json.dumps(results, indent=1) + "\n")
+    text = report.markdown(results)
+    (folder / "results.md").write_text(text)
+    plots.draw(results, folder)
+    print(text)
+    print(f"written: {stored}, results.md, ratios.svg and roof.svg beside it", file=sys.stderr)
+    if chosen.publish:
+        publish.publish(results, folder)
+    return 0
+
+
+def _cargo(*arguments: str | Path) -> None:
+    subprocess.run(["cargo", *map(str, arguments)], cwd=places.ROOT, check=True)
+
+
+def _build() -> None:
+    """Both libraries, into one target folder."""
+    _cargo("build", "--release", "-p", "ndscatter-c")
+    manifest = places.FOLDER / "native" / "Cargo.toml"
+    _cargo("build", "--release", "--manifest-path", manifest, "--target-dir", places.target())
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """What the runtimes read before anyone can call them."""
+    number = str(threads)
+    several = "true" if threads > 1 else "false"
+    return {
+        **os.environ,
+        "PYTHONPATH": str(places.FOLDER),
+        "NDSCATTER_LIBRARIES": str(places.target() / "release"),
+        "RAYON_NUM_THREADS": number,
+        "OMP_NUM_THREADS": number,
+        "MKL_NUM_THREADS": number,
+        "OPENBLAS_NUM_THREADS": number,
+        "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={several}",
+        "JAX_PLATFORMS": "cpu",
+        "CUDA_VISIBLE_DEVICES": "",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+
+
+def _source() -> str:
+    """The commit that is measured, and whether files differ from it."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    found = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
+
+
+def _measure(threads: int, chosen: argparse.Namespace) -> dict:
+    stored = places.output() / f"run-{threads}.json"
+    asked = {
+        "threads": threads,
+        "rounds": chosen.rounds,
+        "only": chosen.only,
+        "contenders": chosen.contenders,
+        "quick": chosen.quick,
+        "then_sum": chosen.then_sum,
+        "huge_pages": chosen.huge_pages,
+        "source": _source(),
+        "json": str(stored),
+    }
+    command = [sys.executable, "-m", "compare.child", json.dumps(asked)]
+    subprocess.run(command, env=_environment(threads), cwd=places.FOLDER, check=True)
+    return json.loads(stored.read_text())
+
+
+def _merge(earlier: dict | None, results: dict) -> dict:
+    """Rows of earlier runs stay where this one has none. A row's ratios are
+    those of one run in any case."""
+    before = {run["threads"]: run for run in (earlier or {}).get("runs", [])}
+    for run in results["runs"]:
+        old = before.pop(run["threads"], None)
+        if old is None or old["quick"] != run["quick"]:
+            continue
+        new = {(row["workload"], row["form"]) for row in run["rows"]}
+        run["rows"] += [row for row in old["rows"] if (row["workload"], row["form"]) not in new]
+        run["versions"] = {**old["versions"], **run["versions"]}
+    results["runs"] = sorted([*before.values(), *results["runs"]], key=lambda run: run["threads"])
+    return results
+
+
+def _scaling() -> int:
+    """The bench that counts threads, and its plot."""
+    stored = places.output() / "scaling.json"
+    _cargo("bench", "--bench", "scaling", "--", "--json", stored)
+    spec = importlib.util.spec_from_file_location("scaling", places.FOLDER / "scaling.py")
+    scaling = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(scaling)
+    scaling.draw(stored, places.output())
+    return 0

@@ -1,0 +1,21 @@
+"""Where things lie."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent
+ROOT = FOLDER.parent.parent
+
+
+def target() -> Path:
+    """cargo's target folder."""
+    return (ROOT / os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
+
+
+def output() -> Path:
+    """All that the comparison makes."""
+    folder = target() / "compare"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,183 @@
+"""The tables, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import machine
+from .contenders import ALLOCATING, FORMS, IN_PLACE, INTO, OURS
+from .oracle import OTHER_WINNER, WRONG
+from .results import best_peer, disturbed, geometric_mean, ours, ratio, rows, share
+
+NONE = "–"
+
+_TITLES = {
+    INTO: "Functional, into an output that is there",
+    ALLOCATING: "Functional, the output allocated",
+    IN_PLACE: "In place",
+}
+
+_LEGEND = """\
+Milliseconds, minima over rounds (of ndscatter the median in brackets). *Ratio* is the time of the
+best correct peer, in bold, divided by ours. *Roof* is the time that the bytes to be moved take at
+the speed of the fastest copy and of a read, measured in the same rounds on the same arrays,
+divided by ours. – : a runtime has not this form. *wrong*: the result is wrong, with the time that
+it took; never counted as a peer. ¹: of several updates of one place another than the last one
+stays, whole. ²: somebody else worked on the machine meanwhile, and the row should be measured
+again. jax and tensorflow always allocate their output, openvino never."""
+
+_CALL_LEGEND = """\
+Nanoseconds a call, minima over rounds. Peers are called from Python; ndscatter from compiled code,
+and from Python through ctypes. The ratio is that of the calls from Python."""
+
+
+def markdown(results: dict) -> str:
+    return f"{machine.sentence(results['machine'])}\n\n{tables(results['runs'])}"
+
+
+def tables(runs: list[dict], legend: str = _LEGEND, call_legend: str = _CALL_LEGEND) -> str:
+    parts = [_versions(runs), _sources(runs), _summary(runs), legend]
+    for run in runs:
+        if run["quick"]:
+            parts.append("**A trial of the harness with small shapes: no figures to keep.**")
+        parts += [_throughput_part(run, form) for form in FORMS]
+        parts += [_call_part(run, call_legend), _sum_part(run)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _summary(runs: list[dict]) -> str:
+    """Geometric means over throughput rows, and the worst of them."""
+    lines = []
+    for run in runs:
+        for form in FORMS:
+            found = [(ratio(row), row["workload"]) for row in rows(run, "throughput", form)]
+            found = [pair for pair in found if pair[0] is not None]
+            if found:
+                mean = geometric_mean([pair[0] for pair in found])
+                worst, name = min(found)
+                lines.append(
+                    [
+                        str(run["threads"]),
+                        form,
+                        len(found),
+                        f"**{mean:.2f}**",
+                        f"{worst:.2f} {name}",
+                    ]
+                )
+    head = ["threads", "form", "rows", "geometric mean of ratios", "worst row"]
+    return _table(head, lines) if lines else ""
+
+
+def _versions(runs: list[dict]) -> str:
+    versions, left_out = {}, {}
+    for run in runs:
+        versions |= run["versions"]
+        left_out |= run["left out"]
+    text = ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
+    for name, why in left_out.items():
+        text += f" {name} is left out ({why})."
+    return text
+
+
+def _sources(runs: list[dict]) -> str:
+    """The commits that were measured: one, unless rows were appended."""
+    found = sorted({row["source"] for run in runs for row in run["rows"] if "source" in row})
+    return f"Commit: {', '.join(found)}." if found else ""
+
+
+def _peer_names(run: dict) -> list[str]:
+    return [name for name in run["versions"] if name != OURS]
+
+
+def _threads(run: dict) -> str:
+    return "1 thread" if run["threads"] == 1 else f"{run['threads']} threads"
+
+
+def _throughput_part(run: dict, form: str) -> str:
+    found = rows(run, "throughput", form)
+    if not found:
+        return ""
+    names = _peer_names(run)
+    with_roof = any("roof" in row for row in found)
+    head = ["workload", OURS, *names, "ratio", *(["roof"] if with_roof else [])]
+    table = _table(head, [_row(row, names, with_roof) for row in found])
+    return f"### {_TITLES[form]}, {_threads(run)}\n\n{table}"
+
+
+def _row(row: dict, names: list[str], with_roof: bool) -> list[str]:
+    own, best = ours(row), best_peer(row)
+    cells = [row["workload"] + (" ²" if disturbed(row) else "")]
+    if own:
+        cells.append(f"{_ms(own['min'])} ({_ms(own['median'])})")
+    else:
+        cells.append(_cell(row["contenders"].get(OURS), False, _ms))
+    cells += [_cell(row["contenders"].get(name), name == best, _ms) for name in names]
+    cells.append(_number(ratio(row), "{:.2f}"))
+    if with_roof:
+        cells.append(_number(share(row), "{:.0%}"))
+    return cells
+
+
+def _call_part(run: dict, legend: str) -> str:
+    found = rows(run, "call")
+    if not found:
+        return ""
+    names = _peer_names(run)
+    from_python = any("compiled" in (ours(row) or {}) for row in found)
+    own = ["ndscatter, compiled", "ndscatter, ctypes"] if from_python else [OURS]
+    head = ["call", "form", *own, *names, "ratio"]
+    table = _table(head, [_call_row(row, names, from_python) for row in found])
+    return f"### Calls, {_threads(run)}\n\n{legend}\n\n{table}"
+
+
+def _call_row(row: dict, names: list[str], from_python: bool) -> list[str]:
+    own, best = ours(row) or {}, best_peer(row)
+    compiled = own.get("compiled", {}).get("min")
+    return [
+        row["workload"] + (" ²" if disturbed(row) else ""),
+        row["form"],
+        *([_number(compiled, "{:.0f}")] if from_python else []),
+        _number(own.get("min"), "{:.0f}"),
+        *(_cell(row["contenders"].get(name), name == best, "{:.0f}".format) for name in names),
+        _number(ratio(row), "{:.2f}"),
+    ]
+
+
+def _sum_part(run: dict) -> str:
+    lines = []
+    for row in rows(run, "throughput", INTO):
+        times = row.get("then sum", {})
+        peer = next((name for name in times if name != OURS), None)
+        if peer and OURS in times:
+            own, other = times[OURS]["min"], times[peer]["min"]
+            lines.append([row["workload"], _ms(own), f"{peer} {_ms(other)}", f"{other / own:.2f}"])
+    if not lines:
+        return ""
+    table = _table(["workload, then a sum over the output", OURS, "best peer", "ratio"], lines)
+    return f"### With a reader afterwards, {_threads(run)}\n\n{table}"
+
+
+def _cell(figures: dict | None, best: bool, show: Callable[[float], str]) -> str:
+    if figures is None:
+        return NONE
+    if "min" not in figures:
+        return figures["status"]
+    time = show(figures["min"])
+    if figures["status"] == WRONG:
+        return f"wrong ({time})"
+    mark = " ¹" if figures["status"] == OTHER_WINNER else ""
+    return f"**{time}**{mark}" if best else f"{time}{mark}"
+
+
+def _ms(nanoseconds: float) -> str:
+    ms = nanoseconds * 1e-6
+    return f"{ms:.0f}" if ms >= 100 else f"{ms:.1f}" if ms >= 10 else f"{ms:.2f}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return NONE if value is None else form.format(value)
+
+
+def _table(head: list[str], lines: list[list]) -> str:
+    rule = ["---"] * len(head)
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [head, rule, *lines])

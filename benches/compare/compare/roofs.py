@@ -1,0 +1,46 @@
+"""How fast the machine moves bytes at all, on the arrays of a problem: three
+ways to copy and a read, as contenders of the same rounds."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .contenders import Call
+from .libraries import native
+from .problem import SETS, Problem
+
+# In the order of `Copying::ALL` in benches/common/roof.rs.
+COPIES = ["memcpy", "streaming copy", "rep movsb"]
+READ = "read"
+
+
+def calls(problem: Problem) -> dict[str, Call]:
+    library = native()
+    target, data = problem.target, problem.data
+    read_from = _longest_input(problem)
+    runs = {
+        name: partial(library.compare_copy, way, target.ctypes.data, data.ctypes.data, data.size)
+        for way, name in enumerate(COPIES)
+    }
+    if not runs[COPIES[-1]]():  # a machine without the other two
+        runs = {COPIES[0]: runs[COPIES[0]]}
+    runs[READ] = partial(library.compare_read, read_from.ctypes.data, read_from.size)
+    return {name: Call(name, [run] * SETS, lambda _: problem.target) for name, run in runs.items()}
+
+
+def _longest_input(problem: Problem):
+    return max(problem.data, problem.updates, key=lambda array: array.size)
+
+
+def summary(problem: Problem, form: str, times: dict[str, float]) -> dict:
+    """The least nanoseconds that the bytes of a call take: those written at
+    the speed of a copy, which reads as many; the rest at that of a read."""
+    read, written = problem.traffic(form)
+    copy = min(times[name] for name in COPIES if name in times) / problem.data.nbytes
+    reading = times[READ] / _longest_input(problem).nbytes
+    return {
+        **times,
+        "bytes_read": read,
+        "bytes_written": written,
+        "nanoseconds": copy * written + reading * max(read - written, 0),
+    }

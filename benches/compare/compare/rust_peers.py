@@ -1,0 +1,73 @@
+"""The Rust crates that scatter: a program of their own measures them
+(`rust/`), and the tables are those of the runtimes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+
+from . import places, report
+from .contenders import OURS
+from .measure import CALL_NS
+from .oracle import OK, WRONG
+
+_LEGEND = """\
+Milliseconds, minima over rounds (of ndscatter the median in brackets). *Ratio* is the time of the
+best correct peer, in bold, divided by ours. – : a crate has no such call. *wrong*: the result is
+not that of a plain sequential loop, bit for bit; never counted as a peer."""
+
+_CALL_LEGEND = "Nanoseconds a call, minima over rounds."
+
+
+def run(chosen: argparse.Namespace) -> int:
+    runs = [_as_run(_measure(threads, chosen)) for threads in chosen.threads]
+    text = report.tables(runs, _LEGEND, _CALL_LEGEND)
+    folder = places.output()
+    (folder / "rust.json").write_text(json.dumps({"runs": runs}, indent=1) + "\n")
+    (folder / "rust.md").write_text(text)
+    print(text)
+    return 0
+
+
+def _measure(threads: int, chosen: argparse.Namespace) -> dict:
+    stored = places.output() / f"rust-{threads}.json"
+    manifest = places.FOLDER / "rust" / "Cargo.toml"
+    command = ["cargo", "run", "--release", "--manifest-path", manifest, "--"]
+    command += ["--threads", threads, "--rounds", chosen.rounds, "--json", stored]
+    if chosen.only:
+        command += ["--only", ",".join(chosen.only)]
+    subprocess.run(list(map(str, command)), cwd=places.ROOT, check=True)
+    return json.loads(stored.read_text())
+
+
+def _as_run(measured: dict) -> dict:
+    """What the program wrote, in the form of the runs of the runtimes."""
+    return {
+        "threads": measured["threads"],
+        "rounds": measured["rounds"],
+        "quick": False,
+        "versions": measured["contenders"],
+        "left out": {},
+        "rows": [_as_row(row) for row in measured["rows"]],
+    }
+
+
+def _as_row(row: dict) -> dict:
+    contenders = {
+        name: {**times, "status": WRONG if "wrong" in times else OK, "why": times.get("wrong", "")}
+        for name, times in row["times"].items()
+        if "left_out" not in times
+    }
+    right = [
+        figures["min"]
+        for name, figures in contenders.items()
+        if name != OURS and figures["status"] == OK
+    ]
+    is_call = min(right, default=CALL_NS) < CALL_NS
+    return {
+        "workload": row["workload"],
+        "form": row["form"],
+        "kind": "call" if is_call else "throughput",
+        "contenders": contenders,
+    }

@@ -1,0 +1,147 @@
+//! ndscatter beside the scatters of other Rust runtimes, as ratios inside one
+//! interleaved run.
+//!
+//! A runtime may have several calls that compute a workload. Each is checked
+//! bit for bit against a plain sequential loop, and the fastest of those that
+//! are right takes part in the rounds. The runtimes are handed matrices and row
+//! numbers, in memory that they have allocated themselves; ndscatter gets the
+//! operator's own arguments. Three forms are told apart:
+//!
+//! - in place: into the data, which is put back before every sample;
+//! - into: into an output that is there. The runtimes have no such call:
+//!   theirs is a copy of the data into a tensor that is there, then the call
+//!   in place, both timed (or the allocating call, then a copy, where that is
+//!   faster);
+//! - allocating: into a new tensor, which is dropped outside the timing.
+
+#[path = "../../../common/mod.rs"]
+mod common;
+mod contest;
+mod ours;
+mod peers;
+mod report;
+mod rows;
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+
+use common::inputs::{Form, Inputs, SETS};
+use common::workloads::{WORKLOADS, Workload};
+use contest::{Entry, Fallible, qualify, time};
+use peers::{CONTENDERS, entrants};
+use report::{FORMS, Outcome, Row};
+use rows::Rows;
+
+/// Rows that move fewer bytes measure the call itself: many make a sample.
+const CALL_BYTES: usize = 1 << 20;
+
+/// Bytes that a sample of calls moves, about: some milliseconds.
+const SAMPLE_BYTES: usize = 16 << 20;
+
+/// Most calls of a sample.
+const SAMPLE_CALLS: usize = 20_000;
+
+/// Times ndscatter beside candle, tract, rten and burn, and prints a table in
+/// Markdown.
+#[derive(Debug, Parser)]
+struct Options {
+    /// These workloads, separated by commas; default all
+    #[arg(long, value_delimiter = ',', value_parser = names())]
+    only: Vec<String>,
+    /// How often every contender runs
+    #[arg(long, default_value = "15")]
+    rounds: NonZero<usize>,
+    /// Threads of the pools
+    #[arg(long, default_value_t = one_a_core())]
+    threads: NonZero<usize>,
+    /// Where to write all times, calls and reasons
+    #[arg(long, value_name = "PATH")]
+    json: Option<PathBuf>,
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(WORKLOADS.map(|workload| workload.name))
+}
+
+fn one_a_core() -> NonZero<usize> {
+    std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
+}
+
+impl Options {
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| wanted == name)
+    }
+}
+
+fn main() -> Fallible<()> {
+    let options = Options::parse();
+    let threads = options.threads.get();
+    (rayon::ThreadPoolBuilder::new().num_threads(threads)).build_global()?;
+    let mut rows = Vec::new();
+    for workload in WORKLOADS.iter().filter(|w| options.wants(w.name)) {
+        let start = Instant::now();
+        rows.extend(measure(*workload, &options));
+        let seconds = start.elapsed().as_secs_f64();
+        eprintln!("{}: {seconds:.1} s", workload.name);
+    }
+    report::print(&rows, &options);
+    if let Some(path) = &options.json {
+        let report = serde_json::to_string_pretty(&report::json(&rows, &options))?;
+        std::fs::write(path, report + "\n")?;
+    }
+    Ok(())
+}
+
+/// All forms of a workload.
+fn measure(workload: Workload, options: &Options) -> [Row; FORMS.len()] {
+    let inputs = Inputs::new(workload);
+    let rows = Rows::new(&inputs);
+    let entrants = entrants(&inputs, &rows, options.threads.get());
+    let expected = std::array::from_fn(|set| inputs.expected(set));
+    FORMS.map(|form| Row {
+        workload: workload.name,
+        form,
+        outcomes: contest(
+            entrants.each_ref().map(|entrant| entrant.entries(form)),
+            &expected,
+            options.rounds.get(),
+            calls_a_sample(&inputs, form),
+        ),
+    })
+}
+
+/// Lets those that are right take turns.
+fn contest(
+    entries: [Result<Vec<Entry<'_>>, &'static str>; CONTENDERS.len()],
+    expected: &[Vec<f32>; SETS],
+    rounds: usize,
+    calls: u32,
+) -> [Outcome; CONTENDERS.len()] {
+    let mut field = entries.map(|entries| {
+        let entries = entries.map_err(Outcome::LeftOut)?;
+        qualify(entries, expected).map_err(Outcome::Wrong)
+    });
+    let mut qualified: Vec<_> = field.iter_mut().flatten().collect();
+    let mut times = time(&mut qualified, rounds, calls).into_iter();
+    field.map(|entry| match entry {
+        Ok(Entry { call, .. }) => Outcome::Timed {
+            call,
+            time: times.next().expect("a time for each that qualified"),
+        },
+        Err(outcome) => outcome,
+    })
+}
+
+fn calls_a_sample(inputs: &Inputs, form: Form) -> u32 {
+    match inputs.traffic(form, 0).total() {
+        bytes @ ..CALL_BYTES => {
+            let calls = (SAMPLE_BYTES / bytes).clamp(1, SAMPLE_CALLS);
+            u32::try_from(calls).expect("not so many calls")
+        }
+        _ => 1,
+    }
+}

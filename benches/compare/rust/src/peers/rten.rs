@@ -1,0 +1,194 @@
+//! rten: its functions, and models of one node for the reductions, which the
+//! functions have but do not let a caller name. Both work in place on a tensor
+//! that they are given, and copy one that they are lent.
+
+use std::sync::Arc;
+
+use ndscatter::Reduction;
+use rten::ops::{scatter_elements, scatter_nd};
+use rten::{BufferPool, Model, NodeId, RunOptions, ThreadPool, ValueOrView};
+use rten_tensor::prelude::*;
+use rten_tensor::{CowTensor, Tensor, TensorView};
+
+use super::{Call, Peer, onnx};
+use crate::common::inputs::{Form, SETS};
+use crate::contest::Fallible;
+use crate::rows::Rows;
+
+pub(super) struct Rten<'a> {
+    rows: &'a Rows<'a>,
+    data: TensorView<'a>,
+    updates: TensorView<'a>,
+    /// `[rows, 1]`: tuples of one coordinate, or an element each. rten has no
+    /// indices of 64 bits.
+    indices: [Tensor<i32>; SETS],
+    buffers: BufferPool,
+    /// For workloads with a reduction.
+    models: Option<Models>,
+}
+
+/// A tensor that a call is given, or lent.
+pub(super) enum Operand<'a> {
+    Given(Tensor),
+    Lent(TensorView<'a>),
+}
+
+struct Models {
+    nd: Node,
+    elements: Node,
+    options: RunOptions,
+}
+
+/// A model of one node.
+struct Node {
+    model: Model,
+    inputs: [NodeId; 3],
+    output: NodeId,
+}
+
+impl<'a> Rten<'a> {
+    pub(super) fn new(rows: &'a Rows<'a>, threads: usize) -> Self {
+        let reduction = match rows.reduction {
+            Reduction::None => None,
+            Reduction::Add => Some("add"),
+            Reduction::Max => Some("max"),
+            other => unreachable!("no workload has the reduction {other}"),
+        };
+        Self {
+            data: TensorView::from_data(&rows.shape(), rows.data),
+            updates: TensorView::from_data(&rows.updates_shape(), rows.updates),
+            indices: rows.numbers.each_ref().map(|numbers| column(numbers)),
+            buffers: BufferPool::new(),
+            models: reduction.map(|reduction| Models::new(reduction, threads)),
+            rows,
+        }
+    }
+
+    fn scatter_nd(&self, data: Operand<'a>, set: usize) -> Fallible<Operand<'a>> {
+        let (indices, updates) = (self.indices[set].view(), self.updates.clone());
+        let result = scatter_nd(&self.buffers, data.into_cow(), indices, updates, None)?;
+        Ok(Operand::Given(result))
+    }
+
+    fn scatter_elements(&self, data: Operand<'a>, set: usize) -> Fallible<Operand<'a>> {
+        let (indices, updates) = (self.indices[set].view(), self.updates.clone());
+        let result = scatter_elements(&self.buffers, data.into_cow(), indices, updates, 0, None)?;
+        Ok(Operand::Given(result))
+    }
+
+    fn nd_model(&self, data: Operand<'a>, set: usize) -> Fallible<Operand<'a>> {
+        self.run(|models| &models.nd, data, set)
+    }
+
+    fn elements_model(&self, data: Operand<'a>, set: usize) -> Fallible<Operand<'a>> {
+        self.run(|models| &models.elements, data, set)
+    }
+
+    fn run(
+        &self,
+        node: impl Fn(&Models) -> &Node,
+        data: Operand<'a>,
+        set: usize,
+    ) -> Fallible<Operand<'a>> {
+        let models = self.models.as_ref().expect("made for a reduction");
+        let Node {
+            model,
+            inputs,
+            output,
+        } = node(models);
+        let values = [
+            data.into_value(),
+            self.indices[set].view().into(),
+            self.updates.clone().into(),
+        ];
+        let inputs = inputs.iter().copied().zip(values).collect();
+        let [result] = model.run_n(inputs, [*output], Some(models.options.clone()))?;
+        let result = result.into_tensor().ok_or("not a tensor of f32")?;
+        Ok(Operand::Given(result))
+    }
+}
+
+fn column(numbers: &[i64]) -> Tensor<i32> {
+    let narrow = |&number| i32::try_from(number).expect("no workload has so many rows");
+    let narrowed: Vec<i32> = numbers.iter().map(narrow).collect();
+    Tensor::from_data(&[numbers.len(), 1], narrowed)
+}
+
+impl Models {
+    fn new(reduction: &str, threads: usize) -> Self {
+        let pool = Arc::new(ThreadPool::with_num_threads(threads));
+        Self {
+            nd: Node::new("ScatterND", reduction),
+            elements: Node::new("ScatterElements", reduction),
+            options: RunOptions::default().with_thread_pool(Some(pool)),
+        }
+    }
+}
+
+impl Node {
+    fn new(operator: &str, reduction: &str) -> Self {
+        let model = Model::load(onnx::model(operator, reduction)).expect("a valid model");
+        let node = |name| model.node_id(name).expect("a name of the model");
+        Self {
+            inputs: onnx::INPUTS.map(node),
+            output: node(onnx::OUTPUT),
+            model,
+        }
+    }
+}
+
+impl<'a> Operand<'a> {
+    fn into_cow(self) -> CowTensor<'a, f32> {
+        match self {
+            Self::Given(tensor) => tensor.into_cow(),
+            Self::Lent(view) => view.as_cow(),
+        }
+    }
+
+    fn into_value(self) -> ValueOrView<'a> {
+        match self {
+            Self::Given(tensor) => tensor.into(),
+            Self::Lent(view) => view.into(),
+        }
+    }
+}
+
+impl<'a> Peer for Rten<'a> {
+    type Tensor = Operand<'a>;
+
+    fn kept(&self) -> Operand<'a> {
+        Operand::Lent(self.data.clone())
+    }
+
+    fn owned(&self) -> Operand<'a> {
+        Operand::Given(self.data.to_tensor())
+    }
+
+    fn refill(&self, tensor: &mut Operand<'a>) {
+        let Operand::Given(tensor) = tensor else {
+            unreachable!("a tensor that may be changed was given");
+        };
+        tensor.copy_from(&self.data);
+    }
+
+    fn values(&self, tensor: &Operand<'a>) -> Vec<f32> {
+        match tensor {
+            Operand::Given(tensor) => tensor.to_vec(),
+            Operand::Lent(view) => view.to_vec(),
+        }
+    }
+
+    fn calls(&self, _: Form) -> Result<Vec<Call<Self>>, &'static str> {
+        let mut calls = match self.models {
+            None => vec![Call::new("scatter_nd", Self::scatter_nd)],
+            Some(_) => vec![Call::new("a model of ScatterND", Self::nd_model)],
+        };
+        if self.rows.are_elements() {
+            calls.push(match self.models {
+                None => Call::new("scatter_elements", Self::scatter_elements),
+                Some(_) => Call::new("a model of ScatterElements", Self::elements_model),
+            });
+        }
+        Ok(calls)
+    }
+}

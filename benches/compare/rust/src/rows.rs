@@ -1,0 +1,63 @@
+//! A workload as every runtime can take it: a matrix, the rows that are hit,
+//! and a matrix of updates. Worked out outside the timing, so that it costs
+//! the runtimes nothing that their own operators read fewer coordinates.
+
+use ndscatter::Reduction;
+
+use crate::common::inputs::{Inputs, SETS};
+
+pub(crate) struct Rows<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) updates: &'a [f32],
+    /// For every row of `updates`, the row of `data` that it goes to.
+    pub(crate) numbers: [Vec<i64>; SETS],
+    /// Elements of a row.
+    pub(crate) window: usize,
+    pub(crate) reduction: Reduction,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(inputs: &'a Inputs) -> Self {
+        Self {
+            data: &inputs.data,
+            updates: &inputs.updates,
+            numbers: std::array::from_fn(|set| numbers(inputs, set)),
+            window: inputs.workload.window(),
+            reduction: inputs.workload.reduction,
+        }
+    }
+
+    /// The shape of the data.
+    pub(crate) fn shape(&self) -> [usize; 2] {
+        [self.data.len() / self.window, self.window]
+    }
+
+    /// The shape of the updates.
+    pub(crate) fn updates_shape(&self) -> [usize; 2] {
+        [self.updates.len() / self.window, self.window]
+    }
+
+    /// Whether a row is one element, and scatters of elements apply.
+    pub(crate) fn are_elements(&self) -> bool {
+        self.window == 1
+    }
+}
+
+/// The row-major numbers of the tuples of a set, for every repetition.
+#[allow(
+    clippy::cast_possible_wrap,
+    reason = "sizes of workloads are far from the limits of i64"
+)]
+fn numbers(inputs: &Inputs, set: usize) -> Vec<i64> {
+    let workload = &inputs.workload;
+    let sizes = &workload.data[workload.indexed_axes()];
+    let indices = inputs.indices_view(set).to_ndarray();
+    let coordinates = indices.as_slice().expect("indices are contiguous");
+    let first_repetition = coordinates.chunks_exact(sizes.len()).map(|tuple| {
+        (tuple.iter().zip(sizes)).fold(0, |number, (index, &size)| number * size as i64 + index)
+    });
+    (0..workload.repetitions())
+        .map(|repetition| (repetition * workload.slices()) as i64)
+        .flat_map(|start| first_repetition.clone().map(move |number| start + number))
+        .collect()
+}

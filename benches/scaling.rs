@@ -71,7 +71,7 @@ struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Samples of every point, 5 at the least.
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Threads of the pool; default one a core.
     #[arg(long)]

@@ -97,11 +97,17 @@ impl Lower for ElementsAlong {
             });
         }
         let (first, last) = varying(indices, axis);
+        let coordinates = if rank == 1 {
+            // A list of whole tuples, like that of any other operator.
+            Form::ALL_LISTED
+        } else {
+            Coordinates::Placed { axis: axis - first }
+        };
         Ok(Form {
             batch_rank: first,
             tuple_len: last - first,
             list: (first, last),
-            coordinates: Coordinates::Placed { axis: axis - first },
+            coordinates,
         })
     }
 }

@@ -1,0 +1,160 @@
+//! Many more tuples than the output has elements: such calls may be applied
+//! block by block before the last index has been read. The bits are those of
+//! the loop all the same, and an error at the very end leaves no trace.
+
+mod common;
+
+use common::Tensor;
+use common::elements::{Palette, Ref};
+use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use common::layouts::{Arrangement, Strided};
+use common::pools::rayon_pool;
+use common::random::Random;
+use ndscatter::Reduction::{Add, Max, Min, Mul, None, Sub};
+use ndscatter::{
+    CallingThread, Execution, InstructionSet, Reduction, ScatterError, ScatterNd, TensorView,
+    TensorViewMut,
+};
+
+/// Tuples: some blocks, and a part of one.
+const LENGTHS: [usize; 4] = [513, 1024, 1500, 5000];
+
+/// Shapes of data of which every axis is addressed, and another one.
+const SHAPES: [&[usize]; 5] = [&[1], &[7], &[9, 5], &[2, 3, 4], &[]];
+
+fn indices_for(shape: &[usize], tuples: usize, random: &mut Random) -> Tensor<i64> {
+    let draw = |position: usize| {
+        let size = shape[position % shape.len()];
+        let place = i64::try_from(random.zipf(size)).expect("it fits");
+        let from_end = random.one_in(3);
+        place - if from_end { size as i64 } else { 0 }
+    };
+    let values = (0..tuples * shape.len()).map(draw).collect();
+    Tensor::new(&[tuples, shape.len()], values)
+}
+
+fn strided<T: Ref>(tensor: &Tensor<T>) -> Strided<T> {
+    Strided::new(tensor, Arrangement::Contiguous, 0, T::sentinel())
+}
+
+fn check<T: Ref>(reductions: &[Reduction]) {
+    let mut random = Random::new(3);
+    for shape in SHAPES {
+        for tuples in LENGTHS {
+            let indices = indices_for(shape, tuples, &mut random);
+            let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
+            let mut sample = |shape: &[usize]| {
+                strided(&Tensor::generate(shape, || {
+                    T::sample(Palette::Ordinary, &mut random)
+                }))
+            };
+            let round = Round {
+                data: sample(shape),
+                updates: sample(&[tuples]),
+            };
+            for &reduction in reductions {
+                let problem = Problem {
+                    operator: Operator::Nd,
+                    reduction,
+                    indices: &indices as &dyn Indices<T>,
+                    rounds: vec![round.clone()],
+                    output: Arrangement::Contiguous,
+                    margin: 3,
+                };
+                problem.check_everywhere();
+            }
+        }
+    }
+}
+
+trait Everywhere {
+    fn check_everywhere(&self);
+}
+
+impl<T: Ref> Everywhere for Problem<'_, T> {
+    /// On one thread and on several, with every instruction set.
+    fn check_everywhere(&self) {
+        let alone = Execution::new(self.reduction).pool(&CallingThread);
+        let mut executions = vec![Execution::new(self.reduction).pool(rayon_pool(3))];
+        for &set in InstructionSet::available() {
+            executions.push(alone.instruction_set(set));
+        }
+        for execution in executions {
+            let options = Options::new(self.operator, execution);
+            for verb in [
+                Verb::Allocate,
+                Verb::WriteInto,
+                Verb::InPlace,
+                Verb::AnyInPlace,
+            ] {
+                self.check(verb, &options).unwrap_or_else(|difference| {
+                    panic!("{} of {}: {difference}", self.reduction, T::TYPE)
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn floats() {
+    check::<f32>(&[None, Add, Sub, Mul, Min, Max]);
+    check::<f64>(&[Add]);
+}
+
+#[test]
+fn other_types() {
+    check::<i8>(&[None, Add, Mul, Max]);
+    check::<u64>(&[Add, Min]);
+    check::<bool>(&[None, Add, Mul]);
+    check::<half::bf16>(&[Add]);
+    check::<num_complex::Complex<f64>>(&[None, Add, Mul]);
+}
+
+/// The last of many indices, or one in the middle, is out of bounds.
+#[test]
+fn an_error_leaves_no_trace() {
+    let updates = vec![1.0_f32; 3000];
+    let updates = TensorView::contiguous(&updates, &[3000]).expect("updates");
+    let before = [5.0_f32; 8];
+    for wrong in [0, 1, 511, 512, 1700, 2999] {
+        for index in [8, -9, i64::MIN] {
+            let mut indices: Vec<i64> = (0..3000).map(|tuple| tuple % 8).collect();
+            indices[wrong] = index;
+            let indices = TensorView::contiguous(&indices, &[3000, 1]).expect("indices");
+            let expected = ScatterError::IndexOutOfBounds {
+                tuple: wrong,
+                axis: 0,
+                index: index.into(),
+                size: 8,
+            };
+            let scatter = ScatterNd::new().reduction(Add);
+            let mut data = before;
+            let view = TensorViewMut::contiguous(&mut data, &[8]).expect("data");
+            let result = scatter.in_place(view, indices, updates);
+            assert_eq!(result, Err(expected.clone()), "in place");
+            assert_eq!(data, before, "in place");
+
+            let mut output = [7.0_f32; 8];
+            let view = TensorViewMut::contiguous(&mut output, &[8]).expect("output");
+            let data = TensorView::contiguous(&before, &[8]).expect("data");
+            let result = scatter.write_into(data, indices, updates, view);
+            assert_eq!(result, Err(expected), "into an output");
+            assert_eq!(output, [7.0; 8], "into an output");
+        }
+    }
+}
+
+/// Elements that do not exist cannot be addressed, however many tuples try.
+#[test]
+fn an_output_without_elements() {
+    let updates = vec![1.0_f32; 600];
+    let updates = TensorView::contiguous(&updates, &[600]).expect("updates");
+    let indices = vec![0_i64; 600];
+    let indices = TensorView::contiguous(&indices, &[600, 1]).expect("indices");
+    let view = TensorViewMut::contiguous(&mut [], &[0]).expect("data");
+    let result = ScatterNd::new()
+        .reduction(Add)
+        .in_place(view, indices, updates);
+    let is_out_of_bounds = matches!(result, Err(ScatterError::IndexOutOfBounds { tuple: 0, .. }));
+    assert!(is_out_of_bounds, "{result:?}");
+}

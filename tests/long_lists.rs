@@ -25,9 +25,9 @@ const SHAPES: [&[usize]; 5] = [&[1], &[7], &[9, 5], &[2, 3, 4], &[]];
 fn indices_for(shape: &[usize], tuples: usize, random: &mut Random) -> Tensor<i64> {
     let draw = |position: usize| {
         let size = shape[position % shape.len()];
-        let place = i64::try_from(random.zipf(size)).expect("it fits");
+        let signed = |place: usize| i64::try_from(place).expect("it fits");
         let from_end = random.one_in(3);
-        place - if from_end { size as i64 } else { 0 }
+        signed(random.zipf(size)) - if from_end { signed(size) } else { 0 }
     };
     let values = (0..tuples * shape.len()).map(draw).collect();
     Tensor::new(&[tuples, shape.len()], values)

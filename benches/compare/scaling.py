@@ -1,6 +1,5 @@
-"""Draws the points of `cargo bench --bench scaling -- --json PATH`, an SVG a sweep.
-
-    python3 benches/compare/scaling.py scaling.json folder
+"""Draws the points of `cargo bench --bench scaling -- --json PATH`, an SVG a sweep:
+`python3 benches/compare/scaling.py PATH FOLDER`.
 """
 
 from __future__ import annotations

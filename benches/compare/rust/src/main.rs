@@ -17,6 +17,7 @@
 #[path = "../../../common/mod.rs"]
 mod common;
 mod contest;
+mod neighbours;
 mod ours;
 mod peers;
 mod report;
@@ -32,6 +33,7 @@ use clap::builder::PossibleValuesParser;
 use common::inputs::{Form, Inputs, SETS};
 use common::workloads::{WORKLOADS, Workload};
 use contest::{Entry, Fallible, qualify, time};
+use neighbours::Ticks;
 use peers::{CONTENDERS, entrants};
 use report::{FORMS, Outcome, Row};
 use rows::Rows;
@@ -83,10 +85,14 @@ fn main() -> Fallible<()> {
     (rayon::ThreadPoolBuilder::new().num_threads(threads)).build_global()?;
     let mut rows = Vec::new();
     for workload in WORKLOADS.iter().filter(|w| options.wants(w.name)) {
-        let start = Instant::now();
+        let (start, ticks) = (Instant::now(), Ticks::now());
         rows.extend(measure(*workload, &options));
-        let seconds = start.elapsed().as_secs_f64();
-        eprintln!("{}: {seconds:.1} s", workload.name);
+        eprint!("{}: {:.1} s", workload.name, start.elapsed().as_secs_f64());
+        if let (Some(before), Some(now)) = (ticks, Ticks::now()) {
+            let others = 100.0 * now.others_since(&before);
+            eprint!(", others used {others:.0} % of the machine");
+        }
+        eprintln!();
     }
     report::print(&rows, &options);
     if let Some(path) = &options.json {

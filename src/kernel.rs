@@ -111,31 +111,38 @@ pub(crate) struct Elements {
 
 /// Rows of one length: for each `i` in order, the `len` neighbours from
 /// `dst + numbers[i] * unit` on are combined with (or replaced by) those from
-/// `src + i * step` on.
+/// `src + sources[i] * step` on.
 ///
 /// # Safety
 ///
 /// As for [`RunsFn`], with one contiguous run a number.
-pub(crate) type RowsFn = unsafe fn(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows);
+pub(crate) type RowsFn = unsafe fn(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows<'_>);
 
 /// How [`RowsFn`] finds its rows, in elements.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rows {
+pub(crate) struct Rows<'a> {
     /// Distance from one destination number to the next.
     pub(crate) unit: isize,
     /// Distance from the source of one row to that of the next.
     pub(crate) step: isize,
     /// Elements of a row.
     pub(crate) len: usize,
+    /// One for every number; without a list row `i` has source `i`.
+    pub(crate) sources: Option<&'a [u32]>,
+    /// Whether they all lie so close together that a cache holds them: to ask
+    /// for them ahead would cost more than it gains.
+    pub(crate) is_near: bool,
 }
 
-impl Rows {
+impl Rows<'_> {
     /// Rows that lie one behind the other on both sides.
     pub(crate) fn neighbours(len: usize) -> Self {
         Self {
             unit: len.cast_signed(),
             step: len.cast_signed(),
             len,
+            sources: None,
+            is_near: false,
         }
     }
 }

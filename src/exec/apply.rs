@@ -109,24 +109,32 @@ impl Call<'_> {
 
     /// The loop over rows, where the windows of a tile are rows whose sources
     /// are evenly spaced and whose destinations need no selection.
-    fn rows(&self, window: &Span, tile: &Tile) -> Option<(RowsFn, Rows)> {
+    fn rows(&self, window: &Span, tile: &Tile) -> Option<(RowsFn, Rows<'_>)> {
         let joined = tile.columns.is_none() && self.joins();
-        let suits = window.is_row() && !joined && tile.numbers.is_none();
+        let selects = joined || tile.numbers.is_some();
+        self.evenly_spaced(window).filter(|_| !selects)
+    }
+
+    /// The loop over rows, where windows are rows whose sources are evenly
+    /// spaced.
+    pub(super) fn evenly_spaced(&self, window: &Span) -> Option<(RowsFn, Rows<'static>)> {
         let rows = Rows {
             unit: self.geometry.unit,
             step: self.source_step()?,
             len: window.run().size,
+            sources: None,
+            is_near: self.workload().region_bytes() <= NEAR_BYTES,
         };
-        self.row
-            .apply_rows
-            .filter(|_| suits)
-            .map(|kernel| (kernel, rows))
+        let kernel = self.row.apply_rows.filter(|_| window.is_row());
+        kernel.map(|kernel| (kernel, rows))
     }
 
-    fn apply_rows(
+    /// Rows of updates from number `first` on; where `rows` lists them, its
+    /// list counts from there.
+    pub(super) fn apply_rows(
         &self,
         kernel: RowsFn,
-        rows: Rows,
+        rows: Rows<'_>,
         numbers: &[u32],
         window: &Span,
         (dst, src): (isize, isize),
@@ -136,8 +144,9 @@ impl Call<'_> {
         let src = self.updates_at(window.src + src + first.cast_signed() * rows.step);
         #[expect(unsafe_code, reason = "rows go straight to the kernel")]
         // SAFETY: `Call::new` vouches for the buffers; the plan has checked the
-        // destinations against the output's layout; `rows` has found windows
-        // that are contiguous on both sides; tiles share no element.
+        // destinations against the output's layout; `evenly_spaced` has found
+        // windows that are contiguous on both sides; listed sources are numbers
+        // of tuples, one for each destination; tiles share no element.
         unsafe {
             kernel(dst, src, numbers, rows);
         }

@@ -232,7 +232,7 @@ impl Workload<'_> {
         } else if window >= WIDE_BYTES && self.is_crowded() && self.kernels.group.is_some() {
             // Their sort costs little beside such windows.
             Some(Schedule::Grouped)
-        } else if window >= 2 * COLUMN_BYTES {
+        } else if window >= 2 * COLUMN_BYTES && !self.partitions_pay(parts) {
             let columns_suffice = window / COLUMN_BYTES >= parts;
             Some(if columns_suffice {
                 Schedule::ByColumn
@@ -247,13 +247,17 @@ impl Workload<'_> {
             Some(Schedule::Private)
         } else if self.region_bytes() <= cached {
             None
-        } else if self.plan.tuples() >= PARTITION_TUPLES
-            && self.region_bytes() > PARTITION_BYTES * parts as u64
-        {
+        } else if self.partitions_pay(parts) {
             Some(Schedule::ByPartition)
         } else {
             Some(Schedule::ByDestination)
         }
+    }
+
+    /// Whether to bring tuples together first makes up for the passes over them.
+    fn partitions_pay(&self, parts: usize) -> bool {
+        self.plan.tuples() >= PARTITION_TUPLES
+            && self.region_bytes() > PARTITION_BYTES * parts as u64
     }
 
     /// The tiles of `schedule` on `parts` workers; `None` where it does not

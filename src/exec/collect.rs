@@ -159,18 +159,20 @@ impl<'a> Collecting<'a> {
 
     /// The loop over rows, where windows are rows that lie evenly spaced in
     /// the result.
-    fn rows(&self, window: &Span) -> Option<(RowsFn, Rows)> {
+    fn rows(&self, window: &Span) -> Option<(RowsFn, Rows<'_>)> {
         let rows = Rows {
             unit: self.geometry.unit,
             step: self.geometry.source_step()?,
             len: window.run().size,
+            sources: None,
+            is_near: false,
         };
         (self.row.collect_rows)
             .filter(|_| window.is_row() && self.plan.keeps_all())
             .map(|kernel| (kernel, rows))
     }
 
-    fn collect_rows(&self, kernel: RowsFn, rows: Rows, numbers: &[u32], part: &Part) {
+    fn collect_rows(&self, kernel: RowsFn, rows: Rows<'_>, numbers: &[u32], part: &Part) {
         for repetition in part.outer.clone() {
             let (data, result) = self.geometry.repetition(repetition);
             let first = part.tuples.start.cast_signed() * rows.step;

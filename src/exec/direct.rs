@@ -50,9 +50,12 @@ pub(crate) unsafe fn run(row: &Row, flat: &Flat, buffers: Buffers, numbers: &[u3
         // SAFETY: both hold that many elements and share no byte.
         unsafe { (row.copy)(output, data, &[all], Steps::UNIT) };
     }
-    let spread = Spread {
-        scale: 1,
-        is_near: flat.slices.saturating_mul(row.size) as u64 <= NEAR_BYTES,
+    let region = flat.slices.saturating_mul(flat.run * row.size);
+    let is_near = region as u64 <= NEAR_BYTES;
+    let spread = Spread { scale: 1, is_near };
+    let form = Rows {
+        is_near,
+        ..Rows::neighbours(flat.run)
     };
     for outer in 0..flat.outer {
         let bytes = |slices: usize| outer * slices * flat.run * row.size;
@@ -64,7 +67,7 @@ pub(crate) unsafe fn run(row: &Row, flat: &Flat, buffers: Buffers, numbers: &[u3
             Some(elements) => unsafe { (elements.u32)(dst, src, numbers, spread) },
             None => match row.apply_rows {
                 // SAFETY: as above, with rows of `flat.run` elements.
-                Some(rows) => unsafe { rows(dst, src, numbers, Rows::neighbours(flat.run)) },
+                Some(rows) => unsafe { rows(dst, src, numbers, form) },
                 // SAFETY: likewise.
                 None => unsafe { apply_runs(row, flat.run, dst, src, numbers) },
             },

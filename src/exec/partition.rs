@@ -17,7 +17,7 @@ use super::tasks::Workers;
 use super::tile::Tile;
 use super::{Call, scratch};
 use crate::error::ScatterError;
-use crate::kernel::{Elements, ElementsFn, Spread, prefetch_lines};
+use crate::kernel::{Elements, ElementsFn, Rows, Spread, prefetch_lines};
 use crate::memory::zeroed;
 use crate::plan::{Destinations, Number, Order, Partitioned, ScatterPlan, signed};
 
@@ -27,6 +27,8 @@ trait Width: Number + scratch::Kept {
     fn kernel(elements: Elements) -> ElementsFn<Self>;
     /// What a plan keeps of them.
     fn kept(plan: &ScatterPlan) -> &OnceLock<Partitioned<Self>>;
+    /// The numbers as loops over rows take them.
+    fn for_rows(numbers: &[Self]) -> Option<&[u32]>;
 }
 
 impl Width for u32 {
@@ -37,6 +39,10 @@ impl Width for u32 {
     fn kept(plan: &ScatterPlan) -> &OnceLock<Partitioned<Self>> {
         &plan.partitions().narrow
     }
+
+    fn for_rows(numbers: &[Self]) -> Option<&[u32]> {
+        Some(numbers)
+    }
 }
 
 impl Width for u64 {
@@ -46,6 +52,10 @@ impl Width for u64 {
 
     fn kept(plan: &ScatterPlan) -> &OnceLock<Partitioned<Self>> {
         &plan.partitions().wide
+    }
+
+    fn for_rows(_: &[Self]) -> Option<&[u32]> {
+        None
     }
 }
 
@@ -289,10 +299,17 @@ impl Call<'_> {
         }
     }
 
-    fn apply_listed<N: Number>(&self, numbers: &[N], tuples: &[u32], outer: Range<usize>) {
+    fn apply_listed<N: Width>(&self, numbers: &[N], tuples: &[u32], outer: Range<usize>) {
+        let window = &self.geometry.window;
+        let rows = self.evenly_spaced(window).zip(N::for_rows(numbers));
         for repetition in outer {
             let origin = self.geometry.repetition(repetition);
-            let mut sink = self.updates_sink(self.row.apply, &self.geometry.window);
+            if let Some(((kernel, rows), numbers)) = rows {
+                let sources = Some(tuples);
+                self.apply_rows(kernel, Rows { sources, ..rows }, numbers, window, origin, 0);
+                continue;
+            }
+            let mut sink = self.updates_sink(self.row.apply, window);
             for (number, &tuple) in numbers.iter().zip(tuples) {
                 let (dst, src) = self.window_at(number.get(), tuple as usize, origin);
                 sink.push(dst, src);

@@ -101,6 +101,8 @@ impl Call<'_> {
                 unit: len.cast_signed(),
                 step,
                 len,
+                sources: None,
+                is_near: true,
             };
             (kernels.apply)(copy, self.updates_at(src), &kernels.numbers[tuples], rows);
         }

@@ -44,23 +44,36 @@ impl Offset for u64 {
 /// Copies, of two or three instructions each, gain nothing.
 const AHEAD: usize = 16;
 
+/// Which cache a line is asked for.
+#[derive(Clone, Copy)]
+pub(super) enum Nearness {
+    First,
+    /// A core waits for many more lines there at once.
+    Second,
+}
+
 /// Asks for the line of `address`, which need not be valid.
 #[inline(always)]
-pub(super) fn prefetch<T>(address: *const T) {
+pub(super) fn prefetch<T>(address: *const T, nearness: Nearness) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of x86-64, and a prefetch never faults.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        // SAFETY: SSE is part of x86-64, and a prefetch never faults.
+        unsafe {
+            match nearness {
+                Nearness::First => _mm_prefetch::<_MM_HINT_T0>(address.cast()),
+                Nearness::Second => _mm_prefetch::<_MM_HINT_T1>(address.cast()),
+            }
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
+    let _ = (address, nearness);
 }
 
 /// Asks for all lines of the `bytes` from `start` on, which need not be valid.
 pub(crate) fn prefetch_lines(start: *const u8, bytes: usize) {
     for offset in (0..bytes).step_by(64) {
-        prefetch(start.wrapping_add(offset));
+        prefetch(start.wrapping_add(offset), Nearness::First);
     }
 }
 
@@ -96,7 +109,10 @@ where
     let (early, last) = offsets.split_at(later.len());
     let (first, rest) = updates.split_at(early.len());
     for ((offset, later), &update) in early.iter().zip(later).zip(first) {
-        prefetch(dst.wrapping_offset(later.get().wrapping_mul(scale)));
+        prefetch(
+            dst.wrapping_offset(later.get().wrapping_mul(scale)),
+            Nearness::First,
+        );
         // SAFETY: the caller vouches for the element.
         unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
     }

@@ -7,20 +7,54 @@
 
 use super::Rows;
 use super::copy::copy_bytes;
+use super::elements::Nearness;
 use super::reduce::Loop;
 use super::reduce::Reducer;
 use super::runs::prefetch_run;
 
-/// Rows are fetched as many numbers before their turn. On one core, 262144
-/// sums of rows of 64 `f32`, most of them to a few rows, take 2.9 ms so,
-/// 3.7 ms with 6 and 4.1 with 4 (Zen 4); where the output is beyond all caches
-/// it makes no difference from 6 on.
-const AHEAD: usize = 16;
+/// Rows are asked for twice: so many numbers before their turn for the second
+/// cache, where a core waits for many more lines at once than in the first,
+/// and a few before it for the first. 1166243 maxima of rows of 64 `f32` in
+/// 43 MB take 27 ms so on one core, and 42 ms if asked for the first cache
+/// alone, 16 ahead; brought together by destinations, on two cores, 16 ms for
+/// 24 (Zen 4; 24 and 48, 6 and 8 are alike).
+const FAR_AHEAD: usize = 24;
+const NEAR_AHEAD: usize = 6;
 
 /// The first element of the row of `number`.
 #[inline(always)]
 fn row_of<T>(dst: *mut T, number: u32, unit: isize) -> *mut T {
     dst.wrapping_offset((number as usize).cast_signed().wrapping_mul(unit))
+}
+
+/// The first element of the row that `position` in the list has on the other
+/// side.
+#[inline(always)]
+fn source_of<T>(src: *const T, position: usize, form: &Rows<'_>) -> *const T {
+    let number = match form.sources {
+        Some(sources) => sources[position] as usize,
+        None => position,
+    };
+    src.wrapping_offset(number.cast_signed().wrapping_mul(form.step))
+}
+
+/// Asks for the rows that come up after `position`; for those of `src` only
+/// where they are listed, as those in order are seen to come.
+#[inline(always)]
+fn fetch_later<T>(dst: *const T, src: *const T, numbers: &[u32], position: usize, form: &Rows<'_>) {
+    if form.is_near {
+        return;
+    }
+    for (ahead, nearness) in [(FAR_AHEAD, Nearness::Second), (NEAR_AHEAD, Nearness::First)] {
+        let later = position + ahead;
+        if let Some(&number) = numbers.get(later) {
+            let row = row_of(dst.cast_mut(), number, form.unit);
+            prefetch_run(row, form.len, nearness);
+            if form.sources.is_some() {
+                prefetch_run(source_of(src, later, form), form.len, nearness);
+            }
+        }
+    }
 }
 
 /// The `RowsFn` of a reduction.
@@ -29,7 +63,7 @@ fn row_of<T>(dst: *mut T, number: u32, unit: isize) -> *mut T {
 ///
 /// As for `RowsFn`, for elements of type `T`.
 #[inline(always)]
-pub(super) unsafe fn reduce<T, L, R>(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows)
+pub(super) unsafe fn reduce<T, L, R>(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows<'_>)
 where
     T: Copy,
     L: Loop<T, R>,
@@ -40,11 +74,9 @@ where
     }
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
     for (position, &number) in numbers.iter().enumerate() {
-        if let Some(&later) = numbers.get(position + AHEAD) {
-            prefetch_run(row_of(dst, later, form.unit), form.len);
-        }
+        fetch_later(dst, src, numbers, position, &form);
         let dst = row_of(dst, number, form.unit);
-        let src = src.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
+        let src = source_of(src, position, &form);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
         // and for the sides being apart.
         let (dst, src) = unsafe {
@@ -67,15 +99,13 @@ pub(super) unsafe fn copy<const W: usize>(
     dst: *mut u8,
     src: *const u8,
     numbers: &[u32],
-    form: Rows,
+    form: Rows<'_>,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
     for (position, &number) in numbers.iter().enumerate() {
-        if let Some(&later) = numbers.get(position + AHEAD) {
-            prefetch_run(row_of(dst, later, form.unit), form.len);
-        }
+        fetch_later(dst, src, numbers, position, &form);
         let dst = row_of(dst, number, form.unit);
-        let src = src.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
+        let src = source_of(src, position, &form);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
         // and for the sides being apart.
         unsafe { copy_bytes(dst.cast(), src.cast(), form.len * W) };
@@ -93,7 +123,7 @@ pub(super) unsafe fn collect<const W: usize>(
     dst: *mut u8,
     src: *const u8,
     numbers: &[u32],
-    form: Rows,
+    form: Rows<'_>,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
     if form.len == 1 {
@@ -105,9 +135,7 @@ pub(super) unsafe fn collect<const W: usize>(
         return;
     }
     for (position, &number) in numbers.iter().enumerate() {
-        if let Some(&later) = numbers.get(position + AHEAD) {
-            prefetch_run(row_of(src.cast_mut(), later, form.unit), form.len);
-        }
+        fetch_later(src, dst, numbers, position, &form);
         let dst = dst.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
         let src = row_of(src.cast_mut(), number, form.unit);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
@@ -123,8 +151,12 @@ pub(super) unsafe fn collect<const W: usize>(
 /// As for [`reduce`], and the machine has both.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
-pub(super) unsafe fn reduce_avx2<T, L, R>(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows)
-where
+pub(super) unsafe fn reduce_avx2<T, L, R>(
+    dst: *mut u8,
+    src: *const u8,
+    numbers: &[u32],
+    form: Rows<'_>,
+) where
     T: Copy,
     L: Loop<T, R>,
     R: Reducer<T>,

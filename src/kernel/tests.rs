@@ -120,7 +120,14 @@ fn call_elements(
 }
 
 /// The same for rows.
-fn call_rows(kernel: RowsFn, size: usize, dst: &mut [u8], src: &[u8], numbers: &[u32], rows: Rows) {
+fn call_rows(
+    kernel: RowsFn,
+    size: usize,
+    dst: &mut [u8],
+    src: &[u8],
+    numbers: &[u32],
+    rows: Rows<'_>,
+) {
     for job in jobs_of(numbers, rows) {
         let end = |start: isize| (usize::try_from(start).expect("inside") + job.len) * size;
         assert!(end(job.dst) <= dst.len(), "destination");
@@ -131,18 +138,32 @@ fn call_rows(kernel: RowsFn, size: usize, dst: &mut [u8], src: &[u8], numbers: &
 }
 
 /// The jobs that rows stand for.
-fn jobs_of(numbers: &[u32], rows: Rows) -> Vec<Job> {
+fn jobs_of(numbers: &[u32], rows: Rows<'_>) -> Vec<Job> {
     let job = |(position, &number): (usize, &u32)| Job {
         dst: number as isize * rows.unit,
-        src: position as isize * rows.step,
+        src: rows
+            .sources
+            .map_or(position, |list| list[position] as usize) as isize
+            * rows.step,
         len: rows.len,
     };
     numbers.iter().enumerate().map(job).collect()
 }
 
+/// Sources of 40 rows: in another order than the rows, some of them twice.
+const SOURCES: [u32; 40] = {
+    let mut sources = [0; 40];
+    let mut row = 0;
+    while row < 40 {
+        sources[row as usize] = (row * 7 + 3) % 20;
+        row += 1;
+    }
+    sources
+};
+
 /// Rows one behind the other, apart, overlapping those before them, and all
-/// from one source: their forms, and how many elements they reach over.
-fn forms_of_rows() -> impl Iterator<Item = Rows> {
+/// from one source, each with sources in order and with listed ones.
+fn forms_of_rows() -> impl Iterator<Item = Rows<'static>> {
     let steps = [(0, 0), (1, 3), (0, 1), (-1, -1)];
     [1_usize, 2, 5, 16, 33, 130]
         .into_iter()
@@ -151,7 +172,13 @@ fn forms_of_rows() -> impl Iterator<Item = Rows> {
                 unit: (len as isize + unit).max(1),
                 step: if step < 0 { 0 } else { len as isize + step },
                 len,
+                sources: None,
+                is_near: len == 5,
             })
+        })
+        .flat_map(|form| {
+            let sources = Some(SOURCES.as_slice());
+            [form, Rows { sources, ..form }]
         })
 }
 

@@ -275,8 +275,8 @@ fn rows_with_repeated_numbers() {
         let kernel = case.row.apply_rows.expect("plain bytes");
         for form in forms_of_rows() {
             let mut bits = Bits(form.len as u64);
-            let numbers: Vec<u32> = (0..20).map(|_| bits.number(10)).collect();
-            let src = elements(case.element, 20 * (form.len + 3), &mut bits);
+            let numbers: Vec<u32> = (0..40).map(|_| bits.number(10)).collect();
+            let src = elements(case.element, 40 * (form.len + 3), &mut bits);
             let src = Buffer::new(&src, 0);
             let mut expected = elements(case.element, 12 * (form.len + 3), &mut bits);
             let mut dst = Buffer::new(&expected, 0);

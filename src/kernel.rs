@@ -24,7 +24,6 @@ mod table;
 mod tests;
 mod vector;
 
-pub(crate) use elements::prefetch_lines;
 pub(crate) use identity::Private;
 pub use isa::InstructionSet;
 

@@ -68,7 +68,7 @@ const PARTITION_BYTES: u64 = 512 * 1024;
 pub(super) const CARRIED_BYTES: usize = 8;
 
 /// Most partitions: what the translation buffer holds while they are filled.
-const MOST_PARTITIONS: u32 = 256;
+pub(super) const MOST_PARTITIONS: u32 = 256;
 
 /// Places left empty before each partition: a page and a line, counted in
 /// numbers. Without them, partitions of a power of two of tuples begin a power

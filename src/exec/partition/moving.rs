@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::super::Call;
-use super::super::choose::{Choice, PARTITION_GAP};
+use super::super::choose::{CARRIED_BYTES, Choice, MOST_PARTITIONS, PARTITION_GAP};
 use super::super::places::Places;
 use super::super::tasks::Workers;
 use super::super::tile::part;
@@ -12,9 +12,6 @@ use crate::error::ScatterError;
 use crate::kernel::Spread;
 use crate::plan::Number;
 use crate::work::{self, Work};
-
-/// Positions that are worked out before the values are moved there.
-const BLOCK: usize = 256;
 
 /// How the tuples are divided.
 #[derive(Clone, Copy)]
@@ -65,9 +62,8 @@ impl Call<'_> {
         work::note(Work::Partitioning);
         let mut cursors = crate::memory::zeroed(division.parts * division.partitions)?;
         workers.run_chunks(&mut cursors, division.partitions, &|index, counts| {
-            for number in &numbers[part(numbers.len(), division.parts, index)] {
-                counts[division.partition(number.get())] += 1;
-            }
+            let numbers = &numbers[part(numbers.len(), division.parts, index)];
+            count_into(counts, numbers, division);
         })?;
         let ranges = ranges_of(division, &mut cursors);
         Ok((Cursors(cursors), ranges))
@@ -86,62 +82,61 @@ impl Call<'_> {
         let moved = Places::new(moved);
         workers.run_chunks(&mut cursors.0, division.partitions, &|index, cursors| {
             let range = part(numbers.len(), division.parts, index);
-            let mut positions = [0_u32; BLOCK];
-            let mut first = range.start;
-            for block in numbers[range].chunks(BLOCK) {
-                let positions = &mut positions[..block.len()];
-                for (position, number) in positions.iter_mut().zip(block) {
-                    let cursor = &mut cursors[division.partition(number.get())];
-                    *position = *cursor;
-                    *cursor += 1;
-                }
-                move_numbers(block, positions, &moved);
-                self.move_load(first, positions, load);
-                first += block.len();
-            }
-        })
-    }
-
-    /// What belongs to the tuples from `first` on, to their `positions`.
-    fn move_load(&self, first: usize, positions: &[u32], load: &Destined<'_>) {
-        match load {
-            Destined::Values(words) => self.move_values(first, positions, words),
-            Destined::Tuples(tuples) => {
-                for (&position, tuple) in positions.iter().zip(first..) {
-                    let tuple = u32::try_from(tuple).unwrap_or(u32::MAX);
+            let first = range.start;
+            let tuples = Moving {
+                numbers: &numbers[range],
+                division,
+                moved: &moved,
+            };
+            match load {
+                Destined::Values(words) => match self.row.size {
+                    1 => self.move_values::<N, 1>(&tuples, first, cursors, words),
+                    2 => self.move_values::<N, 2>(&tuples, first, cursors, words),
+                    4 => self.move_values::<N, 4>(&tuples, first, cursors, words),
+                    _ => self.move_values::<N, CARRIED_BYTES>(&tuples, first, cursors, words),
+                },
+                Destined::Tuples(list) => tuples.each(cursors, |position, tuple| {
+                    let tuple = u32::try_from(first + tuple).unwrap_or(u32::MAX);
                     #[expect(unsafe_code, reason = "parts write to positions of their own")]
-                    // SAFETY: as in `move_numbers`.
+                    // SAFETY: as in `Moving::each`; the list is as long as
+                    // that of the numbers.
                     unsafe {
-                        tuples.set(position as usize, tuple);
+                        list.set(position as usize, tuple);
                     }
-                }
-            }
-            Destined::Nothing(places) => {
-                for (&position, tuple) in positions.iter().zip(first..) {
+                }),
+                Destined::Nothing(places) => tuples.each(cursors, |position, tuple| {
                     #[expect(unsafe_code, reason = "parts write to tuples of their own")]
                     // SAFETY: there is a place for every tuple, and a tuple
                     // belongs to one part.
                     unsafe {
-                        places.set(tuple, position);
+                        places.set(first + tuple, position);
                     }
-                }
+                }),
             }
-        }
+        })
     }
 
-    /// The values of the tuples from `first` on, to their `positions`.
-    fn move_values(&self, first: usize, positions: &[u32], words: &Places<'_, u64>) {
-        let Some(copy) = self.row.copy_elements else {
-            return;
-        };
-        let source = self.single_source(first);
-        #[expect(unsafe_code, reason = "the kernel writes to positions of their own")]
-        // SAFETY: positions are places of these tuples alone, in a buffer that
-        // was made long enough for a value each (`take_values`);
-        // `single_source` is where the tuples' values begin.
-        unsafe {
-            (copy.u32)(words.start().cast(), source, positions, Spread::FAR);
-        }
+    /// Tuples with their values, of `W` bytes, which begin with that of tuple
+    /// `first`.
+    fn move_values<N: Number, const W: usize>(
+        &self,
+        tuples: &Moving<'_, N>,
+        first: usize,
+        cursors: &mut [u32],
+        words: &Places<'_, u64>,
+    ) {
+        debug_assert_eq!(self.row.size, W, "`carries_values` has the widths");
+        let source = self.single_source(first).cast::<[u8; W]>();
+        let moved = words.start().cast::<[u8; W]>();
+        tuples.each(cursors, |position, tuple| {
+            #[expect(unsafe_code, reason = "parts write to positions of their own")]
+            // SAFETY: as in `Moving::each`, in a buffer that was made long
+            // enough for a value each (`take_values`); `single_source` is where
+            // the values of this part's tuples begin.
+            unsafe {
+                *moved.add(position as usize) = *source.add(tuple);
+            }
+        });
     }
 
     /// Moves the values of all tuples to `places` that were found before.
@@ -155,20 +150,72 @@ impl Call<'_> {
         let parts = workers.parts();
         workers.run(parts, &|index| {
             let range = part(places.len(), parts, index);
-            self.move_values(range.start, &places[range], &words);
+            let Some(copy) = self.row.copy_elements else {
+                return;
+            };
+            let source = self.single_source(range.start);
+            #[expect(unsafe_code, reason = "the kernel writes to positions of their own")]
+            // SAFETY: as in `move_values`; the kept places are those of these
+            // tuples, each its own.
+            unsafe {
+                (copy.u32)(
+                    words.start().cast(),
+                    source,
+                    &places[range],
+                    Spread::NEIGHBOURS,
+                );
+            }
         })
     }
 }
 
-/// Destination numbers to their `positions`.
-fn move_numbers<N: Number>(numbers: &[N], positions: &[u32], moved: &Places<'_, N>) {
-    for (&position, &number) in positions.iter().zip(numbers) {
-        #[expect(unsafe_code, reason = "parts write to positions of their own")]
-        // SAFETY: cursors run from one part's start in a partition to the
-        // next part's (`ranges_of`), so positions are in range and no other
-        // part writes them.
-        unsafe {
-            moved.set(position as usize, number);
+/// Adds to `counts` how many of `numbers` fall into each partition.
+///
+/// Several tables take turns: a count that is wanted again at once would wait
+/// for its last store. 4 M numbers, 128 partitions, two workers: 0.8 ms, and
+/// 1.5 ms with one table (Zen 4).
+fn count_into<N: Number>(counts: &mut [u32], numbers: &[N], division: Division) {
+    let mut tables = [[0_u32; MOST_PARTITIONS as usize]; 4];
+    let mut blocks = numbers.chunks_exact(tables.len());
+    for block in &mut blocks {
+        for (table, number) in tables.iter_mut().zip(block) {
+            table[division.partition(number.get())] += 1;
+        }
+    }
+    for number in blocks.remainder() {
+        tables[0][division.partition(number.get())] += 1;
+    }
+    for (partition, count) in counts.iter_mut().enumerate() {
+        *count = tables.iter().map(|table| table[partition]).sum();
+    }
+}
+
+/// The tuples of one part on their way to their partitions.
+struct Moving<'a, N> {
+    numbers: &'a [N],
+    division: Division,
+    moved: &'a Places<'a, N>,
+}
+
+impl<N: Number> Moving<'_, N> {
+    /// Moves each number, in order, and tells `also` its new position and
+    /// which one of this part it was.
+    #[inline(always)]
+    fn each(&self, cursors: &mut [u32], also: impl Fn(u32, usize)) {
+        let mut next = [0_u32; MOST_PARTITIONS as usize];
+        next[..cursors.len()].copy_from_slice(cursors);
+        for (index, &number) in self.numbers.iter().enumerate() {
+            let cursor = &mut next[self.division.partition(number.get())];
+            let position = *cursor;
+            *cursor += 1;
+            #[expect(unsafe_code, reason = "parts write to positions of their own")]
+            // SAFETY: cursors run from one part's start in a partition to the
+            // next part's (`ranges_of`), so positions are in range and no
+            // other part writes them.
+            unsafe {
+                self.moved.set(position as usize, number);
+            }
+            also(position, index);
         }
     }
 }

@@ -227,12 +227,16 @@ impl Workload<'_> {
         } else {
             SERIAL_ROWS_BYTES
         };
-        if parts == 1 || (window < WIDE_BYTES && parts < READING_PARTS && self.is_skewed()) {
+        if parts == 1 {
             None
         } else if window >= WIDE_BYTES && self.is_crowded() && self.kernels.group.is_some() {
             // Their sort costs little beside such windows.
             Some(Schedule::Grouped)
-        } else if window >= 2 * COLUMN_BYTES && !self.partitions_pay(parts) {
+        } else if window >= LINE_BYTES && self.partitions_pay(parts) {
+            Some(Schedule::ByPartition)
+        } else if window < WIDE_BYTES && parts < READING_PARTS && self.is_skewed() {
+            None
+        } else if window >= 2 * COLUMN_BYTES {
             let columns_suffice = window / COLUMN_BYTES >= parts;
             Some(if columns_suffice {
                 Schedule::ByColumn
@@ -245,7 +249,7 @@ impl Workload<'_> {
             && self.private_applies(parts)
         {
             Some(Schedule::Private)
-        } else if self.region_bytes() <= cached {
+        } else if self.region_bytes() <= cached || !self.spreads(parts) {
             None
         } else if self.partitions_pay(parts) {
             Some(Schedule::ByPartition)
@@ -254,10 +258,19 @@ impl Workload<'_> {
         }
     }
 
-    /// Whether to bring tuples together first makes up for the passes over them.
+    /// Whether to bring tuples together first makes up for the passes over
+    /// them.
     fn partitions_pay(&self, parts: usize) -> bool {
         self.plan.tuples() >= PARTITION_TUPLES
             && self.region_bytes() > PARTITION_BYTES * parts as u64
+            && self.spreads(parts)
+    }
+
+    /// Whether workers that have ranges of destinations all find something to
+    /// do. It need not be as much for each: where many tuples have few
+    /// destinations, these stay in the caches of who has them.
+    fn spreads(&self, parts: usize) -> bool {
+        self.is_spread(self.partition_shift(parts))
     }
 
     /// The tiles of `schedule` on `parts` workers; `None` where it does not

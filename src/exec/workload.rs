@@ -53,14 +53,35 @@ impl Workload<'_> {
     /// Whether a few destinations have most of the tuples, so that their
     /// windows stay in cache: judged by a sample, the same for every run.
     pub(super) fn is_skewed(&self) -> bool {
+        let Some(sample) = self.sample() else {
+            return false;
+        };
+        let repeats = sample.windows(2).filter(|pair| pair[0] == pair[1]);
+        repeats.count() >= SAMPLE / 4
+    }
+
+    /// Whether the tuples fall into several ranges of `1 << shift` destination
+    /// numbers, and not nearly all of them into one: judged likewise.
+    pub(super) fn is_spread(&self, shift: u32) -> bool {
+        let Some(sample) = self.sample() else {
+            return true;
+        };
+        let same_range = |a: &u64, b: &u64| a >> shift == b >> shift;
+        let most = sample.chunk_by(same_range).map(<[u64]>::len).max();
+        most.unwrap_or(0) <= SAMPLE / 16 * 15
+    }
+
+    /// The destinations of some tuples from all over the list, sorted; `None`
+    /// where there are too few to judge by.
+    fn sample(&self) -> Option<[u64; SAMPLE]> {
         let tuples = self.plan.tuples();
         let mut sample = [0; SAMPLE];
         for (position, number) in sample.iter_mut().enumerate() {
-            *number = self.plan.destinations().get(position * (tuples / SAMPLE));
+            *number = (tuples >= SAMPLE)
+                .then(|| self.plan.destinations().get(position * (tuples / SAMPLE)))?;
         }
         sample.sort_unstable();
-        let repeats = sample.windows(2).filter(|pair| pair[0] == pair[1]);
-        tuples >= SAMPLE && repeats.count() >= SAMPLE / 4
+        Some(sample)
     }
 
     /// Whether a large output is mostly copied: few of its bytes are touched

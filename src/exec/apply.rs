@@ -100,11 +100,12 @@ impl Call<'_> {
         }
     }
 
-    /// Whether windows pass the caches by, as the copy of data before them did
-    /// ([`Workload::is_sparse`](super::workload::Workload::is_sparse)): to read
-    /// what is there into the caches first would be for nothing.
+    /// Whether windows are long enough to pass the caches by where they should
+    /// ([`Workload::passes_caches`](super::workload::Workload::passes_caches)):
+    /// to read what is there into the caches first would be for nothing.
     fn streams_windows(&self, window: &Span) -> bool {
-        window.elements() * self.row.size >= STREAMED_WINDOW_BYTES && self.workload().is_sparse()
+        window.elements() * self.row.size >= STREAMED_WINDOW_BYTES
+            && self.workload().passes_caches()
     }
 
     /// The loop over rows, where the windows of a tile are rows whose sources

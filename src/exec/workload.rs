@@ -93,6 +93,17 @@ impl Workload<'_> {
         replaced && copied >= STREAM_BYTES && applied <= copied / SPARSE
     }
 
+    /// Whether windows pass the caches by: after a copy of data that did, and
+    /// in place where they are many and lie so far apart that no cache would
+    /// hold them.
+    pub(super) fn passes_caches(&self) -> bool {
+        let written = self.bytes();
+        let is_wide = || self.region_bytes() / SPARSE as u64 >= written as u64;
+        let is_large_in_place =
+            self.copy.is_none() && self.row.replaces && written >= STREAM_BYTES && is_wide();
+        is_large_in_place || self.is_sparse()
+    }
+
     /// Bytes of one worker's copy of all windows.
     pub(super) fn copy_bytes(&self) -> u64 {
         (self.plan.scale().count).saturating_mul(self.window_bytes() as u64)

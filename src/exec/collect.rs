@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::choose::{PARALLEL_BYTES, STREAM_BYTES};
+use super::choose::{NEAR_BYTES, PARALLEL_BYTES, STREAM_BYTES};
 use super::sink::Sink;
 use super::tasks::Workers;
 use super::tile::{Grid, columns, part};
@@ -160,12 +160,14 @@ impl<'a> Collecting<'a> {
     /// The loop over rows, where windows are rows that lie evenly spaced in
     /// the result.
     fn rows(&self, window: &Span) -> Option<(RowsFn, Rows<'_>)> {
+        let scale = self.plan.scale();
+        let unit = scale.unit.unsigned_abs() as u64 * self.row.size as u64;
         let rows = Rows {
             unit: self.geometry.unit,
             step: self.geometry.source_step()?,
             len: window.run().size,
             sources: None,
-            is_near: false,
+            is_near: scale.count.saturating_mul(unit) <= NEAR_BYTES,
         };
         (self.row.collect_rows)
             .filter(|_| window.is_row() && self.plan.keeps_all())

@@ -174,8 +174,11 @@ impl Workload<'_> {
     fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
         let moves_rows = self.row.replaces && self.window_bytes() >= WINNER_WINDOW_BYTES;
         let repetitions = self.geometry.outer.elements();
-        if self.overwrites_a_copy() && parts > 1 {
-            return [Some(Schedule::ByTuple), Some(Schedule::Winner)];
+        if self.overwrites_a_copy() {
+            return match parts {
+                1 => [None, None],
+                _ => [Some(Schedule::ByTuple), Some(Schedule::Winner)],
+            };
         }
         if moves_rows && self.is_crowded() || self.rewrites() {
             return [Some(Schedule::Winner), self.divided(parts)];

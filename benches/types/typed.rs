@@ -35,29 +35,23 @@ pub(crate) trait Number: Element {
     fn bits(self) -> u64;
 }
 
-impl Number for f16 {
-    fn of(value: f32) -> Self {
-        Self::from_f32(value)
-    }
-    fn plus(self, other: Self) -> Self {
-        Self::from_f32(self.to_f32() + other.to_f32())
-    }
-    fn bits(self) -> u64 {
-        self.to_bits().into()
-    }
+macro_rules! half {
+    ($($half:ty),*) => {$(
+        impl Number for $half {
+            fn of(value: f32) -> Self {
+                Self::from_f32(value)
+            }
+            fn plus(self, other: Self) -> Self {
+                Self::from_f32(self.to_f32() + other.to_f32())
+            }
+            fn bits(self) -> u64 {
+                self.to_bits().into()
+            }
+        }
+    )*};
 }
 
-impl Number for bf16 {
-    fn of(value: f32) -> Self {
-        Self::from_f32(value)
-    }
-    fn plus(self, other: Self) -> Self {
-        Self::from_f32(self.to_f32() + other.to_f32())
-    }
-    fn bits(self) -> u64 {
-        self.to_bits().into()
-    }
-}
+half!(f16, bf16);
 
 impl Number for f32 {
     fn of(value: f32) -> Self {

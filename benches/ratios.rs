@@ -53,16 +53,9 @@ const ONE_SHOT_SUM: &str = "one-shot, then sum";
 const PLAIN_SUM: &str = "plain loop, then sum";
 
 fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args().skip(1)) {
-        Ok(options) => options,
-        Err(message) => {
-            eprintln!("{message}");
-            return ExitCode::FAILURE;
-        }
+    let Some(options) = Options::start(Options::parse(std::env::args().skip(1))) else {
+        return ExitCode::FAILURE;
     };
-    (rayon::ThreadPoolBuilder::new().num_threads(options.threads))
-        .build_global()
-        .expect("no pool has been started before");
     let mut report = Report::default();
     for workload in WORKLOADS.iter().filter(|w| options.wants(w.name)) {
         let start = Instant::now();

@@ -67,16 +67,9 @@ const ROWS: [(&str, &[Kind]); 5] = {
 fn main() -> ExitCode {
     let rounds = ["--rounds", ROUNDS].map(Into::into);
     let arguments = rounds.into_iter().chain(std::env::args().skip(1));
-    let options = match Options::parse(arguments).and_then(only_ours) {
-        Ok(options) => options,
-        Err(message) => {
-            eprintln!("{message}");
-            return ExitCode::FAILURE;
-        }
+    let Some(options) = Options::start(Options::parse(arguments).and_then(only_ours)) else {
+        return ExitCode::FAILURE;
     };
-    (rayon::ThreadPoolBuilder::new().num_threads(options.threads))
-        .build_global()
-        .expect("no pool has been started before");
     if !options.check {
         print_head(&options);
     }

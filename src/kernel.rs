@@ -266,7 +266,8 @@ pub(crate) struct Row {
     /// `apply` for rows of one length; `None` as for `copy_elements`.
     pub(crate) apply_rows: Option<RowsFn>,
     /// Collects rows: [`RowsFn`] with the sides exchanged, `src` addressed by
-    /// the numbers. `None` as for `copy_elements`.
+    /// the numbers, and the rows of `dst` in order: no sources are listed.
+    /// `None` as for `copy_elements`.
     pub(crate) collect_rows: Option<RowsFn>,
     /// `apply` for single elements; `None` as for `copy_elements`.
     pub(crate) apply_elements: Option<Elements>,

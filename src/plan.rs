@@ -83,6 +83,15 @@ pub(crate) struct Scale {
     pub(crate) numbers_slices: bool,
 }
 
+impl Scale {
+    /// Bytes of the output that the numbers spread over, with elements of
+    /// `size`.
+    pub(crate) fn bytes(&self, size: usize) -> u64 {
+        let unit = self.unit.unsigned_abs() as u64 * size as u64;
+        self.count.saturating_mul(unit)
+    }
+}
+
 /// What validation learns in passing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {

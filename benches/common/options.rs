@@ -51,6 +51,16 @@ impl Options {
         Ok(options)
     }
 
+    /// Starts the pool that they ask for; `None`, with a line that says why,
+    /// where they could not be read.
+    pub(crate) fn start(parsed: Result<Self, String>) -> Option<Self> {
+        let options = (parsed.inspect_err(|message| eprintln!("{message}"))).ok()?;
+        (rayon::ThreadPoolBuilder::new().num_threads(options.threads))
+            .build_global()
+            .expect("no pool has been started before");
+        Some(options)
+    }
+
     fn check_names(&self) -> Result<(), String> {
         let known = |name: &String| WORKLOADS.iter().any(|w| w.name == name);
         match self.only.iter().find(|name| !known(name)) {

@@ -231,13 +231,21 @@ impl Workload<'_> {
             SERIAL_ROWS_BYTES
         };
         if parts == 1 {
-            None
-        } else if window >= WIDE_BYTES && self.is_crowded() && self.kernels.group.is_some() {
+            return None;
+        }
+        if window >= WIDE_BYTES && self.is_crowded() && self.kernels.group.is_some() {
             // Their sort costs little beside such windows.
-            Some(Schedule::Grouped)
-        } else if window >= LINE_BYTES && self.partitions_pay(parts) {
+            return Some(Schedule::Grouped);
+        }
+        let sample = self.sample();
+        // Workers that have ranges of destinations all find something to do. It
+        // need not be as much for each: where many tuples have few
+        // destinations, these stay in the caches of who has them.
+        let spreads = sample.is_spread(self.partition_shift(parts));
+        let partitions_pay = spreads && self.partitions_pay(parts);
+        if window >= LINE_BYTES && partitions_pay {
             Some(Schedule::ByPartition)
-        } else if window < WIDE_BYTES && parts < READING_PARTS && self.is_skewed() {
+        } else if window < WIDE_BYTES && parts < READING_PARTS && sample.is_skewed() {
             None
         } else if window >= 2 * COLUMN_BYTES {
             let columns_suffice = window / COLUMN_BYTES >= parts;
@@ -252,9 +260,9 @@ impl Workload<'_> {
             && self.private_applies(parts)
         {
             Some(Schedule::Private)
-        } else if self.region_bytes() <= cached || !self.spreads(parts) {
+        } else if self.region_bytes() <= cached || !spreads {
             None
-        } else if self.partitions_pay(parts) {
+        } else if partitions_pay {
             Some(Schedule::ByPartition)
         } else {
             Some(Schedule::ByDestination)
@@ -266,14 +274,6 @@ impl Workload<'_> {
     fn partitions_pay(&self, parts: usize) -> bool {
         self.plan.tuples() >= PARTITION_TUPLES
             && self.region_bytes() > PARTITION_BYTES * parts as u64
-            && self.spreads(parts)
-    }
-
-    /// Whether workers that have ranges of destinations all find something to
-    /// do. It need not be as much for each: where many tuples have few
-    /// destinations, these stay in the caches of who has them.
-    fn spreads(&self, parts: usize) -> bool {
-        self.is_spread(self.partition_shift(parts))
     }
 
     /// The tiles of `schedule` on `parts` workers; `None` where it does not

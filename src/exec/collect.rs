@@ -160,14 +160,12 @@ impl<'a> Collecting<'a> {
     /// The loop over rows, where windows are rows that lie evenly spaced in
     /// the result.
     fn rows(&self, window: &Span) -> Option<(RowsFn, Rows<'_>)> {
-        let scale = self.plan.scale();
-        let unit = scale.unit.unsigned_abs() as u64 * self.row.size as u64;
         let rows = Rows {
             unit: self.geometry.unit,
             step: self.geometry.source_step()?,
             len: window.run().size,
             sources: None,
-            is_near: scale.count.saturating_mul(unit) <= NEAR_BYTES,
+            is_near: self.plan.scale().bytes(self.row.size) <= NEAR_BYTES,
         };
         (self.row.collect_rows)
             .filter(|_| window.is_row() && self.plan.keeps_all())

@@ -21,6 +21,33 @@ pub(crate) struct Workload<'a> {
     pub(crate) kernels: &'a Kernels,
 }
 
+/// The destinations of some tuples from all over the list.
+pub(super) struct Sample {
+    /// Sorted; `None` where there are too few to judge by.
+    numbers: Option<[u64; SAMPLE]>,
+}
+
+impl Sample {
+    /// Whether a few destinations have most of the tuples, so that their
+    /// windows stay in cache.
+    pub(super) fn is_skewed(&self) -> bool {
+        self.numbers.is_some_and(|numbers| {
+            let repeats = numbers.windows(2).filter(|pair| pair[0] == pair[1]);
+            repeats.count() >= SAMPLE / 4
+        })
+    }
+
+    /// Whether the tuples fall into several ranges of `1 << shift` destination
+    /// numbers, and not nearly all of them into one.
+    pub(super) fn is_spread(&self, shift: u32) -> bool {
+        self.numbers.is_none_or(|numbers| {
+            let same_range = |a: &u64, b: &u64| a >> shift == b >> shift;
+            let most = numbers.chunk_by(same_range).map(<[u64]>::len).max();
+            most.unwrap_or(0) <= SAMPLE / 16 * 15
+        })
+    }
+}
+
 impl Workload<'_> {
     /// Bytes of one window.
     pub(super) fn window_bytes(&self) -> usize {
@@ -40,8 +67,7 @@ impl Workload<'_> {
 
     /// Bytes of the output that destinations spread over.
     pub(super) fn region_bytes(&self) -> u64 {
-        let unit = self.plan.scale().unit.unsigned_abs() as u64 * self.row.size as u64;
-        self.plan.scale().count.saturating_mul(unit)
+        self.plan.scale().bytes(self.row.size)
     }
 
     /// Whether destinations have two tuples each or more, on average: then
@@ -50,38 +76,20 @@ impl Workload<'_> {
         self.plan.tuples() as u64 / 2 >= self.plan.scale().count
     }
 
-    /// Whether a few destinations have most of the tuples, so that their
-    /// windows stay in cache: judged by a sample, the same for every run.
-    pub(super) fn is_skewed(&self) -> bool {
-        let Some(sample) = self.sample() else {
-            return false;
-        };
-        let repeats = sample.windows(2).filter(|pair| pair[0] == pair[1]);
-        repeats.count() >= SAMPLE / 4
-    }
-
-    /// Whether the tuples fall into several ranges of `1 << shift` destination
-    /// numbers, and not nearly all of them into one: judged likewise.
-    pub(super) fn is_spread(&self, shift: u32) -> bool {
-        let Some(sample) = self.sample() else {
-            return true;
-        };
-        let same_range = |a: &u64, b: &u64| a >> shift == b >> shift;
-        let most = sample.chunk_by(same_range).map(<[u64]>::len).max();
-        most.unwrap_or(0) <= SAMPLE / 16 * 15
-    }
-
-    /// The destinations of some tuples from all over the list, sorted; `None`
-    /// where there are too few to judge by.
-    fn sample(&self) -> Option<[u64; SAMPLE]> {
+    /// What to judge the destinations by, the same for every run.
+    pub(super) fn sample(&self) -> Sample {
         let tuples = self.plan.tuples();
-        let mut sample = [0; SAMPLE];
-        for (position, number) in sample.iter_mut().enumerate() {
-            *number = (tuples >= SAMPLE)
-                .then(|| self.plan.destinations().get(position * (tuples / SAMPLE)))?;
+        let mut numbers = [0; SAMPLE];
+        if tuples < SAMPLE {
+            return Sample { numbers: None };
         }
-        sample.sort_unstable();
-        Some(sample)
+        for (position, number) in numbers.iter_mut().enumerate() {
+            *number = self.plan.destinations().get(position * (tuples / SAMPLE));
+        }
+        numbers.sort_unstable();
+        Sample {
+            numbers: Some(numbers),
+        }
     }
 
     /// Whether a large output is mostly copied: few of its bytes are touched

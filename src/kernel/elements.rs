@@ -72,6 +72,21 @@ pub(super) fn prefetch<T>(address: *const T, nearness: Nearness) {
     let _ = (address, nearness);
 }
 
+/// Asks for the element of `offset`.
+#[inline(always)]
+fn fetch<O: Offset, T>(dst: *const T, offset: O, scale: isize, nearness: Nearness) {
+    let element = dst.wrapping_offset(offset.get().wrapping_mul(scale));
+    prefetch(element, nearness);
+}
+
+/// The offsets that are asked for far ahead, one for each of the first ones;
+/// none where all of them are near.
+#[inline(always)]
+fn far_ahead<O>(offsets: &[O], spread: Spread) -> &[O] {
+    let far = offsets.get(FAR_AHEAD..).filter(|_| !spread.is_near);
+    far.unwrap_or_default()
+}
+
 /// The `ElementsFn` of a reduction.
 ///
 /// # Safety
@@ -99,24 +114,13 @@ where
         }
         return;
     }
-    let ahead = if spread.is_near {
-        offsets.len()
-    } else {
-        FAR_AHEAD
-    };
-    let later = offsets.get(ahead..).unwrap_or_default();
+    let later = far_ahead(offsets, spread);
     let nearer = offsets.get(NEAR_AHEAD..).unwrap_or_default();
     let (early, last) = offsets.split_at(later.len());
     let (first, rest) = updates.split_at(early.len());
-    for (((offset, later), near), &update) in early.iter().zip(later).zip(nearer).zip(first) {
-        prefetch(
-            dst.wrapping_offset(later.get().wrapping_mul(scale)),
-            Nearness::Second,
-        );
-        prefetch(
-            dst.wrapping_offset(near.get().wrapping_mul(scale)),
-            Nearness::First,
-        );
+    for (((offset, &later), &near), &update) in early.iter().zip(later).zip(nearer).zip(first) {
+        fetch(dst, later, scale, Nearness::Second);
+        fetch(dst, near, scale, Nearness::First);
         // SAFETY: the caller vouches for the element.
         unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
     }
@@ -150,18 +154,10 @@ pub(super) unsafe fn copy<O, const W: usize>(
     O: Offset,
 {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    let ahead = if spread.is_near {
-        offsets.len()
-    } else {
-        FAR_AHEAD
-    };
-    let later = offsets.get(ahead..).unwrap_or_default();
+    let later = far_ahead(offsets, spread);
     let (early, offsets) = offsets.split_at(later.len());
-    for (position, (offset, later)) in early.iter().zip(later).enumerate() {
-        prefetch(
-            dst.wrapping_offset(later.get().wrapping_mul(spread.scale)),
-            Nearness::Second,
-        );
+    for (position, (offset, &later)) in early.iter().zip(later).enumerate() {
+        fetch(dst, later, spread.scale, Nearness::Second);
         // SAFETY: the caller vouches for both elements.
         unsafe { *dst.offset(offset.get() * spread.scale) = *src.add(position) };
     }

@@ -7,19 +7,9 @@
 
 use super::Rows;
 use super::copy::copy_bytes;
-use super::elements::Nearness;
 use super::reduce::Loop;
 use super::reduce::Reducer;
-use super::runs::prefetch_run;
-
-/// Rows are asked for twice: so many numbers before their turn for the second
-/// cache, where a core waits for many more lines at once than in the first,
-/// and a few before it for the first. 1166243 maxima of rows of 64 `f32` in
-/// 43 MB take 27 ms so on one core, and 42 ms if asked for the first cache
-/// alone, 16 ahead; brought together by destinations, on two cores, 16 ms for
-/// 24 (Zen 4; 24 and 48, 6 and 8 are alike).
-const FAR_AHEAD: usize = 24;
-const NEAR_AHEAD: usize = 6;
+use super::runs::{AHEAD, prefetch_run};
 
 /// The first element of the row of `number`.
 #[inline(always)]
@@ -45,7 +35,7 @@ fn fetch_later<T>(dst: *const T, src: *const T, numbers: &[u32], position: usize
     if form.is_near {
         return;
     }
-    for (ahead, nearness) in [(FAR_AHEAD, Nearness::Second), (NEAR_AHEAD, Nearness::First)] {
+    for (ahead, nearness) in AHEAD {
         let later = position + ahead;
         if let Some(&number) = numbers.get(later) {
             let row = row_of(dst.cast_mut(), number, form.unit);

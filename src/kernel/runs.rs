@@ -13,9 +13,13 @@ use super::elements::{Nearness, prefetch};
 use super::reduce::Loop;
 use super::reduce::Reducer;
 
-/// Runs are asked for twice, so many jobs before their turn, as in `rows`.
-const FAR_AHEAD: usize = 24;
-const NEAR_AHEAD: usize = 6;
+/// Runs are asked for twice: so many jobs before their turn for the second
+/// cache, where a core waits for many more lines at once than in the first,
+/// and a few before it for the first. In bare loops 1166243 maxima of rows of
+/// 64 `f32` in 43 MB take 27 ms so on one core, and 42 ms if asked for the
+/// first cache alone, 16 ahead; brought together by destinations, on two cores,
+/// 16 ms for 24 (Zen 4; 24 and 48, 6 and 8 are alike).
+pub(super) const AHEAD: [(usize, Nearness); 2] = [(24, Nearness::Second), (6, Nearness::First)];
 
 /// Longer runs are left to the prefetcher of the machine.
 const PREFETCHED_BYTES: usize = 512;
@@ -48,11 +52,10 @@ where
 {
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
     for (position, job) in jobs.iter().enumerate() {
-        if let Some(later) = jobs.get(position + FAR_AHEAD) {
-            prefetch_run(dst.wrapping_offset(later.dst), later.len, Nearness::Second);
-        }
-        if let Some(later) = jobs.get(position + NEAR_AHEAD) {
-            prefetch_run(dst.wrapping_offset(later.dst), later.len, Nearness::First);
+        for (ahead, nearness) in AHEAD {
+            if let Some(later) = jobs.get(position + ahead) {
+                prefetch_run(dst.wrapping_offset(later.dst), later.len, nearness);
+            }
         }
         // Wrapping, as an empty job may lie anywhere.
         let dst = dst.wrapping_offset(job.dst);

@@ -22,7 +22,7 @@ pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
 pub(crate) use partitioned::{Order, Partitioned, Partitions};
 pub(crate) use repeats::Sorted;
 pub(crate) use resolve::{
-    Contiguous, IndexRules, Piece, Resolver, repeats_along, resolve_sequences,
+    Block, Contiguous, IndexRules, Piece, Resolver, repeats_along, resolve_sequences,
 };
 
 use crate::error::ScatterError;

@@ -22,11 +22,20 @@ const LENGTHS: [usize; 4] = [513, 1024, 1500, 5000];
 /// Shapes of data of which every axis is addressed, and another one.
 const SHAPES: [&[usize]; 5] = [&[1], &[7], &[9, 5], &[2, 3, 4], &[]];
 
-fn indices_for(shape: &[usize], tuples: usize, random: &mut Random) -> Tensor<i64> {
+/// How many indices there are to one that counts from the end: none does, some
+/// blocks have one, all blocks have some.
+const FROM_END: [usize; 3] = [usize::MAX, 700, 3];
+
+fn indices_for(
+    shape: &[usize],
+    tuples: usize,
+    from_end: usize,
+    random: &mut Random,
+) -> Tensor<i64> {
     let draw = |position: usize| {
         let size = shape[position % shape.len()];
         let signed = |place: usize| i64::try_from(place).expect("it fits");
-        let from_end = random.one_in(3);
+        let from_end = random.one_in(from_end);
         signed(random.zipf(size)) - if from_end { signed(size) } else { 0 }
     };
     let values = (0..tuples * shape.len()).map(draw).collect();
@@ -37,33 +46,69 @@ fn strided<T: Ref>(tensor: &Tensor<T>) -> Strided<T> {
     Strided::new(tensor, Arrangement::Contiguous, 0, T::sentinel())
 }
 
+/// Data and updates for them.
+fn round<T: Ref>(shape: &[usize], tuples: usize, random: &mut Random) -> Round<T> {
+    let mut sample = |shape: &[usize]| {
+        strided(&Tensor::generate(shape, || {
+            T::sample(Palette::Ordinary, random)
+        }))
+    };
+    Round {
+        data: sample(shape),
+        updates: sample(&[tuples]),
+    }
+}
+
+fn problem<'a, T: Ref>(
+    reduction: Reduction,
+    indices: &'a dyn Indices<T>,
+    round: Round<T>,
+) -> Problem<'a, T> {
+    Problem {
+        operator: Operator::Nd,
+        reduction,
+        indices,
+        rounds: vec![round],
+        output: Arrangement::Contiguous,
+        margin: 3,
+    }
+}
+
 fn check<T: Ref>(reductions: &[Reduction]) {
     let mut random = Random::new(3);
     for shape in SHAPES {
-        for tuples in LENGTHS {
-            let indices = indices_for(shape, tuples, &mut random);
+        for (tuples, from_end) in LENGTHS
+            .iter()
+            .flat_map(|&tuples| FROM_END.map(|from_end| (tuples, from_end)))
+        {
+            let indices = indices_for(shape, tuples, from_end, &mut random);
             let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
-            let mut sample = |shape: &[usize]| {
-                strided(&Tensor::generate(shape, || {
-                    T::sample(Palette::Ordinary, &mut random)
-                }))
-            };
-            let round = Round {
-                data: sample(shape),
-                updates: sample(&[tuples]),
-            };
+            let round = round::<T>(shape, tuples, &mut random);
             for &reduction in reductions {
-                let problem = Problem {
-                    operator: Operator::Nd,
-                    reduction,
-                    indices: &indices as &dyn Indices<T>,
-                    rounds: vec![round.clone()],
-                    output: Arrangement::Contiguous,
-                    margin: 3,
-                };
-                problem.check_everywhere();
+                problem(reduction, &indices, round.clone()).check_everywhere();
             }
         }
+    }
+}
+
+/// Lists for one axis in another type, with all ways to count from the end
+/// that it has.
+fn check_indices<I>()
+where
+    I: ndscatter::Index + Default + TryFrom<i64, Error: std::fmt::Debug>,
+    Strided<I>: Indices<f32>,
+{
+    let mut random = Random::new(4);
+    let is_signed = I::try_from(-1).is_ok();
+    for from_end in FROM_END.into_iter().take(if is_signed { 3 } else { 1 }) {
+        let indices = indices_for(&[7], 1500, from_end, &mut random);
+        let values = (indices.values.iter())
+            .map(|&index| I::try_from(index).expect("it fits"))
+            .collect();
+        let indices = Tensor::new(&[1500, 1], values);
+        let indices = Strided::new(&indices, Arrangement::Contiguous, 0, I::default());
+        let round = round::<f32>(&[7], 1500, &mut random);
+        problem(Add, &indices, round).check_everywhere();
     }
 }
 
@@ -108,6 +153,18 @@ fn other_types() {
     check::<bool>(&[None, Add, Mul]);
     check::<half::bf16>(&[Add]);
     check::<num_complex::Complex<f64>>(&[None, Add, Mul]);
+}
+
+#[test]
+fn types_of_indices() {
+    check_indices::<i8>();
+    check_indices::<i16>();
+    check_indices::<i32>();
+    check_indices::<i64>();
+    check_indices::<u8>();
+    check_indices::<u16>();
+    check_indices::<u32>();
+    check_indices::<u64>();
 }
 
 /// The last of many indices, or one in the middle, is out of bounds.

@@ -14,7 +14,7 @@ mod repeats;
 mod sequences;
 
 use self::block::{Axis, Coordinate, Cursor};
-pub(crate) use self::contiguous::Contiguous;
+pub(crate) use self::contiguous::{Block, Contiguous};
 pub(crate) use self::piece::Piece;
 pub(crate) use self::repeats::repeats_along;
 pub(crate) use self::sequences::resolve_sequences;

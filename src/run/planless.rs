@@ -8,8 +8,8 @@ use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, direct};
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::Kernels;
-use crate::plan::{Contiguous, Flat, Form};
+use crate::kernel::{Elements, Kernels, Spread};
+use crate::plan::{Block, Contiguous, Flat, Form};
 
 /// Tuples whose destinations lie on the stack. The smaller number is for calls
 /// of which clearing the larger array would be a good part.
@@ -70,8 +70,7 @@ impl<'a> Planless<'a> {
             match self.flat.tuples {
                 0..=FEW if suits => Some(self.run_few::<FEW>()),
                 0..=SOME if suits => Some(self.run_few::<SOME>()),
-                _ if self.suits_a_copy(execution) => self.run_in_copy(execution),
-                _ => None,
+                _ => self.run_in_copy(self.suits_a_copy(execution)?, execution),
             }
         }
     }
@@ -92,20 +91,21 @@ impl<'a> Planless<'a> {
         Ok(())
     }
 
-    /// Whether the work on indices is most of the call, and no division among
-    /// workers beats doing it block by block, each just before it is applied.
+    /// The loop over elements, where the work on indices is most of the call
+    /// and no division among workers beats doing it block by block, each just
+    /// before it is applied.
     #[inline(never)]
-    fn suits_a_copy(&self, execution: &Execution<'_>) -> bool {
+    fn suits_a_copy(&self, execution: &Execution<'_>) -> Option<Elements> {
         let flat = &self.flat;
         let elements = flat.elements();
-        flat.outer == 1
+        let suits = flat.outer == 1
             && flat.run == 1
-            && self.kernels.row.apply_elements.is_some()
             && !self.kernels.only_grouped
             && elements <= COPIED_BYTES / self.kernels.row.size
             && flat.tuples >= COPIED_TUPLES * elements
             && (self.kernels.private().is_none()
-                || Workers::new(execution.pool, execution.max_workers).parts() == 1)
+                || Workers::new(execution.pool, execution.max_workers).parts() == 1);
+        self.kernels.row.apply_elements.filter(|_| suits)
     }
 
     /// Checks and applies tuples block by block, in a copy that becomes the
@@ -116,9 +116,12 @@ impl<'a> Planless<'a> {
     ///
     /// As for [`Self::run`].
     #[inline(never)]
-    unsafe fn run_in_copy(&self, execution: &Execution<'_>) -> Option<Result<(), ScatterError>> {
-        let row = self.kernels.row;
-        let bytes = self.flat.elements() * row.size;
+    unsafe fn run_in_copy(
+        &self,
+        elements: Elements,
+        execution: &Execution<'_>,
+    ) -> Option<Result<(), ScatterError>> {
+        let bytes = self.flat.elements() * self.kernels.row.size;
         let mut memory = <u64 as Kept>::take(bytes.div_ceil(size_of::<u64>())).ok()?;
         let output: *mut u8 = self.buffers.output.cast();
         let copy: *mut u8 = memory.as_mut_ptr().cast();
@@ -126,7 +129,7 @@ impl<'a> Planless<'a> {
         // SAFETY: the tensors have so many bytes, and so has the copy.
         unsafe { source.copy_to_nonoverlapping(copy, bytes) };
         // SAFETY: the caller vouches for updates; the copy is like the output.
-        let result = unsafe { self.apply_to(copy, execution) };
+        let result = unsafe { self.apply_to(copy, elements, execution) };
         if result.is_ok() {
             // SAFETY: as above, the other way.
             unsafe { copy.copy_to_nonoverlapping(output, bytes) };
@@ -143,27 +146,27 @@ impl<'a> Planless<'a> {
     unsafe fn apply_to(
         &self,
         copy: *mut u8,
+        elements: Elements,
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
         let set = execution.instructions();
-        let row = self.kernels.row;
         let mut numbers = [0_u32; SOME];
         for first in (0..self.flat.tuples).step_by(SOME) {
             let tuples = SOME.min(self.flat.tuples - first);
-            let numbers = &mut numbers[..tuples];
-            self.tuples.resolve_block(set, first, numbers)?;
-            let buffers = Buffers {
-                output: copy.cast(),
-                updates: self.buffers.updates.wrapping_add(first * row.size),
-                data: None,
-            };
-            let block = Flat {
-                tuples,
-                ..self.flat
-            };
-            // SAFETY: `numbers` have just been made for slices of the copy, and
-            // there is one update for each; the caller vouches for the rest.
-            unsafe { direct::run(row, &block, buffers, numbers) };
+            let block = (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
+            let updates = (self.buffers.updates).wrapping_add(first * self.kernels.row.size);
+            // SAFETY: they are numbers of elements of the copy, and there is
+            // one update for each; the caller vouches for the rest.
+            unsafe {
+                match block {
+                    Block::Narrow(numbers) => {
+                        (elements.u32)(copy, updates, numbers, Spread::NEIGHBOURS)
+                    }
+                    Block::Wide(numbers) => {
+                        (elements.u64)(copy, updates, numbers, Spread::NEIGHBOURS)
+                    }
+                }
+            }
         }
         Ok(())
     }

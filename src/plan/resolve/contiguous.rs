@@ -16,6 +16,14 @@ use crate::reduction::Bounds;
 /// pay for clearing them.
 const BLOCK: usize = 16;
 
+/// The numbers of the slices that a block of tuples addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Block<'a> {
+    Narrow(&'a [u32]),
+    /// Indices of 64 bits, as they lie.
+    Wide(&'a [u64]),
+}
+
 /// Tuples of a contiguous index tensor: what [`Resolver`](super::Resolver)
 /// does, without its preparations.
 #[derive(Clone, Copy, Debug)]
@@ -37,34 +45,66 @@ impl Contiguous<'_> {
     }
 
     /// Numbers the slices that the tuples from `first` on address, with
-    /// instructions of `set`, if the machine has them.
-    pub(crate) fn resolve_block(
-        &self,
+    /// instructions of `set`, if the machine has them. Writes to `numbers`,
+    /// unless the indices are such numbers as they lie.
+    pub(crate) fn resolve_block<'b>(
+        &'b self,
         set: InstructionSet,
         first: usize,
-        numbers: &mut [u32],
-    ) -> Result<(), ScatterError> {
+        numbers: &'b mut [u32],
+    ) -> Result<Block<'b>, ScatterError> {
         for_index_type!(self.indices.kind(), I => match set.min(InstructionSet::best()) {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: it is no better than what the machine has.
-            InstructionSet::Avx2 => unsafe { self.resolve_avx2::<I>(first, numbers) },
-            _ => self.resolve_as::<I>(first, numbers),
+            InstructionSet::Avx2 => unsafe { self.block_avx2::<I>(first, numbers) },
+            _ => self.block_as::<I>(first, numbers),
         })
     }
 
-    /// [`Self::resolve_as`], compiled for AVX2.
+    /// [`Self::block_as`], compiled for AVX2.
     ///
     /// # Safety
     ///
     /// The machine has AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    unsafe fn resolve_avx2<I: Coordinate>(
-        &self,
+    unsafe fn block_avx2<'b, I: Coordinate>(
+        &'b self,
         first: usize,
-        numbers: &mut [u32],
-    ) -> Result<(), ScatterError> {
-        self.resolve_as::<I>(first, numbers)
+        numbers: &'b mut [u32],
+    ) -> Result<Block<'b>, ScatterError> {
+        self.block_as::<I>(first, numbers)
+    }
+
+    #[inline(always)]
+    fn block_as<'b, I: Coordinate>(
+        &'b self,
+        first: usize,
+        numbers: &'b mut [u32],
+    ) -> Result<Block<'b>, ScatterError> {
+        if let Some(block) = self.as_they_lie::<I>(first, numbers.len()) {
+            return Ok(block);
+        }
+        self.resolve_as::<I>(first, numbers)?;
+        Ok(Block::Narrow(numbers))
+    }
+
+    /// One index a tuple, where all of them are numbers of slices and wide
+    /// enough for a [`Block`]: none counts from the end.
+    #[inline(always)]
+    fn as_they_lie<I: Coordinate>(&self, first: usize, tuples: usize) -> Option<Block<'_>> {
+        let &[size] = self.sizes else { return None };
+        // SAFETY: the view is contiguous and has so many tuples of one index.
+        let run = unsafe { (self.indices).neighbours::<I>(first.cast_signed(), tuples) };
+        let mut inside = true;
+        for index in run {
+            inside &= index.position(0) < size as u64;
+        }
+        match size_of::<I>() {
+            4 if inside => Some(Block::Narrow(bytemuck::cast_slice(run))),
+            8 if inside => Some(Block::Wide(bytemuck::cast_slice(run))),
+            _ => None,
+        }
     }
 
     #[inline(always)]

@@ -97,6 +97,8 @@ impl Scale {
 pub(crate) struct Facts {
     /// Each destination is greater than the one before: all are unique.
     pub(crate) increasing: bool,
+    /// None is less than the one before: equal ones stand together.
+    pub(crate) ordered: bool,
     /// How often a destination is not the successor of the one before.
     pub(crate) breaks: usize,
 }
@@ -341,7 +343,7 @@ impl ScatterPlan {
 
     /// Bytes that it takes to look for repeats.
     pub(crate) fn looking_bytes(&self) -> usize {
-        if self.facts.increasing {
+        if self.facts.ordered {
             return 0;
         }
         repeats::looking_bytes(self.tuples(), self.scale.count)
@@ -365,6 +367,9 @@ impl ScatterPlan {
         if self.is_known_unique() {
             return Ok(None);
         }
+        if self.facts.ordered {
+            return Ok(repeats::first_of_ordered(&self.destinations));
+        }
         repeats::first_repeat(&self.destinations, self.scale.count)
     }
 
@@ -386,7 +391,7 @@ impl ScatterPlan {
         if let Some(winners) = self.winners.get() {
             return Some(winners);
         }
-        let mut winners = self.sort().ok()?;
+        let mut winners = self.sort(self.facts.increasing).ok()?;
         winners.keep_last(&self.destinations);
         Some(self.winners.get_or_init(|| winners))
     }
@@ -397,12 +402,22 @@ impl ScatterPlan {
         if let Some(groups) = self.groups.get() {
             return Ok(groups);
         }
-        let groups = self.sort()?;
+        let groups = self.sort(self.facts.ordered)?;
         Ok(self.groups.get_or_init(|| groups))
     }
 
-    fn sort(&self) -> Result<Sorted, ScatterError> {
-        Sorted::new(&self.destinations, self.scale.count, self.facts.increasing)
+    fn sort(&self, in_order: bool) -> Result<Sorted, ScatterError> {
+        Sorted::new(&self.destinations, self.scale.count, in_order)
+    }
+
+    /// Where the tuples begin that have the destination of the one at
+    /// `position`, in a list that is ordered.
+    pub(crate) fn start_of_equals(&self, position: usize) -> usize {
+        if position >= self.tuples() {
+            return self.tuples();
+        }
+        let number = self.destinations.get(position);
+        Sorted::InOrder.first_from(&self.destinations, number)
     }
 
     /// Gives back the memory of the destinations, for another plan.

@@ -110,10 +110,15 @@ fn drain(tasks: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn() + Sync {
 }
 
 /// Works on the calling thread, which is none of the pool's, as one of its
-/// workers: to sleep meanwhile costs one wake-up more, and the last worker to
-/// be woken was seen to begin milliseconds late.
+/// workers: to sleep meanwhile costs one wake-up more.
+///
+/// One worker more is woken than is needed beside it. A system may put a
+/// worker that was asleep behind the calling thread, on the same core, and
+/// leave it there: with one other worker, two tasks of a millisecond took two
+/// in every second call after a pause (two cores). The one too many finds
+/// nothing left to do.
 fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (impl Fn() + Sync)) {
-    for _ in 1..tasks.min(workers) {
+    for _ in 0..tasks.min(workers) {
         scope.spawn(move |_| work());
     }
     work();

@@ -134,8 +134,8 @@ fn check_sums(table: &Table) {
 fn rows_in_no_order() {
     let mut random = Random::new(6);
     for width in [8, 16, 64, 100] {
-        let rows = 3_000_000 / width;
-        let table = Table::new(rows, width, 140_000, |_| random.below(rows));
+        let rows = 6_000_000 / width;
+        let table = Table::new(rows, width, 200_000, |_| random.below(rows));
         check_sums(&table);
         for in_place in [true, false] {
             let chosen = table.chosen(Reduction::Add, in_place);

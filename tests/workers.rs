@@ -13,7 +13,7 @@ use common::random::Random;
 use ndscatter::Schedule::{
     ByBatch, ByColumn, ByDestination, ByPartition, ByTuple, Grouped, Private, Serial, Winner,
 };
-use ndscatter::{CacheMode, Execution, Pool, Rayon, Reduction, ScatterPlan, Schedule};
+use ndscatter::{CacheMode, Execution, Explanation, Pool, Rayon, Reduction, ScatterPlan, Schedule};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Few, primes, powers of two and their neighbours.
@@ -37,6 +37,8 @@ enum Pattern {
     OnePlace,
     /// Different ones, in no order.
     Distinct,
+    /// Any, those of equal tuples side by side, in order.
+    Sorted,
     /// In a cache that goes round, several times so.
     Around,
 }
@@ -96,6 +98,16 @@ const ONE_ELEMENT: Case = case(ND, &[17], &[5003, 1], Pattern::OnePlace);
 const ELEMENTS: Case = case(ND, &[71, 73], &[10_007, 2], Pattern::Skewed);
 const HISTOGRAM: Case = case(ND, &[37], &[10_007, 1], Pattern::Skewed);
 const DISTINCT_ELEMENTS: Case = case(ND, &[20_011], &[10_007, 1], Pattern::Distinct);
+
+/// The same, those of one destination side by side.
+const SORTED_ROWS: Case = case(ND, &[211, 67], &[1009, 1], Pattern::Sorted);
+const SORTED_SHORT_ROWS: Case = case(ND, &[1009, 3], &[2003, 1], Pattern::Sorted);
+const SORTED_WINDOWS: Case = Case {
+    pattern: Pattern::Sorted,
+    ..SCATTERED_WINDOWS
+};
+const SORTED_ELEMENTS: Case = case(ND, &[71, 73], &[10_007, 2], Pattern::Sorted);
+const SORTED_HISTOGRAM: Case = case(ND, &[37], &[10_007, 1], Pattern::Sorted);
 
 /// Repetitions before the axis: fewer than workers, and more.
 const FEW_BATCHES: Case = case(
@@ -244,14 +256,19 @@ impl<T: Ref> Subject<T> {
         self.compare(&output, &format!("{what}, planned, into an output"));
     }
 
+    /// What a run in place will do.
+    fn explain(&self, execution: Execution<'_>) -> Explanation {
+        let plan = self.plan(&Options::new(self.case.operator, execution));
+        let explanation = plan.explain(T::TYPE, execution, true);
+        explanation.expect("it has the reduction")
+    }
+
     /// Schedules, other than the serial one, that run where they are forced,
     /// on eight workers and in place.
     fn applying(&self) -> Vec<Schedule> {
         let applies = |schedule: &Schedule| {
             let execution = self.execution(Some(*schedule)).pool(rayon_pool(8));
-            let plan = self.plan(&Options::new(self.case.operator, execution));
-            let explanation = plan.explain(T::TYPE, execution, true);
-            let explanation = explanation.expect("it has the reduction");
+            let explanation = self.explain(execution);
             explanation.schedule() == *schedule && explanation.tasks() > 1
         };
         Schedule::ALL[1..].iter().copied().filter(applies).collect()
@@ -266,7 +283,7 @@ impl Case {
         let places = (0..tuples).flat_map(|tuple| axes.iter().map(move |&(_, size)| (tuple, size)));
         let values = places.map(|(tuple, size)| {
             let index = match self.pattern {
-                Pattern::Skewed => random.zipf(size),
+                Pattern::Skewed | Pattern::Sorted => random.zipf(size),
                 Pattern::OnePlace => size - 1,
                 // The factor is a prime that no size here is a multiple of.
                 Pattern::Distinct => tuple * 7919 % size,
@@ -274,7 +291,13 @@ impl Case {
             };
             i32::try_from(index).expect("sizes are small")
         });
-        let tensor = Tensor::new(self.indices, values.collect());
+        let mut values: Vec<_> = values.collect();
+        if let Pattern::Sorted = self.pattern {
+            let mut by_tuple: Vec<_> = values.chunks(axes.len()).map(<[_]>::to_vec).collect();
+            by_tuple.sort();
+            values = by_tuple.concat();
+        }
+        let tensor = Tensor::new(self.indices, values);
         Strided::new(&tensor, Arrangement::Contiguous, 0, 0)
     }
 
@@ -303,7 +326,6 @@ fn rows() {
     let applies = [ByColumn, ByDestination, ByPartition, Grouped];
     ROWS.check::<f32>(Reduction::Add, &applies);
     SHORT_ROWS.check::<f32>(Reduction::Sub, &applies);
-    ONE_ROW.check::<f32>(Reduction::Add, &applies);
     SCATTERED_WINDOWS.check::<f64>(Reduction::Add, &applies);
 }
 
@@ -312,7 +334,6 @@ fn last_writes_of_rows() {
     let applies = [Winner, ByColumn, ByDestination, ByPartition];
     ROWS.check::<f64>(Reduction::None, &applies);
     SHORT_ROWS.check::<u8>(Reduction::None, &applies);
-    ONE_ROW.check::<i16>(Reduction::None, &applies);
     SCATTERED_WINDOWS.check::<f32>(Reduction::None, &applies);
 }
 
@@ -321,7 +342,44 @@ fn rows_that_are_combined_in_parts() {
     let applies = [ByColumn, ByDestination, ByPartition, Grouped, Private];
     ROWS.check::<i16>(Reduction::Max, &applies);
     SHORT_ROWS.check::<u8>(Reduction::Mul, &applies);
+}
+
+/// Tuples of one destination stand together.
+#[test]
+fn sorted_rows() {
+    let applies = [ByTuple, ByColumn, ByDestination, ByPartition, Grouped];
+    for case in [SORTED_ROWS, SORTED_SHORT_ROWS, SORTED_WINDOWS, ONE_ROW] {
+        case.check::<f32>(Reduction::Add, &applies);
+    }
+    let applies = [ByTuple, Winner, ByColumn, ByDestination, ByPartition];
+    for case in [SORTED_ROWS, SORTED_SHORT_ROWS, SORTED_WINDOWS, ONE_ROW] {
+        case.check::<i16>(Reduction::None, &applies);
+    }
+    let applies = [
+        ByTuple,
+        ByColumn,
+        ByDestination,
+        ByPartition,
+        Grouped,
+        Private,
+    ];
     ONE_ROW.check::<f32>(Reduction::Min, &applies);
+    SORTED_ROWS.check::<u8>(Reduction::Mul, &applies);
+}
+
+#[test]
+fn sorted_elements() {
+    let applies = [ByTuple, ByDestination, ByPartition, Grouped];
+    for case in [SORTED_ELEMENTS, SORTED_HISTOGRAM, ONE_ELEMENT] {
+        case.check::<f32>(Reduction::Add, &applies);
+        case.check::<f64>(
+            Reduction::None,
+            &[ByTuple, Winner, ByDestination, ByPartition],
+        );
+    }
+    let applies = [ByTuple, ByDestination, ByPartition, Grouped, Private];
+    SORTED_HISTOGRAM.check::<i32>(Reduction::Add, &applies);
+    ONE_ELEMENT.check::<u16>(Reduction::Mul, &applies);
 }
 
 #[test]
@@ -353,7 +411,6 @@ fn fewer_of_everything_than_workers() {
 fn elements() {
     let applies = [ByDestination, ByPartition, Grouped];
     ELEMENTS.check::<f32>(Reduction::Add, &applies);
-    ONE_ELEMENT.check::<f32>(Reduction::Add, &applies);
     HISTOGRAM.check::<f64>(Reduction::Mul, &applies);
     DISTINCT_ELEMENTS.check::<f32>(
         Reduction::Sub,
@@ -361,17 +418,23 @@ fn elements() {
     );
     let applies = [Winner, ByDestination, ByPartition];
     ELEMENTS.check::<i16>(Reduction::None, &applies);
-    ONE_ELEMENT.check::<f64>(Reduction::None, &applies);
     let applies = [ByDestination, ByPartition, Grouped, Private];
     HISTOGRAM.check::<i32>(Reduction::Add, &applies);
-    ONE_ELEMENT.check::<u16>(Reduction::Mul, &applies);
     ELEMENTS.check::<f32>(Reduction::Max, &applies);
 }
 
 #[test]
 fn means() {
     for case in [
-        ROWS, SHORT_ROWS, ONE_ROW, FEW_ROWS, ELEMENTS, BATCHES, ONE_LANE,
+        ROWS,
+        SHORT_ROWS,
+        ONE_ROW,
+        FEW_ROWS,
+        SORTED_ROWS,
+        SORTED_ELEMENTS,
+        ELEMENTS,
+        BATCHES,
+        ONE_LANE,
     ] {
         case.check::<f32>(Reduction::Mean, &[Grouped]);
     }
@@ -415,53 +478,46 @@ fn sums_that_round_at_every_update() {
     ELEMENTS.check::<half::f16>(Reduction::Add, &[ByDestination, ByPartition, Grouped]);
 }
 
-/// Calls that are worth dividing, by whatever is chosen.
+/// Calls that are worth dividing: what is chosen for two workers, and the bits
+/// with any number of them.
 #[test]
 fn what_is_chosen() {
-    // Columns, destinations, groups; tuples; batches.
+    use Pattern::{Distinct, OnePlace, Skewed, Sorted};
+    let (add, none) = (Reduction::Add, Reduction::None);
+    let rows = &[2003, 67];
+    chosen::<f64>(case(ND, rows, &[30_011, 1], Skewed), add, ByPartition);
+    chosen::<f64>(case(ND, rows, &[30_011, 1], Sorted), add, ByTuple);
+    chosen::<f64>(case(ND, rows, &[30_011, 1], Skewed), none, Winner);
+    chosen::<f64>(case(ND, rows, &[5003, 1], Skewed), add, Serial);
+    chosen::<f64>(case(ND, &[401, 67], &[30_011, 1], Skewed), add, ByColumn);
+    chosen::<f64>(case(ND, rows, &[30_011, 1], OnePlace), add, Serial);
     chosen::<f64>(
-        case(ND, &[2003, 67], &[5003, 1], Pattern::Skewed),
-        Reduction::Add,
+        case(ND, &[29_009, 67], &[25_013, 1], Distinct),
+        none,
+        ByTuple,
     );
-    chosen::<f64>(
-        case(ND, &[9001, 67], &[5003, 1], Pattern::Distinct),
-        Reduction::None,
-    );
-    chosen::<f64>(
-        case(ND, &[3, 100_003], &[5, 1], Pattern::Skewed),
-        Reduction::Add,
-    );
-    chosen::<f64>(
-        case(ND, &[20_011, 17], &[0, 1], Pattern::Skewed),
-        Reduction::Add,
-    );
+    chosen::<f64>(case(ND, &[1009, 503], &[4003, 1], Skewed), add, Grouped);
+    chosen::<f64>(case(ND, &[5, 300_007], &[7, 1], OnePlace), add, ByColumn);
     let update = Operator::Update { axis: 1 };
+    chosen::<f64>(case(update, &[67, 41, 101], &[347], Skewed), add, ByBatch);
+    let elements = &[3_000_017];
     chosen::<f64>(
-        case(update, &[67, 41, 101], &[47], Pattern::Skewed),
-        Reduction::Add,
+        case(ND, elements, &[250_007, 1], Distinct),
+        add,
+        ByPartition,
     );
-    // Partitions; copies of their own; nothing that can be divided.
-    chosen::<f64>(
-        case(ND, &[1_200_007], &[150_001, 1], Pattern::Skewed),
-        Reduction::Add,
-    );
-    chosen::<i64>(
-        case(ND, &[199], &[300_007, 1], Pattern::Skewed),
-        Reduction::Add,
-    );
-    chosen::<f64>(
-        case(ND, &[300_007], &[300_007, 1], Pattern::OnePlace),
-        Reduction::Add,
-    );
-    let elements = Operator::Elements { axis: 1 };
-    chosen::<f64>(
-        case(elements, &[101, 997], &[89, 3001], Pattern::Skewed),
-        Reduction::Add,
-    );
+    chosen::<f64>(case(ND, elements, &[250_007, 1], Sorted), add, ByTuple);
+    chosen::<i64>(case(ND, &[199], &[300_007, 1], Skewed), add, Private);
+    chosen::<f64>(case(ND, &[300_007], &[300_007, 1], OnePlace), add, Serial);
+    let along = Operator::Elements { axis: 1 };
+    chosen::<f64>(case(along, &[101, 997], &[89, 3001], Skewed), add, ByTuple);
 }
 
-fn chosen<T: Ref>(case: Case, reduction: Reduction) {
+fn chosen<T: Ref>(case: Case, reduction: Reduction, expected: Schedule) {
     let subject = Subject::<T>::new(case, reduction);
+    let execution = subject.execution(None).pool(rayon_pool(2));
+    let schedule = subject.explain(execution).schedule();
+    assert_eq!(schedule, expected, "{reduction} of {} in {case:?}", T::TYPE);
     for workers in WORKERS {
         let execution = subject.execution(None).pool(rayon_pool(workers));
         subject.check(execution, &format!("{workers} threads"));

@@ -3,16 +3,31 @@
 //! Every number here has a name; `docs/performance.md` says which of them are
 //! measured, which are arguments, and which measurements speak against one.
 
-use super::tasks::Workers;
+use std::ops::RangeInclusive;
+
+use super::tasks::{MAX_TASKS, Workers};
 use super::tile::Grid;
 use super::workload::Workload;
 use crate::plan::CopyGeometry;
 use crate::schedule::Schedule;
 
-/// Calls that move fewer bytes than this stay on the calling thread: waking
-/// workers, and what the second-level caches then lack, costs more than it
-/// gains.
-pub(crate) const PARALLEL_BYTES: usize = 2 << 20;
+/// Calls that touch fewer bytes than this are over before a choice is worth
+/// making.
+pub(crate) const SMALL_BYTES: usize = 2 << 20;
+
+/// Calls that touch fewer bytes than this
+/// ([`Workload::touched_bytes`](super::workload::Workload::touched_bytes))
+/// stay on the calling thread: a worker that sleeps begins some 30
+/// microseconds late, at each step of a schedule.
+pub(crate) const PARALLEL_BYTES: usize = 12 << 20;
+
+/// Tuples a destination, on average, that make groups: with more, a group's
+/// updates come from more pages than the translation buffer holds.
+const GROUP_TUPLES: RangeInclusive<u64> = 2..=16;
+
+/// Out of place, where so many times as much is copied as is then touched,
+/// workers that have ranges of destinations may all look at every tuple.
+const MOSTLY_COPIED: usize = 32;
 
 /// Where few destinations are met again and again, all that is left to do is
 /// to read updates. Workers that share the rows of updates among them read
@@ -24,13 +39,23 @@ const READING_PARTS: usize = 4;
 /// later step of the call touches them: they would push out what is there.
 pub(crate) const STREAM_BYTES: usize = 16 << 20;
 
-/// In place, windows of at least this many bytes are worth finding the winner
-/// first where most of them would be written over.
+/// Windows of at least this many bytes may be worth finding the winner first,
+/// and what must be saved by it for each tuple: with one worker, with several,
+/// and where there are few destinations to sort tuples by.
 const WINNER_WINDOW_BYTES: usize = 64;
+const SAVED_BYTES_ALONE: u64 = 160;
+const SAVED_BYTES: u64 = 128;
+const SAVED_BYTES_FEW: u64 = 48;
+
+/// Most destinations that are few, and fewest tuples for each.
+const FEW_WINNERS: u64 = 16 * 1024;
+const FEW_WINNERS_TUPLES: u64 = 4;
 
 /// Out of place the winners are worth finding where there are as many bytes of
-/// output for each tuple: below, sorting tuples costs more than the copy saves.
-const WINNER_OUTPUT_BYTES: usize = 1024;
+/// output for each tuple, and windows are not single elements: else, sorting
+/// tuples costs more than the copy saves.
+const WINNER_OUTPUT_BYTES: usize = 4096;
+const REWRITTEN_WINDOW_BYTES: usize = 32;
 
 /// Out of place, windows of so many bytes are written past the caches where
 /// data was copied past them; that beats the winner where updates come in no
@@ -42,22 +67,23 @@ pub(super) const SPARSE: usize = 4;
 /// hardware fetches together.
 const COLUMN_BYTES: usize = 128;
 
-/// Where windows lie within a line and all of them in so many bytes, a serial
-/// loop finds them in its caches and beats any division.
-const SERIAL_REGION_BYTES: u64 = 8 << 20;
+/// Where windows lie within a line and all that is read and written of the
+/// output in so many bytes, a serial loop finds them in its caches and beats
+/// any division.
+const SERIAL_REGION_BYTES: u64 = 16 << 20;
 
 /// The same for longer windows: one core's first cache.
 const SERIAL_ROWS_BYTES: u64 = 32 * 1024;
 
-/// Single elements that lie in so many bytes are in a cache after a while: to
+/// Windows that lie in so many bytes are in a core's caches after a while: to
 /// ask for them ahead costs more than it gains.
-pub(super) const NEAR_BYTES: u64 = 256 * 1024;
+pub(super) const NEAR_BYTES: u64 = 1 << 20;
 
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: usize = 64;
 
-/// Tuples from which partitioning pays for its passes over them.
-const PARTITION_TUPLES: usize = 128 * 1024;
+/// Windows that lie in more bytes than this are worth bringing together.
+const PARTITIONED_BYTES: u64 = 256 * 1024;
 
 /// Bytes of the output that one partition covers: half of a common
 /// second-level cache.
@@ -145,10 +171,9 @@ pub(crate) fn choose(
     forced: Option<Schedule>,
 ) -> Choice {
     if work.kernels.only_grouped {
-        let parts = if work.bytes() < PARALLEL_BYTES && forced.is_none() {
-            1
-        } else {
-            workers.parts()
+        let parts = match forced {
+            None => work.useful_parts(workers),
+            Some(_) => workers.parts(),
         };
         return Choice::new(Schedule::Grouped, work.group_grid(parts));
     }
@@ -157,19 +182,41 @@ pub(crate) fn choose(
             .divide(schedule, workers.parts())
             .unwrap_or(Choice::SERIAL);
     }
-    if work.bytes() < PARALLEL_BYTES {
+    if work.touched_bytes() < SMALL_BYTES {
         return Choice::SERIAL;
     }
-    let parts = workers.parts();
+    let parts = work.useful_parts(workers);
     let preferred = work.preferred(parts);
     preferred
         .into_iter()
         .flatten()
-        .find_map(|schedule| work.divide(schedule, parts))
+        .find_map(|schedule| work.divide(schedule, work.parts_of(schedule, parts)))
         .unwrap_or(Choice::SERIAL)
 }
 
 impl Workload<'_> {
+    /// How many workers the call is worth. Asks for their number only if
+    /// several are.
+    fn useful_parts(&self, workers: &Workers<'_>) -> usize {
+        if self.touched_bytes() < PARALLEL_BYTES {
+            1
+        } else {
+            workers.parts()
+        }
+    }
+
+    /// How many of the workers a schedule is worth: winners may be few however
+    /// many updates they are chosen from.
+    fn parts_of(&self, schedule: Schedule, parts: usize) -> usize {
+        let repetitions = self.geometry.outer.elements() as u64;
+        let winners = self.copy_bytes().saturating_mul(repetitions);
+        let written = winners.max(self.copied_bytes() as u64 * 2);
+        match schedule {
+            Schedule::Winner if written < PARALLEL_BYTES as u64 => 1,
+            _ => parts,
+        }
+    }
+
     /// Schedules worth trying, best first.
     fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
         let moves_rows = self.row.replaces && self.window_bytes() >= WINNER_WINDOW_BYTES;
@@ -180,28 +227,57 @@ impl Workload<'_> {
                 _ => [Some(Schedule::ByTuple), Some(Schedule::Winner)],
             };
         }
-        if moves_rows && self.is_crowded() || self.rewrites() {
+        if moves_rows && self.winners_pay(parts) || self.rewrites() {
             return [Some(Schedule::Winner), self.divided(parts)];
-        }
-        if parts == 1 {
-            return [None, None];
         }
         if moves_rows && self.plan.facts().increasing && self.bytes() >= STREAM_BYTES {
             return [Some(Schedule::Winner), Some(Schedule::ByTuple)];
+        }
+        if parts == 1 {
+            return [None, None];
         }
         if repetitions.is_multiple_of(parts) || repetitions >= 4 * parts {
             return [Some(Schedule::ByBatch), None];
         }
         let lanes = self.plan.lanes();
         let enough_lanes = lanes >= 4 * parts || (lanes >= parts && lanes.is_multiple_of(parts));
-        if enough_lanes || self.plan.is_known_unique() {
+        let stands_together = self.plan.facts().ordered && self.sample().groups_balance();
+        if enough_lanes || stands_together || self.plan.is_known_unique() {
             return [Some(Schedule::ByTuple), None];
         }
         if !moves_rows {
             return [self.divided(parts), None];
         }
-        // To find repeats costs less than to sort out winners.
-        [Some(Schedule::ByTuple), Some(Schedule::Winner)]
+        // To find repeats costs less than to sort out winners, which write
+        // past the caches where there is enough to write.
+        let streams = self.window_bytes() >= WIDE_BYTES || self.is_sparse();
+        let otherwise = if streams {
+            Some(Schedule::Winner)
+        } else {
+            self.divided(parts)
+        };
+        [Some(Schedule::ByTuple), otherwise]
+    }
+
+    /// Whether so many updates are written over by later ones that it costs
+    /// less to find out first which ones stay.
+    fn winners_pay(&self, parts: usize) -> bool {
+        let tuples = self.plan.tuples() as u64;
+        let count = self.distinct(&self.sample());
+        let Some(lost) = tuples.checked_sub(count).filter(|&lost| lost > 0) else {
+            return false;
+        };
+        let saved = (self.window_bytes() as u64).saturating_mul(lost) / tuples;
+        let are_few = count <= FEW_WINNERS && tuples / FEW_WINNERS_TUPLES >= count;
+        if are_few {
+            saved >= SAVED_BYTES_FEW
+        } else if self.touched_bytes() < PARALLEL_BYTES || self.plan.facts().ordered {
+            false
+        } else if parts == 1 {
+            saved >= SAVED_BYTES_ALONE
+        } else {
+            saved >= SAVED_BYTES
+        }
     }
 
     /// Whether one pass over the output, which takes every slice from `data` or
@@ -209,6 +285,7 @@ impl Workload<'_> {
     fn rewrites(&self) -> bool {
         let tuples = self.plan.tuples() * self.geometry.outer.elements();
         self.row.replaces
+            && self.window_bytes() >= REWRITTEN_WINDOW_BYTES
             && (self.copy).is_some_and(|copy| {
                 copy.whole.elements() * self.row.size >= tuples.saturating_mul(WINNER_OUTPUT_BYTES)
             })
@@ -224,56 +301,66 @@ impl Workload<'_> {
 
     /// A schedule that needs to know nothing about duplicates.
     fn divided(&self, parts: usize) -> Option<Schedule> {
-        let window = self.window_bytes();
-        let cached = if window < LINE_BYTES {
-            SERIAL_REGION_BYTES
-        } else {
-            SERIAL_ROWS_BYTES
-        };
         if parts == 1 {
             return None;
         }
-        if window >= WIDE_BYTES && self.is_crowded() && self.kernels.group.is_some() {
-            // Their sort costs little beside such windows.
+        let window = self.window_bytes();
+        if self.line_bytes() <= self.copied_bytes() / MOSTLY_COPIED {
+            return Some(Schedule::ByDestination);
+        }
+        if self.groups_pay() {
             return Some(Schedule::Grouped);
         }
+        if window < 2 * COLUMN_BYTES && self.private_pays(parts) {
+            return Some(Schedule::Private);
+        }
         let sample = self.sample();
+        let met = self.met_bytes(&sample);
         // Workers that have ranges of destinations all find something to do. It
         // need not be as much for each: where many tuples have few
         // destinations, these stay in the caches of who has them.
         let spreads = sample.is_spread(self.partition_shift(parts));
-        let partitions_pay = spreads && self.partitions_pay(parts);
-        if window >= LINE_BYTES && partitions_pay {
+        if window < LINE_BYTES {
+            let region = self.region_bytes() + self.copied_bytes() as u64;
+            let is_cached = region <= SERIAL_REGION_BYTES || met <= PARTITIONED_BYTES;
+            (spreads && !is_cached).then_some(Schedule::ByPartition)
+        } else if spreads && met > SERIAL_ROWS_BYTES && self.region_bytes() > PARTITIONED_BYTES {
             Some(Schedule::ByPartition)
-        } else if window < WIDE_BYTES && parts < READING_PARTS && sample.is_skewed() {
+        } else {
+            self.divided_windows(parts, met)
+        }
+    }
+
+    /// The same for windows that lie in so few bytes that to bring them
+    /// together gains nothing.
+    fn divided_windows(&self, parts: usize, met: u64) -> Option<Schedule> {
+        let window = self.window_bytes();
+        let is_read_alone =
+            met <= SERIAL_ROWS_BYTES && window < WIDE_BYTES && parts < READING_PARTS;
+        if is_read_alone || window < 2 * COLUMN_BYTES {
             None
-        } else if window >= 2 * COLUMN_BYTES {
-            let columns_suffice = window / COLUMN_BYTES >= parts;
-            Some(if columns_suffice {
-                Schedule::ByColumn
-            } else {
-                Schedule::ByDestination
-            })
-        } else if self.copy_bytes() <= PRIVATE_BYTES
-            && self.plan.tuples() >= PRIVATE_TUPLES
-            && self.plan.tuples() as u64 / 8 >= self.plan.scale().count
-            && self.private_applies(parts)
-        {
-            Some(Schedule::Private)
-        } else if self.region_bytes() <= cached || !spreads {
-            None
-        } else if partitions_pay {
-            Some(Schedule::ByPartition)
+        } else if window / COLUMN_BYTES >= parts {
+            Some(Schedule::ByColumn)
         } else {
             Some(Schedule::ByDestination)
         }
     }
 
-    /// Whether to bring tuples together first makes up for the passes over
-    /// them.
-    fn partitions_pay(&self, parts: usize) -> bool {
-        self.plan.tuples() >= PARTITION_TUPLES
-            && self.region_bytes() > PARTITION_BYTES * parts as u64
+    /// Whether to add up the updates of one destination after another pays:
+    /// the sort costs little beside wide windows.
+    fn groups_pay(&self) -> bool {
+        let (tuples, count) = (self.plan.tuples() as u64, self.plan.scale().count);
+        self.window_bytes() >= WIDE_BYTES
+            && self.kernels.group.is_some()
+            && GROUP_TUPLES.contains(&(tuples / count.max(1)))
+    }
+
+    /// Whether copies of the windows for every worker pay.
+    fn private_pays(&self, parts: usize) -> bool {
+        let tuples = self.plan.tuples();
+        tuples >= PRIVATE_TUPLES
+            && tuples as u64 / 8 >= self.plan.scale().count
+            && self.private_applies(parts)
     }
 
     /// The tiles of `schedule` on `parts` workers; `None` where it does not
@@ -292,6 +379,10 @@ impl Workload<'_> {
                 ..Grid::ONE
             },
             Schedule::ByTuple if self.plan.lanes() >= parts.max(2) => middle(parts),
+            Schedule::ByTuple if tuples > 1 && self.plan.facts().ordered => {
+                // Groups may be of any length.
+                middle((4 * parts).min(tuples).min(MAX_TASKS))
+            }
             Schedule::ByTuple if tuples > 1 && self.plan.first_repeat() == Ok(None) => {
                 middle(parts.min(tuples))
             }

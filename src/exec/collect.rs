@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::choose::{NEAR_BYTES, PARALLEL_BYTES, STREAM_BYTES};
+use super::choose::{NEAR_BYTES, SMALL_BYTES, STREAM_BYTES};
 use super::sink::Sink;
 use super::tasks::Workers;
 use super::tile::{Grid, columns, part};
@@ -89,7 +89,7 @@ impl<'a> Collecting<'a> {
         let bytes = (outer.saturating_mul(tuples))
             .saturating_mul(window.elements())
             .saturating_mul(self.row.size);
-        let parts = if bytes < PARALLEL_BYTES {
+        let parts = if bytes < SMALL_BYTES {
             1
         } else {
             workers.parts()

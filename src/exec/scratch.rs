@@ -15,6 +15,7 @@ const KEPT_BYTES: usize = 96 << 20;
 /// Most buffers of one kind that a thread keeps.
 const KEPT_BUFFERS: usize = 3;
 
+/// Each kind in the order in which its buffers were left.
 #[derive(Default)]
 struct Shelf {
     narrow: Vec<Vec<u32>>,
@@ -50,10 +51,7 @@ impl Kept for u32 {
     }
 
     fn put_back(buffer: Vec<Self>) {
-        with_shelf(|shelf| {
-            let room = shelf.room();
-            put(&mut shelf.narrow, buffer, room);
-        });
+        with_shelf(|shelf| put(&mut shelf.narrow, &mut shelf.wide, buffer));
     }
 }
 
@@ -63,10 +61,7 @@ impl Kept for u64 {
     }
 
     fn put_back(buffer: Vec<Self>) {
-        with_shelf(|shelf| {
-            let room = shelf.room();
-            put(&mut shelf.wide, buffer, room);
-        });
+        with_shelf(|shelf| put(&mut shelf.wide, &mut shelf.narrow, buffer));
     }
 }
 
@@ -92,15 +87,6 @@ pub(crate) fn put_back(spare: Spare) {
     Kept::put_back(spare.wide);
 }
 
-impl Shelf {
-    /// Bytes that may still be left here.
-    fn room(&self) -> usize {
-        let narrow: usize = self.narrow.iter().map(Vec::capacity).sum();
-        let wide: usize = self.wide.iter().map(Vec::capacity).sum();
-        KEPT_BYTES.saturating_sub(narrow * size_of::<u32>() + wide * size_of::<u64>())
-    }
-}
-
 /// The shortest buffer that is long enough, and not so long that most of it
 /// would be lost: a plan cuts its buffer to length. Buffers keep their length
 /// on the shelf, and their old values.
@@ -108,27 +94,40 @@ fn take<T>(shelf: &mut Vec<Vec<T>>, len: usize) -> Option<Vec<T>> {
     let fitting =
         (shelf.iter().enumerate()).filter(|(_, buffer)| (len..=2 * len).contains(&buffer.len()));
     let (at, _) = fitting.min_by_key(|(_, buffer)| buffer.len())?;
-    Some(shelf.swap_remove(at))
+    Some(shelf.remove(at))
 }
 
-fn put<T>(shelf: &mut Vec<Vec<T>>, buffer: Vec<T>, room: usize) {
-    let bytes = buffer.capacity() * size_of::<T>();
-    if bytes == 0 || bytes > room {
+/// Room is made by those that have lain there longest: calls have become
+/// larger or smaller since.
+fn put<T, U>(shelf: &mut Vec<Vec<T>>, others: &mut Vec<Vec<U>>, buffer: Vec<T>) {
+    let new = bytes(&buffer);
+    if new == 0 || new > KEPT_BYTES {
         return;
     }
     if shelf.len() == KEPT_BUFFERS {
-        let sizes = shelf.iter().enumerate();
-        let Some((smallest, _)) = sizes.min_by_key(|(_, kept)| kept.len()) else {
-            return;
-        };
-        shelf.swap_remove(smallest);
+        shelf.remove(0);
+    }
+    let room = |kept: usize| kept + new <= KEPT_BYTES;
+    while !shelf.is_empty() && !room(all_bytes(shelf) + all_bytes(others)) {
+        shelf.remove(0);
+    }
+    while !others.is_empty() && !room(all_bytes(others)) {
+        others.remove(0);
     }
     shelf.push(buffer);
 }
 
+fn bytes<T>(buffer: &Vec<T>) -> usize {
+    buffer.capacity() * size_of::<T>()
+}
+
+fn all_bytes<T>(shelf: &[Vec<T>]) -> usize {
+    shelf.iter().map(bytes).sum()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_BYTES, Kept, take_spare, with_shelf};
+    use super::{KEPT_BYTES, Kept, all_bytes, take_spare, with_shelf};
 
     #[test]
     fn a_buffer_left_is_taken_again() {
@@ -156,16 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_does_not_hoard() {
+    fn the_latest_buffers_stay() {
         for _ in 0..4 {
             Kept::put_back(<u64 as Kept>::take(KEPT_BYTES / 16).expect("memory"));
-            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 4).expect("memory"));
-            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 2).expect("memory"));
+            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 8).expect("memory"));
+            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 4 + 1).expect("memory"));
         }
-        let room = with_shelf(|shelf| Some(shelf.room()));
-        assert!(
-            room.is_some_and(|room| room < KEPT_BYTES),
-            "something is kept"
-        );
+        Kept::put_back(<u32 as Kept>::take(1000).expect("memory"));
+        let kept = with_shelf(|shelf| {
+            let all = all_bytes(&shelf.narrow) + all_bytes(&shelf.wide);
+            Some((all, shelf.narrow.last().map(Vec::len)))
+        });
+        let (all, last) = kept.expect("a shelf");
+        assert!(all <= KEPT_BYTES, "a thread does not hoard");
+        assert_eq!(last, Some(1000), "found room");
     }
 }

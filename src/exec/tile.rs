@@ -102,12 +102,18 @@ pub(crate) fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
     start(index)..start(index + 1)
 }
 
-/// [`part`] of the list of tuples: of its lanes, where it has enough, so that
-/// parts share no destination.
+/// [`part`] of the list of tuples: of its lanes, where it has enough, and of
+/// whole groups, where equal destinations stand together, so that parts share
+/// no destination.
 fn part_of_tuples(plan: &ScatterPlan, parts: usize, index: usize) -> Range<usize> {
     let lanes = plan.lanes();
     if lanes < parts {
-        return part(plan.tuples(), parts, index);
+        let part = part(plan.tuples(), parts, index);
+        return if plan.facts().ordered {
+            plan.start_of_equals(part.start)..plan.start_of_equals(part.end)
+        } else {
+            part
+        };
     }
     let each = plan.tuples() / lanes;
     let lanes = part(lanes, parts, index);

@@ -2,7 +2,7 @@
 //!
 //! Facts and sizes of one call. Knows nothing of which schedule they speak for.
 
-use super::choose::{CARRIED_BYTES, Choice, SPARSE, STREAM_BYTES};
+use super::choose::{CARRIED_BYTES, Choice, LINE_BYTES, SPARSE, STREAM_BYTES};
 use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
 use crate::schedule::Schedule;
@@ -21,30 +21,72 @@ pub(crate) struct Workload<'a> {
     pub(crate) kernels: &'a Kernels,
 }
 
-/// The destinations of some tuples from all over the list.
+/// The destinations of some tuples from all over the list, or of all.
 pub(super) struct Sample {
-    /// Sorted; `None` where there are too few to judge by.
-    numbers: Option<[u64; SAMPLE]>,
+    numbers: [u64; SAMPLE],
+    len: usize,
+    is_all: bool,
 }
 
 impl Sample {
-    /// Whether a few destinations have most of the tuples, so that their
-    /// windows stay in cache.
-    pub(super) fn is_skewed(&self) -> bool {
-        self.numbers.is_some_and(|numbers| {
-            let repeats = numbers.windows(2).filter(|pair| pair[0] == pair[1]);
-            repeats.count() >= SAMPLE / 4
-        })
+    fn new(plan: &ScatterPlan) -> Self {
+        let tuples = plan.tuples();
+        let len = tuples.min(SAMPLE);
+        let mut numbers = [0; SAMPLE];
+        for (position, number) in numbers[..len].iter_mut().enumerate() {
+            *number = plan.destinations().get(position * (tuples / len));
+        }
+        numbers[..len].sort_unstable();
+        Self {
+            numbers,
+            len,
+            is_all: len == tuples,
+        }
+    }
+
+    fn numbers(&self) -> &[u64] {
+        &self.numbers[..self.len]
+    }
+
+    /// How many destinations there are, estimated from how many are met once
+    /// and twice (Chao 1984): rather too few where some have most of the
+    /// tuples. `None` where there is nothing to go by.
+    fn distinct(&self) -> Option<u64> {
+        let (mut distinct, mut once, mut twice) = (0_u64, 0_u64, 0_u64);
+        for same in self.numbers().chunk_by(|a, b| a == b) {
+            distinct += 1;
+            match same.len() {
+                1 => once += 1,
+                2 => twice += 1,
+                _ => {}
+            }
+        }
+        let unseen = match twice {
+            _ if self.is_all => 0,
+            0 if once == distinct => return None,
+            0 => once * once.saturating_sub(1) / 2,
+            _ => once * once / (2 * twice),
+        };
+        Some(distinct + unseen)
     }
 
     /// Whether the tuples fall into several ranges of `1 << shift` destination
     /// numbers, and not nearly all of them into one.
     pub(super) fn is_spread(&self, shift: u32) -> bool {
-        self.numbers.is_none_or(|numbers| {
-            let same_range = |a: &u64, b: &u64| a >> shift == b >> shift;
-            let most = numbers.chunk_by(same_range).map(<[u64]>::len).max();
-            most.unwrap_or(0) <= SAMPLE / 16 * 15
-        })
+        self.most_in_one(shift) <= self.len * 15 / 16
+    }
+
+    /// Whether workers that have whole groups of tuples, of one destination
+    /// each, have about as much to do.
+    pub(super) fn groups_balance(&self) -> bool {
+        self.most_in_one(0) <= self.len.div_ceil(4)
+    }
+
+    /// How many fall into one range of `1 << shift` destination numbers.
+    fn most_in_one(&self, shift: u32) -> usize {
+        let same_range = |a: &u64, b: &u64| a >> shift == b >> shift;
+        let ranges = self.numbers().chunk_by(same_range);
+        ranges.map(<[u64]>::len).max().unwrap_or(0)
     }
 }
 
@@ -54,15 +96,33 @@ impl Workload<'_> {
         self.geometry.window.elements() * self.row.size
     }
 
+    /// Bytes of updates that are applied.
+    pub(super) fn applied_bytes(&self) -> usize {
+        let windows = self.plan.tuples() * self.geometry.outer.elements();
+        windows.saturating_mul(self.window_bytes())
+    }
+
+    /// Bytes of data that are copied.
+    pub(super) fn copied_bytes(&self) -> usize {
+        (self.copy).map_or(0, |copy| copy.whole.elements() * self.row.size)
+    }
+
     /// Bytes that the call writes, at least.
     pub(crate) fn bytes(&self) -> usize {
+        self.applied_bytes().saturating_add(self.copied_bytes())
+    }
+
+    /// Bytes of the lines that windows lie in.
+    pub(super) fn line_bytes(&self) -> usize {
         let windows = self.plan.tuples() * self.geometry.outer.elements();
-        let copied = self
-            .copy
-            .map_or(0, |copy| copy.whole.elements() * self.row.size);
-        windows
-            .saturating_mul(self.window_bytes())
-            .saturating_add(copied)
+        windows.saturating_mul(self.window_bytes().max(LINE_BYTES))
+    }
+
+    /// Bytes that say how long the call takes: of each window whole lines, and
+    /// what is copied on both sides.
+    pub(super) fn touched_bytes(&self) -> usize {
+        let copied = self.copied_bytes().saturating_mul(2);
+        self.line_bytes().saturating_add(copied)
     }
 
     /// Bytes of the output that destinations spread over.
@@ -70,33 +130,28 @@ impl Workload<'_> {
         self.plan.scale().bytes(self.row.size)
     }
 
-    /// Whether destinations have two tuples each or more, on average: then
-    /// most updates need not be moved at all.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.plan.tuples() as u64 / 2 >= self.plan.scale().count
-    }
-
     /// What to judge the destinations by, the same for every run.
     pub(super) fn sample(&self) -> Sample {
-        let tuples = self.plan.tuples();
-        let mut numbers = [0; SAMPLE];
-        if tuples < SAMPLE {
-            return Sample { numbers: None };
-        }
-        for (position, number) in numbers.iter_mut().enumerate() {
-            *number = self.plan.destinations().get(position * (tuples / SAMPLE));
-        }
-        numbers.sort_unstable();
-        Sample {
-            numbers: Some(numbers),
-        }
+        Sample::new(self.plan)
+    }
+
+    /// Bytes of the lines of the output that tuples meet, about.
+    pub(super) fn met_bytes(&self, sample: &Sample) -> u64 {
+        let line = self.window_bytes().max(LINE_BYTES) as u64;
+        let met = self.distinct(sample).saturating_mul(line);
+        met.min(self.region_bytes())
+    }
+
+    /// How many destinations tuples have, about.
+    pub(super) fn distinct(&self, sample: &Sample) -> u64 {
+        let count = self.plan.scale().count;
+        sample.distinct().map_or(count, |met| met.min(count))
     }
 
     /// Whether a large output is mostly copied: few of its bytes are touched
     /// again by updates, which replace what is there.
     pub(super) fn is_sparse(&self) -> bool {
-        let copied = (self.copy).map_or(0, |copy| copy.whole.elements() * self.row.size);
-        let applied = self.bytes() - copied;
+        let (copied, applied) = (self.copied_bytes(), self.applied_bytes());
         let replaced = self.row.replaces || applied == 0;
         replaced && copied >= STREAM_BYTES && applied <= copied / SPARSE
     }
@@ -142,12 +197,68 @@ impl Workload<'_> {
             }
             Schedule::ByTuple if self.plan.lanes() < parts => self.plan.looking_bytes(),
             // The sorted list, which the plan keeps, and the sort's own.
-            Schedule::Grouped | Schedule::Winner if !self.plan.facts().increasing => {
-                tuples.saturating_mul(16)
-            }
+            Schedule::Grouped if !self.plan.facts().ordered => tuples.saturating_mul(16),
+            Schedule::Winner if !self.plan.facts().increasing => tuples.saturating_mul(16),
             Schedule::Private => usize::try_from(self.copy_bytes().saturating_mul(parts as u64))
                 .unwrap_or(usize::MAX),
             _ => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SAMPLE, Sample};
+
+    fn sample(mut numbers: [u64; SAMPLE]) -> Sample {
+        numbers.sort_unstable();
+        Sample {
+            numbers,
+            len: SAMPLE,
+            is_all: false,
+        }
+    }
+
+    /// A sample of tuples that have `count` destinations alike.
+    fn uniform(count: u64) -> Sample {
+        let mut state = 1_u64;
+        sample([0; SAMPLE].map(|_: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % count
+        }))
+    }
+
+    #[test]
+    fn destinations_are_estimated() {
+        for (count, least, most) in [
+            (1, 1, 1),
+            (16, 16, 16),
+            (128, 100, 160),
+            (1024, 600, 1700),
+            (4096, 1500, 12_000),
+        ] {
+            let distinct = uniform(count).distinct().expect("some are met again");
+            assert!((least..=most).contains(&distinct), "{distinct} of {count}");
+        }
+        assert_eq!(uniform(1 << 40).distinct(), None, "nothing to go by");
+        let all = Sample {
+            len: 9,
+            is_all: true,
+            ..uniform(1 << 40)
+        };
+        assert_eq!(all.distinct(), Some(9), "nothing to estimate");
+    }
+
+    /// Half of the tuples have one destination, the others one each.
+    #[test]
+    fn a_long_tail_is_seen() {
+        let numbers = std::array::from_fn(|tuple| (tuple as u64).saturating_sub(127));
+        let sample = sample(numbers);
+        assert!(sample.distinct().is_some_and(|distinct| distinct > 4096));
+        assert!(!sample.groups_balance(), "one has half of them");
+        assert!(sample.is_spread(0), "not nearly all");
+        assert!(!sample.is_spread(8), "all in one range");
     }
 }

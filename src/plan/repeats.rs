@@ -48,6 +48,17 @@ pub(crate) fn first_repeat(
     }))
 }
 
+/// The same where no destination is less than the one before.
+pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Repeat> {
+    work::note(Work::Looking);
+    let repeats = |tuple: &usize| destinations.get(*tuple) == destinations.get(tuple - 1);
+    let tuple = (1..destinations.len()).find(repeats)?;
+    Some(Repeat {
+        tuple,
+        earlier: tuple - 1,
+    })
+}
+
 /// Position of the first number that stands earlier in the list.
 fn first_repeated<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     work::note(Work::Looking);
@@ -162,7 +173,7 @@ impl Packing {
 /// Tuples in the order of their destinations.
 #[derive(Debug)]
 pub(crate) enum Sorted {
-    /// Destinations increase: the tuples are in order as they are.
+    /// The tuples are in order as they are.
     InOrder,
     Packed {
         packing: Packing,
@@ -176,9 +187,9 @@ impl Sorted {
     pub(crate) fn new(
         destinations: &Destinations,
         count: u64,
-        increasing: bool,
+        in_order: bool,
     ) -> Result<Self, ScatterError> {
-        if increasing {
+        if in_order {
             return Ok(Self::InOrder);
         }
         match destinations {

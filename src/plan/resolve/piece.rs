@@ -24,6 +24,7 @@ impl Piece {
         last: u64::MAX,
         facts: Facts {
             increasing: true,
+            ordered: true,
             breaks: 0,
         },
         skipped: 0,
@@ -46,17 +47,22 @@ impl Piece {
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
             return Self::EMPTY;
         };
-        let mut increasing = true;
+        let (mut increasing, mut ordered) = (true, true);
         let mut breaks = 0_u32;
         for (&before, &after) in numbers.iter().zip(&numbers[1..]) {
             increasing &= before < after;
+            ordered &= before <= after;
             breaks += u32::from(!after.follows(before));
         }
         let breaks = breaks as usize;
         Self {
             first: first.get(),
             last: last.get(),
-            facts: Facts { increasing, breaks },
+            facts: Facts {
+                increasing,
+                ordered,
+                breaks,
+            },
             skipped: 0,
         }
     }
@@ -74,6 +80,7 @@ impl Piece {
 
     fn follow(&mut self, next: &Self) {
         self.facts.increasing &= next.facts.increasing && self.last < next.first;
+        self.facts.ordered &= next.facts.ordered && self.last <= next.first;
         self.facts.breaks +=
             next.facts.breaks + usize::from(self.last.wrapping_add(1) != next.first);
         self.last = next.last;
@@ -92,15 +99,16 @@ mod tests {
     /// The facts of a list that is taken in in two pieces, cut anywhere.
     #[test]
     fn facts_do_not_depend_on_where_a_list_is_cut() {
-        let cases: [(&[u32], bool, usize); 5] = [
-            (&[1, 2, 3, 4], true, 0),
-            (&[1, 2, 4, 5], true, 1),
+        let cases: [(&[u32], bool, bool, usize); 6] = [
+            (&[1, 2, 3, 4], true, true, 0),
+            (&[1, 2, 4, 5], true, true, 1),
             // A repeat, which a cut may fall on.
-            (&[1, 2, 2, 3], false, 1),
-            (&[4, 3, 2, 1], false, 3),
-            (&[7], true, 0),
+            (&[1, 2, 2, 3], false, true, 1),
+            (&[1, 3, 2, 4], false, false, 3),
+            (&[4, 3, 2, 1], false, false, 3),
+            (&[7], true, true, 0),
         ];
-        for (numbers, increasing, breaks) in cases {
+        for (numbers, increasing, ordered, breaks) in cases {
             for cut in 0..=numbers.len() {
                 let mut whole = Piece::EMPTY;
                 whole.extend(&numbers[..cut]);
@@ -109,6 +117,7 @@ mod tests {
                 whole.join(&rest);
                 let facts = whole.facts();
                 assert_eq!(facts.increasing, increasing, "{numbers:?} cut at {cut}");
+                assert_eq!(facts.ordered, ordered, "{numbers:?} cut at {cut}");
                 assert_eq!(facts.breaks, breaks, "{numbers:?} cut at {cut}");
             }
         }

@@ -14,7 +14,8 @@ pub enum Schedule {
     Serial,
     /// Each worker takes some repetitions of the leading axes.
     ByBatch,
-    /// Each worker takes some tuples. Only where destinations are unique.
+    /// Each worker takes some tuples. Only where destinations are unique, or
+    /// where equal ones stand together and none is less than the one before.
     ByTuple,
     /// The last tuple of each destination is found first, and only those are
     /// moved. Only without a reduction.

@@ -626,14 +626,17 @@ fn pools_that_claim_any_number_of_workers() {
 /// At most so many of the workers of a pool of 64.
 #[test]
 fn at_most_so_many_workers() {
-    let subject = Subject::<f32>::new(ROWS, Reduction::Add);
-    for schedule in Schedule::ALL {
-        for most in WORKERS.into_iter().chain([0, 65, usize::MAX]) {
-            let execution = subject.execution(Some(schedule)).pool(rayon_pool(64));
-            subject.check(
-                execution.max_workers(most),
-                &format!("{schedule}, at most {most}"),
-            );
+    for case in [ROWS, SORTED_ROWS] {
+        let subject = Subject::<f32>::new(case, Reduction::Add);
+        for schedule in Schedule::ALL {
+            for most in WORKERS.into_iter().chain([0, 65, usize::MAX]) {
+                let execution = subject.execution(Some(schedule)).pool(rayon_pool(64));
+                let execution = execution.max_workers(most);
+                let what = format!("{schedule}, at most {most}");
+                let tasks = subject.explain(execution).tasks();
+                assert!(tasks <= most.max(1), "{what}: {tasks} tasks");
+                subject.check(execution, &what);
+            }
         }
     }
 }

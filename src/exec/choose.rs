@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::tasks::{MAX_TASKS, Workers};
+use super::tasks::Workers;
 use super::tile::Grid;
 use super::workload::Workload;
 use crate::plan::CopyGeometry;
@@ -241,7 +241,7 @@ impl Workload<'_> {
         }
         let lanes = self.plan.lanes();
         let enough_lanes = lanes >= 4 * parts || (lanes >= parts && lanes.is_multiple_of(parts));
-        let stands_together = self.plan.facts().ordered && self.sample().groups_balance();
+        let stands_together = self.plan.facts().ordered && self.sample().groups_balance(parts);
         if enough_lanes || stands_together || self.plan.is_known_unique() {
             return [Some(Schedule::ByTuple), None];
         }
@@ -283,11 +283,11 @@ impl Workload<'_> {
     /// Whether one pass over the output, which takes every slice from `data` or
     /// from its winner, beats a copy that updates are then written over.
     fn rewrites(&self) -> bool {
-        let tuples = self.plan.tuples() * self.geometry.outer.elements();
         self.row.replaces
             && self.window_bytes() >= REWRITTEN_WINDOW_BYTES
             && (self.copy).is_some_and(|copy| {
-                copy.whole.elements() * self.row.size >= tuples.saturating_mul(WINNER_OUTPUT_BYTES)
+                copy.whole.elements() * self.row.size
+                    >= self.windows().saturating_mul(WINNER_OUTPUT_BYTES)
             })
     }
 
@@ -321,7 +321,7 @@ impl Workload<'_> {
         // destinations, these stay in the caches of who has them.
         let spreads = sample.is_spread(self.partition_shift(parts));
         if window < LINE_BYTES {
-            let region = self.region_bytes() + self.copied_bytes() as u64;
+            let region = (self.region_bytes()).saturating_add(self.copied_bytes() as u64);
             let is_cached = region <= SERIAL_REGION_BYTES || met <= PARTITIONED_BYTES;
             (spreads && !is_cached).then_some(Schedule::ByPartition)
         } else if spreads && met > SERIAL_ROWS_BYTES && self.region_bytes() > PARTITIONED_BYTES {
@@ -380,8 +380,7 @@ impl Workload<'_> {
             },
             Schedule::ByTuple if self.plan.lanes() >= parts.max(2) => middle(parts),
             Schedule::ByTuple if tuples > 1 && self.plan.facts().ordered => {
-                // Groups may be of any length.
-                middle((4 * parts).min(tuples).min(MAX_TASKS))
+                middle(parts.min(tuples))
             }
             Schedule::ByTuple if tuples > 1 && self.plan.first_repeat() == Ok(None) => {
                 middle(parts.min(tuples))

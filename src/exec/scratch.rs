@@ -10,7 +10,7 @@ use crate::memory::zeroed;
 use crate::plan::{Destinations, Spare};
 
 /// Most bytes that one thread keeps between calls.
-const KEPT_BYTES: usize = 96 << 20;
+const KEPT_BYTES: usize = 128 << 20;
 
 /// Most buffers of one kind that a thread keeps.
 const KEPT_BUFFERS: usize = 3;

@@ -76,10 +76,10 @@ impl Sample {
         self.most_in_one(shift) <= self.len * 15 / 16
     }
 
-    /// Whether workers that have whole groups of tuples, of one destination
-    /// each, have about as much to do.
-    pub(super) fn groups_balance(&self) -> bool {
-        self.most_in_one(0) <= self.len.div_ceil(4)
+    /// Whether so many workers that have whole groups of tuples, of one
+    /// destination each, have about as much to do.
+    pub(super) fn groups_balance(&self, parts: usize) -> bool {
+        self.most_in_one(0) <= self.len.div_ceil(2 * parts)
     }
 
     /// How many fall into one range of `1 << shift` destination numbers.
@@ -96,10 +96,14 @@ impl Workload<'_> {
         self.geometry.window.elements() * self.row.size
     }
 
+    /// Windows of all tuples, in all repetitions.
+    pub(super) fn windows(&self) -> usize {
+        (self.plan.tuples()).saturating_mul(self.geometry.outer.elements())
+    }
+
     /// Bytes of updates that are applied.
     pub(super) fn applied_bytes(&self) -> usize {
-        let windows = self.plan.tuples() * self.geometry.outer.elements();
-        windows.saturating_mul(self.window_bytes())
+        self.windows().saturating_mul(self.window_bytes())
     }
 
     /// Bytes of data that are copied.
@@ -114,8 +118,8 @@ impl Workload<'_> {
 
     /// Bytes of the lines that windows lie in.
     pub(super) fn line_bytes(&self) -> usize {
-        let windows = self.plan.tuples() * self.geometry.outer.elements();
-        windows.saturating_mul(self.window_bytes().max(LINE_BYTES))
+        let window = self.window_bytes().max(LINE_BYTES);
+        self.windows().saturating_mul(window)
     }
 
     /// Bytes that say how long the call takes: of each window whole lines, and
@@ -257,7 +261,7 @@ mod tests {
         let numbers = std::array::from_fn(|tuple| (tuple as u64).saturating_sub(127));
         let sample = sample(numbers);
         assert!(sample.distinct().is_some_and(|distinct| distinct > 4096));
-        assert!(!sample.groups_balance(), "one has half of them");
+        assert!(!sample.groups_balance(2), "one has half of them");
         assert!(sample.is_spread(0), "not nearly all");
         assert!(!sample.is_spread(8), "all in one range");
     }

@@ -20,7 +20,7 @@ use crate::work::{self, Work};
 
 /// Tuples from which the work on indices is divided among workers: below, it
 /// takes less time than waking them.
-const PARALLEL_TUPLES: usize = 256 * 1024;
+const PARALLEL_TUPLES: usize = 1024 * 1024;
 
 /// Rows that are looked at between two looks at what other workers found.
 const ROWS: usize = 1024;

@@ -16,7 +16,7 @@ from . import machine, options, places, plots, publish, report, rust_peers
 def main(arguments: list[str]) -> int:
     chosen = options.parse(arguments)
     if chosen.scaling:
-        return _scaling()
+        return _scaling(chosen.publish)
     if chosen.rust:
         return rust_peers.run(chosen)
     folder = places.output()
@@ -109,12 +109,14 @@ def _merge(earlier: dict | None, results: dict) -> dict:
     return results
 
 
-def _scaling() -> int:
-    """The bench that counts threads, and its plot."""
+def _scaling(is_published: bool) -> int:
+    """The bench of growing work and workers, and its plots."""
     stored = places.output() / "scaling.json"
     _cargo("bench", "--bench", "scaling", "--", "--json", stored)
     spec = importlib.util.spec_from_file_location("scaling", places.FOLDER / "scaling.py")
     scaling = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(scaling)
-    scaling.draw(stored, places.output())
+    drawn = scaling.draw(stored, places.output())
+    if is_published:
+        publish.plots(drawn)
     return 0

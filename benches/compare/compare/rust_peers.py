@@ -7,7 +7,7 @@ import argparse
 import json
 import subprocess
 
-from . import places, report
+from . import places, publish, report
 from .contenders import OURS
 from .measure import CALL_NS
 from .oracle import OK, WRONG
@@ -27,6 +27,8 @@ def run(chosen: argparse.Namespace) -> int:
     (folder / "rust.json").write_text(json.dumps({"runs": runs}, indent=1) + "\n")
     (folder / "rust.md").write_text(text)
     print(text)
+    if chosen.publish:
+        publish.publish_crates(runs, text)
     return 0
 
 

@@ -127,6 +127,7 @@ impl<'a> Call<'a> {
         }
         let choice = choose(&self.workload(), workers, forced);
         match choice.schedule {
+            Schedule::Serial if forced.is_none() => self.apply_alone(workers),
             Schedule::Serial => {
                 self.run_serial();
                 Ok(())
@@ -154,6 +155,23 @@ impl<'a> Call<'a> {
         if let Some(copy) = &self.copy {
             self.copy_span(&copy.whole, (0, 0), self.workload().is_sparse());
         }
+        self.apply_all();
+    }
+
+    /// One worker applies all updates; where there is much to copy, several do
+    /// that before.
+    fn apply_alone(&self, workers: &Workers<'_>) -> Result<(), ScatterError> {
+        match &self.copy {
+            Some(copy) if self.workload().copies_much() => {
+                self.copy_in_parallel(workers, copy)?;
+                self.apply_all();
+            }
+            _ => self.run_serial(),
+        }
+        Ok(())
+    }
+
+    fn apply_all(&self) {
         self.apply(&Tile {
             outer: 0..self.geometry.outer.elements(),
             tuples: 0..self.plan.tuples(),

@@ -2,7 +2,7 @@
 //!
 //! Facts and sizes of one call. Knows nothing of which schedule they speak for.
 
-use super::choose::{CARRIED_BYTES, Choice, LINE_BYTES, SPARSE, STREAM_BYTES};
+use super::choose::{CARRIED_BYTES, Choice, LINE_BYTES, PARALLEL_BYTES, SPARSE, STREAM_BYTES};
 use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
 use crate::schedule::Schedule;
@@ -127,6 +127,11 @@ impl Workload<'_> {
     pub(super) fn touched_bytes(&self) -> usize {
         let copied = self.copied_bytes().saturating_mul(2);
         self.line_bytes().saturating_add(copied)
+    }
+
+    /// Whether several workers copy data, though one then applies the updates.
+    pub(super) fn copies_much(&self) -> bool {
+        self.copied_bytes().saturating_mul(2) >= PARALLEL_BYTES
     }
 
     /// Bytes of the output that destinations spread over.

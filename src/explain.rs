@@ -96,6 +96,8 @@ impl Explanation {
     }
 
     /// Bytes of memory that the run needs besides its tensors and the plan.
+    /// Grouped runs need 8 bytes a tuple more where tuples are in order and
+    /// their updates are not evenly spaced.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch_bytes
     }

@@ -111,6 +111,8 @@ enum Pattern {
     Uniform,
     Distinct,
     Increasing,
+    /// In order, each several times.
+    Repeating,
     /// Near both ends of an axis, most of which then needs no memory.
     AtEnds,
 }
@@ -144,6 +146,7 @@ const DISTINCT: Case = nd(&[2_000_003], &[400_009, 1], Pattern::Distinct);
 /// So many destinations that repeats are found by sorting.
 const DISTINCT_OF_MANY: Case = nd(&[8_000_009], &[400_009, 1], Pattern::Distinct);
 const INCREASING: Case = nd(&[2_000_003], &[400_009, 1], Pattern::Increasing);
+const REPEATING: Case = nd(&[2_000_003], &[400_009, 1], Pattern::Repeating);
 const THREE_COORDINATES: Case = nd(&[131, 127, 137], &[400_009, 3], Pattern::Uniform);
 const HISTOGRAM: Case = nd(&[997], &[400_009, 1], Pattern::Uniform);
 const SKIPPED: Case = Case {
@@ -159,6 +162,10 @@ const CROWDED_ROWS: Case = nd(&[5003, 20], &[200_003, 1], Pattern::Uniform);
 const PADDED_ROWS: Case = Case {
     updates: Arrangement::Padded,
     ..nd(&[50_021, 8], &[400, 500, 1], Pattern::Uniform)
+};
+const REPEATING_ROWS: Case = Case {
+    pattern: Pattern::Repeating,
+    ..ROWS
 };
 
 /// Much data and few tuples.
@@ -386,6 +393,7 @@ impl Case {
                 // The factor is a prime that no size here is a multiple of.
                 Pattern::Distinct => tuple * 7919 % size,
                 Pattern::Increasing => tuple,
+                Pattern::Repeating => tuple / 5,
                 Pattern::AtEnds if tuple % 2 == 0 => random.below(100_000),
                 Pattern::AtEnds => size - 1 - random.below(100_000),
             };
@@ -469,6 +477,16 @@ fn distinct_elements_of_many() {
 #[test]
 fn increasing_elements() {
     INCREASING.check::<f32>(&[Reduction::None, Add, Mean], 2);
+}
+
+#[test]
+fn elements_in_order() {
+    REPEATING.check::<f32>(&[Reduction::None, Add, Mean], 2);
+}
+
+#[test]
+fn rows_in_order() {
+    REPEATING_ROWS.check::<f32>(&[Reduction::None, Add, Mean], 2);
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl Large {
     /// many schedules have several.
     fn run<T: Ref>(self) -> (usize, usize) {
         let workload = self.prepare::<T>();
-        let tasks = [1, 2, 8].map(|workers| {
+        let tasks = [1, 2, 3, 8].map(|workers| {
             let execution = Execution::new(self.reduction).pool(rayon_pool(workers));
             let what = format!("{} {:?}, {workers} workers", T::TYPE, self.operator);
             let options = self.options(execution);
@@ -185,7 +185,7 @@ impl Large {
             }
             is_shared
         };
-        (tasks[2], Schedule::ALL.iter().filter(is_shared).count())
+        (tasks[3], Schedule::ALL.iter().filter(is_shared).count())
     }
 }
 

@@ -498,6 +498,8 @@ fn what_is_chosen() {
     );
     chosen::<f64>(case(ND, &[1009, 503], &[4003, 1], Skewed), add, Grouped);
     chosen::<f64>(case(ND, &[5, 300_007], &[7, 1], OnePlace), add, ByColumn);
+    // Nothing to apply, but much to copy.
+    chosen::<f64>(case(ND, &[60_013, 17], &[0, 1], Skewed), add, Serial);
     let update = Operator::Update { axis: 1 };
     chosen::<f64>(case(update, &[67, 41, 101], &[347], Skewed), add, ByBatch);
     let elements = &[3_000_017];

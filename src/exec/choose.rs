@@ -3,11 +3,12 @@
 //! Every number here has a name; `docs/performance.md` says which of them are
 //! measured, which are arguments, and which measurements speak against one.
 
+use std::cell::LazyCell;
 use std::ops::RangeInclusive;
 
 use super::tasks::Workers;
 use super::tile::Grid;
-use super::workload::Workload;
+use super::workload::{Sample, Workload};
 use crate::plan::CopyGeometry;
 use crate::schedule::Schedule;
 
@@ -21,8 +22,8 @@ pub(crate) const SMALL_BYTES: usize = 2 << 20;
 /// microseconds late, at each step of a schedule.
 pub(crate) const PARALLEL_BYTES: usize = 12 << 20;
 
-/// Tuples a destination, on average, that make groups: with more, a group's
-/// updates come from more pages than the translation buffer holds.
+/// Tuples a destination, on average, that make groups: with more, a serial
+/// loop was as fast or faster.
 const GROUP_TUPLES: RangeInclusive<u64> = 2..=16;
 
 /// Out of place, where so many times as much is copied as is then touched,
@@ -221,14 +222,16 @@ impl Workload<'_> {
     fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
         let moves_rows = self.row.replaces && self.window_bytes() >= WINNER_WINDOW_BYTES;
         let repetitions = self.geometry.outer.elements();
+        // Taken once a choice, if at all.
+        let sample = LazyCell::new(|| self.sample());
         if self.overwrites_a_copy() {
             return match parts {
                 1 => [None, None],
                 _ => [Some(Schedule::ByTuple), Some(Schedule::Winner)],
             };
         }
-        if moves_rows && self.winners_pay(parts) || self.rewrites() {
-            return [Some(Schedule::Winner), self.divided(parts)];
+        if moves_rows && self.winners_pay(&sample, parts) || self.rewrites() {
+            return [Some(Schedule::Winner), self.divided(&sample, parts)];
         }
         if moves_rows && self.plan.facts().increasing && self.bytes() >= STREAM_BYTES {
             return [Some(Schedule::Winner), Some(Schedule::ByTuple)];
@@ -241,12 +244,12 @@ impl Workload<'_> {
         }
         let lanes = self.plan.lanes();
         let enough_lanes = lanes >= 4 * parts || (lanes >= parts && lanes.is_multiple_of(parts));
-        let stands_together = self.plan.facts().ordered && self.sample().groups_balance(parts);
+        let stands_together = self.plan.facts().ordered && sample.groups_balance(parts);
         if enough_lanes || stands_together || self.plan.is_known_unique() {
             return [Some(Schedule::ByTuple), None];
         }
         if !moves_rows {
-            return [self.divided(parts), None];
+            return [self.divided(&sample, parts), None];
         }
         // To find repeats costs less than to sort out winners, which write
         // past the caches where there is enough to write.
@@ -254,16 +257,16 @@ impl Workload<'_> {
         let otherwise = if streams {
             Some(Schedule::Winner)
         } else {
-            self.divided(parts)
+            self.divided(&sample, parts)
         };
         [Some(Schedule::ByTuple), otherwise]
     }
 
     /// Whether so many updates are written over by later ones that it costs
     /// less to find out first which ones stay.
-    fn winners_pay(&self, parts: usize) -> bool {
+    fn winners_pay(&self, sample: &Sample, parts: usize) -> bool {
         let tuples = self.plan.tuples() as u64;
-        let count = self.distinct(&self.sample());
+        let count = self.distinct(sample);
         let Some(lost) = tuples.checked_sub(count).filter(|&lost| lost > 0) else {
             return false;
         };
@@ -300,7 +303,7 @@ impl Workload<'_> {
     }
 
     /// A schedule that needs to know nothing about duplicates.
-    fn divided(&self, parts: usize) -> Option<Schedule> {
+    fn divided(&self, sample: &Sample, parts: usize) -> Option<Schedule> {
         if parts == 1 {
             return None;
         }
@@ -314,8 +317,7 @@ impl Workload<'_> {
         if window < 2 * COLUMN_BYTES && self.private_pays(parts) {
             return Some(Schedule::Private);
         }
-        let sample = self.sample();
-        let met = self.met_bytes(&sample);
+        let met = self.met_bytes(sample);
         // Workers that have ranges of destinations all find something to do. It
         // need not be as much for each: where many tuples have few
         // destinations, these stay in the caches of who has them.

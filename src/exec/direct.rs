@@ -4,27 +4,24 @@
 //! costs whose work is a few hundred bytes.
 
 use super::Buffers;
-use super::choose::{LINE_BYTES, NEAR_BYTES, SMALL_BYTES};
+use super::choose::{NEAR_BYTES, SMALL_BYTES};
+use super::workload::touched_bytes;
 use crate::kernel::{Job, Kernels, Row, Rows, Spread, Steps};
 use crate::plan::Flat;
 
 /// Jobs of one kernel call.
 const JOBS: usize = 64;
 
-/// Whether a call is small enough to stay here, by the bytes that it touches,
-/// as [`Workload::touched_bytes`](super::workload::Workload::touched_bytes) has
-/// them. In place the output may be of any size, but its slices must be
-/// numbered in 32 bits.
+/// Whether a call is small enough to stay here. In place the output may be of
+/// any size, but its slices must be numbered in 32 bits.
 pub(crate) fn suits(flat: &Flat, kernels: &Kernels, in_place: bool) -> bool {
     let size = kernels.row.size;
-    let copied = if in_place {
-        0
-    } else {
-        flat.elements().saturating_mul(2 * size)
-    };
-    let windows = flat.outer.saturating_mul(flat.tuples);
-    let window = flat.run.saturating_mul(size).max(LINE_BYTES);
-    let touched = windows.saturating_mul(window).saturating_add(copied);
+    let copied = if in_place { 0 } else { flat.elements() };
+    let touched = touched_bytes(
+        flat.outer.saturating_mul(flat.tuples),
+        flat.run.saturating_mul(size),
+        copied.saturating_mul(size),
+    );
     let plain = !kernels.only_grouped;
     plain && touched < SMALL_BYTES && u32::try_from(flat.slices).is_ok()
 }

@@ -21,6 +21,15 @@ pub(crate) struct Workload<'a> {
     pub(crate) kernels: &'a Kernels,
 }
 
+/// Bytes that say how long a call takes: of each window whole lines, and what is
+/// copied on both sides.
+#[inline]
+pub(super) fn touched_bytes(windows: usize, window_bytes: usize, copied_bytes: usize) -> usize {
+    windows
+        .saturating_mul(window_bytes.max(LINE_BYTES))
+        .saturating_add(copied_bytes.saturating_mul(2))
+}
+
 /// The destinations of some tuples from all over the list, or of all.
 pub(super) struct Sample {
     numbers: [u64; SAMPLE],
@@ -118,20 +127,17 @@ impl Workload<'_> {
 
     /// Bytes of the lines that windows lie in.
     pub(super) fn line_bytes(&self) -> usize {
-        let window = self.window_bytes().max(LINE_BYTES);
-        self.windows().saturating_mul(window)
+        touched_bytes(self.windows(), self.window_bytes(), 0)
     }
 
-    /// Bytes that say how long the call takes: of each window whole lines, and
-    /// what is copied on both sides.
+    /// [`touched_bytes`] of the call.
     pub(super) fn touched_bytes(&self) -> usize {
-        let copied = self.copied_bytes().saturating_mul(2);
-        self.line_bytes().saturating_add(copied)
+        touched_bytes(self.windows(), self.window_bytes(), self.copied_bytes())
     }
 
     /// Whether several workers copy data, though one then applies the updates.
     pub(super) fn copies_much(&self) -> bool {
-        self.copied_bytes().saturating_mul(2) >= PARALLEL_BYTES
+        touched_bytes(0, 0, self.copied_bytes()) >= PARALLEL_BYTES
     }
 
     /// Bytes of the output that destinations spread over.

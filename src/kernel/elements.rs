@@ -131,7 +131,8 @@ where
 /// half as much work again.
 ///
 /// Offsets are read before the elements that came before them are written:
-/// 0.51 ns an element for 0.62 one by one, with offsets of 64 bits (Zen 4).
+/// in bare loops 0.51 ns an element for 0.62 one by one, with offsets of 64 bits
+/// (Zen 4).
 ///
 /// # Safety
 ///

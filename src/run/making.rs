@@ -18,8 +18,8 @@ use crate::plan::{
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
 
-/// Tuples from which the work on indices is divided among workers: below, it
-/// takes less time than waking them.
+/// Tuples from which the work on indices is divided among workers: below, one
+/// that then applies them all is faster if it has numbered them itself.
 const PARALLEL_TUPLES: usize = 1024 * 1024;
 
 /// Rows that are looked at between two looks at what other workers found.

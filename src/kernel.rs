@@ -8,6 +8,7 @@
 mod avx2;
 mod copy;
 mod elements;
+mod fetch;
 mod fold;
 mod groups;
 mod half;

@@ -7,6 +7,7 @@
 
 use super::Job;
 use super::Steps;
+use super::fetch::{Ahead, prefetch_source};
 
 /// Runs up to this many bytes are moved without a call.
 const SMALL_BYTES: usize = 64;
@@ -24,7 +25,11 @@ pub(super) unsafe fn copy<const W: usize>(
     steps: Steps,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    for job in jobs {
+    let ahead = Ahead::of(jobs.first().map_or(0, |job| job.len * W));
+    for (position, job) in jobs.iter().enumerate() {
+        if steps == Steps::UNIT {
+            prefetch_source(src, jobs, position, ahead);
+        }
         // Wrapping, as an empty job may lie anywhere.
         let dst = dst.wrapping_offset(job.dst);
         let src = src.wrapping_offset(job.src);

@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "goes to addresses")]
 
 use super::Spread;
+use super::fetch::{Nearness, prefetch};
 use super::reduce::Reducer;
 
 /// An offset as plans store it.
@@ -45,32 +46,6 @@ impl Offset for u64 {
 /// 0.2 ns an element, hence [`Spread`].
 const FAR_AHEAD: usize = 64;
 const NEAR_AHEAD: usize = 12;
-
-/// Which cache a line is asked for.
-#[derive(Clone, Copy)]
-pub(super) enum Nearness {
-    First,
-    /// A core waits for many more lines there at once.
-    Second,
-}
-
-/// Asks for the line of `address`, which need not be valid.
-#[inline(always)]
-pub(super) fn prefetch<T>(address: *const T, nearness: Nearness) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
-        // SAFETY: SSE is part of x86-64, and a prefetch never faults.
-        unsafe {
-            match nearness {
-                Nearness::First => _mm_prefetch::<_MM_HINT_T0>(address.cast()),
-                Nearness::Second => _mm_prefetch::<_MM_HINT_T1>(address.cast()),
-            }
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (address, nearness);
-}
 
 /// Asks for the element of `offset`.
 #[inline(always)]

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "goes to addresses")]
 
+use super::fetch::{Ahead, prefetch_run};
 use super::fold::Fold;
 use super::{Group, GroupRun, Sources, Steps};
 
@@ -28,7 +29,9 @@ pub(super) unsafe fn fold<T, F>(
     F: Fold<T>,
 {
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    for group in groups {
+    let ahead = Ahead::of(run.len * size_of::<T>());
+    for (position, group) in groups.iter().enumerate() {
+        fetch_later(dst, src, &groups[position..], sources, run, ahead);
         let mut done = 0;
         // SAFETY: the caller vouches for `run.len` elements of the group's
         // destination and of each of its sources.
@@ -49,6 +52,37 @@ pub(super) unsafe fn fold<T, F>(
                 fold_part::<T, F, 1>(dst, src, group, sources, run, done);
                 done += 1;
             }
+        }
+    }
+}
+
+/// Asks for the destinations of groups that come up after the first, and for
+/// as many later sources as that one has.
+#[inline(always)]
+fn fetch_later<T>(
+    dst: *const T,
+    src: *const T,
+    groups: &[Group],
+    sources: Sources<'_>,
+    run: GroupRun,
+    ahead: Ahead,
+) {
+    if run.steps != Steps::UNIT {
+        return;
+    }
+    for (ahead, nearness) in ahead.each() {
+        if let Some(later) = groups.get(ahead) {
+            prefetch_run(dst.wrapping_offset(later.dst), run.len, nearness);
+        }
+        let Some(list) = sources.list else {
+            continue;
+        };
+        for position in groups[0].start + ahead..(groups[0].end + ahead).min(list.len()) {
+            prefetch_run(
+                src.wrapping_offset(sources.offset(position)),
+                run.len,
+                nearness,
+            );
         }
     }
 }

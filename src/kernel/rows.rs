@@ -7,9 +7,9 @@
 
 use super::Rows;
 use super::copy::copy_bytes;
+use super::fetch::{Ahead, Lines};
 use super::reduce::Loop;
 use super::reduce::Reducer;
-use super::runs::{AHEAD, prefetch_run};
 
 /// The first element of the row of `number`.
 #[inline(always)]
@@ -28,20 +28,48 @@ fn source_of<T>(src: *const T, position: usize, form: &Rows<'_>) -> *const T {
     src.wrapping_offset(number.cast_signed().wrapping_mul(form.step))
 }
 
-/// Asks for the rows that come up after `position`; for those of `src` only
+/// What is asked for ahead: rows that come up, those of the other side only
 /// where they are listed, as those in order are seen to come.
-#[inline(always)]
-fn fetch_later<T>(dst: *const T, src: *const T, numbers: &[u32], position: usize, form: &Rows<'_>) {
-    if form.is_near {
-        return;
+#[derive(Clone, Copy)]
+struct Fetching {
+    ahead: Ahead,
+    lines: Lines,
+    source_lines: Lines,
+}
+
+impl Fetching {
+    #[inline(always)]
+    fn new<T>(dst: *const T, src: *const T, form: &Rows<'_>) -> Self {
+        Self {
+            ahead: Ahead::of(form.len * size_of::<T>()),
+            lines: Lines::of_rows(dst, form.unit, form.len),
+            source_lines: Lines::of_rows(src, form.step, form.len),
+        }
     }
-    for (ahead, nearness) in AHEAD {
-        let later = position + ahead;
-        if let Some(&number) = numbers.get(later) {
+
+    /// Asks for the rows that come up after `position`.
+    #[inline(always)]
+    fn later<T>(
+        &self,
+        dst: *const T,
+        src: *const T,
+        numbers: &[u32],
+        position: usize,
+        form: &Rows<'_>,
+    ) {
+        if form.is_near {
+            return;
+        }
+        for (ahead, nearness) in self.ahead.each() {
+            let later = position + ahead;
+            let Some(&number) = numbers.get(later) else {
+                continue;
+            };
             let row = row_of(dst.cast_mut(), number, form.unit);
-            prefetch_run(row, form.len, nearness);
+            self.lines.prefetch(row, nearness);
             if form.sources.is_some() {
-                prefetch_run(source_of(src, later, form), form.len, nearness);
+                self.source_lines
+                    .prefetch(source_of(src, later, form), nearness);
             }
         }
     }
@@ -63,8 +91,9 @@ where
         return;
     }
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
+    let fetching = Fetching::new(dst, src, &form);
     for (position, &number) in numbers.iter().enumerate() {
-        fetch_later(dst, src, numbers, position, &form);
+        fetching.later(dst, src, numbers, position, &form);
         let dst = row_of(dst, number, form.unit);
         let src = source_of(src, position, &form);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
@@ -92,8 +121,9 @@ pub(super) unsafe fn copy<const W: usize>(
     form: Rows<'_>,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
+    let fetching = Fetching::new(dst, src, &form);
     for (position, &number) in numbers.iter().enumerate() {
-        fetch_later(dst, src, numbers, position, &form);
+        fetching.later(dst, src, numbers, position, &form);
         let dst = row_of(dst, number, form.unit);
         let src = source_of(src, position, &form);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
@@ -124,8 +154,9 @@ pub(super) unsafe fn collect<const W: usize>(
         }
         return;
     }
+    let fetching = Fetching::new(src, dst, &form);
     for (position, &number) in numbers.iter().enumerate() {
-        fetch_later(src, dst, numbers, position, &form);
+        fetching.later(src, dst, numbers, position, &form);
         let dst = dst.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
         let src = row_of(src.cast_mut(), number, form.unit);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,

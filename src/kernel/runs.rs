@@ -9,34 +9,10 @@
 
 use super::Job;
 use super::Steps;
-use super::elements::{Nearness, prefetch};
 use super::reduce::Loop;
 use super::reduce::Reducer;
 
-/// Runs are asked for twice: so many jobs before their turn for the second
-/// cache, where a core waits for many more lines at once than in the first,
-/// and a few before it for the first. In bare loops 1166243 maxima of rows of
-/// 64 `f32` in 43 MB take 27 ms so on one core, and 42 ms if asked for the
-/// first cache alone, 16 ahead; brought together by destinations, on two cores,
-/// 16 ms for 24 (Zen 4; 24 and 48, 6 and 8 are alike).
-pub(super) const AHEAD: [(usize, Nearness); 2] = [(24, Nearness::Second), (6, Nearness::First)];
-
-/// Longer runs are left to the prefetcher of the machine.
-const PREFETCHED_BYTES: usize = 512;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
-
-/// Asks for the lines of a run that will be combined soon.
-#[inline(always)]
-pub(super) fn prefetch_run<T>(run: *const T, len: usize, nearness: Nearness) {
-    let bytes = len * size_of::<T>();
-    if bytes <= PREFETCHED_BYTES {
-        for offset in (0..bytes).step_by(LINE) {
-            prefetch(run.cast::<u8>().wrapping_add(offset), nearness);
-        }
-    }
-}
+use super::fetch::{Ahead, prefetch_run};
 
 /// The `RunsFn` of a reduction.
 ///
@@ -51,8 +27,9 @@ where
     R: Reducer<T>,
 {
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
+    let ahead = Ahead::of(jobs.first().map_or(0, |job| job.len * size_of::<T>()));
     for (position, job) in jobs.iter().enumerate() {
-        for (ahead, nearness) in AHEAD {
+        for (ahead, nearness) in ahead.each() {
             if let Some(later) = jobs.get(position + ahead) {
                 prefetch_run(dst.wrapping_offset(later.dst), later.len, nearness);
             }

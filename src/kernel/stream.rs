@@ -8,6 +8,7 @@
 use super::Job;
 use super::Steps;
 use super::copy::copy_bytes;
+use super::fetch::{Ahead, prefetch_source};
 use std::arch::x86_64 as x86;
 
 /// Bytes of a cache line.
@@ -83,9 +84,12 @@ unsafe fn stream<const W: usize, M: Mover>(
     steps: Steps,
 ) {
     debug_assert_eq!(steps, Steps::UNIT, "only contiguous runs are streamed");
-    for job in jobs {
-        let dst = dst.cast::<[u8; W]>().wrapping_offset(job.dst);
-        let src = src.cast::<[u8; W]>().wrapping_offset(job.src);
+    let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
+    let ahead = Ahead::of(jobs.first().map_or(0, |job| job.len * W));
+    for (position, job) in jobs.iter().enumerate() {
+        prefetch_source(src, jobs, position, ahead);
+        let dst = dst.wrapping_offset(job.dst);
+        let src = src.wrapping_offset(job.src);
         // SAFETY: the caller vouches for the run and the instruction set.
         unsafe { stream_bytes::<M>(dst.cast(), src.cast(), job.len * W) };
     }

@@ -1,0 +1,188 @@
+//! Asking for memory ahead of its turn.
+//!
+//! Knows addresses, and how far ahead it pays. Knows nothing of what is done
+//! with what arrives.
+
+#![allow(unsafe_code, reason = "asks for addresses")]
+
+use super::Job;
+
+/// Which cache a line is asked for.
+#[derive(Clone, Copy)]
+pub(super) enum Nearness {
+    First,
+    /// A core waits for many more lines there at once.
+    Second,
+}
+
+/// Runs are asked for twice: so many bytes before their turn for the second
+/// cache, where a core waits for many more lines at once than in the first,
+/// and a few before it for the first. In bare loops 1166243 maxima of rows of
+/// 64 `f32` in 43 MB take 27 ms so on one core, and 42 ms if asked for the
+/// first cache alone, 16 rows ahead; brought together by destinations, on two
+/// cores, 16 ms for 24 (Zen 4). Two thirds as far and 1.3 times as far took
+/// 1.03 to 1.1 times as long.
+const FAR_BYTES: usize = 24 * 256;
+const NEAR_BYTES: usize = 6 * 256;
+
+/// The same in runs, for runs that are shorter.
+const FAR_RUNS: usize = 24;
+const NEAR_RUNS: usize = 6;
+
+/// Longer runs are left to the prefetcher of the machine: to ask for the first
+/// lines of rows of 8 KiB took 1.1 times as long.
+const PREFETCHED_BYTES: usize = 2048;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// How many runs before their turn runs are asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead {
+    far: usize,
+    near: usize,
+}
+
+impl Ahead {
+    /// For runs of so many bytes.
+    #[inline(always)]
+    pub(super) fn of(bytes: usize) -> Self {
+        let bytes = bytes.max(1);
+        Self {
+            far: (FAR_BYTES / bytes).clamp(2, FAR_RUNS),
+            near: (NEAR_BYTES / bytes).clamp(1, NEAR_RUNS),
+        }
+    }
+
+    /// Both distances, and the cache to ask for at each.
+    #[inline(always)]
+    pub(super) fn each(self) -> [(usize, Nearness); 2] {
+        [(self.far, Nearness::Second), (self.near, Nearness::First)]
+    }
+}
+
+/// Asks for the line of `address`, which need not be valid.
+#[inline(always)]
+pub(super) fn prefetch<T>(address: *const T, nearness: Nearness) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        // SAFETY: SSE is part of x86-64, and a prefetch never faults.
+        unsafe {
+            match nearness {
+                Nearness::First => _mm_prefetch::<_MM_HINT_T0>(address.cast()),
+                Nearness::Second => _mm_prefetch::<_MM_HINT_T1>(address.cast()),
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (address, nearness);
+}
+
+/// How many lines a run has; none where it is left to the machine.
+#[derive(Clone, Copy)]
+pub(super) struct Lines(usize);
+
+impl Lines {
+    /// Of runs of so many bytes that begin so far behind the start of a line.
+    #[inline(always)]
+    fn new(bytes: usize, skipped: usize) -> Self {
+        Self(if bytes <= PREFETCHED_BYTES {
+            (skipped + bytes).div_ceil(LINE)
+        } else {
+            0
+        })
+    }
+
+    /// Of rows of `len` elements at multiples of `step` from `base`: those that
+    /// begin within a line may have one more. Where each begins elsewhere in
+    /// its line, half a line stands for all.
+    #[inline(always)]
+    pub(super) fn of_rows<T>(base: *const T, step: isize, len: usize) -> Self {
+        let step = step.unsigned_abs().wrapping_mul(size_of::<T>());
+        let skipped = if step.is_multiple_of(LINE) {
+            base.addr() % LINE
+        } else {
+            LINE / 2
+        };
+        Self::new(len.saturating_mul(size_of::<T>()), skipped)
+    }
+
+    /// Asks for them. The run need not be valid. Four at a time: with a step
+    /// of the loop for each line, asking took so many instructions that sums of
+    /// rows of 64 `f32`, brought together by destinations, took 1.2 times as
+    /// long.
+    #[inline(always)]
+    pub(super) fn prefetch<T>(self, run: *const T, nearness: Nearness) {
+        let mut line = run.cast::<u8>();
+        for _ in 0..self.0 / 4 {
+            for offset in [0, LINE, 2 * LINE, 3 * LINE] {
+                prefetch(line.wrapping_add(offset), nearness);
+            }
+            line = line.wrapping_add(4 * LINE);
+        }
+        for _ in 0..self.0 % 4 {
+            prefetch(line, nearness);
+            line = line.wrapping_add(LINE);
+        }
+    }
+}
+
+/// Asks for the lines of a run, which need not be valid.
+#[inline(always)]
+pub(super) fn prefetch_run<T>(run: *const T, len: usize, nearness: Nearness) {
+    Lines::new(len.saturating_mul(size_of::<T>()), 0).prefetch(run, nearness);
+}
+
+/// Asks for the source of a job that is copied soon, but where it follows the
+/// one before: such sources are seen to come. Copies wait for nothing that
+/// they read, so that the second cache is near enough.
+#[inline(always)]
+pub(super) fn prefetch_source<T>(src: *const T, jobs: &[Job], position: usize, ahead: Ahead) {
+    let Some(pair) = jobs.get(position + ahead.far - 1..=position + ahead.far) else {
+        return;
+    };
+    let (before, later) = (&pair[0], &pair[1]);
+    if before.src.wrapping_add(before.len.cast_signed()) != later.src {
+        let run = src.wrapping_offset(later.src);
+        prefetch_run(run, later.len, Nearness::Second);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ahead, LINE, Lines, PREFETCHED_BYTES};
+
+    #[test]
+    fn runs_are_asked_for_before_their_turn() {
+        for bytes in [0, 1, 64, 256, 600, 2048, 1 << 20, usize::MAX] {
+            let Ahead { far, near } = Ahead::of(bytes);
+            assert!(0 < near && near < far, "{near} and {far} for {bytes}");
+        }
+    }
+
+    #[test]
+    fn rows_that_begin_within_a_line_have_one_more() {
+        let aligned = std::ptr::without_provenance::<f32>(4096);
+        let within = std::ptr::without_provenance::<f32>(4096 + 16);
+        for (base, step, len, expected) in [
+            (aligned, 64, 64, 4),
+            (within, 64, 64, 5),
+            (within, -64, 64, 5),
+            (within, 16, 4, 1),
+            (aligned, 4, 4, 1),
+            (aligned, 150, 150, 10),
+            (within, 0, 0, 1),
+            (
+                within,
+                512,
+                PREFETCHED_BYTES / 4,
+                PREFETCHED_BYTES / LINE + 1,
+            ),
+            (aligned, 1024, PREFETCHED_BYTES / 4 + 1, 0),
+        ] {
+            let Lines(lines) = Lines::of_rows(base, step, len);
+            assert_eq!(lines, expected, "{len} elements, {step} apart");
+        }
+    }
+}

@@ -25,22 +25,51 @@ pub(super) unsafe fn copy<const W: usize>(
     steps: Steps,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    let ahead = Ahead::of(jobs.first().map_or(0, |job| job.len * W));
-    for (position, job) in jobs.iter().enumerate() {
+    // SAFETY: handed on as it is.
+    unsafe {
+        match jobs {
+            // All data of a small call, which has nothing to look ahead for.
+            [job] => copy_job(dst, src, *job, steps),
+            _ => copy_jobs(dst, src, jobs, steps),
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for [`copy`].
+#[inline(never)]
+unsafe fn copy_jobs<const W: usize>(
+    dst: *mut [u8; W],
+    src: *const [u8; W],
+    jobs: &[Job],
+    steps: Steps,
+) {
+    let ahead = Ahead::of_jobs(jobs, W);
+    for (position, &job) in jobs.iter().enumerate() {
         if steps == Steps::UNIT {
             prefetch_source(src, jobs, position, ahead);
         }
-        // Wrapping, as an empty job may lie anywhere.
-        let dst = dst.wrapping_offset(job.dst);
-        let src = src.wrapping_offset(job.src);
-        // SAFETY: the caller vouches for `job.len` elements on both sides, at
-        // these steps, and for the sides being apart.
-        unsafe {
-            match steps {
-                Steps::UNIT => copy_bytes(dst.cast(), src.cast(), job.len * W),
-                Steps { dst: 1, src: 0 } => fill(dst, src, job.len),
-                _ => copy_stepped(dst, src, job.len, steps),
-            }
+        // SAFETY: handed on as it is.
+        unsafe { copy_job(dst, src, job, steps) };
+    }
+}
+
+/// # Safety
+///
+/// As for [`copy`].
+#[inline(always)]
+unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: Job, steps: Steps) {
+    // Wrapping, as an empty job may lie anywhere.
+    let dst = dst.wrapping_offset(job.dst);
+    let src = src.wrapping_offset(job.src);
+    // SAFETY: the caller vouches for `job.len` elements on both sides, at
+    // these steps, and for the sides being apart.
+    unsafe {
+        match steps {
+            Steps::UNIT => copy_bytes(dst.cast(), src.cast(), job.len * W),
+            Steps { dst: 1, src: 0 } => fill(dst, src, job.len),
+            _ => copy_stepped(dst, src, job.len, steps),
         }
     }
 }

@@ -22,12 +22,13 @@ pub(super) enum Nearness {
 /// first cache alone, 16 rows ahead; brought together by destinations, on two
 /// cores, 16 ms for 24 (Zen 4). Two thirds as far and 1.3 times as far took
 /// 1.03 to 1.1 times as long.
-const FAR_BYTES: usize = 24 * 256;
-const NEAR_BYTES: usize = 6 * 256;
+const FAR_BYTES: usize = 6 * 1024;
+const NEAR_BYTES: usize = 1536;
 
-/// The same in runs, for runs that are shorter.
-const FAR_RUNS: usize = 24;
-const NEAR_RUNS: usize = 6;
+/// The same in runs, for those of so many bytes and fewer.
+const FAR_RUNS: usize = FAR_BYTES / SHORT_BYTES;
+const NEAR_RUNS: usize = NEAR_BYTES / SHORT_BYTES;
+const SHORT_BYTES: usize = 256;
 
 /// Longer runs are left to the prefetcher of the machine: to ask for the first
 /// lines of rows of 8 KiB took 1.1 times as long.
@@ -47,11 +48,24 @@ impl Ahead {
     /// For runs of so many bytes.
     #[inline(always)]
     pub(super) fn of(bytes: usize) -> Self {
-        let bytes = bytes.max(1);
-        Self {
-            far: (FAR_BYTES / bytes).clamp(2, FAR_RUNS),
-            near: (NEAR_BYTES / bytes).clamp(1, NEAR_RUNS),
+        // Small calls have short runs, and no time for divisions.
+        if bytes <= SHORT_BYTES {
+            return Self {
+                far: FAR_RUNS,
+                near: NEAR_RUNS,
+            };
         }
+        Self {
+            far: (FAR_BYTES / bytes).max(2),
+            near: (NEAR_BYTES / bytes).max(1),
+        }
+    }
+
+    /// For a list of jobs, by the length of the first, in elements of `size`
+    /// bytes.
+    #[inline(always)]
+    pub(super) fn of_jobs(jobs: &[Job], size: usize) -> Self {
+        Self::of(jobs.first().map_or(0, |job| job.len.saturating_mul(size)))
     }
 
     /// Both distances, and the cache to ask for at each.
@@ -139,10 +153,11 @@ pub(super) fn prefetch_run<T>(run: *const T, len: usize, nearness: Nearness) {
 /// they read, so that the second cache is near enough.
 #[inline(always)]
 pub(super) fn prefetch_source<T>(src: *const T, jobs: &[Job], position: usize, ahead: Ahead) {
-    let Some(pair) = jobs.get(position + ahead.far - 1..=position + ahead.far) else {
+    let later = position + ahead.far;
+    if later >= jobs.len() {
         return;
-    };
-    let (before, later) = (&pair[0], &pair[1]);
+    }
+    let (before, later) = (&jobs[later - 1], &jobs[later]);
     if before.src.wrapping_add(before.len.cast_signed()) != later.src {
         let run = src.wrapping_offset(later.src);
         prefetch_run(run, later.len, Nearness::Second);

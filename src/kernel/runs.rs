@@ -27,7 +27,7 @@ where
     R: Reducer<T>,
 {
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    let ahead = Ahead::of(jobs.first().map_or(0, |job| job.len * size_of::<T>()));
+    let ahead = Ahead::of_jobs(jobs, size_of::<T>());
     for (position, job) in jobs.iter().enumerate() {
         for (ahead, nearness) in ahead.each() {
             if let Some(later) = jobs.get(position + ahead) {

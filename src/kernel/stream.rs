@@ -85,7 +85,7 @@ unsafe fn stream<const W: usize, M: Mover>(
 ) {
     debug_assert_eq!(steps, Steps::UNIT, "only contiguous runs are streamed");
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    let ahead = Ahead::of(jobs.first().map_or(0, |job| job.len * W));
+    let ahead = Ahead::of_jobs(jobs, W);
     for (position, job) in jobs.iter().enumerate() {
         prefetch_source(src, jobs, position, ahead);
         let dst = dst.wrapping_offset(job.dst);

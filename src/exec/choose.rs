@@ -7,7 +7,7 @@ use std::cell::LazyCell;
 use std::ops::RangeInclusive;
 
 use super::tasks::Workers;
-use super::tile::Grid;
+use super::tile::{Grid, LINE_BYTES};
 use super::workload::{Sample, Workload};
 use crate::plan::CopyGeometry;
 use crate::schedule::Schedule;
@@ -79,9 +79,6 @@ const SERIAL_ROWS_BYTES: u64 = 32 * 1024;
 /// Windows that lie in so many bytes are in a core's caches after a while: to
 /// ask for them ahead costs more than it gains.
 pub(super) const NEAR_BYTES: u64 = 1 << 20;
-
-/// Bytes of a cache line.
-pub(super) const LINE_BYTES: usize = 64;
 
 /// Windows that lie in more bytes than this are worth bringing together.
 const PARTITIONED_BYTES: u64 = 256 * 1024;

@@ -7,7 +7,7 @@ use crate::plan::{ScatterPlan, Span};
 use crate::schedule::Schedule;
 
 /// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
+pub(super) const LINE_BYTES: usize = 64;
 
 /// One task's part: some repetitions, some tuples (by position or by
 /// destination), some columns of the window.

@@ -2,7 +2,8 @@
 //!
 //! Facts and sizes of one call. Knows nothing of which schedule they speak for.
 
-use super::choose::{CARRIED_BYTES, Choice, LINE_BYTES, PARALLEL_BYTES, SPARSE, STREAM_BYTES};
+use super::choose::{CARRIED_BYTES, Choice, PARALLEL_BYTES, SPARSE, STREAM_BYTES};
+use super::tile::LINE_BYTES;
 use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
 use crate::schedule::Schedule;

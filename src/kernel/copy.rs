@@ -35,6 +35,8 @@ pub(super) unsafe fn copy<const W: usize>(
     }
 }
 
+/// Kept apart, so that a single job does not pay for what a list needs.
+///
 /// # Safety
 ///
 /// As for [`copy`].

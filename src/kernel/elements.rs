@@ -37,7 +37,7 @@ impl Offset for u64 {
 }
 
 /// Elements are asked for twice, so many before their turn: far ahead for the
-/// second cache, as in `rows`, and for the first.
+/// second cache, as runs are (`fetch`), and for the first.
 ///
 /// Without, the processor runs ahead by itself as far as it has room for
 /// instructions. Sums of 4 M random elements of 64 MiB take 25 ms so, 33 with

@@ -9,10 +9,9 @@
 
 use super::Job;
 use super::Steps;
+use super::fetch::{Ahead, prefetch_run};
 use super::reduce::Loop;
 use super::reduce::Reducer;
-
-use super::fetch::{Ahead, prefetch_run};
 
 /// The `RunsFn` of a reduction.
 ///

@@ -8,11 +8,8 @@
 use super::Job;
 use super::Steps;
 use super::copy::copy_bytes;
-use super::fetch::{Ahead, prefetch_source};
+use super::fetch::{Ahead, LINE, prefetch_source};
 use std::arch::x86_64 as x86;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Shorter runs have too few whole lines, and are copied.
 const SHORTEST_BYTES: usize = 256;

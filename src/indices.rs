@@ -11,7 +11,7 @@
 use crate::element::{Element, ElementType, Index};
 use crate::error::ScatterError;
 use crate::layout::Layout;
-use crate::tensor::AnyView;
+use crate::tensor::{AnyView, TensorView};
 
 /// The integer types that indices can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,22 @@ pub(crate) enum IndexType {
     U16,
     U32,
     U64,
+}
+
+impl IndexType {
+    const fn of(element: ElementType) -> Option<Self> {
+        Some(match element {
+            ElementType::I8 => Self::I8,
+            ElementType::I16 => Self::I16,
+            ElementType::I32 => Self::I32,
+            ElementType::I64 => Self::I64,
+            ElementType::U8 => Self::U8,
+            ElementType::U16 => Self::U16,
+            ElementType::U32 => Self::U32,
+            ElementType::U64 => Self::U64,
+            _ => return None,
+        })
+    }
 }
 
 /// Calls a function that is generic over the type of indices.
@@ -75,20 +91,25 @@ pub(crate) struct Indices<'a> {
     kind: IndexType,
 }
 
+impl<'a, I: Index> From<TensorView<'a, I>> for Indices<'a> {
+    /// No `Result`: to copy one out would wait for the stores of its fields, a
+    /// sixth of the smallest call.
+    #[inline]
+    fn from(view: TensorView<'a, I>) -> Self {
+        Self {
+            view: view.into(),
+            kind: const { IndexType::of(I::TYPE).expect("every index type is listed") },
+        }
+    }
+}
+
 impl<'a> Indices<'a> {
     pub(crate) fn new(view: AnyView<'a>) -> Result<Self, ScatterError> {
-        let kind = match view.element() {
-            ElementType::I8 => IndexType::I8,
-            ElementType::I16 => IndexType::I16,
-            ElementType::I32 => IndexType::I32,
-            ElementType::I64 => IndexType::I64,
-            ElementType::U8 => IndexType::U8,
-            ElementType::U16 => IndexType::U16,
-            ElementType::U32 => IndexType::U32,
-            ElementType::U64 => IndexType::U64,
-            actual => return Err(ScatterError::IndexType { actual }),
-        };
-        Ok(Self { view, kind })
+        let actual = view.element();
+        match IndexType::of(actual) {
+            Some(kind) => Ok(Self { view, kind }),
+            None => Err(ScatterError::IndexType { actual }),
+        }
     }
 
     pub(crate) fn kind(&self) -> IndexType {

@@ -256,7 +256,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         // SAFETY: the views have the kernels' element type and, as
         // `Operands::any` has checked, the output shares no byte with another;
         // in place it is the data, initialised.
-        unsafe { self.once_on(kernels, operands, indices) }
+        unsafe { self.once_on(&kernels, &operands, &Indices::new(indices)?) }
     }
 
     /// [`in_place`](Self::in_place) with element types as values.
@@ -274,7 +274,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         let operands = Operands::any(data, updates, None, Some(&indices))?;
         // SAFETY: as in `any_write_into`; whoever made the view vouches for
         // initialised elements.
-        unsafe { self.once_on(kernels, operands, indices) }
+        unsafe { self.once_on(&kernels, &operands, &Indices::new(indices)?) }
     }
 
     /// [`plan`](Self::plan) with the type of indices as a value.
@@ -366,14 +366,14 @@ impl<'p, O: Operator> Scatter<'p, O> {
         &self,
         kernels: Kernels,
         output: Target<'_>,
-        indices: AnyView<'_>,
+        indices: Indices<'_>,
         updates: TensorView<'_, T>,
         data: Option<TensorView<'_, T>>,
     ) -> Result<(), ScatterError> {
         let operands = Operands::typed(output, updates, data);
         // SAFETY: `kernels` were made for `T`; typed views borrow their memory, so
         // an output shares no byte with an input; see above for the rest.
-        unsafe { self.once_on(kernels, operands, indices) }
+        unsafe { self.once_on(&kernels, &operands, &indices) }
     }
 
     /// # Safety
@@ -381,11 +381,10 @@ impl<'p, O: Operator> Scatter<'p, O> {
     /// As for [`run::once`].
     unsafe fn once_on(
         &self,
-        kernels: Kernels,
-        operands: Operands<'_>,
-        indices: AnyView<'_>,
+        kernels: &Kernels,
+        operands: &Operands<'_>,
+        indices: &Indices<'_>,
     ) -> Result<(), ScatterError> {
-        let indices = Indices::new(indices)?;
         self.operator
             .check_options(self.planning.rules, &self.execution)?;
         operands.check_data()?;

@@ -240,18 +240,18 @@ fn check_reduction(plan: &ScatterPlan, kernels: &Kernels) -> Result<(), ScatterE
 pub(crate) unsafe fn execute(
     plan: &ScatterPlan,
     is_kept: bool,
-    kernels: Kernels,
-    operands: Operands<'_>,
+    kernels: &Kernels,
+    operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    check_reduction(plan, &kernels)?;
+    check_reduction(plan, kernels)?;
     plan.check_output(&operands.output.layout)?;
     plan.check_updates(operands.updates.layout.shape())?;
     operands.check_data()?;
     if execution.schedule.is_none()
         && operands.are_contiguous()
         && let (Some(flat), Destinations::Narrow(numbers)) = (plan.flat(), plan.destinations())
-        && direct::suits(&flat, &kernels, operands.data.is_none())
+        && direct::suits(&flat, kernels, operands.data.is_none())
     {
         // SAFETY: shapes have just been checked against the plan's, and the
         // plan has numbered slices of an output that is contiguous.
@@ -272,7 +272,7 @@ pub(crate) unsafe fn execute(
         let buffers = operands.buffers();
         Call::new(
             plan,
-            kernels,
+            *kernels,
             buffers,
             &updates_strides,
             data_strides.as_deref(),
@@ -289,9 +289,9 @@ pub(crate) unsafe fn execute(
 /// As for [`execute`], and data, if any, has the shape of the output.
 pub(crate) unsafe fn once(
     form: Form,
-    kernels: Kernels,
-    operands: Operands<'_>,
-    indices: Indices<'_>,
+    kernels: &Kernels,
+    operands: &Operands<'_>,
+    indices: &Indices<'_>,
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
@@ -306,11 +306,11 @@ pub(crate) unsafe fn once(
         && planning.rules.bounds == Bounds::Error
         && execution.schedule.is_none();
     if plain && operands.are_contiguous() && indices.layout().strides().is_none() {
-        let planless = Planless::new(&form, kernels, &operands, indices, planning);
+        let planless = Planless::new(&form, kernels, operands, indices, planning);
         // SAFETY: shapes have just been checked against one another; the
         // caller vouches for the rest.
-        if let Some(done) = unsafe { planless.run(execution) } {
-            return done;
+        if unsafe { planless.run(execution) }? {
+            return Ok(());
         }
     }
     // SAFETY: the caller vouches for what `execute` asks.
@@ -326,14 +326,14 @@ pub(crate) unsafe fn once(
 #[inline(never)]
 unsafe fn once_planned(
     form: Form,
-    kernels: Kernels,
-    operands: Operands<'_>,
-    indices: Indices<'_>,
+    kernels: &Kernels,
+    operands: &Operands<'_>,
+    indices: &Indices<'_>,
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
     let output = operands.output.layout;
-    let plan = make_plan(&output, form, indices, planning, execution)?;
+    let plan = make_plan(&output, form, *indices, planning, execution)?;
     // SAFETY: the caller vouches for what `execute` asks.
     let result = unsafe { execute(&plan, false, kernels, operands, execution) };
     scratch::put_back(plan.into_destinations().into_spare());

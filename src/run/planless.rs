@@ -25,7 +25,7 @@ const COPIED_TUPLES: usize = 4;
 
 /// A call of contiguous tensors.
 pub(super) struct Planless<'a> {
-    kernels: Kernels,
+    kernels: &'a Kernels,
     flat: Flat,
     buffers: Buffers,
     tuples: Contiguous<'a>,
@@ -36,9 +36,9 @@ impl<'a> Planless<'a> {
     #[inline]
     pub(super) fn new(
         form: &Form,
-        kernels: Kernels,
+        kernels: &'a Kernels,
         operands: &'a Operands<'_>,
-        indices: Indices<'a>,
+        indices: &'a Indices<'a>,
         planning: Planning,
     ) -> Self {
         let shape = operands.shape();
@@ -55,24 +55,28 @@ impl<'a> Planless<'a> {
         }
     }
 
-    /// Runs the call if it is one of these.
+    /// Runs the call if it is one of these, and says whether it was.
     ///
     /// # Safety
     ///
     /// As for [`super::execute`]; the tensors are contiguous, and their shapes
     /// fit those of the indices.
     #[inline]
-    pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Option<Result<(), ScatterError>> {
+    pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         let in_place = self.buffers.data.is_none();
-        let suits = direct::suits(&self.flat, &self.kernels, in_place);
+        let suits = direct::suits(&self.flat, self.kernels, in_place);
         // SAFETY: the caller vouches for what all of them ask.
         unsafe {
             match self.flat.tuples {
-                0..=FEW if suits => Some(self.run_few::<FEW>()),
-                0..=SOME if suits => Some(self.run_few::<SOME>()),
-                _ => self.run_in_copy(self.suits_a_copy(execution)?, execution),
+                0..=FEW if suits => self.run_few::<FEW>()?,
+                0..=SOME if suits => self.run_few::<SOME>()?,
+                _ => match self.suits_a_copy(execution) {
+                    Some(elements) => return self.run_in_copy(elements, execution),
+                    None => return Ok(false),
+                },
             }
         }
+        Ok(true)
     }
 
     /// At most `MOST` tuples, all checked before the first is applied.
@@ -109,7 +113,7 @@ impl<'a> Planless<'a> {
     }
 
     /// Checks and applies tuples block by block, in a copy that becomes the
-    /// output when the last index has been found to be right. `None` without
+    /// output when the last index has been found to be right. `false` without
     /// memory for it.
     ///
     /// # Safety
@@ -120,9 +124,11 @@ impl<'a> Planless<'a> {
         &self,
         elements: Elements,
         execution: &Execution<'_>,
-    ) -> Option<Result<(), ScatterError>> {
+    ) -> Result<bool, ScatterError> {
         let bytes = self.flat.elements() * self.kernels.row.size;
-        let mut memory = <u64 as Kept>::take(bytes.div_ceil(size_of::<u64>())).ok()?;
+        let Ok(mut memory) = <u64 as Kept>::take(bytes.div_ceil(size_of::<u64>())) else {
+            return Ok(false);
+        };
         let output: *mut u8 = self.buffers.output.cast();
         let copy: *mut u8 = memory.as_mut_ptr().cast();
         let source = self.buffers.data.unwrap_or(output);
@@ -135,7 +141,7 @@ impl<'a> Planless<'a> {
             unsafe { copy.copy_to_nonoverlapping(output, bytes) };
         }
         Kept::put_back(memory);
-        Some(result)
+        result.map(|()| true)
     }
 
     /// Applies all tuples to `copy`, up to the first that is wrong.

@@ -114,7 +114,7 @@ impl ScatterPlan {
         // SAFETY: the views have the kernels' element type and, as
         // `Operands::any` has checked, share no byte; in place `data` is the
         // output, initialised.
-        unsafe { execute(self, true, kernels, operands, &execution) }
+        unsafe { execute(self, true, &kernels, &operands, &execution) }
     }
 
     /// [`in_place`](Self::in_place) with element types as values.
@@ -133,7 +133,7 @@ impl ScatterPlan {
         let operands = Operands::any(data, updates, None, None)?;
         // SAFETY: as in `any_write_into`; the caller of the view's constructor
         // vouches for initialised elements.
-        unsafe { execute(self, true, kernels, operands, &execution) }
+        unsafe { execute(self, true, &kernels, &operands, &execution) }
     }
 
     /// [`allocate`](Self::allocate) for elements that are cloned, such as
@@ -237,7 +237,7 @@ impl ScatterPlan {
         let operands = Operands::typed(output, updates, data);
         // SAFETY: `kernels` were made for `T`; typed views borrow their memory, so
         // an output shares no byte with an input; see above for the rest.
-        unsafe { execute(self, true, kernels, operands, execution) }
+        unsafe { execute(self, true, &kernels, &operands, execution) }
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) enum Block<'a> {
 /// does, without its preparations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contiguous<'a> {
-    pub(crate) indices: Indices<'a>,
+    pub(crate) indices: &'a Indices<'a>,
     /// The axis that the first coordinate addresses, and the sizes of all that
     /// are addressed.
     pub(crate) first_axis: usize,
@@ -154,7 +154,7 @@ impl Contiguous<'_> {
 
     fn cursor(&self, offset: usize, step: usize) -> Cursor<'_> {
         Cursor {
-            indices: self.indices,
+            indices: *self.indices,
             offset: offset.cast_signed(),
             step: step.cast_signed(),
             number: 0,

@@ -6,7 +6,10 @@ mod common;
 
 use common::pools::rayon_pool;
 use common::random::Random;
-use ndscatter::{Execution, Layout, Reduction, ScatterNd, Schedule, TensorView, TensorViewMut};
+use ndscatter::{
+    ElementType, Execution, Explanation, Layout, Reduction, ScatterNd, Schedule, TensorView,
+    TensorViewMut,
+};
 
 /// A table and the rows that go there.
 struct Table {
@@ -65,17 +68,23 @@ impl Table {
         }
     }
 
-    /// The schedule that is chosen for `f32` on two workers.
-    fn chosen(&self, reduction: Reduction, in_place: bool) -> Schedule {
+    /// What runs with so many workers.
+    fn explained(
+        &self,
+        element: ElementType,
+        reduction: Reduction,
+        in_place: bool,
+        workers: usize,
+    ) -> Explanation {
         let data = [self.rows, self.width];
         let shape = [self.destinations.len(), 1];
         let indices = TensorView::contiguous(&self.destinations, &shape).expect("indices");
         let plan = ScatterNd::new()
             .plan(Layout::contiguous(&data), indices)
             .expect("no error");
-        let execution = Execution::new(reduction).pool(rayon_pool(2));
-        let explained = plan.explain(ndscatter::ElementType::F32, execution, in_place);
-        explained.expect("a reduction of the type").schedule()
+        let execution = Execution::new(reduction).pool(rayon_pool(workers));
+        let explained = plan.explain(element, execution, in_place);
+        explained.expect("a reduction of the type")
     }
 }
 
@@ -138,9 +147,45 @@ fn rows_in_no_order() {
         let table = Table::new(rows, width, 200_000, |_| random.below(rows));
         check_sums(&table);
         for in_place in [true, false] {
-            let chosen = table.chosen(Reduction::Add, in_place);
-            assert_eq!(chosen, Schedule::ByPartition, "width {width}");
+            let chosen = table.explained(ElementType::F32, Reduction::Add, in_place, 2);
+            assert_eq!(chosen.schedule(), Schedule::ByPartition, "width {width}");
         }
+    }
+}
+
+/// More than 512 MiB of updates on few workers: few partitions, as the memory
+/// for them shows.
+#[test]
+fn long_updates() {
+    const ROWS: usize = 1500;
+    const WIDTH: usize = 16 * 1024;
+    let mut random = Random::new(8);
+    let table = Table::new(ROWS, WIDTH, 33_000, |_| random.below(ROWS));
+    let tuples = table.destinations.len();
+    let mut counts = [0_u8; ROWS];
+    for &row in &table.destinations {
+        let row = usize::try_from(row).expect("a row");
+        counts[row] = counts[row].wrapping_add(1);
+    }
+    let updates = vec![1_u8; tuples * WIDTH];
+    for workers in [2, 3, 8] {
+        let explained = table.explained(ElementType::U8, Reduction::Add, true, workers);
+        assert_eq!(explained.schedule(), Schedule::ByPartition, "{workers}");
+        let gaps = explained.scratch_bytes() - tuples * 8;
+        let is_little = gaps < 16 * 8 * 1040;
+        assert_eq!(is_little, workers < 4, "{gaps} bytes for gaps");
+        let mut data = vec![0_u8; ROWS * WIDTH];
+        let scatter = Execution::new(Reduction::Add).pool(rayon_pool(workers));
+        (ScatterNd::new().execution(scatter))
+            .in_place(
+                TensorViewMut::contiguous(&mut data, &[ROWS, WIDTH]).expect("data"),
+                TensorView::contiguous(&table.destinations, &[tuples, 1]).expect("indices"),
+                TensorView::contiguous(&updates, &[tuples, WIDTH]).expect("updates"),
+            )
+            .expect("no error");
+        let are_counted = |(row, count): (&[u8], &u8)| row.iter().all(|value| value == count);
+        let is_right = data.chunks(WIDTH).zip(&counts).all(are_counted);
+        assert!(is_right, "{workers} workers");
     }
 }
 

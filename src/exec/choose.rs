@@ -87,6 +87,14 @@ const PARTITIONED_BYTES: u64 = 256 * 1024;
 /// second-level cache.
 const PARTITION_BYTES: u64 = 512 * 1024;
 
+/// Updates of more bytes than this, in windows of at least so many, and so many
+/// times those of the region that they are for, are read through in few
+/// partitions. Their page table, 8 bytes for 4 KiB, outgrows a second-level
+/// cache.
+const PAGED_BYTES: u64 = 512 << 20;
+const READ_THROUGH_BYTES: usize = 256;
+const UPDATES_OF_REGION: u64 = 4;
+
 /// Largest values that go along with the numbers of their destinations: a call
 /// is to need no more than 16 bytes a tuple.
 pub(super) const CARRIED_BYTES: usize = 8;
@@ -159,6 +167,15 @@ impl Choice {
         };
         same_repetitions && one_region && self.grid.columns == 1 && work.plan.is_whole()
     }
+}
+
+/// The ranges of a power of two of `count` numbers that make at most so many
+/// partitions.
+fn shift_of(count: u64, partitions: u64) -> u32 {
+    count
+        .div_ceil(partitions)
+        .next_power_of_two()
+        .trailing_zeros()
 }
 
 /// Chooses the schedule and its tiles; `forced` where it applies and keeps
@@ -484,16 +501,32 @@ impl Workload<'_> {
         (1..=MOST_PARTITIONED).contains(&tuples)
     }
 
-    /// Partitions of half a cache, but enough of them for every worker.
+    /// Partitions of half a cache, but enough of them for every worker; where
+    /// updates are to be read once through, as few as keep all workers busy.
     fn partition_shift(&self, parts: usize) -> u32 {
         let count = self.plan.scale().count.max(1);
         let by_cache = self.region_bytes().div_ceil(PARTITION_BYTES);
         let partitions = by_cache
             .max(4 * parts as u64)
             .clamp(1, MOST_PARTITIONS.into());
-        count
-            .div_ceil(partitions)
-            .next_power_of_two()
-            .trailing_zeros()
+        let shift = shift_of(count, partitions);
+        if !self.reads_through(parts) {
+            return shift;
+        }
+        let sample = self.sample();
+        (shift..=shift_of(count, parts as u64))
+            .rev()
+            .find(|&shift| sample.balances(shift, parts))
+            .unwrap_or(shift)
+    }
+
+    /// Whether to read updates in their order costs less than to have the
+    /// output in the caches: each partition reads in pages all over them.
+    fn reads_through(&self, parts: usize) -> bool {
+        let updates = self.applied_bytes() as u64;
+        parts < READING_PARTS
+            && updates > PAGED_BYTES
+            && updates / UPDATES_OF_REGION >= self.region_bytes()
+            && self.window_bytes() >= READ_THROUGH_BYTES
     }
 }

@@ -92,11 +92,29 @@ impl Sample {
         self.most_in_one(0) <= self.len.div_ceil(2 * parts)
     }
 
+    /// Whether workers, of which each takes the next range of `1 << shift`
+    /// destination numbers when it is done with one, have about as much to do.
+    pub(super) fn balances(&self, shift: u32, parts: usize) -> bool {
+        let mut loads = [0; SAMPLE];
+        let loads = &mut loads[..parts.clamp(1, SAMPLE)];
+        for tuples in self.in_ranges(shift) {
+            if let Some(least) = loads.iter_mut().min() {
+                *least += tuples;
+            }
+        }
+        let most = loads.iter().max().map_or(0, |&most| most);
+        most * loads.len() <= self.len * 5 / 4
+    }
+
     /// How many fall into one range of `1 << shift` destination numbers.
     fn most_in_one(&self, shift: u32) -> usize {
-        let same_range = |a: &u64, b: &u64| a >> shift == b >> shift;
-        let ranges = self.numbers().chunk_by(same_range);
-        ranges.map(<[u64]>::len).max().unwrap_or(0)
+        self.in_ranges(shift).max().unwrap_or(0)
+    }
+
+    /// How many fall into each range that any fall into.
+    fn in_ranges(&self, shift: u32) -> impl Iterator<Item = usize> {
+        let same_range = move |a: &u64, b: &u64| a >> shift == b >> shift;
+        self.numbers().chunk_by(same_range).map(<[u64]>::len)
     }
 }
 
@@ -265,6 +283,19 @@ mod tests {
             ..uniform(1 << 40)
         };
         assert_eq!(all.distinct(), Some(9), "nothing to estimate");
+    }
+
+    #[test]
+    fn ranges_are_shared_out() {
+        let two = uniform(1 << 20);
+        assert!(two.balances(19, 2), "one range each");
+        assert!(!two.balances(20, 2), "one has them all");
+        let three = uniform(3 << 19);
+        assert!(!three.balances(19, 2), "two ranges and one");
+        assert!(three.balances(19, 3), "one range each");
+        assert!(three.balances(18, 2), "three ranges each");
+        let skewed = sample(std::array::from_fn(|tuple| (tuple as u64 / 200) << 19));
+        assert!(!skewed.balances(19, 2), "one has most of them");
     }
 
     /// Half of the tuples have one destination, the others one each.

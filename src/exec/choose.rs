@@ -90,7 +90,7 @@ const PARTITION_BYTES: u64 = 512 * 1024;
 /// Updates of more bytes than this, in windows of at least so many, and so many
 /// times those of the region that they are for, are read through in few
 /// partitions. Their page table, 8 bytes for 4 KiB, outgrows a second-level
-/// cache.
+/// cache; that of half as many bytes of a partition does not.
 const PAGED_BYTES: u64 = 512 << 20;
 const READ_THROUGH_BYTES: usize = 256;
 const UPDATES_OF_REGION: u64 = 4;
@@ -514,7 +514,8 @@ impl Workload<'_> {
             return shift;
         }
         let sample = self.sample();
-        (shift..=shift_of(count, parts as u64))
+        let fewest = self.region_bytes().div_ceil(PAGED_BYTES / 2);
+        (shift..=shift_of(count, fewest.max(parts as u64)))
             .rev()
             .find(|&shift| sample.balances(shift, parts))
             .unwrap_or(shift)

@@ -92,8 +92,8 @@ pub(crate) struct Indices<'a> {
 }
 
 impl<'a, I: Index> From<TensorView<'a, I>> for Indices<'a> {
-    /// No `Result`: to copy one out would wait for the stores of its fields, a
-    /// sixth of the smallest call.
+    /// No `Result`: to copy one out waits for the stores of its fields, which
+    /// the smallest calls feel.
     #[inline]
     fn from(view: TensorView<'a, I>) -> Self {
         Self {

@@ -159,6 +159,9 @@ fn rows_in_no_order() {
 fn long_updates() {
     const ROWS: usize = 1500;
     const WIDTH: usize = 16 * 1024;
+    // Of each partition, the places left empty before it: a destination number
+    // and a tuple for each.
+    const GAP_BYTES: usize = 8 * 1040;
     let mut random = Random::new(8);
     let table = Table::new(ROWS, WIDTH, 33_000, |_| random.below(ROWS));
     let tuples = table.destinations.len();
@@ -172,8 +175,8 @@ fn long_updates() {
         let explained = table.explained(ElementType::U8, Reduction::Add, true, workers);
         assert_eq!(explained.schedule(), Schedule::ByPartition, "{workers}");
         let gaps = explained.scratch_bytes() - tuples * 8;
-        let is_little = gaps < 16 * 8 * 1040;
-        assert_eq!(is_little, workers < 4, "{gaps} bytes for gaps");
+        let are_few = gaps < 16 * GAP_BYTES;
+        assert_eq!(are_few, workers < 4, "{gaps} bytes for gaps");
         let mut data = vec![0_u8; ROWS * WIDTH];
         let scatter = Execution::new(Reduction::Add).pool(rayon_pool(workers));
         (ScatterNd::new().execution(scatter))

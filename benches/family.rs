@@ -153,16 +153,18 @@ fn elements(bench: &mut Bench) {
             &data,
             &|execution, target| {
                 let target = TensorViewMut::contiguous(target, &[NODES, WIDTH]).expect("a view");
-                (ScatterElements::new(0).execution(execution))
-                    .in_place(target, view, updates_view)
-                    .expect("indices in range");
+                (ScatterElements::new(0)
+                    .reduction(Reduction::Add)
+                    .execution(execution))
+                .in_place(target, view, updates_view)
+                .expect("indices in range");
             },
             &|target| {
                 for (position, (&row, update)) in listed.iter().zip(updates.iter()).enumerate() {
                     target[row as usize * WIDTH + position % WIDTH] += update;
                 }
             },
-            (Execution::new(Reduction::Add), 1),
+            (Execution::new(), 1),
         );
     }
 }
@@ -177,20 +179,22 @@ fn lane(bench: &mut Bench) {
         &data,
         &|execution, target| {
             let lane = [LANE_UPDATES];
-            (ScatterElements::new(0).execution(execution))
-                .in_place(
-                    TensorViewMut::contiguous(target, &[LANE]).expect("a view"),
-                    TensorView::contiguous(&places, &lane).expect("a view"),
-                    TensorView::contiguous(&updates, &lane).expect("a view"),
-                )
-                .expect("indices in range");
+            (ScatterElements::new(0)
+                .reduction(Reduction::Add)
+                .execution(execution))
+            .in_place(
+                TensorViewMut::contiguous(target, &[LANE]).expect("a view"),
+                TensorView::contiguous(&places, &lane).expect("a view"),
+                TensorView::contiguous(&updates, &lane).expect("a view"),
+            )
+            .expect("indices in range");
         },
         &|target| {
             for (&place, update) in places.iter().zip(updates.iter()) {
                 target[place as usize] += update;
             }
         },
-        (Execution::new(Reduction::Add), 1),
+        (Execution::new(), 1),
     );
 }
 
@@ -222,7 +226,7 @@ fn decode(bench: &mut Bench) {
                 target[start..start + DEPTH].copy_from_slice(token);
             }
         },
-        (Execution::new(Reduction::None), 100),
+        (Execution::new(), 100),
     );
 }
 
@@ -248,6 +252,6 @@ fn gather(bench: &mut Bench) {
                 row.copy_from_slice(&table[place as usize * EMBEDDING..][..EMBEDDING]);
             }
         },
-        (Execution::new(Reduction::None), 1),
+        (Execution::new(), 1),
     );
 }

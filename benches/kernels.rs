@@ -180,7 +180,7 @@ fn run<T: Element>(
     reduction: Reduction,
     set: InstructionSet,
 ) -> Option<f64> {
-    let execution = Execution::new(reduction)
+    let execution = Execution::new()
         .pool(&CallingThread)
         .schedule(Schedule::Serial)
         .instruction_set(set);
@@ -190,7 +190,8 @@ fn run<T: Element>(
     let target = TensorViewMut::contiguous(data, &data_shape).expect("one row");
     let updates = TensorView::strided(updates, 0, &shape, &[0, 1]).expect("one row");
     let start = Instant::now();
-    plan.in_place(execution, target, updates).ok()?;
+    let run = plan.run().reduction(reduction).execution(execution);
+    run.in_place(target, updates).ok()?;
     Some(start.elapsed().as_secs_f64() * 1e9)
 }
 

@@ -133,7 +133,7 @@ fn small(criterion: &mut Criterion) {
 }
 
 fn alone() -> Execution<'static> {
-    Execution::default().pool(&CallingThread)
+    Execution::new().pool(&CallingThread)
 }
 
 fn config() -> Criterion {

@@ -193,14 +193,9 @@ fn check(inputs: &Inputs, contenders: &[Contender<'_>], target: &mut [f32]) {
 }
 
 impl Subject {
-    /// With every choice left to the crate.
-    fn chosen(&self) -> Execution<'static> {
-        Execution::new(self.inputs.workload.reduction)
-    }
-
     /// Without any other thread, indices included.
-    fn serial(&self) -> Execution<'static> {
-        (self.chosen().pool(&CallingThread)).schedule(Schedule::Serial)
+    fn serial() -> Execution<'static> {
+        (Execution::new().pool(&CallingThread)).schedule(Schedule::Serial)
     }
 
     fn one_shot(&self, name: &str, execution: Execution<'static>, form: Form) -> Contender<'_> {
@@ -231,7 +226,7 @@ impl Subject {
     }
 
     fn calls(&self, form: Form) -> Vec<Contender<'_>> {
-        let (chosen, serial) = (self.chosen(), self.serial());
+        let (chosen, serial) = (Execution::new(), Self::serial());
         let mut contenders = vec![
             self.one_shot(ONE_SHOT, chosen, form),
             self.one_shot(ONE_WORKER, chosen.max_workers(1), form),
@@ -253,7 +248,7 @@ impl Subject {
     fn schedules(&self, form: Form, options: &Options) -> Vec<Contender<'_>> {
         let mut contenders = Vec::new();
         for schedule in Schedule::ALL {
-            let forced = self.chosen().schedule(schedule);
+            let forced = Execution::new().schedule(schedule);
             if options.schedules && self.explain(forced, form) == schedule {
                 contenders.push(self.one_shot(&format!("{schedule}"), forced, form));
                 let name = format!("{schedule}, planned");
@@ -266,13 +261,15 @@ impl Subject {
     /// The schedule of a call with a fresh plan.
     fn explain(&self, execution: Execution<'_>, form: Form) -> Schedule {
         (self.inputs.plan(0))
-            .explain(ElementType::F32, execution, form == Form::InPlace)
+            .run()
+            .execution(execution)
+            .explain(ElementType::F32, form == Form::InPlace)
             .expect("f32 has every reduction")
             .schedule()
     }
 
     fn sums(&self) -> [Contender<'_>; 2] {
-        let chosen = self.chosen();
+        let chosen = Execution::new();
         [
             Contender::new(ONE_SHOT_SUM, move |target, set| {
                 (self.inputs).scatter(chosen, Form::Functional, target, set);
@@ -355,7 +352,7 @@ impl Subject {
             Form::InPlace => "in place",
             Form::Functional | Form::Allocating => "functional",
         };
-        let schedule = self.explain(self.chosen(), form);
+        let schedule = self.explain(Execution::new(), form);
         format!("| {} | {form_name} | {schedule}", self.inputs.workload.name)
     }
 

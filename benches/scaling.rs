@@ -378,7 +378,9 @@ fn measure_workers(name: &str, workload: &str, form: Form, options: &Options) ->
             tuples: inputs.workload.tuples(),
             bytes,
             schedule: (inputs.plan(0))
-                .explain(ElementType::F32, call.execution(), form == Form::InPlace)
+                .run()
+                .execution(call.execution())
+                .explain(ElementType::F32, form == Form::InPlace)
                 .expect("f32 has every reduction")
                 .schedule(),
             time,

@@ -42,7 +42,7 @@ fn one(criterion: &mut Criterion, workload: Workload) {
     let mut group = criterion.benchmark_group(&group_name);
     let inputs = Inputs::new(workload);
     let mut target = inputs.target();
-    let execution = Execution::new(workload.reduction);
+    let execution = Execution::new();
     for (name, form) in [
         ("functional", Form::Functional),
         ("in_place", Form::InPlace),

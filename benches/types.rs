@@ -175,16 +175,16 @@ impl Subject<'_> {
 
     /// The schedule of a call with a fresh plan.
     fn schedule(&self, form: Form) -> Schedule {
-        let reduction = self.inputs.workload.reduction;
         (self.inputs.plan(0))
-            .explain(ElementType::F32, reduction, form == Form::InPlace)
+            .run()
+            .explain(ElementType::F32, form == Form::InPlace)
             .expect("f32 has every reduction")
             .schedule()
     }
 }
 
 fn contender(inputs: &Inputs, form: Form) -> Contender<'_> {
-    let execution = Execution::new(inputs.workload.reduction);
+    let execution = Execution::new();
     Contender::new("f32", move |target, set| {
         inputs.scatter(execution, form, target, set)
     })

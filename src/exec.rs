@@ -30,7 +30,7 @@ use self::tasks::Workers;
 use self::tile::Tile;
 use crate::error::ScatterError;
 use crate::kernel::{Kernels, Row};
-use crate::plan::{CopyGeometry, Geometry, ScatterPlan};
+use crate::plan::{CopyGeometry, Geometry, IndexPlan};
 use crate::schedule::Schedule;
 
 /// The memory of one call: addresses of element `[0, 0, ...]` of each tensor.
@@ -56,7 +56,7 @@ mod shared {
 /// One scatter, ready to run.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
-    plan: &'a ScatterPlan,
+    plan: &'a IndexPlan,
     kernels: Kernels,
     row: &'static Row,
     geometry: Geometry,
@@ -84,7 +84,7 @@ impl<'a> Call<'a> {
         reason = "the contract of every later access is made here"
     )]
     pub(crate) unsafe fn new(
-        plan: &'a ScatterPlan,
+        plan: &'a IndexPlan,
         kernels: Kernels,
         buffers: Buffers,
         updates_strides: &[isize],

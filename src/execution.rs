@@ -1,12 +1,13 @@
-//! How a scatter is to be run: reduction, pool, and what is forced.
+//! Who runs a call: pool, number of workers, and what is forced for tests.
+//!
+//! Knows nothing of what the call means: to set or to replace any of this
+//! changes no bit of a result.
 
 use crate::kernel::InstructionSet;
 use crate::pool::{Pool, Rayon};
-use crate::reduction::{Accumulate, Reduction};
 use crate::schedule::Schedule;
 
-/// How a scatter is to be run. A [`Reduction`] alone is one, with every other
-/// choice left to the crate.
+/// Who runs a call. It holds nothing that the result depends on.
 ///
 /// # Examples
 ///
@@ -15,7 +16,8 @@ use crate::schedule::Schedule;
 ///
 /// let mut data = [5.0_f32; 3];
 /// ScatterNd::new()
-///     .execution(Execution::new(Reduction::Max).pool(&CallingThread))
+///     .reduction(Reduction::Max)
+///     .execution(Execution::new().pool(&CallingThread))
 ///     .in_place(
 ///         TensorViewMut::contiguous(&mut data, &[3])?,
 ///         TensorView::contiguous(&[0_i32, 2], &[2, 1])?,
@@ -26,9 +28,6 @@ use crate::schedule::Schedule;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'p> {
-    pub(crate) reduction: Reduction,
-    pub(crate) include_self: bool,
-    pub(crate) accumulate: Accumulate,
     pub(crate) pool: &'p dyn Pool,
     pub(crate) max_workers: Option<usize>,
     pub(crate) schedule: Option<Schedule>,
@@ -36,12 +35,9 @@ pub struct Execution<'p> {
 }
 
 impl Execution<'static> {
-    /// With rayon, and every choice left to the crate.
-    pub fn new(reduction: Reduction) -> Self {
+    /// On rayon, with every choice left to the crate.
+    pub fn new() -> Self {
         Self {
-            reduction,
-            include_self: true,
-            accumulate: Accumulate::Native,
             pool: &Rayon,
             max_workers: None,
             schedule: None,
@@ -52,41 +48,11 @@ impl Execution<'static> {
 
 impl Default for Execution<'static> {
     fn default() -> Self {
-        Self::new(Reduction::None)
-    }
-}
-
-impl From<Reduction> for Execution<'static> {
-    fn from(reduction: Reduction) -> Self {
-        Self::new(reduction)
+        Self::new()
     }
 }
 
 impl<'p> Execution<'p> {
-    /// How updates meet the value that is there.
-    #[must_use]
-    pub fn reduction(self, reduction: Reduction) -> Self {
-        Self { reduction, ..self }
-    }
-
-    /// Whether the value that is there takes part in a reduction (the default).
-    /// If not, the first update of a destination replaces it and later ones are
-    /// combined with that; `Sub` begins at zero. Destinations without updates
-    /// keep their value. Without a reduction it makes no difference.
-    #[must_use]
-    pub fn include_self(self, include_self: bool) -> Self {
-        Self {
-            include_self,
-            ..self
-        }
-    }
-
-    /// In what type 16-bit floats are summed. Default: their own.
-    #[must_use]
-    pub fn accumulate(self, accumulate: Accumulate) -> Self {
-        Self { accumulate, ..self }
-    }
-
     /// Runs tasks on `pool` and on no other threads.
     #[must_use]
     pub fn pool<'q>(self, pool: &'q dyn Pool) -> Execution<'q>

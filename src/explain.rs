@@ -8,11 +8,11 @@ use crate::exec::{Choice, Workload, choose};
 use crate::execution::Execution;
 use crate::kernel::Kernels;
 use crate::layout::Layout;
-use crate::plan::ScatterPlan;
+use crate::plan::IndexPlan;
 use crate::reduction::Reduction;
 use crate::schedule::Schedule;
 
-/// What a run of a plan does. Made by [`ScatterPlan::explain`], for updates
+/// What a run of a plan does. Made by [`ScatterRun::explain`](crate::ScatterRun::explain), for updates
 /// and data that are contiguous; its `Display` form is for people.
 #[derive(Clone, Debug)]
 pub struct Explanation {
@@ -34,9 +34,10 @@ pub struct Explanation {
 
 impl Explanation {
     pub(crate) fn new(
-        plan: &ScatterPlan,
+        plan: &IndexPlan,
         element: ElementType,
         kernels: Kernels,
+        reduction: Reduction,
         execution: &Execution<'_>,
         in_place: bool,
     ) -> Self {
@@ -60,7 +61,7 @@ impl Explanation {
         let joins = geometry.joins && choice.grid.columns == 1;
         Self {
             element,
-            reduction: execution.reduction,
+            reduction,
             in_place,
             shape: plan.shape().to_vec(),
             tuples: plan.tuples(),
@@ -163,10 +164,15 @@ mod tests {
             )
             .expect("indices in range");
         let text = plan
-            .explain(ElementType::F32, Reduction::Add, true)
+            .run()
+            .reduction(Reduction::Add)
+            .explain(ElementType::F32, true)
             .expect("f32 can be added")
             .to_string();
         assert!(text.contains("destinations are unique"), "{text}");
-        assert!(!plan.is_known_unique(), "found out, and kept to itself");
+        assert!(
+            !plan.indices().is_known_unique(),
+            "found out, and kept to itself"
+        );
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use identity::Private;
 pub use isa::InstructionSet;
 
 use crate::element::ElementType;
-use crate::reduction::{Accumulate, Reduction};
+use crate::reduction::Reduction;
 
 /// One run of elements to move or reduce. Positions and length are counted in
 /// elements, from the two base addresses that go with the jobs.
@@ -202,14 +202,6 @@ pub(crate) struct GroupRun {
     pub(crate) steps: Steps,
     /// Whether the value that is there takes part.
     pub(crate) include_self: bool,
-}
-
-/// How updates are reduced.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reducing {
-    pub(crate) reduction: Reduction,
-    pub(crate) include_self: bool,
-    pub(crate) accumulate: Accumulate,
 }
 
 /// All that serves one element type and one way to reduce it.

@@ -97,9 +97,8 @@ pub use ops::{
     Scatter, ScatterElements, ScatterNd, ScatterUpdate, TensorScatter, scatter_elements,
     scatter_nd, scatter_update, tensor_scatter,
 };
-pub use plan::ScatterPlan;
 pub use pool::{CallingThread, Pool, Rayon};
 pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, Reduction, UnknownReduction};
-pub use run::GatherPlan;
+pub use run::{GatherPlan, GatherRun, ScatterPlan, ScatterRun};
 pub use schedule::Schedule;
 pub use tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};

@@ -27,10 +27,11 @@ use crate::execution::Execution;
 use crate::indices::Indices;
 use crate::kernel::Kernels;
 use crate::layout::Layout;
-use crate::plan::{Form, IndexRules, ScatterPlan};
-use crate::reduction::{Accumulate, Bounds, Duplicates, Reduction};
+use crate::plan::{Form, IndexRules};
+use crate::reduction::{Accumulate, Bounds, Duplicates, Reducing, Reduction};
 use crate::run::{
-    self, Operands, Planning, Target, allocate, cloned_kernels, make_plan, plain_kernels,
+    self, Operands, Planning, ScatterPlan, Target, allocate, cloned_kernels, make_plan,
+    plain_kernels,
 };
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
@@ -38,7 +39,7 @@ use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 pub trait Operator: form::Lower {}
 
 mod form {
-    use super::{Execution, Form, IndexRules, Layout, ScatterError};
+    use super::{Form, IndexRules, Layout, Reducing, ScatterError};
 
     /// Sealed: lowering speaks of the inside of the crate.
     pub trait Lower: Clone + std::fmt::Debug + Send + Sync {
@@ -58,7 +59,7 @@ mod form {
         fn check_options(
             &self,
             _rules: IndexRules,
-            _execution: &Execution<'_>,
+            _reducing: Reducing,
         ) -> Result<(), ScatterError> {
             Ok(())
         }
@@ -92,6 +93,7 @@ pub(crate) use form::Lower;
 pub struct Scatter<'p, O> {
     operator: O,
     planning: Planning,
+    reducing: Reducing,
     execution: Execution<'p>,
 }
 
@@ -106,7 +108,8 @@ impl<O: Operator> Scatter<'static, O> {
                     bounds: Bounds::Error,
                 },
             },
-            execution: Execution::default(),
+            reducing: Reducing::default(),
+            execution: Execution::new(),
         }
     }
 }
@@ -115,7 +118,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
     /// How updates meet the value that is there. Default: they replace it.
     #[must_use]
     pub fn reduction(mut self, reduction: Reduction) -> Self {
-        self.execution = self.execution.reduction(reduction);
+        self.reducing.reduction = reduction;
         self
     }
 
@@ -142,28 +145,32 @@ impl<'p, O: Operator> Scatter<'p, O> {
         self
     }
 
-    /// Whether the value that is there takes part in a reduction. Default: it
-    /// does; [`Execution::include_self`] says what happens if not.
+    /// Whether the value that is there takes part in a reduction (the default).
+    /// If not, the first update of a destination replaces it and later ones are
+    /// combined with that; `Sub` begins at zero. Destinations without updates
+    /// keep their value. Without a reduction it makes no difference.
     #[must_use]
     pub fn include_self(mut self, include_self: bool) -> Self {
-        self.execution = self.execution.include_self(include_self);
+        self.reducing.include_self = include_self;
         self
     }
 
     /// In what type 16-bit floats are summed. Default: their own.
     #[must_use]
     pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
-        self.execution = self.execution.accumulate(accumulate);
+        self.reducing.accumulate = accumulate;
         self
     }
 
-    /// Reduction, pool and forced choices at once.
+    /// Who runs it: pool, number of workers, forced choices. Says nothing of
+    /// what the scatter means; a plan does not keep it.
     #[must_use]
-    pub fn execution<'q>(self, execution: impl Into<Execution<'q>>) -> Scatter<'q, O> {
+    pub fn execution<'q>(self, execution: Execution<'q>) -> Scatter<'q, O> {
         Scatter {
             operator: self.operator,
             planning: self.planning,
-            execution: execution.into(),
+            reducing: self.reducing,
+            execution,
         }
     }
 
@@ -179,7 +186,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
-        let kernels = plain_kernels(T::TYPE, &self.execution)?;
+        let kernels = plain_kernels(T::TYPE, self.reducing, &self.execution)?;
         self.check_shapes(data.shape(), &indices.layout(), updates.shape())?;
         allocate(data.shape(), |output| {
             self.once(kernels, output, indices.into(), updates, Some(data))
@@ -200,7 +207,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(T::TYPE, &self.execution)?;
+        let kernels = plain_kernels(T::TYPE, self.reducing, &self.execution)?;
         self.once(kernels, output.into(), indices.into(), updates, Some(data))
     }
 
@@ -216,12 +223,13 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(T::TYPE, &self.execution)?;
+        let kernels = plain_kernels(T::TYPE, self.reducing, &self.execution)?;
         self.once(kernels, data.into(), indices.into(), updates, None)
     }
 
     /// Does all that depends on `indices` alone, for runs on outputs of this
-    /// layout.
+    /// layout. The plan means what this operator means: it keeps all options
+    /// but the [`execution`](Self::execution).
     ///
     /// # Errors
     ///
@@ -251,7 +259,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: AnyView<'_>,
         output: AnyViewMut<'_>,
     ) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(data.element(), &self.execution)?;
+        let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
         let operands = Operands::any(output, updates, Some(data), Some(&indices))?;
         // SAFETY: the views have the kernels' element type and, as
         // `Operands::any` has checked, the output shares no byte with another;
@@ -270,7 +278,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: AnyView<'_>,
         updates: AnyView<'_>,
     ) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(data.element(), &self.execution)?;
+        let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
         let operands = Operands::any(data, updates, None, Some(&indices))?;
         // SAFETY: as in `any_write_into`; whoever made the view vouches for
         // initialised elements.
@@ -289,12 +297,13 @@ impl<'p, O: Operator> Scatter<'p, O> {
     ) -> Result<ScatterPlan, ScatterError> {
         output.check(1)?;
         self.operator
-            .check_options(self.planning.rules, &self.execution)?;
+            .check_options(self.planning.rules, self.reducing)?;
         let form = self
             .operator
             .form(output.shape(), &indices.layout(), None)?;
         let indices = Indices::new(indices)?;
-        make_plan(&output, form, indices, self.planning, &self.execution)
+        let plan = make_plan(&output, form, indices, self.planning, &self.execution)?;
+        Ok(ScatterPlan::new(plan, self.reducing))
     }
 
     /// [`allocate`](Self::allocate) for elements that are cloned, such as
@@ -309,7 +318,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
-        let kernels = cloned_kernels::<T>(&self.execution)?;
+        let kernels = cloned_kernels::<T>(self.reducing)?;
         self.check_shapes(data.shape(), &indices.layout(), updates.shape())?;
         let mut result = data.to_vec()?;
         let output = TensorViewMut::contiguous(&mut result, data.shape())?;
@@ -329,7 +338,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        let kernels = cloned_kernels::<T>(&self.execution)?;
+        let kernels = cloned_kernels::<T>(self.reducing)?;
         self.once(kernels, output.into(), indices.into(), updates, Some(data))
     }
 
@@ -344,7 +353,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: TensorView<'_, I>,
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
-        let kernels = cloned_kernels::<T>(&self.execution)?;
+        let kernels = cloned_kernels::<T>(self.reducing)?;
         self.once(kernels, data.into(), indices.into(), updates, None)
     }
 
@@ -355,7 +364,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: &[usize],
     ) -> Result<(), ScatterError> {
         self.operator
-            .check_options(self.planning.rules, &self.execution)?;
+            .check_options(self.planning.rules, self.reducing)?;
         let form = self.operator.form(data, indices, Some(updates))?;
         form.check_updates(data, indices, updates)
     }
@@ -386,7 +395,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
         indices: &Indices<'_>,
     ) -> Result<(), ScatterError> {
         self.operator
-            .check_options(self.planning.rules, &self.execution)?;
+            .check_options(self.planning.rules, self.reducing)?;
         operands.check_data()?;
         let updates = Some(operands.updates_shape());
         let form = (self.operator).form(operands.shape(), &indices.layout(), updates)?;

@@ -28,14 +28,10 @@ pub(crate) use resolve::{
 use crate::error::ScatterError;
 use crate::layout::{Dims, Layout, row_major_strides};
 
-/// A scatter that has been validated and worked out up to its values.
-///
-/// A plan knows the layout of the output and the destination of every tuple.
-/// It can be run many times, from many threads, with other `data`, `updates`,
-/// element types and reductions; each run skips the work on `indices`. Make
-/// one with [`Scatter::plan`](crate::Scatter::plan).
+/// What depends on indices alone: the layout of the output and the destination
+/// of every tuple, checked. An immutable list that any number of runs share.
 #[derive(Debug)]
-pub struct ScatterPlan {
+pub(crate) struct IndexPlan {
     /// The output as it was given.
     shape: Dims<usize>,
     strides: Dims<isize>,
@@ -134,7 +130,7 @@ impl Resolved {
     }
 }
 
-impl ScatterPlan {
+impl IndexPlan {
     /// A plan from what [`Resolver`] has made for `form` and this `output`, of
     /// which it was given the axes in `order`, where that is another.
     pub(crate) fn new(
@@ -177,28 +173,18 @@ impl ScatterPlan {
     }
 
     /// Shape of the output it was made for.
-    pub fn shape(&self) -> &[usize] {
+    pub(crate) fn shape(&self) -> &[usize] {
         &self.shape
     }
 
     /// Strides, in elements, of the output it was made for.
-    pub fn strides(&self) -> &[isize] {
+    pub(crate) fn strides(&self) -> &[isize] {
         &self.strides
     }
 
     /// Number of tuples that are applied: all but those that were skipped.
-    pub fn tuples(&self) -> usize {
+    pub(crate) fn tuples(&self) -> usize {
         self.destinations.len()
-    }
-
-    /// Whether two tuples have one destination. Works it out on the first
-    /// call, unless the destinations were found to be increasing.
-    ///
-    /// # Errors
-    ///
-    /// [`ScatterError::OutOfMemory`] if there is no memory to find out.
-    pub fn has_duplicates(&self) -> Result<bool, ScatterError> {
-        Ok(self.first_repeat()?.is_some())
     }
 
     /// Shape and strides of the output, its axes in the order of the form.

@@ -37,7 +37,8 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 ///
 /// let mut data = [0_i32; 4];
 /// ScatterNd::new()
-///     .execution(Execution::new(Reduction::Add).pool(&Host))
+///     .reduction(Reduction::Add)
+///     .execution(Execution::new().pool(&Host))
 ///     .in_place(
 ///         TensorViewMut::contiguous(&mut data, &[4])?,
 ///         TensorView::contiguous(&[1_i64, 1, 3], &[3, 1])?,

@@ -113,6 +113,26 @@ pub enum Accumulate {
     Wide,
 }
 
+/// What updates do to their destinations: the part of a scatter's meaning that
+/// has nothing to do with where those are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reducing {
+    pub(crate) reduction: Reduction,
+    pub(crate) include_self: bool,
+    pub(crate) accumulate: Accumulate,
+}
+
+impl Default for Reducing {
+    /// They replace what is there.
+    fn default() -> Self {
+        Self {
+            reduction: Reduction::None,
+            include_self: true,
+            accumulate: Accumulate::Native,
+        }
+    }
+}
+
 /// What becomes of an index that lies outside its axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bounds {

@@ -13,12 +13,11 @@ mod making;
 mod planless;
 mod planned;
 
-pub use gathered::GatherPlan;
-pub(crate) use gathered::{
-    check_gather, gather_shape, moving_kernels, refuse_reduction, run_gather,
-};
+pub use gathered::{GatherPlan, GatherRun};
+pub(crate) use gathered::{check_gather, gather_shape, moving_kernels, run_gather};
 pub(crate) use making::{Planning, make_plan};
 use planless::Planless;
+pub use planned::{ScatterPlan, ScatterRun};
 
 use std::mem::MaybeUninit;
 
@@ -28,12 +27,12 @@ use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, Call, direct, scratch};
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::{Kernels, Reducing, Row};
+use crate::kernel::{Kernels, Row};
 use crate::layout::overlap::{self, Footprint, Overlap};
 use crate::layout::{Dims, Layout};
 use crate::memory::with_room;
-use crate::plan::{Destinations, Form, ScatterPlan};
-use crate::reduction::{Bounds, Duplicates, Reduction};
+use crate::plan::{Destinations, Form, IndexPlan};
+use crate::reduction::{Bounds, Duplicates, Reducing, Reduction};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
 /// A tensor of any kind to read: element `[0, 0, ...]` and where the rest is.
@@ -192,35 +191,26 @@ impl<'a> Operands<'a> {
 #[inline]
 pub(crate) fn plain_kernels(
     element: ElementType,
+    reducing: Reducing,
     execution: &Execution<'_>,
 ) -> Result<Kernels, ScatterError> {
-    let set = execution.instructions();
-    let refused = || ScatterError::UnsupportedReduction {
-        reduction: execution.reduction,
+    let kernels = Kernels::plain(element, reducing, execution.instructions());
+    kernels.ok_or(ScatterError::UnsupportedReduction {
+        reduction: reducing.reduction,
         element,
-    };
-    if execution.reduction == Reduction::None {
-        let row = Row::plain(element, Reduction::None, set);
-        return row.map(Kernels::moving).ok_or_else(refused);
-    }
-    let reducing = Reducing {
-        reduction: execution.reduction,
-        include_self: execution.include_self,
-        accumulate: execution.accumulate,
-    };
-    Kernels::plain(element, reducing, set).ok_or_else(refused)
+    })
 }
 
 /// The kernels for elements that are cloned.
-pub(crate) fn cloned_kernels<T: Clone>(execution: &Execution<'_>) -> Result<Kernels, ScatterError> {
-    match execution.reduction {
+pub(crate) fn cloned_kernels<T: Clone>(reducing: Reducing) -> Result<Kernels, ScatterError> {
+    match reducing.reduction {
         Reduction::None => Ok(Kernels::moving(Row::cloned::<T>())),
         reduction => Err(ScatterError::ReductionOfClones { reduction }),
     }
 }
 
 /// Refuses to reduce where the operator that was planned only moves.
-fn check_reduction(plan: &ScatterPlan, kernels: &Kernels) -> Result<(), ScatterError> {
+fn check_reduction(plan: &IndexPlan, kernels: &Kernels) -> Result<(), ScatterError> {
     if plan.only_moves() && kernels.group.is_some() {
         return Err(ScatterError::UnsupportedOption {
             option: "reduction",
@@ -238,7 +228,7 @@ fn check_reduction(plan: &ScatterPlan, kernels: &Kernels) -> Result<(), ScatterE
 /// - In place, or where `kernels` clone, the elements of the output are
 ///   initialised.
 pub(crate) unsafe fn execute(
-    plan: &ScatterPlan,
+    plan: &IndexPlan,
     is_kept: bool,
     kernels: &Kernels,
     operands: &Operands<'_>,

@@ -131,8 +131,7 @@ fn a_planned_run() -> usize {
     let mut data = [0_i16; 20];
     let updates = [3; 15];
     allocations(|| {
-        plan.in_place(
-            Reduction::Mul,
+        plan.run().reduction(Reduction::Mul).in_place(
             TensorViewMut::contiguous(&mut data, &[4, 5])?,
             TensorView::contiguous(&updates, &[3, 5])?,
         )
@@ -208,8 +207,7 @@ fn a_planned_gather() -> usize {
     let plan = plan.expect("the indices are valid");
     let mut output = [0; 6];
     allocations(|| {
-        plan.write_into(
-            Reduction::None,
+        plan.run().write_into(
             TensorView::contiguous(&data, &[4, 2])?,
             TensorViewMut::contiguous(&mut output, &[3, 2])?,
         )

@@ -340,7 +340,8 @@ mod bounds {
             let mut data = [1, 2, 3];
             let updates = TensorView::contiguous(&[10, 20, 30], &[3]).expect("updates");
             let view = TensorViewMut::contiguous(&mut data, &[3]).expect("data");
-            plan.in_place(Reduction::Add, view, updates)
+            (plan.run().reduction(Reduction::Add))
+                .in_place(view, updates)
                 .expect("planned for it");
             assert_eq!(data, expected, "{bounds:?}");
         }

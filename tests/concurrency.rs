@@ -13,11 +13,13 @@ use common::harness::{Indices, Operator, Options};
 use common::layouts::{Arrangement, Strided};
 use common::pools::{Sequential, Threads, Workers, rayon_pool};
 use common::random::Random;
+use common::request::Request;
 use common::{Tensor, scatter_nd};
 use ndscatter::{
     AnyView, AnyViewMut, CallingThread, Execution, Explanation, Gather, GatherElements, GatherNd,
-    GatherPlan, Layout, Pool, Rayon, Reduction, ScatterElements, ScatterError, ScatterNd,
-    ScatterPlan, ScatterUpdate, Schedule, TensorScatter, TensorView, TensorViewMut,
+    GatherPlan, GatherRun, Layout, Pool, Rayon, Reduction, ScatterElements, ScatterError,
+    ScatterNd, ScatterPlan, ScatterRun, ScatterUpdate, Schedule, TensorScatter, TensorView,
+    TensorViewMut,
 };
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -37,6 +39,8 @@ fn views_and_plans_cross_threads() {
     send_and_sync::<Gather<'_>>();
     send_and_sync::<GatherElements<'_>>();
     send_and_sync::<Execution<'_>>();
+    send_and_sync::<ScatterRun<'_>>();
+    send_and_sync::<GatherRun<'_>>();
     send_and_sync::<Explanation>();
     send_and_sync::<Layout<'_>>();
     send_and_sync::<TensorView<'_, String>>();
@@ -101,7 +105,7 @@ impl Workload {
         &expected.values
     }
 
-    fn check_in_place(&self, execution: Execution<'_>, reduction: Reduction) {
+    fn check_in_place(&self, execution: Request<'_>, reduction: Reduction) {
         let mut output = self.data.clone();
         let options = Options::new(Operator::Nd, execution);
         self.indices
@@ -137,11 +141,12 @@ fn one_plan_serves_many_threads_at_once() {
 
 fn check_plan(plan: &ScatterPlan, workload: &Workload, reduction: Reduction) {
     let (data, updates) = (workload.data.view(), workload.updates.view());
-    let allocated = plan
-        .allocate(reduction, data, updates)
+    let allocated = (Request::new(reduction).run(plan))
+        .allocate(data, updates)
         .expect("the workload is valid");
     let mut output = workload.data.clone();
-    plan.in_place(reduction, output.view_mut(), updates)
+    (Request::new(reduction).run(plan))
+        .in_place(output.view_mut(), updates)
         .expect("the workload is valid");
     for result in [&allocated, &output.buffer] {
         compare(result, workload.expected(reduction), is_exact(reduction))
@@ -171,7 +176,7 @@ fn calls_nest_inside_rayon_tasks() {
         rayon_pool(workers).install(|| {
             (0..40_usize).into_par_iter().for_each(|call| {
                 let reduction = [Reduction::Add, Reduction::None][call % 2];
-                workload.check_in_place(Execution::new(reduction), reduction);
+                workload.check_in_place(Request::new(reduction), reduction);
             });
         });
     }
@@ -186,7 +191,7 @@ fn calls_nest_with_every_schedule() {
             .flat_map(|schedule| [schedule; 6])
             .for_each(|schedule| {
                 for reduction in [Reduction::Add, Reduction::None] {
-                    let execution = Execution::new(reduction).schedule(schedule);
+                    let execution = Request::new(reduction).schedule(schedule);
                     workload.check_in_place(execution, reduction);
                 }
             });
@@ -202,7 +207,7 @@ impl Pool for Busy<'_> {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let small = Execution::new(Reduction::Add).pool(&CallingThread);
+        let small = Request::new(Reduction::Add).pool(&CallingThread);
         for index in 0..tasks {
             task(index);
             self.0.check_in_place(small, Reduction::Add);
@@ -217,7 +222,7 @@ fn a_pool_may_scatter_while_it_runs() {
     for schedule in Schedule::ALL {
         for reduction in [Reduction::Add, Reduction::None] {
             let pool = Busy(&small);
-            let execution = Execution::new(reduction).pool(&pool).schedule(schedule);
+            let execution = Request::new(reduction).pool(&pool).schedule(schedule);
             workload.check_in_place(execution, reduction);
         }
     }
@@ -362,7 +367,7 @@ fn pools_that_lose_or_repeat_tasks_are_noticed() {
                     habit,
                     runs: AtomicUsize::new(0),
                 };
-                let execution = Execution::new(reduction).pool(&pool);
+                let execution = Request::new(reduction).pool(&pool);
                 let execution = schedule.map_or(execution, |forced| execution.schedule(forced));
                 let options = Options::new(Operator::Nd, execution);
                 let what = format!("{schedule:?} {reduction}");
@@ -410,14 +415,14 @@ fn gathers_notice_lost_and_repeated_tasks() {
             habit,
             runs: AtomicUsize::new(0),
         };
-        let execution = Execution::new(Reduction::None).pool(&pool);
+        let execution = Execution::new().pool(&pool);
         let gather = gather.clone().execution(execution);
         let compared = |result: &[f32]| compare(result, &expected, true);
         let got = gather.allocate(data, indices);
         let runs = pool.runs.swap(0, Ordering::Relaxed);
         check_habit(habit, runs, got.map(|output| compared(&output)), "gather");
         let plan = gather.plan(data.layout(), indices).expect("valid indices");
-        let got = plan.allocate(execution, data);
+        let got = plan.run().execution(execution).allocate(data);
         let planned = pool.runs.into_inner();
         check_habit(
             habit,
@@ -478,8 +483,8 @@ impl Strings {
     }
 
     /// All three verbs, in one shot and planned.
-    fn run(&self, execution: Execution<'_>) -> Result<[Vec<String>; 6], ScatterError> {
-        let scatter = ScatterNd::new().execution(execution);
+    fn run(&self, execution: Request<'_>) -> Result<[Vec<String>; 6], ScatterError> {
+        let scatter = execution.of(ScatterNd::new());
         let (data, indices, updates) = (self.data(), self.indices(), self.updates());
         let plan = scatter.plan(Layout::contiguous(&self.data.shape), indices)?;
         let old = || vec!["old".to_owned(); self.data.values.len()];
@@ -489,10 +494,14 @@ impl Strings {
         scatter.cloned_write_into(data, indices, updates, self.output(two))?;
         three.clone_from(&self.data.values);
         scatter.cloned_in_place(self.output(three), indices, updates)?;
-        *four = plan.cloned_allocate(execution, data, updates)?;
-        plan.cloned_write_into(execution, data, updates, self.output(five))?;
+        *four = execution.run(&plan).cloned_allocate(data, updates)?;
+        execution
+            .run(&plan)
+            .cloned_write_into(data, updates, self.output(five))?;
         six.clone_from(&self.data.values);
-        plan.cloned_in_place(execution, self.output(six), updates)?;
+        execution
+            .run(&plan)
+            .cloned_in_place(self.output(six), updates)?;
         Ok(results)
     }
 }
@@ -503,7 +512,7 @@ fn strings_with_duplicates() {
     for workers in Workers::ALL {
         for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
             let results = workers.with(|pool| {
-                let execution = Execution::new(Reduction::None).pool(pool);
+                let execution = Request::new(Reduction::None).pool(pool);
                 let forced = schedule.map_or(execution, |forced| execution.schedule(forced));
                 strings.run(forced)
             });
@@ -527,10 +536,8 @@ fn strings_survive_odd_pools() {
                 habit,
                 runs: AtomicUsize::new(0),
             };
-            let execution = Execution::new(Reduction::None)
-                .pool(&pool)
-                .schedule(schedule);
-            let scatter = ScatterNd::new().execution(execution);
+            let execution = Request::new(Reduction::None).pool(&pool).schedule(schedule);
+            let scatter = execution.of(ScatterNd::new());
             let mut output = strings.data.values.clone();
             let view = strings.output(&mut output);
             let got = scatter.cloned_in_place(view, strings.indices(), strings.updates());
@@ -644,9 +651,9 @@ fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, pa
         .collect();
 
     let panicked = workers.with(|pool| {
-        let execution = Execution::new(Reduction::None).pool(pool);
+        let execution = Request::new(Reduction::None).pool(pool);
         let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
-        let scatter = ScatterNd::new().execution(execution);
+        let scatter = execution.of(ScatterNd::new());
         let data = TensorView::contiguous(&data, &[ROWS, LEN]).expect("data");
         let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
         let updates = TensorView::contiguous(&updates, &[TUPLES, LEN]).expect("updates");
@@ -711,12 +718,11 @@ impl Clone for Bodiless {
 #[test]
 fn elements_without_bytes() {
     for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
-        let execution = Execution::new(Reduction::None).pool(rayon_pool(2));
+        let execution = Request::new(Reduction::None).pool(rayon_pool(2));
         let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
         let mut data = vec![Bodiless; 6];
         BODILESS_CLONES.store(0, Ordering::Relaxed);
-        ScatterNd::new()
-            .execution(execution)
+        (execution.of(ScatterNd::new()))
             .cloned_in_place(
                 TensorViewMut::contiguous(&mut data, &[3, 2]).expect("data"),
                 TensorView::contiguous(&[0_i64, 2, 1], &[3, 1]).expect("indices"),
@@ -749,7 +755,7 @@ fn a_pool_that_panics_does_no_harm() {
     let strings = Strings::new();
     let mut panics = 0;
     for schedule in Schedule::ALL {
-        let execution = Execution::new(Reduction::None)
+        let execution = Request::new(Reduction::None)
             .pool(&Panicking)
             .schedule(schedule);
         let options = Options::new(Operator::Nd, execution);
@@ -760,7 +766,7 @@ fn a_pool_that_panics_does_no_harm() {
         panics += usize::from(catch_unwind(AssertUnwindSafe(call)).is_err());
         let mut output = strings.data.values.clone();
         let call = || {
-            let scatter = ScatterNd::new().execution(execution);
+            let scatter = execution.of(ScatterNd::new());
             let view = strings.output(&mut output);
             scatter.cloned_in_place(view, strings.indices(), strings.updates())
         };
@@ -770,7 +776,7 @@ fn a_pool_that_panics_does_no_harm() {
             .all(|text| text.ends_with("small-string trick"));
         assert!(whole, "{schedule}: a string was torn");
         // The next call finds everything in order.
-        workload.check_in_place(Execution::new(Reduction::Add), Reduction::Add);
+        workload.check_in_place(Request::new(Reduction::Add), Reduction::Add);
     }
     assert!(panics > 4, "the pool was asked only {panics} times");
 }
@@ -800,7 +806,7 @@ fn a_clone_may_scatter() {
     for pool in [&Rayon as &dyn Pool, &Sequential, &Threads(2)] {
         let mut data: Vec<_> = (0..500).map(|_| Reentrant(-1)).collect();
         ScatterNd::new()
-            .execution(Execution::new(Reduction::None).pool(pool))
+            .execution(Execution::new().pool(pool))
             .cloned_in_place(
                 TensorViewMut::contiguous(&mut data, &[500]).expect("data"),
                 TensorView::contiguous(&indices, &[2000, 1]).expect("indices"),

@@ -8,8 +8,9 @@ use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
 use common::layouts::{Arrangement, Strided};
 use common::pools::{Workers, rayon_pool};
 use common::random::Random;
+use common::request::Request;
 use common::{Tensor, elements};
-use ndscatter::{Execution, Rayon, Reduction, Schedule};
+use ndscatter::{Rayon, Reduction, Schedule};
 
 struct Workload {
     operator: Operator,
@@ -100,7 +101,7 @@ impl Workload {
         let forced = Schedule::ALL.iter().copied().map(Some);
         for schedule in forced.chain([None]) {
             for workers in 1..=8 {
-                let execution = Execution::new(reduction).pool(rayon_pool(workers));
+                let execution = Request::new(reduction).pool(rayon_pool(workers));
                 let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
                 let options = Options::new(self.operator, execution);
                 let got = indices.allocate(&options, data.view(), updates.view());
@@ -140,7 +141,7 @@ impl Workload {
             margin: 3,
         };
         for schedule in [None, Some(Schedule::Winner), Some(Schedule::ByPartition)] {
-            let execution = Execution::new(reduction).pool(rayon_pool(2));
+            let execution = Request::new(reduction).pool(rayon_pool(2));
             let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
             let options = Options::new(self.operator, execution);
             problem.check(verb, &options).unwrap_or_else(|difference| {
@@ -329,7 +330,7 @@ fn every_kind_of_pool() {
     for workers in Workers::ALL {
         for verb in Verb::ALL {
             workers.with(|pool| {
-                let execution = Execution::new(Reduction::Add).pool(pool);
+                let execution = Request::new(Reduction::Add).pool(pool);
                 let options = Options::new(workload.operator, execution);
                 problem
                     .check(verb, &options)
@@ -340,9 +341,7 @@ fn every_kind_of_pool() {
     // `max_workers` bounds what a pool of eight is asked for.
     for most in [1, 2, 5, 100] {
         rayon_pool(8).install(|| {
-            let execution = Execution::new(Reduction::Add)
-                .pool(&Rayon)
-                .max_workers(most);
+            let execution = Request::new(Reduction::Add).pool(&Rayon).max_workers(most);
             let options = Options::new(workload.operator, execution);
             problem
                 .check(Verb::InPlace, &options)

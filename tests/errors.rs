@@ -14,9 +14,10 @@ use common::layouts::{Arrangement, Strided};
 use common::pools::Workers;
 use common::random::Random;
 use common::refused::{check_indices_refused, check_refused, filled, numbers};
+use common::request::Request;
 use ndscatter::{
-    AnyView, AnyViewMut, Duplicates, ElementType, Execution, Index, Layout, Reduction,
-    ScatterError, ScatterNd, ScatterUpdate, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Duplicates, ElementType, Index, Layout, Reduction, ScatterError,
+    ScatterNd, ScatterUpdate, TensorView, TensorViewMut,
 };
 
 /// The sizes of a tensor's dimensions.
@@ -168,8 +169,7 @@ fn data_of_another_shape_than_the_output() {
         assert_eq!(got, Err(expected.clone()), "data {actual:?}");
         let plan = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[4, 3]));
         let plan = plan.expect("the indices are valid");
-        let got = plan.write_into(
-            Reduction::Add,
+        let got = Request::new(Reduction::Add).run(&plan).write_into(
             data.view(),
             updates.view(),
             output.view_mut(),
@@ -432,7 +432,9 @@ fn types_without_an_order_have_no_min_and_max() {
             let mut data = filled::<Complex<f64>>(&[2]);
             let updates = filled::<Complex<f64>>(&[1]);
             let plan = plan.expect("the indices are valid");
-            let got = plan.in_place(reduction, data.view_mut(), updates.view());
+            let got = Request::new(reduction)
+                .run(&plan)
+                .in_place(data.view_mut(), updates.view());
             assert_eq!(got, Err(expected), "planned, {reduction}");
         }
     }
@@ -451,7 +453,9 @@ fn bool_has_no_mean() {
     let plan = Indices::<bool>::plan(&indices, &options, Layout::contiguous(&[2]));
     let plan = plan.expect("the plan knows no type");
     let mut data = filled::<bool>(&[2]);
-    let got = plan.in_place(reduction, data.view_mut(), filled::<bool>(&[1]).view());
+    let got = Request::new(reduction)
+        .run(&plan)
+        .in_place(data.view_mut(), filled::<bool>(&[1]).view());
     assert_eq!(got, Err(expected), "planned");
 }
 
@@ -524,7 +528,7 @@ fn check_big(operator: Operator, bad: &[(usize, i64)], expected: Option<ScatterE
     );
     for workers in Workers::ALL {
         workers.with(|pool| {
-            let mut options = Options::new(operator, Execution::new(Reduction::Add).pool(pool));
+            let mut options = Options::new(operator, Request::new(Reduction::Add).pool(pool));
             options.duplicates = Duplicates::Reject;
             let mut output = data.clone();
             let got = indices
@@ -607,18 +611,17 @@ fn a_plan_serves_one_layout() {
         let updates = filled::<i32>(&[1, 3]);
         let data = output.clone();
         let results = [
-            plan.in_place(Reduction::Add, output.view_mut(), updates.view()),
-            plan.write_into(
-                Reduction::Add,
+            Request::new(Reduction::Add)
+                .run(&plan)
+                .in_place(output.view_mut(), updates.view()),
+            Request::new(Reduction::Add).run(&plan).write_into(
                 data.view(),
                 updates.view(),
                 output.view_mut(),
             ),
-            plan.any_in_place(
-                Reduction::Add,
-                output.view_mut().into(),
-                updates.view().into(),
-            ),
+            Request::new(Reduction::Add)
+                .run(&plan)
+                .any_in_place(output.view_mut().into(), updates.view().into()),
         ];
         for got in results {
             match got {
@@ -666,7 +669,9 @@ fn a_plan_takes_its_layout_however_it_is_written() {
         for arrangement in [Arrangement::Contiguous, Arrangement::Spelled] {
             let start = filled::<i32>(&shape).read();
             let mut output = Strided::new(&start, arrangement, 0, 0);
-            plan.in_place(Reduction::None, output.view_mut(), updates.view())
+            Request::new(Reduction::None)
+                .run(&plan)
+                .in_place(output.view_mut(), updates.view())
                 .unwrap_or_else(|error| panic!("{layout:?}, {arrangement:?}: {error}"));
             assert_eq!(output.read(), expected, "{layout:?}, {arrangement:?}");
         }
@@ -685,9 +690,13 @@ fn a_plan_checks_what_it_is_run_with() {
         expected: vec![1, 3],
         actual: vec![3],
     };
-    let got = plan.in_place(Reduction::Add, data.view_mut(), filled::<i32>(&[3]).view());
+    let got = Request::new(Reduction::Add)
+        .run(&plan)
+        .in_place(data.view_mut(), filled::<i32>(&[3]).view());
     assert_eq!(got, Err(expected.clone()), "in place");
-    let got = plan.allocate(Reduction::Add, data.view(), filled::<i32>(&[3]).view());
+    let got = Request::new(Reduction::Add)
+        .run(&plan)
+        .allocate(data.view(), filled::<i32>(&[3]).view());
     assert_eq!(got, Err(expected), "allocate");
     let expected = ScatterError::ElementTypeMismatch {
         tensor: "updates",
@@ -695,11 +704,9 @@ fn a_plan_checks_what_it_is_run_with() {
         actual: ElementType::F32,
     };
     let updates = filled::<f32>(&[1, 3]);
-    let got = plan.any_in_place(
-        Reduction::Add,
-        data.view_mut().into(),
-        updates.view().into(),
-    );
+    let got = Request::new(Reduction::Add)
+        .run(&plan)
+        .any_in_place(data.view_mut().into(), updates.view().into());
     assert_eq!(got, Err(expected), "another type");
     assert_eq!(data.buffer, before, "written before it was refused");
 }
@@ -1161,7 +1168,8 @@ fn a_result_that_fits_nowhere_is_refused() {
     let plan = ScatterNd::new().plan(Layout::contiguous(&shape), indices);
     let got = plan
         .expect("a plan of one tuple")
-        .allocate(Reduction::None, data, updates);
+        .run()
+        .allocate(data, updates);
     assert_eq!(got, expected, "planned");
 
     let data = [1.0.to_string()];

@@ -12,12 +12,13 @@ use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
 use common::layouts::{Arrangement, Strided};
 use common::pools::Sequential;
 use common::random::Random;
+use common::request::Request;
 use common::small::{
     Small, check_caches, draw_elements, draw_tuples, elements_shapes, shapes, tuple_shapes,
 };
 use ndscatter::{
-    Accumulate, ElementType, Execution, Index, InstructionSet, Reduction, ScatterError,
-    ScatterUpdate, Schedule, TensorView, TensorViewMut,
+    Accumulate, ElementType, Index, InstructionSet, Reduction, ScatterError, ScatterUpdate,
+    Schedule, TensorView, TensorViewMut,
 };
 
 fn place<T: Ref>(tensor: &Tensor<T>) -> Strided<T> {
@@ -205,13 +206,16 @@ fn every_schedule_on_nothing() {
             };
             for schedule in Schedule::ALL {
                 for verb in Verb::ALL {
-                    let execution = Execution::new(reduction).pool(&Sequential);
+                    let execution = Request::new(reduction).pool(&Sequential);
                     let options = Options::new(operator, execution.schedule(schedule));
                     problem.check(verb, &options).unwrap_or_else(|difference| {
                         panic!("{operator:?} {data_shape:?} {schedule}: {difference}")
                     });
                     let plan = problem.plan(verb, &options).expect("the case is valid");
-                    plan.explain(ElementType::I32, options.execution, verb.is_in_place())
+                    options
+                        .execution
+                        .run(&plan)
+                        .explain(ElementType::I32, verb.is_in_place())
                         .expect("i32 has every reduction");
                 }
             }
@@ -301,7 +305,7 @@ impl<T: Ref> Windows<T> {
             output: arrangement,
             margin,
         };
-        let free = Execution::new(how.reduction).instruction_set(set);
+        let free = Request::new(how.reduction).instruction_set(set);
         // Small calls may take a way of their own where none is forced.
         for execution in [free, free.schedule(Schedule::Serial)] {
             let mut options = Options::new(Operator::Nd, execution);
@@ -445,7 +449,7 @@ fn check_pairs<T: Ref>(from_byte: impl Fn(u8) -> T) {
                 0,
                 0,
             );
-            let execution = Execution::new(reduction).instruction_set(set);
+            let execution = Request::new(reduction).instruction_set(set);
             let options = Options::new(Operator::Nd, execution);
             let output = indices
                 .allocate(&options, place(&data).view(), place(&updates).view())

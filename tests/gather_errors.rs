@@ -14,7 +14,7 @@ use common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Gathers};
 use common::layouts::{Arrangement, Strided};
 use common::refused::numbers;
 use ndscatter::{
-    AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, Layout, Reduction,
+    AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, Layout,
     ScatterError, TensorView,
 };
 
@@ -277,32 +277,6 @@ fn an_index_out_of_bounds() {
 }
 
 #[test]
-fn a_gather_reduces_nothing() {
-    let data = numbers(&[2], &[1, 2]);
-    let indices = numbers(&[1], &[0_i64]);
-    let mut output = numbers(&[1], &[9]);
-    let mut options = GatherOptions::new(Gatherer::Along { axis: 0 });
-    options.execution = Reduction::Add.into();
-    let expected = ScatterError::UnsupportedOption {
-        option: "reduction",
-    };
-    let got = indices.gather_into(&options, data.view(), output.view_mut());
-    assert_eq!(got.as_ref(), Err(&expected), "written");
-    let got = Gathers::<i32>::gather(&indices, &options, data.view());
-    assert_eq!(got.as_ref(), Err(&expected), "allocated");
-    let plan = Gathers::<i32>::plan_gather(
-        &indices,
-        &GatherOptions::new(options.gatherer),
-        data.layout(),
-    );
-    let got =
-        plan.expect("valid indices")
-            .write_into(Reduction::Add, data.view(), output.view_mut());
-    assert_eq!(got, Err(expected), "planned");
-    assert_eq!(output.buffer, [9], "written before it was refused");
-}
-
-#[test]
 fn a_plan_serves_one_layout_of_data() {
     let indices = numbers(&[2], &[1_i64, 0]);
     let options = GatherOptions::new(Gatherer::Along { axis: 0 });
@@ -319,13 +293,10 @@ fn a_plan_serves_one_layout_of_data() {
     ] {
         let data = Strided::new(&Tensor::generate(shape, || 1), arrangement, 1, 2);
         let got = [
-            plan.write_into(Reduction::None, data.view(), output.view_mut()),
-            plan.any_write_into(
-                Reduction::None,
-                data.view().into(),
-                output.view_mut().into(),
-            ),
-            plan.allocate(Reduction::None, data.view()).map(drop),
+            plan.run().write_into(data.view(), output.view_mut()),
+            plan.run()
+                .any_write_into(data.view().into(), output.view_mut().into()),
+            plan.run().allocate(data.view()).map(drop),
         ];
         for got in got {
             match got {
@@ -344,7 +315,7 @@ fn a_plan_serves_one_layout_of_data() {
     // The output may lie anywhere, but has its shape.
     let data = numbers(&[3, 2], &[1, 2, 3, 4, 5, 6]);
     let mut other = numbers(&[4], &[1, 2, 3, 4]);
-    let got = plan.write_into(Reduction::None, data.view(), other.view_mut());
+    let got = plan.run().write_into(data.view(), other.view_mut());
     let expected = ScatterError::OutputShape {
         expected: vec![2, 2],
         actual: vec![4],
@@ -365,7 +336,7 @@ fn a_result_that_fits_nowhere_is_refused() {
     assert_eq!(got, expected, "one shot");
     let plan = GatherNd::new(0).plan(data.layout(), indices);
     let plan = plan.expect("a plan of one tuple");
-    assert_eq!(plan.allocate(Reduction::None, data), expected, "planned");
+    assert_eq!(plan.run().allocate(data), expected, "planned");
 }
 
 /// Sizes that multiply to more than memory can address.

@@ -22,7 +22,7 @@ use common::refused::numbers;
 use common::small::{draw_elements, draw_tuples, elements_shapes, place, shapes, tuple_shapes};
 use ndscatter::{
     AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, Index,
-    InstructionSet, Layout, Reduction, ScatterError, TensorView, TensorViewMut,
+    InstructionSet, Layout, ScatterError, TensorView, TensorViewMut,
 };
 
 /// Holds the reference and every verb against values worked out by hand.
@@ -172,11 +172,7 @@ fn extremes_of_every_index_type() {
         let plan = skip
             .plan(data.layout(), indices)
             .expect("nothing is refused");
-        assert_eq!(
-            plan.allocate(Reduction::None, data),
-            expected,
-            "{low:?}, planned"
-        );
+        assert_eq!(plan.run().allocate(data), expected, "{low:?}, planned");
     }
     check(i8::MIN, i8::MAX, -2);
     check(i16::MIN, i16::MAX, -2);
@@ -272,7 +268,7 @@ fn check_small<T: Ref>(
         negative: !random.one_in(5),
         bounds: random.pick(&[Bounds::Error, Bounds::Skip, Bounds::Clamp]),
     };
-    let execution = ndscatter::Execution::new(Reduction::None).pool(&Sequential);
+    let execution = ndscatter::Execution::new().pool(&Sequential);
     let execution = execution.instruction_set(random.pick(InstructionSet::available()));
     let options = GatherOptions {
         gatherer,
@@ -595,9 +591,7 @@ fn one_plan_serves_many_threads() {
             scope.spawn(move || {
                 let expected = (options.gatherer).expected(options.rule, data, logical);
                 let view = TensorView::contiguous(&data.values, &data.shape).expect("data");
-                let got = plan
-                    .allocate(Reduction::None, view)
-                    .expect("planned for it");
+                let got = (plan.run()).allocate(view).expect("planned for it");
                 assert!(got == expected.values, "another thread's data");
             });
         }

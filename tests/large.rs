@@ -12,7 +12,8 @@ use common::layouts::{Arrangement, Strided};
 use common::ndindex;
 use common::pools::rayon_pool;
 use common::random::Random;
-use ndscatter::{Accumulate, Bounds, CacheMode, Execution, Reduction, Schedule};
+use common::request::Request;
+use ndscatter::{Accumulate, Bounds, CacheMode, Reduction, Schedule};
 
 /// A scatter in need of values.
 #[derive(Clone, Copy)]
@@ -86,7 +87,7 @@ struct Workload<T> {
 }
 
 impl Large {
-    fn options<'p>(&self, execution: impl Into<Execution<'p>>) -> Options<'p> {
+    fn options<'p>(&self, execution: impl Into<Request<'p>>) -> Options<'p> {
         Options {
             bounds: self.bounds,
             include_self: self.include_self,
@@ -169,14 +170,14 @@ impl Large {
     fn run<T: Ref>(self) -> (usize, usize) {
         let workload = self.prepare::<T>();
         let tasks = [1, 2, 3, 8].map(|workers| {
-            let execution = Execution::new(self.reduction).pool(rayon_pool(workers));
+            let execution = Request::new(self.reduction).pool(rayon_pool(workers));
             let what = format!("{} {:?}, {workers} workers", T::TYPE, self.operator);
             let options = self.options(execution);
             workload.check(&options, &what);
             workload.tasks(&options)
         });
         let is_shared = |schedule: &&Schedule| {
-            let execution = Execution::new(self.reduction).pool(rayon_pool(3));
+            let execution = Request::new(self.reduction).pool(rayon_pool(3));
             let options = self.options(execution.schedule(**schedule));
             let is_shared = workload.tasks(&options) > 1;
             if is_shared {
@@ -194,7 +195,7 @@ impl<T: Ref> Workload<T> {
     fn tasks(&self, options: &Options<'_>) -> usize {
         let layout = self.rounds[0].0.layout();
         let plan = Indices::<T>::plan(&self.indices, options, layout).expect("no error");
-        let explained = plan.explain(T::TYPE, options.for_plans(), true);
+        let explained = options.for_plans().run(&plan).explain(T::TYPE, true);
         explained.expect("a reduction of the type").tasks()
     }
 
@@ -216,10 +217,13 @@ impl<T: Ref> Workload<T> {
         for (data, updates, expected) in self.rounds.iter().chain(&self.rounds) {
             let mut output = data.clone();
             let (view, updates) = (output.view_mut(), updates.view());
-            let done = plan.in_place(options.for_plans(), view, updates);
+            let done = options.for_plans().run(&plan).in_place(view, updates);
             done.expect(what);
             compare(&output.buffer, expected, "planned, in place");
-            let got = plan.allocate(options.for_plans(), data.view(), updates);
+            let got = options
+                .for_plans()
+                .run(&plan)
+                .allocate(data.view(), updates);
             compare(&got.expect(what), expected, "planned, allocated");
         }
     }

@@ -6,9 +6,9 @@ mod common;
 
 use common::pools::rayon_pool;
 use common::random::Random;
+use common::request::Request;
 use ndscatter::{
-    ElementType, Execution, Explanation, Layout, Reduction, ScatterNd, Schedule, TensorView,
-    TensorViewMut,
+    ElementType, Explanation, Layout, Reduction, ScatterNd, Schedule, TensorView, TensorViewMut,
 };
 
 /// A table and the rows that go there.
@@ -52,8 +52,8 @@ impl Table {
         let indices = TensorView::contiguous(&self.destinations, &indices_shape).expect("indices");
         for workers in [1, 2, 3, 8] {
             let what = format!("{reduction}, {shape:?}, {tuples} rows, {workers} workers");
-            let execution = Execution::new(reduction).pool(rayon_pool(workers));
-            let scatter = ScatterNd::new().execution(execution);
+            let execution = Request::new(reduction).pool(rayon_pool(workers));
+            let scatter = execution.of(ScatterNd::new());
             let mut in_place = data.clone();
             let view = TensorViewMut::contiguous(&mut in_place, &shape).expect("data");
             scatter.in_place(view, indices, updates).expect("no error");
@@ -82,8 +82,8 @@ impl Table {
         let plan = ScatterNd::new()
             .plan(Layout::contiguous(&data), indices)
             .expect("no error");
-        let execution = Execution::new(reduction).pool(rayon_pool(workers));
-        let explained = plan.explain(element, execution, in_place);
+        let execution = Request::new(reduction).pool(rayon_pool(workers));
+        let explained = execution.run(&plan).explain(element, in_place);
         explained.expect("a reduction of the type")
     }
 }
@@ -178,8 +178,8 @@ fn long_updates() {
         let are_few = gaps < 16 * GAP_BYTES;
         assert_eq!(are_few, workers < 4, "{gaps} bytes for gaps");
         let mut data = vec![0_u8; ROWS * WIDTH];
-        let scatter = Execution::new(Reduction::Add).pool(rayon_pool(workers));
-        (ScatterNd::new().execution(scatter))
+        let scatter = Request::new(Reduction::Add).pool(rayon_pool(workers));
+        (scatter.of(ScatterNd::new()))
             .in_place(
                 TensorViewMut::contiguous(&mut data, &[ROWS, WIDTH]).expect("data"),
                 TensorView::contiguous(&table.destinations, &[tuples, 1]).expect("indices"),

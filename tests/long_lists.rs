@@ -10,10 +10,10 @@ use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
 use common::layouts::{Arrangement, Strided};
 use common::pools::rayon_pool;
 use common::random::Random;
+use common::request::Request;
 use ndscatter::Reduction::{Add, Max, Min, Mul, None, Sub};
 use ndscatter::{
-    CallingThread, Execution, InstructionSet, Reduction, ScatterError, ScatterNd, TensorView,
-    TensorViewMut,
+    CallingThread, InstructionSet, Reduction, ScatterError, ScatterNd, TensorView, TensorViewMut,
 };
 
 /// Tuples: some blocks, and a part of one.
@@ -119,8 +119,8 @@ trait Everywhere {
 impl<T: Ref> Everywhere for Problem<'_, T> {
     /// On one thread and on several, with every instruction set.
     fn check_everywhere(&self) {
-        let alone = Execution::new(self.reduction).pool(&CallingThread);
-        let mut executions = vec![Execution::new(self.reduction).pool(rayon_pool(3))];
+        let alone = Request::new(self.reduction).pool(&CallingThread);
+        let mut executions = vec![Request::new(self.reduction).pool(rayon_pool(3))];
         for &set in InstructionSet::available() {
             executions.push(alone.instruction_set(set));
         }

@@ -15,8 +15,9 @@ use common::elements::Ref;
 use common::gather_harness::Gatherer;
 use common::harness;
 use common::indices::{IndexRule, resolve_axis};
+use common::request::Request;
 use ndscatter::{
-    CacheMode, Execution, Gather, GatherElements, GatherNd, GatherOp, Operator, Reduction, Scatter,
+    CacheMode, Gather, GatherElements, GatherNd, GatherOp, Operator, Reduction, Scatter,
     ScatterElements, ScatterError, ScatterNd, TensorScatter, TensorView, TensorViewMut,
     scatter_elements, scatter_nd, tensor_scatter,
 };
@@ -185,8 +186,8 @@ impl<T: Value> ScatterTensors<T> {
         let (data, indices) = (view(&self.data), view(&self.indices));
         let updates = view(&self.updates);
         let (start, blank) = (&self.data, &inverted(&self.output));
-        let execution = Execution::new(case.reduction());
-        let scatter = scatter.clone().execution(execution);
+        let execution = Request::new(case.reduction());
+        let scatter = execution.of(scatter.clone());
         let plan = scatter.plan(data.layout(), indices).expect("a plan");
         let any_plan = scatter.any_plan(data.layout(), indices.into());
         let any_plan = any_plan.expect("a plan");
@@ -214,28 +215,33 @@ impl<T: Value> ScatterTensors<T> {
                     scatter.any_in_place(o.into(), indices.into(), updates.into())
                 }),
             ),
-            ("planned allocate", plan.allocate(execution, data, updates)),
+            (
+                "planned allocate",
+                execution.run(&plan).allocate(data, updates),
+            ),
             (
                 "planned write_into",
-                written(blank, |o| plan.write_into(execution, data, updates, o)),
+                written(blank, |o| execution.run(&plan).write_into(data, updates, o)),
             ),
             (
                 "planned in_place",
-                written(start, |o| plan.in_place(execution, o, updates)),
+                written(start, |o| execution.run(&plan).in_place(o, updates)),
             ),
             (
                 "planned any_write_into",
                 written(blank, |o| {
-                    plan.any_write_into(execution, data.into(), updates.into(), o.into())
+                    execution
+                        .run(&plan)
+                        .any_write_into(data.into(), updates.into(), o.into())
                 }),
             ),
             (
                 "planned any_in_place",
                 written(start, |o| {
-                    plan.any_in_place(execution, o.into(), updates.into())
+                    execution.run(&plan).any_in_place(o.into(), updates.into())
                 }),
             ),
-            ("any_plan", any_plan.allocate(execution, data, updates)),
+            ("any_plan", execution.run(&any_plan).allocate(data, updates)),
         ] {
             case.compare(verb, got, &self.output.values);
         }
@@ -272,7 +278,6 @@ fn check_gather<T: Value, O: Operator>(case: &Case, gather: &GatherOp<'_, O>, re
     let shape = gather.output_shape(data.shape(), indices.shape());
     assert_eq!(shape, Ok(output.shape), "{}", case.folder.display());
 
-    let execution = Execution::default();
     let plan = gather.plan(data.layout(), indices).expect("a plan");
     let any_plan = gather.any_plan(data.layout(), indices.into());
     let any_plan = any_plan.expect("a plan");
@@ -291,18 +296,16 @@ fn check_gather<T: Value, O: Operator>(case: &Case, gather: &GatherOp<'_, O>, re
                 gather.any_write_into(data.into(), indices.into(), o.into())
             }),
         ),
-        ("planned allocate", plan.allocate(execution, data)),
+        ("planned allocate", plan.run().allocate(data)),
         (
             "planned write_into",
-            written(blank, |o| plan.write_into(execution, data, o)),
+            written(blank, |o| plan.run().write_into(data, o)),
         ),
         (
             "planned any_write_into",
-            written(blank, |o| {
-                plan.any_write_into(execution, data.into(), o.into())
-            }),
+            written(blank, |o| plan.run().any_write_into(data.into(), o.into())),
         ),
-        ("any_plan", any_plan.allocate(execution, data)),
+        ("any_plan", any_plan.run().allocate(data)),
     ] {
         case.compare(verb, got, &output.values);
     }

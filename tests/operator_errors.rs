@@ -9,9 +9,10 @@ use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
 use common::layouts::{Arrangement, Strided};
 use common::pools::Workers;
 use common::refused::{check_indices_refused, check_refused, filled, numbers};
+use common::request::Request;
 use ndscatter::{
-    Bounds, CacheMode, Duplicates, Execution, Layout, Reduction, ScatterError, TensorScatter,
-    TensorView, TensorViewMut, scatter_elements, tensor_scatter,
+    Bounds, CacheMode, Duplicates, Layout, Reduction, ScatterError, TensorScatter, TensorView,
+    TensorViewMut, scatter_elements, tensor_scatter,
 };
 
 /// The sizes of a tensor's dimensions.
@@ -318,7 +319,9 @@ fn a_plan_of_a_cache_reduces_nothing() {
     let plan = plan.expect("the indices are valid");
     let mut data = filled::<i32>(&[2, 4]);
     let before = data.buffer.clone();
-    let got = plan.in_place(Reduction::Add, data.view_mut(), filled(&[2, 4]).view());
+    let got = Request::new(Reduction::Add)
+        .run(&plan)
+        .in_place(data.view_mut(), filled(&[2, 4]).view());
     let option = "reduction";
     assert_eq!(got, Err(ScatterError::UnsupportedOption { option }), "add");
     assert_eq!(data.buffer, before, "written before it was refused");
@@ -407,7 +410,7 @@ fn the_first_error_among_many_rows() {
         for workers in [1, 2, 3, 8].map(Workers::Installed) {
             workers.with(|pool| {
                 let mut options = elements(0);
-                options.execution = Execution::new(Reduction::Add).pool(pool);
+                options.execution = Request::new(Reduction::Add).pool(pool);
                 options.duplicates = Duplicates::Reject;
                 let mut output = data.clone();
                 let got = indices.in_place(&options, output.view_mut(), data.view());
@@ -470,7 +473,9 @@ fn plans_serve_one_layout() {
             let mut output = Strided::new(&tensor, arrangement, 1, 2);
             let before = output.buffer.clone();
             let updates = filled::<i32>(&updates);
-            let got = plan.in_place(Reduction::None, output.view_mut(), updates.view());
+            let got = Request::new(Reduction::None)
+                .run(&plan)
+                .in_place(output.view_mut(), updates.view());
             let refused = matches!(&got, Err(ScatterError::PlanMismatch { planned_shape, shape: given, .. })
                 if planned_shape == &[4, 3] && given == shape);
             assert!(refused, "{shape:?} {arrangement:?}: {got:?}");
@@ -478,7 +483,9 @@ fn plans_serve_one_layout() {
         }
         // Other updates than the plan's tuples ask for.
         let mut output = filled::<i32>(&[4, 3]);
-        let got = plan.in_place(Reduction::None, output.view_mut(), filled(&[2, 2]).view());
+        let got = Request::new(Reduction::None)
+            .run(&plan)
+            .in_place(output.view_mut(), filled(&[2, 2]).view());
         let expected = ScatterError::UpdatesShape {
             expected: updates.into(),
             actual: vec![2, 2],

@@ -12,8 +12,9 @@ use common::arithmetic::How;
 use common::by_hand::{Case, check_updates};
 use common::elements::Ref;
 use common::harness::{Operator, Options};
+use common::request::Request;
 use ndscatter::{
-    Accumulate, AnyView, AnyViewMut, Bounds, ElementType, Execution, Layout, Reduction, ScatterNd,
+    Accumulate, AnyView, AnyViewMut, Bounds, ElementType, Layout, Reduction, ScatterNd,
     ScatterUpdate, Schedule, TensorView, TensorViewMut,
 };
 
@@ -193,8 +194,8 @@ mod include_self {
 
 mod mean {
     use super::{
-        Bounds, Case, Execution, Operator, Reduction, ScatterUpdate, TensorView, TensorViewMut,
-        check_updates, options, without_self,
+        Bounds, Case, Operator, Reduction, ScatterUpdate, TensorView, TensorViewMut, check_updates,
+        options, without_self,
     };
 
     #[test]
@@ -368,7 +369,7 @@ mod mean {
         let updates = TensorView::strided(&update, 0, &shape, &[0]).expect("one update for all");
         let mut data = [1.0];
         ScatterUpdate::new(0)
-            .execution(Execution::new(Reduction::Mean))
+            .reduction(Reduction::Mean)
             .in_place(
                 TensorViewMut::contiguous(&mut data, &[1]).expect("one element"),
                 indices,
@@ -534,7 +535,7 @@ fn foreign_bool_bytes_without_self() {
 #[test]
 fn forced_schedules_change_nothing() {
     for schedule in Schedule::ALL {
-        let execution = Execution::new(Reduction::Mean).schedule(schedule);
+        let execution = Request::new(Reduction::Mean).schedule(schedule);
         let mut options = Options::new(Operator::Nd, execution);
         options.accumulate = Accumulate::Wide;
         let case = Case {

@@ -13,8 +13,9 @@ use common::harness::{Indices, Operator, Options};
 use common::layouts::{Arrangement, Strided};
 use common::pools::Sequential;
 use common::random::Random;
+use common::request::Request;
 use common::{Tensor, elements};
-use ndscatter::{Duplicates, Execution, Reduction, ScatterError, Schedule};
+use ndscatter::{Duplicates, Reduction, ScatterError, Schedule};
 
 /// Allocations from this size are counted, and can be refused.
 const LARGE: usize = 4096;
@@ -188,9 +189,7 @@ fn every_large_allocation_can_fail() {
                 // Single elements and rows.
                 for (data, tuples) in [(&[60_000][..], 40_000), (&[9_000, 32], 5_000)] {
                     let workload = Workload::new(reduction, data, tuples, distinct);
-                    let execution = Execution::new(reduction)
-                        .pool(&Sequential)
-                        .schedule(schedule);
+                    let execution = Request::new(reduction).pool(&Sequential).schedule(schedule);
                     let mut options = Options::new(Operator::Nd, execution);
                     options.duplicates = duplicates;
                     refused += workload.check(&options);

@@ -5,7 +5,8 @@ use ndscatter::profile::{
     jax, onnx, openvino_3, openvino_8, openvino_12, openvino_15, stablehlo, tensorflow, torch,
 };
 use ndscatter::{
-    CacheMode, Element, GatherOp, Operator, Reduction, Scatter, ScatterError, TensorView,
+    CacheMode, CallingThread, Element, Execution, GatherOp, Operator, Reduction, Scatter,
+    ScatterError, TensorView,
 };
 
 const DATA: [f32; 4] = [10.0, 20.0, 30.0, 40.0];
@@ -21,6 +22,7 @@ fn scatter<O: Operator>(
     run(scatter, &DATA, tuples, indices, &updates)
 }
 
+/// At once, planned, and with a pool: a profile means the same in all of them.
 fn run<T: Element, O: Operator>(
     scatter: &Scatter<'_, O>,
     data: &[T],
@@ -30,11 +32,33 @@ fn run<T: Element, O: Operator>(
 ) -> Result<Vec<T>, ScatterError> {
     let shape = [indices.len(), 1];
     let shape = if tuples { &shape[..] } else { &shape[..1] };
-    scatter.allocate(
-        TensorView::contiguous(data, &[data.len()])?,
-        TensorView::contiguous(indices, shape)?,
-        TensorView::contiguous(updates, &[updates.len()])?,
-    )
+    let data_shape = [data.len()];
+    let data = TensorView::contiguous(data, &data_shape)?;
+    let indices = TensorView::contiguous(indices, shape)?;
+    let updates_shape = [updates.len()];
+    let updates = TensorView::contiguous(updates, &updates_shape)?;
+    let alone = Execution::new().pool(&CallingThread);
+    let on_a_pool = scatter.clone().execution(alone);
+    let planned = |scatter: &Scatter<'_, O>, execution| {
+        let plan = scatter.plan(data.layout(), indices)?;
+        plan.run().execution(execution).allocate(data, updates)
+    };
+    same([
+        scatter.allocate(data, indices, updates),
+        on_a_pool.allocate(data, indices, updates),
+        planned(scatter, Execution::new()),
+        planned(&on_a_pool, alone),
+    ])
+}
+
+/// The first of results that are all the same, NaN for NaN.
+fn same<T: Element>(results: [Result<Vec<T>, ScatterError>; 4]) -> Result<Vec<T>, ScatterError> {
+    let texts = results.each_ref().map(|result| format!("{result:?}"));
+    assert_eq!(texts[1], texts[0], "with a pool");
+    assert_eq!(texts[2], texts[0], "planned");
+    assert_eq!(texts[3], texts[0], "planned with a pool");
+    let [first, ..] = results;
+    first
 }
 
 fn gather<O: Operator>(
@@ -44,10 +68,20 @@ fn gather<O: Operator>(
 ) -> Result<Vec<f32>, ScatterError> {
     let shape = [indices.len(), 1];
     let shape = if tuples { &shape[..] } else { &shape[..1] };
-    gather.allocate(
-        TensorView::contiguous(&DATA, &[4])?,
-        TensorView::contiguous(indices, shape)?,
-    )
+    let data = TensorView::contiguous(&DATA, &[4])?;
+    let indices = TensorView::contiguous(indices, shape)?;
+    let alone = Execution::new().pool(&CallingThread);
+    let on_a_pool = gather.clone().execution(alone);
+    let planned = |gather: &GatherOp<'_, O>, execution| {
+        let plan = gather.plan(data.layout(), indices)?;
+        plan.run().execution(execution).allocate(data)
+    };
+    same([
+        gather.allocate(data, indices),
+        on_a_pool.allocate(data, indices),
+        planned(gather, Execution::new()),
+        planned(&on_a_pool, alone),
+    ])
 }
 
 fn is_out_of_bounds(result: &Result<Vec<f32>, ScatterError>, bad: i128) -> bool {
@@ -217,6 +251,59 @@ fn torch_sums_halves_in_single_precision() {
     assert_eq!(native, Ok(vec![f16::from_f32(2048.0)]), "index_add");
 }
 
+/// Duplicates tell every option apart: what is summed in which type, whether
+/// the value that is there takes part, what is divided by what.
+#[cfg(feature = "half")]
+#[test]
+fn every_profile_means_the_same_planned_and_with_a_pool() {
+    use half::f16;
+    let (data, ones) = ([f16::from_f32(2048.0), f16::ZERO], [f16::ONE; 300]);
+    let indices = [0; 300];
+    macro_rules! check {
+        ($($tuples:literal: $($profile:expr),+;)+) => {$($(
+            let profile = $profile;
+            run(&profile, &data, $tuples, &indices, &ones).expect(stringify!($profile));
+            for reduction in Reduction::ALL {
+                let profile = profile.clone().reduction(reduction);
+                run(&profile, &data, $tuples, &indices, &ones).expect(stringify!($profile));
+            }
+        )+)+};
+    }
+    check! {
+        true: onnx::scatter_nd(), openvino_3::scatter_nd_update(), openvino_15::scatter_nd_update(),
+            tensorflow::tensor_scatter_nd(), tensorflow::scatter_nd(), torch::index_put(false),
+            torch::index_put(true), jax::at(), jax::scatter(), stablehlo::scatter();
+        false: onnx::scatter_elements(0), onnx::scatter(0), openvino_3::scatter_update(0),
+            openvino_3::scatter_elements_update(0), openvino_12::scatter_elements_update(0, true),
+            openvino_12::scatter_elements_update(0, false), tensorflow::unsorted_segment(),
+            torch::index_add(0), torch::index_copy(0), torch::index_reduce(0, true),
+            torch::index_reduce(0, false), torch::scatter(0), torch::scatter_add(0),
+            torch::scatter_reduce(0, true), torch::scatter_reduce(0, false), jax::segment();
+    }
+    // 300 ones, summed in f32 and in bfloat16.
+    let (zero, one) = ([half::bf16::ZERO], [half::bf16::ONE; 300]);
+    let sum = |result: Result<Vec<half::bf16>, _>| result.expect("valid")[0].to_f32();
+    let wide = sum(run(&torch::scatter_add(0), &zero, false, &indices, &one));
+    assert_eq!(wide, 300.0, "in f32");
+    let native = sum(run(&torch::index_add(0), &zero, false, &indices, &one));
+    assert_eq!(native, 256.0, "in bfloat16");
+    let mean = torch::scatter_reduce(0, false).reduction(Reduction::Mean);
+    let mean = run(&mean, &[100.0_f32], false, &[0, 0], &[1.0, 3.0]);
+    assert_eq!(mean, Ok(vec![2.0]), "the mean of 1 and 3 without 100");
+}
+
+/// To say who runs an operator resets nothing that it means.
+#[test]
+fn an_execution_holds_no_meaning() {
+    let scatter = ndscatter::ScatterUpdate::new(0)
+        .reduction(Reduction::Add)
+        .include_self(false)
+        .execution(Execution::new().pool(&CallingThread).max_workers(1))
+        .execution(Execution::new());
+    let sum = run(&scatter, &[5, 7], false, &[1, 1], &[10, 20]);
+    assert_eq!(sum, Ok(vec![5, 30]), "the sum of the updates alone");
+}
+
 /// Rows that differ from what the table names: our answer.
 #[test]
 fn rules_that_differ() {
@@ -289,11 +376,19 @@ fn rules_that_differ() {
 
 #[test]
 fn caches_wrap_along_their_axis() {
-    let cache = onnx::tensor_scatter(1, CacheMode::Circular).allocate(
-        TensorView::contiguous(&[0_u8; 9], &[3, 3]).expect("a cache"),
-        TensorView::contiguous(&[2_i64, 3, 0], &[3]).expect("starts"),
-        TensorView::contiguous(&[1, 2, 3, 4, 5, 6], &[3, 2]).expect("updates"),
-    );
+    let write = onnx::tensor_scatter(1, CacheMode::Circular).update_len(2);
+    let cache = TensorView::contiguous(&[0_u8; 9], &[3, 3]).expect("a cache");
+    let starts = TensorView::contiguous(&[2_i64, 3, 0], &[3]).expect("starts");
+    let updates = TensorView::contiguous(&[1, 2, 3, 4, 5, 6], &[3, 2]).expect("updates");
+    let alone = Execution::new().pool(&CallingThread);
+    let on_a_pool = write.clone().execution(alone);
+    let plan = write.plan(cache.layout(), starts).expect("a plan");
+    let cache = same([
+        write.allocate(cache, starts, updates),
+        on_a_pool.allocate(cache, starts, updates),
+        plan.run().allocate(cache, updates),
+        plan.run().execution(alone).allocate(cache, updates),
+    ]);
     assert_eq!(
         cache,
         Ok(vec![2, 0, 1, 3, 4, 0, 5, 6, 0]),

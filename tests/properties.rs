@@ -17,10 +17,11 @@ use common::indices::resolve_axis;
 use common::layouts::{Arrangement, Strided};
 use common::pools::Workers;
 use common::random::Random;
+use common::request::Request;
 use common::{Tensor, ndindex};
 use ndscatter::{
-    Accumulate, Bounds, CacheMode, Duplicates, Element, ElementType, Execution, InstructionSet,
-    Pool, Reduction, Schedule,
+    Accumulate, Bounds, CacheMode, Duplicates, Element, ElementType, InstructionSet, Pool,
+    Reduction, Schedule,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
@@ -490,8 +491,8 @@ impl Case {
         layouts.map(round).into()
     }
 
-    fn execution(&self, reduction: Reduction) -> Execution<'static> {
-        let execution = Execution::new(reduction);
+    fn execution(&self, reduction: Reduction) -> Request<'static> {
+        let execution = Request::new(reduction);
         let execution = (self.set).map_or(execution, |set| execution.instruction_set(set));
         self.schedule
             .map_or(execution, |schedule| execution.schedule(schedule))
@@ -525,7 +526,7 @@ impl Case {
             let in_place = self.verb.is_in_place();
             let explained = problem
                 .plan(self.verb, &options)
-                .and_then(|plan| plan.explain(T::TYPE, options.for_plans(), in_place));
+                .and_then(|plan| options.for_plans().run(&plan).explain(T::TYPE, in_place));
             let explanation = explained.map_err(|error| format!("explaining: {error}"))?;
             Ok::<_, String>(explanation.schedule())
         })?;
@@ -883,8 +884,8 @@ impl Forced {
             let options = Options::new(self.operator, execution);
             let output = ndscatter::Layout::contiguous(&case.data);
             let plan = indices.plan(&options, output).expect("the case is valid");
-            let explanation = plan
-                .explain(self.element, execution, case.verb.is_in_place())
+            let explanation = (execution.run(&plan))
+                .explain(self.element, case.verb.is_in_place())
                 .expect("numbers have every reduction");
             (explanation.schedule(), explanation.tasks())
         })

@@ -10,9 +10,10 @@
 mod common;
 
 use common::elements::{Ref, is_exact, same};
+use common::request::Request;
 use ndscatter::{
-    AnyView, AnyViewMut, ElementType, Execution, InstructionSet, Layout, Reduction, ScatterNd,
-    TensorView, TensorViewMut,
+    AnyView, AnyViewMut, ElementType, InstructionSet, Layout, Reduction, ScatterNd, TensorView,
+    TensorViewMut,
 };
 
 /// Lengths that take the whole vectors, the tail, and the single-element path.
@@ -28,8 +29,8 @@ fn check<T: Ref>(reduction: Reduction, current: T, update: T, expected: T) {
         "reference: {reduction} of {current:?}, {update:?} is {reference:?}"
     );
     for &set in InstructionSet::available() {
-        let execution = Execution::new(reduction).instruction_set(set);
-        let scatter = ScatterNd::new().execution(execution);
+        let execution = Request::new(reduction).instruction_set(set);
+        let scatter = execution.of(ScatterNd::new());
         for len in LENGTHS {
             let indices: Vec<i64> = (0..len).map(|i| i64::try_from(i).expect("small")).collect();
             // One window of `len` elements, and `len` windows of one.
@@ -210,8 +211,8 @@ fn foreign_bool_bytes_read_as_true_and_move_unchanged() {
                 )
             };
             let indices = TensorView::contiguous(&[0_i64], &[1, 1]).expect("one tuple");
-            ScatterNd::new()
-                .execution(Execution::new(reduction).instruction_set(set))
+            (Request::new(reduction).instruction_set(set))
+                .of(ScatterNd::new())
                 .any_in_place(
                     data_view.expect("bytes are aligned"),
                     indices.into(),

@@ -17,10 +17,11 @@ use common::harness::{Indices, Operator, Options};
 use common::layouts::{Arrangement, Strided};
 use common::pools::rayon_pool;
 use common::random::Random;
+use common::request::Request;
 use ndscatter::Reduction::{Add, Max, Mean};
 use ndscatter::{
-    Bounds, Duplicates, ElementType, Execution, Layout, Reduction, ScatterPlan, Schedule,
-    TensorView, TensorViewMut,
+    Bounds, Duplicates, ElementType, Layout, Reduction, ScatterPlan, Schedule, TensorView,
+    TensorViewMut,
 };
 
 /// Counts the bytes of all threads that are in use.
@@ -196,8 +197,8 @@ struct Call {
 }
 
 impl Call {
-    fn execution(self) -> Execution<'static> {
-        let execution = Execution::new(self.reduction).pool(rayon_pool(self.workers));
+    fn execution(self) -> Request<'static> {
+        let execution = Request::new(self.reduction).pool(rayon_pool(self.workers));
         self.forced
             .map_or(execution, |schedule| execution.schedule(schedule))
     }
@@ -349,16 +350,16 @@ impl<T: Ref> Subject<T> {
         let done = match (plan, call.in_place) {
             (None, true) => self.indices.in_place(&options, output, updates),
             (None, false) => self.indices.write_into(&options, data(), updates, output),
-            (Some(plan), true) => plan.in_place(execution, output, updates),
-            (Some(plan), false) => plan.write_into(execution, data(), updates, output),
+            (Some(plan), true) => execution.run(&plan).in_place(output, updates),
+            (Some(plan), false) => execution.run(&plan).write_into(data(), updates, output),
         };
         done.expect("a valid call");
     }
 
     fn measure(&mut self, call: Call) -> Measured {
         // An explanation may leave its plan wiser.
-        let explanation = (self.plan(call))
-            .explain(T::TYPE, call.execution(), call.in_place)
+        let explanation = (call.execution().run(&self.plan(call)))
+            .explain(T::TYPE, call.in_place)
             .expect("it has the reduction");
         let ((), one_shot) = apart(|| watch(|| self.run(call, None)));
         apart(|| {

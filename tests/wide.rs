@@ -7,8 +7,9 @@ mod common;
 
 use common::pools::Workers;
 use common::random::Random;
+use common::request::Request;
 use ndscatter::{
-    Duplicates, Execution, Reduction, ScatterError, ScatterNd, Schedule, TensorView, TensorViewMut,
+    Duplicates, Reduction, ScatterError, ScatterNd, Schedule, TensorView, TensorViewMut,
 };
 
 /// More bytes than a `u32` counts.
@@ -67,12 +68,12 @@ fn expected(reduction: Reduction, positions: &[usize], updates: &[u8]) -> Vec<u8
 const TUPLES: [usize; 5] = [3, 40, 400, 5_000, 140_000];
 
 /// Calls `check` with each execution that a test is to try.
-fn for_each_execution(check: &(dyn Fn(Execution<'_>, Reduction, &str) + Sync)) {
+fn for_each_execution(check: &(dyn Fn(Request<'_>, Reduction, &str) + Sync)) {
     for reduction in [Reduction::Add, Reduction::None] {
         for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
             for workers in [Workers::CallingThread, Workers::Given(2)] {
                 workers.with(|pool| {
-                    let execution = Execution::new(reduction).pool(pool);
+                    let execution = Request::new(reduction).pool(pool);
                     let execution = schedule.map_or(execution, |forced| execution.schedule(forced));
                     check(
                         execution,
@@ -98,8 +99,7 @@ fn slices_beyond_32_bits() {
             .collect();
         for_each_execution(&|execution, reduction, what| {
             let mut buffer = buffer.lock().expect("the first failure ends the test");
-            ScatterNd::new()
-                .execution(execution)
+            (execution.of(ScatterNd::new()))
                 .in_place(
                     TensorViewMut::contiguous(&mut buffer, &[LEN]).expect("data"),
                     TensorView::contiguous(&indices, &[tuples, 1]).expect("indices"),
@@ -125,8 +125,7 @@ fn offsets_beyond_32_bits() {
         let indices: Vec<u64> = positions.iter().flat_map(split).map(|i| i as u64).collect();
         for_each_execution(&|execution, reduction, what| {
             let mut buffer = buffer.lock().expect("the first failure ends the test");
-            ScatterNd::new()
-                .execution(execution)
+            (execution.of(ScatterNd::new()))
                 .in_place(
                     TensorViewMut::strided(&mut buffer, 0, &shape, &strides).expect("data"),
                     TensorView::contiguous(&indices, &[tuples, 2]).expect("indices"),

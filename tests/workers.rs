@@ -10,10 +10,11 @@ use common::elements::{Palette, Ref, compare, is_exact};
 use common::harness::{Indices, Operator, Options};
 use common::layouts::{Arrangement, Strided};
 use common::random::Random;
+use common::request::Request;
 use ndscatter::Schedule::{
     ByBatch, ByColumn, ByDestination, ByPartition, ByTuple, Grouped, Private, Serial, Winner,
 };
-use ndscatter::{CacheMode, Execution, Explanation, Pool, Rayon, Reduction, ScatterPlan, Schedule};
+use ndscatter::{CacheMode, Explanation, Pool, Rayon, Reduction, ScatterPlan, Schedule};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Few, primes, powers of two and their neighbours.
@@ -195,8 +196,8 @@ impl<T: Ref> Subject<T> {
         }
     }
 
-    fn execution(&self, schedule: Option<Schedule>) -> Execution<'static> {
-        let execution = Execution::new(self.reduction);
+    fn execution(&self, schedule: Option<Schedule>) -> Request<'static> {
+        let execution = Request::new(self.reduction);
         schedule.map_or(execution, |schedule| execution.schedule(schedule))
     }
 
@@ -226,7 +227,7 @@ impl<T: Ref> Subject<T> {
     }
 
     /// In place and into an output, without a plan.
-    fn check(&self, execution: Execution<'_>, what: &str) {
+    fn check(&self, execution: Request<'_>, what: &str) {
         let options = Options::new(self.case.operator, execution);
         let (data, updates) = (self.data.view(), self.updates.view());
         let mut output = self.data.clone();
@@ -241,25 +242,25 @@ impl<T: Ref> Subject<T> {
     }
 
     /// In place and into an output, with a plan.
-    fn check_planned(&self, plan: &ScatterPlan, execution: Execution<'_>, what: &str) {
+    fn check_planned(&self, plan: &ScatterPlan, execution: Request<'_>, what: &str) {
         let mut output = self.data.clone();
-        (plan.in_place(execution, output.view_mut(), self.updates.view())).expect("a valid call");
+        (execution
+            .run(&plan)
+            .in_place(output.view_mut(), self.updates.view()))
+        .expect("a valid call");
         self.compare(&output, &format!("{what}, planned, in place"));
         let mut output = self.output();
-        (plan.write_into(
-            execution,
-            self.data.view(),
-            self.updates.view(),
-            output.view_mut(),
-        ))
+        (execution
+            .run(&plan)
+            .write_into(self.data.view(), self.updates.view(), output.view_mut()))
         .expect("a valid call");
         self.compare(&output, &format!("{what}, planned, into an output"));
     }
 
     /// What a run in place will do.
-    fn explain(&self, execution: Execution<'_>) -> Explanation {
+    fn explain(&self, execution: Request<'_>) -> Explanation {
         let plan = self.plan(&Options::new(self.case.operator, execution));
-        let explanation = plan.explain(T::TYPE, execution, true);
+        let explanation = execution.run(&plan).explain(T::TYPE, true);
         explanation.expect("it has the reduction")
     }
 

@@ -100,9 +100,9 @@ impl Inputs {
         set: usize,
     ) -> Option<Vec<f32>> {
         match self.workload.operator {
-            Operator::Nd => self.run(&ScatterNd::new().execution(execution), form, target, set),
+            Operator::Nd => self.run(ScatterNd::new().execution(execution), form, target, set),
             Operator::Update { axis } => self.run(
-                &ScatterUpdate::new(axis as isize).execution(execution),
+                ScatterUpdate::new(axis as isize).execution(execution),
                 form,
                 target,
                 set,
@@ -112,11 +112,12 @@ impl Inputs {
 
     fn run<O: ndscatter::Operator>(
         &self,
-        scatter: &Scatter<'_, O>,
+        scatter: Scatter<'_, O>,
         form: Form,
         target: &mut [f32],
         set: usize,
     ) -> Option<Vec<f32>> {
+        let scatter = scatter.reduction(self.workload.reduction);
         let (indices, updates) = (self.indices_view(set), self.updates_view());
         let target = TensorViewMut::contiguous(target, self.workload.data).expect("target");
         match form {
@@ -134,10 +135,12 @@ impl Inputs {
     /// A plan for one index set.
     pub(crate) fn plan(&self, set: usize) -> ScatterPlan {
         let output = Layout::contiguous(self.workload.data);
-        let indices = self.indices_view(set);
+        let (indices, reduction) = (self.indices_view(set), self.workload.reduction);
         match self.workload.operator {
-            Operator::Nd => ScatterNd::new().plan(output, indices),
-            Operator::Update { axis } => ScatterUpdate::new(axis as isize).plan(output, indices),
+            Operator::Nd => (ScatterNd::new().reduction(reduction)).plan(output, indices),
+            Operator::Update { axis } => {
+                (ScatterUpdate::new(axis as isize).reduction(reduction)).plan(output, indices)
+            }
         }
         .expect("workloads are valid")
     }
@@ -150,16 +153,14 @@ impl Inputs {
         form: Form,
         target: &mut [f32],
     ) -> Option<Vec<f32>> {
-        let updates = self.updates_view();
+        let (run, updates) = (plan.run().execution(execution), self.updates_view());
         let target = TensorViewMut::contiguous(target, self.workload.data).expect("target");
         match form {
-            Form::InPlace => plan.in_place(execution, target, updates).map(|()| None),
-            Form::Functional => plan
-                .write_into(execution, self.data_view(), updates, target)
+            Form::InPlace => run.in_place(target, updates).map(|()| None),
+            Form::Functional => run
+                .write_into(self.data_view(), updates, target)
                 .map(|()| None),
-            Form::Allocating => plan
-                .allocate(execution, self.data_view(), updates)
-                .map(Some),
+            Form::Allocating => run.allocate(self.data_view(), updates).map(Some),
         }
         .expect("workloads are valid")
     }

@@ -61,7 +61,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn execution(self) -> Execution<'static> {
-        Execution::new(self.reduction).max_workers(self.workers)
+        Execution::new().max_workers(self.workers)
     }
 
     /// What it is, whoever makes it.
@@ -192,20 +192,18 @@ impl Subject {
     /// What the crate says of a one-shot call.
     pub(crate) fn schedule(&self, call: Call) -> Schedule {
         let output = Layout::contiguous(&self.data_shape);
-        let plan = ScatterNd::new().plan(output, self.indices());
+        let plan = (ScatterNd::new().reduction(call.reduction)).plan(output, self.indices());
         plan.expect("rows of the table")
-            .explain(
-                ElementType::F32,
-                call.execution(),
-                call.form == Form::InPlace,
-            )
+            .run()
+            .execution(call.execution())
+            .explain(ElementType::F32, call.form == Form::InPlace)
             .expect("f32 has every reduction")
             .schedule()
     }
 
     /// Makes `call` on the first elements of `target`.
     pub(crate) fn run(&self, call: Call, target: &mut [f32]) {
-        let scatter = ScatterNd::new().execution(call.execution());
+        let scatter = (ScatterNd::new().reduction(call.reduction)).execution(call.execution());
         let target = TensorViewMut::contiguous(&mut target[..self.len()], &self.data_shape)
             .expect("an output like data");
         let updates = TensorView::contiguous(&self.updates, &self.updates_shape)

@@ -127,7 +127,7 @@ impl<'a, T: Number, I: Place> Typed<'a, T, I> {
         let data = TensorView::contiguous(&self.data, workload.data).expect("data");
         let indices = self.indices_view(set);
         let updates = TensorView::contiguous(&self.updates, &self.updates_shape).expect("updates");
-        let scatter = ScatterNd::new().execution(workload.reduction);
+        let scatter = ScatterNd::new().reduction(workload.reduction);
         if form == Form::InPlace {
             scatter.in_place(target, indices, updates)
         } else {
@@ -139,8 +139,9 @@ impl<'a, T: Number, I: Place> Typed<'a, T, I> {
     /// The schedule of a call with a fresh plan.
     pub(crate) fn schedule(&self, form: Form) -> Schedule {
         let workload = &self.inputs.workload;
-        (ScatterNd::new().plan(Layout::contiguous(workload.data), self.indices_view(0)))
-            .and_then(|plan| plan.explain(T::TYPE, workload.reduction, form == Form::InPlace))
+        let scatter = ScatterNd::new().reduction(workload.reduction);
+        (scatter.plan(Layout::contiguous(workload.data), self.indices_view(0)))
+            .and_then(|plan| plan.run().explain(T::TYPE, form == Form::InPlace))
             .expect("the type has the reduction")
             .schedule()
     }

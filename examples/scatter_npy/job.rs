@@ -67,7 +67,9 @@ impl Job<'_> {
         running.push(time);
         running.sort_unstable();
         // Last, as it has the plan derive what a run may do without.
-        let explanation = plan.explain(result.element(), self.execution(), self.in_place)?;
+        let explanation = (plan.run())
+            .execution(self.execution())
+            .explain(result.element(), self.in_place)?;
         Ok(Outcome {
             result,
             explanation,
@@ -83,9 +85,11 @@ impl Job<'_> {
         let indices = indices.view()?;
         match self.operator {
             Operator::ScatterNd => ScatterNd::new()
+                .reduction(self.reduction)
                 .execution(self.execution())
                 .any_plan(output, indices),
             Operator::ScatterUpdate { axis } => ScatterUpdate::new(axis)
+                .reduction(self.reduction)
                 .execution(self.execution())
                 .any_plan(output, indices),
         }
@@ -98,23 +102,22 @@ impl Job<'_> {
         mut data: Array,
         updates: &Array,
     ) -> Result<(Array, Duration), ScatterError> {
-        let updates = updates.view()?;
+        let (run, updates) = (plan.run().execution(self.execution()), updates.view()?);
         if self.in_place {
             let start = Instant::now();
-            plan.any_in_place(self.execution(), data.view_mut()?, updates)?;
+            run.any_in_place(data.view_mut()?, updates)?;
             return Ok((data, start.elapsed()));
         }
         let mut output = data.blank();
         let start = Instant::now();
-        plan.any_write_into(self.execution(), data.view()?, updates, output.view_mut()?)?;
+        run.any_write_into(data.view()?, updates, output.view_mut()?)?;
         Ok((output, start.elapsed()))
     }
 
     fn execution(&self) -> Execution<'_> {
-        let execution = Execution::new(self.reduction);
         match self.pool {
-            Some(pool) => execution.pool(pool),
-            None => execution,
+            Some(pool) => Execution::new().pool(pool),
+            None => Execution::new(),
         }
     }
 }

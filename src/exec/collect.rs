@@ -12,7 +12,7 @@ use super::tasks::Workers;
 use super::tile::{Grid, columns, part};
 use crate::error::ScatterError;
 use crate::kernel::{Row, Rows, RowsFn, RunsFn};
-use crate::plan::{Destinations, Geometry, Number, ScatterPlan, Span};
+use crate::plan::{Destinations, Geometry, IndexPlan, Number, Span};
 
 /// Runs of at least this many bytes are written past the caches where the
 /// result is as long as [`STREAM_BYTES`].
@@ -24,7 +24,7 @@ static ZERO: [u8; 16] = [0; 16];
 /// One such call, ready to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Collecting<'a> {
-    plan: &'a ScatterPlan,
+    plan: &'a IndexPlan,
     row: &'static Row,
     /// Its `dst` side is that of the indexed tensor.
     geometry: &'a Geometry,
@@ -63,7 +63,7 @@ impl<'a> Collecting<'a> {
         reason = "the contract of every later access is made here"
     )]
     pub(crate) unsafe fn new(
-        plan: &'a ScatterPlan,
+        plan: &'a IndexPlan,
         row: &'static Row,
         geometry: &'a Geometry,
         data: *const u8,

@@ -19,14 +19,14 @@ use super::{Call, scratch};
 use crate::error::ScatterError;
 use crate::kernel::{Elements, ElementsFn, Rows, Spread};
 use crate::memory::zeroed;
-use crate::plan::{Destinations, Number, Order, Partitioned, ScatterPlan};
+use crate::plan::{Destinations, IndexPlan, Number, Order, Partitioned};
 
 /// A width of destination numbers.
 trait Width: Number + scratch::Kept {
     /// The kernel for single elements that takes them.
     fn kernel(elements: Elements) -> ElementsFn<Self>;
     /// What a plan keeps of them.
-    fn kept(plan: &ScatterPlan) -> &OnceLock<Partitioned<Self>>;
+    fn kept(plan: &IndexPlan) -> &OnceLock<Partitioned<Self>>;
     /// The numbers as loops over rows take them.
     fn for_rows(numbers: &[Self]) -> Option<&[u32]>;
 }
@@ -36,7 +36,7 @@ impl Width for u32 {
         elements.u32
     }
 
-    fn kept(plan: &ScatterPlan) -> &OnceLock<Partitioned<Self>> {
+    fn kept(plan: &IndexPlan) -> &OnceLock<Partitioned<Self>> {
         &plan.partitions().narrow
     }
 
@@ -50,7 +50,7 @@ impl Width for u64 {
         elements.u64
     }
 
-    fn kept(plan: &ScatterPlan) -> &OnceLock<Partitioned<Self>> {
+    fn kept(plan: &IndexPlan) -> &OnceLock<Partitioned<Self>> {
         &plan.partitions().wide
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::workload::Workload;
-use crate::plan::{ScatterPlan, Span};
+use crate::plan::{IndexPlan, Span};
 use crate::schedule::Schedule;
 
 /// Bytes of a cache line.
@@ -105,7 +105,7 @@ pub(crate) fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
 /// [`part`] of the list of tuples: of its lanes, where it has enough, and of
 /// whole groups, where equal destinations stand together, so that parts share
 /// no destination.
-fn part_of_tuples(plan: &ScatterPlan, parts: usize, index: usize) -> Range<usize> {
+fn part_of_tuples(plan: &IndexPlan, parts: usize, index: usize) -> Range<usize> {
     let lanes = plan.lanes();
     if lanes < parts {
         let part = part(plan.tuples(), parts, index);

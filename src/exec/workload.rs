@@ -5,7 +5,7 @@
 use super::choose::{CARRIED_BYTES, Choice, PARALLEL_BYTES, SPARSE, STREAM_BYTES};
 use super::tile::LINE_BYTES;
 use crate::kernel::{Kernels, Row};
-use crate::plan::{CopyGeometry, Destinations, Geometry, ScatterPlan};
+use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan};
 use crate::schedule::Schedule;
 
 /// Tuples that are looked at to judge all of them.
@@ -14,7 +14,7 @@ const SAMPLE: usize = 256;
 /// What the choice of a schedule depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload<'a> {
-    pub(crate) plan: &'a ScatterPlan,
+    pub(crate) plan: &'a IndexPlan,
     pub(crate) geometry: &'a Geometry,
     /// `None` in place.
     pub(crate) copy: Option<&'a CopyGeometry>,
@@ -39,7 +39,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    fn new(plan: &ScatterPlan) -> Self {
+    fn new(plan: &IndexPlan) -> Self {
         let tuples = plan.tuples();
         let len = tuples.min(SAMPLE);
         let mut numbers = [0; SAMPLE];

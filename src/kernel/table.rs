@@ -8,7 +8,6 @@ use super::Elements;
 use super::GroupFn;
 use super::InstructionSet;
 use super::Kernels;
-use super::Reducing;
 use super::Row;
 use super::RowsFn;
 use super::RunsFn;
@@ -36,7 +35,7 @@ use super::scalar::Complex;
 #[cfg(target_arch = "x86_64")]
 use super::stream;
 use crate::element::ElementType;
-use crate::reduction::{Accumulate, Reduction};
+use crate::reduction::{Accumulate, Reducing, Reduction};
 use wide::{f32x8, f64x4};
 use wide::{i8x32, i16x16, i32x8, i64x4};
 use wide::{u8x32, u16x16, u32x8, u64x4};

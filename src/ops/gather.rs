@@ -9,10 +9,10 @@ use crate::indices::Indices;
 use crate::kernel::Kernels;
 use crate::layout::Layout;
 use crate::plan::{Form, IndexRules};
-use crate::reduction::{Bounds, Duplicates};
+use crate::reduction::{Bounds, Duplicates, Reducing};
 use crate::run::{
     GatherPlan, Planning, Source, Target, allocate, check_gather, cloned_kernels, gather_shape,
-    make_plan, moving_kernels, refuse_reduction, run_gather,
+    make_plan, moving_kernels, run_gather,
 };
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
@@ -150,7 +150,7 @@ impl<O: Operator> GatherOp<'static, O> {
                 negatives_wrap: true,
                 bounds: Bounds::Error,
             },
-            execution: Execution::default(),
+            execution: Execution::new(),
         }
     }
 }
@@ -172,13 +172,14 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         self
     }
 
-    /// Pool, number of workers and instruction set. A gather has no reduction.
+    /// Who runs it: pool, number of workers, instruction set. Says nothing of
+    /// what the gather means; a plan does not keep it.
     #[must_use]
-    pub fn execution<'q>(self, execution: impl Into<Execution<'q>>) -> GatherOp<'q, O> {
+    pub fn execution<'q>(self, execution: Execution<'q>) -> GatherOp<'q, O> {
         GatherOp {
             operator: self.operator,
             rules: self.rules,
-            execution: execution.into(),
+            execution,
         }
     }
 
@@ -271,7 +272,7 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         if self.rules.bounds == Bounds::Skip {
             return Err(ScatterError::UnsupportedOption { option: "bounds" });
         }
-        let kernels = cloned_kernels::<T>(&self.execution)?;
+        let kernels = cloned_kernels::<T>(Reducing::default())?;
         // SAFETY: the kernels were made for `T`; typed views borrow their
         // memory, and the output is initialised.
         unsafe { self.once(kernels, data.into(), indices.into(), output.into()) }
@@ -301,7 +302,6 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         data: Layout<'_>,
         indices: AnyView<'_>,
     ) -> Result<GatherPlan, ScatterError> {
-        refuse_reduction(&self.execution)?;
         data.check(1)?;
         let form = self.operator.form(data.shape(), &indices.layout(), None)?;
         self.plan_form(form, data, indices)
@@ -323,7 +323,7 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         Ok(GatherPlan::new(plan))
     }
 
-    /// `kernels` were made for this execution, which has no reduction.
+    /// `kernels` were made for this execution, and only move.
     ///
     /// # Safety
     ///

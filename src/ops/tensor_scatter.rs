@@ -3,10 +3,9 @@
 use super::{Lower, Operator, Scatter, resolve_axis};
 use crate::element::Element;
 use crate::error::ScatterError;
-use crate::execution::Execution;
 use crate::layout::Layout;
 use crate::plan::{Coordinates, Form, IndexRules};
-use crate::reduction::{Bounds, CacheMode, Reduction};
+use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 use crate::tensor::{TensorView, TensorViewMut};
 
 /// Writes the rows of each sequence into its cache, one after another from the
@@ -126,13 +125,9 @@ impl Lower for CacheWrite {
     }
 
     #[expect(private_interfaces, reason = "sealed")]
-    fn check_options(
-        &self,
-        rules: IndexRules,
-        execution: &Execution<'_>,
-    ) -> Result<(), ScatterError> {
+    fn check_options(&self, rules: IndexRules, reducing: Reducing) -> Result<(), ScatterError> {
         let unsupported = |option| Err(ScatterError::UnsupportedOption { option });
-        if execution.reduction != Reduction::None {
+        if reducing.reduction != Reduction::None {
             return unsupported("reduction");
         }
         if rules.bounds != Bounds::Error {

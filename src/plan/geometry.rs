@@ -5,7 +5,7 @@
 //! has its own destination), so dims are turned and sorted until the run is as
 //! long as it can be.
 
-use super::ScatterPlan;
+use super::IndexPlan;
 use super::resolve::merged;
 use crate::layout::Dims;
 
@@ -184,7 +184,7 @@ impl Span {
     }
 }
 
-impl ScatterPlan {
+impl IndexPlan {
     /// Loops for updates of the plan's shape that have these strides. Takes
     /// time proportional to the rank.
     pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Geometry {

@@ -9,8 +9,8 @@ use crate::exec::tasks::Workers;
 use crate::execution::Execution;
 use crate::kernel::Kernels;
 use crate::layout::{Dims, Layout};
-use crate::plan::{Coordinates, Form, ScatterPlan};
-use crate::reduction::Reduction;
+use crate::plan::{Coordinates, Form, IndexPlan};
+use crate::reduction::Reducing;
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
 /// A gather whose indices have been read and checked.
@@ -21,23 +21,23 @@ use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 /// # Examples
 ///
 /// ```
-/// use ndscatter::{Gather, Layout, Reduction, TensorView};
+/// use ndscatter::{Gather, Layout, TensorView};
 ///
 /// let plan = Gather::new(0).plan(
 ///     Layout::contiguous(&[3]),
 ///     TensorView::contiguous(&[2_i64, 2, 0], &[3])?,
 /// )?;
 /// let data = TensorView::contiguous(&['a' as u8, b'b', b'c'], &[3])?;
-/// assert_eq!(plan.allocate(Reduction::None, data)?, *b"cca");
+/// assert_eq!(plan.run().allocate(data)?, *b"cca");
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 #[derive(Debug)]
 pub struct GatherPlan {
-    plan: ScatterPlan,
+    plan: IndexPlan,
 }
 
 impl GatherPlan {
-    pub(crate) fn new(plan: ScatterPlan) -> Self {
+    pub(crate) fn new(plan: IndexPlan) -> Self {
         Self { plan }
     }
 
@@ -56,23 +56,49 @@ impl GatherPlan {
         self.plan.updates_shape().to_vec()
     }
 
+    /// A run on rayon.
+    pub fn run(&self) -> GatherRun<'_> {
+        GatherRun {
+            plan: self,
+            execution: Execution::new(),
+        }
+    }
+
+    /// Leaves the memory of the plan for the next call.
+    pub(crate) fn put_back(self) {
+        scratch::put_back(self.plan.into_destinations().into_spare());
+    }
+}
+
+/// A run of a [`GatherPlan`]: who runs it, and the verbs.
+#[derive(Clone, Copy, Debug)]
+pub struct GatherRun<'p> {
+    plan: &'p GatherPlan,
+    execution: Execution<'p>,
+}
+
+impl<'p> GatherRun<'p> {
+    /// Who runs it: pool, number of workers, instruction set.
+    #[must_use]
+    pub fn execution<'q>(self, execution: Execution<'q>) -> GatherRun<'q>
+    where
+        'p: 'q,
+    {
+        GatherRun { execution, ..self }
+    }
+
     /// Returns the result, row-major.
     ///
     /// # Errors
     ///
     /// [`ScatterError::PlanMismatch`] for data of another layout, or no memory
     /// for the result.
-    pub fn allocate<'p, T: Element>(
-        &self,
-        execution: impl Into<Execution<'p>>,
-        data: TensorView<'_, T>,
-    ) -> Result<Vec<T>, ScatterError> {
-        let execution = execution.into();
-        let kernels = moving_kernels(T::TYPE, &execution)?;
-        self.plan.check_output(&data.layout())?;
-        allocate(&self.output_shape(), |output| {
+    pub fn allocate<T: Element>(&self, data: TensorView<'_, T>) -> Result<Vec<T>, ScatterError> {
+        let kernels = moving_kernels(T::TYPE, &self.execution)?;
+        self.plan.plan.check_output(&data.layout())?;
+        allocate(&self.plan.output_shape(), |output| {
             // SAFETY: the kernels were made for `T`; the result is new memory.
-            unsafe { run_gather(self, kernels, data.into(), output, &execution) }
+            unsafe { run_gather(self.plan, kernels, data.into(), output, &self.execution) }
         })
     }
 
@@ -82,16 +108,22 @@ impl GatherPlan {
     ///
     /// [`ScatterError::PlanMismatch`] for data of another layout,
     /// [`ScatterError::OutputShape`].
-    pub fn write_into<'p, T: Element>(
+    pub fn write_into<T: Element>(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        let execution = execution.into();
-        let kernels = moving_kernels(T::TYPE, &execution)?;
+        let kernels = moving_kernels(T::TYPE, &self.execution)?;
         // SAFETY: the kernels were made for `T`; typed views borrow their memory.
-        unsafe { run_gather(self, kernels, data.into(), output.into(), &execution) }
+        unsafe {
+            run_gather(
+                self.plan,
+                kernels,
+                data.into(),
+                output.into(),
+                &self.execution,
+            )
+        }
     }
 
     /// [`write_into`](Self::write_into) with element types as values.
@@ -100,23 +132,24 @@ impl GatherPlan {
     ///
     /// Also [`ScatterError::ElementTypeMismatch`] and
     /// [`ScatterError::InputOverlap`].
-    pub fn any_write_into<'p>(
+    pub fn any_write_into(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: AnyView<'_>,
         output: AnyViewMut<'_>,
     ) -> Result<(), ScatterError> {
-        let execution = execution.into();
-        let kernels = moving_kernels(data.element(), &execution)?;
+        let kernels = moving_kernels(data.element(), &self.execution)?;
         check_gather(&output, &data, None)?;
         // SAFETY: the views have the kernels' element type and share no byte,
         // as was just checked.
-        unsafe { run_gather(self, kernels, data.into(), output.into(), &execution) }
-    }
-
-    /// Leaves the memory of the plan for the next call.
-    pub(crate) fn put_back(self) {
-        scratch::put_back(self.plan.into_destinations().into_spare());
+        unsafe {
+            run_gather(
+                self.plan,
+                kernels,
+                data.into(),
+                output.into(),
+                &self.execution,
+            )
+        }
     }
 }
 
@@ -136,17 +169,7 @@ pub(crate) fn moving_kernels(
     element: ElementType,
     execution: &Execution<'_>,
 ) -> Result<Kernels, ScatterError> {
-    refuse_reduction(execution)?;
-    plain_kernels(element, execution)
-}
-
-pub(crate) fn refuse_reduction(execution: &Execution<'_>) -> Result<(), ScatterError> {
-    if execution.reduction == Reduction::None {
-        return Ok(());
-    }
-    Err(ScatterError::UnsupportedOption {
-        option: "reduction",
-    })
+    plain_kernels(element, Reducing::default(), execution)
 }
 
 /// Types and memory of type-erased operands.

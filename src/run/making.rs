@@ -12,8 +12,8 @@ use crate::execution::Execution;
 use crate::indices::Indices;
 use crate::layout::Layout;
 use crate::plan::{
-    Arranged, Coordinates, Destinations, Form, IndexRules, Number, Piece, Resolved, Resolver,
-    ScatterPlan, repeats_along, resolve_sequences,
+    Arranged, Coordinates, Destinations, Form, IndexPlan, IndexRules, Number, Piece, Resolved,
+    Resolver, repeats_along, resolve_sequences,
 };
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
@@ -39,7 +39,7 @@ pub(crate) fn make_plan(
     indices: Indices<'_>,
     planning: Planning,
     execution: &Execution<'_>,
-) -> Result<ScatterPlan, ScatterError> {
+) -> Result<IndexPlan, ScatterError> {
     output.check(1)?;
     let form = in_rows(form, indices, execution)?;
     let order = (form.order(output.shape().len())).map(|axes| Arranged::new(output, axes));
@@ -62,7 +62,7 @@ pub(crate) fn make_plan(
         Destinations::Wide(numbers) => work.resolve(numbers),
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
-    let plan = ScatterPlan::new(given, form, order, &layout, scale, resolved);
+    let plan = IndexPlan::new(given, form, order, &layout, scale, resolved);
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_repeats()?;
     }

@@ -1,4 +1,5 @@
-//! The verbs of a plan: run it on data and updates, any number of times.
+//! A kept plan, and the verbs that run it on data and updates any number of
+//! times.
 
 use super::{Operands, Target, allocate, check_reduction, cloned_kernels, execute, plain_kernels};
 use crate::element::{Element, ElementType};
@@ -6,12 +7,18 @@ use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::explain::Explanation;
 use crate::kernel::Kernels;
-use crate::plan::ScatterPlan;
+use crate::plan::IndexPlan;
+use crate::reduction::{Accumulate, Reducing, Reduction};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
-/// Running a plan. Every verb takes the reduction, or a whole
-/// [`Execution`], and refuses operands of other shapes than the plan's before
-/// it writes anything.
+/// A scatter that has been validated and worked out up to its values.
+///
+/// A plan knows the layout of the output, the destination of every tuple, and
+/// what the operator that made it means: its reduction, `include_self` and
+/// `accumulate`. It can be run many times, from many threads, with other
+/// `data`, `updates` and element types; each run skips the work on `indices`.
+/// Make one with [`Scatter::plan`](crate::Scatter::plan), run it by
+/// [`run`](Self::run).
 ///
 /// # Examples
 ///
@@ -19,22 +26,117 @@ use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 /// use ndscatter::{Layout, Reduction, ScatterNd, TensorView, TensorViewMut};
 ///
 /// // The indices are read, checked and worked out once ...
-/// let plan = ScatterNd::new().plan(
+/// let plan = ScatterNd::new().reduction(Reduction::Add).plan(
 ///     Layout::contiguous(&[4]),
 ///     TensorView::contiguous(&[3_i64, 1, 3], &[3, 1])?,
 /// )?;
-/// // ... and used with any data, updates, element type and reduction.
+/// // ... and used with any data, updates and element type.
 /// let mut counts = [0_u32; 4];
 /// let ones = TensorView::contiguous(&[1_u32; 3], &[3])?;
-/// plan.in_place(Reduction::Add, TensorViewMut::contiguous(&mut counts, &[4])?, ones)?;
+/// plan.run().in_place(TensorViewMut::contiguous(&mut counts, &[4])?, ones)?;
 /// assert_eq!(counts, [0, 1, 0, 2]);
 ///
+/// // Another reduction is asked for by name.
 /// let data = TensorView::contiguous(&[9.0; 4], &[4])?;
 /// let updates = TensorView::contiguous(&[5.0, 4.0, 3.0], &[3])?;
-/// assert_eq!(plan.allocate(Reduction::Min, data, updates)?, [9.0, 4.0, 9.0, 3.0]);
+/// let least = plan.run().reduction(Reduction::Min).allocate(data, updates)?;
+/// assert_eq!(least, [9.0, 4.0, 9.0, 3.0]);
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
+#[derive(Debug)]
+pub struct ScatterPlan {
+    plan: IndexPlan,
+    /// What a run means unless it says otherwise.
+    reducing: Reducing,
+}
+
 impl ScatterPlan {
+    pub(crate) fn new(plan: IndexPlan, reducing: Reducing) -> Self {
+        Self { plan, reducing }
+    }
+
+    /// Shape of the output it was made for.
+    pub fn shape(&self) -> &[usize] {
+        self.plan.shape()
+    }
+
+    /// Strides, in elements, of the output it was made for.
+    pub fn strides(&self) -> &[isize] {
+        self.plan.strides()
+    }
+
+    /// Number of tuples that are applied: all but those that were skipped.
+    pub fn tuples(&self) -> usize {
+        self.plan.tuples()
+    }
+
+    /// Whether two tuples have one destination. Works it out on the first
+    /// call, unless the destinations were found to be increasing.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::OutOfMemory`] if there is no memory to find out.
+    pub fn has_duplicates(&self) -> Result<bool, ScatterError> {
+        Ok(self.plan.first_repeat()?.is_some())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn indices(&self) -> &IndexPlan {
+        &self.plan
+    }
+
+    /// A run that means what the operator meant, on rayon.
+    pub fn run(&self) -> ScatterRun<'_> {
+        ScatterRun {
+            plan: &self.plan,
+            reducing: self.reducing,
+            execution: Execution::new(),
+        }
+    }
+}
+
+/// A run of a [`ScatterPlan`]: what it means, who runs it, and the verbs. They
+/// refuse operands of other shapes than the plan's before they write anything.
+#[derive(Clone, Copy, Debug)]
+pub struct ScatterRun<'p> {
+    plan: &'p IndexPlan,
+    reducing: Reducing,
+    execution: Execution<'p>,
+}
+
+impl<'p> ScatterRun<'p> {
+    /// Another reduction than that of the operator. The rest of what the
+    /// operator means stays.
+    #[must_use]
+    pub fn reduction(mut self, reduction: Reduction) -> Self {
+        self.reducing.reduction = reduction;
+        self
+    }
+
+    /// Whether the value that is there takes part, if not as the operator says
+    /// ([`Scatter::include_self`](crate::Scatter::include_self)).
+    #[must_use]
+    pub fn include_self(mut self, include_self: bool) -> Self {
+        self.reducing.include_self = include_self;
+        self
+    }
+
+    /// In what type 16-bit floats are summed, if not as the operator says.
+    #[must_use]
+    pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
+        self.reducing.accumulate = accumulate;
+        self
+    }
+
+    /// Who runs it: pool, number of workers, forced choices.
+    #[must_use]
+    pub fn execution<'q>(self, execution: Execution<'q>) -> ScatterRun<'q>
+    where
+        'p: 'q,
+    {
+        ScatterRun { execution, ..self }
+    }
+
     /// Scatters into a new row-major tensor: a copy of `data` with the updates
     /// applied.
     ///
@@ -43,17 +145,15 @@ impl ScatterPlan {
     /// Shapes that differ from the plan's, a reduction that the element type
     /// does not have, a plan made for another layout than a contiguous one,
     /// or no memory for the result.
-    pub fn allocate<'p, T: Element>(
+    pub fn allocate<T: Element>(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: TensorView<'_, T>,
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
-        let execution = execution.into();
-        let kernels = plain_kernels(T::TYPE, &execution)?;
-        self.check_updates(updates.shape())?;
+        let kernels = plain_kernels(T::TYPE, self.reducing, &self.execution)?;
+        self.plan.check_updates(updates.shape())?;
         allocate(data.shape(), |output| {
-            self.run_on(kernels, output, updates, Some(data), &execution)
+            self.run_on(kernels, output, updates, Some(data))
         })
     }
 
@@ -64,16 +164,14 @@ impl ScatterPlan {
     ///
     /// As [`allocate`](Self::allocate), with [`ScatterError::PlanMismatch`] for
     /// an output of another shape or other strides. `output` is then unchanged.
-    pub fn write_into<'p, T: Element>(
+    pub fn write_into<T: Element>(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: TensorView<'_, T>,
         updates: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        let execution = execution.into();
-        let kernels = plain_kernels(T::TYPE, &execution)?;
-        self.run_on(kernels, output.into(), updates, Some(data), &execution)
+        let kernels = plain_kernels(T::TYPE, self.reducing, &self.execution)?;
+        self.run_on(kernels, output.into(), updates, Some(data))
     }
 
     /// Scatters into `data` itself.
@@ -81,15 +179,13 @@ impl ScatterPlan {
     /// # Errors
     ///
     /// As [`write_into`](Self::write_into).
-    pub fn in_place<'p, T: Element>(
+    pub fn in_place<T: Element>(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: TensorViewMut<'_, T>,
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
-        let execution = execution.into();
-        let kernels = plain_kernels(T::TYPE, &execution)?;
-        self.run_on(kernels, data.into(), updates, None, &execution)
+        let kernels = plain_kernels(T::TYPE, self.reducing, &self.execution)?;
+        self.run_on(kernels, data.into(), updates, None)
     }
 
     /// [`write_into`](Self::write_into) with element types as values. An
@@ -101,20 +197,18 @@ impl ScatterPlan {
     /// Also [`ScatterError::ElementTypeMismatch`], and
     /// [`ScatterError::InputOverlap`] where `output` shares memory with an
     /// input.
-    pub fn any_write_into<'p>(
+    pub fn any_write_into(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: AnyView<'_>,
         updates: AnyView<'_>,
         output: AnyViewMut<'_>,
     ) -> Result<(), ScatterError> {
-        let execution = execution.into();
-        let kernels = plain_kernels(data.element(), &execution)?;
+        let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
         let operands = Operands::any(output, updates, Some(data), None)?;
         // SAFETY: the views have the kernels' element type and, as
         // `Operands::any` has checked, share no byte; in place `data` is the
         // output, initialised.
-        unsafe { execute(self, true, &kernels, &operands, &execution) }
+        unsafe { execute(self.plan, true, &kernels, &operands, &self.execution) }
     }
 
     /// [`in_place`](Self::in_place) with element types as values.
@@ -122,18 +216,16 @@ impl ScatterPlan {
     /// # Errors
     ///
     /// As [`any_write_into`](Self::any_write_into).
-    pub fn any_in_place<'p>(
+    pub fn any_in_place(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: AnyViewMut<'_>,
         updates: AnyView<'_>,
     ) -> Result<(), ScatterError> {
-        let execution = execution.into();
-        let kernels = plain_kernels(data.element(), &execution)?;
+        let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
         let operands = Operands::any(data, updates, None, None)?;
         // SAFETY: as in `any_write_into`; the caller of the view's constructor
         // vouches for initialised elements.
-        unsafe { execute(self, true, &kernels, &operands, &execution) }
+        unsafe { execute(self.plan, true, &kernels, &operands, &self.execution) }
     }
 
     /// [`allocate`](Self::allocate) for elements that are cloned, such as
@@ -143,18 +235,16 @@ impl ScatterPlan {
     ///
     /// As [`allocate`](Self::allocate), and
     /// [`ScatterError::ReductionOfClones`] for any reduction but `None`.
-    pub fn cloned_allocate<'p, T: Clone + Send + Sync>(
+    pub fn cloned_allocate<T: Clone + Send + Sync>(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: TensorView<'_, T>,
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
-        let execution = execution.into();
-        let kernels = cloned_kernels::<T>(&execution)?;
-        self.check_updates(updates.shape())?;
+        let kernels = cloned_kernels::<T>(self.reducing)?;
+        self.plan.check_updates(updates.shape())?;
         let mut result = data.to_vec()?;
         let output = TensorViewMut::contiguous(&mut result, data.shape())?;
-        self.run_on(kernels, output.into(), updates, None, &execution)?;
+        self.run_on(kernels, output.into(), updates, None)?;
         Ok(result)
     }
 
@@ -163,16 +253,14 @@ impl ScatterPlan {
     /// # Errors
     ///
     /// As [`cloned_allocate`](Self::cloned_allocate).
-    pub fn cloned_write_into<'p, T: Clone + Send + Sync>(
+    pub fn cloned_write_into<T: Clone + Send + Sync>(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: TensorView<'_, T>,
         updates: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        let execution = execution.into();
-        let kernels = cloned_kernels::<T>(&execution)?;
-        self.run_on(kernels, output.into(), updates, Some(data), &execution)
+        let kernels = cloned_kernels::<T>(self.reducing)?;
+        self.run_on(kernels, output.into(), updates, Some(data))
     }
 
     /// [`in_place`](Self::in_place) for elements that are cloned.
@@ -180,31 +268,24 @@ impl ScatterPlan {
     /// # Errors
     ///
     /// As [`cloned_allocate`](Self::cloned_allocate).
-    pub fn cloned_in_place<'p, T: Clone + Send + Sync>(
+    pub fn cloned_in_place<T: Clone + Send + Sync>(
         &self,
-        execution: impl Into<Execution<'p>>,
         data: TensorViewMut<'_, T>,
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
-        let execution = execution.into();
-        let kernels = cloned_kernels::<T>(&execution)?;
-        self.run_on(kernels, data.into(), updates, None, &execution)
+        let kernels = cloned_kernels::<T>(self.reducing)?;
+        self.run_on(kernels, data.into(), updates, None)
     }
 
-    /// Refuses what no run of this plan can do with such elements, whatever
-    /// their values.
+    /// Refuses what cannot be done with such elements, whatever their values.
     ///
     /// # Errors
     ///
     /// [`ScatterError::UnsupportedReduction`] and
-    /// [`ScatterError::UnsupportedOption`], as a run would report them.
-    pub fn check_execution<'p>(
-        &self,
-        element: ElementType,
-        execution: impl Into<Execution<'p>>,
-    ) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(element, &execution.into())?;
-        check_reduction(self, &kernels)
+    /// [`ScatterError::UnsupportedOption`], as a verb would report them.
+    pub fn check_element(&self, element: ElementType) -> Result<(), ScatterError> {
+        let kernels = plain_kernels(element, self.reducing, &self.execution)?;
+        check_reduction(self.plan, &kernels)
     }
 
     /// What a run will do: for people, and for tests.
@@ -212,16 +293,19 @@ impl ScatterPlan {
     /// # Errors
     ///
     /// [`ScatterError::UnsupportedReduction`] as a run would report it.
-    pub fn explain<'p>(
+    pub fn explain(
         &self,
         element: ElementType,
-        execution: impl Into<Execution<'p>>,
         in_place: bool,
     ) -> Result<Explanation, ScatterError> {
-        let execution = execution.into();
-        let kernels = plain_kernels(element, &execution)?;
+        let kernels = plain_kernels(element, self.reducing, &self.execution)?;
         Ok(Explanation::new(
-            self, element, kernels, &execution, in_place,
+            self.plan,
+            element,
+            kernels,
+            self.reducing.reduction,
+            &self.execution,
+            in_place,
         ))
     }
 
@@ -232,12 +316,11 @@ impl ScatterPlan {
         output: Target<'_>,
         updates: TensorView<'_, T>,
         data: Option<TensorView<'_, T>>,
-        execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
         let operands = Operands::typed(output, updates, data);
         // SAFETY: `kernels` were made for `T`; typed views borrow their memory, so
         // an output shares no byte with an input; see above for the rest.
-        unsafe { execute(self, true, &kernels, &operands, execution) }
+        unsafe { execute(self.plan, true, &kernels, &operands, &self.execution) }
     }
 }
 
@@ -260,13 +343,12 @@ mod tests {
         let plan = (ScatterNd::new().plan(Layout::contiguous(&shape), indices)).expect("a plan");
         let made = work::take();
         // One thread, so that all that is done is noted on this one.
-        let execution = Execution::new(reduction)
-            .pool(&CallingThread)
-            .schedule(schedule);
+        let execution = Execution::new().pool(&CallingThread).schedule(schedule);
+        let scatter = plan.run().reduction(reduction).execution(execution);
         let mut run = || {
             let data = TensorViewMut::contiguous(&mut data, &shape).expect("data");
             let updates = TensorView::contiguous(&updates, &updates_shape).expect("updates");
-            plan.in_place(execution, data, updates).expect("a run");
+            scatter.in_place(data, updates).expect("a run");
             work::take()
         };
         let runs = [run(), run(), run()];

@@ -1,12 +1,13 @@
 //! Values worked out by hand: they judge the reference as well as the crate.
 
-use ndscatter::{Execution, InstructionSet, Reduction, Schedule};
+use ndscatter::{InstructionSet, Reduction, Schedule};
 
 use super::Tensor;
 use super::arithmetic::How;
 use super::elements::{Ref, is_exact, same};
 use super::harness::{Indices, Operator, Options, Problem, Round, Verb};
 use super::layouts::{Arrangement, Strided};
+use super::request::Request;
 
 /// A shape and its values.
 pub(crate) type Values<'v, T> = (&'v [usize], &'v [T]);
@@ -77,7 +78,7 @@ pub(crate) fn check_updates<T: Ref>(how: impl Into<How>, current: T, updates: &[
     );
     for &set in InstructionSet::available() {
         for schedule in [None, Some(Schedule::Serial), Some(Schedule::Grouped)] {
-            let execution = Execution::new(how.reduction).instruction_set(set);
+            let execution = Request::new(how.reduction).instruction_set(set);
             let execution = schedule.map_or(execution, |forced| execution.schedule(forced));
             for len in LENGTHS {
                 check_row(how, execution, len, current, updates, expected);
@@ -89,7 +90,7 @@ pub(crate) fn check_updates<T: Ref>(how: impl Into<How>, current: T, updates: &[
 /// Three rows of `len` elements, of which the second one is hit.
 fn check_row<T: Ref>(
     how: How,
-    execution: Execution<'_>,
+    execution: Request<'_>,
     len: usize,
     current: T,
     updates: &[T],

@@ -3,7 +3,7 @@
 
 use ndscatter::{
     Bounds, Element, Execution, Gather, GatherElements, GatherNd, GatherOp, GatherPlan, Index,
-    Layout, Reduction, ScatterError, TensorView, TensorViewMut,
+    Layout, ScatterError, TensorView, TensorViewMut,
 };
 
 use super::Tensor;
@@ -99,7 +99,7 @@ impl<'p> GatherOptions<'p> {
     pub(crate) fn new(gatherer: Gatherer) -> Self {
         Self {
             gatherer,
-            execution: Reduction::None.into(),
+            execution: Execution::new(),
             rule: IndexRule::DEFAULT,
         }
     }
@@ -319,7 +319,8 @@ impl<T: Ref> GatherProblem<'_, T> {
             return Err(format!("planned for {:?}", plan.output_shape()));
         }
         let plan = || plan.expect("a plan was made for a planned verb");
-        let (execution, data) = (options.execution, data.view());
+        let run = || plan().run().execution(options.execution);
+        let data = data.view();
         let mark = Tensor::generate(&expected.shape, T::sentinel);
         let mut output = Strided::new(&mark, self.output, self.margin, T::sentinel());
         let mut wanted = output.clone();
@@ -329,17 +330,15 @@ impl<T: Ref> GatherProblem<'_, T> {
             GatherVerb::Allocate | GatherVerb::PlannedAllocate => {
                 let got = match verb {
                     GatherVerb::Allocate => self.indices.gather(options, data),
-                    _ => plan().allocate(execution, data),
+                    _ => run().allocate(data),
                 };
                 let got = got.map_err(|error| format!("refused: {error}"))?;
                 return compare(&got, &expected.values, true);
             }
             GatherVerb::WriteInto => self.indices.gather_into(options, data, view),
             GatherVerb::AnyWriteInto => self.indices.any_gather_into(options, data, view),
-            GatherVerb::PlannedWriteInto => plan().write_into(execution, data, view),
-            GatherVerb::AnyPlannedWriteInto => {
-                plan().any_write_into(execution, data.into(), view.into())
-            }
+            GatherVerb::PlannedWriteInto => run().write_into(data, view),
+            GatherVerb::AnyPlannedWriteInto => run().any_write_into(data.into(), view.into()),
         };
         done.map_err(|error| format!("refused: {error}"))?;
         compare(&output.buffer, &wanted.buffer, true)

@@ -2,8 +2,8 @@
 //! the output, gaps and margins included, against the reference.
 
 use ndscatter::{
-    Accumulate, AnyView, AnyViewMut, Bounds, CacheMode, Duplicates, Element, Execution, Index,
-    Layout, Reduction, Scatter, ScatterElements, ScatterError, ScatterNd, ScatterPlan,
+    Accumulate, AnyView, AnyViewMut, Bounds, CacheMode, Duplicates, Element, Index, Layout,
+    Reduction, Scatter, ScatterElements, ScatterError, ScatterNd, ScatterPlan, ScatterRun,
     ScatterUpdate, TensorScatter, TensorView, TensorViewMut,
 };
 
@@ -12,6 +12,7 @@ use super::elements::{Ref, compare, is_exact};
 use super::gather_harness::Gathers;
 use super::indices::{IndexRule, Refusals, resolve_axis};
 use super::layouts::{Arrangement, Strided};
+use super::request::Request;
 use super::scatters::{scatter_elements, scatter_nd, scatter_update, tensor_scatter};
 use super::{Tensor, ndindex};
 
@@ -165,7 +166,7 @@ impl From<Reduction> for Rules {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'p> {
     pub(crate) operator: Operator,
-    pub(crate) execution: Execution<'p>,
+    pub(crate) execution: Request<'p>,
     pub(crate) duplicates: Duplicates,
     pub(crate) negative_indices: bool,
     pub(crate) bounds: Bounds,
@@ -174,7 +175,7 @@ pub(crate) struct Options<'p> {
 }
 
 impl<'p> Options<'p> {
-    pub(crate) fn new(operator: Operator, execution: impl Into<Execution<'p>>) -> Self {
+    pub(crate) fn new(operator: Operator, execution: impl Into<Request<'p>>) -> Self {
         Self {
             operator,
             execution: execution.into(),
@@ -187,10 +188,19 @@ impl<'p> Options<'p> {
     }
 
     /// Everything that a plan is run with.
-    pub(crate) fn for_plans(&self) -> Execution<'p> {
+    pub(crate) fn for_plans(&self) -> Request<'p> {
         self.execution
             .include_self(self.include_self)
             .accumulate(self.accumulate)
+    }
+
+    /// A run of a plan that was made with these options: it knows what they
+    /// mean.
+    pub(crate) fn run<'q>(&self, plan: &'q ScatterPlan) -> ScatterRun<'q>
+    where
+        'p: 'q,
+    {
+        plan.run().execution(self.execution.execution)
     }
 
     pub(crate) fn index_rule(&self) -> IndexRule {
@@ -219,13 +229,10 @@ impl<'p> Options<'p> {
     }
 
     fn give<O: ndscatter::Operator>(&self, scatter: Scatter<'_, O>) -> Scatter<'p, O> {
-        scatter
-            .execution(self.execution)
+        (self.for_plans().of(scatter))
             .duplicates(self.duplicates)
             .negative_indices(self.negative_indices)
             .bounds(self.bounds)
-            .include_self(self.include_self)
-            .accumulate(self.accumulate)
     }
 }
 
@@ -483,7 +490,7 @@ impl<T: Ref> Problem<'_, T> {
         let (data, updates) = (round.data.view(), round.updates.view());
         match plan {
             None => self.indices.allocate(options, data, updates),
-            Some(plan) => plan.allocate(options.for_plans(), data, updates),
+            Some(plan) => options.run(plan).allocate(data, updates),
         }
     }
 
@@ -496,8 +503,7 @@ impl<T: Ref> Problem<'_, T> {
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
         let (data, updates) = (round.data.view(), round.updates.view());
-        let execution = options.for_plans();
-        let plan = || plan.expect("a plan was made for a planned verb");
+        let run = || options.run(plan.expect("a plan was made for a planned verb"));
         match verb {
             Verb::WriteInto => self.indices.write_into(options, data, updates, output),
             Verb::InPlace => self.indices.in_place(options, output, updates),
@@ -511,14 +517,12 @@ impl<T: Ref> Problem<'_, T> {
             Verb::AnyInPlace => {
                 any_in_place(options, output.into(), self.indices.any(), updates.into())
             }
-            Verb::PlannedWriteInto => plan().write_into(execution, data, updates, output),
-            Verb::PlannedInPlace => plan().in_place(execution, output, updates),
+            Verb::PlannedWriteInto => run().write_into(data, updates, output),
+            Verb::PlannedInPlace => run().in_place(output, updates),
             Verb::AnyPlannedWriteInto => {
-                plan().any_write_into(execution, data.into(), updates.into(), output.into())
+                run().any_write_into(data.into(), updates.into(), output.into())
             }
-            Verb::AnyPlannedInPlace => {
-                plan().any_in_place(execution, output.into(), updates.into())
-            }
+            Verb::AnyPlannedInPlace => run().any_in_place(output.into(), updates.into()),
             Verb::Allocate | Verb::PlannedAllocate => panic!("{verb:?} writes into nothing"),
         }
     }

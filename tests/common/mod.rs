@@ -21,6 +21,7 @@ pub(crate) mod layouts;
 pub(crate) mod pools;
 pub(crate) mod random;
 pub(crate) mod refused;
+pub(crate) mod request;
 pub(crate) mod scatters;
 pub(crate) mod small;
 

@@ -1,7 +1,7 @@
 //! Small scatters and gathers, run in all ways at once: what a test needs to
 //! go through every shape.
 
-use ndscatter::{Bounds, CacheMode, Duplicates, Execution, Reduction, ScatterError, Schedule};
+use ndscatter::{Bounds, CacheMode, Duplicates, Reduction, ScatterError, Schedule};
 
 use super::elements::{Palette, Ref};
 use super::harness::{Indices, Operator, Options, Problem, Round, Verb};
@@ -9,6 +9,7 @@ use super::indices::resolve_axis;
 use super::layouts::{Arrangement, Strided};
 use super::pools::Sequential;
 use super::random::Random;
+use super::request::Request;
 use super::{Tensor, ndindex};
 
 /// Every shape of these ranks whose sizes are below `bound`.
@@ -166,7 +167,7 @@ impl Small<'_> {
 
     /// Each option at its default in most cases.
     fn draw_options(&self, reduction: Reduction, random: &mut Random) -> Options<'static> {
-        let execution = Execution::new(reduction).pool(&Sequential);
+        let execution = Request::new(reduction).pool(&Sequential);
         let number = random.below(Schedule::ALL.len() + 1);
         let forced = Schedule::ALL.get(number);
         let execution = forced.map_or(execution, |&schedule| execution.schedule(schedule));

@@ -69,12 +69,12 @@ const REDUCTIONS: [Reduction; 7] = [
 /// Options that have been checked.
 #[derive(Debug)]
 pub(crate) struct Options {
-    pub(crate) how: How,
+    how: How,
     max_workers: Option<usize>,
     pub(crate) threads: Threads,
 }
 
-/// What a plan keeps of its options.
+/// What a call means. A plan keeps it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     reduction: Reduction,
@@ -131,13 +131,10 @@ impl Options {
         })
     }
 
-    /// How to run, on these threads, what was planned as `how`.
-    pub(crate) fn execution(&self, how: How) -> Execution<'_> {
+    /// Who runs a call.
+    pub(crate) fn execution(&self) -> Execution<'_> {
         let pool: &dyn Pool = &self.threads;
-        let execution = Execution::new(how.reduction)
-            .include_self(how.include_self)
-            .accumulate(how.accumulate)
-            .pool(pool);
+        let execution = Execution::new().pool(pool);
         match self.max_workers {
             Some(workers) => execution.max_workers(workers),
             None => execution,
@@ -146,27 +143,31 @@ impl Options {
 
     pub(crate) fn scatter<O: Operator>(&self, operator: Scatter<'static, O>) -> Scatter<'_, O> {
         operator
+            .reduction(self.how.reduction)
+            .include_self(self.how.include_self)
+            .accumulate(self.how.accumulate)
             .duplicates(self.how.duplicates)
             .negative_indices(self.how.negative_indices)
             .bounds(self.how.bounds)
-            .execution(self.execution(self.how))
+            .execution(self.execution())
     }
 
-    /// A gather has no duplicates to reject.
+    /// A gather has no duplicates to reject, and nothing to reduce.
     pub(crate) fn gather<O: Operator>(
         &self,
         operator: GatherOp<'static, O>,
     ) -> Result<GatherOp<'_, O>, Failure> {
+        let refused = |option| Err(ndscatter::ScatterError::UnsupportedOption { option }.into());
         if self.how.duplicates == Duplicates::Reject {
-            return Err(ndscatter::ScatterError::UnsupportedOption {
-                option: "reject_duplicates",
-            }
-            .into());
+            return refused("reject_duplicates");
+        }
+        if self.how.reduction != Reduction::None {
+            return refused("reduction");
         }
         Ok(operator
             .negative_indices(self.how.negative_indices)
             .bounds(self.how.bounds)
-            .execution(self.execution(self.how)))
+            .execution(self.execution()))
     }
 }
 

@@ -10,7 +10,7 @@ use ndscatter::{
 use crate::border;
 use crate::dlpack::{self, DLTensor, Described};
 use crate::operators::{axis, batch_dims};
-use crate::options::{How, Options, nds_options};
+use crate::options::{Options, nds_options};
 use crate::status::{Failure, nds_status};
 
 /// All that depends on indices alone, for data of one element type, shape and
@@ -18,7 +18,6 @@ use crate::status::{Failure, nds_status};
 #[derive(Debug)]
 pub struct nds_plan {
     element: ElementType,
-    how: How,
     kind: Kind,
 }
 
@@ -50,7 +49,6 @@ unsafe fn make(
             options.threads.check()?;
             let made = Box::new(nds_plan {
                 element: data.element,
-                how: options.how,
                 kind: kind?,
             });
             border::give("plan", plan, Box::into_raw(made))
@@ -71,7 +69,7 @@ unsafe fn scatter<O: Operator>(
     unsafe {
         make(tensors, options, plan, |options, data, indices| {
             let made = options.scatter(operator()).any_plan(data.layout, indices)?;
-            made.check_execution(data.element, options.execution(options.how))?;
+            made.run().check_element(data.element)?;
             Ok(Kind::Scatter(made))
         })
     }
@@ -211,12 +209,15 @@ pub unsafe extern "C" fn nds_plan_run(
                 Some(dlpack::view("updates", updates)?)
             };
             let output = dlpack::view_mut("output", output)?;
-            let execution = options.execution(plan.how);
+            let execution = options.execution();
             let done = match (&plan.kind, updates) {
-                (Kind::Scatter(plan), Some(updates)) => {
-                    plan.any_write_into(execution, data, updates, output)
+                (Kind::Scatter(plan), Some(updates)) => plan
+                    .run()
+                    .execution(execution)
+                    .any_write_into(data, updates, output),
+                (Kind::Gather(plan), None) => {
+                    plan.run().execution(execution).any_write_into(data, output)
                 }
-                (Kind::Gather(plan), None) => plan.any_write_into(execution, data, output),
                 (Kind::Scatter(_), None) => {
                     return Err(Failure::invalid(format_args!("`updates` is null")));
                 }
@@ -278,7 +279,9 @@ impl nds_plan {
         let options = unsafe { Options::new(std::ptr::null())? };
         Ok(match &self.kind {
             Kind::Scatter(plan) => plan
-                .explain(self.element, options.execution(self.how), false)?
+                .run()
+                .execution(options.execution())
+                .explain(self.element, false)?
                 .to_string(),
             Kind::Gather(plan) => format!(
                 "gather {:?} of {} from {:?}",

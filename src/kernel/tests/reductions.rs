@@ -5,7 +5,6 @@ use super::super::GroupRun;
 use super::super::InstructionSet;
 use super::super::Job;
 use super::super::Kernels;
-use super::super::Reducing;
 use super::super::Row;
 use super::super::Sources;
 use super::super::Steps;
@@ -19,7 +18,7 @@ use super::jobs_of;
 use super::positions;
 use super::reference;
 use crate::element::ElementType;
-use crate::reduction::{Accumulate, Reduction};
+use crate::reduction::{Accumulate, Reducing, Reduction};
 
 /// One row of the table.
 struct Case {

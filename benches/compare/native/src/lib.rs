@@ -143,10 +143,10 @@ pub unsafe extern "C" fn compare_allocate(
         _ => return ptr::null_mut(),
     };
     let result = if axis < 0 {
-        let scatter = ScatterNd::new().execution(reduction);
+        let scatter = ScatterNd::new().reduction(reduction);
         scatter.allocate(data, indices, updates)
     } else {
-        let scatter = ScatterUpdate::new(axis).execution(reduction);
+        let scatter = ScatterUpdate::new(axis).reduction(reduction);
         scatter.allocate(data, indices, updates)
     };
     result.map_or(ptr::null_mut(), |values| Box::into_raw(Box::new(values)))

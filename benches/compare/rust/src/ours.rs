@@ -44,7 +44,7 @@ impl Contender for Call<'_> {
     }
 
     fn run(&mut self, set: usize) -> Fallible<()> {
-        let execution = Execution::new(self.inputs.workload.reduction);
+        let execution = Execution::new();
         self.allocated = (self.inputs).scatter(execution, self.form, &mut self.target, set);
         Ok(())
     }

@@ -350,8 +350,8 @@ impl<T: Ref> Subject<T> {
         let done = match (plan, call.in_place) {
             (None, true) => self.indices.in_place(&options, output, updates),
             (None, false) => self.indices.write_into(&options, data(), updates, output),
-            (Some(plan), true) => execution.run(&plan).in_place(output, updates),
-            (Some(plan), false) => execution.run(&plan).write_into(data(), updates, output),
+            (Some(plan), true) => execution.run(plan).in_place(output, updates),
+            (Some(plan), false) => execution.run(plan).write_into(data(), updates, output),
         };
         done.expect("a valid call");
     }

@@ -245,13 +245,13 @@ impl<T: Ref> Subject<T> {
     fn check_planned(&self, plan: &ScatterPlan, execution: Request<'_>, what: &str) {
         let mut output = self.data.clone();
         (execution
-            .run(&plan)
+            .run(plan)
             .in_place(output.view_mut(), self.updates.view()))
         .expect("a valid call");
         self.compare(&output, &format!("{what}, planned, in place"));
         let mut output = self.output();
         (execution
-            .run(&plan)
+            .run(plan)
             .write_into(self.data.view(), self.updates.view(), output.view_mut()))
         .expect("a valid call");
         self.compare(&output, &format!("{what}, planned, into an output"));

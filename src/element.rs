@@ -33,6 +33,7 @@ pub enum ElementType {
     /// `f64`
     F64,
     /// A byte that is false when zero and true otherwise; reductions write 0 or 1.
+    /// Views of Rust's `bool` hold 0 and 1 alone.
     Bool,
     /// Complex of two `f32`
     Complex64,
@@ -154,7 +155,7 @@ macro_rules! impl_element {
         $(#[$feature])?
         const _: () = {
             assert!(size_of::<$type>() == ElementType::$variant.size(), "size");
-            assert!(align_of::<$type>() <= ElementType::$variant.alignment(), "alignment");
+            assert!(align_of::<$type>() == ElementType::$variant.alignment(), "alignment");
         };
     )*};
 }

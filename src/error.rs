@@ -89,6 +89,22 @@ pub enum ScatterError {
         tensor: &'static str,
     },
 
+    /// Booleans of a foreign runtime, which may be any byte, would be moved into
+    /// memory of Rust's `bool`.
+    #[error(
+        "`{tensor}` has booleans of a foreign runtime, which may be any byte, and the output those of Rust; view both from raw parts, or both as `bool`"
+    )]
+    ForeignBool {
+        /// Which tensor: `data` or `updates`.
+        tensor: &'static str,
+    },
+
+    /// A call in place was given an output that is only written.
+    #[error(
+        "`data` is a view that is only written, and a call in place reads it; use `AnyViewMut::from_raw_parts`"
+    )]
+    Uninitialized,
+
     /// An address is not a multiple of the alignment of the element type.
     #[error("the address of a {element} tensor must be a multiple of {alignment}")]
     Misaligned {
@@ -326,7 +342,8 @@ pub enum ScatterError {
         strides: Vec<isize>,
     },
 
-    /// Memory for the result or for the plan could not be had.
+    /// Memory for the result, for the plan or for the facts of another error
+    /// could not be had.
     #[error("{bytes} bytes of memory could not be had")]
     OutOfMemory {
         /// The bytes asked for.
@@ -342,4 +359,13 @@ pub enum ScatterError {
         /// Tasks that ran, each once.
         completed: usize,
     },
+}
+
+impl ScatterError {
+    /// An error whose facts take memory. Where that cannot be had, this is the
+    /// error.
+    #[cold]
+    pub(crate) fn with_facts(error: impl FnOnce() -> Result<Self, Self>) -> Self {
+        error().unwrap_or_else(|out_of_memory| out_of_memory)
+    }
 }

@@ -69,15 +69,17 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call of `plan` on updates and data of its shapes, with these strides.
+    /// A call of `plan` on updates and data of its shapes, which lie beside the
+    /// output as `geometry` and `copy` say.
     ///
     /// # Safety
     ///
     /// - `buffers.output` has the layout that the plan is bound to, holds
     ///   elements of `kernels`, and is this call's alone.
-    /// - `updates` has the shape that the plan asks for and these strides;
-    ///   `data`, if there is one, the plan's shape and these strides. Both are
-    ///   readable, and share no byte with `output`.
+    /// - `updates` has the shape that the plan asks for and the strides that
+    ///   `geometry` was made for; `data`, if there is one, the plan's shape and
+    ///   the strides that `copy` was made for. Both are readable, and share no
+    ///   byte with `output`.
     /// - In place, or where `kernels` clone, the output's elements are initialised.
     #[expect(
         unsafe_code,
@@ -87,12 +89,12 @@ impl<'a> Call<'a> {
         plan: &'a IndexPlan,
         kernels: Kernels,
         buffers: Buffers,
-        updates_strides: &[isize],
-        data_strides: Option<&[isize]>,
+        geometry: Geometry,
+        copy: Option<CopyGeometry>,
     ) -> Self {
         Self {
-            geometry: plan.geometry(updates_strides),
-            copy: data_strides.map(|strides| plan.copy_geometry(strides)),
+            geometry,
+            copy,
             plan,
             row: kernels.row,
             kernels,
@@ -118,8 +120,13 @@ impl<'a> Call<'a> {
         if self.plan.shape().contains(&0) {
             return Ok(());
         }
-        if self.geometry.window.elements() == 0 || self.geometry.outer.elements() == 0 {
-            // Windows that reach nowhere, of an output that has elements.
+        let geometry = &self.geometry;
+        if self.plan.tuples() == 0
+            || geometry.window.elements() == 0
+            || geometry.outer.elements() == 0
+        {
+            // No tuples, or windows that reach nowhere, of an output that has
+            // elements.
             return match &self.copy {
                 Some(copy) => self.copy_in_parallel(workers, copy),
                 None => Ok(()),

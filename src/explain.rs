@@ -3,11 +3,13 @@
 use std::fmt;
 
 use crate::element::ElementType;
+use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
 use crate::exec::{Choice, Workload, choose};
 use crate::execution::Execution;
 use crate::kernel::Kernels;
 use crate::layout::Layout;
+use crate::memory::copied;
 use crate::plan::IndexPlan;
 use crate::reduction::Reduction;
 use crate::schedule::Schedule;
@@ -40,10 +42,20 @@ impl Explanation {
         reduction: Reduction,
         execution: &Execution<'_>,
         in_place: bool,
-    ) -> Self {
+    ) -> Result<Self, ScatterError> {
+        // What no view of such elements can be, no run can be given.
+        let updates_shape = plan.updates_shape()?;
+        let size = element.size();
+        Layout::strided(plan.shape(), plan.strides())?.check(size)?;
+        Layout::contiguous(&updates_shape).check(size)?;
         let contiguous = |shape: &[usize]| plan.arranged_strides(&Layout::contiguous(shape));
-        let geometry = plan.geometry(&contiguous(&plan.updates_shape()));
-        let copy = (!in_place).then(|| plan.copy_geometry(&contiguous(plan.shape())));
+        let geometry = plan.geometry(&contiguous(&updates_shape)?)?;
+        let copy = if in_place {
+            None
+        } else {
+            Layout::contiguous(plan.shape()).check(size)?;
+            Some(plan.copy_geometry(&contiguous(plan.shape())?)?)
+        };
         let workload = Workload {
             plan,
             geometry: &geometry,
@@ -59,12 +71,12 @@ impl Explanation {
             _ => 0,
         };
         let joins = geometry.joins && choice.grid.columns == 1;
-        Self {
+        Ok(Self {
             element,
             reduction,
             in_place,
-            shape: plan.shape().to_vec(),
-            tuples: plan.tuples(),
+            shape: copied(plan.shape())?,
+            tuples: plan.applied(),
             repetitions: geometry.outer.elements(),
             window_elements: geometry.window.elements(),
             runs: geometry.window.runs(),
@@ -78,7 +90,7 @@ impl Explanation {
             choice,
             moved_bytes: workload.bytes(),
             scratch_bytes: workload.scratch_bytes(&choice).max(looking_bytes),
-        }
+        })
     }
 
     /// The schedule that will run.

@@ -116,6 +116,12 @@ impl<'a> Indices<'a> {
         self.kind
     }
 
+    /// Whether somebody may write them while they are read.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.view.is_foreign()
+    }
+
     pub(crate) fn layout(&self) -> Layout<'a> {
         self.view.layout()
     }
@@ -124,10 +130,11 @@ impl<'a> Indices<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::read_run`], with a step of 1.
+    /// As for [`Self::read_run`], with a step of 1; they are not foreign.
     #[inline]
     pub(crate) unsafe fn neighbours<I: Index>(&self, first: isize, len: usize) -> &'a [I] {
         debug_assert_eq!(<I as Element>::TYPE, self.view.element(), "another type");
+        debug_assert!(!self.is_foreign(), "a slice of what others may write");
         if len == 0 {
             // A view without elements may have no memory.
             return &[];

@@ -3,14 +3,13 @@
 //! Knows sizes and strides in elements. Knows nothing of element types,
 //! operators or memory itself.
 
+mod dims;
 pub(crate) mod overlap;
 
-use smallvec::SmallVec;
+pub(crate) use dims::Dims;
 
 use crate::error::ScatterError;
-
-/// One value a dimension; up to rank 8 without an allocation.
-pub(crate) type Dims<T> = SmallVec<[T; 8]>;
+use crate::memory::copied;
 
 /// Shape and strides of a tensor, borrowed. Strides count elements and may be
 /// negative or zero.
@@ -38,8 +37,8 @@ impl<'a> Layout<'a> {
     pub fn strided(shape: &'a [usize], strides: &'a [isize]) -> Result<Self, ScatterError> {
         if shape.len() != strides.len() {
             return Err(ScatterError::StridesRank {
-                shape: shape.to_vec(),
-                strides: strides.to_vec(),
+                shape: copied(shape)?,
+                strides: copied(strides)?,
             });
         }
         Ok(Self {
@@ -69,9 +68,9 @@ impl<'a> Layout<'a> {
 
     /// Strides of every dimension, row-major ones written out. Those of a
     /// shape without elements are made up as if its empty dimensions had size 1.
-    pub(crate) fn all_strides(&self) -> Dims<isize> {
+    pub(crate) fn all_strides(&self) -> Result<Dims<isize>, ScatterError> {
         match self.strides {
-            Some(strides) if self.shape.iter().all(|&size| size != 0) => strides.into(),
+            Some(strides) if self.shape.iter().all(|&size| size != 0) => Dims::copied(strides),
             _ => row_major_strides(self.shape),
         }
     }
@@ -107,9 +106,10 @@ impl<'a> Layout<'a> {
 
     #[cold]
     fn overflow(&self) -> ScatterError {
-        ScatterError::ShapeOverflow {
-            shape: self.shape.to_vec(),
-        }
+        ScatterError::with_facts(|| {
+            let shape = copied(self.shape)?;
+            Ok(ScatterError::ShapeOverflow { shape })
+        })
     }
 
     /// Lowest and highest offset of an element from element `[0, 0, ...]`, or
@@ -168,22 +168,32 @@ impl<'a> Layout<'a> {
         if self.strides.is_none() && other.strides.is_none() {
             return true;
         }
-        self.shape.contains(&0)
-            || (self.shape.iter())
-                .zip(self.all_strides().iter().zip(other.all_strides().iter()))
-                .all(|(&size, (a, b))| size <= 1 || a == b)
+        if self.shape.contains(&0) {
+            return true;
+        }
+        let mut row_major = 1_isize;
+        (0..self.shape.len()).rev().all(|axis| {
+            let [a, b] = [self, other].map(|layout| layout.stride_or(axis, row_major));
+            row_major = row_major.wrapping_mul(self.shape[axis].cast_signed());
+            self.shape[axis] <= 1 || a == b
+        })
+    }
+
+    /// The stride of `axis`, where `row_major` is that of a contiguous tensor.
+    fn stride_or(&self, axis: usize, row_major: isize) -> isize {
+        self.strides.map_or(row_major, |strides| strides[axis])
     }
 }
 
 /// Strides of a contiguous row-major tensor; empty dimensions count as size 1.
 ///
 /// `shape` has passed [`Layout::elements`], so the products fit.
-pub(crate) fn row_major_strides(shape: &[usize]) -> Dims<isize> {
-    let mut strides: Dims<isize> = SmallVec::from_elem(1, shape.len());
+pub(crate) fn row_major_strides(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
+    let mut strides = Dims::collect(shape.len(), shape.iter().map(|_| 1_isize))?;
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis].wrapping_mul(shape[axis].max(1).cast_signed());
     }
-    strides
+    Ok(strides)
 }
 
 #[cfg(test)]

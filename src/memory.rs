@@ -24,6 +24,20 @@ pub(crate) fn with_room<T>(len: usize) -> Result<Vec<T>, ScatterError> {
     Ok(buffer)
 }
 
+/// A copy of a few values, such as the sizes that an error speaks of.
+pub(crate) fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>, ScatterError> {
+    joined([values])
+}
+
+/// A copy of several lists, one behind the other.
+pub(crate) fn joined<T: Copy, const N: usize>(parts: [&[T]; N]) -> Result<Vec<T>, ScatterError> {
+    let len = parts.iter().map(|part| part.len()).sum();
+    let mut all = Vec::new();
+    (all.try_reserve_exact(len)).map_err(|_| out_of_memory::<T>(len))?;
+    parts.iter().for_each(|part| all.extend_from_slice(part));
+    Ok(all)
+}
+
 /// The error for `len` elements that found no memory.
 pub(crate) fn out_of_memory<T>(len: usize) -> ScatterError {
     ScatterError::OutOfMemory {

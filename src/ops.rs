@@ -249,9 +249,10 @@ impl<'p, O: Operator> Scatter<'p, O> {
     ///
     /// # Errors
     ///
-    /// Also [`ScatterError::ElementTypeMismatch`] and
-    /// [`ScatterError::IndexType`], and [`ScatterError::InputOverlap`] where
-    /// `output` shares memory with an input.
+    /// Also [`ScatterError::ElementTypeMismatch`],
+    /// [`ScatterError::IndexType`], [`ScatterError::InputOverlap`] where
+    /// `output` shares memory with an input, and [`ScatterError::ForeignBool`]
+    /// where bytes of foreign booleans would be moved into Rust's.
     pub fn any_write_into(
         &self,
         data: AnyView<'_>,
@@ -260,10 +261,10 @@ impl<'p, O: Operator> Scatter<'p, O> {
         output: AnyViewMut<'_>,
     ) -> Result<(), ScatterError> {
         let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
-        let operands = Operands::any(output, updates, Some(data), Some(&indices))?;
+        let operands = Operands::any(&kernels, output, updates, Some(data), Some(&indices))?;
         // SAFETY: the views have the kernels' element type and, as
-        // `Operands::any` has checked, the output shares no byte with another;
-        // in place it is the data, initialised.
+        // `Operands::any` has checked, the output shares no byte with another
+        // and takes what is moved into it; in place it is the data, initialised.
         unsafe { self.once_on(&kernels, &operands, &Indices::new(indices)?) }
     }
 
@@ -271,7 +272,8 @@ impl<'p, O: Operator> Scatter<'p, O> {
     ///
     /// # Errors
     ///
-    /// As [`any_write_into`](Self::any_write_into).
+    /// As [`any_write_into`](Self::any_write_into), and
+    /// [`ScatterError::Uninitialized`] for a view that is only written.
     pub fn any_in_place(
         &self,
         data: AnyViewMut<'_>,
@@ -279,9 +281,9 @@ impl<'p, O: Operator> Scatter<'p, O> {
         updates: AnyView<'_>,
     ) -> Result<(), ScatterError> {
         let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
-        let operands = Operands::any(data, updates, None, Some(&indices))?;
-        // SAFETY: as in `any_write_into`; whoever made the view vouches for
-        // initialised elements.
+        let operands = Operands::any(&kernels, data, updates, None, Some(&indices))?;
+        // SAFETY: as in `any_write_into`; `Operands::any` has seen that the
+        // elements are initialised.
         unsafe { self.once_on(&kernels, &operands, &Indices::new(indices)?) }
     }
 

@@ -22,11 +22,13 @@ pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
 pub(crate) use partitioned::{Order, Partitioned, Partitions};
 pub(crate) use repeats::Sorted;
 pub(crate) use resolve::{
-    Block, Contiguous, IndexRules, Piece, Resolver, repeats_along, resolve_sequences,
+    Block, Checked, Contiguous, Distinct, IndexRules, Piece, Resolver, repeats_along,
+    resolve_sequences,
 };
 
 use crate::error::ScatterError;
 use crate::layout::{Dims, Layout, row_major_strides};
+use crate::memory::copied;
 
 /// What depends on indices alone: the layout of the output and the destination
 /// of every tuple, checked. An immutable list that any number of runs share.
@@ -46,6 +48,10 @@ pub(crate) struct IndexPlan {
     is_whole: bool,
     /// Positions in `indices` that one tuple stands for.
     positions: usize,
+    /// Tuples that were not skipped.
+    applied: usize,
+    /// Of all of these; where they move nothing, of as many of the first as
+    /// show whether any have one destination.
     destinations: Destinations,
     /// Which tuple each destination belongs to, where some were skipped.
     kept: Option<Destinations>,
@@ -140,7 +146,7 @@ impl IndexPlan {
         indices: &Layout<'_>,
         scale: Scale,
         resolved: Resolved,
-    ) -> Self {
+    ) -> Result<Self, ScatterError> {
         let shape = order.as_ref().map_or(output.shape(), |order| &order.shape);
         let reach = form.reach(shape, indices);
         let tuple_axes = form.batch_rank..form.batch_rank + form.tuple_len;
@@ -148,13 +154,14 @@ impl IndexPlan {
             is_whole: (0..shape.len())
                 .filter(|axis| !tuple_axes.contains(axis))
                 .all(|axis| reach[axis] == shape[axis]),
-            tuple_shape: form.tuple_shape(shape, indices),
-            reach: reach.into(),
-            shape: output.shape().into(),
-            strides: output.all_strides(),
+            tuple_shape: form.tuple_shape(shape, indices)?,
+            reach: Dims::copied(reach)?,
+            shape: Dims::copied(output.shape())?,
+            strides: output.all_strides()?,
             is_contiguous: output.strides().is_none(),
             order,
             positions: form.positions(indices),
+            applied: resolved.destinations.len(),
             form,
             destinations: resolved.destinations,
             kept: resolved.kept,
@@ -169,7 +176,7 @@ impl IndexPlan {
             // An update is no longer than its axis, so no row is met twice.
             let _ = plan.first_repeat.set(None);
         }
-        plan
+        Ok(plan)
     }
 
     /// Shape of the output it was made for.
@@ -182,7 +189,18 @@ impl IndexPlan {
         &self.strides
     }
 
+    /// The same plan, whose tuples move nothing, with so many of them.
+    pub(crate) fn of_nothing(self, applied: usize) -> Self {
+        Self { applied, ..self }
+    }
+
     /// Number of tuples that are applied: all but those that were skipped.
+    pub(crate) fn applied(&self) -> usize {
+        self.applied
+    }
+
+    /// Number of destinations to go through: that of the tuples that are
+    /// applied, where they move anything.
     pub(crate) fn tuples(&self) -> usize {
         self.destinations.len()
     }
@@ -197,38 +215,43 @@ impl IndexPlan {
 
     /// The strides of a tensor whose dims are those of the output, in the order
     /// of the form.
-    pub(crate) fn arranged_strides(&self, layout: &Layout<'_>) -> Dims<isize> {
+    pub(crate) fn arranged_strides(
+        &self,
+        layout: &Layout<'_>,
+    ) -> Result<Dims<isize>, ScatterError> {
+        let strides = layout.all_strides()?;
         match &self.order {
-            Some(order) => Arranged::new(layout, order.axes.clone()).strides,
-            None => layout.all_strides(),
+            Some(order) => form::arranged(&strides, &order.axes),
+            None => Ok(strides),
         }
     }
 
     /// The shape of updates with their axes in the order of the form.
-    pub(crate) fn arranged_updates_shape(&self) -> Dims<usize> {
+    fn arranged_updates_shape(&self) -> Result<Dims<usize>, ScatterError> {
         let (batch, rest) = self.reach.split_at(self.form.batch_rank);
         let parts = [batch, &self.tuple_shape, &rest[self.form.tuple_len..]];
-        parts.into_iter().flatten().copied().collect()
+        let sizes = parts.into_iter().flatten().copied();
+        Dims::collect(self.updates_rank(), sizes)
     }
 
     /// The shape that `updates` must have.
-    pub(crate) fn updates_shape(&self) -> Dims<usize> {
-        let arranged = self.arranged_updates_shape();
+    pub(crate) fn updates_shape(&self) -> Result<Dims<usize>, ScatterError> {
+        let arranged = self.arranged_updates_shape()?;
         let Some(order) = &self.order else {
-            return arranged;
+            return Ok(arranged);
         };
-        let mut shape = arranged.clone();
-        for (&axis, size) in order.axes.iter().zip(arranged) {
+        let mut shape = Dims::copied(&arranged)?;
+        for (&axis, &size) in order.axes.iter().zip(&*arranged) {
             shape[axis] = size;
         }
-        shape
+        Ok(shape)
     }
 
     /// Refuses updates of another shape than the plan's tuples and window
     /// ask for.
     pub(crate) fn check_updates(&self, updates: &[usize]) -> Result<(), ScatterError> {
         if self.order.is_some() {
-            return form::check_shape([&self.updates_shape(), &[], &[]], updates);
+            return form::check_shape([&self.updates_shape()?, &[], &[]], updates);
         }
         let (batch, rest) = self.reach.split_at(self.form.batch_rank);
         let window = &rest[self.form.tuple_len..];
@@ -263,10 +286,10 @@ impl IndexPlan {
             return Ok(());
         }
         Err(ScatterError::PlanMismatch {
-            planned_shape: self.shape.to_vec(),
-            planned_strides: self.strides.to_vec(),
-            shape: output.shape().to_vec(),
-            strides: output.all_strides().to_vec(),
+            planned_shape: copied(&self.shape)?,
+            planned_strides: copied(&self.strides)?,
+            shape: copied(output.shape())?,
+            strides: copied(&output.all_strides()?)?,
         })
     }
 
@@ -449,23 +472,25 @@ impl Flat {
 impl Scale {
     /// The numbering of destinations for an output: slices where the indexed
     /// axes merge to one stride, else offsets from the lowest address.
-    pub(crate) fn new(output: &Layout<'_>, form: &Form) -> (Self, Dims<i64>) {
+    pub(crate) fn new(output: &Layout<'_>, form: &Form) -> Result<(Self, Dims<i64>), ScatterError> {
         let axes = form.batch_rank..form.batch_rank + form.tuple_len;
         let sizes = &output.shape()[axes.clone()];
-        let strides = output.all_strides();
+        let strides = output.all_strides()?;
         let strides = &strides[axes];
-        let slices = row_major_strides(sizes);
+        let slices = row_major_strides(sizes)?;
+        let in_64_bits = |values: &[isize]| {
+            Dims::collect(values.len(), values.iter().map(|&value| value as i64))
+        };
         let count = sizes.iter().map(|&size| size as u64).product();
         let unit = merged_stride(sizes, strides);
         if let Some(unit) = unit {
-            let multipliers = slices.iter().map(|&m| m as i64).collect();
             let scale = Self {
                 base: 0,
                 unit,
                 count,
                 numbers_slices: true,
             };
-            return (scale, multipliers);
+            return Ok((scale, in_64_bits(&slices)?));
         }
         let reach = |stride: isize, size: usize| stride * (size.cast_signed() - 1);
         let (mut low, mut high) = (0, 0);
@@ -479,7 +504,7 @@ impl Scale {
             count: high.abs_diff(low) as u64 + 1,
             numbers_slices: false,
         };
-        (scale, strides.iter().map(|&stride| stride as i64).collect())
+        Ok((scale, in_64_bits(strides)?))
     }
 }
 

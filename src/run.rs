@@ -30,7 +30,7 @@ use crate::indices::Indices;
 use crate::kernel::{Kernels, Row};
 use crate::layout::overlap::{self, Footprint, Overlap};
 use crate::layout::{Dims, Layout};
-use crate::memory::with_room;
+use crate::memory::{copied, with_room};
 use crate::plan::{Destinations, Form, IndexPlan};
 use crate::reduction::{Bounds, Duplicates, Reducing, Reduction};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
@@ -107,8 +107,8 @@ impl Target<'_> {
             return Ok(());
         }
         Err(ScatterError::OutputShape {
-            expected: expected.to_vec(),
-            actual: actual.to_vec(),
+            expected: copied(expected)?,
+            actual: copied(actual)?,
         })
     }
 }
@@ -129,20 +129,28 @@ impl<'a> Operands<'a> {
     }
 
     /// Type-erased tensors, refused unless they have one element type and the
-    /// output shares no byte with an input. `data` that is the very memory of
-    /// `output` makes the call one in place.
+    /// output shares no byte with an input and can hold what `kernels` move
+    /// into it. `data` that is the very memory of `output` makes the call one in
+    /// place.
     #[inline]
     pub(crate) fn any(
+        kernels: &Kernels,
         output: AnyViewMut<'a>,
         updates: AnyView<'a>,
         data: Option<AnyView<'a>>,
         indices: Option<&AnyView<'_>>,
     ) -> Result<Self, ScatterError> {
         let in_place = check_operands(&output, data.as_ref(), indices, &updates)?;
+        let copied = data.filter(|_| !in_place);
+        let moved = kernels.row.replaces.then_some(updates);
+        check_bools(&output, [("data", copied), ("updates", moved)])?;
+        if data.is_none() && !output.is_initialized() {
+            return Err(ScatterError::Uninitialized);
+        }
         Ok(Self {
             output: output.into(),
             updates: updates.into(),
-            data: data.filter(|_| !in_place).map(Source::from),
+            data: copied.map(Source::from),
         })
     }
 
@@ -174,10 +182,12 @@ impl<'a> Operands<'a> {
 
     #[cold]
     fn other_data(&self, actual: &[usize]) -> ScatterError {
-        ScatterError::DataShape {
-            expected: self.shape().to_vec(),
-            actual: actual.to_vec(),
-        }
+        ScatterError::with_facts(|| {
+            Ok(ScatterError::DataShape {
+                expected: copied(self.shape())?,
+                actual: copied(actual)?,
+            })
+        })
     }
 
     fn are_contiguous(&self) -> bool {
@@ -249,24 +259,22 @@ pub(crate) unsafe fn execute(
         return Ok(());
     }
     let updates_strides = if plan.updates_rank() == operands.updates.layout.shape().len() {
-        plan.arranged_strides(&operands.updates.layout)
+        plan.arranged_strides(&operands.updates.layout)?
     } else {
         // A scalar written as a tensor of one element.
         Dims::new()
     };
     let data_strides = (operands.data).map(|data| plan.arranged_strides(&data.layout));
+    let data_strides = data_strides.transpose()?;
+    let geometry = plan.geometry(&updates_strides)?;
+    let copy = data_strides.map(|strides| plan.copy_geometry(&strides));
+    let copy = copy.transpose()?;
     // SAFETY: layout and shapes have just been checked against the plan's;
     // views keep their elements readable, or writable and to themselves, and
     // the caller vouches for the rest.
     let call = unsafe {
         let buffers = operands.buffers();
-        Call::new(
-            plan,
-            *kernels,
-            buffers,
-            &updates_strides,
-            data_strides.as_deref(),
-        )
+        Call::new(plan, *kernels, buffers, geometry, copy)
     };
     let workers = Workers::new(execution.pool, execution.max_workers);
     call.of_kept_plan(is_kept).run(&workers, execution.schedule)
@@ -383,6 +391,23 @@ fn check_operands(
     Ok(same_memory)
 }
 
+/// Refuses to move bytes of foreign booleans into those of Rust.
+#[inline]
+pub(crate) fn check_bools<const N: usize>(
+    output: &AnyViewMut<'_>,
+    moved: [(&'static str, Option<AnyView<'_>>); N],
+) -> Result<(), ScatterError> {
+    if !output.holds_rust_bools() {
+        return Ok(());
+    }
+    for (tensor, input) in moved {
+        if input.is_some_and(|input| input.is_foreign()) {
+            return Err(ScatterError::ForeignBool { tensor });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses an output that shares a byte with an input.
 #[inline]
 fn refuse_overlap<const N: usize>(
@@ -391,7 +416,7 @@ fn refuse_overlap<const N: usize>(
 ) -> Result<(), ScatterError> {
     for (tensor, input) in inputs {
         let Some(input) = input else { continue };
-        match overlap::between(output, &input.footprint()) {
+        match overlap::between(output, &input.footprint())? {
             Overlap::Disjoint => {}
             Overlap::Shared => return Err(ScatterError::InputOverlap { tensor }),
             Overlap::Undecided => return Err(ScatterError::OverlapUndecided { tensor }),

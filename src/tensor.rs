@@ -20,7 +20,7 @@ pub use any::{AnyView, AnyViewMut};
 use crate::error::ScatterError;
 use crate::layout::Layout;
 use crate::layout::overlap::{self, Overlap};
-use crate::memory::out_of_memory;
+use crate::memory::{copied, out_of_memory};
 
 /// A tensor to read: memory, shape, and strides in elements.
 ///
@@ -128,11 +128,11 @@ impl<T: Clone> TensorView<'_, T> {
         let elements = self.layout.check(size_of::<T>())?;
         let mut values = Vec::new();
         (values.try_reserve_exact(elements)).map_err(|_| out_of_memory::<T>(elements))?;
-        let strides = self.layout.all_strides();
+        let strides = self.layout.all_strides()?;
         for position in 0..elements {
             let mut rest = position;
             let mut offset = 0;
-            for (&size, &stride) in self.shape().iter().zip(&strides).rev() {
+            for (&size, &stride) in self.shape().iter().zip(&*strides).rev() {
                 offset += (rest % size).cast_signed() * stride;
                 rest /= size;
             }
@@ -220,11 +220,13 @@ fn check_contiguous(len: usize, shape: &[usize]) -> Result<(), ScatterError> {
 fn other_length(len: usize, shape: &[usize]) -> ScatterError {
     match Layout::contiguous(shape).checked_elements() {
         Err(error) => error,
-        Ok(expected) => ScatterError::SliceLength {
-            shape: shape.to_vec(),
-            expected,
-            actual: len,
-        },
+        Ok(expected) => ScatterError::with_facts(|| {
+            Ok(ScatterError::SliceLength {
+                shape: copied(shape)?,
+                expected,
+                actual: len,
+            })
+        }),
     }
 }
 
@@ -243,8 +245,8 @@ fn check_strided(len: usize, offset: usize, layout: &Layout<'_>) -> Result<usize
     } else {
         Err(ScatterError::OutsideSlice {
             offset,
-            shape: layout.shape().to_vec(),
-            strides: layout.all_strides().to_vec(),
+            shape: copied(layout.shape())?,
+            strides: copied(&layout.all_strides()?)?,
             len,
         })
     }
@@ -252,11 +254,11 @@ fn check_strided(len: usize, offset: usize, layout: &Layout<'_>) -> Result<usize
 
 /// Refuses layouts that put two elements at one address.
 fn check_distinct(layout: &Layout<'_>) -> Result<(), ScatterError> {
-    match overlap::with_itself(layout) {
+    match overlap::with_itself(layout)? {
         Overlap::Disjoint => Ok(()),
         Overlap::Shared => Err(ScatterError::SelfOverlap {
-            shape: layout.shape().to_vec(),
-            strides: layout.all_strides().to_vec(),
+            shape: copied(layout.shape())?,
+            strides: copied(&layout.all_strides()?)?,
         }),
         Overlap::Undecided => Err(ScatterError::OverlapUndecided { tensor: "output" }),
     }

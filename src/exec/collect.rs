@@ -104,7 +104,8 @@ impl<'a> Collecting<'a> {
                 &Part {
                     outer: part(outer, grid.outer, outer_part),
                     tuples: part(tuples, grid.middle, middle),
-                    window: restricted.unwrap_or_else(|| window.clone()),
+                    window: restricted
+                        .unwrap_or_else(|| window.restricted(0, 0, window.dims[0].size)),
                 },
                 streams,
             );
@@ -189,7 +190,7 @@ impl<'a> Collecting<'a> {
     }
 
     fn walk<N: Number>(&self, numbers: &[N], part: &Part, streams: bool) {
-        let window = part.window.exchanged();
+        let window = part.window.exchanged().unwrap_or_default();
         let run = window.run();
         let contiguous = (run.dst, run.src) == (1, 1);
         let stream = (self.row.stream).filter(|_| streams && contiguous);
@@ -213,9 +214,9 @@ impl<'a> Collecting<'a> {
         if self.plan.keeps_all() {
             return;
         }
-        let mut window = self.geometry.window.exchanged();
+        let mut window = self.geometry.window.exchanged().unwrap_or_default();
         window.src = 0;
-        for dim in &mut window.dims {
+        for dim in &mut *window.dims {
             dim.src = 0;
         }
         let mut sink = self.sink(self.row.copy, ZERO.as_ptr(), &window);

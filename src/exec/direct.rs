@@ -57,7 +57,13 @@ pub(crate) unsafe fn run(row: &Row, flat: &Flat, buffers: Buffers, numbers: &[u3
         is_near,
         ..Rows::neighbours(flat.run)
     };
-    for outer in 0..flat.outer {
+    // Slices without elements may be more than one could count to.
+    let repetitions = if numbers.is_empty() || flat.run == 0 {
+        0
+    } else {
+        flat.outer
+    };
+    for outer in 0..repetitions {
         let bytes = |slices: usize| outer * slices * flat.run * row.size;
         let dst = output.wrapping_add(bytes(flat.slices));
         let src = buffers.updates.wrapping_add(bytes(flat.tuples));

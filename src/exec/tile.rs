@@ -182,6 +182,7 @@ mod tests {
                 dst: 1,
                 src: 1,
             }))
+            .expect("one dim")
         };
         let cases = [
             (64, 2, 0),

@@ -4,6 +4,7 @@
 //! common cases; the rest is a search for integer points, bounded in effort.
 
 use super::{Dims, Layout};
+use crate::error::ScatterError;
 
 /// Search steps after which a question is given up.
 const EFFORT: u32 = 20_000;
@@ -33,17 +34,17 @@ struct Term {
 }
 
 /// Whether two elements of an output lie at one address.
-pub(crate) fn with_itself(layout: &Layout<'_>) -> Overlap {
+pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> {
     let Some(strides) = layout.strides() else {
-        return Overlap::Disjoint;
+        return Ok(Overlap::Disjoint);
     };
     if layout.shape().contains(&0) {
-        return Overlap::Disjoint;
+        return Ok(Overlap::Disjoint);
     }
-    let mut terms = terms_of(layout.shape(), strides, 1);
+    let mut terms = terms_of(layout.shape(), strides, 1)?;
     terms.sort_unstable_by_key(|term| term.coefficient);
     if steps_over_smaller(&terms) {
-        return Overlap::Disjoint;
+        return Ok(Overlap::Disjoint);
     }
     // Two elements meet where a difference of positions, not all zero, adds up
     // to zero. One of its coordinates is then positive: try each in turn with
@@ -52,7 +53,7 @@ pub(crate) fn with_itself(layout: &Layout<'_>) -> Overlap {
     let mut answer = Overlap::Disjoint;
     for (axis, &Term { coefficient, .. }) in terms.iter().enumerate() {
         let mut target = -coefficient;
-        let mut shifted = terms.clone();
+        let mut shifted = Dims::copied(&terms)?;
         for (other, term) in shifted.iter_mut().enumerate() {
             if other == axis {
                 term.limit -= 1;
@@ -62,20 +63,20 @@ pub(crate) fn with_itself(layout: &Layout<'_>) -> Overlap {
             }
         }
         match find(shifted, target, &mut effort) {
-            Overlap::Shared => return Overlap::Shared,
+            Overlap::Shared => return Ok(Overlap::Shared),
             Overlap::Undecided => answer = Overlap::Undecided,
             Overlap::Disjoint => {}
         }
     }
-    answer
+    Ok(answer)
 }
 
 /// Whether two tensors share a byte.
 #[inline]
-pub(crate) fn between(a: &Footprint<'_>, b: &Footprint<'_>) -> Overlap {
+pub(crate) fn between(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterError> {
     match (block_of(a), block_of(b)) {
         // What small calls ask of every operand.
-        (Some((a, a_end)), Some((b, b_end))) if a_end <= b || b_end <= a => Overlap::Disjoint,
+        (Some((a, a_end)), Some((b, b_end))) if a_end <= b || b_end <= a => Ok(Overlap::Disjoint),
         _ => between_any(a, b),
     }
 }
@@ -91,32 +92,33 @@ fn block_of(tensor: &Footprint<'_>) -> Option<(usize, usize)> {
     Some((tensor.address, tensor.address.checked_add(bytes)?))
 }
 
-fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Overlap {
+fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterError> {
     let (Some((a_low, a_end)), Some((b_low, b_end))) = (bytes_of(a), bytes_of(b)) else {
-        return Overlap::Disjoint;
+        return Ok(Overlap::Disjoint);
     };
     if a_end <= b_low || b_end <= a_low {
-        return Overlap::Disjoint;
+        return Ok(Overlap::Disjoint);
     }
     if a.layout.strides().is_none() && b.layout.strides().is_none() {
-        return Overlap::Shared;
+        return Ok(Overlap::Shared);
     }
     // Lowest address + terms + byte within the element, on either side; turned
     // round (x -> limit - x) the terms of `b` become positive on the left.
-    let mut terms = byte_terms(a);
-    terms.extend(byte_terms(b));
+    let (ours, others) = (byte_terms(a)?, byte_terms(b)?);
+    let all = ours.iter().chain(&*others).copied();
+    let terms = Dims::collect(ours.len() + others.len(), all)?;
     let target = (b_end - 1) - a_low;
-    find(terms, target, &mut EFFORT.clone())
+    Ok(find(terms, target, &mut EFFORT.clone()))
 }
 
-fn byte_terms(tensor: &Footprint<'_>) -> Dims<Term> {
-    let strides = tensor.layout.all_strides();
-    let mut terms = terms_of(tensor.layout.shape(), &strides, tensor.size);
+fn byte_terms(tensor: &Footprint<'_>) -> Result<Dims<Term>, ScatterError> {
+    let strides = tensor.layout.all_strides()?;
+    let mut terms = terms_of(tensor.layout.shape(), &strides, tensor.size)?;
     terms.push(Term {
         coefficient: 1,
         limit: tensor.size as i128 - 1,
-    });
-    terms
+    })?;
+    Ok(terms)
 }
 
 /// First byte and the byte after the last; `None` for tensors without bytes.
@@ -134,14 +136,13 @@ fn bytes_of(tensor: &Footprint<'_>) -> Option<(i128, i128)> {
 
 /// One term a dimension that has more than one element. The sign of a stride
 /// does not change which bytes are touched, counted from the lowest.
-fn terms_of(shape: &[usize], strides: &[isize], size: usize) -> Dims<Term> {
-    (shape.iter().zip(strides))
-        .filter(|&(&size, _)| size > 1)
-        .map(|(&count, &stride)| Term {
-            coefficient: (stride as i128).abs() * size as i128,
-            limit: count as i128 - 1,
-        })
-        .collect()
+fn terms_of(shape: &[usize], strides: &[isize], size: usize) -> Result<Dims<Term>, ScatterError> {
+    let steps = (shape.iter().zip(strides)).filter(|&(&size, _)| size > 1);
+    let terms = steps.map(|(&count, &stride)| Term {
+        coefficient: (stride as i128).abs() * size as i128,
+        limit: count as i128 - 1,
+    });
+    Dims::collect(shape.len(), terms)
 }
 
 /// Whether each stride steps over all that the smaller ones can reach: then
@@ -229,7 +230,7 @@ mod tests {
             (&[0, 4], &[0, 0], Overlap::Disjoint),
         ];
         for (shape, strides, expected) in cases {
-            let found = with_itself(&layout(shape, strides));
+            let found = with_itself(&layout(shape, strides)).expect("few dims");
             assert_eq!(found, expected, "{shape:?} {strides:?}");
         }
     }
@@ -259,7 +260,7 @@ mod tests {
                 Overlap::Shared
             };
             assert_eq!(
-                with_itself(&layout(&shape, &strides)),
+                with_itself(&layout(&shape, &strides)).expect("few dims"),
                 expected,
                 "{shape:?} {strides:?}"
             );
@@ -283,7 +284,7 @@ mod tests {
             (columns(1000, 4), columns(5000, 4), Overlap::Disjoint),
         ];
         for (a, b, expected) in cases {
-            assert_eq!(between(&a, &b), expected, "{a:?} {b:?}");
+            assert_eq!(between(&a, &b), Ok(expected), "{a:?} {b:?}");
         }
     }
 }

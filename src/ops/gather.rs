@@ -8,6 +8,7 @@ use crate::execution::Execution;
 use crate::indices::Indices;
 use crate::kernel::Kernels;
 use crate::layout::Layout;
+use crate::memory::copied;
 use crate::plan::{Form, IndexRules};
 use crate::reduction::{Bounds, Duplicates, Reducing};
 use crate::run::{
@@ -195,7 +196,7 @@ impl<'p, O: Operator> GatherOp<'p, O> {
     ) -> Result<Vec<usize>, ScatterError> {
         let indices = Layout::contiguous(indices);
         let form = self.operator.form(data, &indices, None)?;
-        Ok(gather_shape(&form, data, &indices).to_vec())
+        copied(&gather_shape(&form, data, &indices)?)
     }
 
     /// Returns the result, row-major.
@@ -320,7 +321,7 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         };
         let indices = Indices::new(indices)?;
         let plan = make_plan(&data, form, indices, planning, &self.execution)?;
-        Ok(GatherPlan::new(plan))
+        GatherPlan::new(plan)
     }
 
     /// `kernels` were made for this execution, and only move.
@@ -336,7 +337,7 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         output: Target<'_>,
     ) -> Result<(), ScatterError> {
         let form = (self.operator).form(data.layout().shape(), &indices.layout(), None)?;
-        let shape = gather_shape(&form, data.layout().shape(), &indices.layout());
+        let shape = gather_shape(&form, data.layout().shape(), &indices.layout())?;
         output.check_shape(&shape)?;
         let plan = self.plan_form(form, data.layout(), indices)?;
         // SAFETY: the caller vouches for what `run_gather` asks.

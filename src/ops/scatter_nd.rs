@@ -4,6 +4,7 @@ use super::{Lower, Operator, Scatter};
 use crate::element::{Element, Index};
 use crate::error::ScatterError;
 use crate::layout::Layout;
+use crate::memory::copied;
 use crate::plan::{Coordinates, Form};
 use crate::reduction::Reduction;
 use crate::tensor::{TensorView, TensorViewMut};
@@ -80,8 +81,8 @@ impl Lower for Nd {
         }
         if batch_dims > 0 && data[..batch_dims] != list[..batch_dims] {
             return Err(ScatterError::BatchShape {
-                data: data[..batch_dims].to_vec(),
-                indices: list[..batch_dims].to_vec(),
+                data: copied(&data[..batch_dims])?,
+                indices: copied(&list[..batch_dims])?,
             });
         }
         if tuple_len > rank - batch_dims {

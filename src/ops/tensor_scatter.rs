@@ -4,6 +4,7 @@ use super::{Lower, Operator, Scatter, resolve_axis};
 use crate::element::Element;
 use crate::error::ScatterError;
 use crate::layout::Layout;
+use crate::memory::copied;
 use crate::plan::{Coordinates, Form, IndexRules};
 use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 use crate::tensor::{TensorView, TensorViewMut};
@@ -98,7 +99,7 @@ impl Lower for CacheWrite {
         if !indices.shape().is_empty() && indices.shape() != [data[0]] {
             return Err(ScatterError::WriteIndicesShape {
                 batch: data[0],
-                actual: indices.shape().to_vec(),
+                actual: copied(indices.shape())?,
             });
         }
         let len = match updates {

@@ -5,6 +5,7 @@
 
 use crate::error::ScatterError;
 use crate::layout::{Dims, Layout};
+use crate::memory::{copied, joined};
 
 /// The one form that operators are lowered to.
 ///
@@ -46,10 +47,14 @@ pub(crate) enum Coordinates {
 
 impl Form {
     /// The shape of the list of tuples. `output` is arranged.
-    pub(crate) fn tuple_shape(&self, output: &[usize], indices: &Layout<'_>) -> Dims<usize> {
+    pub(crate) fn tuple_shape(
+        &self,
+        output: &[usize],
+        indices: &Layout<'_>,
+    ) -> Result<Dims<usize>, ScatterError> {
         match self.coordinates {
-            Coordinates::Sequences { len, .. } => [output[0], len].into_iter().collect(),
-            _ => indices.shape()[self.list.0..self.list.1].into(),
+            Coordinates::Sequences { len, .. } => Dims::copied(&[output[0], len]),
+            _ => Dims::copied(&indices.shape()[self.list.0..self.list.1]),
         }
     }
 
@@ -64,6 +69,14 @@ impl Form {
             Coordinates::Placed { .. } => indices.shape(),
             _ => output,
         }
+    }
+
+    /// Whether repetitions or windows have no elements, so that any number of
+    /// tuples moves nothing. `output` is arranged.
+    pub(crate) fn moves_nothing(&self, output: &[usize], indices: &Layout<'_>) -> bool {
+        let reach = self.reach(output, indices);
+        let window = &reach[self.batch_rank + self.tuple_len..];
+        reach[..self.batch_rank].contains(&0) || window.contains(&0)
     }
 
     /// Number of positions in `indices` that one tuple stands for: a tuple is
@@ -95,13 +108,13 @@ impl Form {
     }
 
     /// The axes in the order batch, tuple, window, where that is not their own.
-    pub(crate) fn order(&self, rank: usize) -> Option<Dims<usize>> {
+    pub(crate) fn order(&self, rank: usize) -> Result<Option<Dims<usize>>, ScatterError> {
         match self.coordinates {
             Coordinates::Sequences { axis, .. } if axis != 1 => {
                 let rest = (1..rank).filter(|&other| other != axis);
-                Some([0, axis].into_iter().chain(rest).collect())
+                Dims::collect(rank, [0, axis].into_iter().chain(rest)).map(Some)
             }
-            _ => None,
+            _ => Ok(None),
         }
     }
 
@@ -172,14 +185,16 @@ fn strip_prefix<'a>(shape: &'a [usize], dims: &[usize]) -> Option<&'a [usize]> {
 
 #[cold]
 fn other_updates(expected: [&[usize]; 3], actual: &[usize]) -> ScatterError {
-    ScatterError::UpdatesShape {
-        expected: expected.concat(),
-        actual: actual.to_vec(),
-    }
+    ScatterError::with_facts(|| {
+        Ok(ScatterError::UpdatesShape {
+            expected: joined(expected)?,
+            actual: copied(actual)?,
+        })
+    })
 }
 
 /// Axes of a layout in another order.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Arranged {
     pub(super) axes: Dims<usize>,
     pub(super) shape: Dims<usize>,
@@ -187,16 +202,21 @@ pub(crate) struct Arranged {
 }
 
 impl Arranged {
-    pub(crate) fn new(layout: &Layout<'_>, axes: Dims<usize>) -> Self {
-        let strides = layout.all_strides();
-        Self {
-            shape: axes.iter().map(|&axis| layout.shape()[axis]).collect(),
-            strides: axes.iter().map(|&axis| strides[axis]).collect(),
+    pub(crate) fn new(layout: &Layout<'_>, axes: Dims<usize>) -> Result<Self, ScatterError> {
+        let strides = arranged(&layout.all_strides()?, &axes)?;
+        Ok(Self {
+            shape: arranged(layout.shape(), &axes)?,
+            strides,
             axes,
-        }
+        })
     }
 
     pub(crate) fn layout(&self) -> Layout<'_> {
         Layout::of_parts(&self.shape, &self.strides)
     }
+}
+
+/// The values of the axes, in this order of them.
+pub(super) fn arranged<T: Copy>(values: &[T], axes: &[usize]) -> Result<Dims<T>, ScatterError> {
+    Dims::collect(axes.len(), axes.iter().map(|&axis| values[axis]))
 }

@@ -7,6 +7,7 @@
 
 use super::IndexPlan;
 use super::resolve::merged;
+use crate::error::ScatterError;
 use crate::layout::Dims;
 
 /// A loop: how often, and how far apart on either side, in elements.
@@ -18,7 +19,7 @@ pub(crate) struct Dim {
 }
 
 /// Nested loops and where they begin. Without elements where a size is 0.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Span {
     pub(crate) dst: isize,
     pub(crate) src: isize,
@@ -27,7 +28,7 @@ pub(crate) struct Span {
 }
 
 /// How the updates of one call lie beside the output of a plan.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Geometry {
     /// Distance from one destination number to the next.
     pub(crate) unit: isize,
@@ -44,7 +45,7 @@ pub(crate) struct Geometry {
 }
 
 /// How `data` lies beside the output of a plan.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct CopyGeometry {
     /// All elements.
     pub(crate) whole: Span,
@@ -68,7 +69,7 @@ impl Dim {
 
 impl Span {
     /// Loops in any order, brought into the form with the longest run.
-    pub(crate) fn new(dims: impl Iterator<Item = Dim>) -> Self {
+    pub(crate) fn new(dims: impl Iterator<Item = Dim>) -> Result<Self, ScatterError> {
         let mut span = Self::default();
         let mut loose: Dims<Dim> = Dims::new();
         for mut dim in dims {
@@ -81,27 +82,32 @@ impl Span {
                 span.src += steps * dim.src;
                 (dim.dst, dim.src) = (-dim.dst, -dim.src);
             }
-            loose.push(dim);
+            // Into its place, behind those with the same step.
+            let place = loose.partition_point(|before| before.dst >= dim.dst);
+            loose.push(dim)?;
+            loose[place..].rotate_right(1);
         }
-        loose.sort_by_key(|dim| std::cmp::Reverse(dim.dst));
-        for dim in loose {
-            span.push_merged(dim);
+        for &dim in &*loose {
+            span.push_merged(dim)?;
         }
         if span.dims.is_empty() {
-            span.dims.push(Dim::ONE);
+            span.dims.push(Dim::ONE)?;
         }
-        span
+        Ok(span)
     }
 
     /// Adds an inner loop, as part of the one around it where they are one.
-    fn push_merged(&mut self, dim: Dim) {
-        let times = dim.size.cast_signed();
+    fn push_merged(&mut self, dim: Dim) -> Result<(), ScatterError> {
+        // A step over all of it may be more than any that is taken.
+        let follows =
+            |step: isize, inner: isize| inner.checked_mul(dim.size.cast_signed()) == Some(step);
         match self.dims.last_mut() {
-            Some(outer) if outer.dst == dim.dst * times && outer.src == dim.src * times => {
+            Some(outer) if follows(outer.dst, dim.dst) && follows(outer.src, dim.src) => {
                 *outer = Dim {
                     size: outer.size * dim.size,
                     ..dim
                 };
+                Ok(())
             }
             _ => self.dims.push(dim),
         }
@@ -147,22 +153,27 @@ impl Span {
     }
 
     /// The same loops with the two sides exchanged.
-    pub(crate) fn exchanged(&self) -> Self {
+    pub(crate) fn exchanged(&self) -> Result<Self, ScatterError> {
         let exchanged = |dim: &Dim| Dim {
             size: dim.size,
             dst: dim.src,
             src: dim.dst,
         };
-        Self {
+        Ok(Self {
             dst: self.src,
             src: self.dst,
-            dims: self.dims.iter().map(exchanged).collect(),
-        }
+            dims: Dims::collect(self.dims.len(), self.dims.iter().map(exchanged))?,
+        })
     }
 
-    /// The part of it that has positions `from..to` along dim `axis`.
+    /// The part of it that has positions `from..to` along dim `axis`. Of loops
+    /// that lie inline: tasks have no memory to ask for.
     pub(crate) fn restricted(&self, axis: usize, from: usize, to: usize) -> Self {
-        let mut part = self.clone();
+        let mut part = Self {
+            dst: self.dst,
+            src: self.src,
+            dims: self.dims.clone_inline(),
+        };
         let dim = &mut part.dims[axis];
         dim.size = to - from;
         part.dst += from.cast_signed() * dim.dst;
@@ -187,16 +198,16 @@ impl Span {
 impl IndexPlan {
     /// Loops for updates of the plan's shape that have these strides. Takes
     /// time proportional to the rank.
-    pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Geometry {
+    pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Result<Geometry, ScatterError> {
         let tuple_rank = self.tuple_shape.len();
         let batch_rank = self.form.batch_rank;
         let (batch, rest) = updates_strides.split_at(batch_rank);
         let (tuple_strides, window_strides) = rest.split_at(tuple_rank);
         let window_axis = batch_rank + self.form.tuple_len;
-        let mut outer = self.span(&self.reach, 0..batch_rank, batch);
+        let mut outer = self.span(&self.reach, 0..batch_rank, batch)?;
         outer.dst += self.scale.base;
-        let window = self.span(&self.reach, window_axis..self.shape.len(), window_strides);
-        let tuples = merged(&self.tuple_shape, tuple_strides);
+        let window = self.span(&self.reach, window_axis..self.shape.len(), window_strides)?;
+        let tuples = merged(&self.tuple_shape, tuple_strides)?;
         let length = window.run().size.cast_signed();
         let joins = window.is_row()
             && self.scale.unit == length
@@ -208,12 +219,15 @@ impl IndexPlan {
             tuples,
             joins,
         };
-        geometry.lengthen_run(self.tuples());
-        geometry
+        geometry.lengthen_run(self.tuples())?;
+        Ok(geometry)
     }
 
     /// Loops for data of the plan's shape that has these strides.
-    pub(crate) fn copy_geometry(&self, data_strides: &[isize]) -> CopyGeometry {
+    pub(crate) fn copy_geometry(
+        &self,
+        data_strides: &[isize],
+    ) -> Result<CopyGeometry, ScatterError> {
         let (shape, _) = self.arranged();
         let rank = shape.len();
         let batch_rank = self.form.batch_rank;
@@ -229,16 +243,21 @@ impl IndexPlan {
                 dst: self.scale.unit,
                 src,
             });
-        CopyGeometry {
-            whole: span(0..rank),
-            outer: span(0..batch_rank),
-            inner: span(batch_rank..rank),
+        Ok(CopyGeometry {
+            whole: span(0..rank)?,
+            outer: span(0..batch_rank)?,
+            inner: span(batch_rank..rank)?,
             slices,
-            window: span(indexed.end..rank),
-        }
+            window: span(indexed.end..rank)?,
+        })
     }
 
-    fn span(&self, sizes: &[usize], axes: std::ops::Range<usize>, sources: &[isize]) -> Span {
+    fn span(
+        &self,
+        sizes: &[usize],
+        axes: std::ops::Range<usize>,
+        sources: &[isize],
+    ) -> Result<Span, ScatterError> {
         let (_, strides) = self.arranged();
         Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
             size: sizes[axis],
@@ -268,7 +287,7 @@ impl CopyGeometry {
             ..slices
         };
         let window = self.window.dims.iter().copied();
-        let mut span = Span::new(std::iter::once(range).chain(window));
+        let mut span = Span::new(std::iter::once(range).chain(window)).ok()?;
         span.dst += self.window.dst + from.cast_signed() * slices.dst;
         span.src += self.window.src + from.cast_signed() * slices.src;
         Some(span)
@@ -287,11 +306,11 @@ impl CopyGeometry {
 impl Geometry {
     /// With few tuples and short runs, makes the longest loop the run: the
     /// work then lies in one kernel call and not in the loops around many.
-    fn lengthen_run(&mut self, tuples: usize) {
+    fn lengthen_run(&mut self, tuples: usize) -> Result<(), ScatterError> {
         const FEW_TUPLES: usize = 16;
         const SHORT_RUN: usize = 8;
         if tuples > FEW_TUPLES || self.window.run().size > SHORT_RUN {
-            return;
+            return Ok(());
         }
         let longest = |span: &Span| {
             span.dims
@@ -305,16 +324,17 @@ impl Geometry {
         if outer_size > window_size && outer_size > 2 * self.window.run().size {
             let dim = self.outer.dims.remove(outer_axis);
             if self.outer.dims.is_empty() {
-                self.outer.dims.push(Dim::ONE);
+                self.outer.dims.push(Dim::ONE)?;
             }
             self.window.dst += std::mem::take(&mut self.outer.dst);
             self.window.src += std::mem::take(&mut self.outer.src);
-            self.window.dims.push(dim);
+            self.window.dims.push(dim)?;
             self.joins = false;
         } else if window_size > 2 * self.window.run().size {
             let dim = self.window.dims.remove(window_axis);
-            self.window.dims.push(dim);
+            self.window.dims.push(dim)?;
         }
+        Ok(())
     }
 
     /// Offsets of a repetition on either side, first elements included.
@@ -386,14 +406,23 @@ mod tests {
             (vec![], vec![dim(1, 1, 1)]),
         ];
         for (dims, expected) in cases {
-            let span = Span::new(dims.clone().into_iter());
+            let span = Span::new(dims.clone().into_iter()).expect("few dims");
             assert_eq!(span.dims[..], expected[..], "{dims:?}");
         }
     }
 
+    /// Steps over a whole dim that no element lies behind.
+    #[test]
+    fn steps_that_are_never_taken_may_be_as_long_as_they_like() {
+        let far = isize::MAX / 2;
+        let dims = [dim(2, far, far), dim(2, far - 1, 1)];
+        let span = Span::new(dims.into_iter()).expect("few dims");
+        assert_eq!(span.dims[..], dims, "two loops");
+    }
+
     #[test]
     fn reversed_outputs_are_written_forwards() {
-        let span = Span::new([dim(3, -4, -4), dim(4, -1, -1)].into_iter());
+        let span = Span::new([dim(3, -4, -4), dim(4, -1, -1)].into_iter()).expect("few dims");
         assert_eq!(span.dims[..], [dim(12, 1, 1)], "one run");
         assert_eq!((span.dst, span.src), (-11, -11), "from the lowest address");
     }

@@ -9,12 +9,14 @@
 
 mod block;
 mod contiguous;
+mod distinct;
 mod piece;
 mod repeats;
 mod sequences;
 
 use self::block::{Axis, Coordinate, Cursor};
 pub(crate) use self::contiguous::{Block, Contiguous};
+pub(crate) use self::distinct::{Checked, Distinct};
 pub(crate) use self::piece::Piece;
 pub(crate) use self::repeats::repeats_along;
 pub(crate) use self::sequences::resolve_sequences;
@@ -69,10 +71,22 @@ impl<'a> Resolver<'a> {
         form: &Form,
         indices: Indices<'a>,
         rules: IndexRules,
-    ) -> (Self, Scale) {
-        let (scale, multipliers) = Scale::new(output, form);
+    ) -> Result<(Self, Scale), ScatterError> {
+        Self::of_positions(output, form, indices, rules, |size, _| size)
+    }
+
+    /// Of some positions of the list alone: along each of its dims, of a size
+    /// and a stride, of the first so many as `positions` says.
+    fn of_positions(
+        output: &Layout<'_>,
+        form: &Form,
+        indices: Indices<'a>,
+        rules: IndexRules,
+        positions: impl Fn(usize, isize) -> usize,
+    ) -> Result<(Self, Scale), ScatterError> {
+        let (scale, multipliers) = Scale::new(output, form)?;
         let layout = indices.layout();
-        let strides = layout.all_strides();
+        let strides = layout.all_strides()?;
         let list = form.list.0..form.list.1;
         // Of tuple axis `axis`: what is read, else the dim that implies it.
         let read = match form.coordinates {
@@ -81,7 +95,7 @@ impl<'a> Resolver<'a> {
             Coordinates::Sequences { .. } => 0..0,
         };
         let dims = list.clone().enumerate().map(|(dim, axis)| ListDim {
-            size: layout.shape()[axis],
+            size: positions(layout.shape()[axis], strides[axis]),
             stride: strides[axis],
             number: match form.coordinates {
                 Coordinates::Listed { implied } if dim >= implied => 0,
@@ -100,14 +114,14 @@ impl<'a> Resolver<'a> {
         };
         let resolver = Self {
             indices,
-            dims: merged_list(dims),
-            axes: axes.collect(),
+            dims: merged_list(dims)?,
+            axes: Dims::collect(read.len(), axes)?,
             coordinate_stride,
             origin: scale.base.wrapping_neg().cast_unsigned() as u64,
             rules,
             positions: form.positions(&layout),
         };
-        (resolver, scale)
+        Ok((resolver, scale))
     }
 
     /// Writes the destination numbers of the tuples from `first` on, with
@@ -207,7 +221,7 @@ impl<'a> Resolver<'a> {
 }
 
 /// Dims in row-major order, with neighbours merged whose strides are one.
-fn merged_list(dims: impl Iterator<Item = ListDim>) -> Dims<ListDim> {
+fn merged_list(dims: impl Iterator<Item = ListDim>) -> Result<Dims<ListDim>, ScatterError> {
     let mut list: Dims<ListDim> = Dims::new();
     for dim in dims {
         if dim.size == 1 {
@@ -224,39 +238,42 @@ fn merged_list(dims: impl Iterator<Item = ListDim>) -> Dims<ListDim> {
                     ..dim
                 };
             }
-            _ => list.push(dim),
+            _ => list.push(dim)?,
         }
     }
-    list
+    Ok(list)
 }
 
 /// Dims in row-major order, with neighbours that have one stride merged.
-pub(crate) fn merged(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
+pub(crate) fn merged(
+    shape: &[usize],
+    strides: &[isize],
+) -> Result<Dims<(usize, isize)>, ScatterError> {
     let dims = shape.iter().zip(strides).map(|(&size, &stride)| ListDim {
         size,
         stride,
         number: 0,
     });
-    (merged_list(dims).iter())
-        .map(|dim| (dim.size, dim.stride))
-        .collect()
+    let list = merged_list(dims)?;
+    Dims::collect(list.len(), list.iter().map(|dim| (dim.size, dim.stride)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::merged;
+    use crate::layout::Dims;
+
+    fn dims(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
+        merged(shape, strides).expect("few dims")
+    }
 
     #[test]
     fn dims_merge_where_strides_allow() {
-        assert_eq!(merged(&[2, 3, 4], &[12, 4, 1])[..], [(24, 1)], "all");
-        assert_eq!(
-            merged(&[2, 3, 4], &[24, 8, 2])[..],
-            [(24, 2)],
-            "every other"
-        );
-        assert_eq!(merged(&[2, 3], &[1, 2])[..], [(2, 1), (3, 2)], "transposed");
-        assert_eq!(merged(&[5, 1, 3], &[3, 77, 1])[..], [(15, 1)], "size 1");
-        assert_eq!(merged(&[2, 3], &[0, 0])[..], [(6, 0)], "one for all");
-        assert!(merged(&[1, 1], &[9, 9]).is_empty(), "a single tuple");
+        assert_eq!(dims(&[2, 3, 4], &[12, 4, 1])[..], [(24, 1)], "all");
+        assert_eq!(dims(&[2, 3, 4], &[24, 8, 2])[..], [(24, 2)], "every other");
+        assert_eq!(dims(&[2, 3], &[1, 2])[..], [(2, 1), (3, 2)], "transposed");
+        assert_eq!(dims(&[5, 1, 3], &[3, 77, 1])[..], [(15, 1)], "size 1");
+        assert_eq!(dims(&[2, 3], &[0, 0])[..], [(6, 0)], "one for all");
+        assert!(dims(&[1, 1], &[9, 9]).is_empty(), "a single tuple");
     }
 }

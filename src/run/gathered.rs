@@ -1,6 +1,6 @@
 //! The verbs of a gather's plan, and what every gather runs through.
 
-use super::{Source, Target, allocate, plain_kernels, refuse_overlap};
+use super::{Source, Target, allocate, check_bools, plain_kernels, refuse_overlap};
 use crate::element::{Element, ElementType};
 use crate::error::ScatterError;
 use crate::exec::collect::Collecting;
@@ -34,11 +34,15 @@ use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 #[derive(Debug)]
 pub struct GatherPlan {
     plan: IndexPlan,
+    output_shape: Dims<usize>,
 }
 
 impl GatherPlan {
-    pub(crate) fn new(plan: IndexPlan) -> Self {
-        Self { plan }
+    pub(crate) fn new(plan: IndexPlan) -> Result<Self, ScatterError> {
+        Ok(Self {
+            output_shape: plan.updates_shape()?,
+            plan,
+        })
     }
 
     /// Shape of the data it was made for.
@@ -52,8 +56,8 @@ impl GatherPlan {
     }
 
     /// Shape of the result.
-    pub fn output_shape(&self) -> Vec<usize> {
-        self.plan.updates_shape().to_vec()
+    pub fn output_shape(&self) -> &[usize] {
+        &self.output_shape
     }
 
     /// A run on rayon.
@@ -96,7 +100,7 @@ impl<'p> GatherRun<'p> {
     pub fn allocate<T: Element>(&self, data: TensorView<'_, T>) -> Result<Vec<T>, ScatterError> {
         let kernels = moving_kernels(T::TYPE, &self.execution)?;
         self.plan.plan.check_output(&data.layout())?;
-        allocate(&self.plan.output_shape(), |output| {
+        allocate(self.plan.output_shape(), |output| {
             // SAFETY: the kernels were made for `T`; the result is new memory.
             unsafe { run_gather(self.plan, kernels, data.into(), output, &self.execution) }
         })
@@ -154,14 +158,19 @@ impl<'p> GatherRun<'p> {
 }
 
 /// The shape of the result of a gather.
-pub(crate) fn gather_shape(form: &Form, data: &[usize], indices: &Layout<'_>) -> Dims<usize> {
+pub(crate) fn gather_shape(
+    form: &Form,
+    data: &[usize],
+    indices: &Layout<'_>,
+) -> Result<Dims<usize>, ScatterError> {
     if let Coordinates::Placed { .. } = form.coordinates {
-        return indices.shape().into();
+        return Dims::copied(indices.shape());
     }
     let (batch, rest) = data.split_at(form.batch_rank);
-    let list = form.tuple_shape(data, indices);
+    let list = form.tuple_shape(data, indices)?;
     let parts = [batch, &list, &rest[form.tuple_len..]];
-    parts.into_iter().flatten().copied().collect()
+    let rank = parts.iter().map(|part| part.len()).sum();
+    Dims::collect(rank, parts.into_iter().flatten().copied())
 }
 
 /// The kernels of a gather, which only moves elements.
@@ -185,6 +194,7 @@ pub(crate) fn check_gather(
             actual: output.element(),
         });
     }
+    check_bools(output, [("data", Some(*data))])?;
     refuse_overlap(
         &output.footprint(),
         [("data", Some(data)), ("indices", indices)],
@@ -206,13 +216,13 @@ pub(crate) unsafe fn run_gather(
     output: Target<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
+    output.check_shape(plan.output_shape())?;
     let plan = &plan.plan;
     plan.check_output(&data.layout)?;
-    output.check_shape(&plan.updates_shape())?;
     if output.layout.shape().contains(&0) {
         return Ok(());
     }
-    let geometry = plan.geometry(&output.layout.all_strides());
+    let geometry = plan.geometry(&output.layout.all_strides()?)?;
     // SAFETY: layout and shape have just been checked against the plan's; views
     // keep their elements readable, or writable and to themselves; the caller
     // vouches for the rest.

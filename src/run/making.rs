@@ -11,9 +11,10 @@ use crate::exec::tasks::Workers;
 use crate::execution::Execution;
 use crate::indices::Indices;
 use crate::layout::Layout;
+use crate::memory::with_room;
 use crate::plan::{
-    Arranged, Coordinates, Destinations, Form, IndexPlan, IndexRules, Number, Piece, Resolved,
-    Resolver, repeats_along, resolve_sequences,
+    Arranged, Checked, Coordinates, Destinations, Distinct, Form, IndexPlan, IndexRules, Number,
+    Piece, Resolved, Resolver, repeats_along, resolve_sequences,
 };
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
@@ -42,12 +43,20 @@ pub(crate) fn make_plan(
 ) -> Result<IndexPlan, ScatterError> {
     output.check(1)?;
     let form = in_rows(form, indices, execution)?;
-    let order = (form.order(output.shape().len())).map(|axes| Arranged::new(output, axes));
+    let axes = form.order(output.shape().len())?;
+    let order = axes.map(|axes| Arranged::new(output, axes)).transpose()?;
     let given = output;
     let output = &order.as_ref().map_or(*given, Arranged::layout);
     let layout = indices.layout();
-    let tuples = form.tuple_shape(output.shape(), &layout).iter().product();
-    let (resolver, scale) = Resolver::new(output, &form, indices, planning.rules);
+    let tuples: usize = form.tuple_shape(output.shape(), &layout)?.iter().product();
+    // What is worked out of tuples that move nothing is another number.
+    let nothing = if form.moves_nothing(output.shape(), &layout) {
+        Some(check_nothing(output, &form, indices, planning, execution)?)
+    } else {
+        None
+    };
+    let tuples = nothing.map_or(tuples, |nothing| nothing.telling);
+    let (resolver, scale) = Resolver::new(output, &form, indices, planning.rules)?;
     let spare = scratch::take_spare(tuples, scale.count);
     let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
     let work = Resolving {
@@ -62,11 +71,43 @@ pub(crate) fn make_plan(
         Destinations::Wide(numbers) => work.resolve(numbers),
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
-    let plan = IndexPlan::new(given, form, order, &layout, scale, resolved);
+    let mut plan = IndexPlan::new(given, form, order, &layout, scale, resolved)?;
+    if let Some(Checked { kept, .. }) = nothing {
+        plan = plan.of_nothing(kept);
+    }
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_repeats()?;
     }
     Ok(plan)
+}
+
+/// Checks the indices of tuples that move nothing, each that lies in memory
+/// once.
+fn check_nothing(
+    output: &Layout<'_>,
+    form: &Form,
+    indices: Indices<'_>,
+    planning: Planning,
+    execution: &Execution<'_>,
+) -> Result<Checked, ScatterError> {
+    if let Coordinates::Sequences { len, .. } = form.coordinates {
+        resolve_sequences::<u32>(output, form, indices, &mut [])?;
+        // No two rows of sequences meet.
+        return Ok(Checked {
+            kept: output.shape()[0] * len,
+            telling: 0,
+        });
+    }
+    let distinct = Distinct::new(output, form, indices, planning.rules)?;
+    let checked = distinct.check(execution.instructions())?;
+    Ok(match form.coordinates {
+        // Of gathers, which have no duplicates.
+        Coordinates::Listed { implied: 1.. } => Checked {
+            telling: 0,
+            ..checked
+        },
+        _ => checked,
+    })
 }
 
 /// A form whose indices repeat along the trailing dims of the list, as the
@@ -88,7 +129,7 @@ fn in_rows(
         shape[..rows.list.1].iter().product::<usize>(),
         shape.iter().product::<usize>(),
     );
-    let differs = AtomicBool::new(!repeats_along(indices, rows.list.1, 0..count.min(1)));
+    let differs = AtomicBool::new(!repeats_along(indices, rows.list.1, 0..count.min(1))?);
     let workers = Workers::new(execution.pool, execution.max_workers);
     let parts = if values < PARALLEL_TUPLES || differs.load(Ordering::Relaxed) {
         1
@@ -100,8 +141,9 @@ fn in_rows(
         let part = part(count, parts, index);
         for first in part.clone().step_by(ROWS) {
             let rows_of_step = first..part.end.min(first + ROWS);
-            if differs.load(Ordering::Relaxed) || !repeats_along(indices, rows.list.1, rows_of_step)
-            {
+            // Without memory to tell, nothing is lost but time.
+            let same = || repeats_along(indices, rows.list.1, rows_of_step) == Ok(true);
+            if differs.load(Ordering::Relaxed) || !same() {
                 differs.store(true, Ordering::Relaxed);
                 break;
             }
@@ -134,7 +176,8 @@ impl Resolving<'_> {
         }
         let workers = Workers::new(self.execution.pool, self.execution.max_workers);
         let len = numbers.len().div_ceil(workers.parts());
-        let pieces: Vec<OnceLock<_>> = numbers.chunks(len).map(|_| OnceLock::new()).collect();
+        let mut pieces: Vec<OnceLock<_>> = with_room(workers.parts())?;
+        pieces.extend(numbers.chunks(len).map(|_| OnceLock::new()));
         workers.run_chunks(numbers, len, &|index, chunk| {
             pieces[index].get_or_init(|| self.resolver.resolve(set, index * len, chunk));
         })?;

@@ -67,7 +67,7 @@ impl ScatterPlan {
 
     /// Number of tuples that are applied: all but those that were skipped.
     pub fn tuples(&self) -> usize {
-        self.plan.tuples()
+        self.plan.applied()
     }
 
     /// Whether two tuples have one destination. Works it out on the first
@@ -194,9 +194,10 @@ impl<'p> ScatterRun<'p> {
     ///
     /// # Errors
     ///
-    /// Also [`ScatterError::ElementTypeMismatch`], and
+    /// Also [`ScatterError::ElementTypeMismatch`],
     /// [`ScatterError::InputOverlap`] where `output` shares memory with an
-    /// input.
+    /// input, and [`ScatterError::ForeignBool`] where bytes of foreign booleans
+    /// would be moved into Rust's.
     pub fn any_write_into(
         &self,
         data: AnyView<'_>,
@@ -204,10 +205,10 @@ impl<'p> ScatterRun<'p> {
         output: AnyViewMut<'_>,
     ) -> Result<(), ScatterError> {
         let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
-        let operands = Operands::any(output, updates, Some(data), None)?;
+        let operands = Operands::any(&kernels, output, updates, Some(data), None)?;
         // SAFETY: the views have the kernels' element type and, as
-        // `Operands::any` has checked, share no byte; in place `data` is the
-        // output, initialised.
+        // `Operands::any` has checked, share no byte and take what is moved into
+        // them; in place `data` is the output, initialised.
         unsafe { execute(self.plan, true, &kernels, &operands, &self.execution) }
     }
 
@@ -215,16 +216,17 @@ impl<'p> ScatterRun<'p> {
     ///
     /// # Errors
     ///
-    /// As [`any_write_into`](Self::any_write_into).
+    /// As [`any_write_into`](Self::any_write_into), and
+    /// [`ScatterError::Uninitialized`] for a view that is only written.
     pub fn any_in_place(
         &self,
         data: AnyViewMut<'_>,
         updates: AnyView<'_>,
     ) -> Result<(), ScatterError> {
         let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
-        let operands = Operands::any(data, updates, None, None)?;
-        // SAFETY: as in `any_write_into`; the caller of the view's constructor
-        // vouches for initialised elements.
+        let operands = Operands::any(&kernels, data, updates, None, None)?;
+        // SAFETY: as in `any_write_into`; `Operands::any` has seen that the
+        // elements are initialised.
         unsafe { execute(self.plan, true, &kernels, &operands, &self.execution) }
     }
 
@@ -292,21 +294,23 @@ impl<'p> ScatterRun<'p> {
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedReduction`] as a run would report it.
+    /// [`ScatterError::UnsupportedReduction`] as a run would report it,
+    /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
+    /// memory.
     pub fn explain(
         &self,
         element: ElementType,
         in_place: bool,
     ) -> Result<Explanation, ScatterError> {
         let kernels = plain_kernels(element, self.reducing, &self.execution)?;
-        Ok(Explanation::new(
+        Explanation::new(
             self.plan,
             element,
             kernels,
             self.reducing.reduction,
             &self.execution,
             in_place,
-        ))
+        )
     }
 
     /// `output` is initialised unless `kernels` move plain bytes and there is `data`.

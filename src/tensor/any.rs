@@ -9,15 +9,28 @@ use crate::error::ScatterError;
 use crate::layout::Layout;
 use crate::layout::overlap::Footprint;
 
+/// What is known of the bytes of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contents {
+    /// They are values of the Rust type, and nobody else writes them.
+    Rust,
+    /// A foreign runtime wrote them: a `Bool` may be any byte, and what is read
+    /// twice may differ.
+    Foreign,
+    /// They may not be initialised, and become whatever is written.
+    Unwritten,
+}
+
 /// A tensor to read, its element type a value.
 ///
 /// Made from a [`TensorView`], or from raw parts, which are checked once.
 #[derive(Clone, Copy)]
 pub struct AnyView<'a> {
     /// Element `[0, 0, ...]`, aligned for `element`. Every element of `layout`
-    /// around it is readable for `'a`.
+    /// around it is readable for `'a`, and holds what `contents` says.
     ptr: *const u8,
     element: ElementType,
+    contents: Contents,
     layout: Layout<'a>,
     memory: PhantomData<&'a [u8]>,
 }
@@ -26,9 +39,11 @@ pub struct AnyView<'a> {
 /// same memory.
 pub struct AnyViewMut<'a> {
     /// Element `[0, 0, ...]`, aligned for `element`. Every element of `layout`
-    /// around it may be written during `'a`, and no two of them overlap.
+    /// around it may be written during `'a`, no two of them overlap, and each
+    /// holds, now and when the view is gone, what `contents` says.
     ptr: *mut u8,
     element: ElementType,
+    contents: Contents,
     layout: Layout<'a>,
     memory: PhantomData<&'a mut [u8]>,
 }
@@ -45,6 +60,9 @@ unsafe impl Sync for AnyViewMut<'_> {}
 impl<'a> AnyView<'a> {
     /// A view of memory that a foreign runtime owns. `ptr` is the address of
     /// element `[0, 0, ...]`; it is not read where the shape has no elements.
+    ///
+    /// Elements of [`ElementType::Bool`] may be any byte. They are not moved
+    /// into views of Rust's `bool` ([`ScatterError::ForeignBool`]).
     ///
     /// # Errors
     ///
@@ -66,6 +84,7 @@ impl<'a> AnyView<'a> {
         Ok(Self {
             ptr,
             element,
+            contents: Contents::Foreign,
             layout,
             memory: PhantomData,
         })
@@ -86,6 +105,13 @@ impl<'a> AnyView<'a> {
         self.layout.shape()
     }
 
+    /// Whether a foreign runtime owns the memory: booleans may be any byte, and
+    /// what is read twice may differ.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.contents != Contents::Rust
+    }
+
     pub(crate) fn as_ptr(&self) -> *const u8 {
         self.ptr
     }
@@ -103,8 +129,7 @@ impl<'a> AnyViewMut<'a> {
     /// A view of memory that a foreign runtime owns. `ptr` is the address of
     /// element `[0, 0, ...]`; it is not touched where the shape has no elements.
     ///
-    /// The elements need not be initialised where the view is only written
-    /// into (`any_write_into`).
+    /// Elements of [`ElementType::Bool`] may be any byte, and may become any.
     ///
     /// # Errors
     ///
@@ -113,11 +138,38 @@ impl<'a> AnyViewMut<'a> {
     ///
     /// # Safety
     ///
-    /// Every element that `layout` places around `ptr` is writable, as part of
-    /// one allocation, for `'a`, and nothing but this crate's call touches it
-    /// meanwhile.
+    /// Every element that `layout` places around `ptr` is initialised and
+    /// writable, as part of one allocation, for `'a`, and nothing but this
+    /// crate's call touches it meanwhile.
     #[inline]
     pub unsafe fn from_raw_parts(
+        ptr: *mut u8,
+        element: ElementType,
+        layout: Layout<'a>,
+    ) -> Result<Self, ScatterError> {
+        // SAFETY: the caller vouches for more than what is asked.
+        let view = unsafe { Self::uninit_from_raw_parts(ptr, element, layout) }?;
+        Ok(Self {
+            contents: Contents::Foreign,
+            ..view
+        })
+    }
+
+    /// [`from_raw_parts`](Self::from_raw_parts) for an output that is only
+    /// written: its elements need not be initialised. A call in place, which
+    /// reads them, is refused with [`ScatterError::Uninitialized`].
+    ///
+    /// # Errors
+    ///
+    /// As [`from_raw_parts`](Self::from_raw_parts).
+    ///
+    /// # Safety
+    ///
+    /// As for [`from_raw_parts`](Self::from_raw_parts), but for the elements'
+    /// being initialised. They are, once a call that was given this view as its
+    /// output has returned without an error.
+    #[inline]
+    pub unsafe fn uninit_from_raw_parts(
         ptr: *mut u8,
         element: ElementType,
         layout: Layout<'a>,
@@ -127,6 +179,7 @@ impl<'a> AnyViewMut<'a> {
         Ok(Self {
             ptr,
             element,
+            contents: Contents::Unwritten,
             layout,
             memory: PhantomData,
         })
@@ -150,6 +203,18 @@ impl<'a> AnyViewMut<'a> {
     /// The sizes of the dimensions.
     pub fn shape(&self) -> &'a [usize] {
         self.layout.shape()
+    }
+
+    /// Whether the elements may be read.
+    #[inline]
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.contents != Contents::Unwritten
+    }
+
+    /// Whether booleans must stay 0 or 1.
+    #[inline]
+    pub(crate) fn holds_rust_bools(&self) -> bool {
+        self.element == ElementType::Bool && self.contents == Contents::Rust
     }
 
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
@@ -187,6 +252,7 @@ impl<'a, T: Element> From<TensorView<'a, T>> for AnyView<'a> {
         Self {
             ptr: view.as_ptr().cast(),
             element: T::TYPE,
+            contents: Contents::Rust,
             layout: view.layout(),
             memory: PhantomData,
         }
@@ -198,6 +264,7 @@ impl<'a, T: Element> From<TensorViewMut<'a, T>> for AnyViewMut<'a> {
         Self {
             ptr: view.as_mut_ptr().cast(),
             element: T::TYPE,
+            contents: Contents::Rust,
             layout: view.layout(),
             memory: PhantomData,
         }

@@ -6,7 +6,7 @@ use ndarray::{
 
 use super::{TensorView, TensorViewMut, check_distinct};
 use crate::error::ScatterError;
-use crate::layout::{Dims, Layout};
+use crate::layout::Layout;
 
 /// Any array or view to read, whatever its strides.
 impl<'a, T, S, D> From<&'a ArrayBase<S, D>> for TensorView<'a, T>
@@ -79,26 +79,26 @@ fn layout_of<S: ndarray::RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Layo
 
 /// Offset of the element with the lowest address, shape with strides turned
 /// positive, and the axes that were turned.
-fn forwards(layout: &Layout<'_>) -> (isize, ndarray::StrideShape<IxDyn>, Dims<usize>) {
-    let mut strides = layout.all_strides();
-    let mut reversed = Dims::new();
-    for (axis, stride) in strides.iter_mut().enumerate() {
-        if *stride < 0 {
-            *stride = -*stride;
-            reversed.push(axis);
-        }
-    }
-    let is_empty = layout.shape().contains(&0);
-    let lowest = layout
-        .extent()
-        .filter(|_| !is_empty)
-        .map_or(0, |(low, _)| low);
-    let strides: Vec<usize> = strides.iter().map(|stride| stride.unsigned_abs()).collect();
-    (
-        lowest,
-        IxDyn(layout.shape()).strides(IxDyn(&strides)),
-        reversed,
-    )
+fn forwards(layout: &Layout<'_>) -> (isize, ndarray::StrideShape<IxDyn>, Vec<usize>) {
+    let strides = layout.strides().filter(|_| !layout.shape().contains(&0));
+    let Some(strides) = strides else {
+        return (0, IxDyn(layout.shape()).into(), Vec::new());
+    };
+    let sizes = layout.shape().iter();
+    // No step is taken along axes of size 1: their strides may be anything, and
+    // then more than can be turned.
+    let is_reversed = |axis: usize| layout.shape()[axis] > 1 && strides[axis] < 0;
+    let reversed = (0..strides.len())
+        .filter(|&axis| is_reversed(axis))
+        .collect();
+    let turned = sizes.zip(strides).map(|(&size, &stride)| match size {
+        1 => 0,
+        _ => stride.unsigned_abs(),
+    });
+    let turned: Vec<usize> = turned.collect();
+    let lowest = layout.extent().map_or(0, |(low, _)| low);
+    let shape = IxDyn(layout.shape()).strides(IxDyn(&turned));
+    (lowest, shape, reversed)
 }
 
 #[cfg(test)]
@@ -147,6 +147,21 @@ mod tests {
         let view = TensorViewMut::try_from(&mut transposed).expect("distinct elements");
         view.into_ndarray()[[2, 0]] = 30;
         assert_eq!(copy[[0, 2]], 30, "the transposed element");
+    }
+
+    /// Strides that nobody steps by may be as long as they like.
+    #[test]
+    fn axes_of_size_one_convert_whatever_their_strides() {
+        let values = [1, 2];
+        for stride in [isize::MIN, -1, 0, isize::MAX] {
+            let (shape, strides) = ([1, 2, 1], [stride, -1, stride]);
+            let view = TensorView::strided(&values, 1, &shape, &strides).expect("inside");
+            let expected = array![[[2], [1]]].into_dyn();
+            assert_eq!(view.to_ndarray(), expected, "stride {stride}");
+            let array = view.to_ndarray();
+            let back = TensorView::from(&array).to_ndarray();
+            assert_eq!(back, expected, "stride {stride}, and back");
+        }
     }
 
     #[test]

@@ -155,7 +155,7 @@ pub(crate) unsafe fn view_mut<'a>(
     // SAFETY: the caller vouches for the description and for the memory.
     unsafe {
         let tensor = described(name, tensor)?;
-        AnyViewMut::from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
+        AnyViewMut::uninit_from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
     }
     .map_err(|error| Failure::from(error).of_tensor(name))
 }

@@ -144,7 +144,8 @@ impl Cursor<'_> {
     }
 
     /// [`Self::resolve`] for one axis: what embeddings and graphs ask
-    /// for. More tuples than a block where their indices lie side by side.
+    /// for. More tuples than a block where their indices lie side by side. Of
+    /// memory that others may write, each index is read once.
     ///
     /// # Safety
     ///
@@ -155,19 +156,39 @@ impl Cursor<'_> {
         axis: Axis,
         numbers: &mut [N],
     ) -> Option<Outlier> {
-        if self.step == 1 {
+        if self.step == 1 && !self.indices.is_foreign() {
             // SAFETY: the caller vouches for the offsets.
             let run = unsafe { self.indices.neighbours::<I>(self.offset, numbers.len()) };
             return self.number_run(axis, run, numbers);
         }
         let mut raw = [I::default(); BLOCK];
-        let raw = &mut raw[..numbers.len()];
-        // SAFETY: as above.
-        unsafe { (self.indices).read_run(self.offset, self.step, raw) };
-        self.number_run(axis, raw, numbers)
+        for (block, numbers) in numbers.chunks_mut(BLOCK).enumerate() {
+            let first = block * BLOCK;
+            let cursor = self.from_tuple(first);
+            let raw = &mut raw[..numbers.len()];
+            // SAFETY: as above.
+            unsafe { (self.indices).read_run(cursor.offset, cursor.step, raw) };
+            if let Some(outlier) = cursor.number_run(axis, raw, numbers) {
+                return Some(Outlier {
+                    tuple: first + outlier.tuple,
+                    ..outlier
+                });
+            }
+        }
+        None
     }
 
-    /// Numbers tuples of one coordinate each.
+    /// The same block from a later tuple on.
+    fn from_tuple(self, tuple: usize) -> Self {
+        let steps = (tuple as u64).wrapping_mul(self.number_step.cast_unsigned());
+        Self {
+            offset: self.offset + tuple.cast_signed() * self.step,
+            number: self.number.wrapping_add(steps),
+            ..self
+        }
+    }
+
+    /// Numbers tuples of one coordinate each. `run` is not written meanwhile.
     #[inline(always)]
     fn number_run<I: Coordinate, N: Number>(
         self,

@@ -94,6 +94,10 @@ impl Contiguous<'_> {
     #[inline(always)]
     fn as_they_lie<I: Coordinate>(&self, first: usize, tuples: usize) -> Option<Block<'_>> {
         let &[size] = self.sizes else { return None };
+        if self.indices.is_foreign() {
+            // They would be read again as offsets, and may differ then.
+            return None;
+        }
         // SAFETY: the view is contiguous and has so many tuples of one index.
         let run = unsafe { (self.indices).neighbours::<I>(first.cast_signed(), tuples) };
         let mut inside = true;

@@ -8,6 +8,7 @@
 
 use super::block::Coordinate;
 use super::merged;
+use crate::error::ScatterError;
 use crate::indices::{Indices, for_index_type};
 
 /// Values that are compared together.
@@ -20,19 +21,23 @@ pub(crate) fn repeats_along(
     indices: Indices<'_>,
     from: usize,
     rows: std::ops::Range<usize>,
-) -> bool {
+) -> Result<bool, ScatterError> {
     for_index_type!(indices.kind(), I => repeats::<I>(indices, from, rows))
 }
 
-fn repeats<I: Coordinate>(indices: Indices<'_>, from: usize, rows: std::ops::Range<usize>) -> bool {
+fn repeats<I: Coordinate>(
+    indices: Indices<'_>,
+    from: usize,
+    rows: std::ops::Range<usize>,
+) -> Result<bool, ScatterError> {
     let layout = indices.layout();
-    let strides = layout.all_strides();
-    let outer = merged(&layout.shape()[..from], &strides[..from]);
-    let inner = merged(&layout.shape()[from..], &strides[from..]);
+    let strides = layout.all_strides()?;
+    let outer = merged(&layout.shape()[..from], &strides[..from])?;
+    let inner = merged(&layout.shape()[from..], &strides[from..])?;
     let (run, step) = inner.last().copied().unwrap_or((1, 0));
     let around = &inner[..inner.len().saturating_sub(1)];
     let runs: usize = around.iter().map(|&(size, _)| size).product();
-    rows.into_iter().all(|row| {
+    Ok(rows.into_iter().all(|row| {
         let row = offset(&outer, row);
         let mut first = [I::default()];
         // SAFETY: the offsets are those of elements of the layout, as they
@@ -43,7 +48,7 @@ fn repeats<I: Coordinate>(indices: Indices<'_>, from: usize, rows: std::ops::Ran
             // SAFETY: as above.
             unsafe { is_all(indices, start, step, run, first[0]) }
         })
-    })
+    }))
 }
 
 fn offset(dims: &[(usize, isize)], mut number: usize) -> isize {

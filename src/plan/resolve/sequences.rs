@@ -9,8 +9,9 @@ use crate::layout::Layout;
 use crate::plan::destinations::Number;
 use crate::plan::{Coordinates, Form, Piece, Scale};
 
-/// Numbers the rows of every sequence. `output` is arranged as `form` says,
-/// and `starts` has one value for each sequence, or one for all.
+/// Checks where every sequence begins and numbers its rows; without `numbers`
+/// it checks alone. `output` is arranged as `form` says, and `starts` has one
+/// value for each sequence, or one for all.
 pub(crate) fn resolve_sequences<N: Number>(
     output: &Layout<'_>,
     form: &Form,
@@ -20,7 +21,7 @@ pub(crate) fn resolve_sequences<N: Number>(
     let Coordinates::Sequences { len, circular, .. } = form.coordinates else {
         return Ok(Piece::EMPTY);
     };
-    let (scale, multipliers) = Scale::new(output, form);
+    let (scale, multipliers) = Scale::new(output, form)?;
     let sequences = Sequences {
         batches: output.shape()[0],
         len,
@@ -47,14 +48,23 @@ impl Sequences {
         starts: Indices<'_>,
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
-        let stride = starts.layout().all_strides().first().copied().unwrap_or(0);
+        let stride = starts.layout().all_strides()?.first().copied().unwrap_or(0);
+        // One start for all need not be looked at again for each, where each
+        // has nothing to number: there may be more than one could count to.
+        let batches = match stride {
+            0 if numbers.is_empty() => self.batches.min(1),
+            _ => self.batches,
+        };
         let mut piece = Piece::EMPTY;
-        for batch in 0..self.batches {
-            let numbers = &mut numbers[batch * self.len..][..self.len];
+        for batch in 0..batches {
             let mut start = [I::default()];
             // SAFETY: one value for each sequence, or a stride of 0.
             unsafe { starts.read_run(batch.cast_signed() * stride, 0, &mut start) };
             let start = self.check(start[0].into(), batch)?;
+            if numbers.is_empty() {
+                continue;
+            }
+            let numbers = &mut numbers[batch * self.len..][..self.len];
             for (row, number) in numbers.iter_mut().enumerate() {
                 // Both are less than the length of the cache.
                 let rest = self.cache_len - start;

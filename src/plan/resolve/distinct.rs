@@ -1,0 +1,204 @@
+//! Lists of tuples that move nothing, as their windows are empty.
+//!
+//! There may be more of them than one could count to: of an index that stands
+//! for many tuples by stride 0, one is checked. What is said of such a list
+//! follows from the indices that lie in memory.
+
+use super::{BLOCK, IndexRules, Resolver};
+use crate::error::ScatterError;
+use crate::indices::Indices;
+use crate::kernel::InstructionSet;
+use crate::layout::{Dims, Layout};
+use crate::plan::destinations::Number;
+use crate::plan::{Coordinates, Form};
+
+/// The tuples of a list that have indices of their own.
+pub(crate) struct Distinct<'a> {
+    /// Of these alone.
+    resolver: Resolver<'a>,
+    /// The dims of the list, outermost first.
+    dims: Dims<Repeated>,
+}
+
+/// A dim of the list.
+#[derive(Clone, Copy, Debug)]
+struct Repeated {
+    size: usize,
+    /// Positions along it that have indices of their own: all, or one.
+    own: usize,
+}
+
+/// What was learnt from the indices of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checked {
+    /// Tuples that are not skipped.
+    pub(crate) kept: usize,
+    /// So many from the first on have the first duplicate among them, if there
+    /// is one.
+    pub(crate) telling: usize,
+}
+
+impl<'a> Distinct<'a> {
+    pub(crate) fn new(
+        output: &Layout<'_>,
+        form: &Form,
+        indices: Indices<'a>,
+        rules: IndexRules,
+    ) -> Result<Self, ScatterError> {
+        let layout = indices.layout();
+        let strides = layout.all_strides()?;
+        // Tuples without coordinates of their own are all the same.
+        let reads = match form.coordinates {
+            Coordinates::Listed { implied } => form.tuple_len > implied,
+            _ => true,
+        };
+        let own = |size: usize, stride| {
+            if stride == 0 || !reads {
+                size.min(1)
+            } else {
+                size
+            }
+        };
+        let (first, last) = form.list;
+        let dims = (first..last).map(|dim| Repeated {
+            size: layout.shape()[dim],
+            own: own(layout.shape()[dim], strides[dim]),
+        });
+        let dims = Dims::collect(last - first, dims)?;
+        let (resolver, _) = Resolver::of_positions(output, form, indices, rules, own)?;
+        Ok(Self { resolver, dims })
+    }
+
+    /// Checks all indices, once each.
+    pub(crate) fn check(&self, set: InstructionSet) -> Result<Checked, ScatterError> {
+        let own: usize = self.dims.iter().map(|dim| dim.own).product();
+        let listed: usize = self.dims.iter().map(|dim| dim.size).product();
+        let (mut kept, mut first_kept) = (0, None);
+        let mut numbers = [0_u64; BLOCK];
+        for first in (0..own).step_by(BLOCK) {
+            let block = &mut numbers[..BLOCK.min(own - first)];
+            let checked = self.resolver.resolve(set, first, block);
+            checked.map_err(|error| self.named(error))?;
+            let mut kept_here = (block.iter().enumerate())
+                .filter(|&(_, &number)| number != Number::SKIPPED)
+                .map(|(position, _)| first + position);
+            if let Some(tuple) = kept_here.next() {
+                first_kept.get_or_insert(tuple);
+                kept += 1 + kept_here.count();
+            }
+        }
+        Ok(Checked {
+            kept: kept * (listed / own.max(1)),
+            telling: first_kept.map_or(0, |tuple| self.telling(self.listed(tuple), listed)),
+        })
+    }
+
+    /// So many tuples show a duplicate of the first one that is kept, where an
+    /// index stands for several tuples.
+    fn telling(&self, first_kept: usize, listed: usize) -> usize {
+        let repeated = self.dims.iter().rposition(|dim| dim.own < dim.size);
+        let Some(repeated) = repeated else {
+            return listed;
+        };
+        let step: usize = self.dims[repeated + 1..]
+            .iter()
+            .map(|dim| dim.size)
+            .product();
+        listed.min(first_kept.saturating_add(step).saturating_add(1))
+    }
+
+    /// The position in the whole list of the tuple that is number `own` here:
+    /// the first of those that have its indices.
+    fn listed(&self, mut own: usize) -> usize {
+        let (mut position, mut step) = (0, 1);
+        for dim in self.dims.iter().rev() {
+            position += own % dim.own * step;
+            own /= dim.own;
+            step *= dim.size;
+        }
+        position
+    }
+
+    /// An error that names the tuple by its position in the whole list.
+    fn named(&self, error: ScatterError) -> ScatterError {
+        match error {
+            ScatterError::IndexOutOfBounds {
+                tuple,
+                axis,
+                index,
+                size,
+            } => ScatterError::IndexOutOfBounds {
+                tuple: self.listed(tuple),
+                axis,
+                index,
+                size,
+            },
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Checked, Distinct};
+    use crate::error::ScatterError;
+    use crate::indices::Indices;
+    use crate::kernel::InstructionSet;
+    use crate::layout::Layout;
+    use crate::plan::{Form, IndexRules};
+    use crate::reduction::Bounds;
+    use crate::tensor::TensorView;
+
+    /// Single coordinates of rows without elements.
+    fn check(
+        values: &[i64],
+        shape: &[usize],
+        strides: &[isize],
+        bounds: Bounds,
+    ) -> Result<Checked, ScatterError> {
+        let view = TensorView::strided(values, 0, shape, strides).expect("inside");
+        let form = Form {
+            batch_rank: 0,
+            tuple_len: 1,
+            list: (0, shape.len()),
+            coordinates: Form::ALL_LISTED,
+        };
+        let rules = IndexRules {
+            negatives_wrap: true,
+            bounds,
+        };
+        let (output, indices) = (Layout::contiguous(&[9, 0]), Indices::from(view));
+        let distinct = Distinct::new(&output, &form, indices, rules).expect("few dims");
+        distinct.check(InstructionSet::best())
+    }
+
+    #[test]
+    fn an_index_that_stands_for_many_tuples_is_checked_once() {
+        let many = 1 << 40;
+        let kept = |kept, telling| Ok(Checked { kept, telling });
+        let all = check(&[3, 4], &[many, 2], &[0, 1], Bounds::Error);
+        assert_eq!(all, kept(2 * many, 3), "tuple 2 is a duplicate of tuple 0");
+        let all = check(&[3, 4], &[2, many], &[1, 0], Bounds::Error);
+        assert_eq!(all, kept(2 * many, 2), "tuple 1 is one of tuple 0");
+        let all = check(&[3, 4], &[2, 1], &[1, 0], Bounds::Error);
+        assert_eq!(all, kept(2, 2), "nothing stands for several");
+        let some = check(&[9, 4], &[2, many], &[1, 0], Bounds::Skip);
+        assert_eq!(some, kept(many, many + 2), "the first of 4 is far behind");
+    }
+
+    #[test]
+    fn errors_name_the_tuple_of_the_whole_list() {
+        let wrong = |tuple, index| {
+            Err(ScatterError::IndexOutOfBounds {
+                tuple,
+                axis: 0,
+                index,
+                size: 9,
+            })
+        };
+        let got = check(&[3, 9], &[2, 1 << 40], &[1, 0], Bounds::Error);
+        assert_eq!(got, wrong(1 << 40, 9), "behind all of the first");
+        let got = check(&[3, -10], &[5, 2, 7], &[0, 1, 0], Bounds::Error);
+        assert_eq!(got, wrong(7, -10), "in the middle");
+    }
+}

@@ -1,0 +1,245 @@
+//! What views promise about the bytes that they show: no safe call turns a
+//! foreign byte into a Rust `bool`, or reads what was never written. Small, on
+//! the calling thread, and run under Miri as well:
+//! `cargo +nightly miri test --test contracts`.
+
+#![allow(
+    unsafe_code,
+    reason = "views of foreign memory are made by unsafe calls"
+)]
+
+use std::mem::MaybeUninit;
+
+use ndscatter::{
+    AnyView, AnyViewMut, Bounds, ElementType, Gather, Layout, Reduction, ScatterError, ScatterNd,
+    TensorView, TensorViewMut,
+};
+
+/// A byte that is no Rust `bool`.
+const FOREIGN: [u8; 2] = [2, 0];
+
+fn foreign<'a>(bytes: &'a [u8], shape: &'a [usize]) -> AnyView<'a> {
+    let layout = Layout::contiguous(shape);
+    // SAFETY: the slice has the elements of these shapes.
+    let view = unsafe { AnyView::from_raw_parts(bytes.as_ptr(), ElementType::Bool, layout) };
+    view.expect("bytes are aligned")
+}
+
+fn foreign_mut<'a>(bytes: &'a mut [u8], shape: &'a [usize]) -> AnyViewMut<'a> {
+    let layout = Layout::contiguous(shape);
+    // SAFETY: as above, and the slice is borrowed for as long.
+    let view = unsafe { AnyViewMut::from_raw_parts(bytes.as_mut_ptr(), ElementType::Bool, layout) };
+    view.expect("bytes are aligned")
+}
+
+fn rust_mut(data: &mut [bool; 4]) -> AnyViewMut<'_> {
+    (TensorViewMut::contiguous(data, &[4]).expect("four")).into()
+}
+
+/// Tuples 2 and 0 of a list of four.
+fn indices() -> AnyView<'static> {
+    TensorView::contiguous(&[2_i64, 0], &[2, 1])
+        .expect("two tuples")
+        .into()
+}
+
+const REFUSED: fn(&'static str) -> Result<(), ScatterError> =
+    |tensor| Err(ScatterError::ForeignBool { tensor });
+
+#[test]
+fn foreign_booleans_do_not_become_rust_ones() {
+    let updates = foreign(&FOREIGN, &[2]);
+    let plan = ScatterNd::new()
+        .any_plan(Layout::contiguous(&[4]), indices())
+        .expect("a plan");
+    let mut data = [true, false, true, false];
+    let before = data;
+
+    let got = ScatterNd::new().any_in_place(rust_mut(&mut data), indices(), updates);
+    assert_eq!(got, REFUSED("updates"), "in place");
+    let got = plan.run().any_in_place(rust_mut(&mut data), updates);
+    assert_eq!(got, REFUSED("updates"), "planned");
+
+    let rust = TensorView::contiguous(&[true, false], &[2])
+        .expect("two")
+        .into();
+    let four = foreign(&[2, 2, 2, 2], &[4]);
+    let got = ScatterNd::new().any_write_into(four, indices(), rust, rust_mut(&mut data));
+    assert_eq!(got, REFUSED("data"), "copied");
+    let got = plan.run().any_write_into(four, rust, rust_mut(&mut data));
+    assert_eq!(got, REFUSED("data"), "copied, planned");
+
+    let mut pair = [true; 2];
+    let output = TensorViewMut::contiguous(&mut pair, &[2])
+        .expect("two")
+        .into();
+    let places = TensorView::contiguous(&[1_i64, 0], &[2])
+        .expect("two")
+        .into();
+    let got = Gather::new(0).any_write_into(four, places, output);
+    assert_eq!(got, REFUSED("data"), "gathered");
+    let plan = Gather::new(0)
+        .any_plan(Layout::contiguous(&[4]), places)
+        .expect("a plan");
+    let output = TensorViewMut::contiguous(&mut pair, &[2])
+        .expect("two")
+        .into();
+    assert_eq!(
+        plan.run().any_write_into(four, output),
+        REFUSED("data"),
+        "gathered, planned"
+    );
+    assert_eq!(
+        (data, pair),
+        (before, [true; 2]),
+        "written before it was refused"
+    );
+}
+
+/// What does not move the byte as it is may have any.
+#[test]
+fn foreign_booleans_may_be_combined_with_rust_ones() {
+    let mut data = [false, false, true, false];
+    for (reduction, expected) in [
+        (Reduction::Add, [false, false, true, false]),
+        (Reduction::Sub, [false, false, false, false]),
+        (Reduction::Max, [false, false, true, false]),
+        (Reduction::Mul, [false, false, true, false]),
+    ] {
+        for include_self in [true, false] {
+            let mut data = data;
+            let scatter = ScatterNd::new()
+                .reduction(reduction)
+                .include_self(include_self);
+            let view = TensorViewMut::contiguous(&mut data, &[4]).expect("four");
+            let done = scatter.any_in_place(view.into(), indices(), foreign(&FOREIGN, &[2]));
+            done.expect("nothing is moved");
+            if include_self {
+                assert_eq!(data, expected, "{reduction}");
+            }
+            assert!(
+                data.iter().all(|&value| u8::from(value) <= 1),
+                "{reduction}: 0 or 1"
+            );
+        }
+    }
+    // From Rust's to foreign ones nothing can go wrong.
+    let rust = TensorView::contiguous(&[true, false], &[2])
+        .expect("two")
+        .into();
+    let mut bytes = [2, 2, 2, 2];
+    let done = ScatterNd::new().any_in_place(foreign_mut(&mut bytes, &[4]), indices(), rust);
+    done.expect("a byte is a byte");
+    assert_eq!(bytes, [0, 2, 1, 2], "the others stay as they are");
+    // The very memory of Rust's booleans holds nothing else.
+    let shape = [4];
+    let output = TensorViewMut::contiguous(&mut data, &shape).expect("four");
+    let mut output = AnyViewMut::from(output);
+    let done = ScatterNd::new().any_in_place(output.reborrow(), indices(), rust);
+    done.expect("booleans into booleans");
+}
+
+#[test]
+fn foreign_booleans_move_among_themselves() {
+    let mut bytes = [7, 7, 7, 7];
+    let output = foreign_mut(&mut bytes, &[4]);
+    let done = ScatterNd::new().any_in_place(output, indices(), foreign(&FOREIGN, &[2]));
+    done.expect("bytes to bytes");
+    assert_eq!(bytes, [0, 7, 2, 7], "as they are");
+}
+
+/// Memory of a call that nothing has been written to.
+fn uninit<'a>(memory: &'a mut [MaybeUninit<f32>], shape: &'a [usize]) -> AnyViewMut<'a> {
+    let (ptr, layout) = (memory.as_mut_ptr().cast(), Layout::contiguous(shape));
+    // SAFETY: the slice has the elements of these shapes, and is borrowed.
+    let view = unsafe { AnyViewMut::uninit_from_raw_parts(ptr, ElementType::F32, layout) };
+    view.expect("floats are aligned")
+}
+
+#[test]
+fn what_was_never_written_is_not_read() {
+    let mut memory = [MaybeUninit::uninit(); 4];
+    let updates = TensorView::contiguous(&[1.0_f32, 2.0], &[2])
+        .expect("two")
+        .into();
+    let plan = ScatterNd::new()
+        .any_plan(Layout::contiguous(&[4]), indices())
+        .expect("a plan");
+    for reduction in Reduction::ALL {
+        let refused = Err(ScatterError::Uninitialized);
+        let scatter = ScatterNd::new().reduction(reduction);
+        let got = scatter.any_in_place(uninit(&mut memory, &[4]), indices(), updates);
+        assert_eq!(got, refused, "{reduction}");
+        let run = plan.run().reduction(reduction);
+        let got = run.any_in_place(uninit(&mut memory, &[4]), updates);
+        assert_eq!(got, refused, "{reduction}, planned");
+    }
+}
+
+/// An output that is only written is written whole.
+#[test]
+fn outputs_that_are_only_written() {
+    let data = TensorView::contiguous(&[9.0_f32; 4], &[4])
+        .expect("four")
+        .into();
+    let updates = TensorView::contiguous(&[1.0_f32, 2.0], &[2])
+        .expect("two")
+        .into();
+    let read = |memory: [MaybeUninit<f32>; 4]| {
+        // SAFETY: a call has written all of them.
+        memory.map(|element| unsafe { element.assume_init() })
+    };
+    for (reduction, expected) in [
+        (Reduction::None, [2.0, 9.0, 1.0, 9.0]),
+        (Reduction::Add, [11.0, 9.0, 10.0, 9.0]),
+        (Reduction::Mean, [5.5, 9.0, 5.0, 9.0]),
+    ] {
+        let scatter = ScatterNd::new().reduction(reduction);
+        let mut memory = [MaybeUninit::uninit(); 4];
+        let done = scatter.any_write_into(data, indices(), updates, uninit(&mut memory, &[4]));
+        done.expect("written alone");
+        assert_eq!(read(memory), expected, "{reduction}");
+        let plan = scatter
+            .any_plan(Layout::contiguous(&[4]), indices())
+            .expect("a plan");
+        let mut memory = [MaybeUninit::uninit(); 4];
+        let done = plan
+            .run()
+            .any_write_into(data, updates, uninit(&mut memory, &[4]));
+        done.expect("written alone");
+        assert_eq!(read(memory), expected, "{reduction}, planned");
+    }
+    let mut memory = [MaybeUninit::uninit(); 4];
+    let places = TensorView::contiguous(&[1_i64, 7, 0, -9], &[4])
+        .expect("four")
+        .into();
+    let gather = Gather::new(0).bounds(Bounds::Skip);
+    let done = gather.any_write_into(data, places, uninit(&mut memory, &[4]));
+    done.expect("zeros where nothing is named");
+    assert_eq!(read(memory), [9.0, 0.0, 9.0, 0.0], "gathered");
+}
+
+/// An output at the address of data is data, and initialised as such.
+#[test]
+fn an_output_that_is_data_is_initialised() {
+    let mut memory = [MaybeUninit::new(5.0_f32); 4];
+    let ptr: *mut u8 = memory.as_mut_ptr().cast();
+    let layout = Layout::contiguous(&[4]);
+    // SAFETY: four initialised floats; the call alone touches them.
+    let views = unsafe {
+        (
+            AnyView::from_raw_parts(ptr, ElementType::F32, layout),
+            AnyViewMut::uninit_from_raw_parts(ptr, ElementType::F32, layout),
+        )
+    };
+    let updates = TensorView::contiguous(&[1.0_f32, 2.0], &[2])
+        .expect("two")
+        .into();
+    let (data, output) = (views.0.expect("aligned"), views.1.expect("aligned"));
+    let scatter = ScatterNd::new().reduction(Reduction::Add);
+    let done = scatter.any_write_into(data, indices(), updates, output);
+    done.expect("in place");
+    // SAFETY: they were initialised from the beginning.
+    let values = memory.map(|element| unsafe { element.assume_init() });
+    assert_eq!(values, [7.0, 5.0, 6.0, 5.0], "in place");
+}

@@ -1,0 +1,267 @@
+//! Work that moves nothing costs nothing, however many tuples, sequences or
+//! repetitions there are: shapes without elements may have sizes that no loop
+//! comes to the end of. What is wrong with it is found all the same.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use ndscatter::{
+    Bounds, CacheMode, Duplicates, ElementType, Gather, GatherNd, Layout, Reduction,
+    ScatterElements, ScatterError, ScatterNd, ScatterUpdate, TensorScatter, TensorView,
+    TensorViewMut,
+};
+
+const MANY: usize = 1 << 61;
+
+/// Fails where `call` does not return; its thread is then left behind.
+fn returns(call: impl FnOnce() + Send + 'static) {
+    let (done, returned) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        call();
+        let _ = done.send(());
+    });
+    match returned.recv_timeout(Duration::from_secs(20)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a call did not return"),
+        _ => thread.join().expect("the call is as it should be"),
+    }
+}
+
+fn data<'a>(shape: &'a [usize]) -> TensorViewMut<'a, f32> {
+    TensorViewMut::contiguous(&mut [], shape).expect("no elements")
+}
+
+fn view<'a>(shape: &'a [usize]) -> TensorView<'a, f32> {
+    TensorView::contiguous(&[], shape).expect("no elements")
+}
+
+/// One value for a list of many.
+fn many<'a>(value: &'a [i64; 1], shape: &'a [usize], strides: &'a [isize]) -> TensorView<'a, i64> {
+    TensorView::strided(value, 0, shape, strides).expect("one value for all")
+}
+
+#[test]
+fn rows_of_sequences_without_elements() {
+    returns(|| {
+        let (cache, starts) = (
+            [MANY, 2, 0],
+            TensorView::contiguous(&[0_i64], &[]).expect("one"),
+        );
+        for len in 0..=2 {
+            let update = [MANY, len, 0];
+            for mode in [CacheMode::Linear, CacheMode::Circular] {
+                let scatter = TensorScatter::new(1, mode).update_len(len);
+                let done = scatter.in_place(data(&cache), starts, view(&update));
+                assert_eq!(done, Ok(()), "{len}, {mode:?}");
+                let got = scatter.allocate(view(&cache), starts, view(&update));
+                assert_eq!(got, Ok(vec![]), "{len}, {mode:?}, allocated");
+                let plan = scatter
+                    .plan(Layout::contiguous(&cache), starts)
+                    .expect("a plan");
+                let done = plan.run().in_place(data(&cache), view(&update));
+                assert_eq!(done, Ok(()), "{len}, {mode:?}, planned");
+                assert_eq!(plan.tuples(), MANY * len, "{len}: all of them");
+                assert_eq!(
+                    plan.has_duplicates(),
+                    Ok(false),
+                    "{len}: no row is met twice"
+                );
+            }
+        }
+        // Rows without elements behind a transposed axis.
+        let (cache, update) = ([MANY, 0, 2], [MANY, 0, 1]);
+        let done = tensor_scatter(&cache, starts, &update);
+        assert_eq!(done, Ok(()), "the last axis");
+    });
+}
+
+fn tensor_scatter(
+    cache: &[usize],
+    starts: TensorView<'_, i64>,
+    update: &[usize],
+) -> Result<(), ScatterError> {
+    let scatter = TensorScatter::new(-1, CacheMode::Linear);
+    scatter.in_place(data(cache), starts, view(update))
+}
+
+#[test]
+fn positions_of_sequences_are_checked_all_the_same() {
+    returns(|| {
+        let (cache, update) = ([MANY, 2, 0], [MANY, 2, 0]);
+        let refused = |batch, index| {
+            Err(ScatterError::WriteIndex {
+                batch,
+                index,
+                update_len: 2,
+                cache_len: 2,
+            })
+        };
+        let scatter = TensorScatter::new(1, CacheMode::Linear);
+        let shared = TensorView::contiguous(&[1_i64], &[]).expect("one for all");
+        let got = scatter.in_place(data(&cache), shared, view(&update));
+        assert_eq!(got, refused(0, 1), "one for all");
+        let starts = TensorView::contiguous(&[0_i64, 0, -1], &[3]).expect("three");
+        let got = scatter.in_place(data(&[3, 2, 0]), starts, view(&[3, 2, 0]));
+        assert_eq!(got, refused(2, -1), "one each");
+    });
+}
+
+#[test]
+fn tuples_of_windows_without_elements() {
+    returns(|| {
+        // Without coordinates: each tuple is the whole tensor.
+        let (shape, updates) = ([0], [1 << 62, 0]);
+        let whole = TensorView::<i64>::contiguous(&[], &[1 << 62, 0]).expect("no indices");
+        check(&shape, whole, &updates, 1 << 62, Ok(true));
+        // One coordinate for all of them.
+        let (shape, list) = ([5, 0], [MANY, 1]);
+        let same = many(&[3], &list, &[0, 0]);
+        check(&shape, same, &[MANY, 0], MANY, Ok(true));
+        // Windows that have no repetition.
+        let update = ScatterUpdate::new(1);
+        let list = [MANY, 2];
+        let done = update.in_place(
+            data(&[0, 5]),
+            many(&[4], &list, &[0, 0]),
+            view(&[0, MANY, 2]),
+        );
+        assert_eq!(done, Ok(()), "no repetition");
+    });
+}
+
+/// All verbs of `scatter_nd`, and what its plan knows.
+fn check(
+    shape: &[usize],
+    indices: TensorView<'_, i64>,
+    updates: &[usize],
+    tuples: usize,
+    duplicates: Result<bool, ScatterError>,
+) {
+    for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp] {
+        let scatter = ScatterNd::new().bounds(bounds).reduction(Reduction::Add);
+        let done = scatter.in_place(data(shape), indices, view(updates));
+        assert_eq!(done, Ok(()), "{bounds:?}");
+        let done = scatter.write_into(view(shape), indices, view(updates), data(shape));
+        assert_eq!(done, Ok(()), "{bounds:?}, written");
+        let plan = scatter
+            .plan(Layout::contiguous(shape), indices)
+            .expect("a plan");
+        assert_eq!(plan.tuples(), tuples, "{bounds:?}");
+        assert_eq!(plan.has_duplicates(), duplicates, "{bounds:?}");
+        let done = plan.run().in_place(data(shape), view(updates));
+        assert_eq!(done, Ok(()), "{bounds:?}, planned");
+        let explained = plan.run().explain(ElementType::F32, true);
+        explained.expect("nothing is explained as well").to_string();
+        let reject = scatter.clone().duplicates(Duplicates::Reject);
+        let got = reject.in_place(data(shape), indices, view(updates));
+        let (tuple, earlier) = (1, 0);
+        let refused = ScatterError::DuplicateIndex { tuple, earlier };
+        assert_eq!(got, Err(refused), "{bounds:?}: the second is the first");
+    }
+}
+
+#[test]
+fn indices_of_nothing_are_checked_all_the_same() {
+    returns(|| {
+        let list = [2, MANY / 2, 1];
+        let bad = TensorView::strided(&[1_i64, 7], 0, &list, &[1, 0, 0]).expect("two values");
+        let (shape, updates) = ([5, 0], [2, MANY / 2, 0]);
+        let refused = ScatterError::IndexOutOfBounds {
+            tuple: MANY / 2,
+            axis: 0,
+            index: 7,
+            size: 5,
+        };
+        let scatter = ScatterNd::new();
+        let got = scatter.in_place(data(&shape), bad, view(&updates));
+        assert_eq!(got.as_ref(), Err(&refused), "the first of the second half");
+        let got = scatter.plan(Layout::contiguous(&shape), bad).map(drop);
+        assert_eq!(got, Err(refused), "planned");
+        let skip = ScatterNd::new().bounds(Bounds::Skip);
+        let plan = skip
+            .plan(Layout::contiguous(&shape), bad)
+            .expect("half of them");
+        assert_eq!(plan.tuples(), MANY / 2, "the others are skipped");
+        let negative = many(&[-1], &[MANY, 1], &[0, 0]);
+        let forbidden = ScatterNd::new().negative_indices(false);
+        let got = forbidden.in_place(data(&shape), negative, view(&[MANY, 0]));
+        let found = matches!(got, Err(ScatterError::IndexOutOfBounds { tuple: 0, .. }));
+        assert!(found, "{got:?}");
+    });
+}
+
+#[test]
+fn duplicates_of_nothing_are_found() {
+    let list = |values: &'static [i64]| (values, [values.len(), 1]);
+    for (values, expected) in [
+        (&[0_i64, 2, 4][..], None),
+        (&[4, 2, -3], Some((2, 1))),
+        (&[4, -1, 4], Some((1, 0))),
+    ] {
+        let (values, shape) = list(values);
+        let indices = TensorView::contiguous(values, &shape).expect("a list");
+        let reject = ScatterNd::new().duplicates(Duplicates::Reject);
+        let expected = expected.map_or(Ok(()), |(tuple, earlier)| {
+            Err(ScatterError::DuplicateIndex { tuple, earlier })
+        });
+        let got = reject.in_place(data(&[5, 0]), indices, view(&[3, 0]));
+        assert_eq!(got, expected, "{values:?}");
+    }
+}
+
+#[test]
+fn repetitions_of_no_tuples() {
+    returns(|| {
+        let none = TensorView::<i64>::contiguous(&[], &[0]).expect("no index");
+        let done = ScatterUpdate::new(1).in_place(data(&[MANY, 2, 0]), none, view(&[MANY, 0, 0]));
+        assert_eq!(done, Ok(()), "no tuples");
+        // Elements without bytes may be as many.
+        let mut units = vec![(); MANY];
+        let output = TensorViewMut::contiguous(&mut units, &[MANY / 2, 2]).expect("units");
+        let updates = TensorView::contiguous(&[], &[MANY / 2, 0]).expect("none");
+        let done = ScatterUpdate::new(1).cloned_in_place(output, none, updates);
+        assert_eq!(done, Ok(()), "units");
+        let plan = ScatterUpdate::new(1).plan(Layout::contiguous(&[MANY / 2, 2]), none);
+        let output = TensorViewMut::contiguous(&mut units, &[MANY / 2, 2]).expect("units");
+        let done = plan.expect("a plan").run().cloned_in_place(output, updates);
+        assert_eq!(done, Ok(()), "units, planned");
+    });
+}
+
+#[test]
+fn gathers_of_nothing() {
+    returns(|| {
+        let whole = TensorView::<i64>::contiguous(&[], &[1 << 62, 0]).expect("no indices");
+        let got = GatherNd::new(0).allocate(view(&[0]), whole);
+        assert_eq!(got, Ok(vec![]), "whole tensors");
+        let batches = MANY / 8;
+        let (shape, list) = ([batches, 5, 0], [batches, 1]);
+        let indices = many(&[4], &list, &[0, 0]);
+        let got = GatherNd::new(1).allocate(view(&shape), indices);
+        assert_eq!(got, Ok(vec![]), "batch dims");
+        let plan = GatherNd::new(1)
+            .plan(Layout::contiguous(&shape), indices)
+            .expect("a plan");
+        assert_eq!(
+            plan.run().allocate(view(&shape)),
+            Ok(vec![]),
+            "batch dims, planned"
+        );
+        let rows = many(&[4], &[MANY], &[0]);
+        let got = Gather::new(0).allocate(view(&[5, 0]), rows);
+        assert_eq!(got, Ok(vec![]), "rows");
+        let got = Gather::new(0).allocate(view(&[4, 0]), rows);
+        assert!(got.is_err(), "checked all the same");
+    });
+}
+
+#[test]
+fn elements_of_nothing() {
+    returns(|| {
+        let shape = [0, MANY];
+        let none = TensorView::<i64>::contiguous(&[], &shape).expect("no indices");
+        let done = ScatterElements::new(1).in_place(data(&shape), none, view(&shape));
+        assert_eq!(done, Ok(()), "along the long axis");
+        let done = ScatterElements::new(0).in_place(data(&shape), none, view(&shape));
+        assert_eq!(done, Ok(()), "along the empty axis");
+    });
+}

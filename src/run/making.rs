@@ -146,6 +146,7 @@ impl Resolving<'_> {
                     return Err(ScatterError::PoolFailed {
                         tasks: 1,
                         completed: 0,
+                        surplus: 0,
                     });
                 }
             }

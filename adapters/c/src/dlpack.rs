@@ -139,7 +139,7 @@ pub(crate) unsafe fn view<'a>(
         let tensor = described(name, tensor)?;
         AnyView::from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
     }
-    .map_err(|error| Failure::from(error).of_tensor(name))
+    .map_err(|error| Failure::of_tensor(name, &error))
 }
 
 /// A tensor to write.
@@ -157,7 +157,7 @@ pub(crate) unsafe fn view_mut<'a>(
         let tensor = described(name, tensor)?;
         AnyViewMut::from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
     }
-    .map_err(|error| Failure::from(error).of_tensor(name))
+    .map_err(|error| Failure::of_tensor(name, &error))
 }
 
 /// The one place where DLPack's codes are element types.

@@ -134,6 +134,18 @@ fn the_example_in_cpp() {
     .build_and_run(&[]);
 }
 
+/// Stands in for the allocator of glibc, by the names that it has there.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn memory_that_is_refused_never_ends_the_process() {
+    Program {
+        name: "memory",
+        sources: &["tests/memory", "tests/c/check.c"],
+        ..TEST
+    }
+    .build_and_run(&["-DNDS_NO_DLPACK_HEADER"]);
+}
+
 /// Stands in for `pthread_create`.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]

@@ -215,6 +215,7 @@ pub unsafe extern "C" fn nds_plan_run(
                 .as_ref()
                 .ok_or_else(|| Failure::invalid(format_args!("`plan` is null")))?;
             let options = Options::new(options)?;
+            let inputs = [("data", data), ("updates", updates)];
             let data = dlpack::view("data", data)?;
             if data.element() != plan.element {
                 return Err(Failure::invalid(format_args!(
@@ -229,6 +230,7 @@ pub unsafe extern "C" fn nds_plan_run(
                 Some(dlpack::view("updates", updates)?)
             };
             let written = dlpack::view_mut("output", output)?;
+            dlpack::check_descriptions(output, inputs)?;
             let execution = options.execution(plan.how);
             let done = match (&plan.kind, updates) {
                 (Kind::Scatter(plan), Some(updates)) => {

@@ -208,6 +208,7 @@ static const test_case SINGLE_CASES[] = {
     {"an option of a run", RUN_PLAN, SCATTER_ND, 3, 4, false, NONE, BAD_OPTION, NDS_INVALID_ARGUMENT},
     {"an address", CALL, SCATTER_ND, 3, 4, false, NONE, MISALIGNED, NDS_UNSUPPORTED},
     {"an output on updates", CALL, SCATTER_ND, 3, 4, false, NONE, ON_UPDATES, NDS_INVALID_ARGUMENT},
+    {"an output on a shape", CALL, SCATTER_ND, 3, 4, false, NONE, ON_A_SHAPE, NDS_INVALID_ARGUMENT},
 #ifdef FACTS_AND_EXPLANATIONS
     /* These end the process: the crate ndscatter keeps shapes as facts, and
      * explains plans, in memory that it expects to be there. */

@@ -352,12 +352,17 @@ pub enum ScatterError {
 
     /// A pool did not run every task exactly once. The output is then undefined
     /// in its values: this is the one error after which it may have changed.
-    #[error("the pool ran {completed} of {tasks} tasks exactly once; the output is incomplete")]
+    #[error(
+        "the pool completed {completed} of {tasks} tasks, and made {surplus} calls beyond one for each; the output cannot be relied on"
+    )]
     PoolFailed {
         /// Tasks handed to the pool.
         tasks: usize,
-        /// Tasks that ran, each once.
+        /// Tasks that were completed, each once whatever the pool did.
         completed: usize,
+        /// Calls that were made beyond one for each task: repeated ones, and
+        /// those with numbers of no task. Nothing was done in them.
+        surplus: usize,
     },
 }
 

@@ -3,6 +3,9 @@
 //!
 //! Knows tasks and workers. Knows nothing of what a task does.
 
+mod forks;
+mod global;
+
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -61,33 +64,62 @@ pub trait Pool: Sync {
 }
 
 /// The default: the rayon pool that the calling thread belongs to (as inside
-/// [`rayon::ThreadPool::install`]), else rayon's global one.
+/// [`rayon::ThreadPool::install`]), else rayon's global one, which is started
+/// if nobody has done so.
+///
+/// Calls run on the calling thread, with the same results, for as long as the
+/// global pool does not run jobs:
+///
+/// - Where its threads cannot all be started. Rayon is not asked for its pool
+///   then, so that the program can still have it, and it is tried again, at
+///   most once in 100 ms.
+/// - Where the program itself has tried to start it and failed, which rayon
+///   makes final.
+/// - In a child that a process with a global pool has forked: it has the pool's
+///   memory and none of its threads. A child that was forked before anyone
+///   needed the pool starts its own.
+///
+/// A pool that the program has started is used once it has answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rayon;
 
 impl Pool for Rayon {
     fn workers(&self) -> Option<usize> {
-        Some(rayon::current_num_threads())
+        let pooled = is_in_a_pool() || global::is_usable();
+        Some(if pooled {
+            rayon::current_num_threads()
+        } else {
+            1
+        })
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        if rayon::current_thread_index().is_some() {
+        if is_in_a_pool() {
             (0..tasks).into_par_iter().with_max_len(1).for_each(task);
             return;
+        }
+        if !global::is_usable() {
+            return CallingThread.run(tasks, task);
         }
         let work = drain(tasks, task);
         rayon::in_place_scope(|scope| share(scope, rayon::current_num_threads(), tasks, &work));
     }
 }
 
-/// A rayon pool of the caller's.
+/// Whether the calling thread is one of a rayon pool's. Asks no pool.
+fn is_in_a_pool() -> bool {
+    rayon::current_thread_index().is_some()
+}
+
+/// A rayon pool of the caller's. In a forked child, which has none of its
+/// threads, it is the caller's to replace.
 impl Pool for rayon::ThreadPool {
     fn workers(&self) -> Option<usize> {
         Some(self.current_num_threads())
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        if rayon::current_thread_index().is_some() {
+        if is_in_a_pool() {
             self.install(|| Rayon.run(tasks, task));
             return;
         }
@@ -139,11 +171,10 @@ impl Pool for CallingThread {
     }
 }
 
+/// Asks the pool nothing: it might start its threads to answer.
 impl fmt::Debug for dyn Pool + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (f.debug_struct("Pool"))
-            .field("workers", &self.workers())
-            .finish_non_exhaustive()
+        f.debug_struct("Pool").finish_non_exhaustive()
     }
 }
 

@@ -293,6 +293,20 @@ impl Habit {
         Self::AllTwiceAtOnce,
         Self::TooMany,
     ];
+
+    /// Of that many tasks: those that it completes, and its calls beyond one
+    /// for each.
+    fn leaves(self, tasks: usize) -> (usize, usize) {
+        match self {
+            Self::Reverse => (tasks, 0),
+            Self::SkipLast => (tasks - 1, 0),
+            Self::SkipAll => (0, 0),
+            Self::RepeatFirst => (tasks, 1),
+            Self::Mistake => (tasks - 1, 1),
+            Self::AllTwiceAtOnce => (tasks, tasks),
+            Self::TooMany => (tasks, 2),
+        }
+    }
 }
 
 struct Odd {
@@ -343,14 +357,14 @@ fn check_habit(
             assert!(harmless, "{what}: {habit:?} was not noticed");
             compared.unwrap_or_else(|difference| panic!("{what}, {habit:?}: {difference}"));
         }
-        Err(ScatterError::PoolFailed { tasks, completed }) => {
+        Err(ScatterError::PoolFailed {
+            tasks,
+            completed,
+            surplus,
+        }) => {
             assert_ne!(habit, Habit::Reverse, "{what}: any order is allowed");
-            // Nothing is missing where tasks were only invented.
-            let all = habit == Habit::TooMany && completed == tasks;
-            assert!(
-                completed < tasks || all,
-                "{what}, {habit:?}: {completed} of {tasks}"
-            );
+            let expected = habit.leaves(tasks);
+            assert_eq!((completed, surplus), expected, "{what}, {habit:?}");
         }
         Err(error) => panic!("{what}, {habit:?}: {error}"),
     }

@@ -125,7 +125,8 @@ impl Claims {
         }
         Err(ScatterError::PoolFailed {
             tasks,
-            completed: done.saturating_sub(surplus),
+            completed: done,
+            surplus,
         })
     }
 }

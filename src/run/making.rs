@@ -189,6 +189,7 @@ impl Resolving<'_> {
                     return Err(ScatterError::PoolFailed {
                         tasks: 1,
                         completed: 0,
+                        surplus: 0,
                     });
                 }
             }

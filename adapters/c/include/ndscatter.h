@@ -142,7 +142,9 @@ enum nds_status nds_last_error_info(struct nds_error_info *info);
 
 // Writes slices of updates into a copy of data, in output, at the places that
 // the tuples along the last dim of indices name: ONNX ScatterND. An output
-// with the address, shape and strides of data is written in place.
+// with the address, shape and strides of data is written in place. No struct,
+// shape or strides of any tensor may lie in the memory of output, here and in
+// all functions that write one.
 enum nds_status nds_scatter_nd(const DLTensor *data,
                                const DLTensor *indices,
                                const DLTensor *updates,

@@ -3,11 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::float_mode::DefaultMode;
-use crate::last_error;
 use crate::status::{Failure, nds_status};
 
 /// Runs a call from C: in the default floating-point mode, without letting a
-/// panic out, leaving what failed for [`last_error`].
+/// panic out. What fails has been kept for `last_error` when it was made.
 pub(crate) fn cross(call: impl FnOnce() -> Result<(), Failure>) -> nds_status {
     let _mode = DefaultMode::enter();
     let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
@@ -19,10 +18,7 @@ pub(crate) fn cross(call: impl FnOnce() -> Result<(), Failure>) -> nds_status {
     });
     match outcome {
         Ok(()) => nds_status::NDS_OK,
-        Err(failure) => {
-            last_error::keep(&failure);
-            failure.status
-        }
+        Err(failure) => failure.status(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Knows DLPack's codes. Knows nothing of operators.
 
 use std::ffi::c_void;
+use std::ops::Range;
 
 use ndscatter::{AnyView, AnyViewMut, ElementType, Layout};
 
@@ -139,7 +140,7 @@ pub(crate) unsafe fn view<'a>(
         let tensor = described(name, tensor)?;
         AnyView::from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
     }
-    .map_err(|error| Failure::from(error).of_tensor(name))
+    .map_err(|error| Failure::of_tensor(name, &error))
 }
 
 /// A tensor to write.
@@ -157,7 +158,104 @@ pub(crate) unsafe fn view_mut<'a>(
         let tensor = described(name, tensor)?;
         AnyViewMut::uninit_from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
     }
-    .map_err(|error| Failure::from(error).of_tensor(name))
+    .map_err(|error| Failure::of_tensor(name, &error))
+}
+
+/// Refuses descriptions that lie in the memory of the output: a call reads
+/// shapes and strides for as long as it writes there.
+///
+/// # Safety
+///
+/// As for [`described`], of `output` and of all that are not null; `output` has
+/// been found to be a tensor that can be written.
+#[inline(always)]
+pub(crate) unsafe fn check_descriptions<const N: usize>(
+    output: *const DLTensor,
+    inputs: [(&'static str, *const DLTensor); N],
+) -> Result<(), Failure> {
+    // SAFETY: the caller vouches for the structs, sizes and strides.
+    unsafe {
+        let written = span(&*output);
+        let mut any = is_described_within(&*output, &written);
+        for (_, tensor) in inputs {
+            any |= tensor
+                .as_ref()
+                .is_some_and(|tensor| is_described_within(tensor, &written));
+        }
+        if any {
+            return Err(described_in_output(&inputs, &written));
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+///
+/// As for [`check_descriptions`].
+#[cold]
+unsafe fn described_in_output(
+    inputs: &[(&'static str, *const DLTensor)],
+    written: &Range<usize>,
+) -> Failure {
+    let at_fault = inputs.iter().find(|(_, tensor)| {
+        // SAFETY: the caller vouches for the structs.
+        unsafe { tensor.as_ref() }.is_some_and(|tensor| is_described_within(tensor, written))
+    });
+    let name = at_fault.map_or("output", |(name, _)| name);
+    Failure::invalid(format_args!(
+        "the struct of `{name}`, its shape or its strides lie in the memory of `output`"
+    ))
+}
+
+/// Whether a description shares a byte with these addresses. Without a branch:
+/// small calls wait for it.
+#[inline(always)]
+fn is_described_within(tensor: &DLTensor, written: &Range<usize>) -> bool {
+    // Two ranges meet if the last byte of the one lies less behind the start of
+    // the other than both are long; a null pointer is before any memory.
+    let meets = |start: usize, bytes: usize| {
+        let last = start.wrapping_add(bytes).wrapping_sub(1);
+        let both = written.end.wrapping_sub(written.start).wrapping_add(bytes);
+        last.wrapping_sub(written.start) < both.wrapping_sub(1)
+    };
+    let values = usize::try_from(tensor.ndim).unwrap_or(0) * size_of::<i64>();
+    let dims = meets(tensor.shape.addr(), values) | meets(tensor.strides.addr(), values);
+    meets((&raw const *tensor).addr(), size_of::<DLTensor>()) | (dims & (values != 0))
+}
+
+/// The addresses from the lowest byte of a tensor to its highest. Nothing
+/// overflows, as the tensor has been found to lie in memory.
+///
+/// # Safety
+///
+/// `shape`, and `strides` unless null, have `ndim` values.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits")]
+unsafe fn span(tensor: &DLTensor) -> Range<usize> {
+    let (mut lowest, mut highest, mut row_major) = (0_i64, 0_i64, 1_i64);
+    for axis in (0..usize::try_from(tensor.ndim).unwrap_or(0)).rev() {
+        // SAFETY: the caller vouches for so many sizes, and strides unless null.
+        let (size, stride) = unsafe {
+            let stride = tensor.strides.wrapping_add(axis);
+            let is_given = !tensor.strides.is_null();
+            let size = *tensor.shape.add(axis);
+            (size, if is_given { *stride } else { row_major })
+        };
+        if size == 0 {
+            return 0..0;
+        }
+        let reach = stride.wrapping_mul(size - 1);
+        lowest = lowest.wrapping_add(reach.min(0));
+        highest = highest.wrapping_add(reach.max(0));
+        row_major = row_major.wrapping_mul(size);
+    }
+    let bytes = i64::from(tensor.dtype.bits / 8);
+    let at = |elements: i64| {
+        let from_data = elements.wrapping_mul(bytes).cast_unsigned();
+        let from_data = from_data.wrapping_add(tensor.byte_offset);
+        (tensor.data.addr() as u64).wrapping_add(from_data) as usize
+    };
+    at(lowest)..at(highest.wrapping_add(1))
 }
 
 /// The one place where DLPack's codes are element types.

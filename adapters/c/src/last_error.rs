@@ -5,6 +5,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
+use std::fmt::{self, Write};
 
 use crate::status::{Facts, Failure, nds_status};
 use crate::structs::{self, Sized32};
@@ -71,20 +72,47 @@ thread_local! {
     };
 }
 
-/// Keeps a failure for the calling thread.
-pub(crate) fn keep(failure: &Failure) {
+/// Keeps a failure for the calling thread, its message written where it stays:
+/// there may be no memory for another copy.
+pub(crate) fn keep(status: nds_status, facts: Facts, message: fmt::Arguments<'_>) {
     LAST.with(|last| {
         // SAFETY: this thread's alone; no reference outlives a function of
-        // this file, and none of them calls another meanwhile.
+        // this file, and none of them calls another meanwhile: what is
+        // formatted are names and numbers.
         let last = unsafe { &mut *last.get() };
-        last.info = nds_error_info::new(failure.status, failure.facts);
-        let mut len = failure.message.len().min(MESSAGE_BYTES - 1);
-        while !failure.message.is_char_boundary(len) {
-            len -= 1;
-        }
-        last.message[..len].copy_from_slice(&failure.message.as_bytes()[..len]);
+        last.info = nds_error_info::new(status, facts);
+        let mut text = Truncated {
+            buffer: &mut last.message[..MESSAGE_BYTES - 1],
+            len: 0,
+        };
+        // An error says that the rest was too long.
+        let _ = text.write_fmt(message);
+        let len = text.len;
         last.message[len] = 0;
     });
+}
+
+/// A text that ends, between two characters, where its buffer does.
+struct Truncated<'a> {
+    buffer: &'a mut [u8],
+    len: usize,
+}
+
+impl fmt::Write for Truncated<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.buffer.len() - self.len;
+        let mut fits = text.len().min(room);
+        while !text.is_char_boundary(fits) {
+            fits -= 1;
+        }
+        self.buffer[self.len..][..fits].copy_from_slice(&text.as_bytes()[..fits]);
+        self.len += fits;
+        if fits < text.len() {
+            Err(fmt::Error)
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// What failed last on the calling thread, in words; "" if nothing has. Never
@@ -104,10 +132,7 @@ pub unsafe extern "C" fn nds_last_error_info(info: *mut nds_error_info) -> nds_s
     // SAFETY: the caller of this function vouches for its pointer.
     match unsafe { fill(info) } {
         Ok(()) => nds_status::NDS_OK,
-        Err(failure) => {
-            keep(&failure);
-            failure.status
-        }
+        Err(failure) => failure.status(),
     }
 }
 
@@ -130,4 +155,35 @@ unsafe fn fill(info: *mut nds_error_info) -> Result<(), Failure> {
         to.add(known).write_bytes(0, size - known);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::Truncated;
+
+    #[test]
+    fn a_long_text_ends_between_two_characters() {
+        let whole = "abéé end";
+        let kept = [(0, ""), (3, "ab"), (5, "abé"), (6, "abéé"), (9, "abéé en")];
+        for (room, expected) in kept.into_iter().chain([(whole.len(), whole)]) {
+            let mut buffer = [b'x'; 16];
+            let mut text = Truncated {
+                buffer: &mut buffer[..room],
+                len: 0,
+            };
+            let (start, end) = ("ab", "é end");
+            let done = write!(text, "{start}é{end}");
+            assert_eq!(
+                done.is_ok(),
+                expected == whole,
+                "{room}: whether all of it fits"
+            );
+            let len = text.len;
+            let kept = std::str::from_utf8(&buffer[..len]).expect("whole characters");
+            assert_eq!(kept, expected, "room for {room} bytes");
+            assert_eq!(buffer[len], b'x', "{room}: nothing behind it");
+        }
+    }
 }

@@ -32,12 +32,17 @@ unsafe fn scatter<O: Operator>(
         unsafe {
             let options = Options::new(options)?;
             let operator = options.scatter(operator()?);
-            let done = operator.any_write_into(
-                dlpack::view("data", tensors.data)?,
-                dlpack::view("indices", tensors.indices)?,
-                dlpack::view("updates", tensors.updates)?,
-                dlpack::view_mut("output", tensors.output)?,
-            );
+            let data = dlpack::view("data", tensors.data)?;
+            let indices = dlpack::view("indices", tensors.indices)?;
+            let updates = dlpack::view("updates", tensors.updates)?;
+            let output = dlpack::view_mut("output", tensors.output)?;
+            let inputs = [
+                ("data", tensors.data),
+                ("indices", tensors.indices),
+                ("updates", tensors.updates),
+            ];
+            dlpack::check_descriptions(tensors.output, inputs)?;
+            let done = operator.any_write_into(data, indices, updates, output);
             options.threads.check()?;
             Ok(done?)
         }
@@ -58,11 +63,12 @@ unsafe fn gather<O: Operator>(
         unsafe {
             let options = Options::new(options)?;
             let operator = options.gather(operator()?)?;
-            let done = operator.any_write_into(
-                dlpack::view("data", data)?,
-                dlpack::view("indices", indices)?,
-                dlpack::view_mut("output", output)?,
-            );
+            let inputs = [("data", data), ("indices", indices)];
+            let data = dlpack::view("data", data)?;
+            let indices = dlpack::view("indices", indices)?;
+            let written = dlpack::view_mut("output", output)?;
+            dlpack::check_descriptions(output, inputs)?;
+            let done = operator.any_write_into(data, indices, written);
             options.threads.check()?;
             Ok(done?)
         }
@@ -82,7 +88,9 @@ pub(crate) fn batch_dims(batch_dims: i64) -> Result<usize, Failure> {
 
 /// Writes slices of updates into a copy of data, in output, at the places that
 /// the tuples along the last dim of indices name: ONNX ScatterND. An output
-/// with the address, shape and strides of data is written in place.
+/// with the address, shape and strides of data is written in place. No struct,
+/// shape or strides of any tensor may lie in the memory of output, here and in
+/// all functions that write one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_nd(
     data: *const DLTensor,
@@ -176,6 +184,11 @@ pub unsafe extern "C" fn nds_tensor_scatter(
                 [CacheMode::Linear, CacheMode::Circular],
             )?;
             let operator = options.scatter(TensorScatter::new(self::axis(axis), mode));
+            let inputs = [
+                ("past_cache", past_cache),
+                ("update", update),
+                ("write_indices", write_indices),
+            ];
             let cache = dlpack::view("past_cache", past_cache)?;
             let update = dlpack::view("update", update)?;
             let indices = if write_indices.is_null() {
@@ -183,8 +196,9 @@ pub unsafe extern "C" fn nds_tensor_scatter(
             } else {
                 dlpack::view("write_indices", write_indices)?
             };
-            let output = dlpack::view_mut("output", output)?;
-            let done = operator.any_write_into(cache, indices, update, output);
+            let written = dlpack::view_mut("output", output)?;
+            dlpack::check_descriptions(output, inputs)?;
+            let done = operator.any_write_into(cache, indices, update, written);
             options.threads.check()?;
             Ok(done?)
         }

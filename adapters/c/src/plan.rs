@@ -1,10 +1,12 @@
 //! Plans that are kept and run many times.
 
+use std::alloc::{Layout, alloc};
 use std::ffi::c_char;
+use std::fmt::{self, Write};
 
 use ndscatter::{
-    AnyView, ElementType, Gather, GatherElements, GatherNd, GatherOp, GatherPlan, Operator,
-    Scatter, ScatterElements, ScatterNd, ScatterPlan, ScatterUpdate,
+    AnyView, ElementType, Explanation, Gather, GatherElements, GatherNd, GatherOp, GatherPlan,
+    Operator, Scatter, ScatterElements, ScatterNd, ScatterPlan, ScatterUpdate,
 };
 
 use crate::border;
@@ -27,6 +29,22 @@ enum Kind {
     Gather(GatherPlan),
 }
 
+/// A plan in memory of its own; `Box::new` ends the process where there is none.
+fn boxed(plan: nds_plan) -> Result<Box<nds_plan>, Failure> {
+    const LAYOUT: Layout = Layout::new::<nds_plan>();
+    // SAFETY: a plan has a size.
+    let place = unsafe { alloc(LAYOUT) }.cast::<nds_plan>();
+    if place.is_null() {
+        return Err(Failure::out_of_memory(LAYOUT.size()));
+    }
+    // SAFETY: memory of a plan's layout from the allocator that a box gives it
+    // back to, and of nobody else.
+    unsafe {
+        place.write(plan);
+        Ok(Box::from_raw(place))
+    }
+}
+
 /// Makes a plan and gives it to C; null in its place if that fails.
 ///
 /// # Safety
@@ -47,10 +65,10 @@ unsafe fn make(
             let data = dlpack::described("data", data)?;
             let kind = kind(&options, data, dlpack::view("indices", indices)?);
             options.threads.check()?;
-            let made = Box::new(nds_plan {
+            let made = boxed(nds_plan {
                 element: data.element,
                 kind: kind?,
-            });
+            })?;
             border::give("plan", plan, Box::into_raw(made))
         }
     })
@@ -195,6 +213,7 @@ pub unsafe extern "C" fn nds_plan_run(
                 .as_ref()
                 .ok_or_else(|| Failure::invalid(format_args!("`plan` is null")))?;
             let options = Options::new(options)?;
+            let inputs = [("data", data), ("updates", updates)];
             let data = dlpack::view("data", data)?;
             if data.element() != plan.element {
                 return Err(Failure::invalid(format_args!(
@@ -208,16 +227,18 @@ pub unsafe extern "C" fn nds_plan_run(
             } else {
                 Some(dlpack::view("updates", updates)?)
             };
-            let output = dlpack::view_mut("output", output)?;
+            let written = dlpack::view_mut("output", output)?;
+            dlpack::check_descriptions(output, inputs)?;
             let execution = options.execution();
             let done = match (&plan.kind, updates) {
                 (Kind::Scatter(plan), Some(updates)) => plan
                     .run()
                     .execution(execution)
-                    .any_write_into(data, updates, output),
-                (Kind::Gather(plan), None) => {
-                    plan.run().execution(execution).any_write_into(data, output)
-                }
+                    .any_write_into(data, updates, written),
+                (Kind::Gather(plan), None) => plan
+                    .run()
+                    .execution(execution)
+                    .any_write_into(data, written),
                 (Kind::Scatter(_), None) => {
                     return Err(Failure::invalid(format_args!("`updates` is null")));
                 }
@@ -254,7 +275,10 @@ pub unsafe extern "C" fn nds_plan_explain(
             }
             let text = plan.explanation()?;
             let capacity = length.read_unaligned();
-            let needed = text.len() + 1;
+            let mut counted = Counted(0);
+            // Nothing fails to be counted.
+            let _ = write!(counted, "{text}");
+            let needed = counted.0 + 1;
             length.write_unaligned(needed);
             if capacity < needed {
                 return Err(Failure::invalid(format_args!(
@@ -264,31 +288,77 @@ pub unsafe extern "C" fn nds_plan_explain(
             if buffer.is_null() {
                 return Err(Failure::invalid(format_args!("`buffer` is null")));
             }
-            buffer
-                .cast::<u8>()
-                .copy_from_nonoverlapping(text.as_ptr(), text.len());
-            buffer.add(text.len()).write(0);
+            // The same text again: what it says does not change.
+            let mut written = Written {
+                next: buffer.cast(),
+                room: counted.0,
+            };
+            let _ = write!(written, "{text}");
+            written.next.write(0);
             Ok(())
         }
     })
 }
 
+/// The length of a text.
+struct Counted(usize);
+
+impl fmt::Write for Counted {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.len();
+        Ok(())
+    }
+}
+
+/// A buffer of C's, which has `room` bytes from `next` on, and one more.
+struct Written {
+    next: *mut u8,
+    room: usize,
+}
+
+impl fmt::Write for Written {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.room = self.room.checked_sub(text.len()).ok_or(fmt::Error)?;
+        // SAFETY: there was room, as has just been counted.
+        unsafe {
+            self.next
+                .copy_from_nonoverlapping(text.as_ptr(), text.len());
+            self.next = self.next.add(text.len());
+        }
+        Ok(())
+    }
+}
+
+/// What there is to say of a plan.
+enum Text<'a> {
+    Scatter(Explanation),
+    Gather(ElementType, &'a GatherPlan),
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scatter(explanation) => explanation.fmt(f),
+            Self::Gather(element, plan) => write!(
+                f,
+                "gather {:?} of {element} from {:?}",
+                plan.output_shape(),
+                plan.shape()
+            ),
+        }
+    }
+}
+
 impl nds_plan {
-    fn explanation(&self) -> Result<String, Failure> {
+    fn explanation(&self) -> Result<Text<'_>, Failure> {
         // SAFETY: null stands for the default options.
         let options = unsafe { Options::new(std::ptr::null())? };
         Ok(match &self.kind {
-            Kind::Scatter(plan) => plan
-                .run()
-                .execution(options.execution())
-                .explain(self.element, false)?
-                .to_string(),
-            Kind::Gather(plan) => format!(
-                "gather {:?} of {} from {:?}",
-                plan.output_shape(),
-                self.element,
-                plan.shape()
-            ),
+            Kind::Scatter(plan) => {
+                let run = plan.run().execution(options.execution());
+                Text::Scatter(run.explain(self.element, false)?)
+            }
+            Kind::Gather(plan) => Text::Gather(self.element, plan),
         })
     }
 }

@@ -1,9 +1,10 @@
 //! What a call came to, as C sees it.
 
 use std::fmt;
-use std::ops::Deref;
 
 use ndscatter::ScatterError;
+
+use crate::last_error;
 
 /// What a call came to. Treat an unknown one as a failure.
 #[repr(C)]
@@ -46,66 +47,58 @@ impl Facts {
     };
 }
 
-/// Why a call failed. In a box, so that results of calls that do not fail are
-/// small.
+/// A call has failed. Why is written down for the calling thread when this is
+/// made, without an allocation; a call that makes one never succeeds.
 #[derive(Debug)]
-pub(crate) struct Failure(Box<Reason>);
-
-#[derive(Debug)]
-pub(crate) struct Reason {
-    pub(crate) status: nds_status,
-    pub(crate) message: String,
-    pub(crate) facts: Facts,
-}
-
-impl Deref for Failure {
-    type Target = Reason;
-
-    fn deref(&self) -> &Reason {
-        &self.0
-    }
-}
+pub(crate) struct Failure(nds_status);
 
 impl Failure {
     #[cold]
-    fn new(status: nds_status, message: fmt::Arguments<'_>) -> Self {
-        Self(Box::new(Reason {
-            status,
-            message: message.to_string(),
-            facts: Facts::UNKNOWN,
-        }))
+    fn new(status: nds_status, facts: Facts, message: fmt::Arguments<'_>) -> Self {
+        last_error::keep(status, facts, message);
+        Self(status)
     }
 
-    /// The same failure, of the tensor called `name`.
-    pub(crate) fn of_tensor(mut self, name: &'static str) -> Self {
-        self.0.message = format!("`{name}`: {}", self.message);
-        self
+    pub(crate) fn status(&self) -> nds_status {
+        self.0
+    }
+
+    /// A failure of the tensor called `name`.
+    #[cold]
+    pub(crate) fn of_tensor(name: &'static str, error: &ScatterError) -> Self {
+        Self::of(error, format_args!("`{name}`: {error}"))
+    }
+
+    #[cold]
+    fn of(error: &ScatterError, message: fmt::Arguments<'_>) -> Self {
+        Self::new(status_of(error), facts_of(error), message)
+    }
+
+    #[cold]
+    pub(crate) fn out_of_memory(bytes: usize) -> Self {
+        ScatterError::OutOfMemory { bytes }.into()
     }
 
     #[cold]
     pub(crate) fn invalid(message: fmt::Arguments<'_>) -> Self {
-        Self::new(nds_status::NDS_INVALID_ARGUMENT, message)
+        Self::new(nds_status::NDS_INVALID_ARGUMENT, Facts::UNKNOWN, message)
     }
 
     #[cold]
     pub(crate) fn unsupported(message: fmt::Arguments<'_>) -> Self {
-        Self::new(nds_status::NDS_UNSUPPORTED, message)
+        Self::new(nds_status::NDS_UNSUPPORTED, Facts::UNKNOWN, message)
     }
 
     #[cold]
     pub(crate) fn internal(message: fmt::Arguments<'_>) -> Self {
-        Self::new(nds_status::NDS_INTERNAL, message)
+        Self::new(nds_status::NDS_INTERNAL, Facts::UNKNOWN, message)
     }
 }
 
 impl From<ScatterError> for Failure {
     #[cold]
     fn from(error: ScatterError) -> Self {
-        Self(Box::new(Reason {
-            status: status_of(&error),
-            facts: facts_of(&error),
-            message: error.to_string(),
-        }))
+        Self::of(&error, format_args!("{error}"))
     }
 }
 

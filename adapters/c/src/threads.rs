@@ -2,11 +2,9 @@
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ndscatter::{CallingThread, Pool};
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use ndscatter::{Pool, Rayon};
 
 use crate::float_mode::DefaultMode;
 use crate::status::Failure;
@@ -92,7 +90,9 @@ impl Threads {
 impl Pool for Threads {
     fn workers(&self) -> Option<usize> {
         match self {
-            Self::Library => library_pool().map_or(Some(1), Pool::workers),
+            // Rayon's global pool is this library's alone: its rayon is not
+            // that of anyone else in the process.
+            Self::Library => Rayon.workers(),
             Self::Host(host) => match host.pool.workers {
                 0 => None,
                 workers => usize::try_from(workers).ok(),
@@ -102,35 +102,13 @@ impl Pool for Threads {
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         match self {
-            Self::Library => match library_pool() {
-                Some(pool) => Pool::run(pool, tasks, &|index| {
-                    let _mode = DefaultMode::enter();
-                    task(index);
-                }),
-                None => CallingThread.run(tasks, task),
-            },
+            Self::Library => Rayon.run(tasks, &|index| {
+                let _mode = DefaultMode::enter();
+                task(index);
+            }),
             Self::Host(host) => host.run(tasks, task),
         }
     }
-}
-
-/// The library's pool, started when it is first needed; none in a child that a
-/// process with a pool has forked, which has the pool's memory but not its
-/// threads, nor where no thread can be had.
-fn library_pool() -> Option<&'static ThreadPool> {
-    static OWNER: AtomicU32 = AtomicU32::new(0);
-    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
-    let process = std::process::id();
-    let owner = match OWNER.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed) {
-        Ok(_) => process,
-        Err(owner) => owner,
-    };
-    if owner != process {
-        return None;
-    }
-    let name = |index| format!("ndscatter-{index}");
-    let start = || ThreadPoolBuilder::new().thread_name(name).build().ok();
-    POOL.get_or_init(start).as_ref()
 }
 
 /// A host's pool during one call.

@@ -13,8 +13,8 @@ struct Program<'a> {
     name: &'a str,
     compiler: &'a str,
     flags: &'a [&'a str],
-    /// A file, or a folder of which all sources belong to it.
-    source: &'a str,
+    /// Files, and folders of which all sources belong to it.
+    sources: &'a [&'a str],
 }
 
 const C: &[&str] = &[
@@ -67,7 +67,7 @@ impl Program<'_> {
             .args(defines)
             .arg("-I")
             .arg(root.join("include"))
-            .args(sources(&root.join(self.source)))
+            .args((self.sources.iter()).flat_map(|path| sources(&root.join(path))))
             .arg("-L")
             .arg(&library)
             .arg(format!("-Wl,-rpath,{}", library.display()))
@@ -95,7 +95,7 @@ const TEST: Program<'_> = Program {
     name: "test",
     compiler: "cc",
     flags: C,
-    source: "tests/c",
+    sources: &["tests/c"],
 };
 
 #[test]
@@ -117,7 +117,7 @@ fn the_interface_with_the_header_of_dlpack() {
 fn the_example_in_c() {
     Program {
         name: "example-c",
-        source: "examples/example.c",
+        sources: &["examples/example.c"],
         ..TEST
     }
     .build_and_run(&["-Wpedantic"]);
@@ -129,7 +129,31 @@ fn the_example_in_cpp() {
         name: "example-cpp",
         compiler: "c++",
         flags: CPP,
-        source: "examples/example.cpp",
+        sources: &["examples/example.cpp"],
     }
     .build_and_run(&[]);
+}
+
+/// Stands in for the allocator of glibc, by the names that it has there.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn memory_that_is_refused_never_ends_the_process() {
+    Program {
+        name: "memory",
+        sources: &["tests/memory", "tests/c/check.c"],
+        ..TEST
+    }
+    .build_and_run(&["-DNDS_NO_DLPACK_HEADER"]);
+}
+
+/// Stands in for `pthread_create`.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn threads_that_are_refused_are_asked_for_again() {
+    Program {
+        name: "threads",
+        sources: &["tests/threads", "tests/c/check.c", "tests/c/large.c"],
+        ..TEST
+    }
+    .build_and_run(&["-DNDS_NO_DLPACK_HEADER"]);
 }

@@ -127,7 +127,133 @@ static void cache_over_update(void) {
   }
 }
 
+/* A call whose tensors can be described in any memory. */
+typedef struct described {
+  base base;
+  DLTensor *tensors[4]; /* data, indices, updates, output */
+  int64_t strides[2];
+} described;
+
+enum { DATA, INDICES, UPDATES, OUTPUT, TENSORS };
+enum { STRUCT, SHAPE, STRIDES, PARTS };
+
+/* Memory with an output in its middle. */
+typedef union room {
+  int64_t alignment;
+  unsigned char bytes[256];
+} room;
+
+enum { OUTPUT_AT = 96 };
+
+static void make_described(described *d, operator_name operator_, room *room) {
+  memset(room, 0, sizeof *room);
+  make_base(&d->base, operator_);
+  d->base.output.data = room->bytes + OUTPUT_AT;
+  DLTensor *tensors[] = {&d->base.problem.data, &d->base.problem.indices, &d->base.problem.updates, &d->base.output};
+  memcpy(d->tensors, tensors, sizeof tensors);
+}
+
+static size_t bytes_of_part(const DLTensor *tensor, int part) {
+  return part == STRUCT ? sizeof *tensor : (size_t)tensor->ndim * sizeof(int64_t);
+}
+
+/* Moves a part of a description to this memory. */
+static void describe_at(described *d, int tensor, int part, unsigned char *at) {
+  DLTensor *moved = d->tensors[tensor];
+  if (part == STRUCT) {
+    memcpy(at, moved, sizeof *moved);
+    d->tensors[tensor] = (DLTensor *)(void *)at;
+    return;
+  }
+  if (part == SHAPE) {
+    memcpy(at, moved->shape, bytes_of_part(moved, part));
+    moved->shape = (int64_t *)(void *)at;
+    return;
+  }
+  d->strides[moved->ndim - 1] = 1;
+  if (moved->ndim == 2) {
+    d->strides[0] = moved->shape[1];
+  }
+  memcpy(at, d->strides, bytes_of_part(moved, part));
+  moved->strides = (int64_t *)(void *)at;
+}
+
+static nds_status call_described(const described *d, const nds_plan *plan) {
+  DLTensor *const *t = d->tensors;
+  if (plan != NULL) {
+    return nds_plan_run(plan, t[DATA], is_gather(&d->base.problem) ? NULL : t[UPDATES], t[OUTPUT], NULL);
+  }
+  return call_with(&d->base.problem, t[DATA], t[INDICES], t[UPDATES], t[OUTPUT]);
+}
+
+/* A part that ends where the output begins, or begins where it ends, is fine;
+ * one that shares its first or its last bytes is not. */
+static void description_beside_output(operator_name operator_, int tensor, int part, bool planned) {
+  for (int place = 0; place < 4; place++) {
+    room room, before;
+    described d;
+    make_described(&d, operator_, &room);
+    nds_plan *plan = NULL;
+    if (planned) {
+      CHECK_OK(make_plan(&d.base.problem, &plan));
+    }
+    size_t bytes = bytes_of_part(d.tensors[tensor], part), end = OUTPUT_AT + bytes_of(&d.base.output);
+    const size_t places[] = {OUTPUT_AT - bytes, end, OUTPUT_AT - bytes + 8, end - 8};
+    describe_at(&d, tensor, part, room.bytes + places[place]);
+    memcpy(&before, &room, sizeof room);
+    set_case("operator %d, tensor %d, part %d, place %d, planned %d", (int)operator_, tensor, part, place, planned);
+    CHECK_STATUS(place < 2 ? NDS_OK : NDS_INVALID_ARGUMENT, call_described(&d, plan));
+    CHECK_BYTES(&before, &room, place < 2 ? OUTPUT_AT : sizeof room);
+    if (place >= 2) {
+      CHECK(strstr(nds_last_error(), "lie in the memory of `output`") != NULL);
+    }
+    nds_plan_free(plan);
+  }
+}
+
+static void descriptions_in_output(void) {
+  for (int operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+    base base;
+    make_base(&base, operator_);
+    for (int at = 0; at < TENSORS * PARTS; at++) {
+      int tensor = at / PARTS, part = at % PARTS;
+      if (tensor == UPDATES && is_gather(&base.problem)) {
+        continue;
+      }
+      description_beside_output(operator_, tensor, part, false);
+      if (has_plan(&base.problem) && tensor != INDICES) {
+        description_beside_output(operator_, tensor, part, true);
+      }
+    }
+  }
+}
+
+/* All from the lowest byte to the highest counts, gaps and what lies before
+ * the first element included; an output without elements has none. */
+static void descriptions_in_gaps(void) {
+  for (int reversed = 0; reversed <= 1; reversed++) {
+    room room;
+    described d;
+    make_described(&d, SCATTER_ND, &room);
+    int64_t strides[] = {reversed ? -8 : 8, 1};
+    d.base.output.strides = strides;
+    d.base.output.byte_offset = reversed ? 96 : 0;
+    describe_at(&d, DATA, SHAPE, room.bytes + OUTPUT_AT + 16);
+    set_case("in a gap, reversed %d", reversed);
+    CHECK_STATUS(NDS_INVALID_ARGUMENT, call_described(&d, NULL));
+  }
+  room room;
+  described d;
+  make_described(&d, GATHER, &room);
+  d.base.index_shape[0] = d.base.update_shape[0] = 0;
+  describe_at(&d, DATA, SHAPE, room.bytes + OUTPUT_AT);
+  set_case("%s", "in no memory");
+  CHECK_OK(call_described(&d, NULL));
+}
+
 void test_overlaps(void) {
+  descriptions_in_output();
+  descriptions_in_gaps();
   for (size_t i = 0; i < COUNT(ARRANGEMENTS); i++) {
     for (int planned = 0; planned <= 1; planned++) {
       set_case("output shares %s (planned %d)", ARRANGEMENTS[i].reason, planned);

@@ -1,0 +1,420 @@
+//! Threads that cannot be had, forks, and pools that are not what they should
+//! be: calls go through on the calling thread, or say what the pool did.
+//!
+//! Rayon has one global pool a process, so that every case has a process of its
+//! own: the test runs itself again, with the name of a part to play.
+
+use std::time::{Duration, Instant};
+
+use ndscatter::{
+    Execution, Pool, Rayon, Reduction, ScatterError, ScatterNd, TensorView, TensorViewMut,
+    scatter_nd,
+};
+
+/// Enough, all in all, that the threads of a pool are asked for.
+const TUPLES: usize = 2_000_000;
+const ELEMENTS: usize = 2_000_000;
+
+struct Case {
+    indices: Vec<i32>,
+    updates: Vec<f32>,
+    expected: Vec<f32>,
+}
+
+impl Case {
+    fn new() -> Self {
+        let mut state = 7_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        };
+        let elements = u32::try_from(ELEMENTS).expect("few elements");
+        let mut case = Self {
+            indices: Vec::new(),
+            updates: Vec::new(),
+            expected: vec![1.0; ELEMENTS],
+        };
+        for _ in 0..TUPLES {
+            let (index, update) = (next() % elements, next() % 1000);
+            case.indices.push(i32::try_from(index).expect("in range"));
+            let update = f32::from(u16::try_from(update).expect("small")) / 7.0;
+            case.updates.push(update);
+            case.expected[index as usize] += update;
+        }
+        case
+    }
+
+    fn check(&self, what: &str) {
+        let mut output = vec![1.0; ELEMENTS];
+        let done = scatter_nd(
+            TensorViewMut::contiguous(&mut output, &[ELEMENTS]).expect("a view"),
+            TensorView::contiguous(&self.indices, &[TUPLES, 1]).expect("a view"),
+            TensorView::contiguous(&self.updates, &[TUPLES]).expect("a view"),
+            Reduction::Add,
+        );
+        done.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        assert!(bits(&output) == bits(&self.expected), "{what}: other bits");
+    }
+}
+
+/// How many threads a call would get now.
+fn workers() -> Option<usize> {
+    Rayon.workers()
+}
+
+/// Waits, for as long as a loaded machine may need, until that many are there.
+fn wait_for_workers(count: usize, what: &str) {
+    let start = Instant::now();
+    while workers() != Some(count) {
+        let waited = start.elapsed();
+        assert!(waited < Duration::from_secs(60), "{what}: {:?}", workers());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether more than one thread takes part in a run of many tasks.
+fn runs_on_threads(tasks: usize) -> bool {
+    let ran = std::sync::Mutex::new(std::collections::HashSet::new());
+    Rayon.run(tasks, &|_| {
+        std::thread::sleep(Duration::from_millis(2));
+        let id = std::thread::current().id();
+        ran.lock().expect("no task panics").insert(id);
+    });
+    ran.into_inner().expect("no task panics").len() > 1
+}
+
+#[test]
+fn to_print_a_pool_does_not_start_it() {
+    play("print", &[]);
+}
+
+fn print() {
+    let pool: &dyn Pool = &Rayon;
+    let execution = Execution::new();
+    let text = format!("{pool:?} {execution:?}");
+    assert!(text.contains("Pool"), "{text}");
+    // It is still the program's to start.
+    let started = rayon::ThreadPoolBuilder::new()
+        .num_threads(2)
+        .build_global();
+    started.expect("nobody has started the pool");
+}
+
+#[test]
+fn a_pool_that_the_program_has_started_is_used() {
+    play("programs_own", &[]);
+}
+
+fn programs_own() {
+    let started = rayon::ThreadPoolBuilder::new()
+        .num_threads(2)
+        .build_global();
+    started.expect("the first to start it");
+    Case::new().check("the program's own pool");
+    wait_for_workers(2, "the program's own pool, and no other");
+    assert!(runs_on_threads(20), "on its threads");
+}
+
+#[test]
+fn first_calls_of_many_threads_share_one_pool() {
+    play("first_calls_at_once", &[]);
+}
+
+fn first_calls_at_once() {
+    let case = Case::new();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| case.check("one of four first calls"));
+        }
+    });
+    wait_for_workers(3, "what RAYON_NUM_THREADS says");
+    let name = rayon::broadcast(|_| std::thread::current().name().map(str::to_owned));
+    assert_eq!(name.len(), 3, "all of them work");
+}
+
+/// Does what it should, and then a number of calls more.
+struct Busy {
+    repeated: usize,
+    invented: usize,
+}
+
+impl Pool for Busy {
+    fn workers(&self) -> Option<usize> {
+        Some(4)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        for index in (0..tasks).chain(0..tasks.min(self.repeated)) {
+            task(index);
+        }
+        (tasks..tasks + self.invented).for_each(task);
+    }
+}
+
+#[test]
+fn what_a_pool_did_is_counted() {
+    let case = Case::new();
+    for pool in [
+        Busy {
+            repeated: usize::MAX,
+            invented: 0,
+        },
+        Busy {
+            repeated: 0,
+            invented: 5,
+        },
+    ] {
+        let mut output = vec![1.0; ELEMENTS];
+        let done = ScatterNd::new()
+            .reduction(Reduction::Add)
+            .execution(Execution::new().pool(&pool))
+            .in_place(
+                TensorViewMut::contiguous(&mut output, &[ELEMENTS]).expect("a view"),
+                TensorView::contiguous(&case.indices, &[TUPLES, 1]).expect("a view"),
+                TensorView::contiguous(&case.updates, &[TUPLES]).expect("a view"),
+            );
+        let error = done.expect_err("the pool broke its promise");
+        let text = error.to_string();
+        let ScatterError::PoolFailed {
+            tasks,
+            completed,
+            surplus,
+        } = error
+        else {
+            panic!("{text}");
+        };
+        assert!(tasks > 1, "work was divided");
+        assert_eq!(completed, tasks, "nothing is missing");
+        assert_eq!(surplus, pool.repeated.min(tasks) + pool.invented, "{text}");
+        assert!(text.contains(&surplus.to_string()), "{text}");
+    }
+}
+
+/// Names the part that this process is to play.
+const PART: &str = "NDSCATTER_TEST_PART";
+
+/// Plays a part in a process of its own, with three threads a pool.
+fn play(part: &str, variables: &[(&str, &str)]) {
+    let test = std::env::current_exe().expect("a test has a path");
+    let done = std::process::Command::new(test)
+        .args(["--exact", "plays_a_part", "--nocapture", "--test-threads=1"])
+        .env("RAYON_NUM_THREADS", "3")
+        .env(PART, part)
+        .envs(variables.iter().copied())
+        .output()
+        .expect("the test runs again");
+    let said = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(done.status.success(), "{part}: {}{}", said[0], said[1]);
+    assert!(said[0].contains("1 passed"), "{part}: {}", said[0]);
+}
+
+/// No test of its own: what `play` runs.
+#[test]
+fn plays_a_part() {
+    let Ok(part) = std::env::var(PART) else {
+        return;
+    };
+    match part.as_str() {
+        "print" => print(),
+        "programs_own" => programs_own(),
+        "first_calls_at_once" => first_calls_at_once(),
+        #[cfg(target_os = "linux")]
+        part => system::play(part),
+        #[cfg(not(target_os = "linux"))]
+        part => panic!("{part} is no part"),
+    }
+}
+
+/// What needs limits and forks.
+#[cfg(target_os = "linux")]
+mod system {
+    #![expect(unsafe_code, reason = "limits and forks are calls of the system")]
+
+    use super::*;
+
+    pub(crate) fn play(part: &str) {
+        // SAFETY: ends this process, should it hang.
+        unsafe { libc::alarm(200) };
+        match part {
+            "too_few_threads" => too_few_threads(),
+            "broken_by_the_program" => broken_by_the_program(),
+            "fork_after_use" => fork_after_use(),
+            "fork_before_use" => fork_before_use(),
+            "fork_of_the_programs_pool" => fork_of_the_programs_pool(),
+            "fork_during_the_start" => fork_during_the_start(),
+            part => panic!("{part} is no part"),
+        }
+    }
+
+    /// A stack of that many MiB for every thread: what the rest needs is little
+    /// beside it.
+    const STACK_MIB: usize = 512;
+    const STACK: (&str, &str) = ("RUST_MIN_STACK", "536870912");
+
+    /// Room for so many bytes more than are in use; for any number of them
+    /// without a number.
+    fn leave_room_for(bytes: Option<usize>) {
+        let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+        let pages = pages.split(' ').next().and_then(|pages| pages.parse().ok());
+        // SAFETY: asks for a number.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let in_use = pages.unwrap_or(0_u64) * u64::try_from(page).expect("a size");
+        let limit = libc::rlimit {
+            rlim_cur: bytes.map_or(libc::RLIM_INFINITY, |bytes| in_use + bytes as u64),
+            rlim_max: libc::RLIM_INFINITY,
+        };
+        // SAFETY: reads a struct that lives here.
+        let set = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
+        assert_eq!(set, 0, "limits may be set");
+    }
+
+    #[test]
+    fn threads_that_cannot_be_had_are_done_without_until_they_can() {
+        super::play("too_few_threads", &[STACK]);
+    }
+
+    fn too_few_threads() {
+        let case = Case::new();
+        // Stacks for none, and for some of the threads.
+        for halves in [1, 3, 5] {
+            leave_room_for(Some(halves * (STACK_MIB << 20) / 2));
+            for _ in 0..3 {
+                case.check("without threads");
+            }
+            assert_eq!(workers(), Some(1), "the calling thread alone");
+            std::thread::sleep(Duration::from_millis(150));
+        }
+        leave_room_for(None);
+        wait_for_workers(3, "as soon as there may be threads");
+        case.check("with threads");
+        assert!(runs_on_threads(20), "on threads");
+        assert_eq!(rayon::current_num_threads(), 3, "the program's as well");
+    }
+
+    #[test]
+    fn a_pool_that_the_program_broke_is_done_without() {
+        super::play("broken_by_the_program", &[STACK]);
+    }
+
+    fn broken_by_the_program() {
+        let case = Case::new();
+        leave_room_for(Some((STACK_MIB << 20) / 2));
+        let broken = std::panic::catch_unwind(rayon::current_num_threads);
+        assert!(broken.is_err(), "rayon has no threads, and never will");
+        leave_room_for(None);
+        for _ in 0..3 {
+            case.check("on the calling thread");
+        }
+        assert_eq!(workers(), Some(1), "alone");
+    }
+
+    /// Forks, and waits for the child; one that hangs is ended.
+    fn in_a_child(what: &str, child: impl FnOnce()) {
+        // SAFETY: what the child does is what a program may do there: take
+        // memory, start threads and make calls.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0, "{what}: a fork");
+        if pid == 0 {
+            // SAFETY: has this process end with its parent.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(i32::from(outcome.is_err())) };
+        }
+        let start = Instant::now();
+        let mut status = 0;
+        // SAFETY: writes to a number that lives here.
+        while unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == 0 {
+            if start.elapsed() > Duration::from_secs(60) {
+                // SAFETY: the child's number is its own until it is waited for.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+                // SAFETY: as above.
+                unsafe { libc::waitpid(pid, &raw mut status, 0) };
+                panic!("{what}: the child hangs");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(status, 0, "{what}: how the child ended");
+    }
+
+    #[test]
+    fn children_of_a_process_with_a_pool_run_on_the_calling_thread() {
+        super::play("fork_after_use", &[]);
+    }
+
+    fn fork_after_use() {
+        let case = Case::new();
+        case.check("before any fork");
+        wait_for_workers(3, "before any fork");
+        in_a_child("after use", || {
+            case.check("the child");
+            assert_eq!(workers(), Some(1), "the child has no threads");
+            assert!(!runs_on_threads(20), "nor uses any");
+            in_a_child("of a child", || case.check("the child's child"));
+            let own = rayon::ThreadPoolBuilder::new().num_threads(2).build();
+            let own = own.expect("a child may have a pool of its own");
+            own.install(|| case.check("the child's own pool"));
+        });
+        case.check("the parent, after forks");
+        assert_eq!(workers(), Some(3), "which keeps its threads");
+        assert!(runs_on_threads(20), "and uses them");
+    }
+
+    #[test]
+    fn a_child_that_was_forked_early_starts_its_own_pool() {
+        super::play("fork_before_use", &[]);
+    }
+
+    fn fork_before_use() {
+        let case = Case::new();
+        in_a_child("before use", || {
+            case.check("the child");
+            wait_for_workers(3, "the child's own");
+            assert!(runs_on_threads(20), "on threads");
+            in_a_child("of a child", || {
+                case.check("the child's child");
+                assert_eq!(workers(), Some(1), "which has none");
+            });
+        });
+        case.check("the parent");
+        wait_for_workers(3, "the parent's own");
+    }
+
+    #[test]
+    fn children_of_a_program_with_a_pool_do_not_wait_for_it() {
+        super::play("fork_of_the_programs_pool", &[]);
+    }
+
+    fn fork_of_the_programs_pool() {
+        let case = Case::new();
+        rayon::join(|| (), || ());
+        in_a_child("a child of the program's pool", || {
+            for _ in 0..3 {
+                case.check("the child");
+            }
+            assert_eq!(workers(), Some(1), "which has no threads");
+            in_a_child("of a child", || case.check("the child's child"));
+        });
+        case.check("the parent");
+        wait_for_workers(3, "the parent's");
+    }
+
+    #[test]
+    fn forks_while_the_pool_starts_leave_nobody_waiting() {
+        super::play("fork_during_the_start", &[]);
+    }
+
+    /// The first call of another thread, and a fork at any moment of it.
+    fn fork_during_the_start() {
+        let case = Case::new();
+        for turn in 0..24_u64 {
+            in_a_child("nobody has used a pool", || {
+                let first = std::thread::spawn(workers);
+                std::thread::sleep(Duration::from_micros(turn * 20));
+                in_a_child("while it starts", || case.check("the child"));
+                first.join().expect("the first call goes through");
+            });
+        }
+    }
+}

@@ -7,7 +7,9 @@
 
 use super::ScatterPlan;
 use super::resolve::merged;
+use crate::error::ScatterError;
 use crate::layout::Dims;
+use crate::memory::out_of_memory;
 
 /// A loop: how often, and how far apart on either side, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,18 +148,22 @@ impl Span {
         (dst, src)
     }
 
-    /// The same loops with the two sides exchanged.
-    pub(crate) fn exchanged(&self) -> Self {
-        let exchanged = |dim: &Dim| Dim {
+    /// The same loops with the two sides exchanged. Takes memory where there
+    /// are more of them than fit in place.
+    pub(crate) fn exchanged(&self) -> Result<Self, ScatterError> {
+        let len = self.dims.len();
+        let mut dims: Dims<Dim> = Dims::new();
+        (dims.try_reserve_exact(len)).map_err(|_| out_of_memory::<Dim>(len))?;
+        dims.extend(self.dims.iter().map(|dim| Dim {
             size: dim.size,
             dst: dim.src,
             src: dim.dst,
-        };
-        Self {
+        }));
+        Ok(Self {
             dst: self.src,
             src: self.dst,
-            dims: self.dims.iter().map(exchanged).collect(),
-        }
+            dims,
+        })
     }
 
     /// The part of it that has positions `from..to` along dim `axis`.

@@ -23,6 +23,7 @@ mod workload;
 use std::mem::MaybeUninit;
 
 pub(crate) use choose::{Choice, choose};
+pub(crate) use private::copy_words;
 pub(crate) use tile::part;
 pub(crate) use workload::Workload;
 

@@ -1,7 +1,9 @@
-//! Scratch memory that calls leave for the next: one shelf for the process.
+//! Scratch memory that calls leave for the next: one shelf for the process, and
+//! some small ones for short buffers, so that threads that make many small
+//! calls do not meet at it.
 //!
 //! A buffer is taken out and put back, never borrowed: a worker that waits in
-//! a join may enter the crate again on the same thread. Nobody waits for the
+//! a join may enter the crate again on the same thread. Nobody waits for a
 //! shelf, and it takes no memory of its own. While someone else has it, or for
 //! good where a process was forked meanwhile, calls have fresh buffers and drop
 //! them.
@@ -16,14 +18,29 @@ use crate::plan::{Destinations, Spare};
 /// Most bytes that are kept between calls, of all threads together.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// Most buffers of one kind that are kept: a call needs up to three, so that
-/// as many callers as a machine has cores find theirs.
+/// Buffers of fewer bytes are short.
+const SHORT_BYTES: usize = 64 << 10;
+
+/// Shelves for short buffers, of which every thread has one by chance, and the
+/// most bytes on one of them.
+const SHORT_SHELVES: usize = 16;
+const SHORT_KEPT_BYTES: usize = 4 * SHORT_BYTES;
+
+/// Most buffers of one kind on a shelf: a call needs up to three, so that as
+/// many callers as a machine has cores find theirs.
 const KEPT_BUFFERS: usize = 48;
 
-/// How often [`release_scratch`] asks for the shelf while others have it.
+/// How often [`release_scratch`] asks for a shelf while others have it.
 const TRIES: usize = 1000;
 
-static SHELF: Mutex<Shelf> = Mutex::new(Shelf::EMPTY);
+/// On lines of their own: to pass a line to and fro between cores is what
+/// several of them are for.
+#[repr(align(128))]
+struct Place(Mutex<Shelf>);
+
+/// The shelf for long buffers, then those for short ones.
+static SHELVES: [Place; 1 + SHORT_SHELVES] =
+    [const { Place(Mutex::new(Shelf::EMPTY)) }; 1 + SHORT_SHELVES];
 
 struct Shelf {
     narrow: Slots<u32>,
@@ -45,9 +62,32 @@ impl Shelf {
     };
 }
 
-/// Calls `f` with the shelf, unless someone else has it.
-fn with_shelf<R>(f: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
-    match SHELF.try_lock() {
+/// Which shelf is for buffers of so many bytes, by the calling thread.
+fn shelf_for(bytes: usize) -> usize {
+    thread_local! {
+        /// Lies where no other thread has one.
+        static HERE: u8 = const { 0 };
+    }
+    if bytes >= SHORT_BYTES {
+        return 0;
+    }
+    let here = HERE.with(|here| std::ptr::from_ref(here).addr());
+    // Addresses of different threads differ in some bits in the middle.
+    let mixed = (here as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    1 + usize::try_from(mixed).unwrap_or(0) % SHORT_SHELVES
+}
+
+/// Most bytes on a shelf.
+fn room_of(shelf: usize) -> usize {
+    match shelf {
+        0 => KEPT_BYTES - SHORT_SHELVES * SHORT_KEPT_BYTES,
+        _ => SHORT_KEPT_BYTES,
+    }
+}
+
+/// Calls `f` with a shelf, unless someone else has it.
+fn with_shelf<R>(shelf: usize, f: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
+    match SHELVES[shelf].0.try_lock() {
         Ok(mut shelf) => Some(f(&mut shelf)),
         // Nothing that is done with it stops half-way.
         Err(TryLockError::Poisoned(poisoned)) => Some(f(&mut poisoned.into_inner())),
@@ -62,13 +102,15 @@ fn with_shelf<R>(f: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
 /// program that will not scatter for a while may want it back. What calls of
 /// other threads need at this moment is theirs, and kept when they return.
 pub fn release_scratch() {
-    for _ in 0..TRIES {
-        // Dropped when the shelf is free again.
-        let all = with_shelf(|shelf| mem::replace(shelf, Shelf::EMPTY));
-        if all.is_some() {
-            return;
+    for shelf in 0..SHELVES.len() {
+        for _ in 0..TRIES {
+            // Dropped when the shelf is free again.
+            let all = with_shelf(shelf, |shelf| mem::replace(shelf, Shelf::EMPTY));
+            if all.is_some() {
+                break;
+            }
+            std::thread::yield_now();
         }
-        std::thread::yield_now();
     }
 }
 
@@ -82,7 +124,8 @@ pub(crate) trait Kept: Sized {
 
 impl Kept for u32 {
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
-        let kept = with_shelf(|shelf| shelf.narrow.take(len)).flatten();
+        let shelf = shelf_for(len.saturating_mul(size_of::<Self>()));
+        let kept = with_shelf(shelf, |shelf| shelf.narrow.take(len)).flatten();
         kept.map_or_else(|| zeroed(len), Ok)
     }
 
@@ -93,7 +136,8 @@ impl Kept for u32 {
 
 impl Kept for u64 {
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
-        let kept = with_shelf(|shelf| shelf.wide.take(len)).flatten();
+        let shelf = shelf_for(len.saturating_mul(size_of::<Self>()));
+        let kept = with_shelf(shelf, |shelf| shelf.wide.take(len)).flatten();
         kept.map_or_else(|| zeroed(len), Ok)
     }
 
@@ -108,8 +152,10 @@ pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
     if tuples <= Destinations::INLINE {
         return spare;
     }
-    with_shelf(|shelf| {
-        if count <= Destinations::NARROW {
+    let is_narrow = count <= Destinations::NARROW;
+    let size = if is_narrow { 4 } else { 8 };
+    with_shelf(shelf_for(tuples.saturating_mul(size)), |shelf| {
+        if is_narrow {
             spare.narrow = shelf.narrow.take(tuples).unwrap_or_default();
         } else {
             spare.wide = shelf.wide.take(tuples).unwrap_or_default();
@@ -135,15 +181,17 @@ enum Old<T, U> {
 /// one while nobody has the shelf, as that may take a while.
 fn put<T, U>(mut buffer: Vec<T>, slots: impl Fn(&mut Shelf) -> (&mut Slots<T>, &mut Slots<U>)) {
     let new = bytes(&buffer);
-    if new == 0 || new > KEPT_BYTES {
+    // By its length, as it will be looked for; what it holds counts.
+    let shelf = shelf_for(buffer.len() * size_of::<T>());
+    if new == 0 || new > room_of(shelf) {
         return;
     }
     // Others may fill the room that was made; then the buffer is freed.
     for _ in 0..=2 * KEPT_BUFFERS {
-        let old = with_shelf(|shelf| {
-            let (same, others) = slots(shelf);
+        let old = with_shelf(shelf, |content| {
+            let (same, others) = slots(content);
             let is_full = same.used == KEPT_BUFFERS;
-            if !is_full && same.bytes + others.bytes + new <= KEPT_BYTES {
+            if !is_full && same.bytes + others.bytes + new <= room_of(shelf) {
                 same.push(mem::take(&mut buffer));
                 return None;
             }
@@ -202,8 +250,8 @@ fn bytes<T>(buffer: &Vec<T>) -> usize {
 mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    use super::{KEPT_BUFFERS, KEPT_BYTES, Kept, SHELF, Slots, release_scratch, take_spare};
-    use super::{bytes, with_shelf};
+    use super::{KEPT_BUFFERS, KEPT_BYTES, Kept, SHELVES, SHORT_BYTES, SHORT_KEPT_BYTES, Slots};
+    use super::{bytes, release_scratch, shelf_for, take_spare, with_shelf};
 
     /// Whoever looks at the shelf wants it alone; other tests may still put
     /// their buffers there, of other lengths.
@@ -220,7 +268,9 @@ mod tests {
     }
 
     fn kept_bytes() -> usize {
-        until(|| with_shelf(|shelf| shelf.narrow.bytes + shelf.wide.bytes))
+        (0..SHELVES.len())
+            .map(|shelf| until(|| with_shelf(shelf, |it| it.narrow.bytes + it.wide.bytes)))
+            .sum()
     }
 
     #[test]
@@ -255,8 +305,10 @@ mod tests {
             Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 4 + 1).expect("memory"));
             assert!(kept_bytes() <= KEPT_BYTES, "too much");
         }
-        for _ in 0..2 * KEPT_BUFFERS {
-            Kept::put_back(vec![0_u32; 77_777]);
+        for len in [77_777, SHORT_BYTES / 8] {
+            for _ in 0..2 * KEPT_BUFFERS {
+                Kept::put_back(vec![0_u32; len]);
+            }
         }
         assert!(kept_bytes() <= KEPT_BYTES, "still");
         release_scratch();
@@ -267,11 +319,27 @@ mod tests {
     #[test]
     fn nobody_waits_for_the_shelf() {
         let _turn = turn();
-        let shelf = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
-        let buffer = <u64 as Kept>::take(1000).expect("fresh memory");
-        assert_eq!(bytes(&buffer), 8000, "fresh");
+        for len in [1000, SHORT_BYTES] {
+            let shelf = &SHELVES[shelf_for(len * 8)].0;
+            let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+            let buffer = <u64 as Kept>::take(len).expect("fresh memory");
+            assert_eq!(bytes(&buffer), len * 8, "fresh");
+            Kept::put_back(buffer);
+            release_scratch();
+            drop(shelf);
+        }
+    }
+
+    /// A long buffer of which a short call used the beginning stays a long one.
+    #[test]
+    fn short_shelves_hold_little() {
+        let _turn = turn();
+        let mut buffer = vec![0_u32; SHORT_KEPT_BYTES];
+        buffer.truncate(500);
         Kept::put_back(buffer);
-        release_scratch();
-        drop(shelf);
+        let shelf = shelf_for(2000);
+        assert_ne!(shelf, 0, "a short one");
+        let kept = until(|| with_shelf(shelf, |it| it.narrow.bytes + it.wide.bytes));
+        assert!(kept <= SHORT_KEPT_BYTES, "{kept} bytes");
     }
 }

@@ -18,6 +18,8 @@
 //! - `--check`: only checks the results.
 
 mod common;
+#[path = "ratios/histograms.rs"]
+mod histograms;
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -27,7 +29,7 @@ use common::contenders::{Contender, Time, time};
 use common::inputs::{Form, Inputs, SETS};
 use common::options::Options;
 use common::roof::{Copying, read};
-use common::workloads::{WORKLOADS, Workload};
+use common::workloads::{HISTOGRAMS, WORKLOADS, Workload};
 use ndscatter::{CallingThread, ElementType, Execution, ScatterPlan, Schedule};
 
 /// Rows that move fewer bytes measure the call itself: many calls make a
@@ -63,6 +65,9 @@ fn main() -> ExitCode {
         let seconds = start.elapsed().as_secs_f64();
         eprintln!("{}: {seconds:.1} s", workload.name);
     }
+    for histogram in HISTOGRAMS.iter().filter(|h| options.wants(h.name)) {
+        histograms::measure(*histogram, &options, &mut report.histograms);
+    }
     if options.check {
         println!("all results are those of the plain loop");
     } else {
@@ -78,6 +83,7 @@ struct Report {
     calls: String,
     schedules: String,
     sums: String,
+    histograms: String,
 }
 
 impl Report {
@@ -111,6 +117,7 @@ impl Report {
             "workload, then a sum over the output | ms | plain loop",
             &self.sums,
         );
+        print_table(histograms::HEAD, &self.histograms);
     }
 }
 

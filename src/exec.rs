@@ -23,6 +23,7 @@ mod workload;
 use std::mem::MaybeUninit;
 
 pub(crate) use choose::{Choice, choose};
+pub(crate) use private::copy_words;
 pub(crate) use tile::part;
 pub(crate) use workload::Workload;
 
@@ -63,6 +64,9 @@ pub(crate) struct Call<'a> {
     /// How `data` lies; `None` in place.
     copy: Option<CopyGeometry>,
     buffers: Buffers,
+    /// Whether long windows are written past the caches. Only where no two
+    /// tuples have one destination: such stores are not ordered.
+    streams: bool,
     /// Whether the plan will be run again, so that what a run finds out about
     /// indices is worth keeping.
     plan_is_kept: bool,
@@ -99,6 +103,7 @@ impl<'a> Call<'a> {
             row: kernels.row,
             kernels,
             buffers,
+            streams: false,
             plan_is_kept: false,
         }
     }
@@ -113,7 +118,7 @@ impl<'a> Call<'a> {
 
     /// Runs it. `forced` is used where it applies and keeps the bits.
     pub(crate) fn run(
-        &self,
+        mut self,
         workers: &Workers<'_>,
         forced: Option<Schedule>,
     ) -> Result<(), ScatterError> {
@@ -133,6 +138,8 @@ impl<'a> Call<'a> {
             };
         }
         let choice = choose(&self.workload(), workers, forced);
+        // Found out once, before any task begins.
+        self.streams = self.workload().streams_windows(choice.schedule);
         match choice.schedule {
             Schedule::Serial if forced.is_none() => self.apply_alone(workers),
             Schedule::Serial => {
@@ -158,9 +165,16 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Also what is left where another schedule finds no memory. Nothing else
+    /// works on the call meanwhile.
     fn run_serial(&self) {
         if let Some(copy) = &self.copy {
-            self.copy_span(&copy.whole, (0, 0), self.workload().is_sparse());
+            #[expect(unsafe_code, reason = "one worker has the whole output")]
+            // SAFETY: a `CopyGeometry` places elements of the one shape that
+            // data and output have, and no task is running.
+            unsafe {
+                self.copy_span(&copy.whole, (0, 0), self.workload().is_sparse());
+            }
         }
         self.apply_all();
     }
@@ -179,12 +193,10 @@ impl<'a> Call<'a> {
     }
 
     fn apply_all(&self) {
-        self.apply(&Tile {
-            outer: 0..self.geometry.outer.elements(),
-            tuples: 0..self.plan.tuples(),
-            numbers: None,
-            columns: None,
-        });
+        #[expect(unsafe_code, reason = "one worker has the whole output")]
+        // SAFETY: the output is this call's alone, and no task is running.
+        let all = unsafe { Tile::whole(&self.workload()) };
+        self.apply(&all);
     }
 
     /// Every task one tile; data is copied with the tile where a tile is a
@@ -199,7 +211,10 @@ impl<'a> Call<'a> {
             let phase = self
                 .output_at(self.geometry.repetition(0).0 + self.geometry.window.dst)
                 .addr();
-            let tile = grid.tile(index, choice.schedule, &self.workload(), phase);
+            #[expect(unsafe_code, reason = "every task has a tile of its own")]
+            // SAFETY: the choice is `divide`'s, of this work, and `run` hands
+            // out every number once.
+            let tile = unsafe { grid.tile(index, choice.schedule, &self.workload(), phase) };
             if let Some(copy) = fused {
                 self.copy_tile(copy, &tile);
             }

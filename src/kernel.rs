@@ -24,6 +24,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod vector;
+#[cfg(target_arch = "x86_64")]
+mod vendor;
 
 pub(crate) use identity::Private;
 pub use isa::InstructionSet;
@@ -249,7 +251,9 @@ pub(crate) struct Row {
     pub(crate) copy: RunsFn,
     /// `copy` past the caches, where the machine can; `None` where it cannot
     /// or must not. Contiguous runs only (`Steps::UNIT`). Its stores are
-    /// visible to every reader once it has returned.
+    /// visible to every reader once it has returned, but not ordered with one
+    /// another: beside the contract of [`RunsFn`], no two jobs of a list have a
+    /// `dst` element in common.
     pub(crate) stream: Option<RunsFn>,
     /// Replaces single elements; `None` where elements are not plain bytes.
     pub(crate) copy_elements: Option<Elements>,

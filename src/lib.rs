@@ -87,6 +87,7 @@ mod work;
 
 pub use element::{Element, ElementType, Index};
 pub use error::ScatterError;
+pub use exec::scratch::release_scratch;
 pub use execution::Execution;
 pub use explain::Explanation;
 pub use kernel::InstructionSet;

@@ -1,5 +1,6 @@
 //! Scratch memory that cannot be had is an error, never an abort: every large
-//! allocation of every schedule is made to fail once.
+//! allocation of every schedule is made to fail once, and every one at all of
+//! a run of a kept plan.
 
 #![allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
@@ -7,6 +8,8 @@ mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use common::elements::{Palette, Ref};
 use common::harness::{Indices, Operator, Options};
@@ -15,21 +18,24 @@ use common::pools::Sequential;
 use common::random::Random;
 use common::request::Request;
 use common::{Tensor, elements};
-use ndscatter::{Duplicates, Reduction, ScatterError, Schedule};
+use ndscatter::{Duplicates, Reduction, ScatterError, ScatterPlan, Schedule, release_scratch};
 
 /// Allocations from this size are counted, and can be refused.
 const LARGE: usize = 4096;
 
-/// Refuses one of the large allocations of the thread that asks for it.
+/// Refuses one of the allocations of the thread that asks for it.
 struct Refusing;
 
 thread_local! {
-    /// Large allocations until one is refused; 0: none will be.
+    /// Allocations until one is refused; 0: none will be.
     static COUNTDOWN: Cell<usize> = const { Cell::new(0) };
+
+    /// Smaller ones than this are not counted.
+    static LEAST: Cell<usize> = const { Cell::new(LARGE) };
 }
 
 fn refuses(size: usize) -> bool {
-    if size < LARGE {
+    if size < LEAST.get() {
         return false;
     }
     COUNTDOWN.with(|countdown| {
@@ -75,9 +81,16 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// Runs `call` on a new thread, which has no scratch memory kept from an
-/// earlier call, with its large allocation number `number` refused.
+/// One test at a time: what one leaves on the shelf another would find there.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `call` on a new thread, without scratch memory kept from an earlier
+/// call, with its large allocation number `number` refused.
 fn refusing<R: Send>(number: usize, call: impl FnOnce() -> R + Send) -> R {
+    release_scratch();
     let run = || {
         COUNTDOWN.set(number);
         let result = call();
@@ -162,6 +175,7 @@ impl Workload {
 
 /// Whether `call` makes fewer than `number` large allocations.
 fn refusing_is_over<R: Send>(number: usize, call: impl FnOnce() -> R + Send) -> bool {
+    release_scratch();
     let run = || {
         COUNTDOWN.set(usize::MAX);
         drop(call());
@@ -174,6 +188,7 @@ fn refusing_is_over<R: Send>(number: usize, call: impl FnOnce() -> R + Send) -> 
 
 #[test]
 fn every_large_allocation_can_fail() {
+    let _turn = turn();
     let mut refused = 0;
     for schedule in Schedule::ALL {
         for (reduction, distinct) in [
@@ -200,5 +215,138 @@ fn every_large_allocation_can_fail() {
     assert!(
         refused > 10,
         "only {refused} large allocations were seen: does this test work?"
+    );
+}
+
+/// Runs of kept plans, which are made while there is memory.
+struct Run<'a> {
+    workload: &'a Workload,
+    execution: Request<'static>,
+    reduction: Reduction,
+    in_place: bool,
+}
+
+impl Run<'_> {
+    fn plan(&self) -> ScatterPlan {
+        let (data, options) = (
+            &self.workload.data,
+            Options::new(Operator::Nd, self.execution),
+        );
+        Indices::<f32>::plan(&self.workload.indices, &options, data.view().layout())
+            .expect("memory for a plan")
+    }
+
+    fn run(&self, plan: &ScatterPlan, output: &mut Strided<f32>) -> Result<(), ScatterError> {
+        let (output, updates) = (output.view_mut(), self.workload.updates.view());
+        if self.in_place {
+            self.execution.run(plan).in_place(output, updates)
+        } else {
+            let data = self.workload.data.view();
+            self.execution.run(plan).write_into(data, updates, output)
+        }
+    }
+
+    /// Refuses one allocation of any size after the other. Returns how many
+    /// were refused.
+    fn check(&self) -> usize {
+        let untouched = if self.in_place {
+            self.workload.data.clone()
+        } else {
+            let shape = &self.workload.expected.shape;
+            let sentinels = Tensor::generate(shape, f32::sentinel);
+            Strided::new(&sentinels, Arrangement::Contiguous, 0, f32::sentinel())
+        };
+        for number in 1.. {
+            let (plan, mut output) = (self.plan(), untouched.clone());
+            release_scratch();
+            LEAST.set(0);
+            COUNTDOWN.set(number);
+            let got = self.run(&plan, &mut output);
+            // Unless it was reached, it is still counting down.
+            let is_over = COUNTDOWN.replace(0) > 0;
+            LEAST.set(LARGE);
+            match got {
+                Ok(()) => {
+                    elements::compare(&output.buffer, &self.workload.expected.values, false)
+                        .unwrap_or_else(|difference| panic!("{self}, {number}: {difference}"));
+                }
+                // Nothing else gives the result of a mean.
+                Err(ScatterError::OutOfMemory { .. }) if self.reduction == Reduction::Mean => {
+                    assert!(
+                        output.buffer == untouched.buffer,
+                        "{self}, {number}: written"
+                    );
+                }
+                Err(error) => panic!("{self}, {number}: {error}"),
+            }
+            if is_over {
+                return number - 1;
+            }
+        }
+        unreachable!("an endless loop")
+    }
+}
+
+impl fmt::Display for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = if self.in_place { "in place" } else { "into" };
+        let shape = &self.workload.expected.shape;
+        write!(
+            f,
+            "{} of {shape:?} {form}, {:?}",
+            self.reduction, self.execution
+        )
+    }
+}
+
+#[test]
+fn every_allocation_of_a_run_can_fail() {
+    let _turn = turn();
+    let mut refused = 0;
+    let forced = Schedule::ALL.map(Some).into_iter().chain([None]);
+    for schedule in forced {
+        for (reduction, distinct) in [
+            (Reduction::None, false),
+            (Reduction::None, true),
+            (Reduction::Add, false),
+            (Reduction::Add, true),
+            (Reduction::Max, false),
+            (Reduction::Mean, false),
+        ] {
+            let shapes: [(&[usize], usize); 4] = [
+                (&[1009], 900),
+                (&[5], 900),
+                (&[997, 40], 300),
+                (&[101, 2, 1, 3, 2, 1, 2, 5], 90),
+            ];
+            // Where the choice is free, also enough for several workers.
+            let large: &[(&[usize], usize)] = match schedule {
+                None => &[(&[300_007], 220_000), (&[20_011, 16], 60_000)],
+                Some(_) => &[],
+            };
+            for &(data, tuples) in shapes.iter().chain(large) {
+                let tuples = if distinct {
+                    tuples.min(data[0])
+                } else {
+                    tuples
+                };
+                let workload = Workload::new(reduction, data, tuples, distinct);
+                let execution = Request::new(reduction).pool(&Sequential);
+                for in_place in [true, false] {
+                    let run = Run {
+                        workload: &workload,
+                        execution: schedule
+                            .map_or(execution, |schedule| execution.schedule(schedule)),
+                        reduction,
+                        in_place,
+                    };
+                    refused += run.check();
+                }
+            }
+        }
+    }
+    assert!(
+        refused > 100,
+        "only {refused} allocations were seen: does this test work?"
     );
 }

@@ -9,7 +9,7 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout as Places, System};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use common::Tensor;
 use common::elements::Ref;
@@ -20,8 +20,8 @@ use common::random::Random;
 use common::request::Request;
 use ndscatter::Reduction::{Add, Max, Mean};
 use ndscatter::{
-    Bounds, Duplicates, ElementType, Layout, Reduction, ScatterPlan, Schedule, TensorView,
-    TensorViewMut,
+    Bounds, CallingThread, Duplicates, ElementType, Layout, Reduction, ScatterNd, ScatterPlan,
+    Schedule, TensorView, TensorViewMut, release_scratch,
 };
 
 /// Counts the bytes of all threads that are in use.
@@ -95,8 +95,10 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on a new thread, to which no call has left scratch memory.
+/// Runs `work` on a new thread, without scratch memory that an earlier call has
+/// left.
 fn apart<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    release_scratch();
     std::thread::scope(|scope| scope.spawn(work).join()).expect("calls are valid")
 }
 
@@ -591,4 +593,70 @@ fn plans_that_refuse_duplicates() {
             "{case:?} keeps {taken:?}"
         );
     }
+}
+
+/// Most scratch memory that a process keeps.
+const KEPT_BYTES: usize = 256 << 20;
+
+/// A call by partitions, which need some 32 MiB; on the calling thread.
+fn call_once(indices: &[i32], updates: &[u64]) {
+    let tuples = indices.len();
+    let mut data = vec![0_u64; 1 << 16];
+    let execution = Request::new(Add)
+        .pool(&CallingThread)
+        .schedule(Schedule::ByPartition);
+    let done = execution.of(ScatterNd::new()).in_place(
+        TensorViewMut::contiguous(&mut data, &[1 << 16]).expect("data"),
+        TensorView::contiguous(indices, &[tuples, 1]).expect("indices"),
+        TensorView::contiguous(updates, &[tuples]).expect("updates"),
+    );
+    done.expect("a valid call");
+}
+
+/// Threads that called once and then do something else.
+#[test]
+fn idle_threads_keep_little_together() {
+    const THREADS: usize = 24;
+    const TUPLES: usize = 1 << 20;
+
+    let _turn = turn();
+    release_scratch();
+    let indices: Vec<i32> = (0..1_i32 << 20)
+        .map(|tuple| tuple.wrapping_mul(7919) & 0xffff)
+        .collect();
+    let updates = vec![1_u64; TUPLES];
+    let before = LIVE.load(Ordering::Relaxed);
+    // All together, so that none finds what another has left; twice, so that
+    // they find something.
+    let together = Barrier::new(THREADS + 1);
+    let kept = || LIVE.load(Ordering::Relaxed).saturating_sub(before);
+    let (called, released) = std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..2 {
+                    together.wait();
+                    call_once(&indices, &updates);
+                    together.wait();
+                }
+                together.wait();
+            });
+        }
+        for _ in 0..4 {
+            together.wait();
+        }
+        let called = kept();
+        release_scratch();
+        let released = kept();
+        together.wait();
+        (called, released)
+    });
+    assert!(
+        called <= KEPT_BYTES + THREADS * SMALL_BYTES,
+        "{called} bytes"
+    );
+    assert!(
+        called >= KEPT_BYTES / 16,
+        "{called} bytes: nothing for the next?"
+    );
+    assert!(released <= THREADS * SMALL_BYTES, "{released} bytes");
 }

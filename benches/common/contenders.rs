@@ -6,13 +6,13 @@ use std::time::Instant;
 use super::inputs::SETS;
 
 /// Something to time: runs on a target with one index set.
-pub(crate) struct Contender<'a> {
+pub(crate) struct Contender<'a, T = f32> {
     pub(crate) name: String,
-    run: Box<Run<'a>>,
+    run: Box<Run<'a, T>>,
 }
 
 /// What a run allocates is returned, to be dropped outside the timing.
-type Run<'a> = dyn Fn(&mut [f32], usize) -> Option<Vec<f32>> + 'a;
+type Run<'a, T> = dyn Fn(&mut [T], usize) -> Option<Vec<T>> + 'a;
 
 /// Nanoseconds of one run.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +21,10 @@ pub(crate) struct Time {
     pub(crate) median: f64,
 }
 
-impl<'a> Contender<'a> {
+impl<'a, T> Contender<'a, T> {
     pub(crate) fn new(
         name: impl Into<String>,
-        run: impl Fn(&mut [f32], usize) -> Option<Vec<f32>> + 'a,
+        run: impl Fn(&mut [T], usize) -> Option<Vec<T>> + 'a,
     ) -> Self {
         Self {
             name: name.into(),
@@ -33,10 +33,23 @@ impl<'a> Contender<'a> {
     }
 
     /// What the run allocated, if anything, for the caller to drop.
-    pub(crate) fn run(&self, target: &mut [f32], set: usize) -> Option<Vec<f32>> {
+    pub(crate) fn run(&self, target: &mut [T], set: usize) -> Option<Vec<T>> {
         (self.run)(target, set)
     }
 
+    fn time(&self, target: &mut [T], set: usize, calls: u32) -> f64 {
+        let start = Instant::now();
+        for _ in 1..calls {
+            (self.run)(target, set);
+        }
+        let allocated = (self.run)(target, set);
+        let elapsed = start.elapsed();
+        drop(allocated);
+        elapsed.as_secs_f64() * 1e9 / f64::from(calls)
+    }
+}
+
+impl Contender<'_> {
     /// Panics unless a run on a copy of `data` gives `expected`, bit for bit.
     pub(crate) fn check(&self, target: &mut [f32], data: &[f32], set: usize, expected: &[f32]) {
         target.copy_from_slice(data);
@@ -51,25 +64,14 @@ impl<'a> Contender<'a> {
             );
         }
     }
-
-    fn time(&self, target: &mut [f32], set: usize, calls: u32) -> f64 {
-        let start = Instant::now();
-        for _ in 1..calls {
-            (self.run)(target, set);
-        }
-        let allocated = (self.run)(target, set);
-        let elapsed = start.elapsed();
-        drop(allocated);
-        elapsed.as_secs_f64() * 1e9 / f64::from(calls)
-    }
 }
 
 /// Rounds over all contenders, every round with the next index set and
 /// beginning with the next contender, so that none always follows the same.
 /// Each sample is of `calls` calls.
-pub(crate) fn time(
-    contenders: &[Contender<'_>],
-    target: &mut [f32],
+pub(crate) fn time<T>(
+    contenders: &[Contender<'_, T>],
+    target: &mut [T],
     rounds: usize,
     calls: u32,
 ) -> Vec<Time> {

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::str::FromStr;
 
-use super::workloads::WORKLOADS;
+use super::workloads::{HISTOGRAMS, WORKLOADS};
 
 /// What `ratios` was asked for; its own page says what each means.
 #[derive(Debug)]
@@ -62,7 +62,9 @@ impl Options {
     }
 
     fn check_names(&self) -> Result<(), String> {
-        let known = |name: &String| WORKLOADS.iter().any(|w| w.name == name);
+        let known = |name: &String| {
+            WORKLOADS.iter().any(|w| w.name == name) || HISTOGRAMS.iter().any(|h| h.name == name)
+        };
         match self.only.iter().find(|name| !known(name)) {
             Some(name) => Err(format!("there is no workload {name}")),
             None => Ok(()),

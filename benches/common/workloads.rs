@@ -1,8 +1,8 @@
 //! The workloads, one a line: what scatters in language models, graph
 //! networks, point clouds and array code look like. All are f32 data with i64
-//! indices.
+//! indices, but for the histograms of other types.
 
-use ndscatter::Reduction;
+use ndscatter::{ElementType, Reduction};
 
 /// One workload, by its shapes and its reduction.
 #[derive(Clone, Copy, Debug)]
@@ -153,5 +153,52 @@ impl Workload {
             &self.data[axes.end..],
         ]
         .concat()
+    }
+}
+
+/// Keys counted, or their greatest values kept, in a few bins: in types whose
+/// partial results combine to the bits of the loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Histogram {
+    pub(crate) name: &'static str,
+    pub(crate) element: ElementType,
+    pub(crate) bins: usize,
+    pub(crate) keys: usize,
+    pub(crate) reduction: Reduction,
+    pub(crate) pattern: Pattern,
+}
+
+/// Add and max of few bins, evenly and unevenly met, and of as many as a
+/// second-level cache holds.
+pub(crate) const HISTOGRAMS: [Histogram; 8] = {
+    use ElementType::{I32, I64, U8, U32};
+    use Pattern::{Uniform, Zipf};
+    use Reduction::{Add, Max};
+    [
+        histogram("histogram_u8", U8, 256, Add, Uniform),
+        histogram("histogram_u8_zipf", U8, 256, Add, Zipf),
+        histogram("histogram_u32", U32, 1000, Add, Uniform),
+        histogram("histogram_u32_zipf", U32, 1000, Add, Zipf),
+        histogram("histogram_u32_many", U32, 65_536, Add, Uniform),
+        histogram("histogram_i64", I64, 1000, Add, Uniform),
+        histogram("maxima_i32", I32, 1000, Max, Uniform),
+        histogram("maxima_i32_many", I32, 65_536, Max, Uniform),
+    ]
+};
+
+const fn histogram(
+    name: &'static str,
+    element: ElementType,
+    bins: usize,
+    reduction: Reduction,
+    pattern: Pattern,
+) -> Histogram {
+    Histogram {
+        name,
+        element,
+        bins,
+        keys: 4_000_000,
+        reduction,
+        pattern,
     }
 }

@@ -6,7 +6,7 @@ use super::Call;
 use super::choose::{NEAR_BYTES, STREAMED_WINDOW_BYTES};
 use super::sink::Sink;
 use super::tile::Tile;
-use crate::kernel::{Elements, ElementsFn, Rows, RowsFn, Spread};
+use crate::kernel::{Elements, ElementsFn, Rows, RowsFn, RunsFn, Spread};
 use crate::plan::{Destinations, Number, Span, signed};
 
 /// Tuples that are filtered together, without a branch on each.
@@ -15,23 +15,14 @@ const FILTER_BLOCK: usize = 128;
 impl Call<'_> {
     /// Applies the updates of a tile, in the order of its tuples.
     pub(super) fn apply(&self, tile: &Tile) {
-        let part;
-        let window = match &tile.columns {
-            Some(columns) => {
-                part = columns.of(&self.geometry.window);
-                &part
-            }
-            None => &self.geometry.window,
-        };
-        for number in tile.outer.clone() {
+        let part = (tile.columns()).map(|columns| columns.of(&self.geometry.window));
+        let window = part.as_ref().unwrap_or(&self.geometry.window);
+        let selects = tile.columns().is_some() || tile.numbers().is_some();
+        for number in tile.outer() {
             let origin = self.geometry.repetition(number);
-            if tile.columns.is_none() && tile.numbers.is_none() {
-                match self.single_elements() {
-                    Some(elements) => self.apply_elements(elements, origin, tile.tuples.clone()),
-                    None => self.apply_windows(window, origin, tile),
-                }
-            } else {
-                self.apply_windows(window, origin, tile);
+            match self.single_elements().filter(|_| !selects) {
+                Some(elements) => self.apply_elements(elements, origin, tile),
+                None => self.apply_windows(window, origin, tile),
             }
         }
     }
@@ -49,32 +40,35 @@ impl Call<'_> {
         self.row.apply_elements.filter(|_| is_single)
     }
 
-    fn apply_elements(&self, elements: Elements, origin: (isize, isize), tuples: Range<usize>) {
+    fn apply_elements(&self, elements: Elements, origin: (isize, isize), tile: &Tile) {
         match self.plan.destinations() {
             Destinations::Narrow(numbers) => {
-                self.apply_numbers(elements.u32, &numbers[tuples.clone()], origin, tuples.start);
+                self.apply_numbers(elements.u32, numbers, origin, tile);
             }
             Destinations::Wide(numbers) => {
-                self.apply_numbers(elements.u64, &numbers[tuples.clone()], origin, tuples.start);
+                self.apply_numbers(elements.u64, numbers, origin, tile);
             }
         }
     }
 
+    /// `numbers` are those of the plan.
     fn apply_numbers<N: Number>(
         &self,
         kernel: ElementsFn<N>,
         numbers: &[N],
         (dst, src): (isize, isize),
-        first: usize,
+        tile: &Tile,
     ) {
         let window = &self.geometry.window;
+        let first = tile.tuples().start;
         let dst = self.output_at(window.dst + dst);
         let src = self.updates_at(window.src + src + first.cast_signed());
+        let numbers = &numbers[tile.tuples()];
         #[expect(unsafe_code, reason = "single elements go straight to the kernel")]
         // SAFETY: `Call::new` vouches for the buffers; the plan has checked the
         // destinations against the output's layout; `single_elements` has found
-        // one element a window and sources side by side; no other task has a
-        // tile with these elements.
+        // one element a window and sources side by side; they are those that
+        // the tile reaches.
         unsafe {
             let spread = Spread {
                 scale: self.geometry.unit,
@@ -91,8 +85,12 @@ impl Call<'_> {
                 .filter(|_| !self.streams_windows(window))
             {
                 Some((kernel, rows)) => {
-                    let numbers = &numbers[tile.tuples.clone()];
-                    self.apply_rows(kernel, rows, numbers, window, origin, tile.tuples.start);
+                    let (numbers, first) = (&numbers[tile.tuples()], tile.tuples().start);
+                    #[expect(unsafe_code, reason = "a tile is its task's own")]
+                    // SAFETY: the tile reaches the windows of its tuples.
+                    unsafe {
+                        self.apply_rows(kernel, rows, numbers, window, origin, first);
+                    }
                 }
                 None => self.walk(numbers, window, origin, tile),
             },
@@ -101,18 +99,17 @@ impl Call<'_> {
     }
 
     /// Whether windows are long enough to pass the caches by where they should
-    /// ([`Workload::passes_caches`](super::workload::Workload::passes_caches)):
+    /// ([`Workload::streams_windows`](super::workload::Workload::streams_windows)):
     /// to read what is there into the caches first would be for nothing.
     fn streams_windows(&self, window: &Span) -> bool {
-        window.elements() * self.row.size >= STREAMED_WINDOW_BYTES
-            && self.workload().passes_caches()
+        self.streams && window.elements() * self.row.size >= STREAMED_WINDOW_BYTES
     }
 
     /// The loop over rows, where the windows of a tile are rows whose sources
     /// are evenly spaced and whose destinations need no selection.
     fn rows(&self, window: &Span, tile: &Tile) -> Option<(RowsFn, Rows<'_>)> {
-        let joined = tile.columns.is_none() && self.joins();
-        let selects = joined || tile.numbers.is_some();
+        let joined = tile.columns().is_none() && self.joins();
+        let selects = joined || tile.numbers().is_some();
         self.evenly_spaced(window).filter(|_| !selects)
     }
 
@@ -132,7 +129,15 @@ impl Call<'_> {
 
     /// Rows of updates from number `first` on; where `rows` lists them, its
     /// list counts from there.
-    pub(super) fn apply_rows(
+    ///
+    /// # Safety
+    ///
+    /// - `kernel` and `rows` are what [`Self::evenly_spaced`] has for `window`;
+    ///   a list it was given has the number of the tuple of each of `numbers`.
+    /// - No one else reads or writes the windows at `numbers` in the repetition
+    ///   that begins at `origin` ([`Tile`]).
+    #[expect(unsafe_code, reason = "rows go straight to the kernel")]
+    pub(super) unsafe fn apply_rows(
         &self,
         kernel: RowsFn,
         rows: Rows<'_>,
@@ -143,11 +148,10 @@ impl Call<'_> {
     ) {
         let dst = self.output_at(window.dst + dst);
         let src = self.updates_at(window.src + src + first.cast_signed() * rows.step);
-        #[expect(unsafe_code, reason = "rows go straight to the kernel")]
         // SAFETY: `Call::new` vouches for the buffers; the plan has checked the
         // destinations against the output's layout; `evenly_spaced` has found
-        // windows that are contiguous on both sides; listed sources are numbers
-        // of tuples, one for each destination; tiles share no element.
+        // windows that are contiguous on both sides; the caller vouches for
+        // listed sources and for the windows being its own.
         unsafe {
             kernel(dst, src, numbers, rows);
         }
@@ -155,17 +159,21 @@ impl Call<'_> {
 
     fn walk<N: Number>(&self, numbers: &[N], window: &Span, origin: (isize, isize), tile: &Tile) {
         let kernel = self.streaming(self.row.apply, window, self.streams_windows(window));
-        let mut sink = self.updates_sink(kernel, window);
-        let whole_windows = tile.columns.is_none();
-        if let Some(range) = &tile.numbers {
-            self.walk_filtered(numbers, range.clone(), origin, &mut sink);
+        #[expect(unsafe_code, reason = "a tile is its task's own")]
+        // SAFETY: what is pushed below are windows of the tile's tuples, cut to
+        // its columns as `window` is; where they are streamed, no two have one
+        // destination (`Call::streams`).
+        let mut sink = unsafe { self.updates_sink(kernel, window) };
+        let whole_windows = tile.columns().is_none();
+        if let Some(range) = tile.numbers() {
+            self.walk_filtered(numbers, range, origin, &mut sink);
         } else if whole_windows && self.joins() {
-            for tuple in tile.tuples.clone() {
+            for tuple in tile.tuples() {
                 let (dst, src) = self.window_at(numbers[tuple].get(), tuple, origin);
                 sink.push_joined(dst, src);
             }
         } else {
-            let tuples = numbers[tile.tuples.clone()].iter().zip(tile.tuples.clone());
+            let tuples = numbers[tile.tuples()].iter().zip(tile.tuples());
             match self.source_step() {
                 Some(step) => sink.push_all(tuples.map(|(number, tuple)| {
                     let dst = origin.0 + signed(number.get()) * self.geometry.unit;
@@ -223,22 +231,23 @@ impl Call<'_> {
         step.filter(|_| self.plan.keeps_all())
     }
 
-    /// A sink for windows of updates. Whoever pushes to it pushes windows of
-    /// its own tile, at offsets from [`Call::window_at`].
-    pub(super) fn updates_sink<'s>(
-        &self,
-        kernel: crate::kernel::RunsFn,
-        window: &'s Span,
-    ) -> Sink<'s> {
+    /// A sink for windows of updates.
+    ///
+    /// # Safety
+    ///
+    /// - What is pushed are offsets of windows of tuples, from
+    ///   [`Call::window_at`] or as it has them.
+    /// - No one else reads or writes those of the output until the sink is gone
+    ///   ([`Tile`]).
+    /// - Where `kernel` streams, no two of them have one destination.
+    #[expect(unsafe_code, reason = "the one sink from updates to the output")]
+    pub(super) unsafe fn updates_sink<'s>(&self, kernel: RunsFn, window: &'s Span) -> Sink<'s> {
         let (dst, src) = (self.output_at(0), self.updates_at(0));
-        #[expect(unsafe_code, reason = "the one sink from updates to the output")]
         // SAFETY: `Call::new` vouches for the buffers; windows lie inside the
         // output because the plan has checked every destination against the
         // layout it is bound to, and inside the updates because their shape is
-        // the plan's; tiles share no element of the output.
-        unsafe {
-            Sink::new(kernel, self.row.size, dst, src, window)
-        }
+        // the plan's; the caller vouches for the rest.
+        unsafe { Sink::new(kernel, self.row.size, dst, src, window) }
     }
 
     /// Address `elements` away from element `[0, 0, ...]` of the output.
@@ -257,5 +266,123 @@ impl Call<'_> {
     pub(super) fn updates_at(&self, elements: isize) -> *const u8 {
         let bytes = elements * self.row.size.cast_signed();
         self.buffers.updates.wrapping_offset(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(unsafe_code, reason = "calls a kernel")]
+
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::{Buffers, Call};
+    use crate::element::ElementType;
+    use crate::exec::tasks::Workers;
+    use crate::kernel::{InstructionSet, Job, Kernels, Row, Steps};
+    use crate::{CallingThread, Layout, Reduction, ScatterNd, ScatterPlan, Schedule, TensorView};
+
+    const SLICES: usize = 4096;
+    const LEN: usize = 1024;
+    const TUPLES: usize = 64;
+
+    /// Windows that were streamed, and those of one list that had an element
+    /// in common with an earlier one.
+    static STREAMED: AtomicUsize = AtomicUsize::new(0);
+    static TWICE: AtomicUsize = AtomicUsize::new(0);
+
+    fn plain() -> &'static Row {
+        Row::plain(ElementType::F32, Reduction::None, InstructionSet::best()).expect("copies")
+    }
+
+    unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
+        for (position, job) in jobs.iter().enumerate() {
+            let shares = |other: &Job| (job.dst - other.dst).unsigned_abs() < job.len;
+            let is_twice = jobs[..position].iter().any(shares);
+            TWICE.fetch_add(usize::from(is_twice), Ordering::Relaxed);
+        }
+        // Data is one long job.
+        let windows = jobs.iter().filter(|job| job.len <= LEN).count();
+        STREAMED.fetch_add(windows, Ordering::Relaxed);
+        // SAFETY: handed on as it is.
+        unsafe { (plain().copy)(dst, src, jobs, steps) };
+    }
+
+    /// A row whose streaming copies are watched.
+    static WATCHED: LazyLock<Row> = LazyLock::new(|| Row {
+        stream: Some(watched),
+        ..*plain()
+    });
+
+    fn plan(place: impl Fn(usize) -> usize) -> ScatterPlan {
+        let indices: Vec<i64> = (0..TUPLES)
+            .map(|tuple| i64::try_from(place(tuple)).expect("it fits"))
+            .collect();
+        let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
+        (ScatterNd::new().plan(Layout::contiguous(&[SLICES, LEN]), indices)).expect("in range")
+    }
+
+    /// Runs a plan out of place and returns how many windows were streamed
+    /// beside the data.
+    fn streamed(plan: &ScatterPlan, schedule: Schedule) -> usize {
+        let plan = plan.indices();
+        let strides = [LEN.cast_signed(), 1];
+        let geometry = plan.geometry(&strides).expect("few dims");
+        let copy = plan.copy_geometry(&strides).expect("few dims");
+        let data = vec![0.0_f32; SLICES * LEN];
+        let updates: Vec<f32> = (0..TUPLES * LEN).map(|at| at as f32).collect();
+        let mut output = vec![1.0_f32; SLICES * LEN];
+        STREAMED.store(0, Ordering::Relaxed);
+        // SAFETY: contiguous tensors of the plan's shapes, initialised.
+        let call = unsafe {
+            Call::new(
+                plan,
+                Kernels::moving(&WATCHED),
+                Buffers {
+                    output: output.as_mut_ptr().cast(),
+                    updates: updates.as_ptr().cast(),
+                    data: Some(data.as_ptr().cast()),
+                },
+                geometry,
+                Some(copy),
+            )
+        };
+        (call.run(&Workers::new(&CallingThread, None), Some(schedule))).expect("no memory needed");
+        let mut expected = data.clone();
+        for tuple in 0..TUPLES {
+            let slice = usize::try_from(plan.destinations().get(tuple)).expect("it fits");
+            expected[slice * LEN..][..LEN].copy_from_slice(&updates[tuple * LEN..][..LEN]);
+        }
+        assert!(output == expected, "{schedule}");
+        STREAMED.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn windows_are_streamed_only_where_none_is_met_twice() {
+        let distinct = plan(|tuple| tuple * 77 % SLICES);
+        let increasing = plan(|tuple| tuple * 5);
+        let repeating = plan(|tuple| tuple * 77 % 40);
+        for schedule in [
+            Schedule::Serial,
+            Schedule::ByColumn,
+            Schedule::ByDestination,
+        ] {
+            assert_eq!(
+                streamed(&distinct, schedule),
+                TUPLES,
+                "{schedule}: distinct"
+            );
+            assert_eq!(
+                streamed(&increasing, schedule),
+                TUPLES,
+                "{schedule}: in order"
+            );
+            assert_eq!(streamed(&repeating, schedule), 0, "{schedule}: repeating");
+        }
+        assert_eq!(
+            TWICE.load(Ordering::Relaxed),
+            0,
+            "not ordered with one another"
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::cell::LazyCell;
 use std::ops::RangeInclusive;
 
 use super::tasks::Workers;
-use super::tile::{Grid, LINE_BYTES};
+use super::tile::{Grid, LINE_BYTES, can_be_cut};
 use super::workload::{Sample, Workload};
 use crate::plan::CopyGeometry;
 use crate::schedule::Schedule;
@@ -162,7 +162,11 @@ impl Choice {
         let same_repetitions = work.geometry.outer.elements() == copy.outer.elements();
         let one_region = match self.schedule {
             Schedule::ByBatch => self.grid.middle == 1,
-            Schedule::ByDestination | Schedule::ByPartition => copy.slices.is_some(),
+            // With a loop more for the slices, that of the window must still fit
+            // in place (`can_be_cut`).
+            Schedule::ByDestination | Schedule::ByPartition => {
+                copy.slices.is_some() && copy.window.dims.is_inline_with(1)
+            }
             _ => false,
         };
         same_repetitions && one_region && self.grid.columns == 1 && work.plan.is_whole()
@@ -470,7 +474,7 @@ impl Workload<'_> {
     fn column_grid(&self, parts: usize) -> Option<Grid> {
         let window = &self.geometry.window;
         let longest = window.dims[window.axis_to_split(parts)].size;
-        (longest > 1).then(|| Grid {
+        (longest > 1 && can_be_cut(window)).then(|| Grid {
             columns: parts.min(longest),
             ..Grid::ONE
         })
@@ -479,10 +483,10 @@ impl Workload<'_> {
     /// Columns as wide as they should be, and ranges of destinations for the
     /// workers that are left.
     fn destination_grid(&self, parts: usize) -> Grid {
-        let columns = if self.copy.is_some() {
+        let window = &self.geometry.window;
+        let columns = if self.copy.is_some() || !can_be_cut(window) {
             1
         } else {
-            let window = &self.geometry.window;
             let longest = window.dims[window.axis_to_split(parts)].size;
             (self.window_bytes() / COLUMN_BYTES)
                 .clamp(1, parts)

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::choose::{NEAR_BYTES, SMALL_BYTES, STREAM_BYTES};
 use super::sink::Sink;
 use super::tasks::Workers;
-use super::tile::{Grid, columns, part};
+use super::tile::{Grid, can_be_cut, columns, part};
 use crate::error::ScatterError;
 use crate::kernel::{Row, Rows, RowsFn, RunsFn};
 use crate::plan::{Destinations, Geometry, IndexPlan, Number, Span};
@@ -41,11 +41,15 @@ mod shared {
     unsafe impl Sync for Collecting<'_> {}
 }
 
-/// Which part of the result a task writes.
-struct Part {
+/// Which part of the result a task writes. *Parts share no element of it*: they
+/// differ in repetitions, in tuples or in columns, and a result does not overlap
+/// itself.
+struct Part<'s> {
     outer: Range<usize>,
     tuples: Range<usize>,
-    window: Span,
+    window: &'s Span,
+    /// The window with its sides exchanged.
+    exchanged: &'s Span,
 }
 
 impl<'a> Collecting<'a> {
@@ -82,7 +86,10 @@ impl<'a> Collecting<'a> {
         let geometry = self.geometry;
         let (outer, window) = (geometry.outer.elements(), &geometry.window);
         let tuples = self.plan.tuples();
-        self.clear_skipped();
+        // Whatever memory loops take is had before the first write, and lent
+        // to the tasks.
+        let exchanged = window.exchanged()?;
+        self.clear_skipped(window.exchanged()?);
         if outer == 0 || tuples == 0 || window.elements() == 0 {
             return Ok(());
         }
@@ -98,17 +105,23 @@ impl<'a> Collecting<'a> {
         let grid = self.grid(parts);
         workers.run(grid.tasks(), &|index| {
             let (outer_part, middle, column) = grid.place(index);
-            let restricted = (grid.columns > 1)
-                .then(|| columns(window, self.row.size, 0, grid.columns, column).of(window));
-            self.collect(
-                &Part {
-                    outer: part(outer, grid.outer, outer_part),
-                    tuples: part(tuples, grid.middle, middle),
-                    window: restricted
-                        .unwrap_or_else(|| window.restricted(0, 0, window.dims[0].size)),
-                },
-                streams,
-            );
+            let cut = (grid.columns > 1).then(|| {
+                let columns = columns(window, self.row.size, 0, grid.columns, column);
+                (columns.of(window), columns.of(&exchanged))
+            });
+            let cut = cut.as_ref();
+            let part = Part {
+                outer: part(outer, grid.outer, outer_part),
+                tuples: part(tuples, grid.middle, middle),
+                window: cut.map_or(window, |(window, _)| window),
+                exchanged: cut.map_or(&exchanged, |(_, exchanged)| exchanged),
+            };
+            #[expect(unsafe_code, reason = "every task has a part of its own")]
+            // SAFETY: parts share no element, and `run` hands out every number
+            // once.
+            unsafe {
+                self.collect(&part, streams);
+            }
         })
     }
 
@@ -123,7 +136,7 @@ impl<'a> Collecting<'a> {
         let window = &self.geometry.window;
         let middle = parts.min(self.plan.tuples());
         let columns = parts.min(window.dims[window.axis_to_split(parts)].size);
-        if columns > middle {
+        if columns > middle && can_be_cut(window) {
             Grid {
                 columns,
                 ..Grid::ONE
@@ -136,19 +149,27 @@ impl<'a> Collecting<'a> {
         }
     }
 
-    fn collect(&self, part: &Part, streams: bool) {
-        match self.plan.destinations() {
-            Destinations::Narrow(numbers) => {
-                let numbers = &numbers[part.tuples.clone()];
-                match self.rows(&part.window) {
-                    Some((kernel, rows)) if !(streams && self.streams(&part.window)) => {
-                        self.collect_rows(kernel, rows, numbers, part);
+    /// # Safety
+    ///
+    /// No one else reads or writes the elements of the result that the part
+    /// has.
+    #[expect(unsafe_code, reason = "as the kernels that it calls")]
+    unsafe fn collect(&self, part: &Part<'_>, streams: bool) {
+        // SAFETY: handed on as it is, with the numbers of the part's tuples.
+        unsafe {
+            match self.plan.destinations() {
+                Destinations::Narrow(numbers) => {
+                    let numbers = &numbers[part.tuples.clone()];
+                    match self.rows(part.window) {
+                        Some((kernel, rows)) if !(streams && self.streams(part.window)) => {
+                            self.collect_rows(kernel, rows, numbers, part);
+                        }
+                        _ => self.walk(numbers, part, streams),
                     }
-                    _ => self.walk(numbers, part, streams),
                 }
-            }
-            Destinations::Wide(numbers) => {
-                self.walk(&numbers[part.tuples.clone()], part, streams);
+                Destinations::Wide(numbers) => {
+                    self.walk(&numbers[part.tuples.clone()], part, streams);
+                }
             }
         }
     }
@@ -173,29 +194,44 @@ impl<'a> Collecting<'a> {
             .map(|kernel| (kernel, rows))
     }
 
-    fn collect_rows(&self, kernel: RowsFn, rows: Rows<'_>, numbers: &[u32], part: &Part) {
+    /// # Safety
+    ///
+    /// As for [`Self::collect`], with what [`Self::rows`] has for the window.
+    #[expect(unsafe_code, reason = "rows go straight to the kernel")]
+    unsafe fn collect_rows(
+        &self,
+        kernel: RowsFn,
+        rows: Rows<'_>,
+        numbers: &[u32],
+        part: &Part<'_>,
+    ) {
         for repetition in part.outer.clone() {
             let (data, result) = self.geometry.repetition(repetition);
             let first = part.tuples.start.cast_signed() * rows.step;
             let data = self.data_at(part.window.dst + data);
             let result = self.result_at(part.window.src + result + first);
-            #[expect(unsafe_code, reason = "rows go straight to the kernel")]
             // SAFETY: `new` vouches for both tensors, the plan has checked the
-            // numbers, `rows` has found contiguous windows; parts share no
-            // element of the result.
+            // numbers, `rows` has found contiguous windows; the caller vouches
+            // for the part.
             unsafe {
                 kernel(result, data, numbers, rows);
             }
         }
     }
 
-    fn walk<N: Number>(&self, numbers: &[N], part: &Part, streams: bool) {
-        let window = part.window.exchanged().unwrap_or_default();
+    /// # Safety
+    ///
+    /// As for [`Self::collect`].
+    #[expect(unsafe_code, reason = "as the sink that it fills")]
+    unsafe fn walk<N: Number>(&self, numbers: &[N], part: &Part<'_>, streams: bool) {
+        let window = part.exchanged;
         let run = window.run();
         let contiguous = (run.dst, run.src) == (1, 1);
         let stream = (self.row.stream).filter(|_| streams && contiguous);
         let data = self.data_at(0);
-        let mut sink = self.sink(stream.unwrap_or(self.row.copy), data, &window);
+        // SAFETY: what is pushed are windows of the part, each once, and of the
+        // data at numbers of the plan.
+        let mut sink = unsafe { self.sink(stream.unwrap_or(self.row.copy), data, window) };
         for repetition in part.outer.clone() {
             let origin = self.geometry.repetition(repetition);
             sink.push_all(
@@ -209,17 +245,20 @@ impl<'a> Collecting<'a> {
         sink.finish();
     }
 
-    /// Zeros where a tuple was skipped.
-    fn clear_skipped(&self) {
+    /// Zeros where a tuple was skipped, before any task begins. `window` is the
+    /// call's, exchanged.
+    fn clear_skipped(&self, mut window: Span) {
         if self.plan.keeps_all() {
             return;
         }
-        let mut window = self.geometry.window.exchanged().unwrap_or_default();
         window.src = 0;
         for dim in &mut *window.dims {
             dim.src = 0;
         }
-        let mut sink = self.sink(self.row.copy, ZERO.as_ptr(), &window);
+        #[expect(unsafe_code, reason = "as the sink that it fills")]
+        // SAFETY: what is pushed are windows of the result; zeros are one
+        // element, and all strides on that side are 0; no task is running.
+        let mut sink = unsafe { self.sink(self.row.copy, ZERO.as_ptr(), &window) };
         for repetition in 0..self.geometry.outer.elements() {
             let origin = self.geometry.repetition(repetition);
             let mut kept = (0..self.plan.tuples()).map(|position| self.plan.tuple_at(position));
@@ -237,14 +276,17 @@ impl<'a> Collecting<'a> {
     }
 
     /// A sink into the result for windows of its tuples.
-    fn sink<'s>(&self, kernel: RunsFn, src: *const u8, window: &'s Span) -> Sink<'s> {
-        #[expect(unsafe_code, reason = "the one sink into a result")]
-        // SAFETY: `new` vouches for both tensors; numbers have been checked
-        // against the layout of the data; zeros are one element, and all
-        // strides on that side are 0; parts share no element of the result.
-        unsafe {
-            Sink::new(kernel, self.row.size, self.result, src, window)
-        }
+    ///
+    /// # Safety
+    ///
+    /// All that is pushed are windows of the result, each once, that no one
+    /// else reads or writes until the sink is gone, and around `src` elements
+    /// to read.
+    #[expect(unsafe_code, reason = "the one sink into a result")]
+    unsafe fn sink<'s>(&self, kernel: RunsFn, src: *const u8, window: &'s Span) -> Sink<'s> {
+        // SAFETY: `new` vouches for both tensors, and the plan has checked the
+        // numbers against the layout of the data; the caller for the rest.
+        unsafe { Sink::new(kernel, self.row.size, self.result, src, window) }
     }
 
     fn data_at(&self, elements: isize) -> *const u8 {

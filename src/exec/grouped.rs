@@ -23,7 +23,8 @@ struct Grouped<'a> {
 }
 
 impl Call<'_> {
-    /// Whatever memory it needs is had before the first write.
+    /// Whatever memory it needs is had before the first write. Without it, the
+    /// serial schedule needs none, unless only groups give the result.
     pub(super) fn run_grouped(
         &self,
         workers: &Workers<'_>,
@@ -33,12 +34,35 @@ impl Call<'_> {
             self.run_serial();
             return Ok(());
         };
+        match self.sorted_groups() {
+            Ok((sorted, offsets)) => {
+                self.run_groups(kernel, sorted, offsets.as_deref(), workers, choice)
+            }
+            Err(ScatterError::OutOfMemory { .. }) if !self.kernels.only_grouped => {
+                self.run_serial();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn sorted_groups(&self) -> Result<(&Sorted, Option<Vec<u64>>), ScatterError> {
         let sorted = self.plan.groups()?;
-        let offsets = self.listed_sources(sorted)?;
+        Ok((sorted, self.listed_sources(sorted)?))
+    }
+
+    fn run_groups(
+        &self,
+        kernel: GroupFn,
+        sorted: &Sorted,
+        offsets: Option<&[u64]>,
+        workers: &Workers<'_>,
+        choice: &Choice,
+    ) -> Result<(), ScatterError> {
         let grouped = Grouped {
             kernel,
             sorted,
-            sources: self.sources(sorted, offsets.as_deref()),
+            sources: self.sources(sorted, offsets),
         };
         if let Some(copy) = &self.copy {
             self.copy_in_parallel(workers, copy)?;
@@ -54,7 +78,12 @@ impl Call<'_> {
             });
             let window = restricted.as_ref().unwrap_or(&self.geometry.window);
             for repetition in 0..self.geometry.outer.elements() {
-                self.fold(&grouped, window, repetition, positions.clone());
+                #[expect(unsafe_code, reason = "tasks fold groups of their own")]
+                // SAFETY: tasks have whole groups, of different destinations,
+                // or different columns of them.
+                unsafe {
+                    self.fold(&grouped, window, repetition, positions.clone());
+                }
             }
         })
     }
@@ -112,7 +141,13 @@ impl Call<'_> {
     }
 
     /// Applies whole groups, in one repetition.
-    fn fold(
+    ///
+    /// # Safety
+    ///
+    /// `grouped` is of this plan, and no one else reads or writes `window` at
+    /// the destinations of these positions in this repetition.
+    #[expect(unsafe_code, reason = "as the kernel that it calls")]
+    unsafe fn fold(
         &self,
         grouped: &Grouped<'_>,
         window: &Span,
@@ -143,13 +178,18 @@ impl Call<'_> {
             };
             len += 1;
             if len == GROUPS || position == positions.end {
-                self.fold_runs(grouped, window, origin.1, &groups[..len]);
+                // SAFETY: the caller vouches for the windows of these groups.
+                unsafe { self.fold_runs(grouped, window, origin.1, &groups[..len]) };
                 len = 0;
             }
         }
     }
 
-    fn fold_runs(&self, grouped: &Grouped<'_>, window: &Span, src: isize, groups: &[Group]) {
+    /// # Safety
+    ///
+    /// As for [`Self::fold`], which has found these groups.
+    #[expect(unsafe_code, reason = "the one call of a kernel for groups")]
+    unsafe fn fold_runs(&self, grouped: &Grouped<'_>, window: &Span, src: isize, groups: &[Group]) {
         let run = window.run();
         let run_of_groups = GroupRun {
             len: run.size,
@@ -163,10 +203,9 @@ impl Call<'_> {
             let (loop_dst, loop_src) = Span::at(window.loops(), number);
             let dst = self.output_at(window.dst + loop_dst);
             let src = self.updates_at(window.src + loop_src + src);
-            #[expect(unsafe_code, reason = "the one call of a kernel for groups")]
             // SAFETY: `Call::new` vouches for the buffers, the plan for the
             // destinations; sources are those of its tuples, as `sources` has
-            // it; tasks share no group, or no column.
+            // it; the caller vouches for the windows being its own.
             unsafe {
                 (grouped.kernel)(dst, src, groups, grouped.sources, run_of_groups);
             }

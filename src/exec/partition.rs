@@ -106,8 +106,9 @@ impl Call<'_> {
             let kept = self.kept_partitions(numbers, workers, choice)?;
             match (&kept.order, self.carries_values()) {
                 (Order::Places(places), true) => {
-                    let mut values = self.take_values(kept.numbers.len())?;
-                    self.move_all_values(places, workers, &mut values)?;
+                    let count = kept.numbers.len();
+                    let mut values = self.take_values(count)?;
+                    self.move_all_values(places, count, workers, &mut values)?;
                     self.apply_partitions(&kept.ready(Load::Values(&values)), workers, choice)?;
                     scratch::Kept::put_back(values);
                     return Ok(());
@@ -142,13 +143,14 @@ impl Call<'_> {
             tuples = scratch::Kept::take(places)?;
             Destined::Tuples(Places::new(&mut tuples))
         };
-        let (mut cursors, ranges) = self.count_partitions(numbers, workers, division)?;
+        let (mut cursors, ranges) = self.count_partitions(numbers, workers, division, places)?;
         self.move_tuples(
             numbers,
             workers,
             division,
             &mut cursors,
-            &mut moved,
+            // Scratch memory may be longer.
+            &mut moved[..places],
             &destined,
         )?;
         let ready = Ready {
@@ -191,7 +193,7 @@ impl Call<'_> {
         } else {
             Destined::Tuples(list)
         };
-        let (mut cursors, ranges) = self.count_partitions(numbers, workers, division)?;
+        let (mut cursors, ranges) = self.count_partitions(numbers, workers, division, places)?;
         self.move_tuples(
             numbers,
             workers,
@@ -240,12 +242,16 @@ impl Call<'_> {
         }
         workers.run_each(ready.ranges.len(), &|index| {
             let first = (index as u64) << ready.shift;
-            let tile = Tile {
-                outer: 0..self.geometry.outer.elements(),
-                tuples: ready.ranges[index].clone(),
-                numbers: Some(first..(first + (1 << ready.shift)).min(count)),
-                columns: None,
-            };
+            let numbers = first..(first + (1 << ready.shift)).min(count);
+            let (outer, places) = (
+                0..self.geometry.outer.elements(),
+                ready.ranges[index].clone(),
+            );
+            #[expect(unsafe_code, reason = "every task has a tile of its own")]
+            // SAFETY: `run_each` hands out every partition once, and no two
+            // have a destination number in common; the tuples in the places of
+            // this one all have such numbers (`move_tuples`).
+            let tile = unsafe { Tile::new(outer, places, Some(numbers), None) };
             if let Some(copy) = fused {
                 self.copy_tile(copy, &tile);
             }
@@ -253,19 +259,20 @@ impl Call<'_> {
         })
     }
 
-    /// The tuples of one partition, in order.
+    /// The tuples of one partition, in order: the tile has their places in
+    /// `ready` and all of their destinations.
     fn apply_partition<N: Width>(&self, ready: &Ready<'_, N>, tile: &Tile) {
-        let numbers = &ready.numbers[tile.tuples.clone()];
+        let numbers = &ready.numbers[tile.tuples()];
         match (&ready.load, self.row.apply_elements) {
             (Load::Values(words), Some(elements)) => {
-                let bytes = tile.tuples.start * self.row.size;
+                let bytes = tile.tuples().start * self.row.size;
                 let values = words.as_ptr().cast::<u8>().wrapping_add(bytes);
                 let (dst, _) = self.geometry.repetition(0);
                 let dst = self.output_at(self.geometry.window.dst + dst);
                 #[expect(unsafe_code, reason = "single elements go straight to the kernel")]
                 // SAFETY: `Call::new` vouches for the output and the plan for
-                // the numbers; `move_values` has filled one value for each; no
-                // other partition has these numbers.
+                // the numbers; `move_values` has filled one value for each; the
+                // tile reaches these destinations.
                 unsafe {
                     let spread = Spread {
                         scale: self.geometry.unit,
@@ -275,24 +282,35 @@ impl Call<'_> {
                 }
             }
             (Load::Tuples(tuples), _) => {
-                let tuples = &tuples[tile.tuples.clone()];
-                self.apply_listed(numbers, tuples, tile.outer.clone());
+                self.apply_listed(numbers, &tuples[tile.tuples()], tile);
             }
             (Load::Values(_), None) => {}
         }
     }
 
-    fn apply_listed<N: Width>(&self, numbers: &[N], tuples: &[u32], outer: Range<usize>) {
+    /// `numbers` are those of `tuples`, which lie in the places of the tile.
+    fn apply_listed<N: Width>(&self, numbers: &[N], tuples: &[u32], tile: &Tile) {
         let window = &self.geometry.window;
         let rows = self.evenly_spaced(window).zip(N::for_rows(numbers));
-        for repetition in outer {
+        for repetition in tile.outer() {
             let origin = self.geometry.repetition(repetition);
             if let Some(((kernel, rows), numbers)) = rows {
-                let sources = Some(tuples);
-                self.apply_rows(kernel, Rows { sources, ..rows }, numbers, window, origin, 0);
+                let rows = Rows {
+                    sources: Some(tuples),
+                    ..rows
+                };
+                #[expect(unsafe_code, reason = "a tile is its task's own")]
+                // SAFETY: the tile reaches these destinations, each listed with
+                // its tuple.
+                unsafe {
+                    self.apply_rows(kernel, rows, numbers, window, origin, 0);
+                }
                 continue;
             }
-            let mut sink = self.updates_sink(self.row.apply, window);
+            #[expect(unsafe_code, reason = "a tile is its task's own")]
+            // SAFETY: the tile reaches the windows that are pushed; they are
+            // not streamed.
+            let mut sink = unsafe { self.updates_sink(self.row.apply, window) };
             for (number, &tuple) in numbers.iter().zip(tuples) {
                 let (dst, src) = self.window_at(number.get(), tuple as usize, origin);
                 sink.push(dst, src);

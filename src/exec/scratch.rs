@@ -1,43 +1,120 @@
-//! Scratch memory that calls of one thread leave for the next.
+//! Scratch memory that calls leave for the next: one shelf for the process, and
+//! some small ones for short buffers, so that threads that make many small
+//! calls do not meet at it.
 //!
 //! A buffer is taken out and put back, never borrowed: a worker that waits in
-//! a join may enter the crate again on the same thread.
+//! a join may enter the crate again on the same thread. Nobody waits for a
+//! shelf, and it takes no memory of its own. While someone else has it, or for
+//! good where a process was forked meanwhile, calls have fresh buffers and drop
+//! them.
 
-use std::cell::Cell;
+use std::mem;
+use std::sync::{Mutex, TryLockError};
 
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 use crate::plan::{Destinations, Spare};
 
-/// Most bytes that one thread keeps between calls.
-const KEPT_BYTES: usize = 128 << 20;
+/// Most bytes that are kept between calls, of all threads together.
+const KEPT_BYTES: usize = 256 << 20;
 
-/// Most buffers of one kind that a thread keeps.
-const KEPT_BUFFERS: usize = 3;
+/// Buffers of fewer bytes are short.
+const SHORT_BYTES: usize = 64 << 10;
 
-/// Each kind in the order in which its buffers were left.
-#[derive(Default)]
+/// Shelves for short buffers, of which every thread has one by chance, and the
+/// most bytes on one of them.
+const SHORT_SHELVES: usize = 16;
+const SHORT_KEPT_BYTES: usize = 4 * SHORT_BYTES;
+
+/// Most buffers of one kind on a shelf: a call needs up to three, so that as
+/// many callers as a machine has cores find theirs.
+const KEPT_BUFFERS: usize = 48;
+
+/// How often [`release_scratch`] asks for a shelf while others have it.
+const TRIES: usize = 1000;
+
+/// On lines of their own: to pass a line to and fro between cores is what
+/// several of them are for.
+#[repr(align(128))]
+struct Place(Mutex<Shelf>);
+
+/// The shelf for long buffers, then those for short ones.
+static SHELVES: [Place; 1 + SHORT_SHELVES] =
+    [const { Place(Mutex::new(Shelf::EMPTY)) }; 1 + SHORT_SHELVES];
+
 struct Shelf {
-    narrow: Vec<Vec<u32>>,
-    wide: Vec<Vec<u64>>,
+    narrow: Slots<u32>,
+    wide: Slots<u64>,
 }
 
-thread_local! {
-    static SHELF: Cell<Shelf> = Cell::default();
+/// Buffers of one kind, in the order in which they were left.
+struct Slots<T> {
+    buffers: [Vec<T>; KEPT_BUFFERS],
+    /// So many at the front hold one.
+    used: usize,
+    bytes: usize,
 }
 
-/// Calls `f` with the shelf taken out. Without one while the thread ends.
-fn with_shelf<R: Default>(f: impl FnOnce(&mut Shelf) -> R) -> R {
-    let taken = SHELF.try_with(|cell| {
-        let mut shelf = cell.take();
-        let result = f(&mut shelf);
-        cell.set(shelf);
-        result
-    });
-    taken.unwrap_or_default()
+impl Shelf {
+    const EMPTY: Self = Self {
+        narrow: Slots::EMPTY,
+        wide: Slots::EMPTY,
+    };
 }
 
-/// A type of which threads keep buffers.
+/// Which shelf is for buffers of so many bytes, by the calling thread.
+fn shelf_for(bytes: usize) -> usize {
+    thread_local! {
+        /// Lies where no other thread has one.
+        static HERE: u8 = const { 0 };
+    }
+    if bytes >= SHORT_BYTES {
+        return 0;
+    }
+    let here = HERE.with(|here| std::ptr::from_ref(here).addr());
+    // Addresses of different threads differ in some bits in the middle.
+    let mixed = (here as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    1 + usize::try_from(mixed).unwrap_or(0) % SHORT_SHELVES
+}
+
+/// Most bytes on a shelf.
+fn room_of(shelf: usize) -> usize {
+    match shelf {
+        0 => KEPT_BYTES - SHORT_SHELVES * SHORT_KEPT_BYTES,
+        _ => SHORT_KEPT_BYTES,
+    }
+}
+
+/// Calls `f` with a shelf, unless someone else has it.
+fn with_shelf<R>(shelf: usize, f: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
+    match SHELVES[shelf].0.try_lock() {
+        Ok(mut shelf) => Some(f(&mut shelf)),
+        // Nothing that is done with it stops half-way.
+        Err(TryLockError::Poisoned(poisoned)) => Some(f(&mut poisoned.into_inner())),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Frees the scratch memory that is kept for later calls.
+///
+/// Calls keep what they needed besides their tensors, at most 256 MiB for the
+/// whole process, so that the next one need not ask the system for it. A
+/// program that will not scatter for a while may want it back. What calls of
+/// other threads need at this moment is theirs, and kept when they return.
+pub fn release_scratch() {
+    for shelf in 0..SHELVES.len() {
+        for _ in 0..TRIES {
+            // Dropped when the shelf is free again.
+            let all = with_shelf(shelf, |shelf| mem::replace(shelf, Shelf::EMPTY));
+            if all.is_some() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A type of which buffers are kept.
 pub(crate) trait Kept: Sized {
     /// A buffer of at least `len` elements, of any value.
     fn take(len: usize) -> Result<Vec<Self>, ScatterError>;
@@ -47,21 +124,25 @@ pub(crate) trait Kept: Sized {
 
 impl Kept for u32 {
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
-        with_shelf(|shelf| take(&mut shelf.narrow, len)).map_or_else(|| zeroed(len), Ok)
+        let shelf = shelf_for(len.saturating_mul(size_of::<Self>()));
+        let kept = with_shelf(shelf, |shelf| shelf.narrow.take(len)).flatten();
+        kept.map_or_else(|| zeroed(len), Ok)
     }
 
     fn put_back(buffer: Vec<Self>) {
-        with_shelf(|shelf| put(&mut shelf.narrow, &mut shelf.wide, buffer));
+        put(buffer, |shelf| (&mut shelf.narrow, &mut shelf.wide));
     }
 }
 
 impl Kept for u64 {
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
-        with_shelf(|shelf| take(&mut shelf.wide, len)).map_or_else(|| zeroed(len), Ok)
+        let shelf = shelf_for(len.saturating_mul(size_of::<Self>()));
+        let kept = with_shelf(shelf, |shelf| shelf.wide.take(len)).flatten();
+        kept.map_or_else(|| zeroed(len), Ok)
     }
 
     fn put_back(buffer: Vec<Self>) {
-        with_shelf(|shelf| put(&mut shelf.wide, &mut shelf.narrow, buffer));
+        put(buffer, |shelf| (&mut shelf.wide, &mut shelf.narrow));
     }
 }
 
@@ -71,11 +152,13 @@ pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
     if tuples <= Destinations::INLINE {
         return spare;
     }
-    with_shelf(|shelf| {
-        if count <= Destinations::NARROW {
-            spare.narrow = take(&mut shelf.narrow, tuples).unwrap_or_default();
+    let is_narrow = count <= Destinations::NARROW;
+    let size = if is_narrow { 4 } else { 8 };
+    with_shelf(shelf_for(tuples.saturating_mul(size)), |shelf| {
+        if is_narrow {
+            spare.narrow = shelf.narrow.take(tuples).unwrap_or_default();
         } else {
-            spare.wide = take(&mut shelf.wide, tuples).unwrap_or_default();
+            spare.wide = shelf.wide.take(tuples).unwrap_or_default();
         }
     });
     spare
@@ -87,87 +170,176 @@ pub(crate) fn put_back(spare: Spare) {
     Kept::put_back(spare.wide);
 }
 
-/// The shortest buffer that is long enough, and not so long that most of it
-/// would be lost: a plan cuts its buffer to length. Buffers keep their length
-/// on the shelf, and their old values.
-fn take<T>(shelf: &mut Vec<Vec<T>>, len: usize) -> Option<Vec<T>> {
-    let fitting =
-        (shelf.iter().enumerate()).filter(|(_, buffer)| (len..=2 * len).contains(&buffer.len()));
-    let (at, _) = fitting.min_by_key(|(_, buffer)| buffer.len())?;
-    Some(shelf.remove(at))
+/// What makes room on the shelf, of either kind.
+enum Old<T, U> {
+    Same(Vec<T>),
+    Other(Vec<U>),
 }
 
-/// Room is made by those that have lain there longest: calls have become
-/// larger or smaller since.
-fn put<T, U>(shelf: &mut Vec<Vec<T>>, others: &mut Vec<Vec<U>>, buffer: Vec<T>) {
+/// Puts a buffer on the shelf. Room is made by those that have lain there
+/// longest: calls have become larger or smaller since. They are freed one by
+/// one while nobody has the shelf, as that may take a while.
+fn put<T, U>(mut buffer: Vec<T>, slots: impl Fn(&mut Shelf) -> (&mut Slots<T>, &mut Slots<U>)) {
     let new = bytes(&buffer);
-    if new == 0 || new > KEPT_BYTES {
+    // By its length, as it will be looked for; what it holds counts.
+    let shelf = shelf_for(buffer.len() * size_of::<T>());
+    if new == 0 || new > room_of(shelf) {
         return;
     }
-    if shelf.len() == KEPT_BUFFERS {
-        shelf.remove(0);
+    // Others may fill the room that was made; then the buffer is freed.
+    for _ in 0..=2 * KEPT_BUFFERS {
+        let old = with_shelf(shelf, |content| {
+            let (same, others) = slots(content);
+            let is_full = same.used == KEPT_BUFFERS;
+            if !is_full && same.bytes + others.bytes + new <= room_of(shelf) {
+                same.push(mem::take(&mut buffer));
+                return None;
+            }
+            match same.remove(0) {
+                Some(old) => Some(Old::Same(old)),
+                None => others.remove(0).map(Old::Other),
+            }
+        });
+        match old.flatten() {
+            Some(Old::Same(old)) => drop(old),
+            Some(Old::Other(old)) => drop(old),
+            None => return,
+        }
     }
-    let room = |kept: usize| kept + new <= KEPT_BYTES;
-    while !shelf.is_empty() && !room(all_bytes(shelf) + all_bytes(others)) {
-        shelf.remove(0);
+}
+
+impl<T> Slots<T> {
+    const EMPTY: Self = Self {
+        buffers: [const { Vec::new() }; KEPT_BUFFERS],
+        used: 0,
+        bytes: 0,
+    };
+
+    /// The shortest buffer that is long enough, and not so long that most of it
+    /// would be lost: a plan cuts its buffer to length. Buffers keep their
+    /// length on the shelf, and their old values.
+    fn take(&mut self, len: usize) -> Option<Vec<T>> {
+        let fitting = (self.buffers[..self.used].iter().enumerate())
+            .filter(|(_, buffer)| (len..=len.saturating_mul(2)).contains(&buffer.len()));
+        let (at, _) = fitting.min_by_key(|(_, buffer)| buffer.len())?;
+        self.remove(at)
     }
-    while !others.is_empty() && !room(all_bytes(others)) {
-        others.remove(0);
+
+    fn remove(&mut self, at: usize) -> Option<Vec<T>> {
+        let used = self.buffers.get_mut(at..self.used)?;
+        let buffer = mem::take(used.first_mut()?);
+        used.rotate_left(1);
+        self.used -= 1;
+        self.bytes -= bytes(&buffer);
+        Some(buffer)
     }
-    shelf.push(buffer);
+
+    /// There is a slot for it.
+    fn push(&mut self, buffer: Vec<T>) {
+        self.bytes += bytes(&buffer);
+        self.buffers[self.used] = buffer;
+        self.used += 1;
+    }
 }
 
 fn bytes<T>(buffer: &Vec<T>) -> usize {
     buffer.capacity() * size_of::<T>()
 }
 
-fn all_bytes<T>(shelf: &[Vec<T>]) -> usize {
-    shelf.iter().map(bytes).sum()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_BYTES, Kept, all_bytes, take_spare, with_shelf};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    #[test]
-    fn a_buffer_left_is_taken_again() {
-        let buffer = <u32 as Kept>::take(1000).expect("memory");
-        let address = buffer.as_ptr().addr();
-        Kept::put_back(buffer);
-        let again = <u32 as Kept>::take(900).expect("memory");
-        assert_eq!(again.as_ptr().addr(), address, "the same memory");
-        assert!(again.len() >= 900, "long enough");
+    use super::{KEPT_BUFFERS, KEPT_BYTES, Kept, SHELVES, SHORT_BYTES, SHORT_KEPT_BYTES, Slots};
+    use super::{bytes, release_scratch, shelf_for, take_spare, with_shelf};
+
+    /// Whoever looks at the shelf wants it alone; other tests may still put
+    /// their buffers there, of other lengths.
+    fn turn() -> MutexGuard<'static, ()> {
+        static TURN: Mutex<()> = Mutex::new(());
+        TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks again where another test had the shelf.
+    fn until<R>(mut found: impl FnMut() -> Option<R>) -> R {
+        (0..1_000_000)
+            .find_map(|_| found())
+            .expect("others do not have it for long")
+    }
+
+    fn kept_bytes() -> usize {
+        (0..SHELVES.len())
+            .map(|shelf| until(|| with_shelf(shelf, |it| it.narrow.bytes + it.wide.bytes)))
+            .sum()
     }
 
     #[test]
-    fn a_small_call_leaves_a_large_buffer_alone() {
-        Kept::put_back(<u32 as Kept>::take(100_000).expect("memory"));
-        let few = take_spare(10, 1000);
-        let some = take_spare(1000, 1000);
-        let wide = take_spare(100_000, u64::MAX);
-        assert!(few.narrow.is_empty(), "kept inline");
-        assert!(some.narrow.is_empty(), "most of it would be cut off");
-        assert!(wide.narrow.is_empty(), "of the other width");
-        assert!(
-            take_spare(90_000, 1000).narrow.len() >= 90_000,
-            "still there"
-        );
-    }
-
-    #[test]
-    fn the_latest_buffers_stay() {
-        for _ in 0..4 {
-            Kept::put_back(<u64 as Kept>::take(KEPT_BYTES / 16).expect("memory"));
-            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 8).expect("memory"));
-            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 4 + 1).expect("memory"));
+    fn the_shortest_that_fits_is_taken() {
+        let mut slots = Slots::<u32>::EMPTY;
+        for len in [1000, 3000, 1500, 2000] {
+            slots.push(vec![0; len]);
         }
-        Kept::put_back(<u32 as Kept>::take(1000).expect("memory"));
-        let kept = with_shelf(|shelf| {
-            let all = all_bytes(&shelf.narrow) + all_bytes(&shelf.wide);
-            Some((all, shelf.narrow.last().map(Vec::len)))
-        });
-        let (all, last) = kept.expect("a shelf");
-        assert!(all <= KEPT_BYTES, "a thread does not hoard");
-        assert_eq!(last, Some(1000), "found room");
+        assert_eq!(slots.take(1100).map(|buffer| buffer.len()), Some(1500));
+        assert_eq!(slots.take(1100).map(|buffer| buffer.len()), Some(2000));
+        assert!(slots.take(1100).is_none(), "most would be cut off");
+        assert!(slots.take(4000).is_none(), "too short");
+        let left: Vec<_> = slots.buffers[..slots.used].iter().map(Vec::len).collect();
+        assert_eq!(left, [1000, 3000], "in their order");
+        assert_eq!(slots.bytes, 16_000, "counted");
+    }
+
+    #[test]
+    fn small_calls_take_nothing() {
+        let _turn = turn();
+        Kept::put_back(vec![0_u32; 60]);
+        let few = take_spare(60, 1000);
+        assert!(few.narrow.is_empty() && few.wide.is_empty(), "kept inline");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_there_is_room_for() {
+        let _turn = turn();
+        for _ in 0..3 {
+            Kept::put_back(<u64 as Kept>::take(KEPT_BYTES / 16).expect("memory"));
+            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 8 + 1).expect("memory"));
+            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 4 + 1).expect("memory"));
+            assert!(kept_bytes() <= KEPT_BYTES, "too much");
+        }
+        for len in [77_777, SHORT_BYTES / 8] {
+            for _ in 0..2 * KEPT_BUFFERS {
+                Kept::put_back(vec![0_u32; len]);
+            }
+        }
+        assert!(kept_bytes() <= KEPT_BYTES, "still");
+        release_scratch();
+        assert!(kept_bytes() < KEPT_BYTES / 8, "freed");
+    }
+
+    /// As where a process was forked while another thread had the shelf.
+    #[test]
+    fn nobody_waits_for_the_shelf() {
+        let _turn = turn();
+        for len in [1000, SHORT_BYTES] {
+            let shelf = &SHELVES[shelf_for(len * 8)].0;
+            let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+            let buffer = <u64 as Kept>::take(len).expect("fresh memory");
+            assert_eq!(bytes(&buffer), len * 8, "fresh");
+            Kept::put_back(buffer);
+            release_scratch();
+            drop(shelf);
+        }
+    }
+
+    /// A long buffer of which a short call used the beginning stays a long one.
+    #[test]
+    fn short_shelves_hold_little() {
+        let _turn = turn();
+        let mut buffer = vec![0_u32; SHORT_KEPT_BYTES];
+        buffer.truncate(500);
+        Kept::put_back(buffer);
+        let shelf = shelf_for(2000);
+        assert_ne!(shelf, 0, "a short one");
+        let kept = until(|| with_shelf(shelf, |it| it.narrow.bytes + it.wide.bytes));
+        assert!(kept <= SHORT_KEPT_BYTES, "{kept} bytes");
     }
 }

@@ -22,6 +22,7 @@ pub(super) struct Sink<'a> {
     size: usize,
     window: &'a Span,
     steps: Steps,
+    /// At most [`JOBS`], so that the list needs no memory elsewhere.
     limit: usize,
     jobs: SmallVec<[Job; JOBS]>,
 }
@@ -36,6 +37,8 @@ impl<'a> Sink<'a> {
     /// For every window later pushed, the elements that it and `window` place
     /// around `dst` and `src` keep the contract of [`RunsFn`] for `kernel`,
     /// and no other task touches those around `dst`, until the sink is dropped.
+    /// Where `kernel` is a row's [`stream`](crate::kernel::Row::stream), no two
+    /// windows have an element around `dst` in common.
     #[expect(unsafe_code, reason = "takes over what its caller owes the kernel")]
     pub(super) unsafe fn new(
         kernel: RunsFn,

@@ -1,10 +1,8 @@
 //! Tasks on a pool, each exactly once whatever the pool does.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use smallvec::SmallVec;
-
+use super::places::Places;
 use crate::error::ScatterError;
 use crate::pool::{CallingThread, Pool};
 
@@ -67,13 +65,15 @@ impl<'p> Workers<'p> {
         len: usize,
         task: &(dyn Fn(usize, &mut [T]) + Sync),
     ) -> Result<(), ScatterError> {
-        let chunks: SmallVec<[Mutex<&mut [T]>; 16]> =
-            data.chunks_mut(len.max(1)).map(Mutex::new).collect();
-        self.run(chunks.len(), &|index| {
-            // Locked once, by the one task that has this number.
-            if let Ok(mut chunk) = chunks[index].lock() {
-                task(index, &mut chunk);
-            }
+        let len = len.max(1);
+        let tasks = data.len().div_ceil(len);
+        let places = Places::new(data);
+        self.run(tasks, &|index| {
+            #[expect(unsafe_code, reason = "hands out chunks without a list of them")]
+            // SAFETY: `run` hands out every number once, whatever the pool does
+            // (`Claims`), and all chunks have one length.
+            let chunk = unsafe { places.chunk(index, len) };
+            task(index, chunk);
         })
     }
 

@@ -1,5 +1,6 @@
 //! Tiles: parts of a scatter that share no element of the output.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::workload::Workload;
@@ -11,14 +12,84 @@ pub(super) const LINE_BYTES: usize = 64;
 
 /// One task's part: some repetitions, some tuples (by position or by
 /// destination), some columns of the window.
-#[derive(Clone, Debug)]
+///
+/// A tile *reaches* the windows of its tuples in its repetitions, cut to its
+/// columns. One of a range of destinations reaches every slice of that range,
+/// and one that is neither cut by tuples nor by columns all of its repetitions:
+/// such tiles are copied to as well.
+///
+/// **Tiles share no element**, and whoever has one may write to all that it
+/// reaches without looking. What each division rests on:
+///
+/// | schedule | its tiles have | which share no element because |
+/// |---|---|---|
+/// | serial | everything | there is one |
+/// | by batch | repetitions | an output does not overlap itself |
+/// | by tuple | tuples | `divide` has found destinations to be unique; or `part_of_tuples` cuts between lanes, which imply different coordinates, or between groups of equal destinations |
+/// | by column | columns of all windows | `columns` cuts one dim, and an output does not overlap itself |
+/// | by destination, by partition | ranges of destination numbers | different numbers are different slices, or offsets of windows that are apart |
+#[derive(Debug)]
 pub(super) struct Tile {
-    pub(super) outer: Range<usize>,
-    pub(super) tuples: Range<usize>,
+    outer: Range<usize>,
+    tuples: Range<usize>,
+    numbers: Option<Range<u64>>,
+    columns: Option<Columns>,
+    /// It stays with the task that has it.
+    not_shared: PhantomData<*mut ()>,
+}
+
+impl Tile {
+    /// All of a call.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::new`].
+    #[expect(unsafe_code, reason = "who has a tile writes to it unchecked")]
+    pub(super) unsafe fn whole(work: &Workload<'_>) -> Self {
+        let (outer, tuples) = (0..work.geometry.outer.elements(), 0..work.plan.tuples());
+        // SAFETY: handed on as it is.
+        unsafe { Self::new(outer, tuples, None, None) }
+    }
+
+    /// # Safety
+    ///
+    /// While the tile exists, no one else reads or writes an element of the
+    /// output that it reaches, in the call whose methods it is handed to.
+    #[expect(unsafe_code, reason = "who has a tile writes to it unchecked")]
+    pub(super) unsafe fn new(
+        outer: Range<usize>,
+        tuples: Range<usize>,
+        numbers: Option<Range<u64>>,
+        columns: Option<Columns>,
+    ) -> Self {
+        Self {
+            outer,
+            tuples,
+            numbers,
+            columns,
+            not_shared: PhantomData,
+        }
+    }
+
+    /// Repetitions.
+    pub(super) fn outer(&self) -> Range<usize> {
+        self.outer.clone()
+    }
+
+    /// Positions in a list of tuples.
+    pub(super) fn tuples(&self) -> Range<usize> {
+        self.tuples.clone()
+    }
+
     /// Only tuples whose destination number lies in this range.
-    pub(super) numbers: Option<Range<u64>>,
+    pub(super) fn numbers(&self) -> Option<Range<u64>> {
+        self.numbers.clone()
+    }
+
     /// Only this part of the window.
-    pub(super) columns: Option<Columns>,
+    pub(super) fn columns(&self) -> Option<&Columns> {
+        self.columns.as_ref()
+    }
 }
 
 /// Positions along one dim of the window.
@@ -29,7 +100,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// What they are of a window.
+    /// What they are of a window that [can be cut](can_be_cut).
     pub(super) fn of(&self, window: &Span) -> Span {
         window.restricted(self.axis, self.part.start, self.part.end)
     }
@@ -63,7 +134,13 @@ impl Grid {
 
     /// The tile of task `index`. `phase` is that of the windows, as in
     /// [`columns`].
-    pub(super) fn tile(
+    ///
+    /// # Safety
+    ///
+    /// The grid was made by `divide` for `schedule` and this work, and no one
+    /// else has this task: then its tiles share no element ([`Tile`]).
+    #[expect(unsafe_code, reason = "who has a tile writes to it unchecked")]
+    pub(super) unsafe fn tile(
         self,
         index: usize,
         schedule: Schedule,
@@ -72,26 +149,20 @@ impl Grid {
     ) -> Tile {
         let (outer, middle, column) = self.place(index);
         let by_destination = schedule == Schedule::ByDestination;
-        let tuples = work.plan.tuples();
-        Tile {
-            outer: part(work.geometry.outer.elements(), self.outer, outer),
-            tuples: if by_destination {
-                0..tuples
-            } else {
-                part_of_tuples(work.plan, self.middle, middle)
-            },
-            numbers: by_destination
-                .then(|| part_of_numbers(work.plan.scale().count, self.middle, middle)),
-            columns: (self.columns > 1).then(|| {
-                columns(
-                    &work.geometry.window,
-                    work.row.size,
-                    phase,
-                    self.columns,
-                    column,
-                )
-            }),
-        }
+        let outer = part(work.geometry.outer.elements(), self.outer, outer);
+        let tuples = if by_destination {
+            0..work.plan.tuples()
+        } else {
+            part_of_tuples(work.plan, self.middle, middle)
+        };
+        let numbers =
+            by_destination.then(|| part_of_numbers(work.plan.scale().count, self.middle, middle));
+        let window = &work.geometry.window;
+        let columns =
+            (self.columns > 1).then(|| columns(window, work.row.size, phase, self.columns, column));
+        // SAFETY: tiles of different tasks differ in repetitions, tuples,
+        // destinations or columns, and the caller vouches for the division.
+        unsafe { Tile::new(outer, tuples, numbers, columns) }
     }
 }
 
@@ -125,6 +196,13 @@ pub(super) fn part_of_numbers(count: u64, parts: usize, index: usize) -> Range<u
     let (each, extra) = (count / parts as u64, count % parts as u64);
     let start = |index: u64| each * index + index.min(extra);
     start(index as u64)..start(index as u64 + 1)
+}
+
+/// Whether tasks may cut a span, of which each makes a copy: not where that
+/// takes memory (more loops than fit in place), which might be found missing
+/// when others have begun to write.
+pub(super) fn can_be_cut(span: &Span) -> bool {
+    span.dims.is_inline_with(0)
 }
 
 /// Part `index` of a span's longest suitable dim. `phase` is how many bytes

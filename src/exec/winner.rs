@@ -28,26 +28,39 @@ impl Call<'_> {
             let outer = part(repetitions, grid.outer, index / grid.middle);
             let middle = index % grid.middle;
             for number in outer {
-                match &self.copy {
-                    Some(copy) => {
-                        let count = self.plan.scale().count;
-                        let slices = part_of_numbers(count, grid.middle, middle);
-                        self.rewrite(copy, winners, number, slices);
+                #[expect(unsafe_code, reason = "tasks write to windows of their own")]
+                // SAFETY: tasks differ in repetitions, in winners or in slices:
+                // winners have different destinations.
+                unsafe {
+                    match &self.copy {
+                        Some(copy) => {
+                            let count = self.plan.scale().count;
+                            let slices = part_of_numbers(count, grid.middle, middle);
+                            self.rewrite(copy, winners, number, slices);
+                        }
+                        None => self.overwrite(winners, number, grid.middle, middle),
                     }
-                    None => self.overwrite(winners, number, grid.middle, middle),
                 }
             }
         })
     }
 
     /// In place: moves the updates of part `index` of the winners.
-    fn overwrite(&self, winners: &Sorted, repetition: usize, parts: usize, index: usize) {
+    ///
+    /// # Safety
+    ///
+    /// `winners` are those of the plan, and no one else reads or writes the
+    /// windows of this part in this repetition.
+    #[expect(unsafe_code, reason = "as the sink that it fills")]
+    unsafe fn overwrite(&self, winners: &Sorted, repetition: usize, parts: usize, index: usize) {
         let origin = self.geometry.repetition(repetition);
         let window = &self.geometry.window;
         let count = winners.len(self.plan.tuples());
         let bytes = count * window.elements() * self.row.size;
         let kernel = self.streaming(self.row.copy, window, bytes >= STREAM_BYTES);
-        let mut sink = self.updates_sink(kernel, window);
+        // SAFETY: what is pushed are the windows of this part, which the caller
+        // vouches for, each destination once.
+        let mut sink = unsafe { self.updates_sink(kernel, window) };
         for position in part(count, parts, index) {
             let (number, tuple) = winners.get(self.plan.destinations(), position);
             let (dst, src) = self.window_at(number, tuple, origin);
@@ -61,7 +74,13 @@ impl Call<'_> {
     }
 
     /// Out of place: writes the slices of a range, in order, each once.
-    fn rewrite(
+    ///
+    /// # Safety
+    ///
+    /// `winners` are those of the plan, and no one else reads or writes these
+    /// slices in this repetition.
+    #[expect(unsafe_code, reason = "as the sinks that it fills")]
+    unsafe fn rewrite(
         &self,
         copy: &CopyGeometry,
         winners: &Sorted,
@@ -73,9 +92,13 @@ impl Call<'_> {
         let destinations = self.plan.destinations();
         let origin = self.geometry.repetition(repetition);
         let kernel = self.streaming(self.row.copy, window, streams);
-        let mut updates = self.updates_sink(kernel, window);
+        // SAFETY: what is pushed are the windows of winners in the range, which
+        // the caller vouches for, each destination once.
+        let mut updates = unsafe { self.updates_sink(kernel, window) };
         let kernel = self.streaming(self.row.copy, &copy.window, streams);
-        let Some(mut data) = self.data_sink(kernel, &copy.window) else {
+        // SAFETY: a `CopyGeometry` places slices that data and output both
+        // have; what is pushed are those of the range that have no winner.
+        let Some(mut data) = (unsafe { self.data_sink(kernel, &copy.window) }) else {
             return;
         };
         let mut next = slices.start;

@@ -2,11 +2,18 @@
 //!
 //! Facts and sizes of one call. Knows nothing of which schedule they speak for.
 
-use super::choose::{CARRIED_BYTES, Choice, PARALLEL_BYTES, SPARSE, STREAM_BYTES};
+use super::choose::{
+    CARRIED_BYTES, Choice, PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_WINDOW_BYTES,
+};
 use super::tile::LINE_BYTES;
 use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan};
 use crate::schedule::Schedule;
+
+/// Most bytes for looking for repeats before windows are written past the
+/// caches: a bitmap, which costs a few nanoseconds a tuple. A sort costs as much
+/// as is gained.
+const LOOKING_BYTES: usize = 512 * 1024;
 
 /// Tuples that are looked at to judge all of them.
 const SAMPLE: usize = 256;
@@ -201,6 +208,33 @@ impl Workload<'_> {
         is_large_in_place || self.is_sparse()
     }
 
+    /// Whether a run by `schedule` writes long windows past the caches. Stores
+    /// past them are not ordered with one another, so that it takes
+    /// destinations that are known to be unique, and looks for repeats where
+    /// that costs less than it gains.
+    pub(super) fn streams_windows(&self, schedule: Schedule) -> bool {
+        self.would_stream(schedule)
+            && (self.plan.is_known_unique()
+                || self.looks_before_streaming() && self.plan.first_repeat() == Ok(None))
+    }
+
+    /// Whether it would, but for what is not known of its destinations.
+    fn would_stream(&self, schedule: Schedule) -> bool {
+        let in_order_of_tuples = !matches!(
+            schedule,
+            Schedule::Winner | Schedule::ByPartition | Schedule::Grouped | Schedule::Private
+        );
+        in_order_of_tuples
+            && self.row.stream.is_some()
+            && self.window_bytes() >= STREAMED_WINDOW_BYTES
+            && self.passes_caches()
+    }
+
+    /// Not where it takes a sort.
+    fn looks_before_streaming(&self) -> bool {
+        self.plan.looking_bytes() <= LOOKING_BYTES
+    }
+
     /// Bytes of one worker's copy of all windows.
     pub(super) fn copy_bytes(&self) -> u64 {
         (self.plan.scale().count).saturating_mul(self.window_bytes() as u64)
@@ -235,6 +269,13 @@ impl Workload<'_> {
             Schedule::Winner if !self.plan.facts().increasing => tuples.saturating_mul(16),
             Schedule::Private => usize::try_from(self.copy_bytes().saturating_mul(parts as u64))
                 .unwrap_or(usize::MAX),
+            schedule
+                if self.would_stream(schedule)
+                    && self.looks_before_streaming()
+                    && !self.plan.facts().increasing =>
+            {
+                self.plan.looking_bytes()
+            }
             _ => 0,
         }
     }

@@ -9,12 +9,14 @@ use super::Job;
 use super::Steps;
 use super::copy::copy_bytes;
 use super::fetch::{Ahead, LINE, prefetch_source};
+use super::vendor;
 use std::arch::x86_64 as x86;
 
 /// Shorter runs have too few whole lines, and are copied.
 const SHORTEST_BYTES: usize = 256;
 
-/// How far ahead, in bytes, the source is asked for.
+/// How far ahead, in bytes, the source is asked for, where that gains
+/// ([`vendor`]).
 const AHEAD: usize = 512;
 
 /// An instruction set's way to move a line.
@@ -68,13 +70,16 @@ impl Mover for Avx2 {
     }
 }
 
-/// Goes through all `jobs`; the stores are fenced when it returns.
+/// Goes through all `jobs`; the stores are fenced when it returns. `ASKS`:
+/// whether sources are asked for ahead.
 ///
 /// # Safety
 ///
-/// As for `copy`, with steps of 1, and the machine has `M`'s instruction set.
+/// As for `copy`, with steps of 1; no two jobs have a `dst` element in common
+/// ([`Row::stream`](super::Row::stream)); and the machine has `M`'s instruction
+/// set.
 #[inline(always)]
-unsafe fn stream<const W: usize, M: Mover>(
+unsafe fn stream<const W: usize, M: Mover, const ASKS: bool>(
     dst: *mut u8,
     src: *const u8,
     jobs: &[Job],
@@ -88,7 +93,7 @@ unsafe fn stream<const W: usize, M: Mover>(
         let dst = dst.wrapping_offset(job.dst);
         let src = src.wrapping_offset(job.src);
         // SAFETY: the caller vouches for the run and the instruction set.
-        unsafe { stream_bytes::<M>(dst.cast(), src.cast(), job.len * W) };
+        unsafe { stream_bytes::<M, ASKS>(dst.cast(), src.cast(), job.len * W) };
     }
     // Non-temporal stores are not ordered with others: without this fence, a
     // reader that was told of them could miss them.
@@ -102,7 +107,7 @@ unsafe fn stream<const W: usize, M: Mover>(
 ///
 /// As for `copy_bytes`, and the machine has `M`'s instruction set.
 #[inline(always)]
-unsafe fn stream_bytes<M: Mover>(dst: *mut u8, src: *const u8, len: usize) {
+unsafe fn stream_bytes<M: Mover, const ASKS: bool>(dst: *mut u8, src: *const u8, len: usize) {
     if len < SHORTEST_BYTES {
         // SAFETY: handed on as it is.
         return unsafe { copy_bytes(dst, src, len) };
@@ -114,8 +119,10 @@ unsafe fn stream_bytes<M: Mover>(dst: *mut u8, src: *const u8, len: usize) {
     unsafe {
         copy_bytes(dst, src, head);
         for position in (head..len - tail).step_by(LINE) {
-            let ahead = src.wrapping_add(position + AHEAD);
-            x86::_mm_prefetch::<{ x86::_MM_HINT_NTA }>(ahead.cast());
+            if ASKS {
+                let ahead = src.wrapping_add(position + AHEAD);
+                x86::_mm_prefetch::<{ x86::_MM_HINT_NTA }>(ahead.cast());
+            }
             M::stream_line(dst.add(position), src.add(position));
         }
         copy_bytes(dst.add(len - tail), src.add(len - tail), tail);
@@ -126,15 +133,22 @@ unsafe fn stream_bytes<M: Mover>(dst: *mut u8, src: *const u8, len: usize) {
 ///
 /// # Safety
 ///
-/// As for `copy`, with steps of 1.
+/// As for `copy`, with steps of 1, and no two jobs have a `dst` element in
+/// common.
 pub(super) unsafe fn stream_sse2<const W: usize>(
     dst: *mut u8,
     src: *const u8,
     jobs: &[Job],
     steps: Steps,
 ) {
-    // SAFETY: handed on as it is; SSE2 is part of x86-64.
-    unsafe { stream::<W, Sse2>(dst, src, jobs, steps) }
+    // SAFETY: handed on as it is.
+    unsafe {
+        if vendor::gains_by_asking() {
+            list_sse2::<W, true>(dst, src, jobs, steps);
+        } else {
+            list_sse2::<W, false>(dst, src, jobs, steps);
+        }
+    }
 }
 
 /// [`stream_sse2`] by AVX2.
@@ -142,7 +156,6 @@ pub(super) unsafe fn stream_sse2<const W: usize>(
 /// # Safety
 ///
 /// As for [`stream_sse2`], and the machine has AVX2.
-#[target_feature(enable = "avx2")]
 pub(super) unsafe fn stream_avx2<const W: usize>(
     dst: *mut u8,
     src: *const u8,
@@ -150,5 +163,42 @@ pub(super) unsafe fn stream_avx2<const W: usize>(
     steps: Steps,
 ) {
     // SAFETY: handed on as it is.
-    unsafe { stream::<W, Avx2>(dst, src, jobs, steps) }
+    unsafe {
+        if vendor::gains_by_asking() {
+            list_avx2::<W, true>(dst, src, jobs, steps);
+        } else {
+            list_avx2::<W, false>(dst, src, jobs, steps);
+        }
+    }
+}
+
+/// [`stream_sse2`], asking for sources or not.
+///
+/// # Safety
+///
+/// As for [`stream_sse2`].
+pub(super) unsafe fn list_sse2<const W: usize, const ASKS: bool>(
+    dst: *mut u8,
+    src: *const u8,
+    jobs: &[Job],
+    steps: Steps,
+) {
+    // SAFETY: handed on as it is; SSE2 is part of x86-64.
+    unsafe { stream::<W, Sse2, ASKS>(dst, src, jobs, steps) }
+}
+
+/// [`stream_avx2`], asking for sources or not.
+///
+/// # Safety
+///
+/// As for [`stream_avx2`].
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn list_avx2<const W: usize, const ASKS: bool>(
+    dst: *mut u8,
+    src: *const u8,
+    jobs: &[Job],
+    steps: Steps,
+) {
+    // SAFETY: handed on as it is.
+    unsafe { stream::<W, Avx2, ASKS>(dst, src, jobs, steps) }
 }

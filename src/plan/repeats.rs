@@ -41,10 +41,13 @@ pub(crate) fn first_repeat(
         Destinations::Narrow(numbers) => first_repeated(numbers, count),
         Destinations::Wide(numbers) => first_repeated(numbers, count),
     }?;
-    Ok(found.and_then(|tuple| {
+    Ok(found.map(|tuple| {
         let number = destinations.get(tuple);
-        let earlier = (0..tuple).rev().find(|&t| destinations.get(t) == number)?;
-        Some(Repeat { tuple, earlier })
+        let earlier = (0..tuple).rev().find(|&t| destinations.get(t) == number);
+        // One that was found without a forerunner is a number that no plan has.
+        // It stays found: what is not known to be unique must not be divided.
+        let earlier = earlier.unwrap_or(tuple);
+        Repeat { tuple, earlier }
     }))
 }
 
@@ -59,7 +62,8 @@ pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Repeat> {
     })
 }
 
-/// Position of the first number that stands earlier in the list.
+/// Position of the first number that stands earlier in the list. One that is
+/// not below `count`, which no plan has, counts as if it did.
 fn first_repeated<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     work::note(Work::Looking);
     if numbers.len() <= FEW {
@@ -78,7 +82,7 @@ fn by_bitmap<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, Scat
         let number = number.get();
         let word = usize::try_from(number / 64).ok();
         let Some(word) = word.and_then(|word| seen.get_mut(word)) else {
-            return false;
+            return true;
         };
         let bit = 1_u64 << (number % 64);
         let repeated = *word & bit != 0;
@@ -91,6 +95,10 @@ fn by_sort<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, Scatte
     let Some(packing) = Packing::new(numbers.len(), count) else {
         return by_comparisons(numbers);
     };
+    // Its upper bits would not be sorted by.
+    if let Some(outside) = numbers.iter().position(|number| number.get() >= count) {
+        return Ok(Some(outside));
+    }
     let list = packing.sorted(numbers)?;
     Ok((list.windows(2))
         .filter(|pair| packing.number(pair[0]) == packing.number(pair[1]))
@@ -319,6 +327,18 @@ mod tests {
             assert_eq!(by_bitmap(&numbers, 4099), expected, "bitmap, seed {seed}");
             assert_eq!(by_sort(&numbers, 4099), expected, "sort, seed {seed}");
         }
+    }
+
+    /// As if a tuple had two destinations: tasks must not share them out.
+    #[test]
+    fn a_number_that_no_plan_has_is_not_unique() {
+        let count = 200;
+        let mut numbers: Vec<u32> = (0..90).collect();
+        numbers[70] = 5_000;
+        assert_eq!(by_bitmap(&numbers, count), Ok(Some(70)), "past the bitmap");
+        assert_eq!(by_sort(&numbers, count), Ok(Some(70)), "past the bits");
+        let repeat = first_repeat(&destinations(&numbers), count).expect("memory");
+        assert_eq!(repeat.map(|repeat| repeat.tuple), Some(70), "not let go");
     }
 
     #[test]

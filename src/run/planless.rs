@@ -1,14 +1,17 @@
 //! Calls of contiguous tensors that are over sooner than a plan is made, and
 //! long lists of single elements for an output that stays in cache.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::{Operands, Planning};
 use crate::error::ScatterError;
 use crate::exec::scratch::Kept;
 use crate::exec::tasks::Workers;
-use crate::exec::{Buffers, direct};
+use crate::exec::{Buffers, copy_words, direct, part};
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::{Elements, Kernels, Spread};
+use crate::kernel::{Elements, Job, Kernels, Private, Spread, Steps};
 use crate::plan::{Block, Contiguous, Flat, Form};
 
 /// Tuples whose destinations lie on the stack. The smaller number is for calls
@@ -19,6 +22,10 @@ const SOME: usize = 512;
 /// Largest output, in bytes, that a long list of single elements is applied to
 /// in a copy: it stays in the first or second-level cache.
 const COPIED_BYTES: usize = 256 * 1024;
+
+/// From as many tuples on, several workers get a copy each, where copies can be
+/// combined.
+const DIVIDED_TUPLES: usize = 256 * 1024;
 
 /// The copy, to and back, is little work beside so many tuples an element.
 const COPIED_TUPLES: usize = 4;
@@ -70,10 +77,17 @@ impl<'a> Planless<'a> {
             match self.flat.tuples {
                 0..=FEW if suits => self.run_few::<FEW>()?,
                 0..=SOME if suits => self.run_few::<SOME>()?,
-                _ => match self.suits_a_copy(execution) {
-                    Some(elements) => return self.run_in_copy(elements, execution),
-                    None => return Ok(false),
-                },
+                _ => {
+                    let Some(elements) = self.suits_a_copy() else {
+                        return Ok(false);
+                    };
+                    return match self.private_copies(execution) {
+                        Some((private, parts)) => {
+                            self.run_in_copies(elements, private, parts, execution)
+                        }
+                        None => self.run_in_copy(elements, execution),
+                    };
+                }
             }
         }
         Ok(true)
@@ -96,20 +110,30 @@ impl<'a> Planless<'a> {
     }
 
     /// The loop over elements, where the work on indices is most of the call
-    /// and no division among workers beats doing it block by block, each just
-    /// before it is applied.
+    /// and nothing beats doing it block by block, each just before it is
+    /// applied.
     #[inline(never)]
-    fn suits_a_copy(&self, execution: &Execution<'_>) -> Option<Elements> {
+    fn suits_a_copy(&self) -> Option<Elements> {
         let flat = &self.flat;
         let elements = flat.elements();
         let suits = flat.outer == 1
             && flat.run == 1
             && !self.kernels.only_grouped
-            && elements <= COPIED_BYTES / self.kernels.row.size
-            && flat.tuples >= COPIED_TUPLES * elements
-            && (self.kernels.private().is_none()
-                || Workers::new(execution.pool, execution.max_workers).parts() == 1);
+            && elements.saturating_mul(self.kernels.row.size) <= COPIED_BYTES
+            && flat.tuples >= COPIED_TUPLES * elements;
         self.kernels.row.apply_elements.filter(|_| suits)
+    }
+
+    /// How many workers get a copy each, and what that takes; `None` where one
+    /// copy is as good. Work grows with the copies, which must be cleared and
+    /// merged: the more tuples for each element, the more of them pay.
+    fn private_copies(&self, execution: &Execution<'_>) -> Option<(Private, usize)> {
+        let tuples = self.flat.tuples;
+        let private = (self.kernels.private()).filter(|_| tuples >= DIVIDED_TUPLES)?;
+        let workers = Workers::new(execution.pool, execution.max_workers);
+        let most = (tuples / self.flat.elements().max(1)).isqrt();
+        let parts = workers.parts().min(most);
+        (parts > 1).then_some((private, parts))
     }
 
     /// Checks and applies tuples block by block, in a copy that becomes the
@@ -135,7 +159,7 @@ impl<'a> Planless<'a> {
         // SAFETY: the tensors have so many bytes, and so has the copy.
         unsafe { source.copy_to_nonoverlapping(copy, bytes) };
         // SAFETY: the caller vouches for updates; the copy is like the output.
-        let result = unsafe { self.apply_to(copy, elements, execution) };
+        let result = unsafe { self.apply_to(copy, elements, 0..self.flat.tuples, execution) };
         if result.is_ok() {
             // SAFETY: as above, the other way.
             unsafe { copy.copy_to_nonoverlapping(output, bytes) };
@@ -144,7 +168,86 @@ impl<'a> Planless<'a> {
         result.map(|()| true)
     }
 
-    /// Applies all tuples to `copy`, up to the first that is wrong.
+    /// The same on several workers, each with consecutive tuples and a copy
+    /// that begins with what changes nothing: the copies are combined with the
+    /// output, in order, when no worker has found a wrong index.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`].
+    #[inline(never)]
+    unsafe fn run_in_copies(
+        &self,
+        elements: Elements,
+        private: Private,
+        parts: usize,
+        execution: &Execution<'_>,
+    ) -> Result<bool, ScatterError> {
+        let (row, count) = (self.kernels.row, self.flat.elements());
+        let words = copy_words(count * row.size);
+        let Ok(mut memory) = <u64 as Kept>::take(words * parts) else {
+            return Ok(false);
+        };
+        let copies = &mut memory[..words * parts];
+        let first_wrong = AtomicUsize::new(usize::MAX);
+        let workers = Workers::new(execution.pool, execution.max_workers);
+        let done = workers.run_chunks(copies, words, &|index, copy| {
+            let tuples = part(self.flat.tuples, parts, index);
+            let first = tuples.start;
+            private.clear(row, copy, count);
+            // SAFETY: a copy of all elements, which no one else has; the caller
+            // vouches for updates.
+            let applied =
+                unsafe { self.apply_to(copy.as_mut_ptr().cast(), elements, tuples, execution) };
+            if applied.is_err() {
+                first_wrong.fetch_min(first, Ordering::Relaxed);
+            }
+        });
+        let result = done.and_then(|()| self.check_from(first_wrong.into_inner(), execution));
+        if result.is_ok() {
+            // SAFETY: as many elements in every copy as in the output; the
+            // caller vouches for output and data.
+            unsafe { self.merge(private, copies, words) };
+        }
+        Kept::put_back(memory);
+        result.map(|()| true)
+    }
+
+    /// The error of the first wrong tuple from `first` on: workers only say
+    /// whose tuples it is among.
+    fn check_from(&self, first: usize, execution: &Execution<'_>) -> Result<(), ScatterError> {
+        let set = execution.instructions();
+        let mut numbers = [0_u32; SOME];
+        for first in (first..self.flat.tuples).step_by(SOME) {
+            let tuples = SOME.min(self.flat.tuples - first);
+            (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
+        }
+        Ok(())
+    }
+
+    /// Combines copies of all elements, each of so many words, with the output.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`].
+    unsafe fn merge(&self, private: Private, copies: &[u64], words: usize) {
+        let output: *mut u8 = self.buffers.output.cast();
+        let all = [Job {
+            dst: 0,
+            src: 0,
+            len: self.flat.elements(),
+        }];
+        if let Some(data) = self.buffers.data {
+            // SAFETY: the caller vouches for both, which share no byte.
+            unsafe { (private.merge.copy)(output, data, &all, Steps::UNIT) };
+        }
+        for copy in copies.chunks(words.max(1)) {
+            // SAFETY: the output is initialised by now.
+            unsafe { (private.merge.apply)(output, copy.as_ptr().cast(), &all, Steps::UNIT) };
+        }
+    }
+
+    /// Applies a range of tuples to `copy`, up to the first that is wrong.
     ///
     /// # Safety
     ///
@@ -153,12 +256,13 @@ impl<'a> Planless<'a> {
         &self,
         copy: *mut u8,
         elements: Elements,
+        range: Range<usize>,
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
         let set = execution.instructions();
         let mut numbers = [0_u32; SOME];
-        for first in (0..self.flat.tuples).step_by(SOME) {
-            let tuples = SOME.min(self.flat.tuples - first);
+        for first in range.clone().step_by(SOME) {
+            let tuples = SOME.min(range.end - first);
             let block = (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
             let updates = (self.buffers.updates).wrapping_add(first * self.kernels.row.size);
             // SAFETY: they are numbers of elements of the copy, and there is

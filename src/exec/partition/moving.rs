@@ -10,6 +10,7 @@ use super::super::tasks::Workers;
 use super::super::tile::part;
 use crate::error::ScatterError;
 use crate::kernel::Spread;
+use crate::memory::with_room;
 use crate::plan::Number;
 use crate::work::{self, Work};
 
@@ -52,12 +53,14 @@ pub(super) enum Destined<'a> {
 
 impl Call<'_> {
     /// Counts how many tuples of each part fall into each partition, and so
-    /// finds out where they go and where each partition will lie.
+    /// finds out where they go and where each partition will lie: below
+    /// `places`.
     pub(super) fn count_partitions<N: Number>(
         &self,
         numbers: &[N],
         workers: &Workers<'_>,
         division: Division,
+        places: usize,
     ) -> Result<(Cursors, Vec<Range<usize>>), ScatterError> {
         work::note(Work::Partitioning);
         let mut cursors = crate::memory::zeroed(division.parts * division.partitions)?;
@@ -65,11 +68,13 @@ impl Call<'_> {
             let numbers = &numbers[part(numbers.len(), division.parts, index)];
             count_into(counts, numbers, division);
         })?;
-        let ranges = ranges_of(division, &mut cursors);
+        let ranges = ranges_of(division, &mut cursors)?;
+        check_ranges(&ranges, numbers.len(), places);
         Ok((Cursors(cursors), ranges))
     }
 
-    /// Moves every part's tuples to their partitions, in order.
+    /// Moves every part's tuples to their partitions, in order. `moved` has the
+    /// places that they were counted for.
     pub(super) fn move_tuples<N: Number>(
         &self,
         numbers: &[N],
@@ -79,6 +84,14 @@ impl Call<'_> {
         moved: &mut [N],
         load: &Destined<'_>,
     ) -> Result<(), ScatterError> {
+        // The moves write without a check of their own, below the number of
+        // places that `count_partitions` was told.
+        let has_room = match load {
+            Destined::Values(words) => self.holds_values(words.len(), moved.len()),
+            Destined::Tuples(list) => list.len() >= moved.len(),
+            Destined::Nothing(places) => places.len() >= numbers.len(),
+        };
+        assert!(has_room, "a place for all that is moved");
         let moved = Places::new(moved);
         workers.run_chunks(&mut cursors.0, division.partitions, &|index, cursors| {
             let range = part(numbers.len(), division.parts, index);
@@ -142,13 +155,24 @@ impl Call<'_> {
         });
     }
 
-    /// Moves the values of all tuples to `places` that were found before.
+    /// Whether so many words hold so many values.
+    fn holds_values(&self, words: usize, values: usize) -> bool {
+        words.saturating_mul(size_of::<u64>()) >= values.saturating_mul(self.row.size)
+    }
+
+    /// Moves the values of all tuples to `places` that were found before, all
+    /// below `count`.
     pub(super) fn move_all_values(
         &self,
         places: &[u32],
+        count: usize,
         workers: &Workers<'_>,
         values: &mut [u64],
     ) -> Result<(), ScatterError> {
+        assert!(
+            self.holds_values(values.len(), count),
+            "a place for every value"
+        );
         let words = Places::new(values);
         let parts = workers.parts();
         workers.run(parts, &|index| {
@@ -226,8 +250,8 @@ impl<N: Number> Moving<'_, N> {
 /// Turns counts into positions: partition by partition, and in each part by
 /// part, which keeps the order of the tuples. Returns where the tuples of each
 /// partition will lie.
-fn ranges_of(division: Division, cursors: &mut [u32]) -> Vec<Range<usize>> {
-    let mut ranges = Vec::with_capacity(division.partitions);
+fn ranges_of(division: Division, cursors: &mut [u32]) -> Result<Vec<Range<usize>>, ScatterError> {
+    let mut ranges = with_room(division.partitions)?;
     let mut next = 0_u32;
     for partition in 0..division.partitions {
         next += PARTITION_GAP;
@@ -238,12 +262,23 @@ fn ranges_of(division: Division, cursors: &mut [u32]) -> Vec<Range<usize>> {
         }
         ranges.push(start as usize..next as usize);
     }
-    ranges
+    Ok(ranges)
+}
+
+/// That every tuple was counted once and all places exist: the moves that
+/// follow write without a check of their own.
+fn check_ranges(ranges: &[Range<usize>], tuples: usize, places: usize) {
+    let counted: usize = ranges.iter().map(Range::len).sum();
+    let end = ranges.last().map_or(0, |range| range.end);
+    assert!(
+        counted == tuples && end <= places,
+        "{counted} of {tuples} tuples were counted, up to {end} of {places} places"
+    );
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Division, PARTITION_GAP, ranges_of};
+    use super::{Division, PARTITION_GAP, check_ranges, ranges_of};
 
     #[test]
     fn positions_keep_partitions_together_and_parts_in_order() {
@@ -254,7 +289,7 @@ mod tests {
         };
         // Part 0 has 1, 2 and 0 tuples in the partitions, part 1 has 3, 0 and 4.
         let mut cursors = [1, 2, 0, 3, 0, 4];
-        let ranges = ranges_of(division, &mut cursors);
+        let ranges = ranges_of(division, &mut cursors).expect("memory for three");
         let gaps = |gaps: u32, position: u32| gaps * PARTITION_GAP + position;
         let expected = [(1, 0, 4), (2, 4, 6), (3, 6, 10)]
             .map(|(count, start, end)| gaps(count, start) as usize..gaps(count, end) as usize);
@@ -262,5 +297,17 @@ mod tests {
         let expected = [(1, 0), (2, 4), (3, 6), (1, 1), (2, 6), (3, 6)];
         let expected = expected.map(|(count, position)| gaps(count, position));
         assert_eq!(cursors, expected, "cursors");
+    }
+
+    #[test]
+    #[should_panic(expected = "3 of 4 tuples were counted")]
+    fn a_tuple_that_was_not_counted_is_not_moved() {
+        check_ranges(&[8..10, 18..19], 4, 19);
+    }
+
+    #[test]
+    #[should_panic(expected = "up to 19 of 18 places")]
+    fn places_that_do_not_exist_are_not_written() {
+        check_ranges(&[8..10, 18..19], 3, 18);
     }
 }

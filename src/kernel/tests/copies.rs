@@ -5,6 +5,8 @@ use super::super::Job;
 use super::super::Row;
 use super::super::RunsFn;
 use super::super::Steps;
+#[cfg(target_arch = "x86_64")]
+use super::super::stream;
 use super::Bits;
 use super::Buffer;
 use super::call;
@@ -121,19 +123,51 @@ fn the_last_job_of_a_destination_stays() {
     }
 }
 
+/// Every way to stream elements of `W` bytes, with their size: what a row has,
+/// and both of what that chooses from by the machine.
+fn streams_of<const W: usize>(isa: InstructionSet) -> Vec<(usize, RunsFn)> {
+    let element = match W {
+        1 => ElementType::U8,
+        2 => ElementType::F16,
+        4 => ElementType::I32,
+        8 => ElementType::Complex64,
+        _ => ElementType::Complex128,
+    };
+    let row = Row::plain(element, Reduction::None, isa).expect("copies");
+    assert_eq!(row.size, W, "{element}");
+    assert_eq!(
+        row.stream.is_some(),
+        cfg!(target_arch = "x86_64"),
+        "x86-64 can"
+    );
+    #[cfg(target_arch = "x86_64")]
+    let lists: [RunsFn; 2] = match isa {
+        InstructionSet::Portable => [stream::list_sse2::<W, true>, stream::list_sse2::<W, false>],
+        InstructionSet::Avx2 => [stream::list_avx2::<W, true>, stream::list_avx2::<W, false>],
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let lists: [RunsFn; 0] = [];
+    (row.stream.into_iter().chain(lists))
+        .map(|stream| (W, stream))
+        .collect()
+}
+
 #[test]
 fn streams_at_every_alignment() {
-    for row in rows() {
-        assert_eq!(
-            row.stream.is_some(),
-            cfg!(target_arch = "x86_64"),
-            "x86-64 can"
-        );
-        let Some(stream) = row.stream else { continue };
+    let streams = InstructionSet::available().iter().flat_map(|&isa| {
+        [
+            streams_of::<1>(isa),
+            streams_of::<2>(isa),
+            streams_of::<4>(isa),
+            streams_of::<8>(isa),
+            streams_of::<16>(isa),
+        ]
+    });
+    for (size, stream) in streams.flatten() {
         // Around the shortest streamed run, and several lines with a tail.
         for bytes in [0, 16, 240, 256, 272, 1008, 1104] {
-            for start in (0..128).step_by(row.size) {
-                let len = bytes / row.size;
+            for start in (0..128).step_by(size) {
+                let len = bytes / size;
                 let jobs = [
                     Job {
                         dst: 0,
@@ -146,7 +180,7 @@ fn streams_at_every_alignment() {
                         len,
                     },
                 ];
-                check(stream, row.size, [start, row.size], &jobs, Steps::UNIT);
+                check(stream, size, [start, size], &jobs, Steps::UNIT);
             }
         }
     }

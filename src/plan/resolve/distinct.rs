@@ -80,7 +80,7 @@ impl<'a> Distinct<'a> {
             let checked = self.resolver.resolve(set, first, block);
             checked.map_err(|error| self.named(error))?;
             let mut kept_here = (block.iter().enumerate())
-                .filter(|&(_, &number)| number != Number::SKIPPED)
+                .filter(|&(_, &number)| number != u64::SKIPPED)
                 .map(|(position, _)| first + position);
             if let Some(tuple) = kept_here.next() {
                 first_kept.get_or_insert(tuple);

@@ -1,0 +1,157 @@
+//! Elements without bytes: they are cloned and dropped like any others, though
+//! none has a place of its own.
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::pools::{Sequential, rayon_pool};
+use ndscatter::{
+    CallingThread, Duplicates, Execution, Gather, GatherElements, GatherNd, Layout, Pool,
+    ScatterElements, ScatterNd, ScatterUpdate, Schedule, TensorView, TensorViewMut,
+};
+
+/// More tuples than what is planned on the stack.
+const TUPLES: usize = 601;
+const SLICES: usize = 7;
+
+static CLONES: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts how often it is cloned.
+struct Counted;
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        CLONES.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+fn places(tuples: usize) -> Vec<i64> {
+    (0..tuples)
+        .map(|tuple| i64::try_from(tuple * 5 % SLICES).expect("small"))
+        .collect()
+}
+
+/// Every verb of a scatter of `updates` into slices of `window` elements,
+/// planned and not. Returns how many there were.
+fn every_verb<T: Clone + Send + Sync>(
+    element: &T,
+    tuples: usize,
+    window: usize,
+    execution: Execution<'_>,
+) -> usize {
+    let (shape, updates_shape, list) = ([SLICES, window], [tuples, window], [tuples, 1]);
+    let mut output = vec![element.clone(); SLICES * window];
+    let data = vec![element.clone(); SLICES * window];
+    let updates = vec![element.clone(); tuples * window];
+    let indices = places(tuples);
+    let indices = TensorView::contiguous(&indices, &list).expect("indices");
+    let updates = TensorView::contiguous(&updates, &updates_shape).expect("updates");
+    let data = TensorView::contiguous(&data, &shape).expect("data");
+    let scatter = ScatterNd::new().execution(execution);
+    let plan = scatter
+        .plan(Layout::contiguous(&shape), indices)
+        .expect("valid indices");
+    let mut target = TensorViewMut::contiguous(&mut output, &shape).expect("an output");
+    CLONES.store(0, Ordering::Relaxed);
+    (scatter.cloned_in_place(target.reborrow(), indices, updates)).expect("in place");
+    (scatter.cloned_write_into(data, indices, updates, target.reborrow())).expect("into");
+    let made = (scatter.cloned_allocate(data, indices, updates)).expect("allocated");
+    assert_eq!(made.len(), SLICES * window, "as long as data");
+    let run = plan.run().execution(execution);
+    (run.cloned_in_place(target.reborrow(), updates)).expect("planned, in place");
+    (run.cloned_write_into(data, updates, target)).expect("planned, into");
+    let made = (run.cloned_allocate(data, updates)).expect("planned, allocated");
+    assert_eq!(made.len(), SLICES * window, "as long as data");
+    6
+}
+
+fn executions<'p>(pool: &'p dyn Pool) -> impl Iterator<Item = Execution<'p>> {
+    let chosen = Execution::new().pool(pool);
+    let forced = Schedule::ALL.map(|schedule| chosen.schedule(schedule));
+    std::iter::once(chosen).chain(forced)
+}
+
+#[test]
+fn scatters_of_units() {
+    for execution in executions(&CallingThread) {
+        for tuples in [0, 1, 20, 100, TUPLES] {
+            for window in [0, 1, 3] {
+                every_verb(&(), tuples, window, execution);
+            }
+        }
+    }
+}
+
+#[cfg(not(miri))]
+#[test]
+fn scatters_of_units_on_several_threads() {
+    for execution in executions(rayon_pool(3)).chain(executions(&Sequential)) {
+        every_verb(&(), 5 * TUPLES, 1, execution);
+        every_verb(&(), TUPLES, 40, execution);
+    }
+}
+
+/// In the order of the loop every update is cloned once, and out of place data
+/// is as well.
+#[test]
+fn every_update_is_cloned() {
+    let execution = Execution::new().pool(&CallingThread);
+    for tuples in [20, 100, TUPLES] {
+        let verbs = every_verb(&Counted, tuples, 1, execution);
+        let copies = 4 * SLICES;
+        assert_eq!(
+            CLONES.load(Ordering::Relaxed),
+            verbs * tuples + copies,
+            "{tuples} tuples"
+        );
+    }
+}
+
+#[test]
+fn other_operators_and_options() {
+    let mut output = [(); SLICES * 3];
+    let indices = places(TUPLES);
+    let updates = [(); 3 * TUPLES];
+    let view = TensorView::contiguous(&indices, &[TUPLES]).expect("indices");
+    let target = TensorViewMut::contiguous(&mut output, &[3, SLICES]).expect("an output");
+    let updates_view = TensorView::contiguous(&updates, &[3, TUPLES]).expect("updates");
+    (ScatterUpdate::new(1).cloned_in_place(target, view, updates_view)).expect("an axis");
+
+    let wide = [places(TUPLES), places(TUPLES), places(TUPLES)].concat();
+    let view = TensorView::contiguous(&wide, &[3, TUPLES]).expect("indices");
+    let target = TensorViewMut::contiguous(&mut output, &[3, SLICES]).expect("an output");
+    (ScatterElements::new(1).cloned_in_place(target, view, updates_view)).expect("elements");
+
+    // Reversed, and one element for all.
+    let view = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
+    let target =
+        TensorViewMut::strided(&mut output, SLICES - 1, &[SLICES], &[-1]).expect("an output");
+    let fill = TensorView::strided(&updates, 0, &[TUPLES], &[0]).expect("updates");
+    (ScatterNd::new().cloned_in_place(target, view, fill)).expect("strides");
+
+    let target = TensorViewMut::contiguous(&mut output[..SLICES], &[SLICES]).expect("an output");
+    let rejecting = ScatterNd::new().duplicates(Duplicates::Reject);
+    let refused = rejecting.cloned_in_place(target, view, fill);
+    assert!(refused.is_err(), "destinations repeat");
+}
+
+#[test]
+fn gathers_of_units() {
+    let data = [(); 3 * SLICES];
+    let indices = places(TUPLES);
+    let mut output = [(); 3 * TUPLES];
+    let mut target = TensorViewMut::contiguous(&mut output, &[TUPLES, 3]).expect("an output");
+    let rows = TensorView::contiguous(&data, &[SLICES, 3]).expect("data");
+    let list = TensorView::contiguous(&indices, &[TUPLES]).expect("indices");
+    (Gather::new(0).cloned_write_into(rows, list, target.reborrow())).expect("rows");
+    let tuples = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
+    (GatherNd::new(0).cloned_write_into(rows, tuples, target)).expect("slices");
+
+    let wide = [places(TUPLES), places(TUPLES), places(TUPLES)].concat();
+    let wide = TensorView::contiguous(&wide, &[3, TUPLES]).expect("indices");
+    let data = TensorView::contiguous(&data, &[3, SLICES]).expect("data");
+    let target = TensorViewMut::contiguous(&mut output, &[3, TUPLES]).expect("an output");
+    (GatherElements::new(1).cloned_write_into(data, wide, target)).expect("elements");
+}

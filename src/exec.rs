@@ -132,10 +132,7 @@ impl<'a> Call<'a> {
         {
             // No tuples, or windows that reach nowhere, of an output that has
             // elements.
-            return match &self.copy {
-                Some(copy) => self.copy_in_parallel(workers, copy),
-                None => Ok(()),
-            };
+            return self.copy_before(workers, 1);
         }
         let choice = choose(&self.workload(), workers, forced);
         // Found out once, before any task begins.
@@ -168,6 +165,33 @@ impl<'a> Call<'a> {
     /// Also what is left where another schedule finds no memory. Nothing else
     /// works on the call meanwhile.
     fn run_serial(&self) {
+        self.copy_alone();
+        self.apply_all();
+    }
+
+    /// One worker applies all updates; where there is much to copy, several do
+    /// that before.
+    fn apply_alone(&self, workers: &Workers<'_>) -> Result<(), ScatterError> {
+        self.copy_before(workers, 1)?;
+        self.apply_all();
+        Ok(())
+    }
+
+    /// Copies all data before so many tasks begin: by several workers where
+    /// several will work anyway, or where it is worth to wake them.
+    fn copy_before(&self, workers: &Workers<'_>, tasks: usize) -> Result<(), ScatterError> {
+        match &self.copy {
+            Some(copy) if tasks > 1 || self.workload().copies_much() => {
+                self.copy_in_parallel(workers, copy)
+            }
+            _ => {
+                self.copy_alone();
+                Ok(())
+            }
+        }
+    }
+
+    fn copy_alone(&self) {
         if let Some(copy) = &self.copy {
             #[expect(unsafe_code, reason = "one worker has the whole output")]
             // SAFETY: a `CopyGeometry` places elements of the one shape that
@@ -176,20 +200,6 @@ impl<'a> Call<'a> {
                 self.copy_span(&copy.whole, (0, 0), self.workload().is_sparse());
             }
         }
-        self.apply_all();
-    }
-
-    /// One worker applies all updates; where there is much to copy, several do
-    /// that before.
-    fn apply_alone(&self, workers: &Workers<'_>) -> Result<(), ScatterError> {
-        match &self.copy {
-            Some(copy) if self.workload().copies_much() => {
-                self.copy_in_parallel(workers, copy)?;
-                self.apply_all();
-            }
-            _ => self.run_serial(),
-        }
-        Ok(())
     }
 
     fn apply_all(&self) {

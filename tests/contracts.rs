@@ -11,8 +11,8 @@
 use std::mem::MaybeUninit;
 
 use ndscatter::{
-    AnyView, AnyViewMut, Bounds, ElementType, Gather, Layout, Reduction, ScatterError, ScatterNd,
-    TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Bounds, ElementType, Execution, Gather, Layout, Pool, Reduction,
+    ScatterError, ScatterNd, TensorView, TensorViewMut,
 };
 
 /// A byte that is no Rust `bool`.
@@ -242,4 +242,42 @@ fn an_output_that_is_data_is_initialised() {
     // SAFETY: they were initialised from the beginning.
     let values = memory.map(|element| unsafe { element.assume_init() });
     assert_eq!(values, [7.0, 5.0, 6.0, 5.0], "in place");
+}
+
+/// A small call asks nothing of its pool, whatever it does.
+#[test]
+fn small_calls_leave_the_pool_alone() {
+    struct Asleep;
+    impl Pool for Asleep {
+        fn workers(&self) -> Option<usize> {
+            panic!("asked for its workers")
+        }
+
+        fn run(&self, _: usize, _: &(dyn Fn(usize) + Sync)) {
+            panic!("given work")
+        }
+    }
+    let execution = Execution::new().pool(&Asleep);
+    let data = TensorView::contiguous(&[9.0_f32; 4], &[4]).expect("four");
+    let rows = TensorView::contiguous(&[2_i64, 0, 2], &[3, 1]).expect("three");
+    let updates = TensorView::contiguous(&[1.0, 2.0, 3.0], &[3]).expect("three");
+    let none = TensorView::<i64>::contiguous(&[], &[0, 1]).expect("no tuples");
+    let no_updates = TensorView::contiguous(&[], &[0]).expect("no updates");
+    for reduction in Reduction::ALL {
+        for include_self in [true, false] {
+            let scatter = (ScatterNd::new().reduction(reduction))
+                .include_self(include_self)
+                .execution(execution);
+            let done = scatter.allocate(data, rows, updates);
+            done.expect("no worker is needed");
+            let done = scatter.allocate(data, none, no_updates);
+            assert_eq!(done, Ok(vec![9.0; 4]), "a copy");
+            let plan = scatter.plan(data.layout(), rows).expect("a plan");
+            let done = plan.run().execution(execution).allocate(data, updates);
+            done.expect("no worker is needed");
+        }
+    }
+    let gather = Gather::new(0).execution(execution);
+    let places = TensorView::contiguous(&[3_u8, 0], &[2]).expect("two");
+    assert_eq!(gather.allocate(data, places), Ok(vec![9.0; 2]), "gathered");
 }

@@ -64,10 +64,8 @@ impl Call<'_> {
             sorted,
             sources: self.sources(sorted, offsets),
         };
-        if let Some(copy) = &self.copy {
-            self.copy_in_parallel(workers, copy)?;
-        }
         let grid = choice.grid;
+        self.copy_before(workers, grid.tasks())?;
         workers.run(grid.tasks(), &|index| {
             let (_, middle, column) = grid.place(index);
             let positions = self.whole_groups(sorted, grid.middle, middle);

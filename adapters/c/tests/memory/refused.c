@@ -209,9 +209,6 @@ static const test_case SINGLE_CASES[] = {
     {"an address", CALL, SCATTER_ND, 3, 4, false, NONE, MISALIGNED, NDS_UNSUPPORTED},
     {"an output on updates", CALL, SCATTER_ND, 3, 4, false, NONE, ON_UPDATES, NDS_INVALID_ARGUMENT},
     {"an output on a shape", CALL, SCATTER_ND, 3, 4, false, NONE, ON_A_SHAPE, NDS_INVALID_ARGUMENT},
-#ifdef FACTS_AND_EXPLANATIONS
-    /* These end the process: the crate ndscatter keeps shapes as facts, and
-     * explains plans, in memory that it expects to be there. */
     {"updates", CALL, SCATTER_ND, 3, 4, false, NONE, BAD_UPDATES, NDS_INVALID_ARGUMENT},
     {"updates of a plan", RUN_PLAN, SCATTER_ND, 3, 4, false, NONE, BAD_UPDATES, NDS_INVALID_ARGUMENT},
     {"an output on itself", CALL, SCATTER_ND, 3, 4, false, NONE, ON_ITSELF, NDS_INVALID_ARGUMENT},
@@ -219,7 +216,6 @@ static const test_case SINGLE_CASES[] = {
     {"explained", EXPLAIN_PLAN, SCATTER_ND, 3, 600, false, ADD, NOTHING, NDS_OK},
     {"explained, a gather", EXPLAIN_PLAN, GATHER, 3, 600, false, NONE, NOTHING, NDS_OK},
     {"explained in no room", EXPLAIN_PLAN, SCATTER_ND, 3, 600, false, ADD, SHORT_BUFFER, NDS_INVALID_ARGUMENT},
-#endif
 };
 
 /* Calls that are right: every operator with each of these. */
@@ -231,11 +227,7 @@ static const struct {
 } SIZES[] = {
     {2, 4, false, NONE},   {3, 600, false, ADD},  {3, 600, true, ADD},   {2, 3000, true, NONE},
     {3, 3000, true, MEAN}, {8, 600, true, MAX},   {8, 3000, false, ADD}, {2, 3000, false, MEAN},
-#ifdef RANKS_ABOVE_8
-    /* These end the process: the crate ndscatter keeps dims beyond the eighth
-     * in memory that it expects to be there. */
     {9, 4, false, NONE},   {9, 3000, true, ADD},
-#endif
 };
 
 static void spoil(made *made, fault fault) {

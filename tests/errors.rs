@@ -1183,3 +1183,34 @@ fn a_result_that_fits_nowhere_is_refused() {
     );
     assert!(refused, "strings: {got:?}");
 }
+
+/// A plan knows no element type, and so layouts that are too long for some.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn what_no_memory_can_hold_is_not_explained() {
+    let indices = TensorView::contiguous(&[1_i64, 0], &[2, 1]).expect("two tuples");
+    let (long, far) = ([1 << 61], [isize::MAX / 4]);
+    for layout in [
+        Layout::contiguous(&long),
+        Layout::strided(&[2], &far).expect("one stride"),
+    ] {
+        let plan = ScatterNd::new()
+            .plan(layout, indices)
+            .expect("it fits in bytes");
+        for reduction in [Reduction::None, Reduction::Add] {
+            for in_place in [true, false] {
+                let run = plan.run().reduction(reduction);
+                let explain = |element| run.explain(element, in_place);
+                let small = explain(ElementType::U8).expect("it fits");
+                assert!(small.to_string().contains("bytes"), "{small}");
+                let got = explain(ElementType::F64).map(drop);
+                let shape = layout.shape().to_vec();
+                assert_eq!(
+                    got,
+                    Err(ScatterError::ShapeOverflow { shape }),
+                    "{in_place}"
+                );
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,11 @@ use common::pools::Sequential;
 use common::random::Random;
 use common::request::Request;
 use common::{Tensor, elements};
-use ndscatter::{Duplicates, Reduction, ScatterError, ScatterPlan, Schedule, release_scratch};
+use ndscatter::{
+    Bounds, CacheMode, Duplicates, ElementType, Gather, Reduction, ScatterError, ScatterNd,
+    ScatterPlan, ScatterUpdate, Schedule, TensorScatter, TensorView, TensorViewMut,
+    release_scratch,
+};
 
 /// Allocations from this size are counted, and can be refused.
 const LARGE: usize = 4096;
@@ -349,4 +353,150 @@ fn every_allocation_of_a_run_can_fail() {
         refused > 100,
         "only {refused} allocations were seen: does this test work?"
     );
+}
+
+/// Refuses one allocation of any size of `call` after the other. Returns how
+/// many there were.
+fn check_call<R: PartialEq + fmt::Debug>(
+    name: &str,
+    call: impl Fn() -> Result<R, ScatterError>,
+) -> usize {
+    let expected = call();
+    for number in 1.. {
+        release_scratch();
+        LEAST.set(0);
+        COUNTDOWN.set(number);
+        let got = call();
+        let is_over = COUNTDOWN.replace(0) > 0;
+        LEAST.set(LARGE);
+        if !matches!(got, Err(ScatterError::OutOfMemory { .. })) {
+            assert_eq!(got, expected, "{name}, {number}");
+        }
+        if is_over {
+            return number - 1;
+        }
+    }
+    unreachable!("an endless loop")
+}
+
+/// Sizes and strides of data that no two dims of merge, of more dims than lie
+/// inline.
+const DEEP: [usize; 10] = [3, 2, 2, 2, 2, 2, 2, 2, 2, 2];
+const DEEP_STRIDES: [isize; 10] = [4000, 1300, -600, 280, -130, 60, -28, 13, -6, 2];
+const DEEP_LEN: usize = 12_000;
+
+/// Offset of the first element among so many.
+const DEEP_OFFSET: usize = 1000;
+
+#[test]
+fn values_of_many_dims_ask_for_their_memory() {
+    let _turn = turn();
+    let data = vec![7.0_f32; DEEP_LEN];
+    let rows = [2_i64, 0, 2, 1];
+    let updates = vec![1.0_f32; 4 * 512];
+    let mut shape = DEEP;
+    shape[0] = 4;
+    let alone = ndscatter::Execution::new().pool(&Sequential);
+    let view = || TensorView::strided(&data, DEEP_OFFSET, &DEEP, &DEEP_STRIDES);
+    let (indices, values) = (
+        || TensorView::contiguous(&rows, &[4]),
+        || TensorView::contiguous(&updates, &shape),
+    );
+    let output = RefCell::new(data.clone());
+    // What becomes of the data, without an allocation of the test's own.
+    let in_place = |call: &dyn Fn(TensorViewMut<'_, f32>) -> Result<(), ScatterError>| {
+        let output = &mut *output.borrow_mut();
+        output.copy_from_slice(&data);
+        let target = TensorViewMut::strided(output, DEEP_OFFSET, &DEEP, &DEEP_STRIDES)?;
+        let done = call(target);
+        assert!(
+            done.is_ok() || *output == data,
+            "written before it was refused"
+        );
+        let bits = output.iter().map(|value| u64::from(value.to_bits()));
+        done.map(|()| bits.fold(0, |sum: u64, bits| sum.rotate_left(7) ^ bits))
+    };
+    let mut refused = 0;
+    for reduction in [Reduction::None, Reduction::Add, Reduction::Mean] {
+        let scatter = (ScatterUpdate::new(0).reduction(reduction)).execution(alone);
+        let name = format!("{reduction}");
+        refused += check_call(&name, || scatter.allocate(view()?, indices()?, values()?));
+        refused += check_call(&name, || {
+            in_place(&|target| scatter.in_place(target, indices()?, values()?))
+        });
+        refused += check_call(&name, || {
+            let plan = scatter.plan(view()?.layout(), indices()?)?;
+            let run = plan.run().execution(alone);
+            run.explain(ElementType::F32, false)?;
+            in_place(&|target| run.in_place(target, values()?))
+        });
+    }
+    let gather = Gather::new(0).execution(alone);
+    refused += check_call("gather", || gather.allocate(view()?, indices()?));
+    refused += check_call("gather, planned", || {
+        let plan = gather.plan(view()?.layout(), indices()?)?;
+        plan.run().execution(alone).allocate(view()?)
+    });
+    let skip = gather.clone().bounds(Bounds::Skip);
+    let outside = [2_i64, 9, 1, -9];
+    refused += check_call("gather that skips", || {
+        skip.allocate(view()?, TensorView::contiguous(&outside, &[4])?)
+    });
+    refused += check_call("clones", || {
+        let texts = [0_u8, 1, 2].map(Some);
+        let data = TensorView::strided(&texts, 0, &DEEP, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
+        let update = [None];
+        let updates = TensorView::strided(&update, 0, &shape, &[0; 10])?;
+        (ScatterUpdate::new(0).execution(alone)).cloned_allocate(data, indices()?, updates)
+    });
+    assert!(refused > 100, "only {refused}: does this test work?");
+}
+
+/// Errors tell shapes, which take memory: without it that is what they tell.
+#[test]
+fn facts_of_errors_ask_for_their_memory() {
+    let _turn = turn();
+    let (data, rows) = ([1_i32, 2, 3, 4], [0_i64, 1]);
+    let view = |shape| TensorView::contiguous(&data, shape);
+    let tuples = || TensorView::contiguous(&rows, &[2, 1]);
+    let scatter = ScatterNd::new();
+    let mut refused = check_call("a slice's length", || view(&[3]).map(drop));
+    refused += check_call("a shape that overflows", || {
+        view(&[usize::MAX, 2]).map(drop)
+    });
+    refused += check_call("strides", || {
+        TensorView::strided(&data, 0, &[2, 2], &[1]).map(drop)
+    });
+    refused += check_call("outside", || {
+        TensorView::strided(&data, 2, &[2, 2], &[2, 1]).map(drop)
+    });
+    refused += check_call("an output on itself", || {
+        let mut output = data;
+        TensorViewMut::strided(&mut output, 0, &[2, 2], &[1, 1]).map(drop)
+    });
+    refused += check_call("updates", || {
+        scatter.allocate(view(&[4])?, tuples()?, view(&[4])?)
+    });
+    refused += check_call("data and output", || {
+        let mut output = [0; 3];
+        let (data, updates) = (view(&[4])?, TensorView::contiguous(&data[..2], &[2])?);
+        let output = TensorViewMut::contiguous(&mut output, &[3])?;
+        scatter.write_into(data, tuples()?, updates, output)
+    });
+    refused += check_call("another layout than planned", || {
+        let plan = scatter.plan(ndscatter::Layout::contiguous(&[4]), tuples()?)?;
+        let updates = TensorView::contiguous(&data[..2], &[2])?;
+        plan.run().allocate(view(&[2, 2])?, updates)
+    });
+    refused += check_call("an output of a gather", || {
+        let mut output = [0; 3];
+        let output = TensorViewMut::contiguous(&mut output, &[3])?;
+        ndscatter::GatherNd::new(0).write_into(view(&[4])?, tuples()?, output)
+    });
+    refused += check_call("positions", || {
+        let cache = TensorScatter::new(1, CacheMode::Linear);
+        let starts = TensorView::contiguous(&rows[..1], &[1])?;
+        cache.allocate(view(&[2, 2])?, starts, view(&[2, 2])?)
+    });
+    assert!(refused >= 15, "only {refused}: does this test work?");
 }

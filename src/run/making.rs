@@ -176,7 +176,7 @@ impl Resolving<'_> {
         }
         let workers = Workers::new(self.execution.pool, self.execution.max_workers);
         let len = numbers.len().div_ceil(workers.parts());
-        let mut pieces: Vec<OnceLock<_>> = with_room(workers.parts())?;
+        let mut pieces: Vec<OnceLock<_>> = with_room(numbers.len().div_ceil(len))?;
         pieces.extend(numbers.chunks(len).map(|_| OnceLock::new()));
         workers.run_chunks(numbers, len, &|index, chunk| {
             pieces[index].get_or_init(|| self.resolver.resolve(set, index * len, chunk));

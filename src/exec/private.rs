@@ -13,8 +13,9 @@ use crate::plan::{Destinations, signed};
 /// Jobs of one kernel call.
 const JOBS: usize = 64;
 
-/// Words of a line: copies of different workers share none.
-const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
+/// Words between copies, which may begin anywhere in a line: so many that
+/// workers share no line, nor two that are fetched together.
+const GAP_WORDS: usize = 3 * LINE_BYTES / size_of::<u64>();
 
 /// What a worker's copy is made with.
 struct PrivateKernels<'a> {
@@ -28,7 +29,7 @@ struct PrivateKernels<'a> {
 /// Words of scratch memory for a copy of so many bytes; elements of these
 /// reductions have 8 at most, and are as aligned.
 pub(crate) fn copy_words(bytes: usize) -> usize {
-    (bytes.div_ceil(size_of::<u64>())).next_multiple_of(LINE_WORDS)
+    bytes.div_ceil(size_of::<u64>()) + GAP_WORDS
 }
 
 impl Call<'_> {

@@ -36,6 +36,7 @@ pub struct Execution<'p> {
 
 impl Execution<'static> {
     /// On rayon, with every choice left to the crate.
+    #[inline]
     pub fn new() -> Self {
         Self {
             pool: &Rayon,
@@ -55,6 +56,7 @@ impl Default for Execution<'static> {
 impl<'p> Execution<'p> {
     /// Runs tasks on `pool` and on no other threads.
     #[must_use]
+    #[inline]
     pub fn pool<'q>(self, pool: &'q dyn Pool) -> Execution<'q>
     where
         'p: 'q,
@@ -64,6 +66,7 @@ impl<'p> Execution<'p> {
 
     /// Divides the work among at most `workers` (at least one).
     #[must_use]
+    #[inline]
     pub fn max_workers(self, workers: usize) -> Self {
         Self {
             max_workers: Some(workers),
@@ -74,6 +77,7 @@ impl<'p> Execution<'p> {
     /// Forces a schedule, for tests and measurements. Where it does not apply
     /// or would not keep the bits of the sequential loop, the serial one runs.
     #[must_use]
+    #[inline]
     pub fn schedule(self, schedule: Schedule) -> Self {
         Self {
             schedule: Some(schedule),
@@ -84,6 +88,7 @@ impl<'p> Execution<'p> {
     /// Forces an instruction set, for tests and measurements. One that the
     /// machine does not have is not used.
     #[must_use]
+    #[inline]
     pub fn instruction_set(self, instruction_set: InstructionSet) -> Self {
         Self {
             instruction_set: Some(instruction_set),

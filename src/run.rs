@@ -204,11 +204,20 @@ pub(crate) fn plain_kernels(
     reducing: Reducing,
     execution: &Execution<'_>,
 ) -> Result<Kernels, ScatterError> {
-    let kernels = Kernels::plain(element, reducing, execution.instructions());
-    kernels.ok_or(ScatterError::UnsupportedReduction {
-        reduction: reducing.reduction,
-        element,
-    })
+    let set = execution.instructions();
+    if reducing.reduction == Reduction::None
+        && let Some(row) = Row::plain(element, Reduction::None, set)
+    {
+        // Nothing to reduce, for which no small call should pay.
+        return Ok(Kernels::moving(row));
+    }
+    match Kernels::plain(element, reducing, set) {
+        Some(kernels) => Ok(kernels),
+        None => Err(ScatterError::UnsupportedReduction {
+            reduction: reducing.reduction,
+            element,
+        }),
+    }
 }
 
 /// The kernels for elements that are cloned.
@@ -258,6 +267,25 @@ pub(crate) unsafe fn execute(
         unsafe { direct::run(kernels.row, &flat, operands.buffers(), numbers) };
         return Ok(());
     }
+    // SAFETY: layout and shapes have just been checked against the plan's; the
+    // caller vouches for the rest.
+    unsafe { execute_by_schedule(plan, is_kept, kernels, operands, execution) }
+}
+
+/// The rest of [`execute`], apart from it so that small calls do not pay for
+/// its stack.
+///
+/// # Safety
+///
+/// As for [`execute`], and layout and shapes of `operands` are the plan's.
+#[inline(never)]
+unsafe fn execute_by_schedule(
+    plan: &IndexPlan,
+    is_kept: bool,
+    kernels: &Kernels,
+    operands: &Operands<'_>,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
     let updates_strides = if plan.updates_rank() == operands.updates.layout.shape().len() {
         plan.arranged_strides(&operands.updates.layout)?
     } else {
@@ -269,7 +297,7 @@ pub(crate) unsafe fn execute(
     let geometry = plan.geometry(&updates_strides)?;
     let copy = data_strides.map(|strides| plan.copy_geometry(&strides));
     let copy = copy.transpose()?;
-    // SAFETY: layout and shapes have just been checked against the plan's;
+    // SAFETY: the caller has checked layout and shapes against the plan's;
     // views keep their elements readable, or writable and to themselves, and
     // the caller vouches for the rest.
     let call = unsafe {

@@ -61,6 +61,7 @@ impl GatherPlan {
     }
 
     /// A run on rayon.
+    #[inline]
     pub fn run(&self) -> GatherRun<'_> {
         GatherRun {
             plan: self,
@@ -84,6 +85,7 @@ pub struct GatherRun<'p> {
 impl<'p> GatherRun<'p> {
     /// Who runs it: pool, number of workers, instruction set.
     #[must_use]
+    #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> GatherRun<'q>
     where
         'p: 'q,

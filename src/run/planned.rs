@@ -86,6 +86,7 @@ impl ScatterPlan {
     }
 
     /// A run that means what the operator meant, on rayon.
+    #[inline]
     pub fn run(&self) -> ScatterRun<'_> {
         ScatterRun {
             plan: &self.plan,
@@ -108,6 +109,7 @@ impl<'p> ScatterRun<'p> {
     /// Another reduction than that of the operator. The rest of what the
     /// operator means stays.
     #[must_use]
+    #[inline]
     pub fn reduction(mut self, reduction: Reduction) -> Self {
         self.reducing.reduction = reduction;
         self
@@ -116,6 +118,7 @@ impl<'p> ScatterRun<'p> {
     /// Whether the value that is there takes part, if not as the operator says
     /// ([`Scatter::include_self`](crate::Scatter::include_self)).
     #[must_use]
+    #[inline]
     pub fn include_self(mut self, include_self: bool) -> Self {
         self.reducing.include_self = include_self;
         self
@@ -123,6 +126,7 @@ impl<'p> ScatterRun<'p> {
 
     /// In what type 16-bit floats are summed, if not as the operator says.
     #[must_use]
+    #[inline]
     pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
         self.reducing.accumulate = accumulate;
         self
@@ -130,6 +134,7 @@ impl<'p> ScatterRun<'p> {
 
     /// Who runs it: pool, number of workers, forced choices.
     #[must_use]
+    #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> ScatterRun<'q>
     where
         'p: 'q,

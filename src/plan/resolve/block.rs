@@ -164,7 +164,7 @@ impl Cursor<'_> {
         let mut raw = [I::default(); BLOCK];
         for (block, numbers) in numbers.chunks_mut(BLOCK).enumerate() {
             let first = block * BLOCK;
-            let cursor = self.from_tuple(first);
+            let cursor = self.at_tuple(first);
             let raw = &mut raw[..numbers.len()];
             // SAFETY: as above.
             unsafe { (self.indices).read_run(cursor.offset, cursor.step, raw) };
@@ -179,7 +179,7 @@ impl Cursor<'_> {
     }
 
     /// The same block from a later tuple on.
-    fn from_tuple(self, tuple: usize) -> Self {
+    fn at_tuple(self, tuple: usize) -> Self {
         let steps = (tuple as u64).wrapping_mul(self.number_step.cast_unsigned());
         Self {
             offset: self.offset + tuple.cast_signed() * self.step,

@@ -217,7 +217,7 @@ impl<'a> Planless<'a> {
     /// whose tuples it is among.
     fn check_from(&self, first: usize, execution: &Execution<'_>) -> Result<(), ScatterError> {
         let set = execution.instructions();
-        let mut numbers = [0_u32; SOME];
+        let mut numbers = [0_u64; SOME];
         for first in (first..self.flat.tuples).step_by(SOME) {
             let tuples = SOME.min(self.flat.tuples - first);
             (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
@@ -260,7 +260,7 @@ impl<'a> Planless<'a> {
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
         let set = execution.instructions();
-        let mut numbers = [0_u32; SOME];
+        let mut numbers = [0_u64; SOME];
         for first in range.clone().step_by(SOME) {
             let tuples = SOME.min(range.end - first);
             let block = (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;

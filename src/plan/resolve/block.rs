@@ -8,7 +8,7 @@
     reason = "reads indices at offsets that its callers take from their layout"
 )]
 
-use bytemuck::NoUninit;
+use bytemuck::Pod;
 
 use super::IndexRules;
 use crate::element::Index;
@@ -18,7 +18,7 @@ use crate::plan::destinations::Number;
 use crate::reduction::Bounds;
 
 /// An integer type that indices can have.
-pub(super) trait Coordinate: Index + Into<i128> + Default + PartialOrd + NoUninit {
+pub(super) trait Coordinate: Index + Into<i128> + Default + PartialOrd + Pod {
     /// The position on an axis of `size` elements, at least `size` if there is
     /// none. `wrap` is `size` where negative values count from the end, else 0.
     fn position(self, wrap: u64) -> u64;

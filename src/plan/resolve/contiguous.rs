@@ -45,19 +45,20 @@ impl Contiguous<'_> {
     }
 
     /// Numbers the slices that the tuples from `first` on address, with
-    /// instructions of `set`, if the machine has them. Writes to `numbers`,
-    /// unless the indices are such numbers as they lie.
+    /// instructions of `set`, if the machine has them: as many tuples as
+    /// `buffer` has entries. Writes to it, unless the indices are such numbers
+    /// as they lie.
     pub(crate) fn resolve_block<'b>(
         &'b self,
         set: InstructionSet,
         first: usize,
-        numbers: &'b mut [u32],
+        buffer: &'b mut [u64],
     ) -> Result<Block<'b>, ScatterError> {
         for_index_type!(self.indices.kind(), I => match set.min(InstructionSet::best()) {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: it is no better than what the machine has.
-            InstructionSet::Avx2 => unsafe { self.block_avx2::<I>(first, numbers) },
-            _ => self.block_as::<I>(first, numbers),
+            InstructionSet::Avx2 => unsafe { self.block_avx2::<I>(first, buffer) },
+            _ => self.block_as::<I>(first, buffer),
         })
     }
 
@@ -71,44 +72,59 @@ impl Contiguous<'_> {
     unsafe fn block_avx2<'b, I: Coordinate>(
         &'b self,
         first: usize,
-        numbers: &'b mut [u32],
+        buffer: &'b mut [u64],
     ) -> Result<Block<'b>, ScatterError> {
-        self.block_as::<I>(first, numbers)
+        self.block_as::<I>(first, buffer)
     }
 
     #[inline(always)]
     fn block_as<'b, I: Coordinate>(
         &'b self,
         first: usize,
-        numbers: &'b mut [u32],
+        buffer: &'b mut [u64],
     ) -> Result<Block<'b>, ScatterError> {
-        if let Some(block) = self.as_they_lie::<I>(first, numbers.len()) {
-            return Ok(block);
+        let tuples = buffer.len();
+        if self.are_numbers::<I>(first, buffer) {
+            // What was checked, and no second look at what others may write.
+            let run = if self.indices.is_foreign() {
+                &bytemuck::cast_slice::<u64, I>(buffer)[..tuples]
+            } else {
+                // SAFETY: as in `are_numbers`.
+                unsafe { (self.indices).neighbours(first.cast_signed(), tuples) }
+            };
+            return Ok(match size_of::<I>() {
+                4 => Block::Narrow(bytemuck::cast_slice(run)),
+                _ => Block::Wide(bytemuck::cast_slice(run)),
+            });
         }
+        let numbers = &mut bytemuck::cast_slice_mut(buffer)[..tuples];
         self.resolve_as::<I>(first, numbers)?;
         Ok(Block::Narrow(numbers))
     }
 
-    /// One index a tuple, where all of them are numbers of slices and wide
-    /// enough for a [`Block`]: none counts from the end.
+    /// Whether there is one index a tuple, and all of them are numbers of slices
+    /// and wide enough for a [`Block`]: none counts from the end. Foreign ones
+    /// are copied to `buffer` and checked there.
     #[inline(always)]
-    fn as_they_lie<I: Coordinate>(&self, first: usize, tuples: usize) -> Option<Block<'_>> {
-        let &[size] = self.sizes else { return None };
-        if self.indices.is_foreign() {
-            // They would be read again as offsets, and may differ then.
-            return None;
-        }
-        // SAFETY: the view is contiguous and has so many tuples of one index.
-        let run = unsafe { (self.indices).neighbours::<I>(first.cast_signed(), tuples) };
+    fn are_numbers<I: Coordinate>(&self, first: usize, buffer: &mut [u64]) -> bool {
+        let (&[size], 4 | 8) = (self.sizes, size_of::<I>()) else {
+            return false;
+        };
+        let (first, tuples) = (first.cast_signed(), buffer.len());
+        let run: &[I] = if self.indices.is_foreign() {
+            let copy = &mut bytemuck::cast_slice_mut(buffer)[..tuples];
+            // SAFETY: the view is contiguous and has so many tuples of one index.
+            unsafe { (self.indices).read_run(first, 1, copy) };
+            copy
+        } else {
+            // SAFETY: as above.
+            unsafe { (self.indices).neighbours(first, tuples) }
+        };
         let mut inside = true;
         for index in run {
             inside &= index.position(0) < size as u64;
         }
-        match size_of::<I>() {
-            4 if inside => Some(Block::Narrow(bytemuck::cast_slice(run))),
-            8 if inside => Some(Block::Wide(bytemuck::cast_slice(run))),
-            _ => None,
-        }
+        inside
     }
 
     #[inline(always)]

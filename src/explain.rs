@@ -14,8 +14,9 @@ use crate::plan::IndexPlan;
 use crate::reduction::Reduction;
 use crate::schedule::Schedule;
 
-/// What a run of a plan does. Made by [`ScatterRun::explain`](crate::ScatterRun::explain), for updates
-/// and data that are contiguous; its `Display` form is for people.
+/// What a run of a plan does. Made by
+/// [`ScatterRun::explain`](crate::ScatterRun::explain), for updates and data
+/// that are contiguous; its `Display` form is for people.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     element: ElementType,

@@ -46,7 +46,7 @@
 //! | [`allocate`](Scatter::allocate) | a new tensor is wanted |
 //! | [`write_into`](Scatter::write_into) | there is memory for the result, and `data` must stay |
 //! | [`in_place`](Scatter::in_place) | `data` itself may change: the cost is that of the updates alone |
-//! | [`plan`](Scatter::plan) | the same indices will be used again; the [`ScatterPlan`] has the other three |
+//! | [`plan`](Scatter::plan) | the same indices will be used again; [`ScatterPlan::run`] has the other three |
 //!
 //! [`scatter_nd`], [`scatter_update`], [`scatter_elements`] and
 //! [`tensor_scatter`] are the in-place verbs in one line.

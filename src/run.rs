@@ -141,16 +141,16 @@ impl<'a> Operands<'a> {
         indices: Option<&AnyView<'_>>,
     ) -> Result<Self, ScatterError> {
         let in_place = check_operands(&output, data.as_ref(), indices, &updates)?;
-        let copied = data.filter(|_| !in_place);
+        let distinct = data.filter(|_| !in_place);
         let moved = kernels.row.replaces.then_some(updates);
-        check_bools(&output, [("data", copied), ("updates", moved)])?;
+        check_bools(&output, [("data", distinct), ("updates", moved)])?;
         if data.is_none() && !output.is_initialized() {
             return Err(ScatterError::Uninitialized);
         }
         Ok(Self {
             output: output.into(),
             updates: updates.into(),
-            data: copied.map(Source::from),
+            data: distinct.map(Source::from),
         })
     }
 
@@ -204,14 +204,7 @@ pub(crate) fn plain_kernels(
     reducing: Reducing,
     execution: &Execution<'_>,
 ) -> Result<Kernels, ScatterError> {
-    let set = execution.instructions();
-    if reducing.reduction == Reduction::None
-        && let Some(row) = Row::plain(element, Reduction::None, set)
-    {
-        // Nothing to reduce, for which no small call should pay.
-        return Ok(Kernels::moving(row));
-    }
-    match Kernels::plain(element, reducing, set) {
+    match Kernels::plain(element, reducing, execution.instructions()) {
         Some(kernels) => Ok(kernels),
         None => Err(ScatterError::UnsupportedReduction {
             reduction: reducing.reduction,

@@ -114,8 +114,17 @@ fn foreign_booleans_may_be_combined_with_rust_ones() {
             let view = TensorViewMut::contiguous(&mut data, &[4]).expect("four");
             let done = scatter.any_in_place(view.into(), indices(), foreign(&FOREIGN, &[2]));
             done.expect("nothing is moved");
+            // Of a `bool` the compiler takes for granted what is to be shown.
+            let bytes: &[u8] = bytemuck::cast_slice(&data);
+            assert!(
+                bytes.iter().all(|&byte| byte <= 1),
+                "{reduction}: {bytes:?}"
+            );
             if include_self {
                 assert_eq!(data, expected, "{reduction}");
+            } else {
+                let updates_alone = [false, false, true, false];
+                assert_eq!(data, updates_alone, "{reduction} without self");
             }
             assert!(
                 data.iter().all(|&value| u8::from(value) <= 1),

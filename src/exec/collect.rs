@@ -89,7 +89,7 @@ impl<'a> Collecting<'a> {
         // Whatever memory loops take is had before the first write, and lent
         // to the tasks.
         let exchanged = window.exchanged()?;
-        self.clear_skipped(window.exchanged()?);
+        self.clear_skipped()?;
         if outer == 0 || tuples == 0 || window.elements() == 0 {
             return Ok(());
         }
@@ -245,12 +245,13 @@ impl<'a> Collecting<'a> {
         sink.finish();
     }
 
-    /// Zeros where a tuple was skipped, before any task begins. `window` is the
-    /// call's, exchanged.
-    fn clear_skipped(&self, mut window: Span) {
+    /// Zeros where a tuple was skipped, before any task begins. Without memory
+    /// for the loops nothing is written.
+    fn clear_skipped(&self) -> Result<(), ScatterError> {
         if self.plan.keeps_all() {
-            return;
+            return Ok(());
         }
+        let mut window = self.geometry.window.exchanged()?;
         window.src = 0;
         for dim in &mut *window.dims {
             dim.src = 0;
@@ -273,6 +274,7 @@ impl<'a> Collecting<'a> {
             }
         }
         sink.finish();
+        Ok(())
     }
 
     /// A sink into the result for windows of its tuples.

@@ -82,12 +82,19 @@ impl Call<'_> {
     }
 
     /// The part of `data` that belongs to a tile of repetitions or of
-    /// destinations ([`choose::Choice::fuses_copy`]).
+    /// destinations ([`Choice::fuses_copy`](super::Choice::fuses_copy), which
+    /// has seen that the slices of a tile are found without memory).
+    ///
+    /// # Panics
+    ///
+    /// If they are not: other tiles write the rest of the repetition.
     pub(super) fn copy_tile(&self, copy: &CopyGeometry, tile: &Tile) {
         let slices = tile.numbers().and_then(|numbers| {
             let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
             copy.span_of_slices(position(numbers.start), position(numbers.end))
         });
+        let is_found = slices.is_some() || tile.numbers().is_none();
+        assert!(is_found, "the slices of a tile");
         let span = slices.as_ref().unwrap_or(&copy.inner);
         for number in tile.outer() {
             let (dst, src) = Span::at(&copy.outer.dims, number);

@@ -7,7 +7,7 @@ use super::scratch::Kept;
 use super::tasks::Workers;
 use super::tile::{LINE_BYTES, part, part_of_numbers};
 use crate::error::ScatterError;
-use crate::kernel::{Elements, Job, Private, Rows, RowsFn, RunsFn, Spread, Steps};
+use crate::kernel::{Elements, Job, Private, Row, Rows, RowsFn, RunsFn, Spread, Steps};
 use crate::plan::{Destinations, signed};
 
 /// Jobs of one kernel call.
@@ -26,8 +26,9 @@ struct PrivateKernels<'a> {
     numbers: &'a [u32],
 }
 
-/// Words of scratch memory for a copy of so many bytes; elements of these
-/// reductions have 8 at most, and are as aligned.
+/// Words of scratch memory for a copy of so many bytes, the gap behind it
+/// included. A word is as long and as aligned as any element whose partial
+/// results combine to the bits of the loop.
 pub(crate) fn copy_words(bytes: usize) -> usize {
     bytes.div_ceil(size_of::<u64>()) + GAP_WORDS
 }
@@ -42,7 +43,7 @@ impl Call<'_> {
         choice: &Choice,
     ) -> Result<(), ScatterError> {
         let parts = choice.grid.middle;
-        let words = copy_words(usize::try_from(self.workload().copy_bytes()).unwrap_or(0));
+        let words = self.workload().copy_words();
         let memory = <u64 as Kept>::take(words.saturating_mul(parts));
         let (Some(kernels), Ok(mut memory)) = (self.private_kernels(), memory) else {
             self.run_serial();
@@ -174,7 +175,7 @@ impl Private {
     /// # Panics
     ///
     /// If it is not long enough.
-    pub(crate) fn clear(&self, row: &crate::kernel::Row, copy: &mut [u64], elements: usize) {
+    pub(crate) fn clear(&self, row: &Row, copy: &mut [u64], elements: usize) {
         assert!(
             elements.saturating_mul(row.size) <= size_of_val(copy),
             "a copy of all windows"

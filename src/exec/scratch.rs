@@ -101,6 +101,24 @@ fn with_shelf<R>(shelf: usize, f: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
 /// whole process, so that the next one need not ask the system for it. A
 /// program that will not scatter for a while may want it back. What calls of
 /// other threads need at this moment is theirs, and kept when they return.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{Reduction, TensorView, TensorViewMut, release_scratch, scatter_nd};
+///
+/// let mut data = [0, 0];
+/// scatter_nd(
+///     TensorViewMut::contiguous(&mut data, &[2])?,
+///     TensorView::contiguous(&[1_i64], &[1, 1])?,
+///     TensorView::contiguous(&[7], &[1])?,
+///     Reduction::None,
+/// )?;
+/// // No call is due for a while.
+/// release_scratch();
+/// assert_eq!(data, [0, 7]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
 pub fn release_scratch() {
     for shelf in 0..SHELVES.len() {
         for _ in 0..TRIES {

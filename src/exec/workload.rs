@@ -5,14 +5,14 @@
 use super::choose::{
     CARRIED_BYTES, Choice, PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_WINDOW_BYTES,
 };
+use super::private::copy_words;
 use super::tile::LINE_BYTES;
 use crate::kernel::{Kernels, Row};
 use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan};
 use crate::schedule::Schedule;
 
 /// Most bytes for looking for repeats before windows are written past the
-/// caches: a bitmap, which costs a few nanoseconds a tuple. A sort costs as much
-/// as is gained.
+/// caches: a bitmap, or a sort of 32768 tuples.
 const LOOKING_BYTES: usize = 512 * 1024;
 
 /// Tuples that are looked at to judge all of them.
@@ -230,7 +230,7 @@ impl Workload<'_> {
             && self.passes_caches()
     }
 
-    /// Not where it takes a sort.
+    /// Not where it takes a long sort.
     fn looks_before_streaming(&self) -> bool {
         self.plan.looking_bytes() <= LOOKING_BYTES
     }
@@ -238,6 +238,11 @@ impl Workload<'_> {
     /// Bytes of one worker's copy of all windows.
     pub(super) fn copy_bytes(&self) -> u64 {
         (self.plan.scale().count).saturating_mul(self.window_bytes() as u64)
+    }
+
+    /// Words of scratch memory for that copy.
+    pub(super) fn copy_words(&self) -> usize {
+        copy_words(usize::try_from(self.copy_bytes()).unwrap_or(usize::MAX))
     }
 
     /// Most bytes that a run needs besides the tensors and a fresh plan, with
@@ -267,8 +272,9 @@ impl Workload<'_> {
             // The sorted list, which the plan keeps, and the sort's own.
             Schedule::Grouped if !self.plan.facts().ordered => tuples.saturating_mul(16),
             Schedule::Winner if !self.plan.facts().increasing => tuples.saturating_mul(16),
-            Schedule::Private => usize::try_from(self.copy_bytes().saturating_mul(parts as u64))
-                .unwrap_or(usize::MAX),
+            Schedule::Private => {
+                (self.copy_words().saturating_mul(parts)).saturating_mul(size_of::<u64>())
+            }
             schedule
                 if self.would_stream(schedule)
                     && self.looks_before_streaming()

@@ -143,10 +143,10 @@ pub(super) unsafe fn stream_sse2<const W: usize>(
 ) {
     // SAFETY: handed on as it is.
     unsafe {
-        if vendor::gains_by_asking() {
-            list_sse2::<W, true>(dst, src, jobs, steps);
-        } else {
+        if vendor::loses_by_prefetching() {
             list_sse2::<W, false>(dst, src, jobs, steps);
+        } else {
+            list_sse2::<W, true>(dst, src, jobs, steps);
         }
     }
 }
@@ -164,10 +164,10 @@ pub(super) unsafe fn stream_avx2<const W: usize>(
 ) {
     // SAFETY: handed on as it is.
     unsafe {
-        if vendor::gains_by_asking() {
-            list_avx2::<W, true>(dst, src, jobs, steps);
-        } else {
+        if vendor::loses_by_prefetching() {
             list_avx2::<W, false>(dst, src, jobs, steps);
+        } else {
+            list_avx2::<W, true>(dst, src, jobs, steps);
         }
     }
 }

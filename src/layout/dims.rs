@@ -5,7 +5,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use smallvec::{CollectionAllocErr, SmallVec};
+use smallvec::SmallVec;
 
 use crate::error::ScatterError;
 use crate::memory::out_of_memory;
@@ -70,10 +70,8 @@ impl<T> Dims<T> {
 
     #[inline]
     fn reserve(&mut self, more: usize) -> Result<(), ScatterError> {
-        match self.0.try_reserve(more) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(refused::<T>(&error, self.len() + more)),
-        }
+        let wanted = self.len() + more;
+        (self.0.try_reserve(more)).map_err(|_| out_of_memory::<T>(wanted))
     }
 }
 
@@ -82,11 +80,6 @@ impl<T: Copy> Dims<T> {
     pub(crate) fn copied(values: &[T]) -> Result<Self, ScatterError> {
         Self::collect(values.len(), values.iter().copied())
     }
-}
-
-#[cold]
-fn refused<T>(_: &CollectionAllocErr, len: usize) -> ScatterError {
-    out_of_memory::<T>(len)
 }
 
 impl<T> Default for Dims<T> {

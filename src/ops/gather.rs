@@ -241,8 +241,10 @@ impl<'p, O: Operator> GatherOp<'p, O> {
     /// # Errors
     ///
     /// Also [`ScatterError::ElementTypeMismatch`],
-    /// [`ScatterError::IndexType`], and [`ScatterError::InputOverlap`] where
-    /// `output` shares memory with an input.
+    /// [`ScatterError::IndexType`], [`ScatterError::InputOverlap`] where
+    /// `output` shares memory with an input, and
+    /// [`ScatterError::ForeignBool`] where bytes of foreign booleans would be
+    /// moved into Rust's.
     pub fn any_write_into(
         &self,
         data: AnyView<'_>,

@@ -76,6 +76,21 @@ impl GatherPlan {
 }
 
 /// A run of a [`GatherPlan`]: who runs it, and the verbs.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{CallingThread, Execution, Gather, Layout, TensorView, TensorViewMut};
+///
+/// let rows = TensorView::contiguous(&[1_i64, 1, 0], &[3])?;
+/// let plan = Gather::new(0).plan(Layout::contiguous(&[2, 2]), rows)?;
+/// let run = plan.run().execution(Execution::new().pool(&CallingThread));
+/// let data = TensorView::contiguous(&[1, 2, 3, 4], &[2, 2])?;
+/// let mut output = [0; 6];
+/// run.write_into(data, TensorViewMut::contiguous(&mut output, &[3, 2])?)?;
+/// assert_eq!(output, [3, 4, 3, 4, 1, 2]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct GatherRun<'p> {
     plan: &'p GatherPlan,
@@ -104,7 +119,7 @@ impl<'p> GatherRun<'p> {
         self.plan.plan.check_output(&data.layout())?;
         allocate(self.plan.output_shape(), |output| {
             // SAFETY: the kernels were made for `T`; the result is new memory.
-            unsafe { run_gather(self.plan, kernels, data.into(), output, &self.execution) }
+            unsafe { self.run_on(kernels, data.into(), output) }
         })
     }
 
@@ -121,23 +136,17 @@ impl<'p> GatherRun<'p> {
     ) -> Result<(), ScatterError> {
         let kernels = moving_kernels(T::TYPE, &self.execution)?;
         // SAFETY: the kernels were made for `T`; typed views borrow their memory.
-        unsafe {
-            run_gather(
-                self.plan,
-                kernels,
-                data.into(),
-                output.into(),
-                &self.execution,
-            )
-        }
+        unsafe { self.run_on(kernels, data.into(), output.into()) }
     }
 
     /// [`write_into`](Self::write_into) with element types as values.
     ///
     /// # Errors
     ///
-    /// Also [`ScatterError::ElementTypeMismatch`] and
-    /// [`ScatterError::InputOverlap`].
+    /// Also [`ScatterError::ElementTypeMismatch`],
+    /// [`ScatterError::InputOverlap`] where `output` shares memory with `data`,
+    /// and [`ScatterError::ForeignBool`] where bytes of foreign booleans would
+    /// be moved into Rust's.
     pub fn any_write_into(
         &self,
         data: AnyView<'_>,
@@ -147,15 +156,20 @@ impl<'p> GatherRun<'p> {
         check_gather(&output, &data, None)?;
         // SAFETY: the views have the kernels' element type and share no byte,
         // as was just checked.
-        unsafe {
-            run_gather(
-                self.plan,
-                kernels,
-                data.into(),
-                output.into(),
-                &self.execution,
-            )
-        }
+        unsafe { self.run_on(kernels, data.into(), output.into()) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`run_gather`]. `kernels` are plain ones, which clone nothing.
+    unsafe fn run_on(
+        &self,
+        kernels: Kernels,
+        data: Source<'_>,
+        output: Target<'_>,
+    ) -> Result<(), ScatterError> {
+        // SAFETY: handed on as it is.
+        unsafe { run_gather(self.plan, kernels, data, output, &self.execution) }
     }
 }
 

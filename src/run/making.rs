@@ -51,7 +51,13 @@ pub(crate) fn make_plan(
     let tuples: usize = form.tuple_shape(output.shape(), &layout)?.iter().product();
     // What is worked out of tuples that move nothing is another number.
     let nothing = if form.moves_nothing(output.shape(), &layout) {
-        Some(check_nothing(output, &form, indices, planning, execution)?)
+        Some(check_nothing(
+            output,
+            &form,
+            indices,
+            planning.rules,
+            execution,
+        )?)
     } else {
         None
     };
@@ -87,7 +93,7 @@ fn check_nothing(
     output: &Layout<'_>,
     form: &Form,
     indices: Indices<'_>,
-    planning: Planning,
+    rules: IndexRules,
     execution: &Execution<'_>,
 ) -> Result<Checked, ScatterError> {
     if let Coordinates::Sequences { len, .. } = form.coordinates {
@@ -98,7 +104,7 @@ fn check_nothing(
             telling: 0,
         });
     }
-    let distinct = Distinct::new(output, form, indices, planning.rules)?;
+    let distinct = Distinct::new(output, form, indices, rules)?;
     let checked = distinct.check(execution.instructions())?;
     Ok(match form.coordinates {
         // Of gathers, which have no duplicates.

@@ -98,6 +98,27 @@ impl ScatterPlan {
 
 /// A run of a [`ScatterPlan`]: what it means, who runs it, and the verbs. They
 /// refuse operands of other shapes than the plan's before they write anything.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{Layout, Reduction, ScatterNd, TensorView, TensorViewMut};
+///
+/// let plan = ScatterNd::new().reduction(Reduction::Add).plan(
+///     Layout::contiguous(&[3]),
+///     TensorView::contiguous(&[2_i64, 2], &[2, 1])?,
+/// )?;
+/// let ones = TensorView::contiguous(&[1, 1], &[2])?;
+/// let mut data = [5, 5, 5];
+/// // As the operator means it ...
+/// plan.run().in_place(TensorViewMut::contiguous(&mut data, &[3])?, ones)?;
+/// assert_eq!(data, [5, 5, 7]);
+/// // ... and without the value that is there.
+/// let fresh = plan.run().include_self(false);
+/// fresh.in_place(TensorViewMut::contiguous(&mut data, &[3])?, ones)?;
+/// assert_eq!(data, [5, 5, 2]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ScatterRun<'p> {
     plan: &'p IndexPlan,

@@ -163,6 +163,27 @@ impl<'a> AnyViewMut<'a> {
     ///
     /// As [`from_raw_parts`](Self::from_raw_parts).
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::mem::MaybeUninit;
+    ///
+    /// use ndscatter::{AnyViewMut, ElementType, Layout, ScatterNd, TensorView};
+    ///
+    /// let data = TensorView::contiguous(&[1.0_f32, 2.0, 3.0], &[3])?;
+    /// let indices = TensorView::contiguous(&[1_i64], &[1, 1])?;
+    /// let updates = TensorView::contiguous(&[9.0_f32], &[1])?;
+    /// let mut memory = [MaybeUninit::<f32>::uninit(); 3];
+    /// let (ptr, layout) = (memory.as_mut_ptr().cast(), Layout::contiguous(&[3]));
+    /// // SAFETY: three floats, borrowed, that the call alone touches.
+    /// let output = unsafe { AnyViewMut::uninit_from_raw_parts(ptr, ElementType::F32, layout) }?;
+    /// ScatterNd::new().any_write_into(data.into(), indices.into(), updates.into(), output)?;
+    /// // SAFETY: the call has written all of them.
+    /// let result = memory.map(|element| unsafe { element.assume_init() });
+    /// assert_eq!(result, [1.0, 9.0, 3.0]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    ///
     /// # Safety
     ///
     /// As for [`from_raw_parts`](Self::from_raw_parts), but for the elements'

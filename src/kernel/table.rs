@@ -193,23 +193,16 @@ fn groups_of<T: Copy, F: Fold<T>>(isa: InstructionSet) -> GroupFn {
 impl Kernels {
     /// What serves plain elements; `None` where they do not have the
     /// reduction. Of `isa` and what this machine has, the lesser is used.
-    #[inline]
     pub(crate) fn plain(
         element: ElementType,
         reducing: Reducing,
         isa: InstructionSet,
     ) -> Option<Self> {
-        // Nothing to reduce, for which no small call should pay.
-        match reducing.reduction {
-            Reduction::None => Row::plain(element, Reduction::None, isa).map(Self::moving),
-            _ => Self::reducing(element, reducing, isa),
-        }
-    }
-
-    /// [`Self::plain`] of a reduction but `None`.
-    fn reducing(element: ElementType, reducing: Reducing, isa: InstructionSet) -> Option<Self> {
         let isa = isa.min(InstructionSet::best());
         let reduction = reducing.reduction;
+        if reduction == Reduction::None {
+            return Some(Self::moving(Row::plain(element, reduction, isa)?));
+        }
         let wide = match reducing.accumulate {
             Accumulate::Native => None,
             Accumulate::Wide => wide_groups(element, reduction, isa),

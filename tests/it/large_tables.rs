@@ -2,11 +2,9 @@
 //! brought together first: the bits are those of a plain loop, whichever way
 //! was chosen, at several numbers of workers.
 
-mod common;
-
-use common::pools::rayon_pool;
-use common::random::Random;
-use common::request::Request;
+use crate::common::pools::rayon_pool;
+use crate::common::random::Random;
+use crate::common::request::Request;
 use ndscatter::{
     ElementType, Explanation, Layout, Reduction, ScatterNd, Schedule, TensorView, TensorViewMut,
 };

@@ -7,19 +7,20 @@
     reason = "bytes of a foreign runtime are handed over as raw parts"
 )]
 
-mod common;
-
-use common::Tensor;
-use common::by_hand::Values;
-use common::elements::{Palette, Ref};
-use common::gather_harness::{GatherOptions, GatherProblem, GatherVerb, Gatherer, Gathers};
-use common::harness::Indices;
-use common::indices::IndexRule;
-use common::layouts::{Arrangement, Strided};
-use common::pools::{Sequential, Workers};
-use common::random::Random;
-use common::refused::numbers;
-use common::small::{draw_elements, draw_tuples, elements_shapes, place, shapes, tuple_shapes};
+use crate::common::Tensor;
+use crate::common::by_hand::Values;
+use crate::common::elements::{Palette, Ref};
+use crate::common::gather_harness::{GatherOptions, GatherProblem, GatherVerb, Gatherer, Gathers};
+use crate::common::harness::Indices;
+use crate::common::indices::IndexRule;
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::pools::{Sequential, Workers};
+use crate::common::random::Random;
+use crate::common::refused::numbers;
+use crate::common::small::{
+    draw_elements, draw_tuples, elements_shapes, place, shapes, tuple_shapes,
+};
+use crate::with_element;
 use ndscatter::{
     AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, Index,
     InstructionSet, Layout, ScatterError, TensorView, TensorViewMut,
@@ -237,7 +238,7 @@ fn every_type_has_zeros() {
             (&[3], &[b, zero, a]),
         );
     }
-    for element in common::elements::element_types() {
+    for element in crate::common::elements::element_types() {
         with_element!(element, T => check::<T>());
     }
 }

@@ -2,13 +2,11 @@
 //! results combine to the bits of the loop: workers get copies of their own,
 //! with a plan and without.
 
-mod common;
-
 use std::fmt::Debug;
 
-use common::pools::{Threads, rayon_pool};
-use common::random::Random;
-use common::request::Request;
+use crate::common::pools::{Threads, rayon_pool};
+use crate::common::random::Random;
+use crate::common::request::Request;
 use ndscatter::{
     CallingThread, Element, Index, Layout, Pool, Reduction, ScatterError, ScatterNd, Schedule,
     TensorView, TensorViewMut,

@@ -1,13 +1,9 @@
 //! Destinations beyond 32 bits: an output of five thousand million bytes, of
 //! which only the pages written to exist.
 
-#![cfg(all(target_pointer_width = "64", target_os = "linux"))]
-
-mod common;
-
-use common::pools::Workers;
-use common::random::Random;
-use common::request::Request;
+use crate::common::pools::Workers;
+use crate::common::random::Random;
+use crate::common::request::Request;
 use ndscatter::{
     Duplicates, Reduction, ScatterError, ScatterNd, Schedule, TensorView, TensorViewMut,
 };

@@ -1,7 +1,5 @@
 //! `ndarray` views in and out, in every layout that they have.
 
-#![cfg(feature = "ndarray")]
-
 use ndarray::{Array, Array2, ArrayD, Axis, IxDyn, ShapeBuilder, array, s};
 use ndscatter::{Reduction, ScatterNd, TensorView, TensorViewMut, scatter_nd};
 

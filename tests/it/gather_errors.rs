@@ -6,13 +6,11 @@
     reason = "views of a foreign runtime are made from raw parts"
 )]
 
-mod common;
-
-use common::Tensor;
-use common::by_hand::Values;
-use common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Gathers};
-use common::layouts::{Arrangement, Strided};
-use common::refused::numbers;
+use crate::common::Tensor;
+use crate::common::by_hand::Values;
+use crate::common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Gathers};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::refused::numbers;
 use ndscatter::{
     AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, Layout,
     ScatterError, TensorView,

@@ -6,13 +6,11 @@
     reason = "bytes of a foreign runtime are handed over as raw parts"
 )]
 
-mod common;
-
-use common::arithmetic::How;
-use common::by_hand::{Case, check_updates};
-use common::elements::Ref;
-use common::harness::{Operator, Options};
-use common::request::Request;
+use crate::common::arithmetic::How;
+use crate::common::by_hand::{Case, check_updates};
+use crate::common::elements::Ref;
+use crate::common::harness::{Operator, Options};
+use crate::common::request::Request;
 use ndscatter::{
     Accumulate, AnyView, AnyViewMut, Bounds, ElementType, Layout, Reduction, ScatterNd,
     ScatterUpdate, Schedule, TensorView, TensorViewMut,

@@ -6,15 +6,13 @@
     reason = "views of a foreign runtime are made from raw parts"
 )]
 
-mod common;
-
-use common::Tensor;
-use common::harness::{Indices, Operator, Options, any_in_place, any_write_into};
-use common::layouts::{Arrangement, Strided};
-use common::pools::Workers;
-use common::random::Random;
-use common::refused::{check_indices_refused, check_refused, filled, numbers};
-use common::request::Request;
+use crate::common::Tensor;
+use crate::common::harness::{Indices, Operator, Options, any_in_place, any_write_into};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::pools::Workers;
+use crate::common::random::Random;
+use crate::common::refused::{check_indices_refused, check_refused, filled, numbers};
+use crate::common::request::Request;
 use ndscatter::{
     AnyView, AnyViewMut, Duplicates, ElementType, Index, Layout, Reduction, ScatterError,
     ScatterNd, ScatterUpdate, TensorView, TensorViewMut,

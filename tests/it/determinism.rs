@@ -1,15 +1,13 @@
 //! The same bits for every number of workers and every schedule: workloads
 //! large enough to be split, whose results depend on the order of updates.
 
-mod common;
-
-use common::elements::{Palette, Ref};
-use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
-use common::layouts::{Arrangement, Strided};
-use common::pools::{Workers, rayon_pool};
-use common::random::Random;
-use common::request::Request;
-use common::{Tensor, elements};
+use crate::common::elements::{Palette, Ref};
+use crate::common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::pools::{Workers, rayon_pool};
+use crate::common::random::Random;
+use crate::common::request::Request;
+use crate::common::{Tensor, elements};
 use ndscatter::{Rayon, Reduction, Schedule};
 
 struct Workload {

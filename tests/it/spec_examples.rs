@@ -2,13 +2,11 @@
 //! ScatterND, ScatterElements and TensorScatter; OpenVINO ScatterNDUpdate-3 and
 //! 15, ScatterUpdate-3, ScatterElementsUpdate-12.
 
-mod common;
-
-use common::by_hand::Case;
-use common::elements::{Palette, Ref, compare};
-use common::harness::{Operator, Options};
-use common::random::Random;
-use common::{Tensor, ndindex};
+use crate::common::by_hand::Case;
+use crate::common::elements::{Palette, Ref, compare};
+use crate::common::harness::{Operator, Options};
+use crate::common::random::Random;
+use crate::common::{Tensor, ndindex};
 use ndscatter::{
     CacheMode, Reduction, ScatterElements, ScatterNd, ScatterUpdate, TensorScatter, TensorView,
     TensorViewMut, scatter_elements, scatter_nd, scatter_update, tensor_scatter,

@@ -1,21 +1,20 @@
 //! Everything small: all shapes of rank 0 to 4 with sizes 0 to 3, and every
 //! length of a window around every width of a vector.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::Tensor;
-use common::arithmetic::How;
-use common::elements::{Palette, Ref, compare, element_types, is_exact};
-use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
-use common::layouts::{Arrangement, Strided};
-use common::pools::Sequential;
-use common::random::Random;
-use common::request::Request;
-use common::small::{
+use crate::common::Tensor;
+use crate::common::arithmetic::How;
+use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
+use crate::common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::pools::Sequential;
+use crate::common::random::Random;
+use crate::common::request::Request;
+use crate::common::small::{
     Small, check_caches, draw_elements, draw_tuples, elements_shapes, shapes, tuple_shapes,
 };
+use crate::with_element;
 use ndscatter::{
     Accumulate, ElementType, Index, InstructionSet, Reduction, ScatterError, ScatterUpdate,
     Schedule, TensorView, TensorViewMut,

@@ -1,10 +1,8 @@
 //! The example `scatter_npy` as a user meets it: files in, a file or one clear
 //! line on standard error out.
 //!
-//! `cargo test` builds examples before tests; `cargo test --test example_cli`
+//! `cargo test` builds examples before tests; `cargo test --test it example_cli::`
 //! alone runs the one that was built last.
-
-#![cfg(all(feature = "half", feature = "num-complex"))]
 
 use std::env::{self, consts::EXE_SUFFIX};
 use std::fs;

@@ -2,17 +2,15 @@
 //! bits: as the crate chooses and by every schedule, at several numbers of
 //! workers, at once and from a plan that is kept.
 
-mod common;
-
-use common::Tensor;
-use common::elements::{Palette, Ref, compare, is_exact};
-use common::harness::{Indices, Operator, Options};
-use common::indices::resolve_axis;
-use common::layouts::{Arrangement, Strided};
-use common::ndindex;
-use common::pools::rayon_pool;
-use common::random::Random;
-use common::request::Request;
+use crate::common::Tensor;
+use crate::common::elements::{Palette, Ref, compare, is_exact};
+use crate::common::harness::{Indices, Operator, Options};
+use crate::common::indices::resolve_axis;
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::ndindex;
+use crate::common::pools::rayon_pool;
+use crate::common::random::Random;
+use crate::common::request::Request;
 use ndscatter::{Accumulate, Bounds, CacheMode, Reduction, Schedule};
 
 /// A scatter in need of values.

@@ -2,15 +2,13 @@
 //! block by block before the last index has been read. The bits are those of
 //! the loop all the same, and an error at the very end leaves no trace.
 
-mod common;
-
-use common::Tensor;
-use common::elements::{Palette, Ref};
-use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
-use common::layouts::{Arrangement, Strided};
-use common::pools::rayon_pool;
-use common::random::Random;
-use common::request::Request;
+use crate::common::Tensor;
+use crate::common::elements::{Palette, Ref};
+use crate::common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::pools::rayon_pool;
+use crate::common::random::Random;
+use crate::common::request::Request;
 use ndscatter::Reduction::{Add, Max, Min, Mul, None, Sub};
 use ndscatter::{
     CallingThread, InstructionSet, Reduction, ScatterError, ScatterNd, TensorView, TensorViewMut,

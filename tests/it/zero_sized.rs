@@ -1,11 +1,9 @@
 //! Elements without bytes: they are cloned and dropped like any others, though
 //! none has a place of its own.
 
-mod common;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::pools::{Sequential, rayon_pool};
+use crate::common::pools::{Sequential, rayon_pool};
 use ndscatter::{
     CallingThread, Duplicates, Execution, Gather, GatherElements, GatherNd, Layout, Pool,
     ScatterElements, ScatterNd, ScatterUpdate, Schedule, TensorView, TensorViewMut,

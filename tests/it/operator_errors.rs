@@ -1,15 +1,13 @@
 //! What `scatter_elements` and `tensor_scatter` refuse: the error with its
 //! facts, the same from every verb, and not a byte written.
 
-mod common;
-
-use common::Tensor;
-use common::elements::Ref;
-use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
-use common::layouts::{Arrangement, Strided};
-use common::pools::Workers;
-use common::refused::{check_indices_refused, check_refused, filled, numbers};
-use common::request::Request;
+use crate::common::Tensor;
+use crate::common::elements::Ref;
+use crate::common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::pools::Workers;
+use crate::common::refused::{check_indices_refused, check_refused, filled, numbers};
+use crate::common::request::Request;
 use ndscatter::{
     Bounds, CacheMode, Duplicates, Layout, Reduction, ScatterError, TensorScatter, TensorView,
     TensorViewMut, scatter_elements, tensor_scatter,

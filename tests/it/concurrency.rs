@@ -1,20 +1,18 @@
 //! Many threads, nested calls, odd pools, elements that are cloned and that
 //! panic: right results, errors where tasks were lost, never a double drop.
 
-mod common;
-
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::elements::{Palette, Ref, compare, is_exact};
-use common::harness::{Indices, Operator, Options};
-use common::layouts::{Arrangement, Strided};
-use common::pools::{Sequential, Threads, Workers, rayon_pool};
-use common::random::Random;
-use common::request::Request;
-use common::{Tensor, scatter_nd};
+use crate::common::elements::{Palette, Ref, compare, is_exact};
+use crate::common::harness::{Indices, Operator, Options};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::pools::{Sequential, Threads, Workers, rayon_pool};
+use crate::common::random::Random;
+use crate::common::request::Request;
+use crate::common::{Tensor, scatter_nd};
 use ndscatter::{
     AnyView, AnyViewMut, CallingThread, Execution, Explanation, Gather, GatherElements, GatherNd,
     GatherPlan, GatherRun, Layout, Pool, Rayon, Reduction, ScatterElements, ScatterError,

@@ -2,20 +2,18 @@
 //! and attributes that ONNX's generators made. Every verb must give the stored
 //! output bit for bit, and so must the reference that judges other tests.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use common::Tensor;
-use common::elements::Ref;
-use common::gather_harness::Gatherer;
-use common::harness;
-use common::indices::{IndexRule, resolve_axis};
-use common::request::Request;
+use crate::common::Tensor;
+use crate::common::elements::Ref;
+use crate::common::gather_harness::Gatherer;
+use crate::common::harness;
+use crate::common::indices::{IndexRule, resolve_axis};
+use crate::common::request::Request;
 use ndscatter::{
     CacheMode, Gather, GatherElements, GatherNd, GatherOp, Operator, Reduction, Scatter,
     ScatterElements, ScatterError, ScatterNd, TensorScatter, TensorView, TensorViewMut,

@@ -1,11 +1,9 @@
 //! Which index leads where, as cases worked out by hand: bounds, duplicates,
 //! and positions in a cache. They judge the reference and the crate alike.
 
-mod common;
-
-use common::by_hand::{Case, contiguous};
-use common::harness::{Indices, Operator, Options};
-use common::refused::{check_indices_refused, numbers};
+use crate::common::by_hand::{Case, contiguous};
+use crate::common::harness::{Indices, Operator, Options};
+use crate::common::refused::{check_indices_refused, numbers};
 use ndscatter::{
     Bounds, CacheMode, Duplicates, Reduction, ScatterError, ScatterNd, TensorView, TensorViewMut,
     tensor_scatter,

@@ -3,22 +3,21 @@
 //! x verb, each held against the reference bit for bit.
 //!
 //! The cases are the same at every run. To look further:
-//! `PROPTEST_CASES=20000 PROPTEST_RNG_SEED=1 cargo test --release --test properties`.
-
-mod common;
+//! `PROPTEST_CASES=20000 PROPTEST_RNG_SEED=1 cargo test --release --test it properties::`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Mutex;
 
-use common::elements::{Palette, Ref, element_types};
-use common::harness::{Indices, Operator, Options, Problem, Round, Verb};
-use common::indices::resolve_axis;
-use common::layouts::{Arrangement, Strided};
-use common::pools::Workers;
-use common::random::Random;
-use common::request::Request;
-use common::{Tensor, ndindex};
+use crate::common::elements::{Palette, Ref, element_types};
+use crate::common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use crate::common::indices::resolve_axis;
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::pools::Workers;
+use crate::common::random::Random;
+use crate::common::request::Request;
+use crate::common::{Tensor, ndindex};
+use crate::with_element;
 use ndscatter::{
     Accumulate, Bounds, CacheMode, Duplicates, Element, ElementType, InstructionSet, Pool,
     Reduction, Schedule,

@@ -7,10 +7,8 @@
     reason = "bytes of a foreign runtime are handed over as raw parts"
 )]
 
-mod common;
-
-use common::elements::{Ref, is_exact, same};
-use common::request::Request;
+use crate::common::elements::{Ref, is_exact, same};
+use crate::common::request::Request;
 use ndscatter::{
     AnyView, AnyViewMut, ElementType, InstructionSet, Layout, Reduction, ScatterNd, TensorView,
     TensorViewMut,

@@ -1,16 +1,14 @@
 //! Many more workers than there are cores, tuples, windows or columns: whatever
 //! the work is divided into, the bits are those of the sequential loop.
 
-mod common;
-
 use std::sync::OnceLock;
 
-use common::Tensor;
-use common::elements::{Palette, Ref, compare, is_exact};
-use common::harness::{Indices, Operator, Options};
-use common::layouts::{Arrangement, Strided};
-use common::random::Random;
-use common::request::Request;
+use crate::common::Tensor;
+use crate::common::elements::{Palette, Ref, compare, is_exact};
+use crate::common::harness::{Indices, Operator, Options};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::random::Random;
+use crate::common::request::Request;
 use ndscatter::Schedule::{
     ByBatch, ByColumn, ByDestination, ByPartition, ByTuple, Grouped, Private, Serial, Winner,
 };

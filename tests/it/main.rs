@@ -1,0 +1,38 @@
+//! What the crate promises, by the property that is promised: one binary, so
+//! that the judge of every test is compiled once.
+//!
+//! Tests that need an allocator or a process of their own are binaries beside
+//! this one.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bounds;
+mod concurrency;
+mod contracts;
+mod determinism;
+mod errors;
+#[cfg(all(feature = "half", feature = "num-complex"))]
+mod example_cli;
+mod exhaustive;
+mod foreign_indices;
+mod gather_errors;
+mod gathers;
+mod histograms;
+mod large;
+mod large_tables;
+mod long_lists;
+#[cfg(feature = "ndarray")]
+mod ndarray_views;
+mod nothing;
+mod onnx;
+mod operator_errors;
+mod options;
+mod profiles;
+mod properties;
+mod reductions;
+mod spec_examples;
+#[cfg(all(target_pointer_width = "64", target_os = "linux"))]
+mod wide;
+mod workers;
+mod zero_sized;

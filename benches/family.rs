@@ -21,10 +21,7 @@ use std::time::Instant;
 use common::aligned::Aligned;
 use common::random::Random;
 use half::f16;
-use ndscatter::{
-    CacheMode, Execution, Gather, Reduction, ScatterElements, TensorScatter, TensorView,
-    TensorViewMut,
-};
+use ndscatter::{CacheMode, Execution, Gather, Reduction, Scatter, TensorView, TensorViewMut};
 
 const ROUNDS: usize = 15;
 
@@ -153,7 +150,7 @@ fn elements(bench: &mut Bench) {
             &data,
             &|execution, target| {
                 let target = TensorViewMut::contiguous(target, &[NODES, WIDTH]).expect("a view");
-                (ScatterElements::new(0)
+                (Scatter::elements(0)
                     .reduction(Reduction::Add)
                     .execution(execution))
                 .in_place(target, view, updates_view)
@@ -179,7 +176,7 @@ fn lane(bench: &mut Bench) {
         &data,
         &|execution, target| {
             let lane = [LANE_UPDATES];
-            (ScatterElements::new(0)
+            (Scatter::elements(0)
                 .reduction(Reduction::Add)
                 .execution(execution))
             .in_place(
@@ -211,7 +208,7 @@ fn decode(bench: &mut Bench) {
         &cache,
         &|execution, target| {
             let shape = [SEQUENCES, HEADS, POSITIONS, DEPTH];
-            (TensorScatter::new(-2, CacheMode::Linear).execution(execution))
+            (Scatter::cache(-2, CacheMode::Linear).execution(execution))
                 .in_place(
                     TensorViewMut::contiguous(target, &shape).expect("a view"),
                     TensorView::contiguous(&places, &[SEQUENCES]).expect("a view"),
@@ -239,7 +236,7 @@ fn gather(bench: &mut Bench) {
         "gather",
         &result,
         &|execution, target| {
-            (Gather::new(0).execution(execution))
+            (Gather::along(0).execution(execution))
                 .write_into(
                     TensorView::contiguous(&table, &[TABLE, EMBEDDING]).expect("a view"),
                     TensorView::contiguous(&places, &[LOOKUPS]).expect("a view"),

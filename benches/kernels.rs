@@ -27,7 +27,7 @@ use common::aligned::{Aligned, LINE};
 use common::contenders::Time;
 use half::{bf16, f16};
 use ndscatter::{
-    CallingThread, Element, ElementType, Execution, InstructionSet, Layout, Reduction, ScatterNd,
+    CallingThread, DType, Element, Execution, InstructionSet, Layout, Reduction, Scatter,
     ScatterPlan, Schedule, TensorView, TensorViewMut,
 };
 use num_complex::Complex;
@@ -86,7 +86,7 @@ impl Options {
 
 /// The kernels of one reduction of one type.
 struct Row {
-    element: ElementType,
+    element: DType,
     reduction: Reduction,
     /// Nanoseconds for a cache line, one for each available instruction set.
     times: Vec<f64>,
@@ -131,7 +131,7 @@ where
         rows.fill_updates(update);
         let times = times(&plan, &mut rows, reduction, rounds)?;
         Some(Row {
-            element: T::TYPE,
+            element: T::DTYPE,
             reduction,
             times,
         })
@@ -143,7 +143,7 @@ where
 fn plan(len: usize) -> ScatterPlan {
     let indices = [0_i64; TUPLES];
     let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("one a tuple");
-    (ScatterNd::new().plan(Layout::contiguous(&[1, len]), indices)).expect("there is a row 0")
+    (Scatter::nd().plan(Layout::contiguous(&[1, len]), indices)).expect("there is a row 0")
 }
 
 /// Minima over interleaved rounds, in nanoseconds for a cache line; `None`
@@ -165,7 +165,7 @@ where
         for (samples, &set) in samples.iter_mut().zip(sets) {
             samples.push(run(plan, rows, reduction, set)?);
             let result = rows.parts().0;
-            assert_eq!(result, expected, "{} {reduction} on {set}", T::TYPE);
+            assert_eq!(result, expected, "{} {reduction} on {set}", T::DTYPE);
         }
     }
     let units = (TUPLES * ROW_BYTES / LINE) as f64;

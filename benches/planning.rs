@@ -17,7 +17,7 @@ use std::time::Duration;
 use common::random::Random;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use ndscatter::{CallingThread, Duplicates, Execution, Index, Layout, ScatterNd, TensorView};
+use ndscatter::{CallingThread, Duplicates, Execution, Index, Layout, Scatter, TensorView};
 
 /// Tuples of the large plans.
 const TUPLES: usize = 4 << 20;
@@ -69,7 +69,7 @@ impl<I: Index> Indices<I> {
 fn validate(criterion: &mut Criterion) {
     let numbers = Random::new(1).uniform(TUPLES, SLICES);
     let mut group = criterion.benchmark_group("planning/validate/4Mi");
-    let (all, one) = (ScatterNd::new(), ScatterNd::new().execution(alone()));
+    let (all, one) = (Scatter::nd(), Scatter::nd().execution(alone()));
     for data in SHAPES {
         let k = data.len();
         let wide = Indices::new(&numbers, data, |index| index as i64);
@@ -94,7 +94,7 @@ fn validate(criterion: &mut Criterion) {
 /// where destinations increase; a bitmap where they are few; else a sort.
 fn duplicates(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("planning/duplicates");
-    let reject = ScatterNd::new().duplicates(Duplicates::Reject);
+    let reject = Scatter::nd().duplicates(Duplicates::Reject);
     let mut random = Random::new(2);
     let i64_of = |index| index as i64;
     let cases: [(&str, usize, &'static [usize]); 3] = [
@@ -127,7 +127,7 @@ fn small(criterion: &mut Criterion) {
     for (name, tuples, data) in cases {
         let numbers = random.uniform(tuples, data.iter().product());
         let indices = Indices::new(&numbers, data, |index| index as i64);
-        indices.bench(&mut group, name, &ScatterNd::new());
+        indices.bench(&mut group, name, &Scatter::nd());
     }
     group.finish();
 }

@@ -30,7 +30,7 @@ use common::inputs::{Form, Inputs, SETS};
 use common::options::Options;
 use common::roof::{Copying, read};
 use common::workloads::{HISTOGRAMS, WORKLOADS, Workload};
-use ndscatter::{CallingThread, ElementType, Execution, ScatterPlan, Schedule};
+use ndscatter::{CallingThread, DType, Execution, ScatterPlan, Schedule};
 
 /// Rows that move fewer bytes measure the call itself: many calls make a
 /// sample, and nanoseconds are shown.
@@ -270,7 +270,7 @@ impl Subject {
         (self.inputs.plan(0))
             .run()
             .execution(execution)
-            .explain(ElementType::F32, form == Form::InPlace)
+            .explain(DType::F32, form == Form::InPlace)
             .expect("f32 has every reduction")
             .schedule()
     }

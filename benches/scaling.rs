@@ -30,7 +30,7 @@ use common::contenders::{Contender, time};
 use common::inputs::{Form, Inputs};
 use common::workloads::WORKLOADS;
 use findings::{Finding, Growth, Kind, Point, duration};
-use ndscatter::ElementType;
+use ndscatter::DType;
 use problem::{Call, Subject};
 use sweeps::{SWEEPS, Sweep};
 
@@ -380,7 +380,7 @@ fn measure_workers(name: &str, workload: &str, form: Form, options: &Options) ->
             schedule: (inputs.plan(0))
                 .run()
                 .execution(call.execution())
-                .explain(ElementType::F32, form == Form::InPlace)
+                .explain(DType::F32, form == Form::InPlace)
                 .expect("f32 has every reduction")
                 .schedule(),
             time,

@@ -29,7 +29,7 @@ use common::inputs::{Form, Inputs, SETS};
 use common::options::Options;
 use common::workloads::{WORKLOADS, Workload};
 use half::{bf16, f16};
-use ndscatter::{ElementType, Execution, Reduction, Schedule};
+use ndscatter::{DType, Execution, Reduction, Schedule};
 use typed::{Number, Place, Typed};
 
 /// Rounds, unless others are asked for.
@@ -177,7 +177,7 @@ impl Subject<'_> {
     fn schedule(&self, form: Form) -> Schedule {
         (self.inputs.plan(0))
             .run()
-            .explain(ElementType::F32, form == Form::InPlace)
+            .explain(DType::F32, form == Form::InPlace)
             .expect("f32 has every reduction")
             .schedule()
     }

@@ -1,13 +1,14 @@
-//! Element types: as a value ([`ElementType`]) and as Rust types ([`Element`]).
+//! Element types: as a value ([`DType`]) and as Rust types ([`Element`]).
 //!
 //! Knows names, sizes and alignments. Knows nothing of what is done to them.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// The type of a tensor's elements, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ElementType {
+pub enum DType {
     /// `i8`
     I8,
     /// `i16`
@@ -39,11 +40,22 @@ pub enum ElementType {
     Complex64,
     /// Complex of two `f64`
     Complex128,
+    /// 1 byte of a type that the crate does not know, such as the 8-bit floats:
+    /// it is moved and never reduced. At any address, as all of these.
+    Bytes1,
+    /// 2 bytes of such a type
+    Bytes2,
+    /// 4 bytes of such a type
+    Bytes4,
+    /// 8 bytes of such a type
+    Bytes8,
+    /// 16 bytes of such a type
+    Bytes16,
 }
 
-impl ElementType {
+impl DType {
     /// Every element type, in the order of their declaration.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 20] = [
         Self::I8,
         Self::I16,
         Self::I32,
@@ -59,16 +71,21 @@ impl ElementType {
         Self::Bool,
         Self::Complex64,
         Self::Complex128,
+        Self::Bytes1,
+        Self::Bytes2,
+        Self::Bytes4,
+        Self::Bytes8,
+        Self::Bytes16,
     ];
 
     /// Bytes of one element.
     pub const fn size(self) -> usize {
         match self {
-            Self::I8 | Self::U8 | Self::Bool => 1,
-            Self::I16 | Self::U16 | Self::F16 | Self::BF16 => 2,
-            Self::I32 | Self::U32 | Self::F32 => 4,
-            Self::I64 | Self::U64 | Self::F64 | Self::Complex64 => 8,
-            Self::Complex128 => 16,
+            Self::I8 | Self::U8 | Self::Bool | Self::Bytes1 => 1,
+            Self::I16 | Self::U16 | Self::F16 | Self::BF16 | Self::Bytes2 => 2,
+            Self::I32 | Self::U32 | Self::F32 | Self::Bytes4 => 4,
+            Self::I64 | Self::U64 | Self::F64 | Self::Complex64 | Self::Bytes8 => 8,
+            Self::Complex128 | Self::Bytes16 => 16,
         }
     }
 
@@ -76,6 +93,7 @@ impl ElementType {
     pub const fn alignment(self) -> usize {
         match self {
             Self::I8 | Self::U8 | Self::Bool => 1,
+            Self::Bytes1 | Self::Bytes2 | Self::Bytes4 | Self::Bytes8 | Self::Bytes16 => 1,
             Self::I16 | Self::U16 | Self::F16 | Self::BF16 => 2,
             Self::I32 | Self::U32 | Self::F32 | Self::Complex64 => 4,
             Self::I64 | Self::U64 => align_of::<u64>(),
@@ -98,6 +116,15 @@ impl ElementType {
         )
     }
 
+    /// Whether the crate knows the size of elements and nothing else: they are
+    /// moved and never reduced.
+    pub const fn is_opaque(self) -> bool {
+        matches!(
+            self,
+            Self::Bytes1 | Self::Bytes2 | Self::Bytes4 | Self::Bytes8 | Self::Bytes16
+        )
+    }
+
     /// The name of the Rust type.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -116,13 +143,55 @@ impl ElementType {
             Self::Bool => "bool",
             Self::Complex64 => "complex64",
             Self::Complex128 => "complex128",
+            Self::Bytes1 => "bytes1",
+            Self::Bytes2 => "bytes2",
+            Self::Bytes4 => "bytes4",
+            Self::Bytes8 => "bytes8",
+            Self::Bytes16 => "bytes16",
         }
     }
 }
 
-impl fmt::Display for ElementType {
+impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// The text given to [`DType::from_str`] names no element type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no element type is called {0:?}; use i8 to i64, u8 to u64, f16, bf16, f32, f64, bool, complex64, complex128 or bytes1 to bytes16"
+)]
+pub struct UnknownDType(pub String);
+
+impl FromStr for DType {
+    type Err = UnknownDType;
+
+    /// Reads a name in the spelling of Rust (`f32`), of numpy and torch
+    /// (`float32`, `half`) or of ONNX (`FLOAT16`), in any case.
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let lower = name.to_ascii_lowercase();
+        let named = |dtype: &Self| dtype.as_str() == lower;
+        if let Some(dtype) = Self::ALL.into_iter().find(named) {
+            return Ok(dtype);
+        }
+        Ok(match lower.as_str() {
+            "int8" => Self::I8,
+            "int16" | "short" => Self::I16,
+            "int32" | "int" => Self::I32,
+            "int64" | "long" => Self::I64,
+            "uint8" => Self::U8,
+            "uint16" => Self::U16,
+            "uint32" => Self::U32,
+            "uint64" => Self::U64,
+            "float16" | "half" => Self::F16,
+            "bfloat16" => Self::BF16,
+            "float32" | "float" => Self::F32,
+            "float64" | "double" => Self::F64,
+            "boolean" => Self::Bool,
+            _ => return Err(UnknownDType(name.to_owned())),
+        })
     }
 }
 
@@ -132,15 +201,12 @@ mod sealed {
 
 /// A Rust type that tensors can be made of.
 ///
-/// Sealed: its implementors have exactly the layout that [`Element::TYPE`]
+/// Sealed: its implementors have exactly the layout that [`Element::DTYPE`]
 /// states, which the executor relies on.
 pub trait Element: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     /// The same type as a value.
-    const TYPE: ElementType;
+    const DTYPE: DType;
 }
-
-/// An element type that `indices` can have.
-pub trait Index: Element {}
 
 macro_rules! impl_element {
     ($($(#[$feature:meta])? $type:ty => $variant:ident,)*) => {$(
@@ -149,13 +215,13 @@ macro_rules! impl_element {
 
         $(#[$feature])?
         impl Element for $type {
-            const TYPE: ElementType = ElementType::$variant;
+            const DTYPE: DType = DType::$variant;
         }
 
         $(#[$feature])?
         const _: () = {
-            assert!(size_of::<$type>() == ElementType::$variant.size(), "size");
-            assert!(align_of::<$type>() == ElementType::$variant.alignment(), "alignment");
+            assert!(size_of::<$type>() == DType::$variant.size(), "size");
+            assert!(align_of::<$type>() == DType::$variant.alignment(), "alignment");
         };
     )*};
 }
@@ -172,14 +238,44 @@ impl_element! {
     f32 => F32,
     f64 => F64,
     bool => Bool,
+    [u8; 1] => Bytes1,
+    [u8; 2] => Bytes2,
+    [u8; 4] => Bytes4,
+    [u8; 8] => Bytes8,
+    [u8; 16] => Bytes16,
     #[cfg(feature = "half")] half::f16 => F16,
     #[cfg(feature = "half")] half::bf16 => BF16,
     #[cfg(feature = "num-complex")] num_complex::Complex<f32> => Complex64,
     #[cfg(feature = "num-complex")] num_complex::Complex<f64> => Complex128,
 }
 
-macro_rules! impl_index {
-    ($($type:ty),*) => {$( impl Index for $type {} )*};
-}
+#[cfg(test)]
+mod tests {
+    use super::DType;
 
-impl_index!(i8, i16, i32, i64, u8, u16, u32, u64);
+    #[test]
+    fn names_round_trip() {
+        for dtype in DType::ALL {
+            assert_eq!(dtype.as_str().parse(), Ok(dtype), "its own name");
+            let upper = dtype.as_str().to_ascii_uppercase();
+            assert_eq!(upper.parse(), Ok(dtype), "in upper case");
+        }
+    }
+
+    #[test]
+    fn the_spellings_of_others_are_understood() {
+        let cases = [
+            ("float32", DType::F32),
+            ("FLOAT16", DType::F16),
+            ("double", DType::F64),
+            ("bfloat16", DType::BF16),
+            ("int64", DType::I64),
+            ("uint8", DType::U8),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(name.parse(), Ok(expected), "{name}");
+        }
+        assert!("f8".parse::<DType>().is_err(), "not a type");
+        assert!("".parse::<DType>().is_err(), "nothing");
+    }
+}

@@ -3,8 +3,10 @@
 //! Knows facts (shapes, positions, sizes) and how to say them to a person.
 //! Knows nothing of how they were found.
 
-use crate::element::ElementType;
-use crate::reduction::Reduction;
+use std::fmt;
+
+use crate::element::DType;
+use crate::reduction::{CacheMode, Reduction};
 
 /// Why a scatter was refused.
 ///
@@ -71,13 +73,51 @@ pub enum ScatterError {
         strides: Vec<isize>,
     },
 
+    /// A search of bounded effort could not tell whether an output overlaps
+    /// itself.
+    #[error(
+        "could not decide within bounded effort whether an output of shape {shape:?} and strides {strides:?} overlaps itself; write into a contiguous tensor"
+    )]
+    SelfOverlapUndecided {
+        /// The shape.
+        shape: Vec<usize>,
+        /// The strides, in elements.
+        strides: Vec<isize>,
+    },
+
     /// A search of bounded effort could not tell whether memory is shared.
     #[error(
-        "could not decide within bounded effort whether `{tensor}` shares memory with the output; copy it into memory of its own"
+        "could not decide within bounded effort whether `{tensor}` shares memory with `output`; copy it into memory of its own"
     )]
     OverlapUndecided {
-        /// Which tensor: `data`, `indices`, `updates`, or `output` for itself.
+        /// Which input: `data`, `indices` or `updates`.
         tensor: &'static str,
+    },
+
+    /// A tensor does not fit in the bytes that it was to be viewed in.
+    #[error(
+        "shape {shape:?} of {dtype} needs {needed} bytes, gaps included, but the slice has {actual}"
+    )]
+    BytesLength {
+        /// The shape.
+        shape: Vec<usize>,
+        /// The element type.
+        dtype: DType,
+        /// Bytes from the lowest element to the end of the highest.
+        needed: usize,
+        /// Length of the slice.
+        actual: usize,
+    },
+
+    /// A stride in bytes leads to no element.
+    #[error("a stride of {stride} bytes along axis {axis} is no multiple of the size of {dtype}")]
+    ByteStride {
+        /// The axis.
+        axis: usize,
+        /// The stride, in bytes.
+        stride: isize,
+        /// The element type.
+        dtype: DType,
     },
 
     /// The output shares memory with an input.
@@ -106,10 +146,12 @@ pub enum ScatterError {
     Uninitialized,
 
     /// An address is not a multiple of the alignment of the element type.
-    #[error("the address of a {element} tensor must be a multiple of {alignment}")]
+    #[error("address {address:#x} does not suit {dtype}, which needs a multiple of {alignment}")]
     Misaligned {
+        /// The address of element `[0, 0, ...]`.
+        address: usize,
         /// The element type.
-        element: ElementType,
+        dtype: DType,
         /// The alignment that it needs, in bytes.
         alignment: usize,
     },
@@ -184,7 +226,8 @@ pub enum ScatterError {
 
     /// A cache position is negative or, in linear mode, leaves no room for the update.
     #[error(
-        "write index {index} of sequence {batch} does not suit an update of {update_len} in a cache of {cache_len}"
+        "write index {index} of sequence {batch} is out of range: an update of {update_len} in a cache of {cache_len} begins {}",
+        Positions(.update_len, .cache_len, .mode)
     )]
     WriteIndex {
         /// The sequence.
@@ -195,6 +238,23 @@ pub enum ScatterError {
         update_len: usize,
         /// Length of the cache along the axis.
         cache_len: usize,
+        /// How the cache is written at its end.
+        mode: CacheMode,
+    },
+
+    /// The updates of a cache have another rank or, but for the axis that is
+    /// written, other sizes.
+    #[error(
+        "`updates` has shape {actual:?} but must have that of the cache, {cache:?}, with any size up to {} along axis {axis}",
+        .cache[*.axis]
+    )]
+    CacheUpdatesShape {
+        /// The shape of the cache.
+        cache: Vec<usize>,
+        /// The axis that is written.
+        axis: usize,
+        /// The shape of `updates`.
+        actual: Vec<usize>,
     },
 
     /// An update is longer than the cache that it is to be written to.
@@ -272,27 +332,27 @@ pub enum ScatterError {
     #[error("`indices` cannot be {actual}; use an integer type from i8 to i64 or u8 to u64")]
     IndexType {
         /// The element type of `indices`.
-        actual: ElementType,
+        actual: DType,
     },
 
     /// A tensor has another element type than `data`.
     #[error("`{tensor}` is {actual} but `data` is {expected}; they must be the same type")]
-    ElementTypeMismatch {
+    DTypeMismatch {
         /// Which tensor: `updates` or `output`.
         tensor: &'static str,
         /// The element type of `data`.
-        expected: ElementType,
+        expected: DType,
         /// The element type of that tensor.
-        actual: ElementType,
+        actual: DType,
     },
 
     /// The reduction has no meaning for the element type.
-    #[error("reduction {reduction} is not defined for {element} elements")]
+    #[error("reduction {reduction} is not defined for {dtype}")]
     UnsupportedReduction {
         /// The reduction asked for.
         reduction: Reduction,
         /// The element type.
-        element: ElementType,
+        dtype: DType,
     },
 
     /// A reduction was asked of the forms that only clone elements.
@@ -342,9 +402,9 @@ pub enum ScatterError {
         strides: Vec<isize>,
     },
 
-    /// Memory for the result, for the plan or for the facts of another error
-    /// could not be had.
-    #[error("{bytes} bytes of memory could not be had")]
+    /// An allocation failed: for the result, for the plan, or for the facts of
+    /// another error.
+    #[error("an allocation of {bytes} bytes failed")]
     OutOfMemory {
         /// The bytes asked for.
         bytes: usize,
@@ -364,6 +424,20 @@ pub enum ScatterError {
         /// those with numbers of no task. Nothing was done in them.
         surplus: usize,
     },
+}
+
+/// Where an update of a cache may begin: the lengths of both, and the mode. In
+/// words, without an allocation.
+struct Positions<'a>(&'a usize, &'a usize, &'a CacheMode);
+
+impl fmt::Display for Positions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(update_len, cache_len, mode) = self;
+        match mode {
+            CacheMode::Linear => write!(f, "at 0 to {}", cache_len.saturating_sub(**update_len)),
+            CacheMode::Circular => f.write_str("at 0 or later"),
+        }
+    }
 }
 
 impl ScatterError {

@@ -12,10 +12,10 @@ use crate::schedule::Schedule;
 /// # Examples
 ///
 /// ```
-/// use ndscatter::{CallingThread, Execution, Reduction, ScatterNd, TensorView, TensorViewMut};
+/// use ndscatter::{CallingThread, Execution, Reduction, Scatter, TensorView, TensorViewMut};
 ///
 /// let mut data = [5.0_f32; 3];
-/// ScatterNd::new()
+/// Scatter::nd()
 ///     .reduction(Reduction::Max)
 ///     .execution(Execution::new().pool(&CallingThread))
 ///     .in_place(

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::element::ElementType;
+use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
 use crate::exec::{Choice, Workload, choose};
 use crate::execution::Execution;
 use crate::kernel::Kernels;
-use crate::layout::Layout;
 use crate::memory::copied;
+use crate::operand::Layout;
 use crate::plan::IndexPlan;
 use crate::reduction::Reduction;
 use crate::schedule::Schedule;
@@ -19,7 +19,7 @@ use crate::schedule::Schedule;
 /// that are contiguous; its `Display` form is for people.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    element: ElementType,
+    element: DType,
     reduction: Reduction,
     in_place: bool,
     shape: Vec<usize>,
@@ -38,7 +38,7 @@ pub struct Explanation {
 impl Explanation {
     pub(crate) fn new(
         plan: &IndexPlan,
-        element: ElementType,
+        element: DType,
         kernels: Kernels,
         reduction: Reduction,
         execution: &Execution<'_>,
@@ -165,12 +165,12 @@ impl fmt::Display for Explanation {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ElementType, Layout, Reduction, ScatterNd, TensorView};
+    use crate::{DType, Layout, Reduction, Scatter, TensorView};
 
     #[test]
     fn a_plan_learns_nothing_from_being_explained() {
         let indices = [2_i64, 0, 1];
-        let plan = ScatterNd::new()
+        let plan = Scatter::nd()
             .plan(
                 Layout::contiguous(&[3]),
                 TensorView::contiguous(&indices, &[3, 1]).expect("three tuples"),
@@ -179,7 +179,7 @@ mod tests {
         let text = plan
             .run()
             .reduction(Reduction::Add)
-            .explain(ElementType::F32, true)
+            .explain(DType::F32, true)
             .expect("f32 can be added")
             .to_string();
         assert!(text.contains("destinations are unique"), "{text}");

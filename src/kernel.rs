@@ -30,7 +30,7 @@ mod vendor;
 pub(crate) use identity::Private;
 pub use isa::InstructionSet;
 
-use crate::element::ElementType;
+use crate::element::DType;
 use crate::reduction::Reduction;
 
 /// One run of elements to move or reduce. Positions and length are counted in
@@ -215,7 +215,7 @@ pub(crate) struct Kernels {
     /// Whether only `group` gives the result.
     pub(crate) only_grouped: bool,
     pub(crate) include_self: bool,
-    serves: Option<(ElementType, Reduction, InstructionSet)>,
+    serves: Option<(DType, Reduction, InstructionSet)>,
 }
 
 impl Kernels {

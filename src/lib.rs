@@ -72,34 +72,30 @@ mod error;
 mod exec;
 mod execution;
 mod explain;
-mod indices;
 mod kernel;
-mod layout;
 mod memory;
+mod operand;
 mod ops;
 mod plan;
 mod pool;
 mod reduction;
 mod run;
 mod schedule;
-mod tensor;
 mod work;
 
-pub use element::{Element, ElementType, Index};
+pub use element::{DType, Element, UnknownDType};
 pub use error::ScatterError;
 pub use exec::scratch::release_scratch;
 pub use execution::Execution;
 pub use explain::Explanation;
 pub use kernel::InstructionSet;
-pub use layout::Layout;
-pub use ops::profile;
-pub use ops::{
-    AlongAxis, CacheWrite, ElementsAlong, Gather, GatherElements, GatherNd, GatherOp, Nd, Operator,
-    Scatter, ScatterElements, ScatterNd, ScatterUpdate, TensorScatter, scatter_elements,
-    scatter_nd, scatter_update, tensor_scatter,
+pub use operand::{
+    AnyTensor, AnyView, AnyViewMut, Cloned, Index, Indices, Input, Layout, LayoutBuf, Output,
+    Tensor, TensorView, TensorViewMut,
 };
+pub use ops::profile;
+pub use ops::{Gather, Scatter, scatter_elements, scatter_nd, scatter_update, tensor_scatter};
 pub use pool::{CallingThread, Pool, Rayon};
 pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, Reduction, UnknownReduction};
 pub use run::{GatherPlan, GatherRun, ScatterPlan, ScatterRun};
 pub use schedule::Schedule;
-pub use tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};

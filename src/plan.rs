@@ -27,8 +27,8 @@ pub(crate) use resolve::{
 };
 
 use crate::error::ScatterError;
-use crate::layout::{Dims, Layout, row_major_strides};
 use crate::memory::copied;
+use crate::operand::{Dims, Layout, row_major_strides};
 
 /// What depends on indices alone: the layout of the output and the destination
 /// of every tuple, checked. An immutable list that any number of runs share.
@@ -197,6 +197,11 @@ impl IndexPlan {
     /// Number of tuples that are applied: all but those that were skipped.
     pub(crate) fn applied(&self) -> usize {
         self.applied
+    }
+
+    /// Number of tuples that were skipped.
+    pub(crate) fn skipped(&self) -> usize {
+        self.listed_tuples().saturating_sub(self.applied)
     }
 
     /// Number of destinations to go through: that of the tuples that are

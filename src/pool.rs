@@ -19,7 +19,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 /// # Examples
 ///
 /// ```
-/// use ndscatter::{Execution, Pool, Reduction, ScatterNd, TensorView, TensorViewMut};
+/// use ndscatter::{Execution, Pool, Reduction, Scatter, TensorView, TensorViewMut};
 ///
 /// /// Stands for a host's pool whose number of workers is not known.
 /// struct Host;
@@ -39,7 +39,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 /// }
 ///
 /// let mut data = [0_i32; 4];
-/// ScatterNd::new()
+/// Scatter::nd()
 ///     .reduction(Reduction::Add)
 ///     .execution(Execution::new().pool(&Host))
 ///     .in_place(

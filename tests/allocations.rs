@@ -6,9 +6,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndscatter::{
-    Bounds, CacheMode, Gather, GatherElements, GatherNd, Layout as Places, Reduction, ScatterError,
-    ScatterNd, ScatterUpdate, TensorView, TensorViewMut, scatter_elements, scatter_nd,
-    scatter_update, tensor_scatter,
+    Bounds, CacheMode, Gather, Layout as Places, Reduction, Scatter, ScatterError, TensorView,
+    TensorViewMut, scatter_elements, scatter_nd, scatter_update, tensor_scatter,
 };
 
 /// Counts the allocations of all threads.
@@ -113,7 +112,7 @@ fn along_an_axis_of_rank_8() -> usize {
     let indices: [i64; 64] = std::array::from_fn(|i| [5, -64, 63][i % 3]);
     let updates = [1.5; 512];
     allocations(|| {
-        ScatterUpdate::new(4).reduction(Reduction::Sub).in_place(
+        Scatter::update(4).reduction(Reduction::Sub).in_place(
             TensorViewMut::contiguous(&mut data, &shape)?,
             TensorView::contiguous(&indices, &[64])?,
             TensorView::contiguous(&updates, &[1, 2, 1, 2, 64, 1, 2, 1])?,
@@ -125,7 +124,7 @@ fn a_planned_run() -> usize {
     let indices = [2_i64, 0, 2];
     let indices = TensorView::contiguous(&indices, &[3, 1]).expect("three tuples");
     let layout = Places::contiguous(&[4, 5]);
-    let plan = ScatterNd::new()
+    let plan = Scatter::nd()
         .plan(layout, indices)
         .expect("the indices are valid");
     let mut data = [0_i16; 20];
@@ -142,7 +141,7 @@ fn writing_into_an_output() -> usize {
     let data = [1_u32; 8];
     let mut output = [0; 8];
     allocations(|| {
-        ScatterNd::new().write_into(
+        Scatter::nd().write_into(
             TensorView::contiguous(&data, &[8])?,
             TensorView::contiguous(&[4_i64, 4], &[2, 1])?,
             TensorView::contiguous(&[2, 3], &[2])?,
@@ -182,17 +181,17 @@ fn gathering() -> usize {
     let mut output = [0; 12];
     allocations(|| {
         let data = TensorView::contiguous(&data, &[2, 4, 3])?;
-        Gather::new(1).bounds(Bounds::Skip).write_into(
+        Gather::along(1).bounds(Bounds::Skip).write_into(
             data,
             TensorView::contiguous(&[3_u8, 9], &[2])?,
             TensorViewMut::contiguous(&mut output, &[2, 2, 3])?,
         )?;
-        GatherNd::new(1).write_into(
+        Gather::nd(1).write_into(
             data,
             TensorView::contiguous(&[3_i64, 0, -1, 2], &[2, 2, 1])?,
             TensorViewMut::contiguous(&mut output, &[2, 2, 3])?,
         )?;
-        GatherElements::new(-1).write_into(
+        Gather::elements(-1).write_into(
             data,
             TensorView::contiguous(&[2_i32; 12], &[2, 3, 2])?,
             TensorViewMut::contiguous(&mut output, &[2, 3, 2])?,
@@ -203,7 +202,7 @@ fn gathering() -> usize {
 fn a_planned_gather() -> usize {
     let (data, indices) = ([7_u64; 8], [3_i64, 0, -1]);
     let indices = TensorView::contiguous(&indices, &[3]).expect("three indices");
-    let plan = Gather::new(0).plan(Places::contiguous(&[4, 2]), indices);
+    let plan = Gather::along(0).plan(Places::contiguous(&[4, 2]), indices);
     let plan = plan.expect("the indices are valid");
     let mut output = [0; 6];
     allocations(|| {

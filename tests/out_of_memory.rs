@@ -19,9 +19,8 @@ use common::random::Random;
 use common::request::Request;
 use common::{Tensor, elements};
 use ndscatter::{
-    Bounds, CacheMode, Duplicates, ElementType, Gather, Reduction, ScatterError, ScatterNd,
-    ScatterPlan, ScatterUpdate, Schedule, TensorScatter, TensorView, TensorViewMut,
-    release_scratch,
+    Bounds, CacheMode, Cloned, DType, Duplicates, Gather, Reduction, Scatter, ScatterError,
+    ScatterPlan, Schedule, TensorView, TensorViewMut, release_scratch,
 };
 
 /// Allocations from this size are counted, and can be refused.
@@ -418,7 +417,7 @@ fn values_of_many_dims_ask_for_their_memory() {
     };
     let mut refused = 0;
     for reduction in [Reduction::None, Reduction::Add, Reduction::Mean] {
-        let scatter = (ScatterUpdate::new(0).reduction(reduction)).execution(alone);
+        let scatter = (Scatter::update(0).reduction(reduction)).execution(alone);
         let name = format!("{reduction}");
         refused += check_call(&name, || scatter.allocate(view()?, indices()?, values()?));
         refused += check_call(&name, || {
@@ -427,11 +426,11 @@ fn values_of_many_dims_ask_for_their_memory() {
         refused += check_call(&name, || {
             let plan = scatter.plan(view()?.layout(), indices()?)?;
             let run = plan.run().execution(alone);
-            run.explain(ElementType::F32, false)?;
+            run.explain(DType::F32, false)?;
             in_place(&|target| run.in_place(target, values()?))
         });
     }
-    let gather = Gather::new(0).execution(alone);
+    let gather = Gather::along(0).execution(alone);
     refused += check_call("gather", || gather.allocate(view()?, indices()?));
     refused += check_call("gather, planned", || {
         let plan = gather.plan(view()?.layout(), indices()?)?;
@@ -447,7 +446,7 @@ fn values_of_many_dims_ask_for_their_memory() {
         let data = TensorView::strided(&texts, 0, &DEEP, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
         let update = [None];
         let updates = TensorView::strided(&update, 0, &shape, &[0; 10])?;
-        (ScatterUpdate::new(0).execution(alone)).cloned_allocate(data, indices()?, updates)
+        (Scatter::update(0).execution(alone)).allocate(Cloned(data), indices()?, Cloned(updates))
     });
     assert!(refused > 100, "only {refused}: does this test work?");
 }
@@ -459,7 +458,7 @@ fn facts_of_errors_ask_for_their_memory() {
     let (data, rows) = ([1_i32, 2, 3, 4], [0_i64, 1]);
     let view = |shape| TensorView::contiguous(&data, shape);
     let tuples = || TensorView::contiguous(&rows, &[2, 1]);
-    let scatter = ScatterNd::new();
+    let scatter = Scatter::nd();
     let mut refused = check_call("a slice's length", || view(&[3]).map(drop));
     refused += check_call("a shape that overflows", || {
         view(&[usize::MAX, 2]).map(drop)
@@ -491,10 +490,10 @@ fn facts_of_errors_ask_for_their_memory() {
     refused += check_call("an output of a gather", || {
         let mut output = [0; 3];
         let output = TensorViewMut::contiguous(&mut output, &[3])?;
-        ndscatter::GatherNd::new(0).write_into(view(&[4])?, tuples()?, output)
+        ndscatter::Gather::nd(0).write_into(view(&[4])?, tuples()?, output)
     });
     refused += check_call("positions", || {
-        let cache = TensorScatter::new(1, CacheMode::Linear);
+        let cache = Scatter::cache(1, CacheMode::Linear);
         let starts = TensorView::contiguous(&rows[..1], &[1])?;
         cache.allocate(view(&[2, 2])?, starts, view(&[2, 2])?)
     });

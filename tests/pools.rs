@@ -7,8 +7,7 @@
 use std::time::{Duration, Instant};
 
 use ndscatter::{
-    Execution, Pool, Rayon, Reduction, ScatterError, ScatterNd, TensorView, TensorViewMut,
-    scatter_nd,
+    Execution, Pool, Rayon, Reduction, Scatter, ScatterError, TensorView, TensorViewMut, scatter_nd,
 };
 
 /// Enough, all in all, that the threads of a pool are asked for.
@@ -166,7 +165,7 @@ fn what_a_pool_did_is_counted() {
         },
     ] {
         let mut output = vec![1.0; ELEMENTS];
-        let done = ScatterNd::new()
+        let done = Scatter::nd()
             .reduction(Reduction::Add)
             .execution(Execution::new().pool(&pool))
             .in_place(

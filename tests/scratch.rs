@@ -20,8 +20,8 @@ use common::random::Random;
 use common::request::Request;
 use ndscatter::Reduction::{Add, Max, Mean};
 use ndscatter::{
-    Bounds, CallingThread, Duplicates, ElementType, Layout, Reduction, ScatterNd, ScatterPlan,
-    Schedule, TensorView, TensorViewMut, release_scratch,
+    Bounds, CallingThread, DType, Duplicates, Layout, Reduction, Scatter, ScatterPlan, Schedule,
+    TensorView, TensorViewMut, release_scratch,
 };
 
 /// Counts the bytes of all threads that are in use.
@@ -225,7 +225,7 @@ impl Call {
 /// What a call was measured to need, and what was said of it.
 struct Measured {
     case: Case,
-    element: ElementType,
+    element: DType,
     call: Call,
     tuples: usize,
     /// By the explanation.
@@ -361,7 +361,7 @@ impl<T: Ref> Subject<T> {
     fn measure(&mut self, call: Call) -> Measured {
         // An explanation may leave its plan wiser.
         let explanation = (call.execution().run(&self.plan(call)))
-            .explain(T::TYPE, call.in_place)
+            .explain(T::DTYPE, call.in_place)
             .expect("it has the reduction");
         let ((), one_shot) = apart(|| watch(|| self.run(call, None)));
         apart(|| {
@@ -369,7 +369,7 @@ impl<T: Ref> Subject<T> {
             let runs = [(); 2].map(|()| watch(|| self.run(call, Some(&plan))).1.peak);
             Measured {
                 case: self.case,
-                element: T::TYPE,
+                element: T::DTYPE,
                 call,
                 tuples: plan.tuples(),
                 schedule: explanation.schedule(),
@@ -605,7 +605,7 @@ fn call_once(indices: &[i32], updates: &[u64]) {
     let execution = Request::new(Add)
         .pool(&CallingThread)
         .schedule(Schedule::ByPartition);
-    let done = execution.of(ScatterNd::new()).in_place(
+    let done = execution.of(Scatter::nd()).in_place(
         TensorViewMut::contiguous(&mut data, &[1 << 16]).expect("data"),
         TensorView::contiguous(indices, &[tuples, 1]).expect("indices"),
         TensorView::contiguous(updates, &[tuples]).expect("updates"),

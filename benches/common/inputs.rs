@@ -8,10 +8,7 @@
     reason = "indices were made from sizes of the workload"
 )]
 
-use ndscatter::{
-    Execution, Layout, Reduction, Scatter, ScatterNd, ScatterPlan, ScatterUpdate, TensorView,
-    TensorViewMut,
-};
+use ndscatter::{Execution, Layout, Reduction, Scatter, ScatterPlan, TensorView, TensorViewMut};
 
 use super::aligned::Aligned;
 use super::random::Random;
@@ -100,9 +97,9 @@ impl Inputs {
         set: usize,
     ) -> Option<Vec<f32>> {
         match self.workload.operator {
-            Operator::Nd => self.run(ScatterNd::new().execution(execution), form, target, set),
+            Operator::Nd => self.run(Scatter::nd().execution(execution), form, target, set),
             Operator::Update { axis } => self.run(
-                ScatterUpdate::new(axis as isize).execution(execution),
+                Scatter::update(axis as isize).execution(execution),
                 form,
                 target,
                 set,
@@ -137,9 +134,9 @@ impl Inputs {
         let output = Layout::contiguous(self.workload.data);
         let (indices, reduction) = (self.indices_view(set), self.workload.reduction);
         match self.workload.operator {
-            Operator::Nd => (ScatterNd::new().reduction(reduction)).plan(output, indices),
+            Operator::Nd => (Scatter::nd().reduction(reduction)).plan(output, indices),
             Operator::Update { axis } => {
-                (ScatterUpdate::new(axis as isize).reduction(reduction)).plan(output, indices)
+                (Scatter::update(axis as isize).reduction(reduction)).plan(output, indices)
             }
         }
         .expect("workloads are valid")

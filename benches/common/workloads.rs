@@ -2,7 +2,7 @@
 //! networks, point clouds and array code look like. All are f32 data with i64
 //! indices, but for the histograms of other types.
 
-use ndscatter::{ElementType, Reduction};
+use ndscatter::{DType, Reduction};
 
 /// One workload, by its shapes and its reduction.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +161,7 @@ impl Workload {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Histogram {
     pub(crate) name: &'static str,
-    pub(crate) element: ElementType,
+    pub(crate) element: DType,
     pub(crate) bins: usize,
     pub(crate) keys: usize,
     pub(crate) reduction: Reduction,
@@ -171,7 +171,7 @@ pub(crate) struct Histogram {
 /// Add and max of few bins, evenly and unevenly met, and of as many as a
 /// second-level cache holds.
 pub(crate) const HISTOGRAMS: [Histogram; 8] = {
-    use ElementType::{I32, I64, U8, U32};
+    use DType::{I32, I64, U8, U32};
     use Pattern::{Uniform, Zipf};
     use Reduction::{Add, Max};
     [
@@ -188,7 +188,7 @@ pub(crate) const HISTOGRAMS: [Histogram; 8] = {
 
 const fn histogram(
     name: &'static str,
-    element: ElementType,
+    element: DType,
     bins: usize,
     reduction: Reduction,
     pattern: Pattern,

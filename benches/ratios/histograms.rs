@@ -11,8 +11,8 @@
 use std::fmt::Write;
 
 use ndscatter::{
-    CallingThread, Element, ElementType, Execution, Layout, Reduction, ScatterNd, ScatterPlan,
-    Schedule, TensorView, TensorViewMut,
+    CallingThread, DType, Element, Execution, Layout, Reduction, Scatter, ScatterPlan, Schedule,
+    TensorView, TensorViewMut,
 };
 
 use crate::common::contenders::{Contender, time};
@@ -42,16 +42,16 @@ struct Subject<T> {
 pub(crate) fn measure(histogram: Histogram, options: &Options, rows: &mut String) {
     let is_max = histogram.reduction == Reduction::Max;
     match histogram.element {
-        ElementType::U8 => {
+        DType::U8 => {
             Subject::new(histogram, [1, 2, 3], u8::wrapping_add).measure(options, rows);
         }
-        ElementType::U32 => {
+        DType::U32 => {
             Subject::new(histogram, [1, 2, 3], u32::wrapping_add).measure(options, rows);
         }
-        ElementType::I64 => {
+        DType::I64 => {
             Subject::new(histogram, [1, -2, 3], i64::wrapping_add).measure(options, rows);
         }
-        ElementType::I32 if is_max => {
+        DType::I32 if is_max => {
             Subject::new(histogram, [-5, 70, 9], i32::max).measure(options, rows);
         }
         other => unreachable!("no histogram has {} of {other}", histogram.reduction),
@@ -72,7 +72,7 @@ impl<T: Element + PartialEq> Subject<T> {
         let plans = std::array::from_fn(|set: usize| {
             let shape = [keys, 1];
             let view = TensorView::contiguous(&indices[set], &shape).expect("a list");
-            (ScatterNd::new().plan(Layout::contiguous(&[bins]), view)).expect("all are bins")
+            (Scatter::nd().plan(Layout::contiguous(&[bins]), view)).expect("all are bins")
         });
         Self {
             data: vec![values[0]; bins],
@@ -88,7 +88,7 @@ impl<T: Element + PartialEq> Subject<T> {
         let shape = [self.histogram.bins];
         let list = [self.histogram.keys, 1];
         Contender::new(name, move |target, set| {
-            (ScatterNd::new().reduction(self.histogram.reduction))
+            (Scatter::nd().reduction(self.histogram.reduction))
                 .execution(execution)
                 .in_place(
                     TensorViewMut::contiguous(target, &shape).expect("bins"),
@@ -160,7 +160,7 @@ impl<T: Element + PartialEq> Subject<T> {
         let times = time(&contenders, &mut target, options.rounds, 1);
         let schedule = (self.plans[0].run())
             .reduction(self.histogram.reduction)
-            .explain(T::TYPE, true)
+            .explain(T::DTYPE, true)
             .expect("the type has the reduction")
             .schedule();
         let [

@@ -15,7 +15,7 @@
 use std::fmt;
 
 use ndscatter::{
-    ElementType, Execution, Layout, Reduction, ScatterNd, Schedule, TensorView, TensorViewMut,
+    DType, Execution, Layout, Reduction, Scatter, Schedule, TensorView, TensorViewMut,
 };
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
@@ -192,18 +192,18 @@ impl Subject {
     /// What the crate says of a one-shot call.
     pub(crate) fn schedule(&self, call: Call) -> Schedule {
         let output = Layout::contiguous(&self.data_shape);
-        let plan = (ScatterNd::new().reduction(call.reduction)).plan(output, self.indices());
+        let plan = (Scatter::nd().reduction(call.reduction)).plan(output, self.indices());
         plan.expect("rows of the table")
             .run()
             .execution(call.execution())
-            .explain(ElementType::F32, call.form == Form::InPlace)
+            .explain(DType::F32, call.form == Form::InPlace)
             .expect("f32 has every reduction")
             .schedule()
     }
 
     /// Makes `call` on the first elements of `target`.
     pub(crate) fn run(&self, call: Call, target: &mut [f32]) {
-        let scatter = (ScatterNd::new().reduction(call.reduction)).execution(call.execution());
+        let scatter = (Scatter::nd().reduction(call.reduction)).execution(call.execution());
         let target = TensorViewMut::contiguous(&mut target[..self.len()], &self.data_shape)
             .expect("an output like data");
         let updates = TensorView::contiguous(&self.updates, &self.updates_shape)

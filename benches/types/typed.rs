@@ -12,7 +12,7 @@ use std::cell::RefCell;
 
 use half::{bf16, f16};
 use ndscatter::{
-    Element, Gather, Index, Layout, Reduction, ScatterNd, Schedule, TensorView, TensorViewMut,
+    Element, Gather, Index, Layout, Reduction, Scatter, Schedule, TensorView, TensorViewMut,
 };
 
 use crate::common::aligned::Aligned;
@@ -127,7 +127,7 @@ impl<'a, T: Number, I: Place> Typed<'a, T, I> {
         let data = TensorView::contiguous(&self.data, workload.data).expect("data");
         let indices = self.indices_view(set);
         let updates = TensorView::contiguous(&self.updates, &self.updates_shape).expect("updates");
-        let scatter = ScatterNd::new().reduction(workload.reduction);
+        let scatter = Scatter::nd().reduction(workload.reduction);
         if form == Form::InPlace {
             scatter.in_place(target, indices, updates)
         } else {
@@ -139,9 +139,9 @@ impl<'a, T: Number, I: Place> Typed<'a, T, I> {
     /// The schedule of a call with a fresh plan.
     pub(crate) fn schedule(&self, form: Form) -> Schedule {
         let workload = &self.inputs.workload;
-        let scatter = ScatterNd::new().reduction(workload.reduction);
+        let scatter = Scatter::nd().reduction(workload.reduction);
         (scatter.plan(Layout::contiguous(workload.data), self.indices_view(0)))
-            .and_then(|plan| plan.run().explain(T::TYPE, form == Form::InPlace))
+            .and_then(|plan| plan.run().explain(T::DTYPE, form == Form::InPlace))
             .expect("the type has the reduction")
             .schedule()
     }
@@ -161,7 +161,7 @@ impl<'a, T: Number, I: Place> Typed<'a, T, I> {
                 let wrong = (result.iter().zip(&expected))
                     .position(|(value, expected)| value.bits() != expected.bits());
                 if let Some(at) = wrong {
-                    let (name, ty) = (self.inputs.workload.name, T::TYPE);
+                    let (name, ty) = (self.inputs.workload.name, T::DTYPE);
                     let (is, not) = (result[at], expected[at]);
                     panic!(
                         "{name} {ty}, {form:?}, index set {set}: element {at} is {is:?}, not {not:?}"
@@ -223,7 +223,7 @@ fn indices<I: Place>(inputs: &Inputs, set: usize) -> Vec<I> {
     let view = inputs.indices_view(set);
     let rows: Vec<i64> = (0..).take(view.shape()[0]).collect();
     let rows = TensorView::contiguous(&rows, &view.shape()[..1]).expect("a list");
-    let indices = Gather::new(0).allocate(view, rows).expect("every row");
+    let indices = Gather::along(0).allocate(view, rows).expect("every row");
     let convert = |index| I::try_from(index).unwrap_or_else(|_| panic!("{index} is too large"));
     indices.into_iter().map(convert).collect()
 }

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::io::{self, Read, Write};
 
-use ndscatter::{AnyView, AnyViewMut, Element, ElementType, ScatterError};
+use ndscatter::{AnyView, AnyViewMut, DType, Element, ScatterError};
 use ndscatter::{TensorView, TensorViewMut};
 use npyz::num_complex::Complex;
 use npyz::{AutoSerialize, DType, Deserialize, NpyFile, Order, TypeChar, WriterBuilder, half};
@@ -34,7 +34,7 @@ pub(crate) enum ReadError {
     Header(io::Error),
 
     #[error("elements of type {0} cannot be scattered; store bool, int, uint, float or complex")]
-    ElementType(String),
+    DType(String),
 
     #[error("the sizes of shape {0:?} multiply to more than memory can address")]
     Shape(Vec<u64>),
@@ -106,11 +106,11 @@ impl Array {
 
     /// Bytes of all elements.
     pub(crate) fn bytes(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.elements.element().size()
+        self.shape.iter().product::<usize>() * self.elements.dtype().size()
     }
 
-    pub(crate) fn element(&self) -> ElementType {
-        self.elements.element()
+    pub(crate) fn dtype(&self) -> DType {
+        self.elements.dtype()
     }
 
     pub(crate) fn shape(&self) -> &[usize] {
@@ -127,7 +127,7 @@ impl Array {
 
 impl fmt::Display for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.elements.element(), self.shape)
+        write!(f, "{} {:?}", self.elements.dtype(), self.shape)
     }
 }
 
@@ -154,7 +154,7 @@ fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
 
 /// A vector of elements of some type.
 trait Elements: Any {
-    fn element(&self) -> ElementType;
+    fn dtype(&self) -> DType;
 
     fn view<'a>(
         &'a self,
@@ -185,8 +185,8 @@ trait Stored: Element + Default + AutoSerialize + Deserialize {}
 impl<T: Element + Default + AutoSerialize + Deserialize> Stored for T {}
 
 impl<T: Stored> Elements for Vec<T> {
-    fn element(&self) -> ElementType {
-        T::TYPE
+    fn dtype(&self) -> DType {
+        T::DTYPE
     }
 
     fn view<'a>(
@@ -235,7 +235,7 @@ impl<T: Stored> Elements for Vec<T> {
 /// The one place where element types are told apart.
 fn read_elements<R: Read>(npy: NpyFile<R>) -> Result<Box<dyn Elements>, ReadError> {
     let dtype = npy.dtype();
-    let unsupported = || Err(ReadError::ElementType(dtype.descr()));
+    let unsupported = || Err(ReadError::DType(dtype.descr()));
     let DType::Plain(kind) = &dtype else {
         return unsupported();
     };

@@ -19,7 +19,7 @@ pub(crate) enum Difference {
 /// The first difference, in row-major order. The order of the files does not
 /// matter, nor which NaN a NaN is.
 pub(crate) fn difference(actual: &Array, expected: &Array) -> Option<Difference> {
-    if actual.element() != expected.element() || actual.shape() != expected.shape() {
+    if actual.dtype() != expected.dtype() || actual.shape() != expected.shape() {
         return Some(Difference::Kind {
             actual: actual.to_string(),
             expected: expected.to_string(),

@@ -4,9 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use ndscatter::{
-    Execution, Explanation, Reduction, ScatterError, ScatterNd, ScatterPlan, ScatterUpdate,
-};
+use ndscatter::{Execution, Explanation, Reduction, Scatter, ScatterError, ScatterPlan};
 use rayon::ThreadPool;
 
 use crate::array::Array;
@@ -69,7 +67,7 @@ impl Job<'_> {
         // Last, as it has the plan derive what a run may do without.
         let explanation = (plan.run())
             .execution(self.execution())
-            .explain(result.element(), self.in_place)?;
+            .explain(result.dtype(), self.in_place)?;
         Ok(Outcome {
             result,
             explanation,
@@ -84,14 +82,14 @@ impl Job<'_> {
         let output = data.view()?.layout();
         let indices = indices.view()?;
         match self.operator {
-            Operator::ScatterNd => ScatterNd::new()
+            Operator::ScatterNd => Scatter::nd()
                 .reduction(self.reduction)
                 .execution(self.execution())
-                .any_plan(output, indices),
-            Operator::ScatterUpdate { axis } => ScatterUpdate::new(axis)
+                .plan(output, indices),
+            Operator::ScatterUpdate { axis } => Scatter::update(axis)
                 .reduction(self.reduction)
                 .execution(self.execution())
-                .any_plan(output, indices),
+                .plan(output, indices),
         }
     }
 
@@ -105,12 +103,12 @@ impl Job<'_> {
         let (run, updates) = (plan.run().execution(self.execution()), updates.view()?);
         if self.in_place {
             let start = Instant::now();
-            run.any_in_place(data.view_mut()?, updates)?;
+            run.in_place(data.view_mut()?, updates)?;
             return Ok((data, start.elapsed()));
         }
         let mut output = data.blank();
         let start = Instant::now();
-        run.any_write_into(data.view()?, updates, output.view_mut()?)?;
+        run.write_into(data.view()?, updates, output.view_mut()?)?;
         Ok((output, start.elapsed()))
     }
 

@@ -277,10 +277,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::super::{Buffers, Call};
-    use crate::element::ElementType;
+    use crate::element::DType;
     use crate::exec::tasks::Workers;
     use crate::kernel::{InstructionSet, Job, Kernels, Row, Steps};
-    use crate::{CallingThread, Layout, Reduction, ScatterNd, ScatterPlan, Schedule, TensorView};
+    use crate::{CallingThread, Layout, Reduction, Scatter, ScatterPlan, Schedule, TensorView};
 
     const SLICES: usize = 4096;
     const LEN: usize = 1024;
@@ -292,7 +292,7 @@ mod tests {
     static TWICE: AtomicUsize = AtomicUsize::new(0);
 
     fn plain() -> &'static Row {
-        Row::plain(ElementType::F32, Reduction::None, InstructionSet::best()).expect("copies")
+        Row::plain(DType::F32, Reduction::None, InstructionSet::best()).expect("copies")
     }
 
     unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
@@ -319,7 +319,7 @@ mod tests {
             .map(|tuple| i64::try_from(place(tuple)).expect("it fits"))
             .collect();
         let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
-        (ScatterNd::new().plan(Layout::contiguous(&[SLICES, LEN]), indices)).expect("in range")
+        (Scatter::nd().plan(Layout::contiguous(&[SLICES, LEN]), indices)).expect("in range")
     }
 
     /// Runs a plan out of place and returns how many windows were streamed

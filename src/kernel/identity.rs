@@ -6,7 +6,7 @@
 //! its byte.
 
 use super::{InstructionSet, Row};
-use crate::element::ElementType;
+use crate::element::DType;
 use crate::reduction::Reduction;
 
 /// A running value of its own for each worker.
@@ -19,11 +19,7 @@ pub(crate) struct Private {
 }
 
 impl Private {
-    pub(super) fn new(
-        element: ElementType,
-        reduction: Reduction,
-        isa: InstructionSet,
-    ) -> Option<Self> {
+    pub(super) fn new(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<Self> {
         let merge = match reduction {
             Reduction::Sub => Reduction::Add,
             other => other,
@@ -46,17 +42,17 @@ macro_rules! identities {
         integers: $($integer:ident = $type:ty),*;
         floats: $($float:ident = $infinity:expr, $negative:expr),*
     ) => {
-        fn identity(element: ElementType, reduction: Reduction) -> Option<[u8; 16]> {
+        fn identity(element: DType, reduction: Reduction) -> Option<[u8; 16]> {
             match (element, reduction) {
-                $((ElementType::$integer, _) => Some(bytes(match reduction {
+                $((DType::$integer, _) => Some(bytes(match reduction {
                     Reduction::Add | Reduction::Sub => <$type>::default(),
                     Reduction::Mul => 1,
                     Reduction::Min => <$type>::MAX,
                     Reduction::Max => <$type>::MIN,
                     _ => return None,
                 }.to_ne_bytes())),)*
-                $((ElementType::$float, Reduction::Min) => Some(bytes($infinity.to_ne_bytes())),
-                (ElementType::$float, Reduction::Max) => Some(bytes($negative.to_ne_bytes())),)*
+                $((DType::$float, Reduction::Min) => Some(bytes($infinity.to_ne_bytes())),
+                (DType::$float, Reduction::Max) => Some(bytes($negative.to_ne_bytes())),)*
                 _ => None,
             }
         }

@@ -87,14 +87,39 @@ pub(super) unsafe fn assign_clones<T: Clone>(
     jobs: &[Job],
     steps: Steps,
 ) {
+    each::<T>(dst, src, jobs, steps, |dst, src| {
+        // SAFETY: the caller vouches for both elements. An assignment leaves a
+        // valid value whatever panics: a clone is made before the old value is
+        // dropped.
+        unsafe { *dst = (*src).clone() };
+    });
+}
+
+/// The `RunsFn` that writes clones to memory that is not initialised.
+///
+/// # Safety
+///
+/// As for `RunsFn`, for elements of type `T`.
+pub(super) unsafe fn write_clones<T: Clone>(
+    dst: *mut u8,
+    src: *const u8,
+    jobs: &[Job],
+    steps: Steps,
+) {
+    each::<T>(dst, src, jobs, steps, |dst, src| {
+        // SAFETY: the caller vouches for both elements.
+        unsafe { dst.write((*src).clone()) };
+    });
+}
+
+/// Calls `f` with the addresses of every pair of elements, in order.
+#[inline(always)]
+fn each<T>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps, f: impl Fn(*mut T, *const T)) {
     for job in jobs {
         let mut dst = dst.cast::<T>().wrapping_offset(job.dst);
         let mut src = src.cast::<T>().wrapping_offset(job.src);
         for _ in 0..job.len {
-            // SAFETY: the caller vouches for both elements. An assignment
-            // leaves a valid value whatever panics: a clone is made before
-            // the old value is dropped.
-            unsafe { *dst = (*src).clone() };
+            f(dst, src);
             dst = dst.wrapping_offset(steps.dst);
             src = src.wrapping_offset(steps.src);
         }

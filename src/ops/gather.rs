@@ -1,77 +1,22 @@
 //! The gathers: ONNX GatherND, Gather, GatherElements, and their kin. Each is
 //! the inverse of a scatter and shares its shape rule.
 
-use super::{AlongAxis, ElementsAlong, Nd, Operator};
-use crate::element::{Element, Index};
+use super::rule::Rule;
 use crate::error::ScatterError;
 use crate::execution::Execution;
-use crate::indices::Indices;
-use crate::kernel::Kernels;
-use crate::layout::Layout;
 use crate::memory::copied;
+use crate::operand::{Elements, Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexRules};
 use crate::reduction::{Bounds, Duplicates, Reducing};
-use crate::run::{
-    GatherPlan, Planning, Source, Target, allocate, check_gather, cloned_kernels, gather_shape,
-    make_plan, moving_kernels, run_gather,
-};
-use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
+use crate::run::{self, GatherOperands, GatherPlan, Planning};
 
-/// A gather with its options, and the verbs: allocate the result, write it
-/// into an output, or plan now and run later.
+/// A gather: which operator it is, its options, and three verbs. The inverse of
+/// a [`Scatter`](crate::Scatter).
 ///
-/// Use it as [`GatherNd`], [`Gather`] or [`GatherElements`].
-#[derive(Clone, Debug)]
-pub struct GatherOp<'p, O> {
-    operator: O,
-    rules: IndexRules,
-    execution: Execution<'p>,
-}
-
-/// Slices of `data` that tuples of coordinates address.
-///
-/// With `k = indices.shape[-1]` and `b` batch dims, which `data` and `indices`
-/// share, the result has the shape
-/// `indices.shape[..-1] ++ data.shape[b + k..]`.
-///
-/// The rule is that of ONNX GatherND 11 to 13 and OpenVINO GatherND 8; without
-/// batch dims, of `tf.gather_nd`.
-///
-/// # Errors
-///
-/// Besides those of every verb: [`ScatterError::IndicesRank`],
-/// [`ScatterError::TupleLength`], [`ScatterError::BatchDims`],
-/// [`ScatterError::BatchShape`].
-///
-/// # Examples
-///
-/// ```
-/// use ndscatter::{GatherNd, TensorView};
-///
-/// let data = [[0, 1], [2, 3]].concat();
-/// let rows = GatherNd::new(0).allocate(
-///     TensorView::contiguous(&data, &[2, 2])?,
-///     TensorView::contiguous(&[1_i64, 0, 1], &[3, 1])?,
-/// )?;
-/// assert_eq!(rows, [2, 3, 0, 1, 2, 3]);
-/// # Ok::<(), ndscatter::ScatterError>(())
-/// ```
-#[doc(alias = "GatherND")]
-#[doc(alias = "gather_nd")]
-pub type GatherNd<'p> = GatherOp<'p, Nd>;
-
-/// Slices of `data` along one axis.
-///
-/// The result has the shape `data.shape[..axis] ++ indices.shape ++
-/// data.shape[axis + 1..]`. The axis lies in `-rank..rank`; `indices` may have
-/// any rank, 0 included.
-///
-/// The rule is that of ONNX Gather 1 to 13, numpy `take`, torch
-/// `index_select`, and the lookup of an embedding table.
-///
-/// # Errors
-///
-/// Besides those of every verb: [`ScatterError::AxisOutOfRange`].
+/// Make one by [`nd`](Self::nd), [`along`](Self::along) or
+/// [`elements`](Self::elements), or by a function of
+/// [`profile`](crate::profile). The verbs take views of any kind, as those of a
+/// scatter do. Nothing is written when an error is returned.
 ///
 /// # Examples
 ///
@@ -79,74 +24,25 @@ pub type GatherNd<'p> = GatherOp<'p, Nd>;
 /// use ndscatter::{Bounds, Gather, TensorView};
 ///
 /// let table = [[1.0, 1.5], [2.0, 2.5]].concat();
-/// let rows = Gather::new(0).bounds(Bounds::Skip).allocate(
+/// let rows = Gather::along(0).bounds(Bounds::Skip).allocate(
 ///     TensorView::contiguous(&table, &[2, 2])?,
-///     TensorView::contiguous(&[-1_i32, 7], &[2])?,
+///     TensorView::from(&[-1_i32, 7]),
 /// )?;
 /// assert_eq!(rows, [2.0, 2.5, 0.0, 0.0]);
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
-#[doc(alias = "take")]
-#[doc(alias = "index_select")]
-#[doc(alias = "embedding")]
-pub type Gather<'p> = GatherOp<'p, AlongAxis>;
-
-/// One element of `data` for each index, at the index's own position but for
-/// one axis.
-///
-/// `indices` has the rank of `data` and off the axis at most its sizes; the
-/// result has the shape of `indices`. Indices that repeat along the dims after
-/// the axis are recognised and gathered as rows.
-///
-/// The rule is that of ONNX GatherElements 11 to 13, torch `gather`, and numpy
-/// `take_along_axis`.
-///
-/// # Errors
-///
-/// Besides those of every verb: [`ScatterError::IndicesRankMismatch`],
-/// [`ScatterError::IndicesTooLong`], [`ScatterError::AxisOutOfRange`].
-///
-/// # Examples
-///
-/// ```
-/// use ndscatter::{GatherElements, TensorView};
-///
-/// let data = [[1, 2], [3, 4]].concat();
-/// let result = GatherElements::new(1).allocate(
-///     TensorView::contiguous(&data, &[2, 2])?,
-///     TensorView::contiguous(&[0_i64, 0, 1, 0], &[2, 2])?,
-/// )?;
-/// assert_eq!(result, [1, 1, 4, 3]);
-/// # Ok::<(), ndscatter::ScatterError>(())
-/// ```
-#[doc(alias = "take_along_axis")]
-pub type GatherElements<'p> = GatherOp<'p, ElementsAlong>;
-
-impl GatherNd<'static> {
-    /// With `batch_dims` leading dims that data and indices share.
-    pub fn new(batch_dims: usize) -> Self {
-        Self::with_operator(Nd { batch_dims })
-    }
+#[derive(Clone, Debug)]
+pub struct Gather<'p> {
+    rule: Rule,
+    rules: IndexRules,
+    execution: Execution<'p>,
 }
 
+/// The operators.
 impl Gather<'static> {
-    /// Along `axis`.
-    pub fn new(axis: isize) -> Self {
-        Self::with_operator(AlongAxis { axis })
-    }
-}
-
-impl GatherElements<'static> {
-    /// Along `axis`.
-    pub fn new(axis: isize) -> Self {
-        Self::with_operator(ElementsAlong { axis })
-    }
-}
-
-impl<O: Operator> GatherOp<'static, O> {
-    fn with_operator(operator: O) -> Self {
+    fn new(rule: Rule) -> Self {
         Self {
-            operator,
+            rule,
             rules: IndexRules {
                 negatives_wrap: true,
                 bounds: Bounds::Error,
@@ -154,37 +50,127 @@ impl<O: Operator> GatherOp<'static, O> {
             execution: Execution::new(),
         }
     }
+
+    /// Slices of `data` that tuples of coordinates address, with `batch_dims`
+    /// leading dims that data and indices share.
+    ///
+    /// With `k = indices.shape[-1]` and `b` batch dims the result has the shape
+    /// `indices.shape[..-1] ++ data.shape[b + k..]`.
+    ///
+    /// The rule is that of ONNX GatherND 11 to 13 and OpenVINO GatherND 8;
+    /// without batch dims, of `tf.gather_nd`.
+    ///
+    /// Errors of its own: [`ScatterError::IndicesRank`],
+    /// [`ScatterError::TupleLength`], [`ScatterError::BatchDims`],
+    /// [`ScatterError::BatchShape`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Gather, TensorView};
+    ///
+    /// let data = [[0, 1], [2, 3]].concat();
+    /// let rows = Gather::nd(0).allocate(
+    ///     TensorView::contiguous(&data, &[2, 2])?,
+    ///     TensorView::contiguous(&[1_i64, 0, 1], &[3, 1])?,
+    /// )?;
+    /// assert_eq!(rows, [2, 3, 0, 1, 2, 3]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[doc(alias = "GatherND")]
+    #[doc(alias = "GatherNd")]
+    #[doc(alias = "gather_nd")]
+    #[inline]
+    pub fn nd(batch_dims: usize) -> Self {
+        Self::new(Rule::Nd { batch_dims })
+    }
+
+    /// Slices of `data` along one axis.
+    ///
+    /// The result has the shape `data.shape[..axis] ++ indices.shape ++
+    /// data.shape[axis + 1..]`. The axis lies in `-rank..rank`; `indices` may
+    /// have any rank, 0 included.
+    ///
+    /// The rule is that of ONNX Gather 1 to 13, numpy `take`, torch
+    /// `index_select`, and the lookup of an embedding table.
+    ///
+    /// Errors of its own: [`ScatterError::AxisOutOfRange`].
+    #[doc(alias = "take")]
+    #[doc(alias = "index_select")]
+    #[doc(alias = "embedding")]
+    #[inline]
+    pub fn along(axis: isize) -> Self {
+        Self::new(Rule::Along { axis })
+    }
+
+    /// One element of `data` for each index, at the index's own position but
+    /// for one axis.
+    ///
+    /// `indices` has the rank of `data` and off the axis at most its sizes; the
+    /// result has the shape of `indices`. Indices that are the same along the
+    /// dims after the axis are recognised and gathered as rows.
+    ///
+    /// The rule is that of ONNX GatherElements 11 to 13, torch `gather`, and
+    /// numpy `take_along_axis`.
+    ///
+    /// Errors of its own: [`ScatterError::IndicesRankMismatch`],
+    /// [`ScatterError::IndicesTooLong`], [`ScatterError::AxisOutOfRange`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Gather, TensorView};
+    ///
+    /// let data = [[1, 2], [3, 4]].concat();
+    /// let result = Gather::elements(1).allocate(
+    ///     TensorView::contiguous(&data, &[2, 2])?,
+    ///     TensorView::contiguous(&[0_i64, 0, 1, 0], &[2, 2])?,
+    /// )?;
+    /// assert_eq!(result, [1, 1, 4, 3]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[doc(alias = "GatherElements")]
+    #[doc(alias = "take_along_axis")]
+    #[inline]
+    pub fn elements(axis: isize) -> Self {
+        Self::new(Rule::Elements { axis })
+    }
 }
 
-impl<'p, O: Operator> GatherOp<'p, O> {
+/// The options: what the gather means, and who runs it.
+impl<'p> Gather<'p> {
     /// Whether negative indices count from the end of their axis (the
     /// default) or are out of bounds.
     #[must_use]
+    #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
         self.rules.negatives_wrap = allowed;
         self
     }
 
     /// What becomes of an index that lies outside its axis: an error (the
-    /// default), zeros, or the nearest end.
+    /// default), zeros, or the nearest end. Elements that are cloned have no
+    /// zero ([`ScatterError::UnsupportedOption`]).
     #[must_use]
+    #[inline]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.rules.bounds = bounds;
         self
     }
 
-    /// Who runs it: pool, number of workers, instruction set. Says nothing of
-    /// what the gather means; a plan does not keep it.
+    /// Who runs it: pool and number of workers. Says nothing of what the gather
+    /// means; a plan does not keep it.
     #[must_use]
-    pub fn execution<'q>(self, execution: Execution<'q>) -> GatherOp<'q, O> {
-        GatherOp {
-            operator: self.operator,
+    #[inline]
+    pub fn execution<'q>(self, execution: Execution<'q>) -> Gather<'q> {
+        Gather {
+            rule: self.rule,
             rules: self.rules,
             execution,
         }
     }
 
-    /// The shape of the result.
+    /// The shape of the result for data and indices of these shapes.
     ///
     /// # Errors
     ///
@@ -195,26 +181,29 @@ impl<'p, O: Operator> GatherOp<'p, O> {
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
         let indices = Layout::contiguous(indices);
-        let form = self.operator.form(data, &indices, None)?;
-        copied(&gather_shape(&form, data, &indices)?)
+        let form = self.rule.form(data, &indices, None)?;
+        copied(&form.updates_shape(data, &indices)?)
     }
+}
 
+/// The verbs.
+impl Gather<'_> {
     /// Returns the result, row-major.
     ///
     /// # Errors
     ///
     /// Any [`ScatterError`] about shapes, options, indices, or memory for the
     /// result.
-    pub fn allocate<T: Element, I: Index>(
+    pub fn allocate<'i, V: Input>(
         &self,
-        data: TensorView<'_, T>,
-        indices: TensorView<'_, I>,
-    ) -> Result<Vec<T>, ScatterError> {
-        let shape = self.output_shape(data.shape(), indices.shape())?;
-        let kernels = moving_kernels(T::TYPE, &self.execution)?;
-        allocate(&shape, |output| {
-            // SAFETY: the kernels were made for `T`; the result is new memory.
-            unsafe { self.once(kernels, data.into(), indices.into(), output) }
+        data: V,
+        indices: impl Into<Indices<'i>>,
+    ) -> Result<V::Owned, ScatterError> {
+        let indices = indices.into();
+        let form = self.form(data.source(), &indices)?;
+        let shape = form.updates_shape(data.source().shape(), indices.layout())?;
+        V::allocate(&shape, Start::Like(&data), |output, _| {
+            self.write(form, data.source(), &indices, output)
         })
     }
 
@@ -222,128 +211,74 @@ impl<'p, O: Operator> GatherOp<'p, O> {
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options or indices; `output` is then
-    /// unchanged.
-    pub fn write_into<T: Element, I: Index>(
+    /// Any [`ScatterError`] about shapes, options, indices or memory that is
+    /// shared; `output` is then unchanged.
+    pub fn write_into<'i, O: Output>(
         &self,
-        data: TensorView<'_, T>,
-        indices: TensorView<'_, I>,
-        output: TensorViewMut<'_, T>,
+        data: O::Input,
+        indices: impl Into<Indices<'i>>,
+        mut output: O,
     ) -> Result<(), ScatterError> {
-        let kernels = moving_kernels(T::TYPE, &self.execution)?;
-        // SAFETY: the kernels were made for `T`; typed views borrow their
-        // memory, so that the output shares no byte with an input.
-        unsafe { self.once(kernels, data.into(), indices.into(), output.into()) }
+        let (data, indices) = (data.source(), indices.into());
+        let form = self.form(data, &indices)?;
+        self.write(form, data, &indices, output.target())
     }
 
-    /// [`write_into`](Self::write_into) with element types as values.
-    ///
-    /// # Errors
-    ///
-    /// Also [`ScatterError::ElementTypeMismatch`],
-    /// [`ScatterError::IndexType`], [`ScatterError::InputOverlap`] where
-    /// `output` shares memory with an input, and
-    /// [`ScatterError::ForeignBool`] where bytes of foreign booleans would be
-    /// moved into Rust's.
-    pub fn any_write_into(
-        &self,
-        data: AnyView<'_>,
-        indices: AnyView<'_>,
-        output: AnyViewMut<'_>,
-    ) -> Result<(), ScatterError> {
-        let kernels = moving_kernels(data.element(), &self.execution)?;
-        check_gather(&output, &data, Some(&indices))?;
-        // SAFETY: the views have the kernels' element type and share no byte,
-        // as was just checked.
-        unsafe { self.once(kernels, data.into(), indices, output.into()) }
-    }
-
-    /// [`write_into`](Self::write_into) for elements that are cloned, such as
-    /// strings.
-    ///
-    /// # Errors
-    ///
-    /// As [`write_into`](Self::write_into), and
-    /// [`ScatterError::UnsupportedOption`] for [`Bounds::Skip`], as there is no
-    /// zero.
-    pub fn cloned_write_into<T: Clone + Send + Sync, I: Index>(
-        &self,
-        data: TensorView<'_, T>,
-        indices: TensorView<'_, I>,
-        output: TensorViewMut<'_, T>,
-    ) -> Result<(), ScatterError> {
-        if self.rules.bounds == Bounds::Skip {
-            return Err(ScatterError::UnsupportedOption { option: "bounds" });
-        }
-        let kernels = cloned_kernels::<T>(Reducing::default())?;
-        // SAFETY: the kernels were made for `T`; typed views borrow their
-        // memory, and the output is initialised.
-        unsafe { self.once(kernels, data.into(), indices.into(), output.into()) }
-    }
-
-    /// Does all that depends on `indices` alone, for data of this layout.
+    /// Does all that depends on `indices` alone, for data of this layout. The
+    /// plan keeps all options but the [`execution`](Self::execution).
     ///
     /// # Errors
     ///
     /// Any [`ScatterError`] about shapes or indices, or about memory for the
     /// plan.
-    pub fn plan<I: Index>(
+    pub fn plan<'i>(
         &self,
         data: Layout<'_>,
-        indices: TensorView<'_, I>,
+        indices: impl Into<Indices<'i>>,
     ) -> Result<GatherPlan, ScatterError> {
-        self.any_plan(data, indices.into())
+        let indices = indices.into();
+        data.check(1)?;
+        let form = self.rule.form(data.shape(), indices.layout(), None)?;
+        self.plan_form(form, &data, &indices)
     }
 
-    /// [`plan`](Self::plan) with the type of indices as a value.
-    ///
-    /// # Errors
-    ///
-    /// As [`plan`](Self::plan), and [`ScatterError::IndexType`].
-    pub fn any_plan(
-        &self,
-        data: Layout<'_>,
-        indices: AnyView<'_>,
-    ) -> Result<GatherPlan, ScatterError> {
-        data.check(1)?;
-        let form = self.operator.form(data.shape(), &indices.layout(), None)?;
-        self.plan_form(form, data, indices)
+    /// What the shapes mean, for elements that suit the options.
+    fn form(&self, data: Source<'_>, indices: &Indices<'_>) -> Result<Form, ScatterError> {
+        if matches!(data.elements(), Elements::Cloned(_)) && self.rules.bounds == Bounds::Skip {
+            return Err(ScatterError::UnsupportedOption { option: "bounds" });
+        }
+        self.rule.form(data.shape(), indices.layout(), None)
     }
 
     /// The plan of what the shapes have been found to mean.
     fn plan_form(
         &self,
         form: Form,
-        data: Layout<'_>,
-        indices: AnyView<'_>,
+        data: &Layout<'_>,
+        indices: &Indices<'_>,
     ) -> Result<GatherPlan, ScatterError> {
         let planning = Planning {
             duplicates: Duplicates::Allow,
             rules: self.rules,
         };
-        let indices = Indices::new(indices)?;
-        let plan = make_plan(&data, form, indices, planning, &self.execution)?;
+        let plan = run::make_plan(data, form, indices.integers()?, planning, &self.execution)?;
         GatherPlan::new(plan)
     }
 
-    /// `kernels` were made for this execution, and only move.
-    ///
-    /// # Safety
-    ///
-    /// As for [`run_gather`].
-    unsafe fn once(
+    /// One call.
+    fn write(
         &self,
-        kernels: Kernels,
+        form: Form,
         data: Source<'_>,
-        indices: AnyView<'_>,
+        indices: &Indices<'_>,
         output: Target<'_>,
     ) -> Result<(), ScatterError> {
-        let form = (self.operator).form(data.layout().shape(), &indices.layout(), None)?;
-        let shape = gather_shape(&form, data.layout().shape(), &indices.layout())?;
-        output.check_shape(&shape)?;
+        let kernels = run::kernels(output.elements(), Reducing::default(), &self.execution)?;
+        let operands = GatherOperands::new(&kernels, output, data, Some(indices))?;
+        let shape = form.updates_shape(data.shape(), indices.layout())?;
+        operands.check_output(&shape)?;
         let plan = self.plan_form(form, data.layout(), indices)?;
-        // SAFETY: the caller vouches for what `run_gather` asks.
-        let result = unsafe { run_gather(&plan, kernels, data, output, &self.execution) };
+        let result = plan.execute(&operands, &self.execution);
         plan.put_back();
         result
     }

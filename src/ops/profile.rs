@@ -32,138 +32,126 @@
 //! | [`stablehlo::scatter`] | as `jax::scatter` | full windows only; min and max order -0 before +0 there |
 //! | [`stablehlo::gather`] | negative indices are out of bounds; those are clamped | full windows only |
 
-use super::{
-    AlongAxis, CacheWrite, ElementsAlong, Gather, GatherElements, GatherNd, GatherOp, Nd, Scatter,
-    ScatterElements, ScatterNd, ScatterUpdate, TensorScatter,
-};
+use super::{Gather, Scatter};
 use crate::reduction::{Accumulate, Bounds, CacheMode, Reduction};
 
 /// ONNX, opsets up to 24.
 pub mod onnx {
-    use super::{
-        AlongAxis, CacheMode, CacheWrite, ElementsAlong, Gather, GatherElements, GatherNd,
-        GatherOp, Nd, Scatter, ScatterElements, ScatterNd, TensorScatter,
-    };
+    use super::{CacheMode, Gather, Scatter};
 
     /// ScatterND 11 to 18.
-    pub fn scatter_nd() -> Scatter<'static, Nd> {
-        ScatterNd::new()
+    pub fn scatter_nd() -> Scatter<'static> {
+        Scatter::nd()
     }
 
     /// ScatterElements 11 to 18.
-    pub fn scatter_elements(axis: isize) -> Scatter<'static, ElementsAlong> {
-        ScatterElements::new(axis)
+    pub fn scatter_elements(axis: isize) -> Scatter<'static> {
+        Scatter::elements(axis)
     }
 
     /// Scatter 9 and 11.
-    pub fn scatter(axis: isize) -> Scatter<'static, ElementsAlong> {
-        ScatterElements::new(axis)
+    pub fn scatter(axis: isize) -> Scatter<'static> {
+        Scatter::elements(axis)
     }
 
     /// TensorScatter 24; its default axis is -2.
-    pub fn tensor_scatter(axis: isize, mode: CacheMode) -> Scatter<'static, CacheWrite> {
-        TensorScatter::new(axis, mode)
+    pub fn tensor_scatter(axis: isize, mode: CacheMode) -> Scatter<'static> {
+        Scatter::cache(axis, mode)
     }
 
     /// GatherND 11 to 13.
-    pub fn gather_nd(batch_dims: usize) -> GatherOp<'static, Nd> {
-        GatherNd::new(batch_dims)
+    pub fn gather_nd(batch_dims: usize) -> Gather<'static> {
+        Gather::nd(batch_dims)
     }
 
     /// Gather 1 to 13.
-    pub fn gather(axis: isize) -> GatherOp<'static, AlongAxis> {
-        Gather::new(axis)
+    pub fn gather(axis: isize) -> Gather<'static> {
+        Gather::along(axis)
     }
 
     /// GatherElements 11 to 13.
-    pub fn gather_elements(axis: isize) -> GatherOp<'static, ElementsAlong> {
-        GatherElements::new(axis)
+    pub fn gather_elements(axis: isize) -> Gather<'static> {
+        Gather::elements(axis)
     }
 }
 
 /// OpenVINO opset 3.
 pub mod openvino_3 {
-    use super::{AlongAxis, ElementsAlong, Nd, Scatter, ScatterElements, ScatterNd, ScatterUpdate};
+    use super::Scatter;
 
     /// ScatterNDUpdate-3.
-    pub fn scatter_nd_update() -> Scatter<'static, Nd> {
-        ScatterNd::new().negative_indices(false)
+    pub fn scatter_nd_update() -> Scatter<'static> {
+        Scatter::nd().negative_indices(false)
     }
 
     /// ScatterUpdate-3.
-    pub fn scatter_update(axis: isize) -> Scatter<'static, AlongAxis> {
-        ScatterUpdate::new(axis).negative_indices(false)
+    pub fn scatter_update(axis: isize) -> Scatter<'static> {
+        Scatter::update(axis).negative_indices(false)
     }
 
     /// ScatterElementsUpdate-3.
-    pub fn scatter_elements_update(axis: isize) -> Scatter<'static, ElementsAlong> {
-        ScatterElements::new(axis).negative_indices(false)
+    pub fn scatter_elements_update(axis: isize) -> Scatter<'static> {
+        Scatter::elements(axis).negative_indices(false)
     }
 }
 
 /// OpenVINO opset 8.
 pub mod openvino_8 {
-    use super::{GatherNd, GatherOp, Nd};
+    use super::Gather;
 
     /// GatherND-8.
-    pub fn gather_nd(batch_dims: usize) -> GatherOp<'static, Nd> {
-        GatherNd::new(batch_dims)
+    pub fn gather_nd(batch_dims: usize) -> Gather<'static> {
+        Gather::nd(batch_dims)
     }
 }
 
 /// OpenVINO opset 12.
 pub mod openvino_12 {
-    use super::{ElementsAlong, Scatter, ScatterElements};
+    use super::Scatter;
 
     /// ScatterElementsUpdate-12, with its `use_init_val`.
-    pub fn scatter_elements_update(
-        axis: isize,
-        use_init_val: bool,
-    ) -> Scatter<'static, ElementsAlong> {
-        ScatterElements::new(axis).include_self(use_init_val)
+    pub fn scatter_elements_update(axis: isize, use_init_val: bool) -> Scatter<'static> {
+        Scatter::elements(axis).include_self(use_init_val)
     }
 }
 
 /// OpenVINO opset 15.
 pub mod openvino_15 {
-    use super::{Nd, Scatter, ScatterNd};
+    use super::Scatter;
 
     /// ScatterNDUpdate-15.
-    pub fn scatter_nd_update() -> Scatter<'static, Nd> {
-        ScatterNd::new()
+    pub fn scatter_nd_update() -> Scatter<'static> {
+        Scatter::nd()
     }
 }
 
 /// TensorFlow.
 pub mod tensorflow {
-    use super::{AlongAxis, Nd, Reduction, Scatter, ScatterNd, ScatterUpdate};
+    use super::{Reduction, Scatter};
 
     /// `tensor_scatter_nd_update`, `_add`, `_sub`, `_min` and `_max`.
-    pub fn tensor_scatter_nd() -> Scatter<'static, Nd> {
-        ScatterNd::new().negative_indices(false)
+    pub fn tensor_scatter_nd() -> Scatter<'static> {
+        Scatter::nd().negative_indices(false)
     }
 
     /// `scatter_nd`, into zeros.
-    pub fn scatter_nd() -> Scatter<'static, Nd> {
+    pub fn scatter_nd() -> Scatter<'static> {
         tensor_scatter_nd().reduction(Reduction::Add)
     }
 
     /// `unsorted_segment_sum`, `_prod`, `_min` and `_max`.
-    pub fn unsorted_segment() -> Scatter<'static, AlongAxis> {
-        ScatterUpdate::new(0).negative_indices(false)
+    pub fn unsorted_segment() -> Scatter<'static> {
+        Scatter::update(0).negative_indices(false)
     }
 }
 
 /// PyTorch.
 pub mod torch {
-    use super::{
-        Accumulate, AlongAxis, ElementsAlong, Gather, GatherElements, GatherOp, Nd, Reduction,
-        Scatter, ScatterElements, ScatterNd, ScatterUpdate,
-    };
+    use super::{Accumulate, Gather, Reduction, Scatter};
 
     /// `index_put_`, of leading indices that were stacked along a last dim.
-    pub fn index_put(accumulate: bool) -> Scatter<'static, Nd> {
-        ScatterNd::new().reduction(if accumulate {
+    pub fn index_put(accumulate: bool) -> Scatter<'static> {
+        Scatter::nd().reduction(if accumulate {
             Reduction::Add
         } else {
             Reduction::None
@@ -171,65 +159,65 @@ pub mod torch {
     }
 
     /// `index_add_`.
-    pub fn index_add(dim: isize) -> Scatter<'static, AlongAxis> {
+    pub fn index_add(dim: isize) -> Scatter<'static> {
         index_copy(dim).reduction(Reduction::Add)
     }
 
     /// `index_copy_`.
-    pub fn index_copy(dim: isize) -> Scatter<'static, AlongAxis> {
-        ScatterUpdate::new(dim).negative_indices(false)
+    pub fn index_copy(dim: isize) -> Scatter<'static> {
+        Scatter::update(dim).negative_indices(false)
     }
 
     /// `index_reduce_`.
-    pub fn index_reduce(dim: isize, include_self: bool) -> Scatter<'static, AlongAxis> {
+    pub fn index_reduce(dim: isize, include_self: bool) -> Scatter<'static> {
         index_copy(dim).include_self(include_self)
     }
 
     /// `scatter_`.
-    pub fn scatter(dim: isize) -> Scatter<'static, ElementsAlong> {
-        ScatterElements::new(dim).negative_indices(false)
+    pub fn scatter(dim: isize) -> Scatter<'static> {
+        Scatter::elements(dim).negative_indices(false)
     }
 
     /// `scatter_add_`.
-    pub fn scatter_add(dim: isize) -> Scatter<'static, ElementsAlong> {
+    pub fn scatter_add(dim: isize) -> Scatter<'static> {
         scatter_reduce(dim, true).reduction(Reduction::Add)
     }
 
     /// `scatter_reduce_`.
-    pub fn scatter_reduce(dim: isize, include_self: bool) -> Scatter<'static, ElementsAlong> {
+    pub fn scatter_reduce(dim: isize, include_self: bool) -> Scatter<'static> {
         scatter(dim)
             .include_self(include_self)
             .accumulate(Accumulate::Wide)
     }
 
     /// `gather`.
-    pub fn gather(dim: isize) -> GatherOp<'static, ElementsAlong> {
-        GatherElements::new(dim).negative_indices(false)
+    pub fn gather(dim: isize) -> Gather<'static> {
+        Gather::elements(dim).negative_indices(false)
     }
 
     /// `index_select`.
-    pub fn index_select(dim: isize) -> GatherOp<'static, AlongAxis> {
-        Gather::new(dim).negative_indices(false)
+    pub fn index_select(dim: isize) -> Gather<'static> {
+        Gather::along(dim).negative_indices(false)
     }
 }
 
 /// JAX.
 pub mod jax {
-    use super::{AlongAxis, Bounds, Nd, Scatter, ScatterNd, ScatterUpdate};
+    use super::{Bounds, Scatter};
 
     /// `x.at[...]` and its methods, in their default mode.
-    pub fn at() -> Scatter<'static, Nd> {
-        ScatterNd::new().bounds(Bounds::Skip)
+    pub fn at() -> Scatter<'static> {
+        Scatter::nd().bounds(Bounds::Skip)
     }
 
     /// `lax.scatter` and its kin in mode `drop`, with full windows.
-    pub fn scatter() -> Scatter<'static, Nd> {
+    pub fn scatter() -> Scatter<'static> {
         at().negative_indices(false)
     }
 
     /// `ops.segment_sum`, `_prod`, `_min` and `_max`.
-    pub fn segment() -> Scatter<'static, AlongAxis> {
-        ScatterUpdate::new(0)
+    pub fn segment() -> Scatter<'static> {
+        Scatter::update(0)
             .negative_indices(false)
             .bounds(Bounds::Skip)
     }
@@ -237,19 +225,15 @@ pub mod jax {
 
 /// StableHLO, with windows that span their dims.
 pub mod stablehlo {
-    use super::{Bounds, GatherNd, GatherOp, Nd, Scatter, ScatterNd};
+    use super::{Bounds, Gather, Scatter};
 
     /// `scatter`.
-    pub fn scatter() -> Scatter<'static, Nd> {
-        ScatterNd::new()
-            .negative_indices(false)
-            .bounds(Bounds::Skip)
+    pub fn scatter() -> Scatter<'static> {
+        Scatter::nd().negative_indices(false).bounds(Bounds::Skip)
     }
 
     /// `gather`.
-    pub fn gather() -> GatherOp<'static, Nd> {
-        GatherNd::new(0)
-            .negative_indices(false)
-            .bounds(Bounds::Clamp)
+    pub fn gather() -> Gather<'static> {
+        Gather::nd(0).negative_indices(false).bounds(Bounds::Clamp)
     }
 }

@@ -4,8 +4,8 @@
 //! Knows nothing of the values of indices.
 
 use crate::error::ScatterError;
-use crate::layout::{Dims, Layout};
 use crate::memory::{copied, joined};
+use crate::operand::{Dims, Layout};
 
 /// The one form that operators are lowered to.
 ///
@@ -58,13 +58,36 @@ impl Form {
         }
     }
 
+    /// The shape of the other side: of updates, and of what a gather writes.
+    pub(crate) fn updates_shape(
+        &self,
+        output: &[usize],
+        indices: &Layout<'_>,
+    ) -> Result<Dims<usize>, ScatterError> {
+        let list = &indices.shape()[self.list.0..self.list.1];
+        let parts = match self.coordinates {
+            Coordinates::Placed { .. } => [indices.shape(), &[], &[]],
+            Coordinates::Sequences { axis, ref len, .. } => [
+                &output[..axis],
+                std::slice::from_ref(len),
+                &output[axis + 1..],
+            ],
+            Coordinates::Listed { .. } => {
+                let (batch, rest) = output.split_at(self.batch_rank);
+                [batch, list, &rest[self.tuple_len..]]
+            }
+        };
+        let rank = parts.iter().map(|part| part.len()).sum();
+        Dims::collect(rank, parts.into_iter().flatten().copied())
+    }
+
     /// The number of tuples of a list that `indices` has whole.
     pub(crate) fn listed(&self, indices: &Layout<'_>) -> usize {
         indices.shape()[self.list.0..self.list.1].iter().product()
     }
 
     /// How far repetitions and window reach along each axis of the output.
-    pub(crate) fn reach<'a>(&self, output: &'a [usize], indices: &Layout<'a>) -> &'a [usize] {
+    pub(crate) fn reach<'a>(&self, output: &'a [usize], indices: &'a Layout<'_>) -> &'a [usize] {
         match self.coordinates {
             Coordinates::Placed { .. } => indices.shape(),
             _ => output,

@@ -8,7 +8,7 @@
 use super::IndexPlan;
 use super::resolve::merged;
 use crate::error::ScatterError;
-use crate::layout::Dims;
+use crate::operand::Dims;
 
 /// A loop: how often, and how far apart on either side, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

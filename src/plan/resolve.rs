@@ -23,9 +23,9 @@ pub(crate) use self::sequences::resolve_sequences;
 use super::destinations::Number;
 use super::{Coordinates, Form, Scale};
 use crate::error::ScatterError;
-use crate::indices::{Indices, for_index_type};
 use crate::kernel::InstructionSet;
-use crate::layout::{Dims, Layout};
+use crate::operand::indices::{Integers, for_index_type};
+use crate::operand::{Dims, Layout};
 use crate::reduction::Bounds;
 
 /// Tuples that are worked on together: enough for vector loops.
@@ -41,7 +41,7 @@ pub(crate) struct IndexRules {
 /// Reads the tuples of an index tensor and numbers their destinations.
 #[derive(Debug)]
 pub(crate) struct Resolver<'a> {
-    indices: Indices<'a>,
+    indices: Integers<'a>,
     /// The dims of the list, merged where the strides allow it.
     dims: Dims<ListDim>,
     /// The axes whose coordinates are read.
@@ -69,7 +69,7 @@ impl<'a> Resolver<'a> {
     pub(crate) fn new(
         output: &Layout<'_>,
         form: &Form,
-        indices: Indices<'a>,
+        indices: Integers<'a>,
         rules: IndexRules,
     ) -> Result<(Self, Scale), ScatterError> {
         Self::of_positions(output, form, indices, rules, |size, _| size)
@@ -80,7 +80,7 @@ impl<'a> Resolver<'a> {
     fn of_positions(
         output: &Layout<'_>,
         form: &Form,
-        indices: Indices<'a>,
+        indices: Integers<'a>,
         rules: IndexRules,
         positions: impl Fn(usize, isize) -> usize,
     ) -> Result<(Self, Scale), ScatterError> {
@@ -119,7 +119,7 @@ impl<'a> Resolver<'a> {
             coordinate_stride,
             origin: scale.base.wrapping_neg().cast_unsigned() as u64,
             rules,
-            positions: form.positions(&layout),
+            positions: form.positions(layout),
         };
         Ok((resolver, scale))
     }
@@ -261,7 +261,7 @@ pub(crate) fn merged(
 #[cfg(test)]
 mod tests {
     use super::merged;
-    use crate::layout::Dims;
+    use crate::operand::Dims;
 
     fn dims(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
         merged(shape, strides).expect("few dims")

@@ -1,34 +1,33 @@
 //! The verbs of a gather's plan, and what every gather runs through.
 
-use super::{Source, Target, allocate, check_bools, plain_kernels, refuse_overlap};
-use crate::element::{Element, ElementType};
+use super::{check_bools, check_dtype, kernels, refuse_overlap};
 use crate::error::ScatterError;
 use crate::exec::collect::Collecting;
 use crate::exec::scratch;
 use crate::exec::tasks::Workers;
 use crate::execution::Execution;
 use crate::kernel::Kernels;
-use crate::layout::{Dims, Layout};
-use crate::plan::{Coordinates, Form, IndexPlan};
+use crate::memory::copied;
+use crate::operand::{Dims, Indices, Input, Output, Source, Start, Target};
+use crate::plan::IndexPlan;
 use crate::reduction::Reducing;
-use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
 /// A gather whose indices have been read and checked.
 ///
 /// It can be run many times, from many threads, on other data of one layout
-/// and of any element type. Make one with [`GatherOp::plan`](crate::GatherOp::plan).
+/// and of any element type. Make one with [`Gather::plan`](crate::Gather::plan).
 ///
 /// # Examples
 ///
 /// ```
 /// use ndscatter::{Gather, Layout, TensorView};
 ///
-/// let plan = Gather::new(0).plan(
+/// let plan = Gather::along(0).plan(
 ///     Layout::contiguous(&[3]),
-///     TensorView::contiguous(&[2_i64, 2, 0], &[3])?,
+///     TensorView::from(&[2_i64, 2, 0]),
 /// )?;
-/// let data = TensorView::contiguous(&['a' as u8, b'b', b'c'], &[3])?;
-/// assert_eq!(plan.run().allocate(data)?, *b"cca");
+/// let letters = plan.run().allocate(TensorView::from(b"abc"))?;
+/// assert_eq!(letters[..], *b"cca");
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 #[derive(Debug)]
@@ -60,6 +59,12 @@ impl GatherPlan {
         &self.output_shape
     }
 
+    /// Number of tuples that were skipped, as [`Bounds::Skip`](crate::Bounds::Skip)
+    /// has it: their part of the result is zeros.
+    pub fn skipped(&self) -> usize {
+        self.plan.skipped()
+    }
+
     /// A run on rayon.
     #[inline]
     pub fn run(&self) -> GatherRun<'_> {
@@ -67,6 +72,28 @@ impl GatherPlan {
             plan: self,
             execution: Execution::new(),
         }
+    }
+
+    /// Gathers, for operands of the plan's shapes.
+    pub(crate) fn execute(
+        &self,
+        operands: &GatherOperands<'_>,
+        execution: &Execution<'_>,
+    ) -> Result<(), ScatterError> {
+        operands.check_output(&self.output_shape)?;
+        self.plan.check_output(operands.data.layout())?;
+        if self.output_shape.contains(&0) {
+            return Ok(());
+        }
+        let output = &operands.output;
+        let geometry = self.plan.geometry(&output.layout().all_strides()?)?;
+        // SAFETY: layout and shape have just been checked against the plan's;
+        // `GatherOperands` vouches for the rest.
+        let collecting = unsafe {
+            let (result, data) = (output.as_mut_ptr().cast(), operands.data.as_ptr());
+            Collecting::new(&self.plan, operands.kernels.row, &geometry, data, result)
+        };
+        collecting.run(&Workers::new(execution.pool, execution.max_workers))
     }
 
     /// Leaves the memory of the plan for the next call.
@@ -83,7 +110,7 @@ impl GatherPlan {
 /// use ndscatter::{CallingThread, Execution, Gather, Layout, TensorView, TensorViewMut};
 ///
 /// let rows = TensorView::contiguous(&[1_i64, 1, 0], &[3])?;
-/// let plan = Gather::new(0).plan(Layout::contiguous(&[2, 2]), rows)?;
+/// let plan = Gather::along(0).plan(Layout::contiguous(&[2, 2]), rows)?;
 /// let run = plan.run().execution(Execution::new().pool(&CallingThread));
 /// let data = TensorView::contiguous(&[1, 2, 3, 4], &[2, 2])?;
 /// let mut output = [0; 6];
@@ -114,12 +141,10 @@ impl<'p> GatherRun<'p> {
     ///
     /// [`ScatterError::PlanMismatch`] for data of another layout, or no memory
     /// for the result.
-    pub fn allocate<T: Element>(&self, data: TensorView<'_, T>) -> Result<Vec<T>, ScatterError> {
-        let kernels = moving_kernels(T::TYPE, &self.execution)?;
-        self.plan.plan.check_output(&data.layout())?;
-        allocate(self.plan.output_shape(), |output| {
-            // SAFETY: the kernels were made for `T`; the result is new memory.
-            unsafe { self.run_on(kernels, data.into(), output) }
+    pub fn allocate<V: Input>(&self, data: V) -> Result<V::Owned, ScatterError> {
+        self.plan.plan.check_output(data.source().layout())?;
+        V::allocate(self.plan.output_shape(), Start::Like(&data), |output, _| {
+            self.write(data.source(), output)
         })
     }
 
@@ -128,123 +153,68 @@ impl<'p> GatherRun<'p> {
     /// # Errors
     ///
     /// [`ScatterError::PlanMismatch`] for data of another layout,
-    /// [`ScatterError::OutputShape`].
-    pub fn write_into<T: Element>(
-        &self,
-        data: TensorView<'_, T>,
-        output: TensorViewMut<'_, T>,
-    ) -> Result<(), ScatterError> {
-        let kernels = moving_kernels(T::TYPE, &self.execution)?;
-        // SAFETY: the kernels were made for `T`; typed views borrow their memory.
-        unsafe { self.run_on(kernels, data.into(), output.into()) }
+    /// [`ScatterError::OutputShape`], and errors about memory that is shared.
+    pub fn write_into<O: Output>(&self, data: O::Input, mut output: O) -> Result<(), ScatterError> {
+        self.write(data.source(), output.target())
     }
 
-    /// [`write_into`](Self::write_into) with element types as values.
-    ///
-    /// # Errors
-    ///
-    /// Also [`ScatterError::ElementTypeMismatch`],
-    /// [`ScatterError::InputOverlap`] where `output` shares memory with `data`,
-    /// and [`ScatterError::ForeignBool`] where bytes of foreign booleans would
-    /// be moved into Rust's.
-    pub fn any_write_into(
-        &self,
-        data: AnyView<'_>,
-        output: AnyViewMut<'_>,
-    ) -> Result<(), ScatterError> {
-        let kernels = moving_kernels(data.element(), &self.execution)?;
-        check_gather(&output, &data, None)?;
-        // SAFETY: the views have the kernels' element type and share no byte,
-        // as was just checked.
-        unsafe { self.run_on(kernels, data.into(), output.into()) }
-    }
-
-    /// # Safety
-    ///
-    /// As for [`run_gather`]. `kernels` are plain ones, which clone nothing.
-    unsafe fn run_on(
-        &self,
-        kernels: Kernels,
-        data: Source<'_>,
-        output: Target<'_>,
-    ) -> Result<(), ScatterError> {
-        // SAFETY: handed on as it is.
-        unsafe { run_gather(self.plan, kernels, data, output, &self.execution) }
+    fn write(&self, data: Source<'_>, output: Target<'_>) -> Result<(), ScatterError> {
+        let kernels = kernels(output.elements(), Reducing::default(), &self.execution)?;
+        let operands = GatherOperands::new(&kernels, output, data, None)?;
+        if self.plan.skipped() > 0 {
+            operands.check_zeros()?;
+        }
+        self.plan.execute(&operands, &self.execution)
     }
 }
 
-/// The shape of the result of a gather.
-pub(crate) fn gather_shape(
-    form: &Form,
-    data: &[usize],
-    indices: &Layout<'_>,
-) -> Result<Dims<usize>, ScatterError> {
-    if let Coordinates::Placed { .. } = form.coordinates {
-        return Dims::copied(indices.shape());
-    }
-    let (batch, rest) = data.split_at(form.batch_rank);
-    let list = form.tuple_shape(data, indices)?;
-    let parts = [batch, &list, &rest[form.tuple_len..]];
-    let rank = parts.iter().map(|part| part.len()).sum();
-    Dims::collect(rank, parts.into_iter().flatten().copied())
+/// The tensors of one gather. Whoever has them may make the call: they have
+/// been held against one another, as [`Operands`](super::Operands) are.
+#[derive(Debug)]
+pub(crate) struct GatherOperands<'a> {
+    kernels: &'a Kernels,
+    output: Target<'a>,
+    data: Source<'a>,
 }
 
-/// The kernels of a gather, which only moves elements.
-pub(crate) fn moving_kernels(
-    element: ElementType,
-    execution: &Execution<'_>,
-) -> Result<Kernels, ScatterError> {
-    plain_kernels(element, Reducing::default(), execution)
-}
-
-/// Types and memory of type-erased operands.
-pub(crate) fn check_gather(
-    output: &AnyViewMut<'_>,
-    data: &AnyView<'_>,
-    indices: Option<&AnyView<'_>>,
-) -> Result<(), ScatterError> {
-    if output.element() != data.element() {
-        return Err(ScatterError::ElementTypeMismatch {
-            tensor: "output",
-            expected: data.element(),
-            actual: output.element(),
-        });
+impl<'a> GatherOperands<'a> {
+    /// `kernels` are those of the elements of the output, and only move.
+    pub(crate) fn new(
+        kernels: &'a Kernels,
+        output: Target<'a>,
+        data: Source<'a>,
+        indices: Option<&Indices<'_>>,
+    ) -> Result<Self, ScatterError> {
+        check_dtype("output", output.elements(), data.elements())?;
+        check_bools(&output, [("data", Some(data))])?;
+        let indices = indices.map(Indices::as_source);
+        refuse_overlap(&output, [("data", Some(data)), ("indices", indices)])?;
+        Ok(Self {
+            kernels,
+            output,
+            data,
+        })
     }
-    check_bools(output, [("data", Some(*data))])?;
-    refuse_overlap(
-        &output.footprint(),
-        [("data", Some(data)), ("indices", indices)],
-    )
-}
 
-/// Runs a gather.
-///
-/// # Safety
-///
-/// - The elements of `data` and `output` are those that `kernels` work on, and
-///   they share no byte.
-/// - Where `kernels` clone, the elements of the output are initialised, and no
-///   tuple was skipped.
-pub(crate) unsafe fn run_gather(
-    plan: &GatherPlan,
-    kernels: Kernels,
-    data: Source<'_>,
-    output: Target<'_>,
-    execution: &Execution<'_>,
-) -> Result<(), ScatterError> {
-    output.check_shape(plan.output_shape())?;
-    let plan = &plan.plan;
-    plan.check_output(&data.layout)?;
-    if output.layout.shape().contains(&0) {
-        return Ok(());
+    /// Refuses an output of another shape.
+    pub(crate) fn check_output(&self, expected: &[usize]) -> Result<(), ScatterError> {
+        let actual = self.output.shape();
+        if actual == expected {
+            return Ok(());
+        }
+        Err(ScatterError::OutputShape {
+            expected: copied(expected)?,
+            actual: copied(actual)?,
+        })
     }
-    let geometry = plan.geometry(&output.layout.all_strides()?)?;
-    // SAFETY: layout and shape have just been checked against the plan's; views
-    // keep their elements readable, or writable and to themselves; the caller
-    // vouches for the rest.
-    let collecting = unsafe {
-        let result = output.ptr.cast();
-        Collecting::new(plan, kernels.row, &geometry, data.ptr, result)
-    };
-    collecting.run(&Workers::new(execution.pool, execution.max_workers))
+
+    /// Refuses elements that have no zero, for tuples that were skipped.
+    fn check_zeros(&self) -> Result<(), ScatterError> {
+        match self.data.elements() {
+            crate::operand::Elements::Plain(_) => Ok(()),
+            crate::operand::Elements::Cloned(_) => {
+                Err(ScatterError::UnsupportedOption { option: "bounds" })
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Indices become a plan: every one is checked, every destination numbered, on
+//! Integers become a plan: every one is checked, every destination numbered, on
 //! the calling thread or in pieces on the pool.
 
 use std::sync::OnceLock;
@@ -9,9 +9,9 @@ use crate::exec::part;
 use crate::exec::scratch;
 use crate::exec::tasks::Workers;
 use crate::execution::Execution;
-use crate::indices::Indices;
-use crate::layout::Layout;
 use crate::memory::with_room;
+use crate::operand::Layout;
+use crate::operand::indices::Integers;
 use crate::plan::{
     Arranged, Checked, Coordinates, Destinations, Distinct, Form, IndexPlan, IndexRules, Number,
     Piece, Resolved, Resolver, repeats_along, resolve_sequences,
@@ -37,7 +37,7 @@ pub(crate) struct Planning {
 pub(crate) fn make_plan(
     output: &Layout<'_>,
     form: Form,
-    indices: Indices<'_>,
+    indices: Integers<'_>,
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<IndexPlan, ScatterError> {
@@ -48,9 +48,9 @@ pub(crate) fn make_plan(
     let given = output;
     let output = &order.as_ref().map_or(*given, Arranged::layout);
     let layout = indices.layout();
-    let tuples: usize = form.tuple_shape(output.shape(), &layout)?.iter().product();
+    let tuples: usize = form.tuple_shape(output.shape(), layout)?.iter().product();
     // What is worked out of tuples that move nothing is another number.
-    let nothing = if form.moves_nothing(output.shape(), &layout) {
+    let nothing = if form.moves_nothing(output.shape(), layout) {
         Some(check_nothing(
             output,
             &form,
@@ -70,6 +70,7 @@ pub(crate) fn make_plan(
         output,
         form: &form,
         indices,
+        rules: planning.rules,
         execution,
     };
     let piece = match &mut destinations {
@@ -77,7 +78,7 @@ pub(crate) fn make_plan(
         Destinations::Wide(numbers) => work.resolve(numbers),
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
-    let mut plan = IndexPlan::new(given, form, order, &layout, scale, resolved)?;
+    let mut plan = IndexPlan::new(given, form, order, layout, scale, resolved)?;
     if let Some(Checked { kept, .. }) = nothing {
         plan = plan.of_nothing(kept);
     }
@@ -92,15 +93,15 @@ pub(crate) fn make_plan(
 fn check_nothing(
     output: &Layout<'_>,
     form: &Form,
-    indices: Indices<'_>,
+    indices: Integers<'_>,
     rules: IndexRules,
     execution: &Execution<'_>,
 ) -> Result<Checked, ScatterError> {
     if let Coordinates::Sequences { len, .. } = form.coordinates {
-        resolve_sequences::<u32>(output, form, indices, &mut [])?;
+        let checked = resolve_sequences::<u32>(output, form, indices, rules, &mut [])?;
         // No two rows of sequences meet.
         return Ok(Checked {
-            kept: output.shape()[0] * len,
+            kept: output.shape()[0] * len - checked.skipped,
             telling: 0,
         });
     }
@@ -120,7 +121,7 @@ fn check_nothing(
 /// one that has those dims in its window.
 fn in_rows(
     form: Form,
-    indices: Indices<'_>,
+    indices: Integers<'_>,
     execution: &Execution<'_>,
 ) -> Result<Form, ScatterError> {
     let Some(rows) = form.in_rows() else {
@@ -163,7 +164,8 @@ struct Resolving<'a> {
     resolver: &'a Resolver<'a>,
     output: &'a Layout<'a>,
     form: &'a Form,
-    indices: Indices<'a>,
+    indices: Integers<'a>,
+    rules: IndexRules,
     execution: &'a Execution<'a>,
 }
 
@@ -174,7 +176,8 @@ impl Resolving<'_> {
     fn resolve<N: Number>(&self, numbers: &mut [N]) -> Result<Piece, ScatterError> {
         work::note(Work::Resolving);
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
-            return resolve_sequences(self.output, self.form, self.indices, numbers);
+            let (output, form) = (self.output, self.form);
+            return resolve_sequences(output, form, self.indices, self.rules, numbers);
         }
         let set = self.execution.instructions();
         if numbers.len() < PARALLEL_TUPLES {

@@ -10,8 +10,8 @@ use crate::exec::scratch::Kept;
 use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, copy_words, direct, part};
 use crate::execution::Execution;
-use crate::indices::Indices;
 use crate::kernel::{Elements, Job, Kernels, Private, Spread, Steps};
+use crate::operand::indices::Integers;
 use crate::plan::{Block, Contiguous, Flat, Form};
 
 /// Tuples whose destinations lie on the stack. The smaller number is for calls
@@ -43,15 +43,14 @@ impl<'a> Planless<'a> {
     #[inline]
     pub(super) fn new(
         form: &Form,
-        kernels: &'a Kernels,
         operands: &'a Operands<'_>,
-        indices: &'a Indices<'a>,
+        indices: &'a Integers<'a>,
         planning: Planning,
     ) -> Self {
         let shape = operands.shape();
         Self {
-            kernels,
-            flat: Flat::new(form, shape, form.listed(&indices.layout())),
+            kernels: operands.kernels,
+            flat: Flat::new(form, shape, form.listed(indices.layout())),
             buffers: operands.buffers(),
             tuples: Contiguous {
                 indices,

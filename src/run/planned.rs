@@ -1,15 +1,15 @@
 //! A kept plan, and the verbs that run it on data and updates any number of
 //! times.
 
-use super::{Operands, Target, allocate, check_reduction, cloned_kernels, execute, plain_kernels};
-use crate::element::{Element, ElementType};
+use super::{Operands, check_reduction, execute, kernels};
+use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::explain::Explanation;
-use crate::kernel::Kernels;
+use crate::memory::copied;
+use crate::operand::{Elements, Input, Output, Source, Start, Target};
 use crate::plan::IndexPlan;
 use crate::reduction::{Accumulate, Reducing, Reduction};
-use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 
 /// A scatter that has been validated and worked out up to its values.
 ///
@@ -23,10 +23,10 @@ use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
 /// # Examples
 ///
 /// ```
-/// use ndscatter::{Layout, Reduction, ScatterNd, TensorView, TensorViewMut};
+/// use ndscatter::{Layout, Reduction, Scatter, TensorView, TensorViewMut};
 ///
 /// // The indices are read, checked and worked out once ...
-/// let plan = ScatterNd::new().reduction(Reduction::Add).plan(
+/// let plan = Scatter::nd().reduction(Reduction::Add).plan(
 ///     Layout::contiguous(&[4]),
 ///     TensorView::contiguous(&[3_i64, 1, 3], &[3, 1])?,
 /// )?;
@@ -70,6 +70,21 @@ impl ScatterPlan {
         self.plan.applied()
     }
 
+    /// Number of tuples that were skipped, as [`Bounds::Skip`](crate::Bounds::Skip)
+    /// has it.
+    pub fn skipped(&self) -> usize {
+        self.plan.skipped()
+    }
+
+    /// The shape that `updates` must have.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::OutOfMemory`].
+    pub fn updates_shape(&self) -> Result<Vec<usize>, ScatterError> {
+        copied(&self.plan.updates_shape()?)
+    }
+
     /// Whether two tuples have one destination. Works it out on the first
     /// call, unless the destinations were found to be increasing.
     ///
@@ -102,9 +117,9 @@ impl ScatterPlan {
 /// # Examples
 ///
 /// ```
-/// use ndscatter::{Layout, Reduction, ScatterNd, TensorView, TensorViewMut};
+/// use ndscatter::{Layout, Reduction, Scatter, TensorView, TensorViewMut};
 ///
-/// let plan = ScatterNd::new().reduction(Reduction::Add).plan(
+/// let plan = Scatter::nd().reduction(Reduction::Add).plan(
 ///     Layout::contiguous(&[3]),
 ///     TensorView::contiguous(&[2_i64, 2], &[2, 1])?,
 /// )?;
@@ -171,33 +186,33 @@ impl<'p> ScatterRun<'p> {
     /// Shapes that differ from the plan's, a reduction that the element type
     /// does not have, a plan made for another layout than a contiguous one,
     /// or no memory for the result.
-    pub fn allocate<T: Element>(
-        &self,
-        data: TensorView<'_, T>,
-        updates: TensorView<'_, T>,
-    ) -> Result<Vec<T>, ScatterError> {
-        let kernels = plain_kernels(T::TYPE, self.reducing, &self.execution)?;
-        self.plan.check_updates(updates.shape())?;
-        allocate(data.shape(), |output| {
-            self.run_on(kernels, output, updates, Some(data))
-        })
+    pub fn allocate<V: Input>(&self, data: V, updates: V) -> Result<V::Owned, ScatterError> {
+        kernels(data.source().elements(), self.reducing, &self.execution)?;
+        self.plan.check_updates(updates.source().shape())?;
+        V::allocate(
+            data.source().shape(),
+            Start::CopyOf(&data),
+            |output, data| self.write(output, data, updates.source()),
+        )
     }
 
-    /// Scatters into `output`: a copy of `data` with the updates applied.
-    /// What `output` held before is not read.
+    /// Scatters into `output`: a copy of `data` with the updates applied. What
+    /// `output` held before is not read. An [`AnyViewMut`](crate::AnyViewMut) at
+    /// the address of `data`, with its shape and strides, is in place.
     ///
     /// # Errors
     ///
     /// As [`allocate`](Self::allocate), with [`ScatterError::PlanMismatch`] for
-    /// an output of another shape or other strides. `output` is then unchanged.
-    pub fn write_into<T: Element>(
+    /// an output of another shape or other strides, and errors about memory that
+    /// is shared. `output` is then unchanged.
+    #[inline]
+    pub fn write_into<O: Output>(
         &self,
-        data: TensorView<'_, T>,
-        updates: TensorView<'_, T>,
-        output: TensorViewMut<'_, T>,
+        data: O::Input,
+        updates: O::Input,
+        mut output: O,
     ) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(T::TYPE, self.reducing, &self.execution)?;
-        self.run_on(kernels, output.into(), updates, Some(data))
+        self.write(output.target(), Some(data.source()), updates.source())
     }
 
     /// Scatters into `data` itself.
@@ -205,104 +220,9 @@ impl<'p> ScatterRun<'p> {
     /// # Errors
     ///
     /// As [`write_into`](Self::write_into).
-    pub fn in_place<T: Element>(
-        &self,
-        data: TensorViewMut<'_, T>,
-        updates: TensorView<'_, T>,
-    ) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(T::TYPE, self.reducing, &self.execution)?;
-        self.run_on(kernels, data.into(), updates, None)
-    }
-
-    /// [`write_into`](Self::write_into) with element types as values. An
-    /// `output` at the address of `data`, with its shape and strides, is in
-    /// place.
-    ///
-    /// # Errors
-    ///
-    /// Also [`ScatterError::ElementTypeMismatch`],
-    /// [`ScatterError::InputOverlap`] where `output` shares memory with an
-    /// input, and [`ScatterError::ForeignBool`] where bytes of foreign booleans
-    /// would be moved into Rust's.
-    pub fn any_write_into(
-        &self,
-        data: AnyView<'_>,
-        updates: AnyView<'_>,
-        output: AnyViewMut<'_>,
-    ) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
-        let operands = Operands::any(&kernels, output, updates, Some(data), None)?;
-        // SAFETY: the views have the kernels' element type and, as
-        // `Operands::any` has checked, share no byte and take what is moved into
-        // them; in place `data` is the output, initialised.
-        unsafe { execute(self.plan, true, &kernels, &operands, &self.execution) }
-    }
-
-    /// [`in_place`](Self::in_place) with element types as values.
-    ///
-    /// # Errors
-    ///
-    /// As [`any_write_into`](Self::any_write_into), and
-    /// [`ScatterError::Uninitialized`] for a view that is only written.
-    pub fn any_in_place(
-        &self,
-        data: AnyViewMut<'_>,
-        updates: AnyView<'_>,
-    ) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(data.element(), self.reducing, &self.execution)?;
-        let operands = Operands::any(&kernels, data, updates, None, None)?;
-        // SAFETY: as in `any_write_into`; `Operands::any` has seen that the
-        // elements are initialised.
-        unsafe { execute(self.plan, true, &kernels, &operands, &self.execution) }
-    }
-
-    /// [`allocate`](Self::allocate) for elements that are cloned, such as
-    /// strings.
-    ///
-    /// # Errors
-    ///
-    /// As [`allocate`](Self::allocate), and
-    /// [`ScatterError::ReductionOfClones`] for any reduction but `None`.
-    pub fn cloned_allocate<T: Clone + Send + Sync>(
-        &self,
-        data: TensorView<'_, T>,
-        updates: TensorView<'_, T>,
-    ) -> Result<Vec<T>, ScatterError> {
-        let kernels = cloned_kernels::<T>(self.reducing)?;
-        self.plan.check_updates(updates.shape())?;
-        let mut result = data.to_vec()?;
-        let output = TensorViewMut::contiguous(&mut result, data.shape())?;
-        self.run_on(kernels, output.into(), updates, None)?;
-        Ok(result)
-    }
-
-    /// [`write_into`](Self::write_into) for elements that are cloned.
-    ///
-    /// # Errors
-    ///
-    /// As [`cloned_allocate`](Self::cloned_allocate).
-    pub fn cloned_write_into<T: Clone + Send + Sync>(
-        &self,
-        data: TensorView<'_, T>,
-        updates: TensorView<'_, T>,
-        output: TensorViewMut<'_, T>,
-    ) -> Result<(), ScatterError> {
-        let kernels = cloned_kernels::<T>(self.reducing)?;
-        self.run_on(kernels, output.into(), updates, Some(data))
-    }
-
-    /// [`in_place`](Self::in_place) for elements that are cloned.
-    ///
-    /// # Errors
-    ///
-    /// As [`cloned_allocate`](Self::cloned_allocate).
-    pub fn cloned_in_place<T: Clone + Send + Sync>(
-        &self,
-        data: TensorViewMut<'_, T>,
-        updates: TensorView<'_, T>,
-    ) -> Result<(), ScatterError> {
-        let kernels = cloned_kernels::<T>(self.reducing)?;
-        self.run_on(kernels, data.into(), updates, None)
+    #[inline]
+    pub fn in_place<O: Output>(&self, mut data: O, updates: O::Input) -> Result<(), ScatterError> {
+        self.write(data.target(), None, updates.source())
     }
 
     /// Refuses what cannot be done with such elements, whatever their values.
@@ -311,8 +231,8 @@ impl<'p> ScatterRun<'p> {
     ///
     /// [`ScatterError::UnsupportedReduction`] and
     /// [`ScatterError::UnsupportedOption`], as a verb would report them.
-    pub fn check_element(&self, element: ElementType) -> Result<(), ScatterError> {
-        let kernels = plain_kernels(element, self.reducing, &self.execution)?;
+    pub fn check_dtype(&self, dtype: DType) -> Result<(), ScatterError> {
+        let kernels = kernels(Elements::Plain(dtype), self.reducing, &self.execution)?;
         check_reduction(self.plan, &kernels)
     }
 
@@ -323,15 +243,11 @@ impl<'p> ScatterRun<'p> {
     /// [`ScatterError::UnsupportedReduction`] as a run would report it,
     /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
     /// memory.
-    pub fn explain(
-        &self,
-        element: ElementType,
-        in_place: bool,
-    ) -> Result<Explanation, ScatterError> {
-        let kernels = plain_kernels(element, self.reducing, &self.execution)?;
+    pub fn explain(&self, dtype: DType, in_place: bool) -> Result<Explanation, ScatterError> {
+        let kernels = kernels(Elements::Plain(dtype), self.reducing, &self.execution)?;
         Explanation::new(
             self.plan,
-            element,
+            dtype,
             kernels,
             self.reducing.reduction,
             &self.execution,
@@ -339,18 +255,17 @@ impl<'p> ScatterRun<'p> {
         )
     }
 
-    /// `output` is initialised unless `kernels` move plain bytes and there is `data`.
-    fn run_on<T>(
+    /// One run, in place where there is no `data`.
+    fn write(
         &self,
-        kernels: Kernels,
         output: Target<'_>,
-        updates: TensorView<'_, T>,
-        data: Option<TensorView<'_, T>>,
+        data: Option<Source<'_>>,
+        updates: Source<'_>,
     ) -> Result<(), ScatterError> {
-        let operands = Operands::typed(output, updates, data);
-        // SAFETY: `kernels` were made for `T`; typed views borrow their memory, so
-        // an output shares no byte with an input; see above for the rest.
-        unsafe { execute(self.plan, true, &kernels, &operands, &self.execution) }
+        let elements = data.map_or(output.elements(), |data| data.elements());
+        let kernels = kernels(elements, self.reducing, &self.execution)?;
+        let operands = Operands::new(&kernels, output, data, None, updates)?;
+        execute(self.plan, true, &operands, &self.execution)
     }
 }
 
@@ -358,7 +273,7 @@ impl<'p> ScatterRun<'p> {
 mod tests {
     use crate::work::{self, Work};
     use crate::{
-        CallingThread, Execution, Layout, Reduction, ScatterNd, Schedule, TensorView, TensorViewMut,
+        CallingThread, Execution, Layout, Reduction, Scatter, Schedule, TensorView, TensorViewMut,
     };
 
     /// What each of three runs of a plan does about indices, the plan's making
@@ -370,7 +285,7 @@ mod tests {
         let mut data = vec![0.0_f32; 300 * window];
         work::take();
         let indices = TensorView::contiguous(&indices, &[600, 1]).expect("indices");
-        let plan = (ScatterNd::new().plan(Layout::contiguous(&shape), indices)).expect("a plan");
+        let plan = (Scatter::nd().plan(Layout::contiguous(&shape), indices)).expect("a plan");
         let made = work::take();
         // One thread, so that all that is done is noted on this one.
         let execution = Execution::new().pool(&CallingThread).schedule(schedule);

@@ -324,11 +324,11 @@ where
 }
 
 /// Evaluates an expression with `$type` standing for each element type, by
-/// the value of an [`ndscatter::ElementType`].
+/// the value of an [`ndscatter::DType`].
 #[macro_export]
 macro_rules! with_element {
     ($element:expr, $type:ident => $body:expr) => {{
-        use ndscatter::ElementType as E;
+        use ndscatter::DType as E;
         match $element {
             E::I8 => {
                 type $type = i8;
@@ -400,8 +400,8 @@ macro_rules! with_element {
 }
 
 /// The element types that Rust types stand for in this build.
-pub(crate) fn element_types() -> Vec<ndscatter::ElementType> {
-    use ndscatter::ElementType as E;
+pub(crate) fn element_types() -> Vec<ndscatter::DType> {
+    use ndscatter::DType as E;
     let half = |element: &E| cfg!(feature = "half") || !matches!(element, E::F16 | E::BF16);
     let complex = |element: &E| {
         cfg!(feature = "num-complex") || !matches!(element, E::Complex64 | E::Complex128)

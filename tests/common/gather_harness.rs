@@ -2,8 +2,8 @@
 //! output, gaps and margins included, against the reference.
 
 use ndscatter::{
-    Bounds, Element, Execution, Gather, GatherElements, GatherNd, GatherOp, GatherPlan, Index,
-    Layout, ScatterError, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Bounds, Element, Execution, Gather, GatherPlan, Index, Layout,
+    ScatterError, TensorView, TensorViewMut,
 };
 
 use super::Tensor;
@@ -112,7 +112,7 @@ impl<'p> GatherOptions<'p> {
         Self { rule, ..self }
     }
 
-    fn give<O: ndscatter::Operator>(&self, gather: GatherOp<'_, O>) -> GatherOp<'p, O> {
+    fn give(&self, gather: Gather<'_>) -> Gather<'p> {
         gather
             .execution(self.execution)
             .negative_indices(self.rule.negative)
@@ -126,15 +126,15 @@ macro_rules! with_gather {
         let options: &GatherOptions<'_> = $options;
         match options.gatherer {
             Gatherer::Nd { batch_dims } => {
-                let $gather = options.give(GatherNd::new(batch_dims));
+                let $gather = options.give(Gather::nd(batch_dims));
                 $body
             }
             Gatherer::Along { axis } => {
-                let $gather = options.give(Gather::new(axis));
+                let $gather = options.give(Gather::along(axis));
                 $body
             }
             Gatherer::Elements { axis } => {
-                let $gather = options.give(GatherElements::new(axis));
+                let $gather = options.give(Gather::elements(axis));
                 $body
             }
         }
@@ -170,13 +170,14 @@ pub(crate) trait Gathers<T>: Sync {
     ) -> Result<GatherPlan, ScatterError>;
 }
 
-impl<T: Element, I: Index + Into<i128>> Gathers<T> for Strided<I> {
+impl<T: Element, I: Element + Index + Into<i128>> Gathers<T> for Strided<I> {
     fn gather(
         &self,
         options: &GatherOptions<'_>,
         data: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
         with_gather!(options, gather => gather.allocate(data, self.view()))
+            .map(ndscatter::Tensor::into_vec)
     }
 
     fn gather_into(
@@ -194,8 +195,9 @@ impl<T: Element, I: Index + Into<i128>> Gathers<T> for Strided<I> {
         data: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        let (data, indices, output) = (data.into(), self.view().into(), output.into());
-        with_gather!(options, gather => gather.any_write_into(data, indices, output))
+        let (data, output) = (AnyView::from(data), AnyViewMut::from(output));
+        let indices = AnyView::from(self.view());
+        with_gather!(options, gather => gather.write_into(data, indices, output))
     }
 
     fn plan_gather(
@@ -330,7 +332,7 @@ impl<T: Ref> GatherProblem<'_, T> {
             GatherVerb::Allocate | GatherVerb::PlannedAllocate => {
                 let got = match verb {
                     GatherVerb::Allocate => self.indices.gather(options, data),
-                    _ => run().allocate(data),
+                    _ => run().allocate(data).map(ndscatter::Tensor::into_vec),
                 };
                 let got = got.map_err(|error| format!("refused: {error}"))?;
                 return compare(&got, &expected.values, true);
@@ -338,7 +340,7 @@ impl<T: Ref> GatherProblem<'_, T> {
             GatherVerb::WriteInto => self.indices.gather_into(options, data, view),
             GatherVerb::AnyWriteInto => self.indices.any_gather_into(options, data, view),
             GatherVerb::PlannedWriteInto => run().write_into(data, view),
-            GatherVerb::AnyPlannedWriteInto => run().any_write_into(data.into(), view.into()),
+            GatherVerb::AnyPlannedWriteInto => run().write_into(data.into(), view.into()),
         };
         done.map_err(|error| format!("refused: {error}"))?;
         compare(&output.buffer, &wanted.buffer, true)

@@ -3,8 +3,7 @@
 
 use ndscatter::{
     Accumulate, AnyView, AnyViewMut, Bounds, CacheMode, Duplicates, Element, Index, Layout,
-    Reduction, Scatter, ScatterElements, ScatterError, ScatterNd, ScatterPlan, ScatterRun,
-    ScatterUpdate, TensorScatter, TensorView, TensorViewMut,
+    Reduction, Scatter, ScatterError, ScatterPlan, ScatterRun, TensorView, TensorViewMut,
 };
 
 use super::arithmetic::How;
@@ -143,6 +142,7 @@ fn refused_write_index(
         index: write_indices[batch],
         update_len,
         cache_len,
+        mode,
     })
 }
 
@@ -228,7 +228,7 @@ impl<'p> Options<'p> {
         }
     }
 
-    fn give<O: ndscatter::Operator>(&self, scatter: Scatter<'_, O>) -> Scatter<'p, O> {
+    fn give(&self, scatter: Scatter<'_>) -> Scatter<'p> {
         (self.for_plans().of(scatter))
             .duplicates(self.duplicates)
             .negative_indices(self.negative_indices)
@@ -242,19 +242,19 @@ macro_rules! with_scatter {
         let options: &Options<'_> = $options;
         match options.operator {
             Operator::Nd => {
-                let $scatter = options.give(ScatterNd::new());
+                let $scatter = options.give(Scatter::nd());
                 $body
             }
             Operator::Update { axis } => {
-                let $scatter = options.give(ScatterUpdate::new(axis));
+                let $scatter = options.give(Scatter::update(axis));
                 $body
             }
             Operator::Elements { axis } => {
-                let $scatter = options.give(ScatterElements::new(axis));
+                let $scatter = options.give(Scatter::elements(axis));
                 $body
             }
             Operator::Cache { axis, mode, len } => {
-                let $scatter = options.give(TensorScatter::new(axis, mode).update_len(len));
+                let $scatter = options.give(Scatter::cache(axis, mode).update_len(len));
                 $body
             }
         }
@@ -291,7 +291,7 @@ pub(crate) trait Indices<T>: Gathers<T> {
     fn plan(&self, options: &Options<'_>, output: Layout<'_>) -> Result<ScatterPlan, ScatterError>;
 }
 
-impl<T: Element, I: Index + Into<i128>> Indices<T> for Strided<I> {
+impl<T: Element, I: Element + Index + Into<i128>> Indices<T> for Strided<I> {
     fn logical(&self) -> Tensor<i128> {
         let Tensor { shape, values } = self.read();
         Tensor::new(&shape, values.into_iter().map(Into::into).collect())
@@ -308,6 +308,7 @@ impl<T: Element, I: Index + Into<i128>> Indices<T> for Strided<I> {
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
         with_scatter!(options, scatter => scatter.allocate(data, self.view(), updates))
+            .map(ndscatter::Tensor::into_vec)
     }
 
     fn write_into(
@@ -490,7 +491,10 @@ impl<T: Ref> Problem<'_, T> {
         let (data, updates) = (round.data.view(), round.updates.view());
         match plan {
             None => self.indices.allocate(options, data, updates),
-            Some(plan) => options.run(plan).allocate(data, updates),
+            Some(plan) => {
+                let result = options.run(plan).allocate(data, updates);
+                result.map(ndscatter::Tensor::into_vec)
+            }
         }
     }
 
@@ -507,7 +511,7 @@ impl<T: Ref> Problem<'_, T> {
         match verb {
             Verb::WriteInto => self.indices.write_into(options, data, updates, output),
             Verb::InPlace => self.indices.in_place(options, output, updates),
-            Verb::AnyWriteInto => any_write_into(
+            Verb::AnyWriteInto => write_into(
                 options,
                 data.into(),
                 self.indices.any(),
@@ -515,34 +519,36 @@ impl<T: Ref> Problem<'_, T> {
                 output.into(),
             ),
             Verb::AnyInPlace => {
-                any_in_place(options, output.into(), self.indices.any(), updates.into())
+                in_place(options, output.into(), self.indices.any(), updates.into())
             }
             Verb::PlannedWriteInto => run().write_into(data, updates, output),
             Verb::PlannedInPlace => run().in_place(output, updates),
-            Verb::AnyPlannedWriteInto => {
-                run().any_write_into(data.into(), updates.into(), output.into())
-            }
-            Verb::AnyPlannedInPlace => run().any_in_place(output.into(), updates.into()),
+            Verb::AnyPlannedWriteInto => run().write_into(
+                AnyView::from(data),
+                updates.into(),
+                AnyViewMut::from(output),
+            ),
+            Verb::AnyPlannedInPlace => run().in_place(AnyViewMut::from(output), updates.into()),
             Verb::Allocate | Verb::PlannedAllocate => panic!("{verb:?} writes into nothing"),
         }
     }
 }
 
-pub(crate) fn any_write_into(
+pub(crate) fn write_into(
     options: &Options<'_>,
     data: AnyView<'_>,
     indices: AnyView<'_>,
     updates: AnyView<'_>,
     output: AnyViewMut<'_>,
 ) -> Result<(), ScatterError> {
-    with_scatter!(options, scatter => scatter.any_write_into(data, indices, updates, output))
+    with_scatter!(options, scatter => scatter.write_into(data, indices, updates, output))
 }
 
-pub(crate) fn any_in_place(
+pub(crate) fn in_place(
     options: &Options<'_>,
     data: AnyViewMut<'_>,
     indices: AnyView<'_>,
     updates: AnyView<'_>,
 ) -> Result<(), ScatterError> {
-    with_scatter!(options, scatter => scatter.any_in_place(data, indices, updates))
+    with_scatter!(options, scatter => scatter.in_place(data, indices, updates))
 }

@@ -5,7 +5,7 @@ use ndscatter::{Layout, ScatterError};
 
 use super::Tensor;
 use super::elements::{Palette, Ref};
-use super::harness::{Indices, Options, any_in_place, any_write_into};
+use super::harness::{Indices, Options, in_place, write_into};
 use super::layouts::{Arrangement, Strided};
 use super::random::Random;
 
@@ -52,10 +52,10 @@ pub(crate) fn check_refused<T: Ref>(
     let got = indices.allocate(options, data.view(), updates.view());
     check("allocate", got.map(drop), &output);
     let view = output.view_mut().into();
-    let got = any_in_place(options, view, indices.any(), updates.view().into());
+    let got = in_place(options, view, indices.any(), updates.view().into());
     check("any, in place", got, &output);
     let (data_view, view) = (data.view().into(), output.view_mut().into());
-    let got = any_write_into(
+    let got = write_into(
         options,
         data_view,
         indices.any(),

@@ -1,8 +1,8 @@
 //! What a test asks of a scatter: what it means, and who runs it.
 
 use ndscatter::{
-    Accumulate, Execution, InstructionSet, Operator, Pool, Reduction, Scatter, ScatterPlan,
-    ScatterRun, Schedule,
+    Accumulate, Execution, InstructionSet, Pool, Reduction, Scatter, ScatterPlan, ScatterRun,
+    Schedule,
 };
 
 use super::arithmetic::How;
@@ -71,7 +71,7 @@ impl<'p> Request<'p> {
     }
 
     /// The operator that means and runs so.
-    pub(crate) fn of<O: Operator>(self, scatter: Scatter<'_, O>) -> Scatter<'p, O> {
+    pub(crate) fn of(self, scatter: Scatter<'_>) -> Scatter<'p> {
         scatter
             .reduction(self.how.reduction)
             .include_self(self.how.include_self)

@@ -5,7 +5,7 @@ use crate::common::by_hand::{Case, contiguous};
 use crate::common::harness::{Indices, Operator, Options};
 use crate::common::refused::{check_indices_refused, numbers};
 use ndscatter::{
-    Bounds, CacheMode, Duplicates, Reduction, ScatterError, ScatterNd, TensorView, TensorViewMut,
+    Bounds, CacheMode, Duplicates, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
     tensor_scatter,
 };
 
@@ -15,8 +15,8 @@ fn options(operator: Operator) -> Options<'static> {
 
 mod bounds {
     use super::{
-        Bounds, Case, Duplicates, Indices, Operator, Reduction, ScatterError, ScatterNd,
-        TensorView, TensorViewMut, check_indices_refused, contiguous, numbers, options,
+        Bounds, Case, Duplicates, Indices, Operator, Reduction, Scatter, ScatterError, TensorView,
+        TensorViewMut, check_indices_refused, contiguous, numbers, options,
     };
 
     /// The sizes of a tensor's dimensions.
@@ -119,7 +119,7 @@ mod bounds {
         fn check<I: ndscatter::Index>(low: I, high: I) {
             for bounds in [Bounds::Skip, Bounds::Clamp] {
                 let mut data = [1, 2, 3];
-                ScatterNd::new()
+                Scatter::nd()
                     .bounds(bounds)
                     .in_place(
                         TensorViewMut::contiguous(&mut data, &[3]).expect("data"),
@@ -296,7 +296,7 @@ mod bounds {
         let run = |bounds| {
             let mut strings = ["a", "b"].map(String::from);
             let updates = ["x", "y", "z"].map(String::from);
-            ScatterNd::new()
+            Scatter::nd()
                 .bounds(bounds)
                 .cloned_in_place(
                     TensorViewMut::contiguous(&mut strings, &[2]).expect("two strings"),

@@ -14,10 +14,9 @@ use crate::common::random::Random;
 use crate::common::request::Request;
 use crate::common::{Tensor, scatter_nd};
 use ndscatter::{
-    AnyView, AnyViewMut, CallingThread, Execution, Explanation, Gather, GatherElements, GatherNd,
-    GatherPlan, GatherRun, Layout, Pool, Rayon, Reduction, ScatterElements, ScatterError,
-    ScatterNd, ScatterPlan, ScatterRun, ScatterUpdate, Schedule, TensorScatter, TensorView,
-    TensorViewMut,
+    AnyView, AnyViewMut, CallingThread, Execution, Explanation, Gather, GatherPlan, GatherRun,
+    Layout, Pool, Rayon, Reduction, Scatter, ScatterError, ScatterPlan, ScatterRun, Schedule,
+    TensorView, TensorViewMut,
 };
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -27,15 +26,10 @@ fn views_and_plans_cross_threads() {
     fn forever<T: 'static>() {}
     send_and_sync::<ScatterPlan>();
     forever::<ScatterPlan>();
-    send_and_sync::<ScatterNd<'_>>();
-    send_and_sync::<ScatterUpdate<'_>>();
-    send_and_sync::<ScatterElements<'_>>();
-    send_and_sync::<TensorScatter<'_>>();
+    send_and_sync::<Scatter<'_>>();
     send_and_sync::<GatherPlan>();
     forever::<GatherPlan>();
-    send_and_sync::<GatherNd<'_>>();
     send_and_sync::<Gather<'_>>();
-    send_and_sync::<GatherElements<'_>>();
     send_and_sync::<Execution<'_>>();
     send_and_sync::<ScatterRun<'_>>();
     send_and_sync::<GatherRun<'_>>();
@@ -250,7 +244,7 @@ fn tasks_run_in_the_installed_pool_and_in_no_other() {
     let mut data: Vec<_> = (0..50_000).map(|_| Witness(Arc::clone(&seen))).collect();
     let indices: Vec<i64> = (0..50_000).collect();
     pool.install(|| {
-        ScatterNd::new().cloned_in_place(
+        Scatter::nd().cloned_in_place(
             TensorViewMut::contiguous(&mut data, &[50_000]).expect("data"),
             TensorView::contiguous(&indices, &[50_000, 1]).expect("indices"),
             TensorView::contiguous(&updates, &[50_000]).expect("updates"),
@@ -420,7 +414,7 @@ fn gathers_notice_lost_and_repeated_tasks() {
     let data = TensorView::contiguous(&values.values, &values.shape).expect("data");
     let rows: Vec<u16> = (0..2000).cycle().step_by(7).take(30_000).collect();
     let indices = TensorView::contiguous(&rows, &[30_000, 1]).expect("indices");
-    let gather = GatherNd::new(0);
+    let gather = Gather::nd(0);
     let expected = gather.allocate(data, indices).expect("valid indices");
     for habit in Habit::ALL {
         let pool = Odd {
@@ -496,7 +490,7 @@ impl Strings {
 
     /// All three verbs, in one shot and planned.
     fn run(&self, execution: Request<'_>) -> Result<[Vec<String>; 6], ScatterError> {
-        let scatter = execution.of(ScatterNd::new());
+        let scatter = execution.of(Scatter::nd());
         let (data, indices, updates) = (self.data(), self.indices(), self.updates());
         let plan = scatter.plan(Layout::contiguous(&self.data.shape), indices)?;
         let old = || vec!["old".to_owned(); self.data.values.len()];
@@ -549,7 +543,7 @@ fn strings_survive_odd_pools() {
                 runs: AtomicUsize::new(0),
             };
             let execution = Request::new(Reduction::None).pool(&pool).schedule(schedule);
-            let scatter = execution.of(ScatterNd::new());
+            let scatter = execution.of(Scatter::nd());
             let mut output = strings.data.values.clone();
             let view = strings.output(&mut output);
             let got = scatter.cloned_in_place(view, strings.indices(), strings.updates());
@@ -665,7 +659,7 @@ fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, pa
     let panicked = workers.with(|pool| {
         let execution = Request::new(Reduction::None).pool(pool);
         let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
-        let scatter = execution.of(ScatterNd::new());
+        let scatter = execution.of(Scatter::nd());
         let data = TensorView::contiguous(&data, &[ROWS, LEN]).expect("data");
         let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
         let updates = TensorView::contiguous(&updates, &[TUPLES, LEN]).expect("updates");
@@ -734,7 +728,7 @@ fn elements_without_bytes() {
         let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
         let mut data = vec![Bodiless; 6];
         BODILESS_CLONES.store(0, Ordering::Relaxed);
-        (execution.of(ScatterNd::new()))
+        (execution.of(Scatter::nd()))
             .cloned_in_place(
                 TensorViewMut::contiguous(&mut data, &[3, 2]).expect("data"),
                 TensorView::contiguous(&[0_i64, 2, 1], &[3, 1]).expect("indices"),
@@ -778,7 +772,7 @@ fn a_pool_that_panics_does_no_harm() {
         panics += usize::from(catch_unwind(AssertUnwindSafe(call)).is_err());
         let mut output = strings.data.values.clone();
         let call = || {
-            let scatter = execution.of(ScatterNd::new());
+            let scatter = execution.of(Scatter::nd());
             let view = strings.output(&mut output);
             scatter.cloned_in_place(view, strings.indices(), strings.updates())
         };
@@ -817,7 +811,7 @@ fn a_clone_may_scatter() {
     let indices: Vec<i64> = (0..2000).map(|i| i % 500).collect();
     for pool in [&Rayon as &dyn Pool, &Sequential, &Threads(2)] {
         let mut data: Vec<_> = (0..500).map(|_| Reentrant(-1)).collect();
-        ScatterNd::new()
+        Scatter::nd()
             .execution(Execution::new().pool(pool))
             .cloned_in_place(
                 TensorViewMut::contiguous(&mut data, &[500]).expect("data"),

@@ -11,8 +11,8 @@
 use std::mem::MaybeUninit;
 
 use ndscatter::{
-    AnyView, AnyViewMut, Bounds, ElementType, Execution, Gather, Layout, Pool, Reduction,
-    ScatterError, ScatterNd, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Bounds, DType, Execution, Gather, Layout, Pool, Reduction, Scatter,
+    ScatterError, TensorView, TensorViewMut,
 };
 
 /// A byte that is no Rust `bool`.
@@ -21,14 +21,14 @@ const FOREIGN: [u8; 2] = [2, 0];
 fn foreign<'a>(bytes: &'a [u8], shape: &'a [usize]) -> AnyView<'a> {
     let layout = Layout::contiguous(shape);
     // SAFETY: the slice has the elements of these shapes.
-    let view = unsafe { AnyView::from_raw_parts(bytes.as_ptr(), ElementType::Bool, layout) };
+    let view = unsafe { AnyView::from_raw_parts(bytes.as_ptr(), DType::Bool, layout) };
     view.expect("bytes are aligned")
 }
 
 fn foreign_mut<'a>(bytes: &'a mut [u8], shape: &'a [usize]) -> AnyViewMut<'a> {
     let layout = Layout::contiguous(shape);
     // SAFETY: as above, and the slice is borrowed for as long.
-    let view = unsafe { AnyViewMut::from_raw_parts(bytes.as_mut_ptr(), ElementType::Bool, layout) };
+    let view = unsafe { AnyViewMut::from_raw_parts(bytes.as_mut_ptr(), DType::Bool, layout) };
     view.expect("bytes are aligned")
 }
 
@@ -49,24 +49,24 @@ const REFUSED: fn(&'static str) -> Result<(), ScatterError> =
 #[test]
 fn foreign_booleans_do_not_become_rust_ones() {
     let updates = foreign(&FOREIGN, &[2]);
-    let plan = ScatterNd::new()
-        .any_plan(Layout::contiguous(&[4]), indices())
+    let plan = Scatter::nd()
+        .plan(Layout::contiguous(&[4]), indices())
         .expect("a plan");
     let mut data = [true, false, true, false];
     let before = data;
 
-    let got = ScatterNd::new().any_in_place(rust_mut(&mut data), indices(), updates);
+    let got = Scatter::nd().in_place(rust_mut(&mut data), indices(), updates);
     assert_eq!(got, REFUSED("updates"), "in place");
-    let got = plan.run().any_in_place(rust_mut(&mut data), updates);
+    let got = plan.run().in_place(rust_mut(&mut data), updates);
     assert_eq!(got, REFUSED("updates"), "planned");
 
     let rust = TensorView::contiguous(&[true, false], &[2])
         .expect("two")
         .into();
     let four = foreign(&[2, 2, 2, 2], &[4]);
-    let got = ScatterNd::new().any_write_into(four, indices(), rust, rust_mut(&mut data));
+    let got = Scatter::nd().write_into(four, indices(), rust, rust_mut(&mut data));
     assert_eq!(got, REFUSED("data"), "copied");
-    let got = plan.run().any_write_into(four, rust, rust_mut(&mut data));
+    let got = plan.run().write_into(four, rust, rust_mut(&mut data));
     assert_eq!(got, REFUSED("data"), "copied, planned");
 
     let mut pair = [true; 2];
@@ -76,16 +76,16 @@ fn foreign_booleans_do_not_become_rust_ones() {
     let places = TensorView::contiguous(&[1_i64, 0], &[2])
         .expect("two")
         .into();
-    let got = Gather::new(0).any_write_into(four, places, output);
+    let got = Gather::along(0).write_into(four, places, output);
     assert_eq!(got, REFUSED("data"), "gathered");
-    let plan = Gather::new(0)
-        .any_plan(Layout::contiguous(&[4]), places)
+    let plan = Gather::along(0)
+        .plan(Layout::contiguous(&[4]), places)
         .expect("a plan");
     let output = TensorViewMut::contiguous(&mut pair, &[2])
         .expect("two")
         .into();
     assert_eq!(
-        plan.run().any_write_into(four, output),
+        plan.run().write_into(four, output),
         REFUSED("data"),
         "gathered, planned"
     );
@@ -108,11 +108,11 @@ fn foreign_booleans_may_be_combined_with_rust_ones() {
     ] {
         for include_self in [true, false] {
             let mut data = data;
-            let scatter = ScatterNd::new()
+            let scatter = Scatter::nd()
                 .reduction(reduction)
                 .include_self(include_self);
             let view = TensorViewMut::contiguous(&mut data, &[4]).expect("four");
-            let done = scatter.any_in_place(view.into(), indices(), foreign(&FOREIGN, &[2]));
+            let done = scatter.in_place(view.into(), indices(), foreign(&FOREIGN, &[2]));
             done.expect("nothing is moved");
             // Of a `bool` the compiler takes for granted what is to be shown.
             let bytes: &[u8] = bytemuck::cast_slice(&data);
@@ -137,14 +137,14 @@ fn foreign_booleans_may_be_combined_with_rust_ones() {
         .expect("two")
         .into();
     let mut bytes = [2, 2, 2, 2];
-    let done = ScatterNd::new().any_in_place(foreign_mut(&mut bytes, &[4]), indices(), rust);
+    let done = Scatter::nd().in_place(foreign_mut(&mut bytes, &[4]), indices(), rust);
     done.expect("a byte is a byte");
     assert_eq!(bytes, [0, 2, 1, 2], "the others stay as they are");
     // The very memory of Rust's booleans holds nothing else.
     let shape = [4];
     let output = TensorViewMut::contiguous(&mut data, &shape).expect("four");
     let mut output = AnyViewMut::from(output);
-    let done = ScatterNd::new().any_in_place(output.reborrow(), indices(), rust);
+    let done = Scatter::nd().in_place(output.reborrow(), indices(), rust);
     done.expect("booleans into booleans");
 }
 
@@ -152,7 +152,7 @@ fn foreign_booleans_may_be_combined_with_rust_ones() {
 fn foreign_booleans_move_among_themselves() {
     let mut bytes = [7, 7, 7, 7];
     let output = foreign_mut(&mut bytes, &[4]);
-    let done = ScatterNd::new().any_in_place(output, indices(), foreign(&FOREIGN, &[2]));
+    let done = Scatter::nd().in_place(output, indices(), foreign(&FOREIGN, &[2]));
     done.expect("bytes to bytes");
     assert_eq!(bytes, [0, 7, 2, 7], "as they are");
 }
@@ -161,7 +161,7 @@ fn foreign_booleans_move_among_themselves() {
 fn uninit<'a>(memory: &'a mut [MaybeUninit<f32>], shape: &'a [usize]) -> AnyViewMut<'a> {
     let (ptr, layout) = (memory.as_mut_ptr().cast(), Layout::contiguous(shape));
     // SAFETY: the slice has the elements of these shapes, and is borrowed.
-    let view = unsafe { AnyViewMut::uninit_from_raw_parts(ptr, ElementType::F32, layout) };
+    let view = unsafe { AnyViewMut::uninit_from_raw_parts(ptr, DType::F32, layout) };
     view.expect("floats are aligned")
 }
 
@@ -171,16 +171,16 @@ fn what_was_never_written_is_not_read() {
     let updates = TensorView::contiguous(&[1.0_f32, 2.0], &[2])
         .expect("two")
         .into();
-    let plan = ScatterNd::new()
-        .any_plan(Layout::contiguous(&[4]), indices())
+    let plan = Scatter::nd()
+        .plan(Layout::contiguous(&[4]), indices())
         .expect("a plan");
     for reduction in Reduction::ALL {
         let refused = Err(ScatterError::Uninitialized);
-        let scatter = ScatterNd::new().reduction(reduction);
-        let got = scatter.any_in_place(uninit(&mut memory, &[4]), indices(), updates);
+        let scatter = Scatter::nd().reduction(reduction);
+        let got = scatter.in_place(uninit(&mut memory, &[4]), indices(), updates);
         assert_eq!(got, refused, "{reduction}");
         let run = plan.run().reduction(reduction);
-        let got = run.any_in_place(uninit(&mut memory, &[4]), updates);
+        let got = run.in_place(uninit(&mut memory, &[4]), updates);
         assert_eq!(got, refused, "{reduction}, planned");
     }
 }
@@ -203,18 +203,18 @@ fn outputs_that_are_only_written() {
         (Reduction::Add, [11.0, 9.0, 10.0, 9.0]),
         (Reduction::Mean, [5.5, 9.0, 5.0, 9.0]),
     ] {
-        let scatter = ScatterNd::new().reduction(reduction);
+        let scatter = Scatter::nd().reduction(reduction);
         let mut memory = [MaybeUninit::uninit(); 4];
-        let done = scatter.any_write_into(data, indices(), updates, uninit(&mut memory, &[4]));
+        let done = scatter.write_into(data, indices(), updates, uninit(&mut memory, &[4]));
         done.expect("written alone");
         assert_eq!(read(memory), expected, "{reduction}");
         let plan = scatter
-            .any_plan(Layout::contiguous(&[4]), indices())
+            .plan(Layout::contiguous(&[4]), indices())
             .expect("a plan");
         let mut memory = [MaybeUninit::uninit(); 4];
         let done = plan
             .run()
-            .any_write_into(data, updates, uninit(&mut memory, &[4]));
+            .write_into(data, updates, uninit(&mut memory, &[4]));
         done.expect("written alone");
         assert_eq!(read(memory), expected, "{reduction}, planned");
     }
@@ -222,8 +222,8 @@ fn outputs_that_are_only_written() {
     let places = TensorView::contiguous(&[1_i64, 7, 0, -9], &[4])
         .expect("four")
         .into();
-    let gather = Gather::new(0).bounds(Bounds::Skip);
-    let done = gather.any_write_into(data, places, uninit(&mut memory, &[4]));
+    let gather = Gather::along(0).bounds(Bounds::Skip);
+    let done = gather.write_into(data, places, uninit(&mut memory, &[4]));
     done.expect("zeros where nothing is named");
     assert_eq!(read(memory), [9.0, 0.0, 9.0, 0.0], "gathered");
 }
@@ -237,16 +237,16 @@ fn an_output_that_is_data_is_initialised() {
     // SAFETY: four initialised floats; the call alone touches them.
     let views = unsafe {
         (
-            AnyView::from_raw_parts(ptr, ElementType::F32, layout),
-            AnyViewMut::uninit_from_raw_parts(ptr, ElementType::F32, layout),
+            AnyView::from_raw_parts(ptr, DType::F32, layout),
+            AnyViewMut::uninit_from_raw_parts(ptr, DType::F32, layout),
         )
     };
     let updates = TensorView::contiguous(&[1.0_f32, 2.0], &[2])
         .expect("two")
         .into();
     let (data, output) = (views.0.expect("aligned"), views.1.expect("aligned"));
-    let scatter = ScatterNd::new().reduction(Reduction::Add);
-    let done = scatter.any_write_into(data, indices(), updates, output);
+    let scatter = Scatter::nd().reduction(Reduction::Add);
+    let done = scatter.write_into(data, indices(), updates, output);
     done.expect("in place");
     // SAFETY: they were initialised from the beginning.
     let values = memory.map(|element| unsafe { element.assume_init() });
@@ -274,7 +274,7 @@ fn small_calls_leave_the_pool_alone() {
     let no_updates = TensorView::contiguous(&[], &[0]).expect("no updates");
     for reduction in Reduction::ALL {
         for include_self in [true, false] {
-            let scatter = (ScatterNd::new().reduction(reduction))
+            let scatter = (Scatter::nd().reduction(reduction))
                 .include_self(include_self)
                 .execution(execution);
             let done = scatter.allocate(data, rows, updates);
@@ -286,7 +286,7 @@ fn small_calls_leave_the_pool_alone() {
             done.expect("no worker is needed");
         }
     }
-    let gather = Gather::new(0).execution(execution);
+    let gather = Gather::along(0).execution(execution);
     let places = TensorView::contiguous(&[3_u8, 0], &[2]).expect("two");
     assert_eq!(gather.allocate(data, places), Ok(vec![9.0; 2]), "gathered");
 }

@@ -105,7 +105,7 @@ impl Workload {
                 let got = indices.allocate(&options, data.view(), updates.view());
                 let mut in_place = data.clone();
                 let done = indices.in_place(&options, in_place.view_mut(), updates.view());
-                let what = format!("{reduction} {} {schedule:?} {workers} workers", T::TYPE);
+                let what = format!("{reduction} {} {schedule:?} {workers} workers", T::DTYPE);
                 done.unwrap_or_else(|error| panic!("{what}: {error}"));
                 let got = got.unwrap_or_else(|error| panic!("{what}: {error}"));
                 let exact = elements::is_exact(reduction);

@@ -7,15 +7,15 @@
 )]
 
 use crate::common::Tensor;
-use crate::common::harness::{Indices, Operator, Options, any_in_place, any_write_into};
+use crate::common::harness::{Indices, Operator, Options, in_place, write_into};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::pools::Workers;
 use crate::common::random::Random;
 use crate::common::refused::{check_indices_refused, check_refused, filled, numbers};
 use crate::common::request::Request;
 use ndscatter::{
-    AnyView, AnyViewMut, Duplicates, ElementType, Index, Layout, Reduction, ScatterError,
-    ScatterNd, ScatterUpdate, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, DType, Duplicates, Index, Layout, Reduction, Scatter, ScatterError,
+    TensorView, TensorViewMut,
 };
 
 /// The sizes of a tensor's dimensions.
@@ -263,7 +263,7 @@ fn extremes_of_every_index_type() {
 fn axes_longer_than_the_index_type_reaches() {
     fn check<I: Index>(size: usize, index: I, position: usize) {
         let mut data = vec![0_u8; size];
-        ScatterNd::new()
+        Scatter::nd()
             .in_place(
                 TensorViewMut::contiguous(&mut data, &[size]).expect("data"),
                 TensorView::contiguous(&[index], &[1, 1]).expect("one tuple"),
@@ -411,10 +411,10 @@ fn types_without_an_order_have_no_min_and_max() {
         for reduction in [Reduction::Min, Reduction::Max] {
             let options = Options::new(Operator::Nd, reduction);
             let indices = numbers(&[1, 1], &[0_i64]);
-            let element = ElementType::Complex64;
+            let element = DType::Complex64;
             let expected = ScatterError::UnsupportedReduction { reduction, element };
             check_refused::<Complex<f32>>(&options, &[2], &indices, &[1], &expected);
-            let element = ElementType::Complex128;
+            let element = DType::Complex128;
             let expected = ScatterError::UnsupportedReduction { reduction, element };
             check_refused::<Complex<f64>>(&options, &[2], &indices, &[1], &expected);
             // It comes before what is wrong with the indices.
@@ -441,7 +441,7 @@ fn types_without_an_order_have_no_min_and_max() {
 #[test]
 fn bool_has_no_mean() {
     let indices = numbers(&[1, 1], &[0_i64]);
-    let (reduction, element) = (Reduction::Mean, ElementType::Bool);
+    let (reduction, element) = (Reduction::Mean, DType::Bool);
     let expected = ScatterError::UnsupportedReduction { reduction, element };
     let mut options = Options::new(Operator::Nd, reduction);
     check_refused::<bool>(&options, &[2], &indices, &[1], &expected);
@@ -471,7 +471,7 @@ fn clones_can_only_be_replaced() {
         let mut strings = original.clone();
         let data = TensorView::contiguous(&original, &[2]).expect("two strings");
         let mut output = TensorViewMut::contiguous(&mut strings, &[2]).expect("two strings");
-        let scatter = ScatterNd::new().reduction(*reduction);
+        let scatter = Scatter::nd().reduction(*reduction);
         let got = scatter.cloned_in_place(output.reborrow(), indices, updates);
         assert_eq!(got.as_ref(), Err(&expected), "in place");
         let got = scatter.cloned_write_into(data, indices, updates, output);
@@ -619,7 +619,7 @@ fn a_plan_serves_one_layout() {
             ),
             Request::new(Reduction::Add)
                 .run(&plan)
-                .any_in_place(output.view_mut().into(), updates.view().into()),
+                .in_place(output.view_mut().into(), updates.view().into()),
         ];
         for got in results {
             match got {
@@ -696,15 +696,15 @@ fn a_plan_checks_what_it_is_run_with() {
         .run(&plan)
         .allocate(data.view(), filled::<i32>(&[3]).view());
     assert_eq!(got, Err(expected), "allocate");
-    let expected = ScatterError::ElementTypeMismatch {
+    let expected = ScatterError::DTypeMismatch {
         tensor: "updates",
-        expected: ElementType::I32,
-        actual: ElementType::F32,
+        expected: DType::I32,
+        actual: DType::F32,
     };
     let updates = filled::<f32>(&[1, 3]);
     let got = Request::new(Reduction::Add)
         .run(&plan)
-        .any_in_place(data.view_mut().into(), updates.view().into());
+        .in_place(data.view_mut().into(), updates.view().into());
     assert_eq!(got, Err(expected), "another type");
     assert_eq!(data.buffer, before, "written before it was refused");
 }
@@ -905,7 +905,7 @@ impl Shared {
     ) -> Result<(), ScatterError> {
         let indices = TensorView::contiguous(&[2_i64, 0], &[2, 1]).expect("two tuples");
         let start = self.values.as_mut_ptr();
-        let element = ElementType::I32;
+        let element = DType::I32;
         let read = |(offset, layout)| {
             let first = start.wrapping_add(offset).cast_const().cast();
             // SAFETY: the tests' layouts stay within `values`, which nobody
@@ -916,7 +916,7 @@ impl Shared {
         // SAFETY: as above.
         let output = unsafe { AnyViewMut::from_raw_parts(first, element, output.1) };
         let output = output.expect("a valid view");
-        ScatterNd::new().any_write_into(read(data), indices.into(), read(updates), output)
+        Scatter::nd().write_into(read(data), indices.into(), read(updates), output)
     }
 }
 
@@ -1007,7 +1007,7 @@ fn in_place_shares_no_memory_with_updates_or_indices() {
     let mut values: Vec<i64> = vec![0, 1, 2, 3, 4, 5, 6, 7];
     let before = values.clone();
     let start: *mut u8 = values.as_mut_ptr().cast();
-    let element = ElementType::I64;
+    let element = DType::I64;
     let [eight, two, tuples] = [&[8][..], &[2], &[2, 1]].map(Layout::contiguous);
     let apart = [1_i64, 2];
     let apart: *const u8 = apart.as_ptr().cast();
@@ -1024,7 +1024,7 @@ fn in_place_shares_no_memory_with_updates_or_indices() {
                 AnyView::from_raw_parts(updates, element, two).expect("a valid view"),
             )
         };
-        let got = ScatterNd::new().any_in_place(data, indices, updates);
+        let got = Scatter::nd().in_place(data, indices, updates);
         assert_eq!(got, Err(ScatterError::InputOverlap { tensor }), "{tensor}");
         assert_eq!(values, before, "written before it was refused");
     }
@@ -1041,13 +1041,13 @@ fn tensors_without_elements_overlap_nothing() {
     // SAFETY: views without elements touch nothing.
     let (data, updates, output) = unsafe {
         (
-            AnyView::from_raw_parts(start, ElementType::I32, empty).expect("a valid view"),
-            AnyView::from_raw_parts(start, ElementType::I32, empty).expect("a valid view"),
-            AnyViewMut::from_raw_parts(start, ElementType::I32, empty).expect("a valid view"),
+            AnyView::from_raw_parts(start, DType::I32, empty).expect("a valid view"),
+            AnyView::from_raw_parts(start, DType::I32, empty).expect("a valid view"),
+            AnyViewMut::from_raw_parts(start, DType::I32, empty).expect("a valid view"),
         )
     };
     let indices = TensorView::<i64>::contiguous(&[], &none).expect("no tuple");
-    let got = ScatterNd::new().any_write_into(data, indices.into(), updates, output);
+    let got = Scatter::nd().write_into(data, indices.into(), updates, output);
     assert_eq!(got, Ok(()), "nothing is shared");
 }
 
@@ -1056,7 +1056,7 @@ fn raw_parts_are_aligned_and_fit_into_memory() {
     let buffer = [0_u64; 4];
     let start: *const u8 = buffer.as_ptr().cast();
     let shape = [2];
-    for element in ElementType::ALL {
+    for element in DType::ALL {
         let misaligned = element.alignment() > 1;
         let place = start.wrapping_add(1);
         let size = element.size();
@@ -1075,7 +1075,7 @@ fn raw_parts_are_aligned_and_fit_into_memory() {
     let shape = [usize::MAX / 4];
     let layout = Layout::strided(&shape, &[1]).expect("one stride");
     // SAFETY: refused; and nothing reads it.
-    let got = unsafe { AnyView::from_raw_parts(start, ElementType::F64, layout) }.err();
+    let got = unsafe { AnyView::from_raw_parts(start, DType::F64, layout) }.err();
     assert_eq!(
         got,
         Some(ScatterError::ShapeOverflow {
@@ -1094,49 +1094,46 @@ fn element_types_agree() {
     let doubles = filled::<f64>(&[2]);
     let integers = numbers(&[2, 1], &[1_i64, 2]);
     let options = options(Operator::Nd);
-    let mismatch = |tensor, expected, actual| ScatterError::ElementTypeMismatch {
+    let mismatch = |tensor, expected, actual| ScatterError::DTypeMismatch {
         tensor,
         expected,
         actual,
     };
 
     let view = output.view_mut().into();
-    let got = any_in_place(
+    let got = in_place(
         &options,
         view,
         integers.view().into(),
         doubles.view().into(),
     );
-    let expected = mismatch("updates", ElementType::F32, ElementType::F64);
+    let expected = mismatch("updates", DType::F32, DType::F64);
     assert_eq!(got, Err(expected), "updates");
 
     // The same size does not make it the same type.
     let words = filled::<u32>(&[4]);
     let view = output.view_mut().into();
     let word_updates = filled::<u32>(&[2]);
-    let got = any_write_into(
+    let got = write_into(
         &options,
         words.view().into(),
         integers.view().into(),
         word_updates.view().into(),
         view,
     );
-    let expected = mismatch("output", ElementType::U32, ElementType::F32);
+    let expected = mismatch("output", DType::U32, DType::F32);
     assert_eq!(got, Err(expected), "output");
 
     for (indices, actual) in [
-        (
-            AnyView::from(filled::<f32>(&[2, 1]).view()),
-            ElementType::F32,
-        ),
-        (filled::<bool>(&[2, 1]).view().into(), ElementType::Bool),
+        (AnyView::from(filled::<f32>(&[2, 1]).view()), DType::F32),
+        (filled::<bool>(&[2, 1]).view().into(), DType::Bool),
     ] {
         let expected = ScatterError::IndexType { actual };
         let view = output.view_mut().into();
-        let got = any_in_place(&options, view, indices, updates.view().into());
+        let got = in_place(&options, view, indices, updates.view().into());
         assert_eq!(got.as_ref(), Err(&expected), "in place");
         let view = output.view_mut().into();
-        let got = any_write_into(
+        let got = write_into(
             &options,
             data.view().into(),
             indices,
@@ -1144,9 +1141,9 @@ fn element_types_agree() {
             view,
         );
         assert_eq!(got.as_ref(), Err(&expected), "write into");
-        let got = ScatterNd::new().any_plan(data.layout(), indices).err();
+        let got = Scatter::nd().plan(data.layout(), indices).err();
         assert_eq!(got.as_ref(), Some(&expected), "planned");
-        let got = ScatterUpdate::new(0).any_plan(data.layout(), indices).err();
+        let got = Scatter::update(0).plan(data.layout(), indices).err();
         assert_eq!(got, Some(expected), "planned along an axis");
     }
     assert_eq!(output.buffer, before, "written before it was refused");
@@ -1161,9 +1158,9 @@ fn a_result_that_fits_nowhere_is_refused() {
     let indices = TensorView::contiguous(&[5_i64], &[1, 1]).expect("one tuple");
     let updates = TensorView::contiguous(&[2.0], &[1]).expect("one update");
     let expected = Err(ScatterError::OutOfMemory { bytes: 1 << 60 });
-    let got = ScatterNd::new().allocate(data, indices, updates);
+    let got = Scatter::nd().allocate(data, indices, updates);
     assert_eq!(got, expected, "one shot");
-    let plan = ScatterNd::new().plan(Layout::contiguous(&shape), indices);
+    let plan = Scatter::nd().plan(Layout::contiguous(&shape), indices);
     let got = plan
         .expect("a plan of one tuple")
         .run()
@@ -1174,7 +1171,7 @@ fn a_result_that_fits_nowhere_is_refused() {
     let data = TensorView::strided(&data, 0, &shape, &[0]).expect("one string for all");
     let updates = ["2".to_owned()];
     let updates = TensorView::contiguous(&updates, &[1]).expect("one update");
-    let got = ScatterNd::new().cloned_allocate(data, indices, updates);
+    let got = Scatter::nd().cloned_allocate(data, indices, updates);
     let refused = matches!(
         got,
         Err(ScatterError::OutOfMemory { .. } | ScatterError::ShapeOverflow { .. })
@@ -1192,16 +1189,16 @@ fn what_no_memory_can_hold_is_not_explained() {
         Layout::contiguous(&long),
         Layout::strided(&[2], &far).expect("one stride"),
     ] {
-        let plan = ScatterNd::new()
+        let plan = Scatter::nd()
             .plan(layout, indices)
             .expect("it fits in bytes");
         for reduction in [Reduction::None, Reduction::Add] {
             for in_place in [true, false] {
                 let run = plan.run().reduction(reduction);
                 let explain = |element| run.explain(element, in_place);
-                let small = explain(ElementType::U8).expect("it fits");
+                let small = explain(DType::U8).expect("it fits");
                 assert!(small.to_string().contains("bytes"), "{small}");
-                let got = explain(ElementType::F64).map(drop);
+                let got = explain(DType::F64).map(drop);
                 let shape = layout.shape().to_vec();
                 assert_eq!(
                     got,

@@ -16,8 +16,8 @@ use crate::common::small::{
 };
 use crate::with_element;
 use ndscatter::{
-    Accumulate, ElementType, Index, InstructionSet, Reduction, ScatterError, ScatterUpdate,
-    Schedule, TensorView, TensorViewMut,
+    Accumulate, DType, Index, InstructionSet, Reduction, Scatter, ScatterError, Schedule,
+    TensorView, TensorViewMut,
 };
 
 fn place<T: Ref>(tensor: &Tensor<T>) -> Strided<T> {
@@ -63,7 +63,7 @@ fn scatter_update_of_every_small_shape() {
     }
 }
 
-fn check_elements(
+fn check_dtypes(
     data: &[usize],
     indices: &[usize],
     axis: usize,
@@ -87,7 +87,7 @@ fn scatter_elements_of_every_small_shape() {
     for data in shapes(1..=3, 4) {
         for axis in 0..data.len() {
             for indices in elements_shapes(&data, axis, 5) {
-                check_elements(&data, &indices, axis, &Reduction::ALL, &mut random);
+                check_dtypes(&data, &indices, axis, &Reduction::ALL, &mut random);
             }
         }
     }
@@ -101,7 +101,7 @@ fn scatter_elements_of_every_small_shape_of_rank_4() {
         for axis in 0..4 {
             for indices in elements_shapes(&data, axis, 4) {
                 let reduction = random.pick(&Reduction::ALL);
-                check_elements(&data, &indices, axis, &[reduction], &mut random);
+                check_dtypes(&data, &indices, axis, &[reduction], &mut random);
             }
         }
     }
@@ -214,7 +214,7 @@ fn every_schedule_on_nothing() {
                     options
                         .execution
                         .run(&plan)
-                        .explain(ElementType::I32, verb.is_in_place())
+                        .explain(DType::I32, verb.is_in_place())
                         .expect("i32 has every reduction");
                 }
             }
@@ -233,7 +233,7 @@ fn axes_outside_the_rank_are_refused() {
             isize::MIN,
         ] {
             let mut data = vec![0_i32; shape.iter().product()];
-            let refused = ScatterUpdate::new(axis).in_place(
+            let refused = Scatter::update(axis).in_place(
                 TensorViewMut::contiguous(&mut data, &shape).expect("data"),
                 TensorView::contiguous(&[0_i64], &[]).expect("one index"),
                 TensorView::contiguous(&[0_i32], &[]).expect("one update"),
@@ -319,7 +319,7 @@ impl<T: Ref> Windows<T> {
 
 /// Every reduction of `T`, with the options that make a difference to it.
 fn hows<T: Ref>() -> Vec<How> {
-    let is_half = matches!(T::TYPE, ElementType::F16 | ElementType::BF16);
+    let is_half = matches!(T::DTYPE, DType::F16 | DType::BF16);
     let mut hows = Vec::new();
     for &reduction in T::REDUCTIONS {
         let plain = How::from(reduction);
@@ -359,7 +359,7 @@ fn check_windows<T: Ref>() {
                             .unwrap_or_else(|difference| {
                                 panic!(
                                     "{set} {} {how:?} {len} {arrangement:?}: {difference}",
-                                    T::TYPE
+                                    T::DTYPE
                                 )
                             });
                     }
@@ -384,7 +384,7 @@ fn check_single_elements<T: Ref>() {
                     windows
                         .check(how, set, Arrangement::Contiguous, 1)
                         .unwrap_or_else(|difference| {
-                            panic!("{set} {} {how:?} {tuples} tuples: {difference}", T::TYPE)
+                            panic!("{set} {} {how:?} {tuples} tuples: {difference}", T::DTYPE)
                         });
                 }
             }
@@ -453,8 +453,9 @@ fn check_pairs<T: Ref>(from_byte: impl Fn(u8) -> T) {
             let output = indices
                 .allocate(&options, place(&data).view(), place(&updates).view())
                 .expect("one update of the whole tensor");
-            compare(&output, &expected.values, is_exact(reduction))
-                .unwrap_or_else(|difference| panic!("{set} {} {reduction}: {difference}", T::TYPE));
+            compare(&output, &expected.values, is_exact(reduction)).unwrap_or_else(|difference| {
+                panic!("{set} {} {reduction}: {difference}", T::DTYPE)
+            });
         }
     }
 }

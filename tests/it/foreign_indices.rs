@@ -9,8 +9,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use ndscatter::{
-    AnyView, AnyViewMut, Bounds, CallingThread, ElementType, Execution, Gather, Layout, Reduction,
-    ScatterError, ScatterNd, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Bounds, CallingThread, DType, Execution, Gather, Layout, Reduction,
+    Scatter, ScatterError, TensorView, TensorViewMut,
 };
 
 const BINS: usize = 1000;
@@ -40,7 +40,7 @@ fn while_they_change(call: impl Fn(AnyView<'_>) -> Result<(), ScatterError>) {
             let view = unsafe {
                 AnyView::from_raw_parts(
                     indices.as_ptr().cast(),
-                    ElementType::I64,
+                    DType::I64,
                     Layout::contiguous(&shape),
                 )
             };
@@ -60,7 +60,7 @@ fn scatters_stay_inside_their_output() {
         let updates = vec![1_u32; TUPLES * run];
         let (shape, updates_shape) = ([BINS, run], [TUPLES, run]);
         for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp] {
-            let scatter = ScatterNd::new()
+            let scatter = Scatter::nd()
                 .reduction(Reduction::Add)
                 .bounds(bounds)
                 .execution(Execution::new().pool(&CallingThread));
@@ -68,7 +68,7 @@ fn scatters_stay_inside_their_output() {
                 let mut data = vec![0_u32; BINS * run];
                 let view = TensorViewMut::contiguous(&mut data, &shape)?;
                 let updates = TensorView::contiguous(&updates, &updates_shape)?;
-                scatter.any_in_place(AnyViewMut::from(view), indices, updates.into())
+                scatter.in_place(AnyViewMut::from(view), indices, updates.into())
             });
         }
     }
@@ -81,6 +81,6 @@ fn gathers_stay_inside_their_data() {
         let mut output = vec![0_u32; TUPLES];
         let view = TensorViewMut::contiguous(&mut output, &[TUPLES, 1])?;
         let data = TensorView::contiguous(&data, &[BINS])?;
-        Gather::new(0).any_write_into(data.into(), indices, view.into())
+        Gather::along(0).write_into(data.into(), indices, view.into())
     });
 }

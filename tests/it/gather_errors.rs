@@ -11,10 +11,7 @@ use crate::common::by_hand::Values;
 use crate::common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Gathers};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::refused::numbers;
-use ndscatter::{
-    AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, Layout,
-    ScatterError, TensorView,
-};
+use ndscatter::{AnyView, AnyViewMut, Bounds, DType, Gather, Layout, ScatterError, TensorView};
 
 /// Shapes that do not fit: refused by every verb and `output_shape` alike, and
 /// nothing is written.
@@ -26,9 +23,9 @@ fn check_shapes_refused(
 ) {
     let what = format!("{gatherer:?} of {data:?} by {indices:?}");
     let by_shape = match gatherer {
-        Gatherer::Nd { batch_dims } => GatherNd::new(batch_dims).output_shape(data, indices),
-        Gatherer::Along { axis } => Gather::new(axis).output_shape(data, indices),
-        Gatherer::Elements { axis } => GatherElements::new(axis).output_shape(data, indices),
+        Gatherer::Nd { batch_dims } => Gather::nd(batch_dims).output_shape(data, indices),
+        Gatherer::Along { axis } => Gather::along(axis).output_shape(data, indices),
+        Gatherer::Elements { axis } => Gather::elements(axis).output_shape(data, indices),
     };
     assert_eq!(by_shape.as_ref(), Err(expected), "{what}: its shape");
     let options = GatherOptions::new(gatherer);
@@ -162,24 +159,24 @@ fn types_agree() {
     let data = numbers(&[2], &[1.0_f32, 2.0]);
     let indices = numbers(&[2], &[1_i64, 0]);
     let mut words = numbers(&[2], &[1_u32, 2]);
-    let got = Gather::new(0).any_write_into(
+    let got = Gather::along(0).write_into(
         data.view().into(),
         indices.view().into(),
         words.view_mut().into(),
     );
-    let expected = ScatterError::ElementTypeMismatch {
+    let expected = ScatterError::DTypeMismatch {
         tensor: "output",
-        expected: ElementType::F32,
-        actual: ElementType::U32,
+        expected: DType::F32,
+        actual: DType::U32,
     };
     assert_eq!(got, Err(expected), "output");
     let mut output = numbers(&[2], &[1.0_f32, 2.0]);
-    let got = Gather::new(0).any_write_into(
+    let got = Gather::along(0).write_into(
         data.view().into(),
         data.view().into(),
         output.view_mut().into(),
     );
-    let actual = ElementType::F32;
+    let actual = DType::F32;
     assert_eq!(got, Err(ScatterError::IndexType { actual }), "indices");
     assert_eq!(words.buffer, [1, 2], "written before it was refused");
 }
@@ -191,7 +188,7 @@ fn an_output_shares_no_memory_with_inputs() {
     let start: *mut u8 = values.as_mut_ptr().cast();
     let [three, two] = [[3], [2]];
     let [three, two] = [&three, &two].map(|shape| Layout::contiguous(shape));
-    let element = ElementType::I64;
+    let element = DType::I64;
     // Offsets of data (3), indices (2) and output (2), in elements.
     for (data, indices, output, tensor) in [
         (0, 4, 2, "data"),
@@ -210,8 +207,8 @@ fn an_output_shares_no_memory_with_inputs() {
                 AnyViewMut::from_raw_parts(at(output), element, two).expect("a valid view"),
             )
         };
-        let gather = Gather::new(0).bounds(Bounds::Clamp);
-        let got = gather.any_write_into(data, indices, output);
+        let gather = Gather::along(0).bounds(Bounds::Clamp);
+        let got = gather.write_into(data, indices, output);
         assert_eq!(got, Err(ScatterError::InputOverlap { tensor }), "{tensor}");
         assert_eq!(values, before, "written before it was refused");
     }
@@ -293,7 +290,7 @@ fn a_plan_serves_one_layout_of_data() {
         let got = [
             plan.run().write_into(data.view(), output.view_mut()),
             plan.run()
-                .any_write_into(data.view().into(), output.view_mut().into()),
+                .write_into(data.view().into(), output.view_mut().into()),
             plan.run().allocate(data.view()).map(drop),
         ];
         for got in got {
@@ -330,9 +327,9 @@ fn a_result_that_fits_nowhere_is_refused() {
     let data = TensorView::strided(&[1.0_f64], 0, &shape, &[0]).expect("one element for all");
     let indices = TensorView::<i64>::contiguous(&[], &[1, 0]).expect("the whole tensor");
     let expected = Err(ScatterError::OutOfMemory { bytes: 1 << 60 });
-    let got = GatherNd::new(0).allocate(data, indices);
+    let got = Gather::nd(0).allocate(data, indices);
     assert_eq!(got, expected, "one shot");
-    let plan = GatherNd::new(0).plan(data.layout(), indices);
+    let plan = Gather::nd(0).plan(data.layout(), indices);
     let plan = plan.expect("a plan of one tuple");
     assert_eq!(plan.run().allocate(data), expected, "planned");
 }
@@ -345,7 +342,7 @@ fn outputs_of_too_many_elements() {
     let indices = TensorView::strided(&indices, 0, &many, &[0]).expect("one index for all");
     let wide = [1, 1 << 40];
     let data = TensorView::strided(&[1_u8], 0, &wide, &[0, 0]).expect("one element for all");
-    let got = Gather::new(0).allocate(data, indices);
+    let got = Gather::along(0).allocate(data, indices);
     let shape = vec![1 << 40, 1 << 40];
     assert_eq!(
         got,

@@ -22,8 +22,8 @@ use crate::common::small::{
 };
 use crate::with_element;
 use ndscatter::{
-    AnyView, AnyViewMut, Bounds, ElementType, Gather, GatherElements, GatherNd, Index,
-    InstructionSet, Layout, ScatterError, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Bounds, DType, Gather, Index, InstructionSet, Layout, ScatterError,
+    TensorView, TensorViewMut,
 };
 
 /// Holds the reference and every verb against values worked out by hand.
@@ -159,7 +159,7 @@ fn extremes_of_every_index_type() {
         let data = TensorView::contiguous(&[10, 20, 30], &[3]).expect("three elements");
         let indices = [low, high, one];
         let indices = TensorView::contiguous(&indices, &[3]).expect("three indices");
-        let clamp = Gather::new(0).bounds(Bounds::Clamp);
+        let clamp = Gather::along(0).bounds(Bounds::Clamp);
         assert_eq!(
             clamp.allocate(data, indices),
             Ok(vec![10, 30, 20]),
@@ -167,7 +167,7 @@ fn extremes_of_every_index_type() {
         );
         // The lowest of an unsigned type is 0.
         let lowest = if format!("{low:?}") == "0" { 10 } else { 0 };
-        let skip = Gather::new(0).bounds(Bounds::Skip);
+        let skip = Gather::along(0).bounds(Bounds::Skip);
         let expected = Ok(vec![lowest, 0, 20]);
         assert_eq!(skip.allocate(data, indices), expected, "{low:?}");
         let plan = skip
@@ -276,7 +276,7 @@ fn check_small<T: Ref>(
         execution,
         rule,
     };
-    let what = format!("{} {options:?} {logical:?}", T::TYPE);
+    let what = format!("{} {options:?} {logical:?}", T::DTYPE);
     match gatherer.refusal(rule, &problem.data[0].read().shape, &logical) {
         Some(error) => problem.check_refused(&options, &error, &what),
         None => GatherVerb::ALL
@@ -498,18 +498,14 @@ fn foreign_bool_bytes_are_moved_unchanged() {
     // SAFETY: the layouts span the arrays, which outlive the call.
     let (data, view) = unsafe {
         (
-            AnyView::from_raw_parts(data.as_ptr(), ElementType::Bool, Layout::contiguous(&from)),
-            AnyViewMut::from_raw_parts(
-                output.as_mut_ptr(),
-                ElementType::Bool,
-                Layout::contiguous(&to),
-            ),
+            AnyView::from_raw_parts(data.as_ptr(), DType::Bool, Layout::contiguous(&from)),
+            AnyViewMut::from_raw_parts(output.as_mut_ptr(), DType::Bool, Layout::contiguous(&to)),
         )
     };
     let indices = TensorView::contiguous(&[3_i64, 2, 9, 1, 0], &[5]).expect("five indices");
-    Gather::new(0)
+    Gather::along(0)
         .bounds(Bounds::Skip)
-        .any_write_into(
+        .write_into(
             data.expect("bytes are aligned"),
             indices.into(),
             view.expect("bytes are aligned"),
@@ -537,16 +533,16 @@ fn strings_are_cloned() {
     };
     let untouched = ["x!", "y!", "z!"].map(String::from);
     assert_eq!(
-        run(Gather::new(0)),
+        run(Gather::along(0)),
         (Err(refused), untouched.clone()),
         "out of bounds"
     );
     // There is no zero among strings.
     let option = "bounds";
     let refused = ScatterError::UnsupportedOption { option };
-    let skipping = Gather::new(0).bounds(Bounds::Skip);
+    let skipping = Gather::along(0).bounds(Bounds::Skip);
     assert_eq!(run(skipping), (Err(refused), untouched), "skip");
-    let clamping = Gather::new(0).bounds(Bounds::Clamp);
+    let clamping = Gather::along(0).bounds(Bounds::Clamp);
     let expected = ["c!", "a!", "c!"].map(String::from);
     assert_eq!(run(clamping), (Ok(()), expected), "clamp");
 }
@@ -555,18 +551,16 @@ fn strings_are_cloned() {
 fn a_plan_says_what_it_is_for() {
     let indices = TensorView::contiguous(&[1_i64, 0], &[2, 1]).expect("two tuples");
     let layout = Layout::strided(&[3, 4], &[8, 2]).expect("two strides");
-    let plan = GatherNd::new(0)
-        .plan(layout, indices)
-        .expect("valid indices");
+    let plan = Gather::nd(0).plan(layout, indices).expect("valid indices");
     assert_eq!(plan.shape(), [3, 4], "data's shape");
     assert_eq!(plan.strides(), [8, 2], "data's strides");
     assert_eq!(plan.output_shape(), [2, 4], "the output's shape");
-    let plan = GatherNd::new(0)
-        .any_plan(layout, indices.into())
+    let plan = Gather::nd(0)
+        .plan(layout, indices.into())
         .expect("valid indices");
     assert_eq!(plan.output_shape(), [2, 4], "the output's shape, any");
-    let refused = GatherNd::new(0).any_plan(layout, numbers(&[2, 1], &[0.5, 1.5]).view().into());
-    let actual = ElementType::F64;
+    let refused = Gather::nd(0).plan(layout, numbers(&[2, 1], &[0.5, 1.5]).view().into());
+    let actual = DType::F64;
     assert_eq!(
         refused.err(),
         Some(ScatterError::IndexType { actual }),
@@ -601,20 +595,20 @@ fn one_plan_serves_many_threads() {
 
 #[test]
 fn output_shapes() {
-    let nd = GatherNd::new(1);
+    let nd = Gather::nd(1);
     assert_eq!(
         nd.output_shape(&[2, 3, 4, 5], &[2, 7, 2]),
         Ok(vec![2, 7, 5]),
         "nd"
     );
-    let along = Gather::new(-2);
+    let along = Gather::along(-2);
     assert_eq!(
         along.output_shape(&[2, 3, 4], &[6, 7]),
         Ok(vec![2, 6, 7, 4]),
         "along"
     );
     assert_eq!(along.output_shape(&[3, 4], &[]), Ok(vec![4]), "one index");
-    let elements = GatherElements::new(0);
+    let elements = Gather::elements(0);
     assert_eq!(
         elements.output_shape(&[2, 3], &[9, 1]),
         Ok(vec![9, 1]),

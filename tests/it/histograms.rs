@@ -8,7 +8,7 @@ use crate::common::pools::{Threads, rayon_pool};
 use crate::common::random::Random;
 use crate::common::request::Request;
 use ndscatter::{
-    CallingThread, Element, Index, Layout, Pool, Reduction, ScatterError, ScatterNd, Schedule,
+    CallingThread, Element, Index, Layout, Pool, Reduction, Scatter, ScatterError, Schedule,
     TensorView, TensorViewMut,
 };
 
@@ -44,7 +44,7 @@ where
 
     fn scatter(&self, execution: Request<'_>, output: &mut [T]) -> Result<(), ScatterError> {
         let len = output.len();
-        execution.of(ScatterNd::new()).in_place(
+        execution.of(Scatter::nd()).in_place(
             TensorViewMut::contiguous(output, &[len])?,
             TensorView::contiguous(&self.indices, &[TUPLES, 1])?,
             TensorView::contiguous(&self.updates, &[TUPLES])?,
@@ -53,7 +53,7 @@ where
 
     fn scatter_into(&self, execution: Request<'_>, output: &mut [T]) -> Result<(), ScatterError> {
         let len = output.len();
-        execution.of(ScatterNd::new()).write_into(
+        execution.of(Scatter::nd()).write_into(
             TensorView::contiguous(&self.data, &[len])?,
             TensorView::contiguous(&self.indices, &[TUPLES, 1])?,
             TensorView::contiguous(&self.updates, &[TUPLES])?,
@@ -70,7 +70,7 @@ where
         self.scatter(alone, &mut expected).expect("valid indices");
         let len = self.data.len();
         let shape = [len];
-        let plan = ScatterNd::new()
+        let plan = Scatter::nd()
             .plan(
                 Layout::contiguous(&[len]),
                 TensorView::contiguous(&self.indices, &[TUPLES, 1]).expect("indices"),

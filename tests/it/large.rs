@@ -160,7 +160,7 @@ impl Large {
     /// Some schedule must share it out.
     fn check<T: Ref>(self) {
         let (_, shared) = self.run::<T>();
-        assert!(shared > 0, "{} {:?}: all serial", T::TYPE, self.operator);
+        assert!(shared > 0, "{} {:?}: all serial", T::DTYPE, self.operator);
     }
 
     /// The number of tasks that the crate chooses at eight workers, and how
@@ -169,7 +169,7 @@ impl Large {
         let workload = self.prepare::<T>();
         let tasks = [1, 2, 3, 8].map(|workers| {
             let execution = Request::new(self.reduction).pool(rayon_pool(workers));
-            let what = format!("{} {:?}, {workers} workers", T::TYPE, self.operator);
+            let what = format!("{} {:?}, {workers} workers", T::DTYPE, self.operator);
             let options = self.options(execution);
             workload.check(&options, &what);
             workload.tasks(&options)
@@ -179,7 +179,7 @@ impl Large {
             let options = self.options(execution.schedule(**schedule));
             let is_shared = workload.tasks(&options) > 1;
             if is_shared {
-                let what = format!("{} {:?}, {schedule}", T::TYPE, self.operator);
+                let what = format!("{} {:?}, {schedule}", T::DTYPE, self.operator);
                 workload.check(&options, &what);
             }
             is_shared
@@ -193,7 +193,7 @@ impl<T: Ref> Workload<T> {
     fn tasks(&self, options: &Options<'_>) -> usize {
         let layout = self.rounds[0].0.layout();
         let plan = Indices::<T>::plan(&self.indices, options, layout).expect("no error");
-        let explained = options.for_plans().run(&plan).explain(T::TYPE, true);
+        let explained = options.for_plans().run(&plan).explain(T::DTYPE, true);
         explained.expect("a reduction of the type").tasks()
     }
 

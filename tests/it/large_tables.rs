@@ -6,7 +6,7 @@ use crate::common::pools::rayon_pool;
 use crate::common::random::Random;
 use crate::common::request::Request;
 use ndscatter::{
-    ElementType, Explanation, Layout, Reduction, ScatterNd, Schedule, TensorView, TensorViewMut,
+    DType, Explanation, Layout, Reduction, Scatter, Schedule, TensorView, TensorViewMut,
 };
 
 /// A table and the rows that go there.
@@ -51,7 +51,7 @@ impl Table {
         for workers in [1, 2, 3, 8] {
             let what = format!("{reduction}, {shape:?}, {tuples} rows, {workers} workers");
             let execution = Request::new(reduction).pool(rayon_pool(workers));
-            let scatter = execution.of(ScatterNd::new());
+            let scatter = execution.of(Scatter::nd());
             let mut in_place = data.clone();
             let view = TensorViewMut::contiguous(&mut in_place, &shape).expect("data");
             scatter.in_place(view, indices, updates).expect("no error");
@@ -69,7 +69,7 @@ impl Table {
     /// What runs with so many workers.
     fn explained(
         &self,
-        element: ElementType,
+        element: DType,
         reduction: Reduction,
         in_place: bool,
         workers: usize,
@@ -77,7 +77,7 @@ impl Table {
         let data = [self.rows, self.width];
         let shape = [self.destinations.len(), 1];
         let indices = TensorView::contiguous(&self.destinations, &shape).expect("indices");
-        let plan = ScatterNd::new()
+        let plan = Scatter::nd()
             .plan(Layout::contiguous(&data), indices)
             .expect("no error");
         let execution = Request::new(reduction).pool(rayon_pool(workers));
@@ -145,7 +145,7 @@ fn rows_in_no_order() {
         let table = Table::new(rows, width, 200_000, |_| random.below(rows));
         check_sums(&table);
         for in_place in [true, false] {
-            let chosen = table.explained(ElementType::F32, Reduction::Add, in_place, 2);
+            let chosen = table.explained(DType::F32, Reduction::Add, in_place, 2);
             assert_eq!(chosen.schedule(), Schedule::ByPartition, "width {width}");
         }
     }
@@ -170,14 +170,14 @@ fn long_updates() {
     }
     let updates = vec![1_u8; tuples * WIDTH];
     for workers in [2, 3, 8] {
-        let explained = table.explained(ElementType::U8, Reduction::Add, true, workers);
+        let explained = table.explained(DType::U8, Reduction::Add, true, workers);
         assert_eq!(explained.schedule(), Schedule::ByPartition, "{workers}");
         let gaps = explained.scratch_bytes() - tuples * 8;
         let are_few = gaps < 16 * GAP_BYTES;
         assert_eq!(are_few, workers < 4, "{gaps} bytes for gaps");
         let mut data = vec![0_u8; ROWS * WIDTH];
         let scatter = Request::new(Reduction::Add).pool(rayon_pool(workers));
-        (scatter.of(ScatterNd::new()))
+        (scatter.of(Scatter::nd()))
             .in_place(
                 TensorViewMut::contiguous(&mut data, &[ROWS, WIDTH]).expect("data"),
                 TensorView::contiguous(&table.destinations, &[tuples, 1]).expect("indices"),

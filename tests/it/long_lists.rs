@@ -11,7 +11,7 @@ use crate::common::random::Random;
 use crate::common::request::Request;
 use ndscatter::Reduction::{Add, Max, Min, Mul, None, Sub};
 use ndscatter::{
-    CallingThread, InstructionSet, Reduction, ScatterError, ScatterNd, TensorView, TensorViewMut,
+    CallingThread, InstructionSet, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
 };
 
 /// Tuples: some blocks, and a part of one.
@@ -131,7 +131,7 @@ impl<T: Ref> Everywhere for Problem<'_, T> {
                 Verb::AnyInPlace,
             ] {
                 self.check(verb, &options).unwrap_or_else(|difference| {
-                    panic!("{} of {}: {difference}", self.reduction, T::TYPE)
+                    panic!("{} of {}: {difference}", self.reduction, T::DTYPE)
                 });
             }
         }
@@ -182,7 +182,7 @@ fn an_error_leaves_no_trace() {
                 index: index.into(),
                 size: 8,
             };
-            let scatter = ScatterNd::new().reduction(Add);
+            let scatter = Scatter::nd().reduction(Add);
             let mut data = before;
             let view = TensorViewMut::contiguous(&mut data, &[8]).expect("data");
             let result = scatter.in_place(view, indices, updates);
@@ -207,7 +207,7 @@ fn an_output_without_elements() {
     let indices = vec![0_i64; 600];
     let indices = TensorView::contiguous(&indices, &[600, 1]).expect("indices");
     let view = TensorViewMut::contiguous(&mut [], &[0]).expect("data");
-    let result = ScatterNd::new()
+    let result = Scatter::nd()
         .reduction(Add)
         .in_place(view, indices, updates);
     let is_out_of_bounds = matches!(result, Err(ScatterError::IndexOutOfBounds { tuple: 0, .. }));

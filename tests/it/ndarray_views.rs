@@ -1,7 +1,7 @@
 //! `ndarray` views in and out, in every layout that they have.
 
 use ndarray::{Array, Array2, ArrayD, Axis, IxDyn, ShapeBuilder, array, s};
-use ndscatter::{Reduction, ScatterNd, TensorView, TensorViewMut, scatter_nd};
+use ndscatter::{Reduction, Scatter, TensorView, TensorViewMut, scatter_nd};
 
 fn rows() -> Array2<i32> {
     Array::from_shape_fn((3, 4), |(i, j)| {
@@ -68,7 +68,7 @@ fn fills_from_a_broadcast_view() {
     let zero = ndarray::arr0(7_u8);
     let data = zero.broadcast(IxDyn(&[2, 3])).expect("one element for all");
     let (indices, updates) = (array![[1_u8, 2]], array![9_u8]);
-    let output = ScatterNd::new().allocate((&data).into(), (&indices).into(), (&updates).into());
+    let output = Scatter::nd().allocate((&data).into(), (&indices).into(), (&updates).into());
     assert_eq!(output, Ok(vec![7, 7, 7, 7, 7, 9]), "a fill");
 }
 

@@ -6,9 +6,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use ndscatter::{
-    Bounds, CacheMode, Duplicates, ElementType, Gather, GatherNd, Layout, Reduction,
-    ScatterElements, ScatterError, ScatterNd, ScatterUpdate, TensorScatter, TensorView,
-    TensorViewMut,
+    Bounds, CacheMode, DType, Duplicates, Gather, Layout, Reduction, Scatter, ScatterError,
+    TensorView, TensorViewMut,
 };
 
 const MANY: usize = 1 << 61;
@@ -49,7 +48,7 @@ fn rows_of_sequences_without_elements() {
         for len in 0..=2 {
             let update = [MANY, len, 0];
             for mode in [CacheMode::Linear, CacheMode::Circular] {
-                let scatter = TensorScatter::new(1, mode).update_len(len);
+                let scatter = Scatter::cache(1, mode).update_len(len);
                 let done = scatter.in_place(data(&cache), starts, view(&update));
                 assert_eq!(done, Ok(()), "{len}, {mode:?}");
                 let got = scatter.allocate(view(&cache), starts, view(&update));
@@ -79,7 +78,7 @@ fn tensor_scatter(
     starts: TensorView<'_, i64>,
     update: &[usize],
 ) -> Result<(), ScatterError> {
-    let scatter = TensorScatter::new(-1, CacheMode::Linear);
+    let scatter = Scatter::cache(-1, CacheMode::Linear);
     scatter.in_place(data(cache), starts, view(update))
 }
 
@@ -95,7 +94,7 @@ fn positions_of_sequences_are_checked_all_the_same() {
                 cache_len: 2,
             })
         };
-        let scatter = TensorScatter::new(1, CacheMode::Linear);
+        let scatter = Scatter::cache(1, CacheMode::Linear);
         let shared = TensorView::contiguous(&[1_i64], &[]).expect("one for all");
         let got = scatter.in_place(data(&cache), shared, view(&update));
         assert_eq!(got, refused(0, 1), "one for all");
@@ -117,7 +116,7 @@ fn tuples_of_windows_without_elements() {
         let same = many(&[3], &list, &[0, 0]);
         check(&shape, same, &[MANY, 0], MANY, Ok(true));
         // Windows that have no repetition.
-        let update = ScatterUpdate::new(1);
+        let update = Scatter::update(1);
         let list = [MANY, 2];
         let done = update.in_place(
             data(&[0, 5]),
@@ -137,7 +136,7 @@ fn check(
     duplicates: Result<bool, ScatterError>,
 ) {
     for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp] {
-        let scatter = ScatterNd::new().bounds(bounds).reduction(Reduction::Add);
+        let scatter = Scatter::nd().bounds(bounds).reduction(Reduction::Add);
         let done = scatter.in_place(data(shape), indices, view(updates));
         assert_eq!(done, Ok(()), "{bounds:?}");
         let done = scatter.write_into(view(shape), indices, view(updates), data(shape));
@@ -149,7 +148,7 @@ fn check(
         assert_eq!(plan.has_duplicates(), duplicates, "{bounds:?}");
         let done = plan.run().in_place(data(shape), view(updates));
         assert_eq!(done, Ok(()), "{bounds:?}, planned");
-        let explained = plan.run().explain(ElementType::F32, true);
+        let explained = plan.run().explain(DType::F32, true);
         explained.expect("nothing is explained as well").to_string();
         let reject = scatter.clone().duplicates(Duplicates::Reject);
         let got = reject.in_place(data(shape), indices, view(updates));
@@ -171,18 +170,18 @@ fn indices_of_nothing_are_checked_all_the_same() {
             index: 7,
             size: 5,
         };
-        let scatter = ScatterNd::new();
+        let scatter = Scatter::nd();
         let got = scatter.in_place(data(&shape), bad, view(&updates));
         assert_eq!(got.as_ref(), Err(&refused), "the first of the second half");
         let got = scatter.plan(Layout::contiguous(&shape), bad).map(drop);
         assert_eq!(got, Err(refused), "planned");
-        let skip = ScatterNd::new().bounds(Bounds::Skip);
+        let skip = Scatter::nd().bounds(Bounds::Skip);
         let plan = skip
             .plan(Layout::contiguous(&shape), bad)
             .expect("half of them");
         assert_eq!(plan.tuples(), MANY / 2, "the others are skipped");
         let negative = many(&[-1], &[MANY, 1], &[0, 0]);
-        let forbidden = ScatterNd::new().negative_indices(false);
+        let forbidden = Scatter::nd().negative_indices(false);
         let got = forbidden.in_place(data(&shape), negative, view(&[MANY, 0]));
         let found = matches!(got, Err(ScatterError::IndexOutOfBounds { tuple: 0, .. }));
         assert!(found, "{got:?}");
@@ -199,7 +198,7 @@ fn duplicates_of_nothing_are_found() {
     ] {
         let (values, shape) = list(values);
         let indices = TensorView::contiguous(values, &shape).expect("a list");
-        let reject = ScatterNd::new().duplicates(Duplicates::Reject);
+        let reject = Scatter::nd().duplicates(Duplicates::Reject);
         let expected = expected.map_or(Ok(()), |(tuple, earlier)| {
             Err(ScatterError::DuplicateIndex { tuple, earlier })
         });
@@ -212,15 +211,15 @@ fn duplicates_of_nothing_are_found() {
 fn repetitions_of_no_tuples() {
     returns(|| {
         let none = TensorView::<i64>::contiguous(&[], &[0]).expect("no index");
-        let done = ScatterUpdate::new(1).in_place(data(&[MANY, 2, 0]), none, view(&[MANY, 0, 0]));
+        let done = Scatter::update(1).in_place(data(&[MANY, 2, 0]), none, view(&[MANY, 0, 0]));
         assert_eq!(done, Ok(()), "no tuples");
         // Elements without bytes may be as many.
         let mut units = vec![(); MANY];
         let output = TensorViewMut::contiguous(&mut units, &[MANY / 2, 2]).expect("units");
         let updates = TensorView::contiguous(&[], &[MANY / 2, 0]).expect("none");
-        let done = ScatterUpdate::new(1).cloned_in_place(output, none, updates);
+        let done = Scatter::update(1).cloned_in_place(output, none, updates);
         assert_eq!(done, Ok(()), "units");
-        let plan = ScatterUpdate::new(1).plan(Layout::contiguous(&[MANY / 2, 2]), none);
+        let plan = Scatter::update(1).plan(Layout::contiguous(&[MANY / 2, 2]), none);
         let output = TensorViewMut::contiguous(&mut units, &[MANY / 2, 2]).expect("units");
         let done = plan.expect("a plan").run().cloned_in_place(output, updates);
         assert_eq!(done, Ok(()), "units, planned");
@@ -231,14 +230,14 @@ fn repetitions_of_no_tuples() {
 fn gathers_of_nothing() {
     returns(|| {
         let whole = TensorView::<i64>::contiguous(&[], &[1 << 62, 0]).expect("no indices");
-        let got = GatherNd::new(0).allocate(view(&[0]), whole);
+        let got = Gather::nd(0).allocate(view(&[0]), whole);
         assert_eq!(got, Ok(vec![]), "whole tensors");
         let batches = MANY / 8;
         let (shape, list) = ([batches, 5, 0], [batches, 1]);
         let indices = many(&[4], &list, &[0, 0]);
-        let got = GatherNd::new(1).allocate(view(&shape), indices);
+        let got = Gather::nd(1).allocate(view(&shape), indices);
         assert_eq!(got, Ok(vec![]), "batch dims");
-        let plan = GatherNd::new(1)
+        let plan = Gather::nd(1)
             .plan(Layout::contiguous(&shape), indices)
             .expect("a plan");
         assert_eq!(
@@ -247,9 +246,9 @@ fn gathers_of_nothing() {
             "batch dims, planned"
         );
         let rows = many(&[4], &[MANY], &[0]);
-        let got = Gather::new(0).allocate(view(&[5, 0]), rows);
+        let got = Gather::along(0).allocate(view(&[5, 0]), rows);
         assert_eq!(got, Ok(vec![]), "rows");
-        let got = Gather::new(0).allocate(view(&[4, 0]), rows);
+        let got = Gather::along(0).allocate(view(&[4, 0]), rows);
         assert!(got.is_err(), "checked all the same");
     });
 }
@@ -259,9 +258,9 @@ fn elements_of_nothing() {
     returns(|| {
         let shape = [0, MANY];
         let none = TensorView::<i64>::contiguous(&[], &shape).expect("no indices");
-        let done = ScatterElements::new(1).in_place(data(&shape), none, view(&shape));
+        let done = Scatter::elements(1).in_place(data(&shape), none, view(&shape));
         assert_eq!(done, Ok(()), "along the long axis");
-        let done = ScatterElements::new(0).in_place(data(&shape), none, view(&shape));
+        let done = Scatter::elements(0).in_place(data(&shape), none, view(&shape));
         assert_eq!(done, Ok(()), "along the empty axis");
     });
 }

@@ -15,8 +15,7 @@ use crate::common::harness;
 use crate::common::indices::{IndexRule, resolve_axis};
 use crate::common::request::Request;
 use ndscatter::{
-    CacheMode, Gather, GatherElements, GatherNd, GatherOp, Operator, Reduction, Scatter,
-    ScatterElements, ScatterError, ScatterNd, TensorScatter, TensorView, TensorViewMut,
+    CacheMode, Gather, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
     scatter_elements, scatter_nd, tensor_scatter,
 };
 
@@ -187,7 +186,7 @@ impl<T: Value> ScatterTensors<T> {
         let execution = Request::new(case.reduction());
         let scatter = execution.of(scatter.clone());
         let plan = scatter.plan(data.layout(), indices).expect("a plan");
-        let any_plan = scatter.any_plan(data.layout(), indices.into());
+        let any_plan = scatter.plan(data.layout(), indices.into());
         let any_plan = any_plan.expect("a plan");
 
         for (verb, got) in [
@@ -201,16 +200,16 @@ impl<T: Value> ScatterTensors<T> {
                 written(start, |o| scatter.in_place(o, indices, updates)),
             ),
             (
-                "any_write_into",
+                "write_into",
                 written(blank, |o| {
                     let (data, indices) = (data.into(), indices.into());
-                    scatter.any_write_into(data, indices, updates.into(), o.into())
+                    scatter.write_into(data, indices, updates.into(), o.into())
                 }),
             ),
             (
-                "any_in_place",
+                "in_place",
                 written(start, |o| {
-                    scatter.any_in_place(o.into(), indices.into(), updates.into())
+                    scatter.in_place(o.into(), indices.into(), updates.into())
                 }),
             ),
             (
@@ -226,17 +225,17 @@ impl<T: Value> ScatterTensors<T> {
                 written(start, |o| execution.run(&plan).in_place(o, updates)),
             ),
             (
-                "planned any_write_into",
+                "planned write_into",
                 written(blank, |o| {
                     execution
                         .run(&plan)
-                        .any_write_into(data.into(), updates.into(), o.into())
+                        .write_into(data.into(), updates.into(), o.into())
                 }),
             ),
             (
-                "planned any_in_place",
+                "planned in_place",
                 written(start, |o| {
-                    execution.run(&plan).any_in_place(o.into(), updates.into())
+                    execution.run(&plan).in_place(o.into(), updates.into())
                 }),
             ),
             ("any_plan", execution.run(&any_plan).allocate(data, updates)),
@@ -277,7 +276,7 @@ fn check_gather<T: Value, O: Operator>(case: &Case, gather: &GatherOp<'_, O>, re
     assert_eq!(shape, Ok(output.shape), "{}", case.folder.display());
 
     let plan = gather.plan(data.layout(), indices).expect("a plan");
-    let any_plan = gather.any_plan(data.layout(), indices.into());
+    let any_plan = gather.plan(data.layout(), indices.into());
     let any_plan = any_plan.expect("a plan");
     let planned = plan.output_shape();
     assert_eq!(planned, blank.shape, "{}", case.folder.display());
@@ -289,9 +288,9 @@ fn check_gather<T: Value, O: Operator>(case: &Case, gather: &GatherOp<'_, O>, re
             written(blank, |o| gather.write_into(data, indices, o)),
         ),
         (
-            "any_write_into",
+            "write_into",
             written(blank, |o| {
-                gather.any_write_into(data.into(), indices.into(), o.into())
+                gather.write_into(data.into(), indices.into(), o.into())
             }),
         ),
         ("planned allocate", plan.run().allocate(data)),
@@ -300,8 +299,8 @@ fn check_gather<T: Value, O: Operator>(case: &Case, gather: &GatherOp<'_, O>, re
             written(blank, |o| plan.run().write_into(data, o)),
         ),
         (
-            "planned any_write_into",
-            written(blank, |o| plan.run().any_write_into(data.into(), o.into())),
+            "planned write_into",
+            written(blank, |o| plan.run().write_into(data.into(), o.into())),
         ),
         ("any_plan", any_plan.run().allocate(data)),
     ] {
@@ -314,7 +313,7 @@ fn check<T: Value>(case: &Case) {
     match case.get("op") {
         "ScatterND" => {
             let tensors = ScatterTensors::<T>::read(case);
-            tensors.check(case, &ScatterNd::new());
+            tensors.check(case, &Scatter::nd());
             tensors.check_function(case, |data| {
                 let (indices, updates) = (view(&tensors.indices), view(&tensors.updates));
                 scatter_nd(data, indices, updates, case.reduction())
@@ -324,7 +323,7 @@ fn check<T: Value>(case: &Case) {
         // Scatter is what ScatterElements was called before it had reductions.
         "ScatterElements" | "Scatter" => {
             let tensors = ScatterTensors::<T>::read(case);
-            tensors.check(case, &ScatterElements::new(axis()));
+            tensors.check(case, &Scatter::elements(axis()));
             tensors.check_function(case, |data| {
                 let (indices, updates) = (view(&tensors.indices), view(&tensors.updates));
                 scatter_elements(data, indices, updates, axis(), case.reduction())
@@ -336,7 +335,7 @@ fn check<T: Value>(case: &Case) {
             let (axis, mode) = (axis(), case.cache_mode());
             let shape = &tensors.updates.shape;
             let len = shape[resolve_axis(axis, shape.len())];
-            tensors.check(case, &TensorScatter::new(axis, mode).update_len(len));
+            tensors.check(case, &Scatter::cache(axis, mode).update_len(len));
             tensors.check_function(case, |data| {
                 let stated = case.lines.contains_key("input.write_indices");
                 let indices = stated.then(|| view(&tensors.indices));
@@ -347,15 +346,15 @@ fn check<T: Value>(case: &Case) {
         "GatherND" => {
             let batch_dims = case.attribute("batch_dims");
             let reference = Gatherer::Nd { batch_dims };
-            check_gather::<T, _>(case, &GatherNd::new(batch_dims), reference);
+            check_gather::<T, _>(case, &Gather::nd(batch_dims), reference);
         }
         "Gather" => {
             let reference = Gatherer::Along { axis: axis() };
-            check_gather::<T, _>(case, &Gather::new(axis()), reference);
+            check_gather::<T, _>(case, &Gather::along(axis()), reference);
         }
         "GatherElements" => {
             let reference = Gatherer::Elements { axis: axis() };
-            check_gather::<T, _>(case, &GatherElements::new(axis()), reference);
+            check_gather::<T, _>(case, &Gather::elements(axis()), reference);
         }
         other => panic!("{}: what is {other}?", case.folder.display()),
     }

@@ -9,7 +9,7 @@ use crate::common::pools::Workers;
 use crate::common::refused::{check_indices_refused, check_refused, filled, numbers};
 use crate::common::request::Request;
 use ndscatter::{
-    Bounds, CacheMode, Duplicates, Layout, Reduction, ScatterError, TensorScatter, TensorView,
+    Bounds, CacheMode, Duplicates, Layout, Reduction, Scatter, ScatterError, TensorView,
     TensorViewMut, scatter_elements, tensor_scatter,
 };
 
@@ -147,7 +147,7 @@ fn the_batch_axis_is_no_place_to_write() {
         let expected = ScatterError::BatchAxis { rank };
         check_indices_refused::<i32>(&options, data, &zeros(&data[..1]), data, &expected);
     }
-    let got = TensorScatter::new(-2, CacheMode::Linear).plan(
+    let got = Scatter::cache(-2, CacheMode::Linear).plan(
         Layout::contiguous(&[]),
         TensorView::contiguous(&[0_i64], &[]).expect("one index"),
     );

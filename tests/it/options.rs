@@ -12,8 +12,8 @@ use crate::common::elements::Ref;
 use crate::common::harness::{Operator, Options};
 use crate::common::request::Request;
 use ndscatter::{
-    Accumulate, AnyView, AnyViewMut, Bounds, ElementType, Layout, Reduction, ScatterNd,
-    ScatterUpdate, Schedule, TensorView, TensorViewMut,
+    Accumulate, AnyView, AnyViewMut, Bounds, DType, Layout, Reduction, Scatter, Schedule,
+    TensorView, TensorViewMut,
 };
 
 fn without_self(reduction: Reduction) -> How {
@@ -192,7 +192,7 @@ mod include_self {
 
 mod mean {
     use super::{
-        Bounds, Case, Operator, Reduction, ScatterUpdate, TensorView, TensorViewMut, check_updates,
+        Bounds, Case, Operator, Reduction, Scatter, TensorView, TensorViewMut, check_updates,
         options, without_self,
     };
 
@@ -366,7 +366,7 @@ mod mean {
         let indices = TensorView::strided(&index, 0, &shape, &[0]).expect("one index for all");
         let updates = TensorView::strided(&update, 0, &shape, &[0]).expect("one update for all");
         let mut data = [1.0];
-        ScatterUpdate::new(0)
+        Scatter::update(0)
             .reduction(Reduction::Mean)
             .in_place(
                 TensorViewMut::contiguous(&mut data, &[1]).expect("one element"),
@@ -504,7 +504,7 @@ fn foreign_bool_bytes_without_self() {
     for (reduction, updates, expected) in cases {
         let mut data = [0x33_u8, 0x55];
         let (shape, count, tuples) = ([2], [updates.len()], [updates.len(), 1]);
-        let element = ElementType::Bool;
+        let element = DType::Bool;
         // SAFETY: the layouts span the arrays, which outlive the call.
         let (view, updates_view) = unsafe {
             (
@@ -514,10 +514,10 @@ fn foreign_bool_bytes_without_self() {
         };
         let indices = vec![0_i64; updates.len()];
         let indices = TensorView::contiguous(&indices, &tuples).expect("tuples");
-        ScatterNd::new()
+        Scatter::nd()
             .reduction(reduction)
             .include_self(false)
-            .any_in_place(
+            .in_place(
                 view.expect("bytes are aligned"),
                 indices.into(),
                 updates_view.expect("bytes are aligned"),

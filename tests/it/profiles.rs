@@ -5,8 +5,8 @@ use ndscatter::profile::{
     jax, onnx, openvino_3, openvino_8, openvino_12, openvino_15, stablehlo, tensorflow, torch,
 };
 use ndscatter::{
-    CacheMode, CallingThread, Element, Execution, GatherOp, Operator, Reduction, Scatter,
-    ScatterError, TensorView,
+    CacheMode, CallingThread, Element, Execution, Gather, Reduction, Scatter, ScatterError,
+    TensorView,
 };
 
 const DATA: [f32; 4] = [10.0, 20.0, 30.0, 40.0];
@@ -295,7 +295,7 @@ fn every_profile_means_the_same_planned_and_with_a_pool() {
 /// To say who runs an operator resets nothing that it means.
 #[test]
 fn an_execution_holds_no_meaning() {
-    let scatter = ndscatter::ScatterUpdate::new(0)
+    let scatter = ndscatter::Scatter::update(0)
         .reduction(Reduction::Add)
         .include_self(false)
         .execution(Execution::new().pool(&CallingThread).max_workers(1))

@@ -19,8 +19,8 @@ use crate::common::request::Request;
 use crate::common::{Tensor, ndindex};
 use crate::with_element;
 use ndscatter::{
-    Accumulate, Bounds, CacheMode, Duplicates, Element, ElementType, InstructionSet, Pool,
-    Reduction, Schedule,
+    Accumulate, Bounds, CacheMode, DType, Duplicates, Element, InstructionSet, Pool, Reduction,
+    Schedule,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
@@ -88,8 +88,8 @@ struct Case {
     operator: Operator,
     data: Vec<usize>,
     indices: Vec<usize>,
-    element: ElementType,
-    index: ElementType,
+    element: DType,
+    index: DType,
     reduction: Reduction,
     include_self: bool,
     accumulate: Accumulate,
@@ -334,8 +334,8 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
     })
 }
 
-fn index_types() -> Vec<ElementType> {
-    ElementType::ALL
+fn index_types() -> Vec<DType> {
+    DType::ALL
         .into_iter()
         .filter(|element| element.is_index())
         .collect()
@@ -343,7 +343,7 @@ fn index_types() -> Vec<ElementType> {
 
 /// `indices` in memory, as the type that `index` names.
 fn place_indices<T: Element>(
-    index: ElementType,
+    index: DType,
     logical: &Tensor<i128>,
     arrangement: Arrangement,
 ) -> Box<dyn Indices<T>> {
@@ -359,25 +359,23 @@ fn place_indices<T: Element>(
         Box::new(Strided::new(&tensor, arrangement, 1, narrow(&127)))
     }
     match index {
-        ElementType::I8 => place::<T, i8>(logical, arrangement),
-        ElementType::I16 => place::<T, i16>(logical, arrangement),
-        ElementType::I32 => place::<T, i32>(logical, arrangement),
-        ElementType::I64 => place::<T, i64>(logical, arrangement),
-        ElementType::U8 => place::<T, u8>(logical, arrangement),
-        ElementType::U16 => place::<T, u16>(logical, arrangement),
-        ElementType::U32 => place::<T, u32>(logical, arrangement),
-        ElementType::U64 => place::<T, u64>(logical, arrangement),
+        DType::I8 => place::<T, i8>(logical, arrangement),
+        DType::I16 => place::<T, i16>(logical, arrangement),
+        DType::I32 => place::<T, i32>(logical, arrangement),
+        DType::I64 => place::<T, i64>(logical, arrangement),
+        DType::U8 => place::<T, u8>(logical, arrangement),
+        DType::U16 => place::<T, u16>(logical, arrangement),
+        DType::U32 => place::<T, u32>(logical, arrangement),
+        DType::U64 => place::<T, u64>(logical, arrangement),
         other => panic!("{other} is no index type"),
     }
 }
 
 /// The smallest and the largest value of an index type.
-fn range(index: ElementType) -> (i128, i128) {
+fn range(index: DType) -> (i128, i128) {
     let bits = 8 * index.size();
     match index {
-        ElementType::U8 | ElementType::U16 | ElementType::U32 | ElementType::U64 => {
-            (0, (1 << bits) - 1)
-        }
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => (0, (1 << bits) - 1),
         _ => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
     }
 }
@@ -525,7 +523,7 @@ impl Case {
             let in_place = self.verb.is_in_place();
             let explained = problem
                 .plan(self.verb, &options)
-                .and_then(|plan| options.for_plans().run(&plan).explain(T::TYPE, in_place));
+                .and_then(|plan| options.for_plans().run(&plan).explain(T::DTYPE, in_place));
             let explanation = explained.map_err(|error| format!("explaining: {error}"))?;
             Ok::<_, String>(explanation.schedule())
         })?;
@@ -543,7 +541,7 @@ impl Case {
     /// Whether only a schedule that has the updates of a destination together
     /// can run it.
     fn combines_in_groups<T: Ref>(&self, reduction: Reduction) -> bool {
-        let is_half = matches!(T::TYPE, ElementType::F16 | ElementType::BF16);
+        let is_half = matches!(T::DTYPE, DType::F16 | DType::BF16);
         match reduction {
             Reduction::None => false,
             Reduction::Mean => true,
@@ -698,7 +696,7 @@ struct Forced {
     data: &'static [usize],
     indices: &'static [usize],
     destinations: Destinations,
-    element: ElementType,
+    element: DType,
     reduction: Reduction,
 }
 
@@ -709,7 +707,7 @@ const ROWS: Forced = Forced {
     data: &[3000, 64],
     indices: &[2000, 1],
     destinations: Destinations::Skewed,
-    element: ElementType::F32,
+    element: DType::F32,
     reduction: Reduction::Add,
 };
 
@@ -823,7 +821,7 @@ const FORCED: [Forced; 21] = [
     Forced {
         schedule: Schedule::Private,
         used: Schedule::Private,
-        element: ElementType::I32,
+        element: DType::I32,
         ..HISTOGRAM
     },
     Forced {
@@ -854,7 +852,7 @@ impl Forced {
             data: self.data.to_vec(),
             indices: self.indices.to_vec(),
             element: self.element,
-            index: ElementType::I64,
+            index: DType::I64,
             reduction: self.reduction,
             include_self: true,
             accumulate: Accumulate::Native,

@@ -10,7 +10,7 @@
 use crate::common::elements::{Ref, is_exact, same};
 use crate::common::request::Request;
 use ndscatter::{
-    AnyView, AnyViewMut, ElementType, InstructionSet, Layout, Reduction, ScatterNd, TensorView,
+    AnyView, AnyViewMut, DType, InstructionSet, Layout, Reduction, Scatter, TensorView,
     TensorViewMut,
 };
 
@@ -28,7 +28,7 @@ fn check<T: Ref>(reduction: Reduction, current: T, update: T, expected: T) {
     );
     for &set in InstructionSet::available() {
         let execution = Request::new(reduction).instruction_set(set);
-        let scatter = execution.of(ScatterNd::new());
+        let scatter = execution.of(Scatter::nd());
         for len in LENGTHS {
             let indices: Vec<i64> = (0..len).map(|i| i64::try_from(i).expect("small")).collect();
             // One window of `len` elements, and `len` windows of one.
@@ -204,14 +204,14 @@ fn foreign_bool_bytes_read_as_true_and_move_unchanged() {
                 let shape = Layout::contiguous(&[2, 50]);
                 let window = Layout::contiguous(&[1, 50]);
                 (
-                    AnyViewMut::from_raw_parts(data.as_mut_ptr(), ElementType::Bool, shape),
-                    AnyView::from_raw_parts(updates.as_ptr(), ElementType::Bool, window),
+                    AnyViewMut::from_raw_parts(data.as_mut_ptr(), DType::Bool, shape),
+                    AnyView::from_raw_parts(updates.as_ptr(), DType::Bool, window),
                 )
             };
             let indices = TensorView::contiguous(&[0_i64], &[1, 1]).expect("one tuple");
             (Request::new(reduction).instruction_set(set))
-                .of(ScatterNd::new())
-                .any_in_place(
+                .of(Scatter::nd())
+                .in_place(
                     data_view.expect("bytes are aligned"),
                     indices.into(),
                     updates_view.expect("bytes are aligned"),

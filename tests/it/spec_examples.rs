@@ -8,8 +8,8 @@ use crate::common::harness::{Operator, Options};
 use crate::common::random::Random;
 use crate::common::{Tensor, ndindex};
 use ndscatter::{
-    CacheMode, Reduction, ScatterElements, ScatterNd, ScatterUpdate, TensorScatter, TensorView,
-    TensorViewMut, scatter_elements, scatter_nd, scatter_update, tensor_scatter,
+    CacheMode, Reduction, Scatter, TensorView, TensorViewMut, scatter_elements, scatter_nd,
+    scatter_update, tensor_scatter,
 };
 
 /// One example: `expected` is what the page prints.
@@ -32,22 +32,22 @@ impl Example<'_> {
             Operator::Nd => {
                 scatter_nd(output, indices, updates, Reduction::None)
                     .expect("the example is valid");
-                ScatterNd::new().allocate(data, indices, updates)
+                Scatter::nd().allocate(data, indices, updates)
             }
             Operator::Update { axis } => {
                 scatter_update(output, indices, updates, axis, Reduction::None)
                     .expect("the example is valid");
-                ScatterUpdate::new(axis).allocate(data, indices, updates)
+                Scatter::update(axis).allocate(data, indices, updates)
             }
             Operator::Elements { axis } => {
                 scatter_elements(output, indices, updates, axis, Reduction::None)
                     .expect("the example is valid");
-                ScatterElements::new(axis).allocate(data, indices, updates)
+                Scatter::elements(axis).allocate(data, indices, updates)
             }
             Operator::Cache { axis, mode, .. } => {
                 tensor_scatter(output, Some(indices), updates, axis, mode)
                     .expect("the example is valid");
-                TensorScatter::new(axis, mode).allocate(data, indices, updates)
+                Scatter::cache(axis, mode).allocate(data, indices, updates)
             }
         };
         assert_eq!(in_place, self.expected, "{:?}, in place", self.operator);
@@ -350,8 +350,8 @@ fn check_layer(operator: Operator, shape: &[usize], indices_shape: &[usize]) {
     let indices = TensorView::contiguous(&indices.values, indices_shape).expect("indices");
     let updates = TensorView::contiguous(&updates.values, &updates_shape).expect("updates");
     let output = match operator {
-        Operator::Nd => ScatterNd::new().allocate(data, indices, updates),
-        Operator::Update { axis } => ScatterUpdate::new(axis).allocate(data, indices, updates),
+        Operator::Nd => Scatter::nd().allocate(data, indices, updates),
+        Operator::Update { axis } => Scatter::update(axis).allocate(data, indices, updates),
         other => panic!("{other:?} has no layer on the pages"),
     };
     let output = output.expect("the layer is valid");

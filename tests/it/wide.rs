@@ -5,7 +5,7 @@ use crate::common::pools::Workers;
 use crate::common::random::Random;
 use crate::common::request::Request;
 use ndscatter::{
-    Duplicates, Reduction, ScatterError, ScatterNd, Schedule, TensorView, TensorViewMut,
+    Duplicates, Reduction, Scatter, ScatterError, Schedule, TensorView, TensorViewMut,
 };
 
 /// More bytes than a `u32` counts.
@@ -95,7 +95,7 @@ fn slices_beyond_32_bits() {
             .collect();
         for_each_execution(&|execution, reduction, what| {
             let mut buffer = buffer.lock().expect("the first failure ends the test");
-            (execution.of(ScatterNd::new()))
+            (execution.of(Scatter::nd()))
                 .in_place(
                     TensorViewMut::contiguous(&mut buffer, &[LEN]).expect("data"),
                     TensorView::contiguous(&indices, &[tuples, 1]).expect("indices"),
@@ -121,7 +121,7 @@ fn offsets_beyond_32_bits() {
         let indices: Vec<u64> = positions.iter().flat_map(split).map(|i| i as u64).collect();
         for_each_execution(&|execution, reduction, what| {
             let mut buffer = buffer.lock().expect("the first failure ends the test");
-            (execution.of(ScatterNd::new()))
+            (execution.of(Scatter::nd()))
                 .in_place(
                     TensorViewMut::strided(&mut buffer, 0, &shape, &strides).expect("data"),
                     TensorView::contiguous(&indices, &[tuples, 2]).expect("indices"),
@@ -139,7 +139,7 @@ fn offsets_beyond_32_bits() {
 #[test]
 fn duplicates_beyond_32_bits() {
     let Some(mut buffer) = zeros() else { return };
-    let scatter = ScatterNd::new().duplicates(Duplicates::Reject);
+    let scatter = Scatter::nd().duplicates(Duplicates::Reject);
     for padding in [0, 100, 1000] {
         let mut indices: Vec<u64> = (10..10 + padding).collect();
         let far = FAR as u64;

@@ -218,7 +218,7 @@ impl<T: Ref> Subject<T> {
                 let (reduction, case) = (self.reduction, self.case);
                 panic!(
                     "{what}: {difference}; {reduction} of {} in {case:?}",
-                    T::TYPE
+                    T::DTYPE
                 )
             },
         );
@@ -258,7 +258,7 @@ impl<T: Ref> Subject<T> {
     /// What a run in place will do.
     fn explain(&self, execution: Request<'_>) -> Explanation {
         let plan = self.plan(&Options::new(self.case.operator, execution));
-        let explanation = execution.run(&plan).explain(T::TYPE, true);
+        let explanation = execution.run(&plan).explain(T::DTYPE, true);
         explanation.expect("it has the reduction")
     }
 
@@ -308,7 +308,7 @@ impl Case {
             subject.applying(),
             applies,
             "{reduction} of {} in {self:?}",
-            T::TYPE
+            T::DTYPE
         );
         let forced = applies.iter().copied().map(Some);
         for schedule in forced.chain([Some(Serial), None]) {
@@ -518,7 +518,12 @@ fn chosen<T: Ref>(case: Case, reduction: Reduction, expected: Schedule) {
     let subject = Subject::<T>::new(case, reduction);
     let execution = subject.execution(None).pool(rayon_pool(2));
     let schedule = subject.explain(execution).schedule();
-    assert_eq!(schedule, expected, "{reduction} of {} in {case:?}", T::TYPE);
+    assert_eq!(
+        schedule,
+        expected,
+        "{reduction} of {} in {case:?}",
+        T::DTYPE
+    );
     for workers in WORKERS {
         let execution = subject.execution(None).pool(rayon_pool(workers));
         subject.check(execution, &format!("{workers} threads"));

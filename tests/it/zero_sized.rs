@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::pools::{Sequential, rayon_pool};
 use ndscatter::{
-    CallingThread, Duplicates, Execution, Gather, GatherElements, GatherNd, Layout, Pool,
-    ScatterElements, ScatterNd, ScatterUpdate, Schedule, TensorView, TensorViewMut,
+    CallingThread, Duplicates, Execution, Gather, Layout, Pool, Scatter, Schedule, TensorView,
+    TensorViewMut,
 };
 
 /// More tuples than what is planned on the stack.
@@ -47,7 +47,7 @@ fn every_verb<T: Clone + Send + Sync>(
     let indices = TensorView::contiguous(&indices, &list).expect("indices");
     let updates = TensorView::contiguous(&updates, &updates_shape).expect("updates");
     let data = TensorView::contiguous(&data, &shape).expect("data");
-    let scatter = ScatterNd::new().execution(execution);
+    let scatter = Scatter::nd().execution(execution);
     let plan = scatter
         .plan(Layout::contiguous(&shape), indices)
         .expect("valid indices");
@@ -121,22 +121,22 @@ fn other_operators_and_options() {
     let view = TensorView::contiguous(&indices, &[TUPLES]).expect("indices");
     let target = TensorViewMut::contiguous(&mut output, &[3, SLICES]).expect("an output");
     let updates_view = TensorView::contiguous(&updates, &[3, TUPLES]).expect("updates");
-    (ScatterUpdate::new(1).cloned_in_place(target, view, updates_view)).expect("an axis");
+    (Scatter::update(1).cloned_in_place(target, view, updates_view)).expect("an axis");
 
     let wide = [places(TUPLES), places(TUPLES), places(TUPLES)].concat();
     let view = TensorView::contiguous(&wide, &[3, TUPLES]).expect("indices");
     let target = TensorViewMut::contiguous(&mut output, &[3, SLICES]).expect("an output");
-    (ScatterElements::new(1).cloned_in_place(target, view, updates_view)).expect("elements");
+    (Scatter::elements(1).cloned_in_place(target, view, updates_view)).expect("elements");
 
     // Reversed, and one element for all.
     let view = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
     let target =
         TensorViewMut::strided(&mut output, SLICES - 1, &[SLICES], &[-1]).expect("an output");
     let fill = TensorView::strided(&updates, 0, &[TUPLES], &[0]).expect("updates");
-    (ScatterNd::new().cloned_in_place(target, view, fill)).expect("strides");
+    (Scatter::nd().cloned_in_place(target, view, fill)).expect("strides");
 
     let target = TensorViewMut::contiguous(&mut output[..SLICES], &[SLICES]).expect("an output");
-    let rejecting = ScatterNd::new().duplicates(Duplicates::Reject);
+    let rejecting = Scatter::nd().duplicates(Duplicates::Reject);
     let refused = rejecting.cloned_in_place(target, view, fill);
     assert!(refused.is_err(), "destinations repeat");
 }
@@ -149,13 +149,13 @@ fn gathers_of_units() {
     let mut target = TensorViewMut::contiguous(&mut output, &[TUPLES, 3]).expect("an output");
     let rows = TensorView::contiguous(&data, &[SLICES, 3]).expect("data");
     let list = TensorView::contiguous(&indices, &[TUPLES]).expect("indices");
-    (Gather::new(0).cloned_write_into(rows, list, target.reborrow())).expect("rows");
+    (Gather::along(0).cloned_write_into(rows, list, target.reborrow())).expect("rows");
     let tuples = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
-    (GatherNd::new(0).cloned_write_into(rows, tuples, target)).expect("slices");
+    (Gather::nd(0).cloned_write_into(rows, tuples, target)).expect("slices");
 
     let wide = [places(TUPLES), places(TUPLES), places(TUPLES)].concat();
     let wide = TensorView::contiguous(&wide, &[3, TUPLES]).expect("indices");
     let data = TensorView::contiguous(&data, &[3, SLICES]).expect("data");
     let target = TensorViewMut::contiguous(&mut output, &[3, TUPLES]).expect("an output");
-    (GatherElements::new(1).cloned_write_into(data, wide, target)).expect("elements");
+    (Gather::elements(1).cloned_write_into(data, wide, target)).expect("elements");
 }

@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use ndscatter::{ScatterNd, TensorView, TensorViewMut};
+use ndscatter::{Scatter, TensorView, TensorViewMut};
 use ndscatter_c::{DLDataType, DLDevice, DLTensor, nds_scatter_nd, nds_status};
 
 const ROUNDS: usize = 40;
@@ -83,7 +83,7 @@ fn main() {
         let output = TensorViewMut::contiguous(&mut memory, &[8]).expect("a view");
         let indices = TensorView::contiguous(&[4_i64, 3, 1, 7], &[4, 1]).expect("a view");
         let updates = TensorView::contiguous(&[9.0, 10.0, 11.0, 12.0], &[4]).expect("a view");
-        let done = ScatterNd::new().in_place(output, indices, updates);
+        let done = Scatter::nd().in_place(output, indices, updates);
         done.expect("a call that is right");
         black_box(memory);
     };

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::ops::Range;
 
-use ndscatter::{AnyView, AnyViewMut, ElementType, Layout};
+use ndscatter::{AnyView, AnyViewMut, DType, Layout};
 
 use crate::status::Failure;
 
@@ -66,7 +66,7 @@ const NOWHERE: *mut u8 = std::ptr::without_provenance_mut(16);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Described<'a> {
     ptr: *mut u8,
-    pub(crate) element: ElementType,
+    pub(crate) element: DType,
     pub(crate) layout: Layout<'a>,
     is_empty: bool,
 }
@@ -260,8 +260,8 @@ unsafe fn span(tensor: &DLTensor) -> Range<usize> {
 
 /// The one place where DLPack's codes are element types.
 #[inline(always)]
-fn element_of(name: &'static str, dtype: DLDataType) -> Result<ElementType, Failure> {
-    use ElementType as E;
+fn element_of(name: &'static str, dtype: DLDataType) -> Result<DType, Failure> {
+    use DType as E;
     if dtype.lanes != 1 {
         let lanes = dtype.lanes;
         return Err(Failure::unsupported(format_args!(

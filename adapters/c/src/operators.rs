@@ -1,9 +1,6 @@
 //! The operators, one call each.
 
-use ndscatter::{
-    AnyView, CacheMode, Gather, GatherElements, GatherNd, GatherOp, Layout, Operator, Scatter,
-    ScatterElements, ScatterNd, ScatterUpdate, TensorScatter,
-};
+use ndscatter::{AnyView, CacheMode, Gather, Layout, Scatter};
 
 use crate::border;
 use crate::dlpack::{self, DLTensor};
@@ -42,7 +39,7 @@ unsafe fn scatter<O: Operator>(
                 ("updates", tensors.updates),
             ];
             dlpack::check_descriptions(tensors.output, inputs)?;
-            let done = operator.any_write_into(data, indices, updates, output);
+            let done = operator.write_into(data, indices, updates, output);
             options.threads.check()?;
             Ok(done?)
         }
@@ -68,7 +65,7 @@ unsafe fn gather<O: Operator>(
             let indices = dlpack::view("indices", indices)?;
             let written = dlpack::view_mut("output", output)?;
             dlpack::check_descriptions(output, inputs)?;
-            let done = operator.any_write_into(data, indices, written);
+            let done = operator.write_into(data, indices, written);
             options.threads.check()?;
             Ok(done?)
         }
@@ -106,7 +103,7 @@ pub unsafe extern "C" fn nds_scatter_nd(
         output,
     };
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(|| Ok(ScatterNd::new()), &tensors, options) }
+    unsafe { scatter(|| Ok(Scatter::nd()), &tensors, options) }
 }
 
 /// Slices along one axis: OpenVINO ScatterUpdate, torch index_add_.
@@ -126,13 +123,7 @@ pub unsafe extern "C" fn nds_scatter_update(
         output,
     };
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe {
-        scatter(
-            || Ok(ScatterUpdate::new(self::axis(axis))),
-            &tensors,
-            options,
-        )
-    }
+    unsafe { scatter(|| Ok(Scatter::update(self::axis(axis))), &tensors, options) }
 }
 
 /// Element by element: ONNX ScatterElements, torch scatter_reduce_.
@@ -154,7 +145,7 @@ pub unsafe extern "C" fn nds_scatter_elements(
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe {
         scatter(
-            || Ok(ScatterElements::new(self::axis(axis))),
+            || Ok(Scatter::elements(self::axis(axis))),
             &tensors,
             options,
         )
@@ -183,7 +174,7 @@ pub unsafe extern "C" fn nds_tensor_scatter(
                 circular,
                 [CacheMode::Linear, CacheMode::Circular],
             )?;
-            let operator = options.scatter(TensorScatter::new(self::axis(axis), mode));
+            let operator = options.scatter(Scatter::cache(self::axis(axis), mode));
             let inputs = [
                 ("past_cache", past_cache),
                 ("update", update),
@@ -198,7 +189,7 @@ pub unsafe extern "C" fn nds_tensor_scatter(
             };
             let written = dlpack::view_mut("output", output)?;
             dlpack::check_descriptions(output, inputs)?;
-            let done = operator.any_write_into(cache, indices, update, written);
+            let done = operator.write_into(cache, indices, update, written);
             options.threads.check()?;
             Ok(done?)
         }
@@ -210,9 +201,8 @@ fn start() -> Result<AnyView<'static>, Failure> {
     static ZERO: i64 = 0;
     let ptr = (&raw const ZERO).cast();
     // SAFETY: one element, of a static.
-    let view = unsafe {
-        AnyView::from_raw_parts(ptr, ndscatter::ElementType::I64, Layout::contiguous(&[]))
-    };
+    let view =
+        unsafe { AnyView::from_raw_parts(ptr, ndscatter::DType::I64, Layout::contiguous(&[])) };
     Ok(view?)
 }
 
@@ -225,7 +215,7 @@ pub unsafe extern "C" fn nds_gather_nd(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = || Ok(GatherNd::new(self::batch_dims(batch_dims)?));
+    let operator = || Ok(Gather::nd(self::batch_dims(batch_dims)?));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { gather(operator, [data, indices], output, options) }
 }
@@ -239,7 +229,7 @@ pub unsafe extern "C" fn nds_gather(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = || Ok(Gather::new(self::axis(axis)));
+    let operator = || Ok(Gather::along(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { gather(operator, [data, indices], output, options) }
 }
@@ -253,7 +243,7 @@ pub unsafe extern "C" fn nds_gather_elements(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = || Ok(GatherElements::new(self::axis(axis)));
+    let operator = || Ok(Gather::elements(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { gather(operator, [data, indices], output, options) }
 }

@@ -1,8 +1,6 @@
 //! The options of a call.
 
-use ndscatter::{
-    Accumulate, Bounds, Duplicates, Execution, GatherOp, Operator, Pool, Reduction, Scatter,
-};
+use ndscatter::{Accumulate, Bounds, Duplicates, Execution, Gather, Pool, Reduction, Scatter};
 
 use crate::status::Failure;
 use crate::structs::{self, Sized32};

@@ -4,10 +4,7 @@ use std::alloc::{Layout, alloc};
 use std::ffi::c_char;
 use std::fmt::{self, Write};
 
-use ndscatter::{
-    AnyView, ElementType, Explanation, Gather, GatherElements, GatherNd, GatherOp, GatherPlan,
-    Operator, Scatter, ScatterElements, ScatterNd, ScatterPlan, ScatterUpdate,
-};
+use ndscatter::{AnyView, DType, Explanation, Gather, GatherPlan, Scatter, ScatterPlan};
 
 use crate::border;
 use crate::dlpack::{self, DLTensor, Described};
@@ -19,7 +16,7 @@ use crate::status::{Failure, nds_status};
 /// strides. It may be run from many threads at once.
 #[derive(Debug)]
 pub struct nds_plan {
-    element: ElementType,
+    element: DType,
     kind: Kind,
 }
 
@@ -86,8 +83,8 @@ unsafe fn scatter<O: Operator>(
     // SAFETY: handed on; `make` hands over tensors that it has read.
     unsafe {
         make(tensors, options, plan, |options, data, indices| {
-            let made = options.scatter(operator()).any_plan(data.layout, indices)?;
-            made.run().check_element(data.element)?;
+            let made = options.scatter(operator()).plan(data.layout, indices)?;
+            made.run().check_dtype(data.element)?;
             Ok(Kind::Scatter(made))
         })
     }
@@ -106,7 +103,7 @@ unsafe fn gather<O: Operator>(
     unsafe {
         make(tensors, options, plan, |options, data, indices| {
             let operator = options.gather(operator()?)?;
-            let made = operator.any_plan(data.layout, indices)?;
+            let made = operator.plan(data.layout, indices)?;
             Ok(Kind::Gather(made))
         })
     }
@@ -122,7 +119,7 @@ pub unsafe extern "C" fn nds_plan_scatter_nd(
     plan: *mut *mut nds_plan,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(ScatterNd::new, [data, indices], options, plan) }
+    unsafe { scatter(Scatter::nd, [data, indices], options, plan) }
 }
 
 /// A plan of nds_scatter_update.
@@ -134,7 +131,7 @@ pub unsafe extern "C" fn nds_plan_scatter_update(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || ScatterUpdate::new(self::axis(axis));
+    let operator = || Scatter::update(self::axis(axis));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { scatter(operator, [data, indices], options, plan) }
 }
@@ -148,7 +145,7 @@ pub unsafe extern "C" fn nds_plan_scatter_elements(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || ScatterElements::new(self::axis(axis));
+    let operator = || Scatter::elements(self::axis(axis));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { scatter(operator, [data, indices], options, plan) }
 }
@@ -162,7 +159,7 @@ pub unsafe extern "C" fn nds_plan_gather_nd(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || Ok(GatherNd::new(self::batch_dims(batch_dims)?));
+    let operator = || Ok(Gather::nd(self::batch_dims(batch_dims)?));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { gather(operator, [data, indices], options, plan) }
 }
@@ -176,7 +173,7 @@ pub unsafe extern "C" fn nds_plan_gather(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || Ok(Gather::new(self::axis(axis)));
+    let operator = || Ok(Gather::along(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { gather(operator, [data, indices], options, plan) }
 }
@@ -190,7 +187,7 @@ pub unsafe extern "C" fn nds_plan_gather_elements(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || Ok(GatherElements::new(self::axis(axis)));
+    let operator = || Ok(Gather::elements(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { gather(operator, [data, indices], options, plan) }
 }
@@ -215,11 +212,11 @@ pub unsafe extern "C" fn nds_plan_run(
             let options = Options::new(options)?;
             let inputs = [("data", data), ("updates", updates)];
             let data = dlpack::view("data", data)?;
-            if data.element() != plan.element {
+            if data.dtype() != plan.element {
                 return Err(Failure::invalid(format_args!(
                     "the plan was made for {} elements, not {}",
                     plan.element,
-                    data.element()
+                    data.dtype()
                 )));
             }
             let updates = if updates.is_null() {
@@ -234,11 +231,10 @@ pub unsafe extern "C" fn nds_plan_run(
                 (Kind::Scatter(plan), Some(updates)) => plan
                     .run()
                     .execution(execution)
-                    .any_write_into(data, updates, written),
-                (Kind::Gather(plan), None) => plan
-                    .run()
-                    .execution(execution)
-                    .any_write_into(data, written),
+                    .write_into(data, updates, written),
+                (Kind::Gather(plan), None) => {
+                    plan.run().execution(execution).write_into(data, written)
+                }
                 (Kind::Scatter(_), None) => {
                     return Err(Failure::invalid(format_args!("`updates` is null")));
                 }
@@ -332,7 +328,7 @@ impl fmt::Write for Written {
 /// What there is to say of a plan.
 enum Text<'a> {
     Scatter(Explanation),
-    Gather(ElementType, &'a GatherPlan),
+    Gather(DType, &'a GatherPlan),
 }
 
 impl fmt::Display for Text<'_> {

@@ -15,7 +15,7 @@ use super::call_rows;
 use super::forms_of_rows;
 use super::jobs_of;
 use super::positions;
-use crate::element::ElementType;
+use crate::element::DType;
 use crate::reduction::Reduction;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,11 +23,11 @@ use std::rc::Rc;
 /// The row of each width of elements, on each instruction set.
 fn rows() -> impl Iterator<Item = &'static Row> {
     let one_per_width = [
-        ElementType::U8,
-        ElementType::F16,
-        ElementType::I32,
-        ElementType::Complex64,
-        ElementType::Complex128,
+        DType::U8,
+        DType::F16,
+        DType::I32,
+        DType::Complex64,
+        DType::Complex128,
     ];
     InstructionSet::available().iter().flat_map(move |&isa| {
         one_per_width
@@ -127,11 +127,11 @@ fn the_last_job_of_a_destination_stays() {
 /// and both of what that chooses from by the machine.
 fn streams_of<const W: usize>(isa: InstructionSet) -> Vec<(usize, RunsFn)> {
     let element = match W {
-        1 => ElementType::U8,
-        2 => ElementType::F16,
-        4 => ElementType::I32,
-        8 => ElementType::Complex64,
-        _ => ElementType::Complex128,
+        1 => DType::U8,
+        2 => DType::F16,
+        4 => DType::I32,
+        8 => DType::Complex64,
+        _ => DType::Complex128,
     };
     let row = Row::plain(element, Reduction::None, isa).expect("copies");
     assert_eq!(row.size, W, "{element}");

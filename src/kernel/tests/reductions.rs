@@ -17,12 +17,12 @@ use super::forms_of_rows;
 use super::jobs_of;
 use super::positions;
 use super::reference;
-use crate::element::ElementType;
+use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
 
 /// One row of the table.
 struct Case {
-    element: ElementType,
+    element: DType,
     reduction: Reduction,
     isa: InstructionSet,
     row: &'static Row,
@@ -31,7 +31,7 @@ struct Case {
 /// Every row of every instruction set of this machine.
 fn cases() -> impl Iterator<Item = Case> {
     InstructionSet::available().iter().flat_map(|&isa| {
-        ElementType::ALL.into_iter().flat_map(move |element| {
+        DType::ALL.into_iter().flat_map(move |element| {
             Reduction::ALL.into_iter().filter_map(move |reduction| {
                 let row = Row::plain(element, reduction, isa);
                 let supported = reference::is_supported(element, reduction);
@@ -48,10 +48,10 @@ fn cases() -> impl Iterator<Item = Case> {
 }
 
 /// Random elements, every third of them an unusual one.
-fn elements(element: ElementType, count: usize, bits: &mut Bits) -> Vec<u8> {
+fn elements(element: DType, count: usize, bits: &mut Bits) -> Vec<u8> {
     let part = match element {
-        ElementType::Complex64 => ElementType::F32,
-        ElementType::Complex128 => ElementType::F64,
+        DType::Complex64 => DType::F32,
+        DType::Complex128 => DType::F64,
         other => other,
     };
     let parts = count * element.size() / part.size();
@@ -78,12 +78,12 @@ fn low_bytes(value: u64, size: usize) -> Vec<u8> {
 }
 
 /// Bits at which types change their behaviour.
-fn unusual(part: ElementType) -> Vec<u64> {
+fn unusual(part: DType) -> Vec<u64> {
     let (one, infinity, sign) = match part {
-        ElementType::F16 => (0x3c00, 0x7c00, 0x8000),
-        ElementType::BF16 => (0x3f80, 0x7f80, 0x8000),
-        ElementType::F32 => (0x3f80_0000, 0x7f80_0000, 0x8000_0000),
-        ElementType::F64 => (0x3ff0 << 48, 0x7ff0 << 48, 1 << 63),
+        DType::F16 => (0x3c00, 0x7c00, 0x8000),
+        DType::BF16 => (0x3f80, 0x7f80, 0x8000),
+        DType::F32 => (0x3f80_0000, 0x7f80_0000, 0x8000_0000),
+        DType::F64 => (0x3ff0 << 48, 0x7ff0 << 48, 1 << 63),
         // The ends of every width, and the bytes that are bools.
         _ => {
             return vec![
@@ -414,7 +414,7 @@ fn a_nan_stays_and_a_tie_keeps_the_current_value() {
     for &isa in InstructionSet::available() {
         for reduction in [Reduction::Min, Reduction::Max] {
             for (current, update, expected) in cases {
-                let row = Row::plain(ElementType::F32, reduction, isa).expect("ordered");
+                let row = Row::plain(DType::F32, reduction, isa).expect("ordered");
                 // Long enough for vectors and a tail.
                 let (mut dst, src) = ([current; 19], [update; 19]);
                 let job = Job {

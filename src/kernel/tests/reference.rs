@@ -1,12 +1,13 @@
 //! Reductions of one element, by the book.
 
-use crate::element::ElementType;
+use crate::element::DType;
 use crate::reduction::Reduction;
 
 /// Whether a pair of element type and reduction exists.
-pub(super) fn is_supported(element: ElementType, reduction: Reduction) -> bool {
-    let complex = matches!(element, ElementType::Complex64 | ElementType::Complex128);
+pub(super) fn is_supported(element: DType, reduction: Reduction) -> bool {
+    let complex = matches!(element, DType::Complex64 | DType::Complex128);
     !(complex && matches!(reduction, Reduction::Min | Reduction::Max))
+        && !(element.is_opaque() && reduction != Reduction::None)
         && reduction != Reduction::Mean
 }
 
@@ -65,23 +66,27 @@ macro_rules! float {
 }
 
 /// What `current` is after `update`.
-pub(super) fn apply(element: ElementType, reduction: Reduction, current: &mut [u8], update: &[u8]) {
+pub(super) fn apply(element: DType, reduction: Reduction, current: &mut [u8], update: &[u8]) {
     match element {
-        ElementType::I8 => integer!(i8, reduction, current, update),
-        ElementType::I16 => integer!(i16, reduction, current, update),
-        ElementType::I32 => integer!(i32, reduction, current, update),
-        ElementType::I64 => integer!(i64, reduction, current, update),
-        ElementType::U8 => integer!(u8, reduction, current, update),
-        ElementType::U16 => integer!(u16, reduction, current, update),
-        ElementType::U32 => integer!(u32, reduction, current, update),
-        ElementType::U64 => integer!(u64, reduction, current, update),
-        ElementType::F32 => float!(f32, reduction, current, update),
-        ElementType::F64 => float!(f64, reduction, current, update),
-        ElementType::F16 => half(FLOAT16, reduction, current, update),
-        ElementType::BF16 => half(BFLOAT16, reduction, current, update),
-        ElementType::Bool => current[0] = boolean(reduction, current[0], update[0]),
-        ElementType::Complex64 => complex::<4>(ElementType::F32, reduction, current, update),
-        ElementType::Complex128 => complex::<8>(ElementType::F64, reduction, current, update),
+        DType::I8 => integer!(i8, reduction, current, update),
+        DType::I16 => integer!(i16, reduction, current, update),
+        DType::I32 => integer!(i32, reduction, current, update),
+        DType::I64 => integer!(i64, reduction, current, update),
+        DType::U8 => integer!(u8, reduction, current, update),
+        DType::U16 => integer!(u16, reduction, current, update),
+        DType::U32 => integer!(u32, reduction, current, update),
+        DType::U64 => integer!(u64, reduction, current, update),
+        DType::F32 => float!(f32, reduction, current, update),
+        DType::F64 => float!(f64, reduction, current, update),
+        DType::F16 => half(FLOAT16, reduction, current, update),
+        DType::BF16 => half(BFLOAT16, reduction, current, update),
+        DType::Bool => current[0] = boolean(reduction, current[0], update[0]),
+        DType::Complex64 => complex::<4>(DType::F32, reduction, current, update),
+        DType::Complex128 => complex::<8>(DType::F64, reduction, current, update),
+        DType::Bytes1 | DType::Bytes2 | DType::Bytes4 | DType::Bytes8 | DType::Bytes16 => {
+            assert_eq!(reduction, Reduction::None, "{element} is only moved");
+            current.copy_from_slice(update);
+        }
     }
 }
 
@@ -96,12 +101,7 @@ fn boolean(reduction: Reduction, current: u8, update: u8) -> u8 {
     }
 }
 
-fn complex<const N: usize>(
-    part: ElementType,
-    reduction: Reduction,
-    current: &mut [u8],
-    update: &[u8],
-) {
+fn complex<const N: usize>(part: DType, reduction: Reduction, current: &mut [u8], update: &[u8]) {
     if reduction != Reduction::Mul {
         apply(part, reduction, &mut current[..N], &update[..N]);
         return apply(part, reduction, &mut current[N..], &update[N..]);
@@ -212,20 +212,20 @@ fn half(format: Format, reduction: Reduction, current: &mut [u8], update: &[u8])
 }
 
 /// Whether two elements are the same result: the same bits, or both NaN.
-pub(super) fn same(element: ElementType, a: &[u8], b: &[u8]) -> bool {
+pub(super) fn same(element: DType, a: &[u8], b: &[u8]) -> bool {
     let is_nan = |bytes: &[u8]| match element {
-        ElementType::F16 => FLOAT16.is_nan(u16::from_ne_bytes(bytes.try_into().expect("size"))),
-        ElementType::BF16 => BFLOAT16.is_nan(u16::from_ne_bytes(bytes.try_into().expect("size"))),
-        ElementType::F32 => f32::from_ne_bytes(bytes.try_into().expect("size")).is_nan(),
-        ElementType::F64 => f64::from_ne_bytes(bytes.try_into().expect("size")).is_nan(),
+        DType::F16 => FLOAT16.is_nan(u16::from_ne_bytes(bytes.try_into().expect("size"))),
+        DType::BF16 => BFLOAT16.is_nan(u16::from_ne_bytes(bytes.try_into().expect("size"))),
+        DType::F32 => f32::from_ne_bytes(bytes.try_into().expect("size")).is_nan(),
+        DType::F64 => f64::from_ne_bytes(bytes.try_into().expect("size")).is_nan(),
         _ => false,
     };
     match element {
-        ElementType::Complex64 => {
-            same(ElementType::F32, &a[..4], &b[..4]) && same(ElementType::F32, &a[4..], &b[4..])
+        DType::Complex64 => {
+            same(DType::F32, &a[..4], &b[..4]) && same(DType::F32, &a[4..], &b[4..])
         }
-        ElementType::Complex128 => {
-            same(ElementType::F64, &a[..8], &b[..8]) && same(ElementType::F64, &a[8..], &b[8..])
+        DType::Complex128 => {
+            same(DType::F64, &a[..8], &b[..8]) && same(DType::F64, &a[8..], &b[8..])
         }
         _ => a == b || (is_nan(a) && is_nan(b)),
     }

@@ -11,9 +11,10 @@
 use bytemuck::Pod;
 
 use super::IndexRules;
-use crate::element::Index;
+
 use crate::error::ScatterError;
-use crate::indices::Indices;
+use crate::operand::Index;
+use crate::operand::indices::Integers;
 use crate::plan::destinations::Number;
 use crate::reduction::Bounds;
 
@@ -62,7 +63,7 @@ pub(super) struct Outlier {
 /// Where the coordinates of a block of tuples are read, and how they count.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
-    pub(super) indices: Indices<'a>,
+    pub(super) indices: Integers<'a>,
     /// Offset of the first tuple, and distance from one to the next.
     pub(super) offset: isize,
     pub(super) step: isize,

@@ -8,8 +8,8 @@
 use super::IndexRules;
 use super::block::{Axis, Coordinate, Cursor};
 use crate::error::ScatterError;
-use crate::indices::{Indices, for_index_type};
 use crate::kernel::InstructionSet;
+use crate::operand::indices::{Integers, for_index_type};
 use crate::reduction::Bounds;
 
 /// Tuples that are worked on together: few enough that a tiny call does not
@@ -20,7 +20,7 @@ const BLOCK: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Block<'a> {
     Narrow(&'a [u32]),
-    /// Indices of 64 bits, as they lie.
+    /// Integers of 64 bits, as they lie.
     Wide(&'a [u64]),
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Block<'a> {
 /// does, without its preparations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contiguous<'a> {
-    pub(crate) indices: &'a Indices<'a>,
+    pub(crate) indices: &'a Integers<'a>,
     /// The axis that the first coordinate addresses, and the sizes of all that
     /// are addressed.
     pub(crate) first_axis: usize,

@@ -6,9 +6,9 @@
 
 use super::{BLOCK, IndexRules, Resolver};
 use crate::error::ScatterError;
-use crate::indices::Indices;
 use crate::kernel::InstructionSet;
-use crate::layout::{Dims, Layout};
+use crate::operand::indices::Integers;
+use crate::operand::{Dims, Layout};
 use crate::plan::destinations::Number;
 use crate::plan::{Coordinates, Form};
 
@@ -42,7 +42,7 @@ impl<'a> Distinct<'a> {
     pub(crate) fn new(
         output: &Layout<'_>,
         form: &Form,
-        indices: Indices<'a>,
+        indices: Integers<'a>,
         rules: IndexRules,
     ) -> Result<Self, ScatterError> {
         let layout = indices.layout();
@@ -142,12 +142,12 @@ impl<'a> Distinct<'a> {
 mod tests {
     use super::{Checked, Distinct};
     use crate::error::ScatterError;
-    use crate::indices::Indices;
     use crate::kernel::InstructionSet;
-    use crate::layout::Layout;
+    use crate::operand::Indices;
+    use crate::operand::Layout;
+    use crate::operand::TensorView;
     use crate::plan::{Form, IndexRules};
     use crate::reduction::Bounds;
-    use crate::tensor::TensorView;
 
     /// Single coordinates of rows without elements.
     fn check(
@@ -167,7 +167,10 @@ mod tests {
             negatives_wrap: true,
             bounds,
         };
-        let (output, indices) = (Layout::contiguous(&[9, 0]), Indices::from(view));
+        let (output, indices) = (
+            Layout::contiguous(&[9, 0]),
+            Indices::from(view).integers().expect("integers"),
+        );
         let distinct = Distinct::new(&output, &form, indices, rules).expect("few dims");
         distinct.check(InstructionSet::best())
     }

@@ -9,7 +9,7 @@
 use super::block::Coordinate;
 use super::merged;
 use crate::error::ScatterError;
-use crate::indices::{Indices, for_index_type};
+use crate::operand::indices::{Integers, for_index_type};
 
 /// Values that are compared together.
 const BLOCK: usize = 64;
@@ -18,7 +18,7 @@ const BLOCK: usize = 64;
 /// the dims from `from` on hold; there are as many rows as the other dims have
 /// positions. Gives up at the first difference.
 pub(crate) fn repeats_along(
-    indices: Indices<'_>,
+    indices: Integers<'_>,
     from: usize,
     rows: std::ops::Range<usize>,
 ) -> Result<bool, ScatterError> {
@@ -26,7 +26,7 @@ pub(crate) fn repeats_along(
 }
 
 fn repeats<I: Coordinate>(
-    indices: Indices<'_>,
+    indices: Integers<'_>,
     from: usize,
     rows: std::ops::Range<usize>,
 ) -> Result<bool, ScatterError> {
@@ -66,7 +66,7 @@ fn offset(dims: &[(usize, isize)], mut number: usize) -> isize {
 ///
 /// They are elements of the layout, and `I` is their type.
 unsafe fn is_all<I: Coordinate>(
-    indices: Indices<'_>,
+    indices: Integers<'_>,
     start: isize,
     step: isize,
     len: usize,

@@ -4,18 +4,20 @@
 
 use super::block::Coordinate;
 use crate::error::ScatterError;
-use crate::indices::{Indices, for_index_type};
-use crate::layout::Layout;
+use crate::operand::Layout;
+use crate::operand::indices::{Integers, for_index_type};
 use crate::plan::destinations::Number;
-use crate::plan::{Coordinates, Form, Piece, Scale};
+use crate::plan::{Coordinates, Form, IndexRules, Piece, Scale};
+use crate::reduction::{Bounds, CacheMode};
 
 /// Checks where every sequence begins and numbers its rows; without `numbers`
-/// it checks alone. `output` is arranged as `form` says, and `starts` has one
-/// value for each sequence, or one for all.
+/// it checks alone, and counts the tuples that are skipped. `output` is arranged
+/// as `form` says, and `starts` has one value for each sequence, or one for all.
 pub(crate) fn resolve_sequences<N: Number>(
     output: &Layout<'_>,
     form: &Form,
-    starts: Indices<'_>,
+    starts: Integers<'_>,
+    rules: IndexRules,
     numbers: &mut [N],
 ) -> Result<Piece, ScatterError> {
     let Coordinates::Sequences { len, circular, .. } = form.coordinates else {
@@ -26,6 +28,7 @@ pub(crate) fn resolve_sequences<N: Number>(
         batches: output.shape()[0],
         len,
         circular,
+        skips: rules.bounds == Bounds::Skip,
         cache_len: output.shape()[1],
         origin: scale.base.wrapping_neg().cast_unsigned() as u64,
         multipliers: [multipliers[0], multipliers[1]],
@@ -37,6 +40,8 @@ struct Sequences {
     batches: usize,
     len: usize,
     circular: bool,
+    /// Whether a sequence with a negative position is skipped.
+    skips: bool,
     cache_len: usize,
     origin: u64,
     multipliers: [i64; 2],
@@ -45,7 +50,7 @@ struct Sequences {
 impl Sequences {
     fn resolve<I: Coordinate, N: Number>(
         &self,
-        starts: Indices<'_>,
+        starts: Integers<'_>,
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
         let stride = starts.layout().all_strides()?.first().copied().unwrap_or(0);
@@ -60,7 +65,16 @@ impl Sequences {
             let mut start = [I::default()];
             // SAFETY: one value for each sequence, or a stride of 0.
             unsafe { starts.read_run(batch.cast_signed() * stride, 0, &mut start) };
-            let start = self.check(start[0].into(), batch)?;
+            let start: i128 = start[0].into();
+            if self.skips && start < 0 {
+                let sequences = self.batches / batches;
+                piece.skipped += self.len * sequences;
+                if !numbers.is_empty() {
+                    numbers[batch * self.len..][..self.len].fill(N::SKIPPED);
+                }
+                continue;
+            }
+            let start = self.check(start, batch)?;
             if numbers.is_empty() {
                 continue;
             }
@@ -96,6 +110,11 @@ impl Sequences {
             index,
             update_len: self.len,
             cache_len: self.cache_len,
+            mode: if self.circular {
+                CacheMode::Circular
+            } else {
+                CacheMode::Linear
+            },
         })
     }
 }

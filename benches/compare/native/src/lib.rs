@@ -10,7 +10,7 @@ use std::ptr;
 use std::slice;
 use std::time::Instant;
 
-use ndscatter::{Reduction, ScatterNd, ScatterUpdate, TensorView};
+use ndscatter::{Reduction, Scatter, TensorView};
 
 #[path = "../../../common/roof.rs"]
 #[allow(dead_code, reason = "names are for the benches in Rust")]
@@ -143,10 +143,10 @@ pub unsafe extern "C" fn compare_allocate(
         _ => return ptr::null_mut(),
     };
     let result = if axis < 0 {
-        let scatter = ScatterNd::new().reduction(reduction);
+        let scatter = Scatter::nd().reduction(reduction);
         scatter.allocate(data, indices, updates)
     } else {
-        let scatter = ScatterUpdate::new(axis).reduction(reduction);
+        let scatter = Scatter::update(axis).reduction(reduction);
         scatter.allocate(data, indices, updates)
     };
     result.map_or(ptr::null_mut(), |values| Box::into_raw(Box::new(values)))

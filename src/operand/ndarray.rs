@@ -1,12 +1,16 @@
-//! Conversions between views of `ndarray` and views of this crate.
+//! Conversions between arrays of `ndarray` and tensors of this crate.
+
+#![expect(unsafe_code, reason = "hands the memory of views to `ndarray`")]
 
 use ndarray::{
-    ArrayBase, ArrayViewD, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn, ShapeBuilder,
+    ArrayBase, ArrayD, ArrayViewD, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn,
+    ShapeBuilder,
 };
 
-use super::{TensorView, TensorViewMut, check_distinct};
+use super::typed::check_distinct;
+use super::{Tensor, TensorView, TensorViewMut};
 use crate::error::ScatterError;
-use crate::layout::Layout;
+use crate::operand::Layout;
 
 /// Any array or view to read, whatever its strides.
 impl<'a, T, S, D> From<&'a ArrayBase<S, D>> for TensorView<'a, T>
@@ -45,12 +49,12 @@ where
 impl<'a, T> TensorView<'a, T> {
     /// The same elements as a view of `ndarray`.
     pub fn to_ndarray(&self) -> ArrayViewD<'a, T> {
-        let (offset, sizes, reversed) = forwards(&self.layout);
+        let (offset, sizes, reversed) = forwards(&self.layout());
         // SAFETY: the view keeps the elements of its layout readable for `'a`;
         // `offset` is that of the one with the lowest address, from which
         // positive strides reach the same elements.
         let mut array =
-            unsafe { ArrayViewD::from_shape_ptr(sizes, self.ptr.wrapping_offset(offset)) };
+            unsafe { ArrayViewD::from_shape_ptr(sizes, self.as_ptr().wrapping_offset(offset)) };
         reversed
             .iter()
             .for_each(|&axis| array.invert_axis(Axis(axis)));
@@ -60,16 +64,41 @@ impl<'a, T> TensorView<'a, T> {
 
 impl<'a, T> TensorViewMut<'a, T> {
     /// The same elements as a view of `ndarray`.
-    pub fn into_ndarray(self) -> ArrayViewMutD<'a, T> {
-        let (offset, sizes, reversed) = forwards(&self.layout);
+    pub fn into_ndarray(mut self) -> ArrayViewMutD<'a, T> {
+        let (offset, sizes, reversed) = forwards(&self.layout());
+        let lowest = self.as_mut_ptr().wrapping_offset(offset);
         // SAFETY: as for `TensorView::to_ndarray`; the elements are this
         // view's alone, and it is given up.
-        let mut array =
-            unsafe { ArrayViewMutD::from_shape_ptr(sizes, self.ptr.wrapping_offset(offset)) };
+        let mut array = unsafe { ArrayViewMutD::from_shape_ptr(sizes, lowest) };
         reversed
             .iter()
             .for_each(|&axis| array.invert_axis(Axis(axis)));
         array
+    }
+}
+
+impl<T> Tensor<T> {
+    /// The same elements as an array of `ndarray`, without a copy.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use ndscatter::{Gather, TensorView};
+    ///
+    /// let table = array![[1.0, 2.0], [3.0, 4.0]];
+    /// let rows = array![1_u32, 1];
+    /// let result = Gather::along(0).allocate(TensorView::from(&table), TensorView::from(&rows))?;
+    /// assert_eq!(result.into_ndarray(), array![[3.0, 4.0], [3.0, 4.0]].into_dyn());
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Never: there are as many elements as the shape has.
+    pub fn into_ndarray(self) -> ArrayD<T> {
+        let shape = IxDyn(self.shape());
+        ArrayD::from_shape_vec(shape, self.into_vec()).expect("as many elements as it has")
     }
 }
 
@@ -105,7 +134,7 @@ fn forwards(layout: &Layout<'_>) -> (isize, ndarray::StrideShape<IxDyn>, Vec<usi
 mod tests {
     use ndarray::{Array2, array, s};
 
-    use crate::{Reduction, ScatterNd, TensorView, TensorViewMut, scatter_nd};
+    use crate::{Reduction, Scatter, TensorView, TensorViewMut, scatter_nd};
 
     #[test]
     fn views_of_any_strides_are_scattered_into() {
@@ -170,12 +199,17 @@ mod tests {
         let data = zero.broadcast((2, 3)).expect("a scalar fits any shape");
         let indices = array![[1_u8, 2]];
         let updates = array![5.0_f32];
-        let result = ScatterNd::new()
-            .allocate((&data).into(), (&indices).into(), (&updates).into())
+        let result = Scatter::nd()
+            .allocate(
+                TensorView::from(&data),
+                TensorView::from(&indices),
+                TensorView::from(&updates),
+            )
             .expect("a valid scatter");
+        let expected = array![[0.0, 0.0, 0.0], [0.0, 0.0, 5.0]];
         assert_eq!(
-            result,
-            [0.0, 0.0, 0.0, 0.0, 0.0, 5.0],
+            result.into_ndarray(),
+            expected.into_dyn(),
             "a fill and one element"
         );
     }

@@ -21,7 +21,7 @@ pub(crate) enum Overlap {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Footprint<'a> {
     pub(crate) address: usize,
-    pub(crate) layout: Layout<'a>,
+    pub(crate) layout: &'a Layout<'a>,
     /// Bytes of an element.
     pub(crate) size: usize,
 }
@@ -210,7 +210,7 @@ fn greatest_common_divisor(mut a: i128, mut b: i128) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::{Footprint, Overlap, between, with_itself};
-    use crate::layout::Layout;
+    use crate::operand::Layout;
 
     fn layout<'a>(shape: &'a [usize], strides: &'a [isize]) -> Layout<'a> {
         Layout::strided(shape, strides).expect("ranks agree")
@@ -270,9 +270,10 @@ mod tests {
     #[test]
     fn between_tensors() {
         let shape = [4, 2];
+        let columns = layout(&shape, &[4, 2]);
         let columns = |address, size| Footprint {
             address,
-            layout: layout(&shape, &[4, 2]),
+            layout: &columns,
             size,
         };
         let cases = [

@@ -3,11 +3,8 @@
 //! Knows sizes and strides in elements. Knows nothing of element types,
 //! operators or memory itself.
 
-mod dims;
-pub(crate) mod overlap;
-
-pub(crate) use dims::Dims;
-
+use super::Dims;
+use crate::element::DType;
 use crate::error::ScatterError;
 use crate::memory::copied;
 
@@ -15,16 +12,33 @@ use crate::memory::copied;
 /// negative or zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'a> {
-    shape: &'a [usize],
+    shape: Shape<'a>,
     /// `None`: row-major and contiguous.
     strides: Option<&'a [isize]>,
 }
 
+/// The sizes of the dimensions: somewhere else, or the one that there is.
+#[derive(Clone, Copy, Debug)]
+enum Shape<'a> {
+    Sizes(&'a [usize]),
+    Line([usize; 1]),
+}
+
 impl<'a> Layout<'a> {
     /// Row-major and contiguous.
+    #[inline]
     pub fn contiguous(shape: &'a [usize]) -> Self {
         Self {
-            shape,
+            shape: Shape::Sizes(shape),
+            strides: None,
+        }
+    }
+
+    /// So many elements, one behind the other: rank 1.
+    #[inline]
+    pub fn line(len: usize) -> Self {
+        Self {
+            shape: Shape::Line([len]),
             strides: None,
         }
     }
@@ -41,24 +55,25 @@ impl<'a> Layout<'a> {
                 strides: copied(strides)?,
             });
         }
-        Ok(Self {
-            shape,
-            strides: Some(strides),
-        })
+        Ok(Self::of_parts(shape, strides))
     }
 
     /// As [`Self::strided`], for parts that are known to have one length.
     pub(crate) fn of_parts(shape: &'a [usize], strides: &'a [isize]) -> Self {
         debug_assert_eq!(shape.len(), strides.len(), "one stride a dimension");
         Self {
-            shape,
+            shape: Shape::Sizes(shape),
             strides: Some(strides),
         }
     }
 
     /// The sizes of the dimensions.
-    pub fn shape(&self) -> &'a [usize] {
-        self.shape
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        match &self.shape {
+            Shape::Sizes(sizes) => sizes,
+            Shape::Line(len) => len,
+        }
     }
 
     /// The strides given, or `None` where the tensor is row-major and contiguous.
@@ -70,8 +85,8 @@ impl<'a> Layout<'a> {
     /// shape without elements are made up as if its empty dimensions had size 1.
     pub(crate) fn all_strides(&self) -> Result<Dims<isize>, ScatterError> {
         match self.strides {
-            Some(strides) if self.shape.iter().all(|&size| size != 0) => Dims::copied(strides),
-            _ => row_major_strides(self.shape),
+            Some(strides) if self.shape().iter().all(|&size| size != 0) => Dims::copied(strides),
+            _ => row_major_strides(self.shape()),
         }
     }
 
@@ -80,7 +95,7 @@ impl<'a> Layout<'a> {
     #[inline]
     pub(crate) fn elements(&self) -> Option<usize> {
         let mut product: usize = 1;
-        for &size in self.shape {
+        for &size in self.shape() {
             match product.checked_mul(size) {
                 Some(next) if next != 0 => product = next,
                 _ => return self.elements_but_for_zeros(),
@@ -92,10 +107,14 @@ impl<'a> Layout<'a> {
     /// A zero may hide how large the other sizes are.
     #[cold]
     fn elements_but_for_zeros(&self) -> Option<usize> {
-        let mut sizes = self.shape.iter().filter(|&&size| size != 0);
+        let mut sizes = self.shape().iter().filter(|&&size| size != 0);
         let product = sizes.try_fold(1_usize, |product, &size| product.checked_mul(size))?;
         isize::try_from(product).ok()?;
-        Some(if self.shape.contains(&0) { 0 } else { product })
+        Some(if self.shape().contains(&0) {
+            0
+        } else {
+            product
+        })
     }
 
     /// [`Self::elements`], or the error that says why there is no such number.
@@ -107,7 +126,7 @@ impl<'a> Layout<'a> {
     #[cold]
     fn overflow(&self) -> ScatterError {
         ScatterError::with_facts(|| {
-            let shape = copied(self.shape)?;
+            let shape = copied(self.shape())?;
             Ok(ScatterError::ShapeOverflow { shape })
         })
     }
@@ -120,7 +139,7 @@ impl<'a> Layout<'a> {
             return Some((0, isize::try_from(last).ok()?));
         };
         let (mut low, mut high) = (0_isize, 0_isize);
-        for (&size, &stride) in self.shape.iter().zip(strides) {
+        for (&size, &stride) in self.shape().iter().zip(strides) {
             let steps = isize::try_from(size.checked_sub(1)?).ok()?;
             let reach = steps.checked_mul(stride)?;
             if reach < 0 {
@@ -162,26 +181,87 @@ impl<'a> Layout<'a> {
     /// Whether every element lies where it lies in `other`: equal shapes, and
     /// equal strides wherever there is more than one element to step over.
     pub(crate) fn places_like(&self, other: &Layout<'_>) -> bool {
-        if self.shape != other.shape {
+        if self.shape() != other.shape() {
             return false;
         }
         if self.strides.is_none() && other.strides.is_none() {
             return true;
         }
-        if self.shape.contains(&0) {
+        if self.shape().contains(&0) {
             return true;
         }
         let mut row_major = 1_isize;
-        (0..self.shape.len()).rev().all(|axis| {
+        (0..self.shape().len()).rev().all(|axis| {
             let [a, b] = [self, other].map(|layout| layout.stride_or(axis, row_major));
-            row_major = row_major.wrapping_mul(self.shape[axis].cast_signed());
-            self.shape[axis] <= 1 || a == b
+            row_major = row_major.wrapping_mul(self.shape()[axis].cast_signed());
+            self.shape()[axis] <= 1 || a == b
         })
     }
 
     /// The stride of `axis`, where `row_major` is that of a contiguous tensor.
     fn stride_or(&self, axis: usize, row_major: isize) -> isize {
         self.strides.map_or(row_major, |strides| strides[axis])
+    }
+}
+
+/// A layout that has its own sizes and strides: of up to 8 dimensions without an
+/// allocation.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{AnyView, DType, LayoutBuf};
+///
+/// // Two rows of three floats, 16 bytes apart, as an array library describes
+/// // them.
+/// let bytes = [0_u8; 32];
+/// let layout = LayoutBuf::with_byte_strides(&[2, 3], &[16, 4], DType::F32)?;
+/// assert_eq!(layout.as_layout().strides(), Some(&[4, 1][..]));
+/// # let aligned = [0_f32; 8];
+/// # let bytes = bytemuck::cast_slice::<f32, u8>(&aligned);
+/// let view = AnyView::from_bytes(bytes, DType::F32, layout.as_layout())?;
+/// assert_eq!(view.shape(), [2, 3]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
+#[derive(Debug)]
+pub struct LayoutBuf {
+    shape: Dims<usize>,
+    strides: Dims<isize>,
+}
+
+impl LayoutBuf {
+    /// One stride, in bytes, for each dimension of a tensor of `dtype`.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::ByteStride`] where a dimension of more than one element
+    /// has a stride that is no multiple of the size of an element;
+    /// [`ScatterError::StridesRank`] if the lengths differ.
+    pub fn with_byte_strides(
+        shape: &[usize],
+        byte_strides: &[isize],
+        dtype: DType,
+    ) -> Result<Self, ScatterError> {
+        Layout::strided(shape, byte_strides)?;
+        let size = dtype.size().cast_signed();
+        let mut strides = Dims::copied(byte_strides)?;
+        for (axis, stride) in strides.iter_mut().enumerate() {
+            if shape[axis] > 1 && *stride % size != 0 {
+                return Err(ScatterError::ByteStride {
+                    axis,
+                    stride: *stride,
+                    dtype,
+                });
+            }
+            *stride /= size;
+        }
+        let shape = Dims::copied(shape)?;
+        Ok(Self { shape, strides })
+    }
+
+    /// The layout, borrowed.
+    pub fn as_layout(&self) -> Layout<'_> {
+        Layout::of_parts(&self.shape, &self.strides)
     }
 }
 

@@ -1,25 +1,18 @@
-//! Borrowed views of tensors: typed, and with the element type as a value.
-//!
-//! A view's constructor is the one place where memory and layout are held
-//! against each other; whoever holds a view may touch every element of it.
+//! Borrowed views of tensors whose element type is a Rust type.
 
 #![expect(
     unsafe_code,
-    reason = "views of raw memory; every constructor establishes what a view promises"
+    reason = "views of memory; every constructor establishes what a view promises"
 )]
-
-mod any;
-#[cfg(feature = "ndarray")]
-mod ndarray;
 
 use std::fmt;
 use std::marker::PhantomData;
 
-pub use any::{AnyView, AnyViewMut};
-
+use super::memory::{Input, Output, Start, sealed};
+use super::overlap::{self, Overlap};
+use super::{Contents, Elements, Layout, Readable, Source, Target, Tensor, Writable};
+use crate::element::Element;
 use crate::error::ScatterError;
-use crate::layout::Layout;
-use crate::layout::overlap::{self, Overlap};
 use crate::memory::{copied, out_of_memory};
 
 /// A tensor to read: memory, shape, and strides in elements.
@@ -35,24 +28,21 @@ use crate::memory::{copied, out_of_memory};
 /// TensorView::contiguous(&values, &[2, 3])?;
 /// TensorView::strided(&values, 0, &[2, 3], &[1, 2])?;
 /// TensorView::strided(&values, 0, &[4, 3], &[0, 1])?;
+/// // All of them as one dimension, and one value that stands for six.
+/// TensorView::from(&values);
+/// TensorView::splat(&7, &[2, 3])?;
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 pub struct TensorView<'a, T> {
-    /// Element `[0, 0, ...]`. Every element of `layout` around it is readable
-    /// for `'a`.
-    ptr: *const T,
-    layout: Layout<'a>,
-    memory: PhantomData<&'a [T]>,
+    memory: Readable<'a>,
+    elements: PhantomData<&'a [T]>,
 }
 
 /// A tensor to write: as [`TensorView`], and no two of its elements are the
 /// same memory.
 pub struct TensorViewMut<'a, T> {
-    /// Element `[0, 0, ...]`. Every element of `layout` around it belongs to
-    /// this view alone for `'a`, and no two of them overlap.
-    ptr: *mut T,
-    layout: Layout<'a>,
-    memory: PhantomData<&'a mut [T]>,
+    memory: Writable<'a>,
+    elements: PhantomData<&'a mut [T]>,
 }
 
 // SAFETY: a view gives what `&[T]` gives, which is `Send` for `T: Sync`.
@@ -64,6 +54,9 @@ unsafe impl<T: Send> Send for TensorViewMut<'_, T> {}
 // SAFETY: behind a shared reference it gives what `&&mut [T]` gives.
 unsafe impl<T: Sync> Sync for TensorViewMut<'_, T> {}
 
+/// Strides of a value that stands for a whole tensor.
+static ZEROS: [isize; 64] = [0; 64];
+
 impl<'a, T> TensorView<'a, T> {
     /// Row-major over the whole of `data`.
     ///
@@ -71,6 +64,7 @@ impl<'a, T> TensorView<'a, T> {
     ///
     /// [`ScatterError::SliceLength`] if `data` has another number of elements
     /// than `shape`, [`ScatterError::ShapeOverflow`] if that number overflows.
+    #[inline]
     pub fn contiguous(data: &'a [T], shape: &'a [usize]) -> Result<Self, ScatterError> {
         check_contiguous(data.len(), shape)?;
         Ok(Self::new(data.as_ptr(), Layout::contiguous(shape)))
@@ -98,37 +92,81 @@ impl<'a, T> TensorView<'a, T> {
         Ok(Self::new(data.as_ptr().wrapping_add(first), layout))
     }
 
-    /// `ptr` and `layout` keep what the field `ptr` promises.
-    fn new(ptr: *const T, layout: Layout<'a>) -> Self {
+    /// One value for every element, of at most 64 dimensions: updates that are
+    /// all the same, as for a histogram.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::ShapeOverflow`], and [`ScatterError::StridesRank`] for
+    /// more dimensions.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Reduction, TensorView, TensorViewMut, scatter_update};
+    ///
+    /// let keys = [2_u8, 0, 2, 2];
+    /// let mut counts = [0_u32; 3];
+    /// scatter_update(
+    ///     TensorViewMut::from(&mut counts),
+    ///     TensorView::from(&keys),
+    ///     TensorView::splat(&1, &[keys.len()])?,
+    ///     0,
+    ///     Reduction::Add,
+    /// )?;
+    /// assert_eq!(counts, [1, 0, 3]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    pub fn splat(value: &'a T, shape: &'a [usize]) -> Result<Self, ScatterError> {
+        let strides = &ZEROS[..shape.len().min(ZEROS.len())];
+        Self::strided(std::slice::from_ref(value), 0, shape, strides)
+    }
+
+    /// Every element that `layout` places around `ptr` is readable for `'a`.
+    #[inline]
+    pub(super) fn new(ptr: *const T, layout: Layout<'a>) -> Self {
         Self {
-            ptr,
-            layout,
-            memory: PhantomData,
+            memory: Readable {
+                ptr: ptr.cast(),
+                layout,
+            },
+            elements: PhantomData,
         }
     }
 
     /// The sizes of the dimensions.
-    pub fn shape(&self) -> &'a [usize] {
-        self.layout.shape()
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        self.memory.layout.shape()
     }
 
     /// Shape and strides.
     pub fn layout(&self) -> Layout<'a> {
-        self.layout
+        self.memory.layout
     }
 
-    pub(crate) fn as_ptr(&self) -> *const T {
-        self.ptr
+    pub(super) fn as_ptr(&self) -> *const T {
+        self.memory.ptr.cast()
+    }
+
+    #[inline]
+    pub(super) fn as_source(&self, elements: Elements) -> Source<'a> {
+        Source {
+            memory: self.memory,
+            elements,
+            contents: Contents::Rust,
+        }
     }
 }
 
 impl<T: Clone> TensorView<'_, T> {
     /// Clones of the elements, in row-major order.
-    pub(crate) fn to_vec(self) -> Result<Vec<T>, ScatterError> {
-        let elements = self.layout.check(size_of::<T>())?;
+    pub(super) fn to_vec(self) -> Result<Vec<T>, ScatterError> {
+        let layout = self.layout();
+        let elements = layout.check(size_of::<T>())?;
         let mut values = Vec::new();
         (values.try_reserve_exact(elements)).map_err(|_| out_of_memory::<T>(elements))?;
-        let strides = self.layout.all_strides()?;
+        let strides = layout.all_strides()?;
         for position in 0..elements {
             let mut rest = position;
             let mut offset = 0;
@@ -138,7 +176,7 @@ impl<T: Clone> TensorView<'_, T> {
             }
             // SAFETY: `offset` is that of an element of the layout, which the
             // view keeps readable.
-            values.push(unsafe { &*self.ptr.offset(offset) }.clone());
+            values.push(unsafe { &*self.as_ptr().offset(offset) }.clone());
         }
         Ok(values)
     }
@@ -150,6 +188,7 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// # Errors
     ///
     /// As [`TensorView::contiguous`].
+    #[inline]
     pub fn contiguous(data: &'a mut [T], shape: &'a [usize]) -> Result<Self, ScatterError> {
         check_contiguous(data.len(), shape)?;
         Ok(Self::new(data.as_mut_ptr(), Layout::contiguous(shape)))
@@ -160,7 +199,7 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// # Errors
     ///
     /// As [`TensorView::strided`]; also [`ScatterError::SelfOverlap`] if two
-    /// elements are the same memory, and [`ScatterError::OverlapUndecided`]
+    /// elements are the same memory, and [`ScatterError::SelfOverlapUndecided`]
     /// if a bounded search cannot tell.
     pub fn strided(
         data: &'a mut [T],
@@ -174,37 +213,140 @@ impl<'a, T> TensorViewMut<'a, T> {
         Ok(Self::new(data.as_mut_ptr().wrapping_add(first), layout))
     }
 
-    /// `ptr` and `layout` keep what the field `ptr` promises.
-    fn new(ptr: *mut T, layout: Layout<'a>) -> Self {
+    /// Every element that `layout` places around `ptr` is writable for `'a`, by
+    /// this view alone, and no two of them overlap.
+    #[inline]
+    pub(super) fn new(ptr: *mut T, layout: Layout<'a>) -> Self {
         Self {
-            ptr,
-            layout,
-            memory: PhantomData,
+            memory: Writable {
+                ptr: ptr.cast(),
+                layout,
+            },
+            elements: PhantomData,
         }
     }
 
     /// The same view for a shorter time, so that this one can be used again.
     pub fn reborrow(&mut self) -> TensorViewMut<'_, T> {
-        TensorViewMut::new(self.ptr, self.layout)
+        TensorViewMut::new(self.memory.ptr.cast(), self.memory.layout)
     }
 
     /// A view to read, for as long as this one is not used.
     pub fn as_view(&self) -> TensorView<'_, T> {
-        TensorView::new(self.ptr, self.layout)
+        TensorView::new(self.memory.ptr.cast_const().cast(), self.memory.layout)
     }
 
     /// The sizes of the dimensions.
-    pub fn shape(&self) -> &'a [usize] {
-        self.layout.shape()
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        self.memory.layout.shape()
     }
 
     /// Shape and strides.
     pub fn layout(&self) -> Layout<'a> {
-        self.layout
+        self.memory.layout
     }
 
-    pub(crate) fn as_mut_ptr(&mut self) -> *mut T {
-        self.ptr
+    pub(super) fn as_mut_ptr(&mut self) -> *mut T {
+        self.memory.ptr.cast()
+    }
+
+    #[inline]
+    pub(super) fn as_target(&mut self, elements: Elements) -> Target<'_> {
+        Target {
+            memory: Writable { ..self.memory },
+            elements,
+            contents: Contents::Rust,
+        }
+    }
+}
+
+/// The layout of a slice. Slices of elements without bytes may be longer than
+/// any layout: nobody can tell the rest from these.
+fn line<'a>(len: usize) -> Layout<'a> {
+    Layout::line(len.min(isize::MAX.unsigned_abs()))
+}
+
+/// Rank 1, over the whole of a slice.
+impl<'a, T> From<&'a [T]> for TensorView<'a, T> {
+    #[inline]
+    fn from(data: &'a [T]) -> Self {
+        Self::new(data.as_ptr(), line(data.len()))
+    }
+}
+
+/// Rank 1, over the whole of a vector.
+impl<'a, T> From<&'a Vec<T>> for TensorView<'a, T> {
+    #[inline]
+    fn from(data: &'a Vec<T>) -> Self {
+        data.as_slice().into()
+    }
+}
+
+/// Rank 1, over the whole of an array.
+impl<'a, T, const N: usize> From<&'a [T; N]> for TensorView<'a, T> {
+    #[inline]
+    fn from(data: &'a [T; N]) -> Self {
+        data.as_slice().into()
+    }
+}
+
+/// Rank 1, over the whole of a slice.
+impl<'a, T> From<&'a mut [T]> for TensorViewMut<'a, T> {
+    #[inline]
+    fn from(data: &'a mut [T]) -> Self {
+        Self::new(data.as_mut_ptr(), line(data.len()))
+    }
+}
+
+/// Rank 1, over the whole of a vector.
+impl<'a, T> From<&'a mut Vec<T>> for TensorViewMut<'a, T> {
+    #[inline]
+    fn from(data: &'a mut Vec<T>) -> Self {
+        data.as_mut_slice().into()
+    }
+}
+
+/// Rank 1, over the whole of an array.
+impl<'a, T, const N: usize> From<&'a mut [T; N]> for TensorViewMut<'a, T> {
+    #[inline]
+    fn from(data: &'a mut [T; N]) -> Self {
+        data.as_mut_slice().into()
+    }
+}
+
+impl<T: Element> sealed::Sealed for TensorView<'_, T> {}
+impl<T: Element> sealed::Sealed for TensorViewMut<'_, T> {}
+
+impl<T: Element> Input for TensorView<'_, T> {
+    type Owned = Tensor<T>;
+
+    #[inline]
+    fn source(&self) -> Source<'_> {
+        self.as_source(Elements::Plain(T::DTYPE))
+    }
+
+    fn allocate(
+        shape: &[usize],
+        start: Start<&Self>,
+        fill: impl FnOnce(Target<'_>, Option<Source<'_>>) -> Result<(), ScatterError>,
+    ) -> Result<Tensor<T>, ScatterError> {
+        let data = match start {
+            Start::CopyOf(data) => Some(data.source()),
+            Start::Like(_) => None,
+        };
+        Tensor::filled(shape, Elements::Plain(T::DTYPE), |target| {
+            fill(target, data)
+        })
+    }
+}
+
+impl<'a, T: Element> Output for TensorViewMut<'a, T> {
+    type Input = TensorView<'a, T>;
+
+    #[inline]
+    fn target(&mut self) -> Target<'_> {
+        self.as_target(Elements::Plain(T::DTYPE))
     }
 }
 
@@ -253,14 +395,17 @@ fn check_strided(len: usize, offset: usize, layout: &Layout<'_>) -> Result<usize
 }
 
 /// Refuses layouts that put two elements at one address.
-fn check_distinct(layout: &Layout<'_>) -> Result<(), ScatterError> {
+pub(super) fn check_distinct(layout: &Layout<'_>) -> Result<(), ScatterError> {
     match overlap::with_itself(layout)? {
         Overlap::Disjoint => Ok(()),
         Overlap::Shared => Err(ScatterError::SelfOverlap {
             shape: copied(layout.shape())?,
             strides: copied(&layout.all_strides()?)?,
         }),
-        Overlap::Undecided => Err(ScatterError::OverlapUndecided { tensor: "output" }),
+        Overlap::Undecided => Err(ScatterError::SelfOverlapUndecided {
+            shape: copied(layout.shape())?,
+            strides: copied(&layout.all_strides()?)?,
+        }),
     }
 }
 
@@ -275,7 +420,7 @@ impl<T> Copy for TensorView<'_, T> {}
 impl<T> fmt::Debug for TensorView<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (f.debug_struct("TensorView"))
-            .field("layout", &self.layout)
+            .field("layout", &self.memory.layout)
             .finish_non_exhaustive()
     }
 }
@@ -283,7 +428,7 @@ impl<T> fmt::Debug for TensorView<'_, T> {
 impl<T> fmt::Debug for TensorViewMut<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (f.debug_struct("TensorViewMut"))
-            .field("layout", &self.layout)
+            .field("layout", &self.memory.layout)
             .finish_non_exhaustive()
     }
 }

@@ -1,0 +1,414 @@
+//! Views whose element type is a value: what runtimes hand over.
+
+#![expect(
+    unsafe_code,
+    reason = "views of memory; every constructor establishes what a view promises"
+)]
+
+use std::fmt;
+
+use super::memory::{Input, Output, Start, sealed};
+use super::typed::check_distinct;
+use super::{
+    AnyTensor, Contents, Elements, Layout, Readable, Source, Target, TensorView, TensorViewMut,
+    Writable,
+};
+use crate::element::{DType, Element};
+use crate::error::ScatterError;
+use crate::memory::copied;
+
+/// A tensor to read, its element type a value.
+///
+/// Made from a [`TensorView`], from bytes, or from raw parts, which are checked
+/// once.
+#[derive(Clone, Copy)]
+pub struct AnyView<'a> {
+    /// Aligned for `dtype`; holds what `contents` says.
+    memory: Readable<'a>,
+    dtype: DType,
+    contents: Contents,
+}
+
+/// A tensor to write, its element type a value; no two of its elements are the
+/// same memory.
+pub struct AnyViewMut<'a> {
+    /// Aligned for `dtype`; each element holds, now and when the view is gone,
+    /// what `contents` says.
+    memory: Writable<'a>,
+    dtype: DType,
+    contents: Contents,
+}
+
+// SAFETY: a view is a shared borrow of plain bytes.
+unsafe impl Send for AnyView<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for AnyView<'_> {}
+// SAFETY: a mutable view is an exclusive borrow of plain bytes.
+unsafe impl Send for AnyViewMut<'_> {}
+// SAFETY: behind a shared reference it gives no access.
+unsafe impl Sync for AnyViewMut<'_> {}
+
+impl<'a> AnyView<'a> {
+    /// A view of bytes: the element with the lowest address lies at the start
+    /// of `bytes`, which may be longer than the tensor.
+    ///
+    /// Elements of [`DType::Bool`] may be any byte. They are not moved into
+    /// views of Rust's `bool` ([`ScatterError::ForeignBool`]).
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::BytesLength`] if an element lies outside `bytes`,
+    /// [`ScatterError::Misaligned`] if their address does not suit `dtype`,
+    /// [`ScatterError::ShapeOverflow`] if the layout exceeds the address space.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{AnyView, AnyViewMut, DType, Layout, Reduction, Scatter};
+    ///
+    /// // What a runtime has: buffers of bytes, and types and shapes as values.
+    /// let mut table = 7_u16.to_ne_bytes().repeat(6);
+    /// let rows = 2_i64.to_ne_bytes();
+    /// let updates = 1_u16.to_ne_bytes().repeat(2);
+    /// # let mut words = [7_u16; 6];
+    /// # let table = bytemuck::cast_slice_mut::<u16, u8>(&mut words);
+    /// # let rows = bytemuck::bytes_of(&2_i64);
+    /// # let ones = [1_u16; 2];
+    /// # let updates = bytemuck::cast_slice::<u16, u8>(&ones);
+    /// Scatter::update(0).reduction(Reduction::Add).in_place(
+    ///     AnyViewMut::from_bytes(table, DType::U16, Layout::contiguous(&[3, 2]))?,
+    ///     AnyView::from_bytes(&rows, DType::I64, Layout::contiguous(&[1]))?,
+    ///     AnyView::from_bytes(&updates, DType::U16, Layout::contiguous(&[1, 2]))?,
+    /// )?;
+    /// assert_eq!(table[8..], 8_u16.to_ne_bytes().repeat(2));
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    pub fn from_bytes(
+        bytes: &'a [u8],
+        dtype: DType,
+        layout: Layout<'a>,
+    ) -> Result<Self, ScatterError> {
+        let first = check_bytes(bytes, dtype, &layout)?;
+        let ptr = bytes.as_ptr().wrapping_add(first);
+        Ok(Self::of_bytes(Readable { ptr, layout }, dtype))
+    }
+
+    /// `memory` is that of a slice of bytes, aligned for `dtype`.
+    pub(super) fn of_bytes(memory: Readable<'a>, dtype: DType) -> Self {
+        Self {
+            memory,
+            dtype,
+            contents: Contents::Bytes,
+        }
+    }
+
+    /// A view of memory that a foreign runtime owns. `ptr` is the address of
+    /// element `[0, 0, ...]`; it is not read where the shape has no elements.
+    ///
+    /// Elements of [`DType::Bool`] may be any byte. They are not moved
+    /// into views of Rust's `bool` ([`ScatterError::ForeignBool`]).
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::Misaligned`] if the address does not suit `dtype`,
+    /// [`ScatterError::ShapeOverflow`] if the layout exceeds the address space.
+    ///
+    /// # Safety
+    ///
+    /// Every element that `layout` places around `ptr` is readable and
+    /// initialised, as part of one allocation, for `'a`, and is not written
+    /// meanwhile except by an in-place scatter through this crate.
+    #[inline]
+    pub unsafe fn from_raw_parts(
+        ptr: *const u8,
+        dtype: DType,
+        layout: Layout<'a>,
+    ) -> Result<Self, ScatterError> {
+        check_raw(ptr.addr(), dtype, &layout)?;
+        Ok(Self {
+            memory: Readable { ptr, layout },
+            dtype,
+            contents: Contents::Foreign,
+        })
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Shape and strides.
+    pub fn layout(&self) -> Layout<'a> {
+        self.memory.layout
+    }
+
+    /// The sizes of the dimensions.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        self.memory.layout.shape()
+    }
+
+    #[inline]
+    pub(super) fn as_source(&self) -> Source<'a> {
+        Source {
+            memory: self.memory,
+            elements: Elements::Plain(self.dtype),
+            contents: self.contents,
+        }
+    }
+}
+
+impl<'a> AnyViewMut<'a> {
+    /// A view of bytes, as [`AnyView::from_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// As there; also [`ScatterError::SelfOverlap`] and
+    /// [`ScatterError::SelfOverlapUndecided`].
+    pub fn from_bytes(
+        bytes: &'a mut [u8],
+        dtype: DType,
+        layout: Layout<'a>,
+    ) -> Result<Self, ScatterError> {
+        let first = check_bytes(bytes, dtype, &layout)?;
+        check_distinct(&layout)?;
+        let ptr = bytes.as_mut_ptr().wrapping_add(first).cast();
+        Ok(Self::of_bytes(Writable { ptr, layout }, dtype))
+    }
+
+    /// `memory` is that of a slice of bytes, aligned for `dtype`.
+    pub(super) fn of_bytes(memory: Writable<'a>, dtype: DType) -> Self {
+        Self {
+            memory,
+            dtype,
+            contents: Contents::Bytes,
+        }
+    }
+
+    /// A view of memory that a foreign runtime owns. `ptr` is the address of
+    /// element `[0, 0, ...]`; it is not touched where the shape has no elements.
+    ///
+    /// Elements of [`DType::Bool`] may be any byte, and may become any.
+    ///
+    /// # Errors
+    ///
+    /// As [`AnyView::from_raw_parts`]; also [`ScatterError::SelfOverlap`] and
+    /// [`ScatterError::SelfOverlapUndecided`].
+    ///
+    /// # Safety
+    ///
+    /// Every element that `layout` places around `ptr` is initialised and
+    /// writable, as part of one allocation, for `'a`, and nothing but this
+    /// crate's call touches it meanwhile.
+    #[inline]
+    pub unsafe fn from_raw_parts(
+        ptr: *mut u8,
+        dtype: DType,
+        layout: Layout<'a>,
+    ) -> Result<Self, ScatterError> {
+        // SAFETY: the caller vouches for more than what is asked.
+        let view = unsafe { Self::uninit_from_raw_parts(ptr, dtype, layout) }?;
+        Ok(Self {
+            contents: Contents::Foreign,
+            ..view
+        })
+    }
+
+    /// [`from_raw_parts`](Self::from_raw_parts) for an output that is only
+    /// written: its elements need not be initialised. A call in place, which
+    /// reads them, is refused with [`ScatterError::Uninitialized`].
+    ///
+    /// # Errors
+    ///
+    /// As [`from_raw_parts`](Self::from_raw_parts).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::mem::MaybeUninit;
+    ///
+    /// use ndscatter::{AnyViewMut, DType, Layout, Scatter, TensorView};
+    ///
+    /// let data = TensorView::contiguous(&[1.0_f32, 2.0, 3.0], &[3])?;
+    /// let indices = TensorView::contiguous(&[1_i64], &[1, 1])?;
+    /// let updates = TensorView::contiguous(&[9.0_f32], &[1])?;
+    /// let mut memory = [MaybeUninit::<f32>::uninit(); 3];
+    /// let (ptr, layout) = (memory.as_mut_ptr().cast(), Layout::contiguous(&[3]));
+    /// // SAFETY: three floats, borrowed, that the call alone touches.
+    /// let output = unsafe { AnyViewMut::uninit_from_raw_parts(ptr, DType::F32, layout) }?;
+    /// Scatter::nd().write_into(data.into(), indices, updates.into(), output)?;
+    /// // SAFETY: the call has written all of them.
+    /// let result = memory.map(|element| unsafe { element.assume_init() });
+    /// assert_eq!(result, [1.0, 9.0, 3.0]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// As for [`from_raw_parts`](Self::from_raw_parts), but for the elements'
+    /// being initialised. They are, once a call that was given this view as its
+    /// output has returned without an error.
+    #[inline]
+    pub unsafe fn uninit_from_raw_parts(
+        ptr: *mut u8,
+        dtype: DType,
+        layout: Layout<'a>,
+    ) -> Result<Self, ScatterError> {
+        check_raw(ptr.addr(), dtype, &layout)?;
+        check_distinct(&layout)?;
+        Ok(Self {
+            memory: Writable {
+                ptr: ptr.cast(),
+                layout,
+            },
+            dtype,
+            contents: Contents::Unwritten,
+        })
+    }
+
+    /// The same view for a shorter time, so that this one can be used again.
+    pub fn reborrow(&mut self) -> AnyViewMut<'_> {
+        AnyViewMut {
+            memory: Writable { ..self.memory },
+            ..*self
+        }
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Shape and strides.
+    pub fn layout(&self) -> Layout<'a> {
+        self.memory.layout
+    }
+
+    /// The sizes of the dimensions.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        self.memory.layout.shape()
+    }
+
+    #[inline]
+    pub(super) fn as_target(&mut self) -> Target<'_> {
+        Target {
+            memory: Writable { ..self.memory },
+            elements: Elements::Plain(self.dtype),
+            contents: self.contents,
+        }
+    }
+}
+
+#[inline]
+fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<(), ScatterError> {
+    let elements = layout.check(dtype.size())?;
+    // A power of two; a division would cost more than the rest of the check.
+    if elements != 0 && address & (dtype.alignment() - 1) != 0 {
+        return Err(ScatterError::Misaligned {
+            address,
+            dtype,
+            alignment: dtype.alignment(),
+        });
+    }
+    Ok(())
+}
+
+/// Position of element `[0, 0, ...]` in bytes that begin with the lowest.
+fn check_bytes(bytes: &[u8], dtype: DType, layout: &Layout<'_>) -> Result<usize, ScatterError> {
+    check_raw(bytes.as_ptr().addr(), dtype, layout)?;
+    let (low, high) = match layout.elements() {
+        Some(1..) => layout.extent().unwrap_or((0, 0)),
+        _ => return Ok(0),
+    };
+    // `check_raw` has found all of it to fit in memory.
+    let needed = (high.abs_diff(low) + 1) * dtype.size();
+    if needed > bytes.len() {
+        return Err(ScatterError::BytesLength {
+            shape: copied(layout.shape())?,
+            dtype,
+            needed,
+            actual: bytes.len(),
+        });
+    }
+    Ok(low.unsigned_abs() * dtype.size())
+}
+
+impl<'a, T: Element> From<TensorView<'a, T>> for AnyView<'a> {
+    #[inline]
+    fn from(view: TensorView<'a, T>) -> Self {
+        let Source {
+            memory, contents, ..
+        } = view.as_source(Elements::Plain(T::DTYPE));
+        Self {
+            memory,
+            dtype: T::DTYPE,
+            contents,
+        }
+    }
+}
+
+impl<'a, T: Element> From<TensorViewMut<'a, T>> for AnyViewMut<'a> {
+    #[inline]
+    fn from(mut view: TensorViewMut<'a, T>) -> Self {
+        Self {
+            memory: Writable {
+                ptr: view.as_mut_ptr().cast(),
+                layout: view.layout(),
+            },
+            dtype: T::DTYPE,
+            contents: Contents::Rust,
+        }
+    }
+}
+
+impl sealed::Sealed for AnyView<'_> {}
+impl sealed::Sealed for AnyViewMut<'_> {}
+
+impl Input for AnyView<'_> {
+    type Owned = AnyTensor;
+
+    #[inline]
+    fn source(&self) -> Source<'_> {
+        self.as_source()
+    }
+
+    fn allocate(
+        shape: &[usize],
+        start: Start<&Self>,
+        fill: impl FnOnce(Target<'_>, Option<Source<'_>>) -> Result<(), ScatterError>,
+    ) -> Result<AnyTensor, ScatterError> {
+        let (like, data) = match start {
+            Start::CopyOf(data) => (data, Some(data.source())),
+            Start::Like(like) => (like, None),
+        };
+        AnyTensor::filled(shape, like.dtype, |target| fill(target, data))
+    }
+}
+
+impl<'a> Output for AnyViewMut<'a> {
+    type Input = AnyView<'a>;
+
+    #[inline]
+    fn target(&mut self) -> Target<'_> {
+        self.as_target()
+    }
+}
+
+impl fmt::Debug for AnyView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (f.debug_struct("AnyView"))
+            .field("dtype", &self.dtype)
+            .field("layout", &self.memory.layout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AnyViewMut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (f.debug_struct("AnyViewMut"))
+            .field("dtype", &self.dtype)
+            .field("layout", &self.memory.layout)
+            .finish_non_exhaustive()
+    }
+}

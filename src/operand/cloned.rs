@@ -1,0 +1,66 @@
+//! Views of elements that are cloned, such as strings.
+
+use super::memory::{Input, Output, Start, sealed};
+use super::{Elements, Source, Target, Tensor, TensorView, TensorViewMut};
+use crate::error::ScatterError;
+use crate::kernel::Row;
+
+/// A view of elements that are moved by [`Clone`]: of any type, such as
+/// strings, for calls without a reduction.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{Cloned, Scatter, TensorView, TensorViewMut};
+///
+/// let mut names = ["a", "b", "c"].map(String::from);
+/// let updates = [String::from("z")];
+/// Scatter::update(0).in_place(
+///     Cloned(TensorViewMut::from(&mut names)),
+///     TensorView::from(&[1_u8]),
+///     Cloned(TensorView::from(&updates)),
+/// )?;
+/// assert_eq!(names, ["a", "z", "c"]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Cloned<V>(pub V);
+
+impl<T: Clone + Send + Sync> sealed::Sealed for Cloned<TensorView<'_, T>> {}
+impl<T: Clone + Send + Sync> sealed::Sealed for Cloned<TensorViewMut<'_, T>> {}
+
+impl<T: Clone + Send + Sync> Input for Cloned<TensorView<'_, T>> {
+    type Owned = Tensor<T>;
+
+    fn source(&self) -> Source<'_> {
+        self.0.as_source(Elements::Cloned(Row::cloned::<T>()))
+    }
+
+    fn allocate(
+        shape: &[usize],
+        start: Start<&Self>,
+        fill: impl FnOnce(Target<'_>, Option<Source<'_>>) -> Result<(), ScatterError>,
+    ) -> Result<Tensor<T>, ScatterError> {
+        match start {
+            Start::CopyOf(data) => {
+                let mut result = Tensor::of_parts(shape, data.0.to_vec()?)?;
+                let mut view = result.view_mut();
+                fill(view.as_target(Elements::Cloned(Row::cloned::<T>())), None)?;
+                Ok(result)
+            }
+            // What was cloned before a panic or an error is leaked.
+            Start::Like(_) => {
+                let elements = Elements::Cloned(Row::cloned_into_uninit::<T>());
+                Tensor::filled(shape, elements, |target| fill(target, None))
+            }
+        }
+    }
+}
+
+impl<'a, T: Clone + Send + Sync> Output for Cloned<TensorViewMut<'a, T>> {
+    type Input = Cloned<TensorView<'a, T>>;
+
+    fn target(&mut self) -> Target<'_> {
+        self.0.as_target(Elements::Cloned(Row::cloned::<T>()))
+    }
+}

@@ -1,0 +1,259 @@
+//! Index tensors: where they lie and which integers they hold.
+//!
+//! Knows memory and layout of an index tensor, and the types it can have.
+//! Knows nothing of what its values address.
+
+#![expect(
+    unsafe_code,
+    reason = "reads elements at offsets that the caller takes from the layout"
+)]
+
+use super::{AnyView, Contents, Elements, Layout, Readable, Source, TensorView};
+use crate::element::DType;
+use crate::error::ScatterError;
+
+/// The integer types that indices can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexType {
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+}
+
+impl IndexType {
+    const fn of(dtype: DType) -> Option<Self> {
+        Some(match dtype {
+            DType::I8 => Self::I8,
+            DType::I16 => Self::I16,
+            DType::I32 => Self::I32,
+            DType::I64 => Self::I64,
+            DType::U8 => Self::U8,
+            DType::U16 => Self::U16,
+            DType::U32 => Self::U32,
+            DType::U64 => Self::U64,
+            _ => return None,
+        })
+    }
+}
+
+/// Calls a function that is generic over the type of indices.
+macro_rules! for_index_type {
+    ($kind:expr, $index:ident => $call:expr) => {
+        match $kind {
+            $crate::operand::indices::IndexType::I8 => {
+                type $index = i8;
+                $call
+            }
+            $crate::operand::indices::IndexType::I16 => {
+                type $index = i16;
+                $call
+            }
+            $crate::operand::indices::IndexType::I32 => {
+                type $index = i32;
+                $call
+            }
+            $crate::operand::indices::IndexType::I64 => {
+                type $index = i64;
+                $call
+            }
+            $crate::operand::indices::IndexType::U8 => {
+                type $index = u8;
+                $call
+            }
+            $crate::operand::indices::IndexType::U16 => {
+                type $index = u16;
+                $call
+            }
+            $crate::operand::indices::IndexType::U32 => {
+                type $index = u32;
+                $call
+            }
+            $crate::operand::indices::IndexType::U64 => {
+                type $index = u64;
+                $call
+            }
+        }
+    };
+}
+
+pub(crate) use for_index_type;
+
+/// A Rust integer type that indices can have.
+///
+/// Sealed: its values have the layout that [`Index::DTYPE`] states.
+pub trait Index: super::memory::sealed::Sealed + Copy + Send + Sync + 'static {
+    /// The same type as a value; `usize` is the unsigned integer of its size.
+    const DTYPE: DType;
+}
+
+macro_rules! impl_index {
+    ($($type:ty => $dtype:ident,)*) => {$(
+        impl super::memory::sealed::Sealed for $type {}
+
+        impl Index for $type {
+            const DTYPE: DType = DType::$dtype;
+        }
+
+        const _: () = {
+            assert!(size_of::<$type>() == DType::$dtype.size(), "size");
+            assert!(align_of::<$type>() == DType::$dtype.alignment(), "alignment");
+        };
+    )*};
+}
+
+impl_index! {
+    i8 => I8, i16 => I16, i32 => I32, i64 => I64,
+    u8 => U8, u16 => U16, u32 => U32, u64 => U64,
+}
+
+#[cfg(target_pointer_width = "64")]
+impl_index!(usize => U64,);
+
+#[cfg(target_pointer_width = "32")]
+impl_index!(usize => U32,);
+
+/// A tensor of indices: any integers, as a [`TensorView`] or as an [`AnyView`].
+///
+/// An [`AnyView`] of something else is refused by the call that is given it
+/// ([`ScatterError::IndexType`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Indices<'a> {
+    memory: Readable<'a>,
+    dtype: DType,
+    contents: Contents,
+}
+
+// SAFETY: a view is a shared borrow of plain bytes.
+unsafe impl Send for Indices<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Indices<'_> {}
+
+impl<'a, I: Index> From<TensorView<'a, I>> for Indices<'a> {
+    #[inline]
+    fn from(view: TensorView<'a, I>) -> Self {
+        let source = view.as_source(Elements::Plain(I::DTYPE));
+        Self {
+            memory: source.memory,
+            dtype: I::DTYPE,
+            contents: source.contents,
+        }
+    }
+}
+
+impl<'a> From<AnyView<'a>> for Indices<'a> {
+    #[inline]
+    fn from(view: AnyView<'a>) -> Self {
+        let source = view.as_source();
+        Self {
+            memory: source.memory,
+            dtype: view.dtype(),
+            contents: source.contents,
+        }
+    }
+}
+
+impl<'a> Indices<'a> {
+    /// The tensor as others see it.
+    #[inline]
+    pub(crate) fn as_source(&self) -> Source<'a> {
+        Source {
+            memory: self.memory,
+            elements: Elements::Plain(self.dtype),
+            contents: self.contents,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn layout(&self) -> &Layout<'a> {
+        &self.memory.layout
+    }
+
+    /// The same tensor, which has been found to be one of integers.
+    #[inline]
+    pub(crate) fn integers(&self) -> Result<Integers<'a>, ScatterError> {
+        match IndexType::of(self.dtype) {
+            Some(kind) => Ok(Integers {
+                memory: self.memory,
+                kind,
+                contents: self.contents,
+            }),
+            None => Err(ScatterError::IndexType { actual: self.dtype }),
+        }
+    }
+}
+
+/// Indices that are integers: of the type that `kind` says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Integers<'a> {
+    memory: Readable<'a>,
+    kind: IndexType,
+    contents: Contents,
+}
+
+// SAFETY: as for `Indices`.
+unsafe impl Send for Integers<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Integers<'_> {}
+
+impl<'a> Integers<'a> {
+    pub(crate) fn kind(&self) -> IndexType {
+        self.kind
+    }
+
+    /// Whether somebody may write them while they are read.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        !self.contents.is_borrowed()
+    }
+
+    #[inline]
+    pub(crate) fn layout(&self) -> &Layout<'a> {
+        &self.memory.layout
+    }
+
+    /// The `len` elements from offset `first` on, side by side.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::read_run`], with a step of 1; they are not foreign.
+    #[inline]
+    pub(crate) unsafe fn neighbours<I: Index>(&self, first: isize, len: usize) -> &'a [I] {
+        debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "another type");
+        debug_assert!(!self.is_foreign(), "a slice of what others may write");
+        if len == 0 {
+            // A view without elements may have no memory.
+            return &[];
+        }
+        // SAFETY: the caller vouches for the elements, which the view borrows.
+        unsafe { std::slice::from_raw_parts(self.memory.ptr.cast::<I>().offset(first), len) }
+    }
+
+    /// Copies the elements at offsets `first`, `first + step`, ... to `run`.
+    ///
+    /// # Safety
+    ///
+    /// Those offsets are offsets of elements of the layout, and `I` is the
+    /// type of [`Self::kind`].
+    #[inline]
+    pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
+        debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "another type");
+        let base = self.memory.ptr.cast::<I>();
+        if step == 1 {
+            // SAFETY: the caller vouches for the offsets; `run` is exclusive,
+            // so the two do not overlap.
+            unsafe { (base.offset(first)).copy_to_nonoverlapping(run.as_mut_ptr(), run.len()) };
+            return;
+        }
+        let mut offset = first;
+        for value in run {
+            // SAFETY: as above, for one element.
+            *value = unsafe { base.offset(offset).read() };
+            offset = offset.wrapping_add(step);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Tensors that calls allocate for their results: row-major, and owned.
+
+#![expect(
+    unsafe_code,
+    reason = "takes over elements that a call has written into spare capacity"
+)]
+
+use std::fmt;
+use std::ops::Deref;
+
+use super::{
+    AnyView, AnyViewMut, Contents, Dims, Elements, Layout, Readable, Target, TensorView,
+    TensorViewMut, Writable,
+};
+use crate::element::DType;
+use crate::error::ScatterError;
+use crate::memory::with_room;
+
+/// A row-major tensor: the result of a call that allocates it.
+///
+/// It is a slice of its elements, and has a shape.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{Gather, TensorView};
+///
+/// let table = [1.0, 1.5, 2.0, 2.5];
+/// let rows = Gather::along(0).allocate(
+///     TensorView::contiguous(&table, &[2, 2])?,
+///     TensorView::from(&[1_u32, 1, 0]),
+/// )?;
+/// assert_eq!(rows.shape(), [3, 2]);
+/// assert_eq!(rows[..2], [2.0, 2.5]);
+/// assert_eq!(rows.into_vec(), [2.0, 2.5, 2.0, 2.5, 1.0, 1.5]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
+pub struct Tensor<T> {
+    elements: Vec<T>,
+    shape: Dims<usize>,
+}
+
+impl<T> Tensor<T> {
+    /// One of `shape`, of which `fill` writes every element, or fails.
+    pub(super) fn filled(
+        shape: &[usize],
+        elements: Elements,
+        fill: impl FnOnce(Target<'_>) -> Result<(), ScatterError>,
+    ) -> Result<Self, ScatterError> {
+        let layout = Layout::contiguous(shape);
+        let count = layout.check(size_of::<T>())?;
+        let shape = Dims::copied(shape)?;
+        let mut result: Vec<T> = with_room(count)?;
+        fill(Target {
+            memory: Writable {
+                ptr: result.as_mut_ptr().cast(),
+                layout,
+            },
+            elements,
+            contents: Contents::Unwritten,
+        })?;
+        // SAFETY: `fill` has written every element, within the capacity.
+        unsafe { result.set_len(count) };
+        Ok(Self {
+            elements: result,
+            shape,
+        })
+    }
+
+    /// `elements` are as many as `shape` has.
+    pub(super) fn of_parts(shape: &[usize], elements: Vec<T>) -> Result<Self, ScatterError> {
+        let shape = Dims::copied(shape)?;
+        Ok(Self { elements, shape })
+    }
+
+    /// The sizes of the dimensions.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// A view to read.
+    pub fn view(&self) -> TensorView<'_, T> {
+        TensorView::new(self.elements.as_ptr(), Layout::contiguous(&self.shape))
+    }
+
+    /// A view to write.
+    pub fn view_mut(&mut self) -> TensorViewMut<'_, T> {
+        TensorViewMut::new(self.elements.as_mut_ptr(), Layout::contiguous(&self.shape))
+    }
+
+    /// The elements, in row-major order.
+    pub fn into_vec(self) -> Vec<T> {
+        self.elements
+    }
+}
+
+impl<T> Deref for Tensor<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.elements
+    }
+}
+
+impl<T: PartialEq> PartialEq for Tensor<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape() == other.shape() && self.elements == other.elements
+    }
+}
+
+/// Equal to a list of its elements, in row-major order.
+impl<T: PartialEq<U>, U, const N: usize> PartialEq<[U; N]> for Tensor<T> {
+    fn eq(&self, other: &[U; N]) -> bool {
+        self.elements == *other
+    }
+}
+
+/// Equal to a list of its elements, in row-major order.
+impl<T: PartialEq<U>, U> PartialEq<Vec<U>> for Tensor<T> {
+    fn eq(&self, other: &Vec<U>) -> bool {
+        self.elements == *other
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Tensor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (f.debug_struct("Tensor"))
+            .field("shape", &&*self.shape)
+            .field("elements", &self.elements)
+            .finish()
+    }
+}
+
+/// As aligned as any element is.
+type Word = u128;
+
+/// [`Tensor`] with the element type as a value: what calls on
+/// [`AnyView`]s allocate.
+pub struct AnyTensor {
+    words: Vec<Word>,
+    /// Bytes of the elements.
+    len: usize,
+    shape: Dims<usize>,
+    dtype: DType,
+}
+
+impl AnyTensor {
+    /// One of `shape`, of which `fill` writes every element, or fails.
+    pub(super) fn filled(
+        shape: &[usize],
+        dtype: DType,
+        fill: impl FnOnce(Target<'_>) -> Result<(), ScatterError>,
+    ) -> Result<Self, ScatterError> {
+        let layout = Layout::contiguous(shape);
+        let len = layout.check(dtype.size())? * dtype.size();
+        let count = len.div_ceil(size_of::<Word>());
+        let shape = Dims::copied(shape)?;
+        let mut words: Vec<Word> = with_room(count)?;
+        if let Some(last) = words
+            .spare_capacity_mut()
+            .get_mut(..count)
+            .and_then(<[_]>::last_mut)
+        {
+            // Its last bytes may be none of an element's.
+            last.write(0);
+        }
+        fill(Target {
+            memory: Writable {
+                ptr: words.as_mut_ptr().cast(),
+                layout,
+            },
+            elements: Elements::Plain(dtype),
+            contents: Contents::Unwritten,
+        })?;
+        // SAFETY: `fill` has written every element, and the rest of the last
+        // word was written above.
+        unsafe { words.set_len(count) };
+        Ok(Self {
+            words,
+            len,
+            shape,
+            dtype,
+        })
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The sizes of the dimensions.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The bytes of the elements, in row-major order.
+    pub fn as_bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
+    }
+
+    /// A view to read.
+    pub fn view(&self) -> AnyView<'_> {
+        let memory = Readable {
+            ptr: self.words.as_ptr().cast(),
+            layout: Layout::contiguous(&self.shape),
+        };
+        AnyView::of_bytes(memory, self.dtype)
+    }
+
+    /// A view to write.
+    pub fn view_mut(&mut self) -> AnyViewMut<'_> {
+        let memory = Writable {
+            ptr: self.words.as_mut_ptr().cast(),
+            layout: Layout::contiguous(&self.shape),
+        };
+        AnyViewMut::of_bytes(memory, self.dtype)
+    }
+}
+
+impl fmt::Debug for AnyTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (f.debug_struct("AnyTensor"))
+            .field("dtype", &self.dtype)
+            .field("shape", &&*self.shape)
+            .finish_non_exhaustive()
+    }
+}

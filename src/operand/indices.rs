@@ -9,7 +9,7 @@
 )]
 
 use super::{AnyView, Contents, Elements, Layout, Readable, Source, TensorView};
-use crate::element::DType;
+use crate::element::{DType, Element};
 use crate::error::ScatterError;
 
 /// The integer types that indices can have.
@@ -84,38 +84,13 @@ macro_rules! for_index_type {
 pub(crate) use for_index_type;
 
 /// A Rust integer type that indices can have.
-///
-/// Sealed: its values have the layout that [`Index::DTYPE`] states.
-pub trait Index: super::memory::sealed::Sealed + Copy + Send + Sync + 'static {
-    /// The same type as a value; `usize` is the unsigned integer of its size.
-    const DTYPE: DType;
-}
+pub trait Index: Element {}
 
 macro_rules! impl_index {
-    ($($type:ty => $dtype:ident,)*) => {$(
-        impl super::memory::sealed::Sealed for $type {}
-
-        impl Index for $type {
-            const DTYPE: DType = DType::$dtype;
-        }
-
-        const _: () = {
-            assert!(size_of::<$type>() == DType::$dtype.size(), "size");
-            assert!(align_of::<$type>() == DType::$dtype.alignment(), "alignment");
-        };
-    )*};
+    ($($type:ty),*) => {$( impl Index for $type {} )*};
 }
 
-impl_index! {
-    i8 => I8, i16 => I16, i32 => I32, i64 => I64,
-    u8 => U8, u16 => U16, u32 => U32, u64 => U64,
-}
-
-#[cfg(target_pointer_width = "64")]
-impl_index!(usize => U64,);
-
-#[cfg(target_pointer_width = "32")]
-impl_index!(usize => U32,);
+impl_index!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
 
 /// A tensor of indices: any integers, as a [`TensorView`] or as an [`AnyView`].
 ///

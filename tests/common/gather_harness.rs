@@ -170,7 +170,7 @@ pub(crate) trait Gathers<T>: Sync {
     ) -> Result<GatherPlan, ScatterError>;
 }
 
-impl<T: Element, I: Element + Index + Into<i128>> Gathers<T> for Strided<I> {
+impl<T: Element, I: Index + Into<i128>> Gathers<T> for Strided<I> {
     fn gather(
         &self,
         options: &GatherOptions<'_>,
@@ -340,7 +340,9 @@ impl<T: Ref> GatherProblem<'_, T> {
             GatherVerb::WriteInto => self.indices.gather_into(options, data, view),
             GatherVerb::AnyWriteInto => self.indices.any_gather_into(options, data, view),
             GatherVerb::PlannedWriteInto => run().write_into(data, view),
-            GatherVerb::AnyPlannedWriteInto => run().write_into(data.into(), view.into()),
+            GatherVerb::AnyPlannedWriteInto => {
+                run().write_into(AnyView::from(data), AnyViewMut::from(view))
+            }
         };
         done.map_err(|error| format!("refused: {error}"))?;
         compare(&output.buffer, &wanted.buffer, true)

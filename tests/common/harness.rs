@@ -291,7 +291,7 @@ pub(crate) trait Indices<T>: Gathers<T> {
     fn plan(&self, options: &Options<'_>, output: Layout<'_>) -> Result<ScatterPlan, ScatterError>;
 }
 
-impl<T: Element, I: Element + Index + Into<i128>> Indices<T> for Strided<I> {
+impl<T: Element, I: Index + Into<i128>> Indices<T> for Strided<I> {
     fn logical(&self) -> Tensor<i128> {
         let Tensor { shape, values } = self.read();
         Tensor::new(&shape, values.into_iter().map(Into::into).collect())

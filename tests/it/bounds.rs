@@ -5,8 +5,8 @@ use crate::common::by_hand::{Case, contiguous};
 use crate::common::harness::{Indices, Operator, Options};
 use crate::common::refused::{check_indices_refused, numbers};
 use ndscatter::{
-    Bounds, CacheMode, Duplicates, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
-    tensor_scatter,
+    Bounds, CacheMode, Duplicates, Reduction, Scatter, ScatterError, TensorView,
+    TensorViewMut, tensor_scatter,
 };
 
 fn options(operator: Operator) -> Options<'static> {
@@ -293,15 +293,21 @@ mod bounds {
 
     #[test]
     fn strings_skip_and_clamp_too() {
+        use ndscatter::Cloned;
+
         let run = |bounds| {
             let mut strings = ["a", "b"].map(String::from);
             let updates = ["x", "y", "z"].map(String::from);
             Scatter::nd()
                 .bounds(bounds)
-                .cloned_in_place(
-                    TensorViewMut::contiguous(&mut strings, &[2]).expect("two strings"),
+                .in_place(
+                    Cloned(
+                        TensorViewMut::contiguous(&mut strings, &[2]).expect("two strings"),
+                    ),
                     TensorView::contiguous(&[5_i64, 0, -7], &[3, 1]).expect("three tuples"),
-                    TensorView::contiguous(&updates, &[3]).expect("three updates"),
+                    Cloned(
+                        TensorView::contiguous(&updates, &[3]).expect("three updates"),
+                    ),
                 )
                 .expect("the case is valid");
             strings

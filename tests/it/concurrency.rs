@@ -14,9 +14,9 @@ use crate::common::random::Random;
 use crate::common::request::Request;
 use crate::common::{Tensor, scatter_nd};
 use ndscatter::{
-    AnyView, AnyViewMut, CallingThread, Execution, Explanation, Gather, GatherPlan, GatherRun,
-    Layout, Pool, Rayon, Reduction, Scatter, ScatterError, ScatterPlan, ScatterRun, Schedule,
-    TensorView, TensorViewMut,
+    AnyView, AnyViewMut, CallingThread, Cloned, Execution, Explanation, Gather, GatherPlan,
+    GatherRun, Layout, Pool, Rayon, Reduction, Scatter, ScatterError, ScatterPlan, ScatterRun,
+    Schedule, TensorView, TensorViewMut,
 };
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -140,7 +140,7 @@ fn check_plan(plan: &ScatterPlan, workload: &Workload, reduction: Reduction) {
     (Request::new(reduction).run(plan))
         .in_place(output.view_mut(), updates)
         .expect("the workload is valid");
-    for result in [&allocated, &output.buffer] {
+    for result in [&allocated[..], &output.buffer[..]] {
         compare(result, workload.expected(reduction), is_exact(reduction))
             .unwrap_or_else(|difference| panic!("{reduction}: {difference}"));
     }
@@ -244,10 +244,10 @@ fn tasks_run_in_the_installed_pool_and_in_no_other() {
     let mut data: Vec<_> = (0..50_000).map(|_| Witness(Arc::clone(&seen))).collect();
     let indices: Vec<i64> = (0..50_000).collect();
     pool.install(|| {
-        Scatter::nd().cloned_in_place(
-            TensorViewMut::contiguous(&mut data, &[50_000]).expect("data"),
+        Scatter::nd().in_place(
+            Cloned(TensorViewMut::contiguous(&mut data, &[50_000]).expect("data")),
             TensorView::contiguous(&indices, &[50_000, 1]).expect("indices"),
-            TensorView::contiguous(&updates, &[50_000]).expect("updates"),
+            Cloned(TensorView::contiguous(&updates, &[50_000]).expect("updates")),
         )
     })
     .expect("the call is valid");
@@ -496,18 +496,26 @@ impl Strings {
         let old = || vec!["old".to_owned(); self.data.values.len()];
         let mut results = [(); 6].map(|()| old());
         let [one, two, three, four, five, six] = &mut results;
-        *one = scatter.cloned_allocate(data, indices, updates)?;
-        scatter.cloned_write_into(data, indices, updates, self.output(two))?;
+        *one = (scatter.allocate(Cloned(data), indices, Cloned(updates))?).into_vec();
+        scatter.write_into(
+            Cloned(data),
+            indices,
+            Cloned(updates),
+            Cloned(self.output(two)),
+        )?;
         three.clone_from(&self.data.values);
-        scatter.cloned_in_place(self.output(three), indices, updates)?;
-        *four = execution.run(&plan).cloned_allocate(data, updates)?;
-        execution
-            .run(&plan)
-            .cloned_write_into(data, updates, self.output(five))?;
+        scatter.in_place(Cloned(self.output(three)), indices, Cloned(updates))?;
+        let run = execution.run(&plan);
+        *four = (run.allocate(Cloned(data), Cloned(updates))?).into_vec();
+        execution.run(&plan).write_into(
+            Cloned(data),
+            Cloned(updates),
+            Cloned(self.output(five)),
+        )?;
         six.clone_from(&self.data.values);
         execution
             .run(&plan)
-            .cloned_in_place(self.output(six), updates)?;
+            .in_place(Cloned(self.output(six)), Cloned(updates))?;
         Ok(results)
     }
 }
@@ -546,7 +554,7 @@ fn strings_survive_odd_pools() {
             let scatter = execution.of(Scatter::nd());
             let mut output = strings.data.values.clone();
             let view = strings.output(&mut output);
-            let got = scatter.cloned_in_place(view, strings.indices(), strings.updates());
+            let got = scatter.in_place(Cloned(view), strings.indices(), Cloned(strings.updates()));
             let compare = |result: &Vec<String>| {
                 let same = *result == strings.expected;
                 if same {
@@ -568,12 +576,16 @@ fn strings_survive_odd_pools() {
                 .all(|text| text.ends_with("small-string trick"));
             assert!(whole, "{habit:?} {schedule}: a string was torn");
 
-            let got = scatter.cloned_allocate(strings.data(), strings.indices(), strings.updates());
+            let got = scatter.allocate(
+                Cloned(strings.data()),
+                strings.indices(),
+                Cloned(strings.updates()),
+            );
             let runs = pool.runs.swap(0, Ordering::Relaxed);
             check_habit(
                 habit,
                 runs,
-                got.map(|output| compare(&output)),
+                got.map(|output| compare(&output.into_vec())),
                 &format!("{schedule}"),
             );
         }
@@ -665,9 +677,13 @@ fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, pa
         let updates = TensorView::contiguous(&updates, &[TUPLES, LEN]).expect("updates");
         let target = TensorViewMut::contiguous(&mut output, &[ROWS, LEN]).expect("output");
         let call = || match verb {
-            CloneVerb::Allocate => scatter.cloned_allocate(data, indices, updates).map(drop),
-            CloneVerb::WriteInto => scatter.cloned_write_into(data, indices, updates, target),
-            CloneVerb::InPlace => scatter.cloned_in_place(target, indices, updates),
+            CloneVerb::Allocate => scatter
+                .allocate(Cloned(data), indices, Cloned(updates))
+                .map(drop),
+            CloneVerb::WriteInto => {
+                scatter.write_into(Cloned(data), indices, Cloned(updates), Cloned(target))
+            }
+            CloneVerb::InPlace => scatter.in_place(Cloned(target), indices, Cloned(updates)),
         };
         catch_unwind(AssertUnwindSafe(call)).is_err()
     });
@@ -729,10 +745,10 @@ fn elements_without_bytes() {
         let mut data = vec![Bodiless; 6];
         BODILESS_CLONES.store(0, Ordering::Relaxed);
         (execution.of(Scatter::nd()))
-            .cloned_in_place(
-                TensorViewMut::contiguous(&mut data, &[3, 2]).expect("data"),
+            .in_place(
+                Cloned(TensorViewMut::contiguous(&mut data, &[3, 2]).expect("data")),
                 TensorView::contiguous(&[0_i64, 2, 1], &[3, 1]).expect("indices"),
-                TensorView::contiguous(&vec![Bodiless; 6], &[3, 2]).expect("updates"),
+                Cloned(TensorView::contiguous(&vec![Bodiless; 6], &[3, 2]).expect("updates")),
             )
             .unwrap_or_else(|error| panic!("{schedule:?}: {error}"));
         // Five more to make the vector of updates.
@@ -774,7 +790,7 @@ fn a_pool_that_panics_does_no_harm() {
         let call = || {
             let scatter = execution.of(Scatter::nd());
             let view = strings.output(&mut output);
-            scatter.cloned_in_place(view, strings.indices(), strings.updates())
+            scatter.in_place(Cloned(view), strings.indices(), Cloned(strings.updates()))
         };
         panics += usize::from(catch_unwind(AssertUnwindSafe(call)).is_err());
         let whole = output
@@ -813,10 +829,10 @@ fn a_clone_may_scatter() {
         let mut data: Vec<_> = (0..500).map(|_| Reentrant(-1)).collect();
         Scatter::nd()
             .execution(Execution::new().pool(pool))
-            .cloned_in_place(
-                TensorViewMut::contiguous(&mut data, &[500]).expect("data"),
+            .in_place(
+                Cloned(TensorViewMut::contiguous(&mut data, &[500]).expect("data")),
                 TensorView::contiguous(&indices, &[2000, 1]).expect("indices"),
-                TensorView::contiguous(&updates, &[2000]).expect("updates"),
+                Cloned(TensorView::contiguous(&updates, &[2000]).expect("updates")),
             )
             .expect("the call is valid");
         let last: Vec<i32> = data.iter().map(|element| element.0).collect();

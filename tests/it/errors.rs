@@ -14,8 +14,8 @@ use crate::common::random::Random;
 use crate::common::refused::{check_indices_refused, check_refused, filled, numbers};
 use crate::common::request::Request;
 use ndscatter::{
-    AnyView, AnyViewMut, DType, Duplicates, Index, Layout, Reduction, Scatter, ScatterError,
-    TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Cloned, DType, Duplicates, Index, Layout, Reduction, Scatter,
+    ScatterError, TensorView, TensorViewMut,
 };
 
 /// The sizes of a tensor's dimensions.
@@ -412,10 +412,16 @@ fn types_without_an_order_have_no_min_and_max() {
             let options = Options::new(Operator::Nd, reduction);
             let indices = numbers(&[1, 1], &[0_i64]);
             let element = DType::Complex64;
-            let expected = ScatterError::UnsupportedReduction { reduction, element };
+            let expected = ScatterError::UnsupportedReduction {
+                reduction,
+                dtype: element,
+            };
             check_refused::<Complex<f32>>(&options, &[2], &indices, &[1], &expected);
             let element = DType::Complex128;
-            let expected = ScatterError::UnsupportedReduction { reduction, element };
+            let expected = ScatterError::UnsupportedReduction {
+                reduction,
+                dtype: element,
+            };
             check_refused::<Complex<f64>>(&options, &[2], &indices, &[1], &expected);
             // It comes before what is wrong with the indices.
             check_refused::<Complex<f64>>(
@@ -442,7 +448,10 @@ fn types_without_an_order_have_no_min_and_max() {
 fn bool_has_no_mean() {
     let indices = numbers(&[1, 1], &[0_i64]);
     let (reduction, element) = (Reduction::Mean, DType::Bool);
-    let expected = ScatterError::UnsupportedReduction { reduction, element };
+    let expected = ScatterError::UnsupportedReduction {
+        reduction,
+        dtype: element,
+    };
     let mut options = Options::new(Operator::Nd, reduction);
     check_refused::<bool>(&options, &[2], &indices, &[1], &expected);
     // Nor without self, which would be the mean of the updates alone.
@@ -472,11 +481,11 @@ fn clones_can_only_be_replaced() {
         let data = TensorView::contiguous(&original, &[2]).expect("two strings");
         let mut output = TensorViewMut::contiguous(&mut strings, &[2]).expect("two strings");
         let scatter = Scatter::nd().reduction(*reduction);
-        let got = scatter.cloned_in_place(output.reborrow(), indices, updates);
+        let got = scatter.in_place(Cloned(output.reborrow()), indices, Cloned(updates));
         assert_eq!(got.as_ref(), Err(&expected), "in place");
-        let got = scatter.cloned_write_into(data, indices, updates, output);
+        let got = scatter.write_into(Cloned(data), indices, Cloned(updates), Cloned(output));
         assert_eq!(got.as_ref(), Err(&expected), "write into");
-        let got = scatter.cloned_allocate(data, indices, updates);
+        let got = scatter.allocate(Cloned(data), indices, Cloned(updates));
         assert_eq!(got.as_ref(), Err(&expected), "allocate");
         assert_eq!(strings, original, "written before it was refused");
     }
@@ -619,7 +628,7 @@ fn a_plan_serves_one_layout() {
             ),
             Request::new(Reduction::Add)
                 .run(&plan)
-                .in_place(output.view_mut().into(), updates.view().into()),
+                .in_place(AnyViewMut::from(output.view_mut()), updates.view().into()),
         ];
         for got in results {
             match got {
@@ -704,7 +713,7 @@ fn a_plan_checks_what_it_is_run_with() {
     let updates = filled::<f32>(&[1, 3]);
     let got = Request::new(Reduction::Add)
         .run(&plan)
-        .in_place(data.view_mut().into(), updates.view().into());
+        .in_place(AnyViewMut::from(data.view_mut()), updates.view().into());
     assert_eq!(got, Err(expected), "another type");
     assert_eq!(data.buffer, before, "written before it was refused");
 }
@@ -916,7 +925,7 @@ impl Shared {
         // SAFETY: as above.
         let output = unsafe { AnyViewMut::from_raw_parts(first, element, output.1) };
         let output = output.expect("a valid view");
-        Scatter::nd().write_into(read(data), indices.into(), read(updates), output)
+        Scatter::nd().write_into(read(data), indices, read(updates), output)
     }
 }
 
@@ -1047,7 +1056,7 @@ fn tensors_without_elements_overlap_nothing() {
         )
     };
     let indices = TensorView::<i64>::contiguous(&[], &none).expect("no tuple");
-    let got = Scatter::nd().write_into(data, indices.into(), updates, output);
+    let got = Scatter::nd().write_into(data, indices, updates, output);
     assert_eq!(got, Ok(()), "nothing is shared");
 }
 
@@ -1068,7 +1077,11 @@ fn raw_parts_are_aligned_and_fit_into_memory() {
         // SAFETY: two elements from byte 1 lie within the 32 bytes, or one of 16.
         let got = unsafe { AnyView::from_raw_parts(place, element, layout) }.err();
         let alignment = element.alignment();
-        let expected = ScatterError::Misaligned { element, alignment };
+        let expected = ScatterError::Misaligned {
+            address: place.addr(),
+            dtype: element,
+            alignment,
+        };
         assert_eq!(got, misaligned.then_some(expected), "{element}");
     }
     // More bytes than an address space has, though the elements could be counted.
@@ -1171,7 +1184,7 @@ fn a_result_that_fits_nowhere_is_refused() {
     let data = TensorView::strided(&data, 0, &shape, &[0]).expect("one string for all");
     let updates = ["2".to_owned()];
     let updates = TensorView::contiguous(&updates, &[1]).expect("one update");
-    let got = Scatter::nd().cloned_allocate(data, indices, updates);
+    let got = Scatter::nd().allocate(Cloned(data), indices, Cloned(updates));
     let refused = matches!(
         got,
         Err(ScatterError::OutOfMemory { .. } | ScatterError::ShapeOverflow { .. })

@@ -81,6 +81,6 @@ fn gathers_stay_inside_their_data() {
         let mut output = vec![0_u32; TUPLES];
         let view = TensorViewMut::contiguous(&mut output, &[TUPLES, 1])?;
         let data = TensorView::contiguous(&data, &[BINS])?;
-        Gather::along(0).write_into(data.into(), indices, view.into())
+        Gather::along(0).write_into(data.into(), indices, AnyViewMut::from(view))
     });
 }

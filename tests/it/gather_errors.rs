@@ -161,8 +161,8 @@ fn types_agree() {
     let mut words = numbers(&[2], &[1_u32, 2]);
     let got = Gather::along(0).write_into(
         data.view().into(),
-        indices.view().into(),
-        words.view_mut().into(),
+        indices.view(),
+        AnyViewMut::from(words.view_mut()),
     );
     let expected = ScatterError::DTypeMismatch {
         tensor: "output",
@@ -173,8 +173,8 @@ fn types_agree() {
     let mut output = numbers(&[2], &[1.0_f32, 2.0]);
     let got = Gather::along(0).write_into(
         data.view().into(),
-        data.view().into(),
-        output.view_mut().into(),
+        AnyView::from(data.view()),
+        AnyViewMut::from(output.view_mut()),
     );
     let actual = DType::F32;
     assert_eq!(got, Err(ScatterError::IndexType { actual }), "indices");
@@ -290,7 +290,7 @@ fn a_plan_serves_one_layout_of_data() {
         let got = [
             plan.run().write_into(data.view(), output.view_mut()),
             plan.run()
-                .write_into(data.view().into(), output.view_mut().into()),
+                .write_into(data.view().into(), AnyViewMut::from(output.view_mut())),
             plan.run().allocate(data.view()).map(drop),
         ];
         for got in got {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use ndscatter::{
-    Bounds, CacheMode, DType, Duplicates, Gather, Layout, Reduction, Scatter, ScatterError,
+    Bounds, CacheMode, Cloned, DType, Duplicates, Gather, Layout, Reduction, Scatter, ScatterError,
     TensorView, TensorViewMut,
 };
 
@@ -51,7 +51,9 @@ fn rows_of_sequences_without_elements() {
                 let scatter = Scatter::cache(1, mode).update_len(len);
                 let done = scatter.in_place(data(&cache), starts, view(&update));
                 assert_eq!(done, Ok(()), "{len}, {mode:?}");
-                let got = scatter.allocate(view(&cache), starts, view(&update));
+                let got = scatter
+                    .allocate(view(&cache), starts, view(&update))
+                    .map(ndscatter::Tensor::into_vec);
                 assert_eq!(got, Ok(vec![]), "{len}, {mode:?}, allocated");
                 let plan = scatter
                     .plan(Layout::contiguous(&cache), starts)
@@ -92,6 +94,7 @@ fn positions_of_sequences_are_checked_all_the_same() {
                 index,
                 update_len: 2,
                 cache_len: 2,
+                mode: CacheMode::Linear,
             })
         };
         let scatter = Scatter::cache(1, CacheMode::Linear);
@@ -217,11 +220,14 @@ fn repetitions_of_no_tuples() {
         let mut units = vec![(); MANY];
         let output = TensorViewMut::contiguous(&mut units, &[MANY / 2, 2]).expect("units");
         let updates = TensorView::contiguous(&[], &[MANY / 2, 0]).expect("none");
-        let done = Scatter::update(1).cloned_in_place(output, none, updates);
+        let done = Scatter::update(1).in_place(Cloned(output), none, Cloned(updates));
         assert_eq!(done, Ok(()), "units");
         let plan = Scatter::update(1).plan(Layout::contiguous(&[MANY / 2, 2]), none);
         let output = TensorViewMut::contiguous(&mut units, &[MANY / 2, 2]).expect("units");
-        let done = plan.expect("a plan").run().cloned_in_place(output, updates);
+        let done = plan
+            .expect("a plan")
+            .run()
+            .in_place(Cloned(output), Cloned(updates));
         assert_eq!(done, Ok(()), "units, planned");
     });
 }
@@ -230,23 +236,31 @@ fn repetitions_of_no_tuples() {
 fn gathers_of_nothing() {
     returns(|| {
         let whole = TensorView::<i64>::contiguous(&[], &[1 << 62, 0]).expect("no indices");
-        let got = Gather::nd(0).allocate(view(&[0]), whole);
+        let got = Gather::nd(0)
+            .allocate(view(&[0]), whole)
+            .map(ndscatter::Tensor::into_vec);
         assert_eq!(got, Ok(vec![]), "whole tensors");
         let batches = MANY / 8;
         let (shape, list) = ([batches, 5, 0], [batches, 1]);
         let indices = many(&[4], &list, &[0, 0]);
-        let got = Gather::nd(1).allocate(view(&shape), indices);
+        let got = Gather::nd(1)
+            .allocate(view(&shape), indices)
+            .map(ndscatter::Tensor::into_vec);
         assert_eq!(got, Ok(vec![]), "batch dims");
         let plan = Gather::nd(1)
             .plan(Layout::contiguous(&shape), indices)
             .expect("a plan");
         assert_eq!(
-            plan.run().allocate(view(&shape)),
+            plan.run()
+                .allocate(view(&shape))
+                .map(ndscatter::Tensor::into_vec),
             Ok(vec![]),
             "batch dims, planned"
         );
         let rows = many(&[4], &[MANY], &[0]);
-        let got = Gather::along(0).allocate(view(&[5, 0]), rows);
+        let got = Gather::along(0)
+            .allocate(view(&[5, 0]), rows)
+            .map(ndscatter::Tensor::into_vec);
         assert_eq!(got, Ok(vec![]), "rows");
         let got = Gather::along(0).allocate(view(&[4, 0]), rows);
         assert!(got.is_err(), "checked all the same");

@@ -15,8 +15,8 @@ use crate::common::harness;
 use crate::common::indices::{IndexRule, resolve_axis};
 use crate::common::request::Request;
 use ndscatter::{
-    CacheMode, Gather, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
-    scatter_elements, scatter_nd, tensor_scatter,
+    AnyView, AnyViewMut, CacheMode, Gather, Reduction, Scatter, ScatterError, TensorView,
+    TensorViewMut, scatter_elements, scatter_nd, tensor_scatter,
 };
 
 /// How many cases ONNX 1.23.2 has of each operator. None is left out.
@@ -179,18 +179,23 @@ impl<T: Value> ScatterTensors<T> {
     }
 
     /// All verbs must give ONNX's output. One plan serves all planned runs.
-    fn check<O: Operator>(&self, case: &Case, scatter: &Scatter<'_, O>) {
+    fn check(&self, case: &Case, scatter: &Scatter<'_>) {
         let (data, indices) = (view(&self.data), view(&self.indices));
         let updates = view(&self.updates);
         let (start, blank) = (&self.data, &inverted(&self.output));
         let execution = Request::new(case.reduction());
         let scatter = execution.of(scatter.clone());
         let plan = scatter.plan(data.layout(), indices).expect("a plan");
-        let any_plan = scatter.plan(data.layout(), indices.into());
+        let any_plan = scatter.plan(data.layout(), AnyView::from(indices));
         let any_plan = any_plan.expect("a plan");
 
         for (verb, got) in [
-            ("allocate", scatter.allocate(data, indices, updates)),
+            (
+                "allocate",
+                scatter
+                    .allocate(data, indices, updates)
+                    .map(ndscatter::Tensor::into_vec),
+            ),
             (
                 "write_into",
                 written(blank, |o| scatter.write_into(data, indices, updates, o)),
@@ -202,19 +207,22 @@ impl<T: Value> ScatterTensors<T> {
             (
                 "write_into",
                 written(blank, |o| {
-                    let (data, indices) = (data.into(), indices.into());
-                    scatter.write_into(data, indices, updates.into(), o.into())
+                    let (data, indices) = (data.into(), AnyView::from(indices));
+                    scatter.write_into(data, indices, updates.into(), AnyViewMut::from(o))
                 }),
             ),
             (
                 "in_place",
                 written(start, |o| {
-                    scatter.in_place(o.into(), indices.into(), updates.into())
+                    scatter.in_place(AnyViewMut::from(o), AnyView::from(indices), updates.into())
                 }),
             ),
             (
                 "planned allocate",
-                execution.run(&plan).allocate(data, updates),
+                execution
+                    .run(&plan)
+                    .allocate(data, updates)
+                    .map(ndscatter::Tensor::into_vec),
             ),
             (
                 "planned write_into",
@@ -227,18 +235,28 @@ impl<T: Value> ScatterTensors<T> {
             (
                 "planned write_into",
                 written(blank, |o| {
-                    execution
-                        .run(&plan)
-                        .write_into(data.into(), updates.into(), o.into())
+                    execution.run(&plan).write_into(
+                        data.into(),
+                        updates.into(),
+                        AnyViewMut::from(o),
+                    )
                 }),
             ),
             (
                 "planned in_place",
                 written(start, |o| {
-                    execution.run(&plan).in_place(o.into(), updates.into())
+                    execution
+                        .run(&plan)
+                        .in_place(AnyViewMut::from(o), updates.into())
                 }),
             ),
-            ("any_plan", execution.run(&any_plan).allocate(data, updates)),
+            (
+                "any_plan",
+                execution
+                    .run(&any_plan)
+                    .allocate(data, updates)
+                    .map(ndscatter::Tensor::into_vec),
+            ),
         ] {
             case.compare(verb, got, &self.output.values);
         }
@@ -263,7 +281,7 @@ impl<T: Value> ScatterTensors<T> {
 }
 
 /// All verbs must give ONNX's output, and so must the reference.
-fn check_gather<T: Value, O: Operator>(case: &Case, gather: &GatherOp<'_, O>, reference: Gatherer) {
+fn check_gather<T: Value>(case: &Case, gather: &Gather<'_>, reference: Gatherer) {
     let data = case.input::<T>("data");
     let indices = case.input::<i64>("indices");
     let output = case.tensor::<T>("output", "output");
@@ -276,13 +294,18 @@ fn check_gather<T: Value, O: Operator>(case: &Case, gather: &GatherOp<'_, O>, re
     assert_eq!(shape, Ok(output.shape), "{}", case.folder.display());
 
     let plan = gather.plan(data.layout(), indices).expect("a plan");
-    let any_plan = gather.plan(data.layout(), indices.into());
+    let any_plan = gather.plan(data.layout(), AnyView::from(indices));
     let any_plan = any_plan.expect("a plan");
     let planned = plan.output_shape();
     assert_eq!(planned, blank.shape, "{}", case.folder.display());
 
     for (verb, got) in [
-        ("allocate", gather.allocate(data, indices)),
+        (
+            "allocate",
+            gather
+                .allocate(data, indices)
+                .map(ndscatter::Tensor::into_vec),
+        ),
         (
             "write_into",
             written(blank, |o| gather.write_into(data, indices, o)),
@@ -290,19 +313,30 @@ fn check_gather<T: Value, O: Operator>(case: &Case, gather: &GatherOp<'_, O>, re
         (
             "write_into",
             written(blank, |o| {
-                gather.write_into(data.into(), indices.into(), o.into())
+                gather.write_into(data.into(), AnyView::from(indices), AnyViewMut::from(o))
             }),
         ),
-        ("planned allocate", plan.run().allocate(data)),
+        (
+            "planned allocate",
+            plan.run().allocate(data).map(ndscatter::Tensor::into_vec),
+        ),
         (
             "planned write_into",
             written(blank, |o| plan.run().write_into(data, o)),
         ),
         (
             "planned write_into",
-            written(blank, |o| plan.run().write_into(data.into(), o.into())),
+            written(blank, |o| {
+                plan.run().write_into(data.into(), AnyViewMut::from(o))
+            }),
         ),
-        ("any_plan", any_plan.run().allocate(data)),
+        (
+            "any_plan",
+            any_plan
+                .run()
+                .allocate(data)
+                .map(ndscatter::Tensor::into_vec),
+        ),
     ] {
         case.compare(verb, got, &output.values);
     }
@@ -346,15 +380,15 @@ fn check<T: Value>(case: &Case) {
         "GatherND" => {
             let batch_dims = case.attribute("batch_dims");
             let reference = Gatherer::Nd { batch_dims };
-            check_gather::<T, _>(case, &Gather::nd(batch_dims), reference);
+            check_gather::<T>(case, &Gather::nd(batch_dims), reference);
         }
         "Gather" => {
             let reference = Gatherer::Along { axis: axis() };
-            check_gather::<T, _>(case, &Gather::along(axis()), reference);
+            check_gather::<T>(case, &Gather::along(axis()), reference);
         }
         "GatherElements" => {
             let reference = Gatherer::Elements { axis: axis() };
-            check_gather::<T, _>(case, &Gather::elements(axis()), reference);
+            check_gather::<T>(case, &Gather::elements(axis()), reference);
         }
         other => panic!("{}: what is {other}?", case.folder.display()),
     }

@@ -203,6 +203,7 @@ fn check_write_indices(mode: CacheMode, indices: &[i64], refused: Option<(usize,
             index: index.into(),
             update_len: 2,
             cache_len: 5,
+            mode: mode,
         };
         check_indices_refused::<i32>(&options, data, &indices, updates, &expected);
         return;
@@ -252,6 +253,7 @@ fn positions_beyond_every_signed_number() {
         index: u64::MAX.into(),
         update_len: 1,
         cache_len: 5,
+        mode: CacheMode::Linear,
     };
     let indices = numbers(&[2], &[0, u64::MAX]);
     check_indices_refused::<i32>(&options, &[2, 5], &indices, &[2, 1], &expected);
@@ -266,6 +268,7 @@ fn a_shared_position_that_does_not_fit() {
         index: 4,
         update_len: 2,
         cache_len: 5,
+        mode: CacheMode::Linear,
     };
     check_indices_refused::<i32>(
         &options,
@@ -285,6 +288,7 @@ fn positions_of_empty_windows() {
         index: 4,
         update_len: 2,
         cache_len: 5,
+        mode: CacheMode::Linear,
     };
     let indices = numbers(&[2], &[3_i64, 4]);
     check_indices_refused::<i32>(&options, &[2, 5, 0], &indices, &[2, 2, 0], &expected);
@@ -354,6 +358,7 @@ fn the_functions_refuse_as_the_builders_do() {
         index: 2,
         update_len: 1,
         cache_len: 2,
+        mode: CacheMode::Linear,
     };
     assert_eq!(got, Err(expected), "cache");
     assert_eq!(data, [1, 2, 3, 4], "written before it was refused");

@@ -519,7 +519,7 @@ fn foreign_bool_bytes_without_self() {
             .include_self(false)
             .in_place(
                 view.expect("bytes are aligned"),
-                indices.into(),
+                indices,
                 updates_view.expect("bytes are aligned"),
             )
             .expect("the case is valid");

@@ -5,7 +5,7 @@ use ndscatter::profile::{
     jax, onnx, openvino_3, openvino_8, openvino_12, openvino_15, stablehlo, tensorflow, torch,
 };
 use ndscatter::{
-    CacheMode, CallingThread, Element, Execution, Gather, Reduction, Scatter, ScatterError,
+    CacheMode, CallingThread, Element, Execution, Gather, Reduction, Scatter, ScatterError, Tensor,
     TensorView,
 };
 
@@ -13,18 +13,14 @@ const DATA: [f32; 4] = [10.0, 20.0, 30.0, 40.0];
 
 /// Scatters 1.0, 2.0, ... into [`DATA`] at `indices`, which have a last dim of
 /// one where tuples are wanted.
-fn scatter<O: Operator>(
-    scatter: &Scatter<'_, O>,
-    tuples: bool,
-    indices: &[i64],
-) -> Result<Vec<f32>, ScatterError> {
+fn scatter(scatter: &Scatter<'_>, tuples: bool, indices: &[i64]) -> Result<Vec<f32>, ScatterError> {
     let updates: Vec<f32> = (1_u8..).take(indices.len()).map(f32::from).collect();
     run(scatter, &DATA, tuples, indices, &updates)
 }
 
 /// At once, planned, and with a pool: a profile means the same in all of them.
-fn run<T: Element, O: Operator>(
-    scatter: &Scatter<'_, O>,
+fn run<T: Element>(
+    scatter: &Scatter<'_>,
     data: &[T],
     tuples: bool,
     indices: &[i64],
@@ -39,7 +35,7 @@ fn run<T: Element, O: Operator>(
     let updates = TensorView::contiguous(updates, &updates_shape)?;
     let alone = Execution::new().pool(&CallingThread);
     let on_a_pool = scatter.clone().execution(alone);
-    let planned = |scatter: &Scatter<'_, O>, execution| {
+    let planned = |scatter: &Scatter<'_>, execution| {
         let plan = scatter.plan(data.layout(), indices)?;
         plan.run().execution(execution).allocate(data, updates)
     };
@@ -52,27 +48,23 @@ fn run<T: Element, O: Operator>(
 }
 
 /// The first of results that are all the same, NaN for NaN.
-fn same<T: Element>(results: [Result<Vec<T>, ScatterError>; 4]) -> Result<Vec<T>, ScatterError> {
+fn same<T: Element>(results: [Result<Tensor<T>, ScatterError>; 4]) -> Result<Vec<T>, ScatterError> {
     let texts = results.each_ref().map(|result| format!("{result:?}"));
     assert_eq!(texts[1], texts[0], "with a pool");
     assert_eq!(texts[2], texts[0], "planned");
     assert_eq!(texts[3], texts[0], "planned with a pool");
     let [first, ..] = results;
-    first
+    first.map(Tensor::into_vec)
 }
 
-fn gather<O: Operator>(
-    gather: &GatherOp<'_, O>,
-    tuples: bool,
-    indices: &[i64],
-) -> Result<Vec<f32>, ScatterError> {
+fn gather(gather: &Gather<'_>, tuples: bool, indices: &[i64]) -> Result<Vec<f32>, ScatterError> {
     let shape = [indices.len(), 1];
     let shape = if tuples { &shape[..] } else { &shape[..1] };
     let data = TensorView::contiguous(&DATA, &[4])?;
     let indices = TensorView::contiguous(indices, shape)?;
     let alone = Execution::new().pool(&CallingThread);
     let on_a_pool = gather.clone().execution(alone);
-    let planned = |gather: &GatherOp<'_, O>, execution| {
+    let planned = |gather: &Gather<'_>, execution| {
         let plan = gather.plan(data.layout(), indices)?;
         plan.run().execution(execution).allocate(data)
     };

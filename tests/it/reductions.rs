@@ -213,7 +213,7 @@ fn foreign_bool_bytes_read_as_true_and_move_unchanged() {
                 .of(Scatter::nd())
                 .in_place(
                     data_view.expect("bytes are aligned"),
-                    indices.into(),
+                    indices,
                     updates_view.expect("bytes are aligned"),
                 )
                 .expect("the case is valid");

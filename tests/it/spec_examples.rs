@@ -52,7 +52,12 @@ impl Example<'_> {
         };
         assert_eq!(in_place, self.expected, "{:?}, in place", self.operator);
         let allocated = allocated.expect("the example is valid");
-        assert_eq!(allocated, self.expected, "{:?}, allocated", self.operator);
+        assert_eq!(
+            allocated[..],
+            *self.expected,
+            "{:?}, allocated",
+            self.operator
+        );
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::pools::{Sequential, rayon_pool};
 use ndscatter::{
-    CallingThread, Duplicates, Execution, Gather, Layout, Pool, Scatter, Schedule, TensorView,
-    TensorViewMut,
+    CallingThread, Cloned, Duplicates, Execution, Gather, Layout, Pool, Scatter, Schedule,
+    TensorView, TensorViewMut,
 };
 
 /// More tuples than what is planned on the stack.
@@ -53,14 +53,20 @@ fn every_verb<T: Clone + Send + Sync>(
         .expect("valid indices");
     let mut target = TensorViewMut::contiguous(&mut output, &shape).expect("an output");
     CLONES.store(0, Ordering::Relaxed);
-    (scatter.cloned_in_place(target.reborrow(), indices, updates)).expect("in place");
-    (scatter.cloned_write_into(data, indices, updates, target.reborrow())).expect("into");
-    let made = (scatter.cloned_allocate(data, indices, updates)).expect("allocated");
+    (scatter.in_place(Cloned(target.reborrow()), indices, Cloned(updates))).expect("in place");
+    (scatter.write_into(
+        Cloned(data),
+        indices,
+        Cloned(updates),
+        Cloned(target.reborrow()),
+    ))
+    .expect("into");
+    let made = (scatter.allocate(Cloned(data), indices, Cloned(updates))).expect("allocated");
     assert_eq!(made.len(), SLICES * window, "as long as data");
     let run = plan.run().execution(execution);
-    (run.cloned_in_place(target.reborrow(), updates)).expect("planned, in place");
-    (run.cloned_write_into(data, updates, target)).expect("planned, into");
-    let made = (run.cloned_allocate(data, updates)).expect("planned, allocated");
+    (run.in_place(Cloned(target.reborrow()), Cloned(updates))).expect("planned, in place");
+    (run.write_into(Cloned(data), Cloned(updates), Cloned(target))).expect("planned, into");
+    let made = (run.allocate(Cloned(data), Cloned(updates))).expect("planned, allocated");
     assert_eq!(made.len(), SLICES * window, "as long as data");
     6
 }
@@ -121,23 +127,23 @@ fn other_operators_and_options() {
     let view = TensorView::contiguous(&indices, &[TUPLES]).expect("indices");
     let target = TensorViewMut::contiguous(&mut output, &[3, SLICES]).expect("an output");
     let updates_view = TensorView::contiguous(&updates, &[3, TUPLES]).expect("updates");
-    (Scatter::update(1).cloned_in_place(target, view, updates_view)).expect("an axis");
+    (Scatter::update(1).in_place(Cloned(target), view, Cloned(updates_view))).expect("an axis");
 
     let wide = [places(TUPLES), places(TUPLES), places(TUPLES)].concat();
     let view = TensorView::contiguous(&wide, &[3, TUPLES]).expect("indices");
     let target = TensorViewMut::contiguous(&mut output, &[3, SLICES]).expect("an output");
-    (Scatter::elements(1).cloned_in_place(target, view, updates_view)).expect("elements");
+    (Scatter::elements(1).in_place(Cloned(target), view, Cloned(updates_view))).expect("elements");
 
     // Reversed, and one element for all.
     let view = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
     let target =
         TensorViewMut::strided(&mut output, SLICES - 1, &[SLICES], &[-1]).expect("an output");
     let fill = TensorView::strided(&updates, 0, &[TUPLES], &[0]).expect("updates");
-    (Scatter::nd().cloned_in_place(target, view, fill)).expect("strides");
+    (Scatter::nd().in_place(Cloned(target), view, Cloned(fill))).expect("strides");
 
     let target = TensorViewMut::contiguous(&mut output[..SLICES], &[SLICES]).expect("an output");
     let rejecting = Scatter::nd().duplicates(Duplicates::Reject);
-    let refused = rejecting.cloned_in_place(target, view, fill);
+    let refused = rejecting.in_place(Cloned(target), view, Cloned(fill));
     assert!(refused.is_err(), "destinations repeat");
 }
 
@@ -149,13 +155,14 @@ fn gathers_of_units() {
     let mut target = TensorViewMut::contiguous(&mut output, &[TUPLES, 3]).expect("an output");
     let rows = TensorView::contiguous(&data, &[SLICES, 3]).expect("data");
     let list = TensorView::contiguous(&indices, &[TUPLES]).expect("indices");
-    (Gather::along(0).cloned_write_into(rows, list, target.reborrow())).expect("rows");
+    (Gather::along(0).write_into(Cloned(rows), list, Cloned(target.reborrow())))
+        .expect("rows");
     let tuples = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
-    (Gather::nd(0).cloned_write_into(rows, tuples, target)).expect("slices");
+    (Gather::nd(0).write_into(Cloned(rows), tuples, Cloned(target))).expect("slices");
 
     let wide = [places(TUPLES), places(TUPLES), places(TUPLES)].concat();
     let wide = TensorView::contiguous(&wide, &[3, TUPLES]).expect("indices");
     let data = TensorView::contiguous(&data, &[3, SLICES]).expect("data");
     let target = TensorViewMut::contiguous(&mut output, &[3, TUPLES]).expect("an output");
-    (Gather::elements(1).cloned_write_into(data, wide, target)).expect("elements");
+    (Gather::elements(1).write_into(Cloned(data), wide, Cloned(target))).expect("elements");
 }

@@ -1,7 +1,7 @@
 //! Runs a plan: divides it into tasks that share no destination, and hands
 //! each task's runs to the kernels.
 //!
-//! Knows plans, tasks, pools, scratch memory and rows of the kernel table.
+//! Knows plans, tasks, pools, scratch memory and functions of the kernel table.
 //! Knows nothing of operators, of the types of indices or of elements.
 
 mod apply;
@@ -30,7 +30,7 @@ pub(crate) use workload::Workload;
 use self::tasks::Workers;
 use self::tile::Tile;
 use crate::error::ScatterError;
-use crate::kernel::{Kernels, Row};
+use crate::kernel::{Kernels, Operation};
 use crate::plan::{CopyGeometry, Geometry, IndexPlan};
 use crate::schedule::Schedule;
 
@@ -58,8 +58,8 @@ mod shared {
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     plan: &'a IndexPlan,
-    kernels: Kernels,
-    row: &'static Row,
+    operation: Operation,
+    kernels: &'static Kernels,
     geometry: Geometry,
     /// How `data` lies; `None` in place.
     copy: Option<CopyGeometry>,
@@ -91,7 +91,7 @@ impl<'a> Call<'a> {
     )]
     pub(crate) unsafe fn new(
         plan: &'a IndexPlan,
-        kernels: Kernels,
+        operation: Operation,
         buffers: Buffers,
         geometry: Geometry,
         copy: Option<CopyGeometry>,
@@ -100,8 +100,8 @@ impl<'a> Call<'a> {
             geometry,
             copy,
             plan,
-            row: kernels.row,
-            kernels,
+            kernels: operation.kernels,
+            operation,
             buffers,
             streams: false,
             plan_is_kept: false,
@@ -143,7 +143,7 @@ impl<'a> Call<'a> {
                 self.run_serial();
                 Ok(())
             }
-            Schedule::Winner => self.run_winners(workers, &choice),
+            Schedule::LastWrite => self.run_winners(workers, &choice),
             Schedule::ByPartition => self.run_partitioned(workers, &choice),
             Schedule::Grouped => self.run_grouped(workers, &choice),
             Schedule::Private => self.run_private(workers, &choice),
@@ -157,8 +157,8 @@ impl<'a> Call<'a> {
             plan: self.plan,
             geometry: &self.geometry,
             copy: self.copy.as_ref(),
-            row: self.row,
-            kernels: &self.kernels,
+            kernels: self.kernels,
+            operation: &self.operation,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
 use crate::exec::{Choice, Workload, choose};
 use crate::execution::Execution;
-use crate::kernel::Kernels;
+use crate::kernel::Operation;
 use crate::layout::Layout;
 use crate::memory::copied;
 use crate::plan::IndexPlan;
@@ -39,7 +39,7 @@ impl Explanation {
     pub(crate) fn new(
         plan: &IndexPlan,
         element: ElementType,
-        kernels: Kernels,
+        kernels: Operation,
         reduction: Reduction,
         execution: &Execution<'_>,
         in_place: bool,
@@ -61,8 +61,8 @@ impl Explanation {
             plan,
             geometry: &geometry,
             copy: copy.as_ref(),
-            row: kernels.row,
-            kernels: &kernels,
+            kernels: kernels.kernels,
+            operation: &kernels,
         };
         let workers = Workers::new(execution.pool, execution.max_workers);
         let choice = choose(&workload, &workers, execution.schedule);

@@ -118,11 +118,12 @@ pub(crate) struct Elements {
 /// # Safety
 ///
 /// As for [`RunsFn`], with one contiguous run a number.
-pub(crate) type RowsFn = unsafe fn(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows<'_>);
+pub(crate) type RowsFn =
+    unsafe fn(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>);
 
 /// How [`RowsFn`] finds its rows, in elements.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rows<'a> {
+pub(crate) struct RowsForm<'a> {
     /// Distance from one destination number to the next.
     pub(crate) unit: isize,
     /// Distance from the source of one row to that of the next.
@@ -136,7 +137,7 @@ pub(crate) struct Rows<'a> {
     pub(crate) is_near: bool,
 }
 
-impl Rows<'_> {
+impl RowsForm<'_> {
     /// Rows that lie one behind the other on both sides.
     pub(crate) fn neighbours(len: usize) -> Self {
         Self {
@@ -208,24 +209,24 @@ pub(crate) struct GroupRun {
 
 /// All that serves one element type and one way to reduce it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kernels {
-    pub(crate) row: &'static Row,
+pub(crate) struct Operation {
+    pub(crate) kernels: &'static Kernels,
     /// `None` where nothing is reduced.
     pub(crate) group: Option<GroupFn>,
     /// Whether only `group` gives the result.
-    pub(crate) only_grouped: bool,
+    pub(crate) needs_groups: bool,
     pub(crate) include_self: bool,
     serves: Option<(ElementType, Reduction, InstructionSet)>,
 }
 
-impl Kernels {
+impl Operation {
     /// Elements that are only moved.
     #[inline]
-    pub(crate) fn moving(row: &'static Row) -> Self {
+    pub(crate) fn moving(kernels: &'static Kernels) -> Self {
         Self {
-            row,
+            kernels,
             group: None,
-            only_grouped: false,
+            needs_groups: false,
             include_self: true,
             serves: None,
         }
@@ -242,7 +243,7 @@ impl Kernels {
 /// What the executor needs to know of an element type and a reduction: one
 /// row of the kernel table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct Kernels {
     /// Bytes of an element.
     pub(crate) size: usize,
     /// Whether `apply` replaces elements, as `copy` does.
@@ -265,7 +266,7 @@ pub(crate) struct Row {
     /// Collects rows: [`RowsFn`] with the sides exchanged, `src` addressed by
     /// the numbers, and the rows of `dst` in order: no sources are listed.
     /// `None` as for `copy_elements`.
-    pub(crate) collect_rows: Option<RowsFn>,
+    pub(crate) gather_rows: Option<RowsFn>,
     /// `apply` for single elements; `None` as for `copy_elements`.
     pub(crate) apply_elements: Option<Elements>,
 }

@@ -25,7 +25,7 @@ use crate::element::{Element, Index};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::Kernels;
+use crate::kernel::Operation;
 use crate::layout::Layout;
 use crate::plan::{Form, IndexRules};
 use crate::reduction::{Accumulate, Bounds, Duplicates, Reducing, Reduction};
@@ -375,7 +375,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
     /// plain bytes and there is `data`.
     fn once<T>(
         &self,
-        kernels: Kernels,
+        kernels: Operation,
         output: Target<'_>,
         indices: Indices<'_>,
         updates: TensorView<'_, T>,
@@ -392,7 +392,7 @@ impl<'p, O: Operator> Scatter<'p, O> {
     /// As for [`run::once`].
     unsafe fn once_on(
         &self,
-        kernels: &Kernels,
+        kernels: &Operation,
         operands: &Operands<'_>,
         indices: &Indices<'_>,
     ) -> Result<(), ScatterError> {

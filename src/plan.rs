@@ -58,7 +58,7 @@ pub(crate) struct IndexPlan {
     scale: Scale,
     facts: Facts,
     first_repeat: OnceLock<Option<Repeat>>,
-    winners: OnceLock<Sorted>,
+    last_writes: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
     partitions: Partitions,
 }
@@ -168,7 +168,7 @@ impl IndexPlan {
             scale,
             facts: resolved.facts,
             first_repeat: OnceLock::new(),
-            winners: OnceLock::new(),
+            last_writes: OnceLock::new(),
             groups: OnceLock::new(),
             partitions: Partitions::default(),
         };
@@ -396,13 +396,13 @@ impl IndexPlan {
 
     /// The last tuple of every destination, in the order of destinations,
     /// worked out once. `None` where memory for it cannot be had.
-    pub(crate) fn winners(&self) -> Option<&Sorted> {
-        if let Some(winners) = self.winners.get() {
-            return Some(winners);
+    pub(crate) fn last_writes(&self) -> Option<&Sorted> {
+        if let Some(last_writes) = self.last_writes.get() {
+            return Some(last_writes);
         }
-        let mut winners = self.sort(self.facts.increasing).ok()?;
-        winners.keep_last(&self.destinations);
-        Some(self.winners.get_or_init(|| winners))
+        let mut last_writes = self.sort(self.facts.increasing).ok()?;
+        last_writes.keep_last(&self.destinations);
+        Some(self.last_writes.get_or_init(|| last_writes))
     }
 
     /// All tuples in the order of their destinations, those of one destination

@@ -27,7 +27,7 @@ use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, Call, direct, scratch};
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::{Kernels, Row};
+use crate::kernel::{Kernels, Operation};
 use crate::layout::overlap::{self, Footprint, Overlap};
 use crate::layout::{Dims, Layout};
 use crate::memory::{copied, with_room};
@@ -134,7 +134,7 @@ impl<'a> Operands<'a> {
     /// place.
     #[inline]
     pub(crate) fn any(
-        kernels: &Kernels,
+        kernels: &Operation,
         output: AnyViewMut<'a>,
         updates: AnyView<'a>,
         data: Option<AnyView<'a>>,
@@ -142,7 +142,7 @@ impl<'a> Operands<'a> {
     ) -> Result<Self, ScatterError> {
         let in_place = check_operands(&output, data.as_ref(), indices, &updates)?;
         let distinct = data.filter(|_| !in_place);
-        let moved = kernels.row.replaces.then_some(updates);
+        let moved = kernels.kernels.replaces.then_some(updates);
         check_bools(&output, [("data", distinct), ("updates", moved)])?;
         if data.is_none() && !output.is_initialized() {
             return Err(ScatterError::Uninitialized);
@@ -203,16 +203,16 @@ pub(crate) fn plain_kernels(
     element: ElementType,
     reducing: Reducing,
     execution: &Execution<'_>,
-) -> Result<Kernels, ScatterError> {
+) -> Result<Operation, ScatterError> {
     let set = execution.instructions();
     // Nothing to reduce, for which no small call should pay: by the table's own
     // shortcut, a call of one row took 10 ns more.
     if reducing.reduction == Reduction::None
-        && let Some(row) = Row::plain(element, Reduction::None, set)
+        && let Some(row) = Kernels::plain(element, Reduction::None, set)
     {
-        return Ok(Kernels::moving(row));
+        return Ok(Operation::moving(row));
     }
-    match Kernels::plain(element, reducing, set) {
+    match Operation::plain(element, reducing, set) {
         Some(kernels) => Ok(kernels),
         None => Err(ScatterError::UnsupportedReduction {
             reduction: reducing.reduction,
@@ -222,15 +222,15 @@ pub(crate) fn plain_kernels(
 }
 
 /// The kernels for elements that are cloned.
-pub(crate) fn cloned_kernels<T: Clone>(reducing: Reducing) -> Result<Kernels, ScatterError> {
+pub(crate) fn cloned_kernels<T: Clone>(reducing: Reducing) -> Result<Operation, ScatterError> {
     match reducing.reduction {
-        Reduction::None => Ok(Kernels::moving(Row::cloned::<T>())),
+        Reduction::None => Ok(Operation::moving(Kernels::cloned::<T>())),
         reduction => Err(ScatterError::ReductionOfClones { reduction }),
     }
 }
 
 /// Refuses to reduce where the operator that was planned only moves.
-fn check_reduction(plan: &IndexPlan, kernels: &Kernels) -> Result<(), ScatterError> {
+fn check_reduction(plan: &IndexPlan, kernels: &Operation) -> Result<(), ScatterError> {
     if plan.only_moves() && kernels.group.is_some() {
         return Err(ScatterError::UnsupportedOption {
             option: "reduction",
@@ -250,7 +250,7 @@ fn check_reduction(plan: &IndexPlan, kernels: &Kernels) -> Result<(), ScatterErr
 pub(crate) unsafe fn execute(
     plan: &IndexPlan,
     is_kept: bool,
-    kernels: &Kernels,
+    kernels: &Operation,
     operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
@@ -265,7 +265,7 @@ pub(crate) unsafe fn execute(
     {
         // SAFETY: shapes have just been checked against the plan's, and the
         // plan has numbered slices of an output that is contiguous.
-        unsafe { direct::run(kernels.row, &flat, operands.buffers(), numbers) };
+        unsafe { direct::run(kernels.kernels, &flat, operands.buffers(), numbers) };
         return Ok(());
     }
     // SAFETY: layout and shapes have just been checked against the plan's; the
@@ -283,7 +283,7 @@ pub(crate) unsafe fn execute(
 unsafe fn execute_by_schedule(
     plan: &IndexPlan,
     is_kept: bool,
-    kernels: &Kernels,
+    kernels: &Operation,
     operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
@@ -316,7 +316,7 @@ unsafe fn execute_by_schedule(
 /// As for [`execute`], and data, if any, has the shape of the output.
 pub(crate) unsafe fn once(
     form: Form,
-    kernels: &Kernels,
+    kernels: &Operation,
     operands: &Operands<'_>,
     indices: &Indices<'_>,
     planning: Planning,
@@ -353,7 +353,7 @@ pub(crate) unsafe fn once(
 #[inline(never)]
 unsafe fn once_planned(
     form: Form,
-    kernels: &Kernels,
+    kernels: &Operation,
     operands: &Operands<'_>,
     indices: &Indices<'_>,
     planning: Planning,

@@ -19,7 +19,7 @@ pub enum Schedule {
     ByTuple,
     /// The last tuple of each destination is found first, and only those are
     /// moved. Only without a reduction.
-    Winner,
+    LastWrite,
     /// Each worker takes a part of every window, and all tuples in order.
     ByColumn,
     /// Each worker takes a range of destinations and picks its tuples out of
@@ -43,7 +43,7 @@ impl Schedule {
         Self::Serial,
         Self::ByBatch,
         Self::ByTuple,
-        Self::Winner,
+        Self::LastWrite,
         Self::ByColumn,
         Self::ByDestination,
         Self::ByPartition,
@@ -57,7 +57,7 @@ impl Schedule {
             Self::Serial => "serial",
             Self::ByBatch => "by batch",
             Self::ByTuple => "by tuple",
-            Self::Winner => "winner",
+            Self::LastWrite => "last write",
             Self::ByColumn => "by column",
             Self::ByDestination => "by destination",
             Self::ByPartition => "by partition",

@@ -12,7 +12,7 @@ use common::layouts::{Arrangement, Strided};
 use common::random::Random;
 use common::request::Request;
 use ndscatter::Schedule::{
-    ByBatch, ByColumn, ByDestination, ByPartition, ByTuple, Grouped, Private, Serial, Winner,
+    ByBatch, ByColumn, ByDestination, ByPartition, ByTuple, Grouped, LastWrite, Private, Serial,
 };
 use ndscatter::{CacheMode, Explanation, Pool, Rayon, Reduction, ScatterPlan, Schedule};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -332,7 +332,7 @@ fn rows() {
 
 #[test]
 fn last_writes_of_rows() {
-    let applies = [Winner, ByColumn, ByDestination, ByPartition];
+    let applies = [LastWrite, ByColumn, ByDestination, ByPartition];
     ROWS.check::<f64>(Reduction::None, &applies);
     SHORT_ROWS.check::<u8>(Reduction::None, &applies);
     SCATTERED_WINDOWS.check::<f32>(Reduction::None, &applies);
@@ -352,7 +352,7 @@ fn sorted_rows() {
     for case in [SORTED_ROWS, SORTED_SHORT_ROWS, SORTED_WINDOWS, ONE_ROW] {
         case.check::<f32>(Reduction::Add, &applies);
     }
-    let applies = [ByTuple, Winner, ByColumn, ByDestination, ByPartition];
+    let applies = [ByTuple, LastWrite, ByColumn, ByDestination, ByPartition];
     for case in [SORTED_ROWS, SORTED_SHORT_ROWS, SORTED_WINDOWS, ONE_ROW] {
         case.check::<i16>(Reduction::None, &applies);
     }
@@ -375,7 +375,7 @@ fn sorted_elements() {
         case.check::<f32>(Reduction::Add, &applies);
         case.check::<f64>(
             Reduction::None,
-            &[ByTuple, Winner, ByDestination, ByPartition],
+            &[ByTuple, LastWrite, ByDestination, ByPartition],
         );
     }
     let applies = [ByTuple, ByDestination, ByPartition, Grouped, Private];
@@ -387,7 +387,7 @@ fn sorted_elements() {
 fn distinct_rows() {
     let applies = [ByTuple, ByColumn, ByDestination, ByPartition, Grouped];
     DISTINCT_ROWS.check::<f32>(Reduction::Add, &applies);
-    let applies = [ByTuple, Winner, ByColumn, ByDestination, ByPartition];
+    let applies = [ByTuple, LastWrite, ByColumn, ByDestination, ByPartition];
     DISTINCT_ROWS.check::<i64>(Reduction::None, &applies);
 }
 
@@ -402,10 +402,10 @@ fn fewer_of_everything_than_workers() {
     );
     FEW_OF_MANY.check::<i8>(
         Reduction::None,
-        &[ByTuple, Winner, ByColumn, ByDestination, ByPartition],
+        &[ByTuple, LastWrite, ByColumn, ByDestination, ByPartition],
     );
     NO_TUPLES.check::<f32>(Reduction::Add, &[ByColumn]);
-    NO_TUPLES.check::<f32>(Reduction::None, &[Winner, ByColumn]);
+    NO_TUPLES.check::<f32>(Reduction::None, &[LastWrite, ByColumn]);
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn elements() {
         Reduction::Sub,
         &[ByTuple, ByDestination, ByPartition, Grouped],
     );
-    let applies = [Winner, ByDestination, ByPartition];
+    let applies = [LastWrite, ByDestination, ByPartition];
     ELEMENTS.check::<i16>(Reduction::None, &applies);
     let applies = [ByDestination, ByPartition, Grouped, Private];
     HISTOGRAM.check::<i32>(Reduction::Add, &applies);
@@ -446,7 +446,7 @@ fn batches() {
     let applies = [ByBatch, ByColumn, ByDestination, ByPartition, Grouped];
     FEW_BATCHES.check::<f32>(Reduction::Add, &applies);
     BATCHES.check::<f32>(Reduction::Add, &applies);
-    let applies = [ByBatch, Winner, ByColumn, ByDestination, ByPartition];
+    let applies = [ByBatch, LastWrite, ByColumn, ByDestination, ByPartition];
     FEW_BATCHES.check::<u16>(Reduction::None, &applies);
     BATCHES.check::<f64>(Reduction::None, &applies);
 }
@@ -459,7 +459,7 @@ fn lanes() {
     ONE_LANE.check::<f32>(Reduction::Add, &[ByDestination, ByPartition, Grouped]);
     LANES.check::<i8>(
         Reduction::None,
-        &[ByTuple, Winner, ByDestination, ByPartition],
+        &[ByTuple, LastWrite, ByDestination, ByPartition],
     );
 }
 
@@ -467,7 +467,7 @@ fn lanes() {
 fn caches() {
     CACHE.check::<f32>(
         Reduction::None,
-        &[ByTuple, Winner, ByColumn, ByDestination, ByPartition],
+        &[ByTuple, LastWrite, ByColumn, ByDestination, ByPartition],
     );
 }
 
@@ -488,7 +488,7 @@ fn what_is_chosen() {
     let rows = &[2003, 67];
     chosen::<f64>(case(ND, rows, &[30_011, 1], Skewed), add, ByPartition);
     chosen::<f64>(case(ND, rows, &[30_011, 1], Sorted), add, ByTuple);
-    chosen::<f64>(case(ND, rows, &[30_011, 1], Skewed), none, Winner);
+    chosen::<f64>(case(ND, rows, &[30_011, 1], Skewed), none, LastWrite);
     chosen::<f64>(case(ND, rows, &[5003, 1], Skewed), add, Serial);
     chosen::<f64>(case(ND, &[401, 67], &[30_011, 1], Skewed), add, ByColumn);
     chosen::<f64>(case(ND, rows, &[30_011, 1], OnePlace), add, Serial);

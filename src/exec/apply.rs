@@ -6,7 +6,7 @@ use super::Call;
 use super::choose::{NEAR_BYTES, STREAMED_WINDOW_BYTES};
 use super::sink::Sink;
 use super::tile::Tile;
-use crate::kernel::{Elements, ElementsFn, Rows, RowsFn, RunsFn, Spread};
+use crate::kernel::{Elements, ElementsFn, RowsFn, RowsForm, RunsFn, Spread};
 use crate::plan::{Destinations, Number, Span, signed};
 
 /// Tuples that are filtered together, without a branch on each.
@@ -37,7 +37,7 @@ impl Call<'_> {
     pub(super) fn single_elements(&self) -> Option<Elements> {
         let is_single =
             self.geometry.window.elements() == 1 && self.source_step() == Some(1) && !self.joins();
-        self.row.apply_elements.filter(|_| is_single)
+        self.kernels.apply_elements.filter(|_| is_single)
     }
 
     fn apply_elements(&self, elements: Elements, origin: (isize, isize), tile: &Tile) {
@@ -102,12 +102,12 @@ impl Call<'_> {
     /// ([`Workload::streams_windows`](super::workload::Workload::streams_windows)):
     /// to read what is there into the caches first would be for nothing.
     fn streams_windows(&self, window: &Span) -> bool {
-        self.streams && window.elements() * self.row.size >= STREAMED_WINDOW_BYTES
+        self.streams && window.elements() * self.kernels.size >= STREAMED_WINDOW_BYTES
     }
 
     /// The loop over rows, where the windows of a tile are rows whose sources
     /// are evenly spaced and whose destinations need no selection.
-    fn rows(&self, window: &Span, tile: &Tile) -> Option<(RowsFn, Rows<'_>)> {
+    fn rows(&self, window: &Span, tile: &Tile) -> Option<(RowsFn, RowsForm<'_>)> {
         let joined = tile.columns().is_none() && self.joins();
         let selects = joined || tile.numbers().is_some();
         self.evenly_spaced(window).filter(|_| !selects)
@@ -115,15 +115,15 @@ impl Call<'_> {
 
     /// The loop over rows, where windows are rows whose sources are evenly
     /// spaced.
-    pub(super) fn evenly_spaced(&self, window: &Span) -> Option<(RowsFn, Rows<'static>)> {
-        let rows = Rows {
+    pub(super) fn evenly_spaced(&self, window: &Span) -> Option<(RowsFn, RowsForm<'static>)> {
+        let rows = RowsForm {
             unit: self.geometry.unit,
             step: self.source_step()?,
             len: window.run().size,
             sources: None,
             is_near: self.workload().region_bytes() <= NEAR_BYTES,
         };
-        let kernel = self.row.apply_rows.filter(|_| window.is_row());
+        let kernel = self.kernels.apply_rows.filter(|_| window.is_row());
         kernel.map(|kernel| (kernel, rows))
     }
 
@@ -140,7 +140,7 @@ impl Call<'_> {
     pub(super) unsafe fn apply_rows(
         &self,
         kernel: RowsFn,
-        rows: Rows<'_>,
+        rows: RowsForm<'_>,
         numbers: &[u32],
         window: &Span,
         (dst, src): (isize, isize),
@@ -158,7 +158,7 @@ impl Call<'_> {
     }
 
     fn walk<N: Number>(&self, numbers: &[N], window: &Span, origin: (isize, isize), tile: &Tile) {
-        let kernel = self.streaming(self.row.apply, window, self.streams_windows(window));
+        let kernel = self.streaming(self.kernels.apply, window, self.streams_windows(window));
         #[expect(unsafe_code, reason = "a tile is its task's own")]
         // SAFETY: what is pushed below are windows of the tile's tuples, cut to
         // its columns as `window` is; where they are streamed, no two have one
@@ -247,12 +247,12 @@ impl Call<'_> {
         // output because the plan has checked every destination against the
         // layout it is bound to, and inside the updates because their shape is
         // the plan's; the caller vouches for the rest.
-        unsafe { Sink::new(kernel, self.row.size, dst, src, window) }
+        unsafe { Sink::new(kernel, self.kernels.size, dst, src, window) }
     }
 
     /// Address `elements` away from element `[0, 0, ...]` of the output.
     pub(super) fn output_at(&self, elements: isize) -> *mut u8 {
-        let bytes = elements * self.row.size.cast_signed();
+        let bytes = elements * self.kernels.size.cast_signed();
         self.buffers.output.cast::<u8>().wrapping_offset(bytes)
     }
 
@@ -264,7 +264,7 @@ impl Call<'_> {
     }
 
     pub(super) fn updates_at(&self, elements: isize) -> *const u8 {
-        let bytes = elements * self.row.size.cast_signed();
+        let bytes = elements * self.kernels.size.cast_signed();
         self.buffers.updates.wrapping_offset(bytes)
     }
 }
@@ -279,7 +279,7 @@ mod tests {
     use super::super::{Buffers, Call};
     use crate::element::ElementType;
     use crate::exec::tasks::Workers;
-    use crate::kernel::{InstructionSet, Job, Kernels, Row, Steps};
+    use crate::kernel::{InstructionSet, Job, Kernels, Operation, Steps};
     use crate::{CallingThread, Layout, Reduction, ScatterNd, ScatterPlan, Schedule, TensorView};
 
     const SLICES: usize = 4096;
@@ -291,8 +291,8 @@ mod tests {
     static STREAMED: AtomicUsize = AtomicUsize::new(0);
     static TWICE: AtomicUsize = AtomicUsize::new(0);
 
-    fn plain() -> &'static Row {
-        Row::plain(ElementType::F32, Reduction::None, InstructionSet::best()).expect("copies")
+    fn plain() -> &'static Kernels {
+        Kernels::plain(ElementType::F32, Reduction::None, InstructionSet::best()).expect("copies")
     }
 
     unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     /// A row whose streaming copies are watched.
-    static WATCHED: LazyLock<Row> = LazyLock::new(|| Row {
+    static WATCHED: LazyLock<Kernels> = LazyLock::new(|| Kernels {
         stream: Some(watched),
         ..*plain()
     });
@@ -337,7 +337,7 @@ mod tests {
         let call = unsafe {
             Call::new(
                 plan,
-                Kernels::moving(&WATCHED),
+                Operation::moving(&WATCHED),
                 Buffers {
                     output: output.as_mut_ptr().cast(),
                     updates: updates.as_ptr().cast(),

@@ -189,7 +189,7 @@ pub(crate) fn choose(
     workers: &Workers<'_>,
     forced: Option<Schedule>,
 ) -> Choice {
-    if work.kernels.only_grouped {
+    if work.operation.needs_groups {
         let parts = match forced {
             None => work.useful_parts(workers),
             Some(_) => workers.parts(),
@@ -231,28 +231,28 @@ impl Workload<'_> {
         let winners = self.copy_bytes().saturating_mul(repetitions);
         let written = winners.max(self.copied_bytes() as u64 * 2);
         match schedule {
-            Schedule::Winner if written < PARALLEL_BYTES as u64 => 1,
+            Schedule::LastWrite if written < PARALLEL_BYTES as u64 => 1,
             _ => parts,
         }
     }
 
     /// Schedules worth trying, best first.
     fn preferred(&self, parts: usize) -> [Option<Schedule>; 2] {
-        let moves_rows = self.row.replaces && self.window_bytes() >= WINNER_WINDOW_BYTES;
+        let moves_rows = self.kernels.replaces && self.window_bytes() >= WINNER_WINDOW_BYTES;
         let repetitions = self.geometry.outer.elements();
         // Taken once a choice, if at all.
         let sample = LazyCell::new(|| self.sample());
         if self.overwrites_a_copy() {
             return match parts {
                 1 => [None, None],
-                _ => [Some(Schedule::ByTuple), Some(Schedule::Winner)],
+                _ => [Some(Schedule::ByTuple), Some(Schedule::LastWrite)],
             };
         }
         if moves_rows && self.winners_pay(&sample, parts) || self.rewrites() {
-            return [Some(Schedule::Winner), self.divided(&sample, parts)];
+            return [Some(Schedule::LastWrite), self.divided(&sample, parts)];
         }
         if moves_rows && self.plan.facts().increasing && self.bytes() >= STREAM_BYTES {
-            return [Some(Schedule::Winner), Some(Schedule::ByTuple)];
+            return [Some(Schedule::LastWrite), Some(Schedule::ByTuple)];
         }
         if parts == 1 {
             return [None, None];
@@ -273,7 +273,7 @@ impl Workload<'_> {
         // past the caches where there is enough to write.
         let streams = self.window_bytes() >= WIDE_BYTES || self.is_sparse();
         let otherwise = if streams {
-            Some(Schedule::Winner)
+            Some(Schedule::LastWrite)
         } else {
             self.divided(&sample, parts)
         };
@@ -304,10 +304,10 @@ impl Workload<'_> {
     /// Whether one pass over the output, which takes every slice from `data` or
     /// from its winner, beats a copy that updates are then written over.
     fn rewrites(&self) -> bool {
-        self.row.replaces
+        self.kernels.replaces
             && self.window_bytes() >= REWRITTEN_WINDOW_BYTES
             && (self.copy).is_some_and(|copy| {
-                copy.whole.elements() * self.row.size
+                copy.whole.elements() * self.kernels.size
                     >= self.windows().saturating_mul(WINNER_OUTPUT_BYTES)
             })
     }
@@ -371,7 +371,7 @@ impl Workload<'_> {
     fn groups_pay(&self) -> bool {
         let (tuples, count) = (self.plan.tuples() as u64, self.plan.scale().count);
         self.window_bytes() >= WIDE_BYTES
-            && self.kernels.group.is_some()
+            && self.operation.group.is_some()
             && GROUP_TUPLES.contains(&(tuples / count.max(1)))
     }
 
@@ -405,7 +405,7 @@ impl Workload<'_> {
             Schedule::ByTuple if tuples > 1 && self.plan.first_repeat() == Ok(None) => {
                 middle(parts.min(tuples))
             }
-            Schedule::Winner if self.winners_apply() => self.winner_grid(parts),
+            Schedule::LastWrite if self.winners_apply() => self.winner_grid(parts),
             Schedule::ByColumn => self.column_grid(parts)?,
             Schedule::ByDestination if tuples > 0 => self.destination_grid(parts),
             Schedule::ByPartition if self.partitions_apply() => {
@@ -414,7 +414,7 @@ impl Workload<'_> {
                     ..Choice::new(schedule, middle(parts))
                 });
             }
-            Schedule::Grouped if tuples > 0 && self.kernels.group.is_some() => {
+            Schedule::Grouped if tuples > 0 && self.operation.group.is_some() => {
                 self.group_grid(parts)
             }
             Schedule::Private if self.private_applies(parts) => middle(parts),
@@ -445,7 +445,7 @@ impl Workload<'_> {
             && self.plan.keeps_all()
             && self.plan.tuples() >= parts
             && self.copy_bytes() <= PRIVATE_BYTES
-            && self.kernels.private().is_some()
+            && self.operation.private().is_some()
     }
 
     fn winners_apply(&self) -> bool {
@@ -454,7 +454,7 @@ impl Workload<'_> {
                 && copy.outer.elements() == self.geometry.outer.elements()
                 && self.plan.is_whole()
         });
-        self.row.replaces && moves_rows && self.plan.winners().is_some()
+        self.kernels.replaces && moves_rows && self.plan.last_writes().is_some()
     }
 
     fn winner_grid(&self, parts: usize) -> Grid {

@@ -11,7 +11,7 @@ use super::sink::Sink;
 use super::tasks::Workers;
 use super::tile::{Grid, can_be_cut, columns, part};
 use crate::error::ScatterError;
-use crate::kernel::{Row, Rows, RowsFn, RunsFn};
+use crate::kernel::{Kernels, RowsFn, RowsForm, RunsFn};
 use crate::plan::{Destinations, Geometry, IndexPlan, Number, Span};
 
 /// Runs of at least this many bytes are written past the caches where the
@@ -25,7 +25,7 @@ static ZERO: [u8; 16] = [0; 16];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Collecting<'a> {
     plan: &'a IndexPlan,
-    row: &'static Row,
+    kernels: &'static Kernels,
     /// Its `dst` side is that of the indexed tensor.
     geometry: &'a Geometry,
     data: *const u8,
@@ -68,14 +68,14 @@ impl<'a> Collecting<'a> {
     )]
     pub(crate) unsafe fn new(
         plan: &'a IndexPlan,
-        row: &'static Row,
+        kernels: &'static Kernels,
         geometry: &'a Geometry,
         data: *const u8,
         result: *mut u8,
     ) -> Self {
         Self {
             plan,
-            row,
+            kernels,
             geometry,
             data,
             result,
@@ -95,7 +95,7 @@ impl<'a> Collecting<'a> {
         }
         let bytes = (outer.saturating_mul(tuples))
             .saturating_mul(window.elements())
-            .saturating_mul(self.row.size);
+            .saturating_mul(self.kernels.size);
         let parts = if bytes < SMALL_BYTES {
             1
         } else {
@@ -106,7 +106,7 @@ impl<'a> Collecting<'a> {
         workers.run(grid.tasks(), &|index| {
             let (outer_part, middle, column) = grid.place(index);
             let cut = (grid.columns > 1).then(|| {
-                let columns = columns(window, self.row.size, 0, grid.columns, column);
+                let columns = columns(window, self.kernels.size, 0, grid.columns, column);
                 (columns.of(window), columns.of(&exchanged))
             });
             let cut = cut.as_ref();
@@ -162,7 +162,7 @@ impl<'a> Collecting<'a> {
                     let numbers = &numbers[part.tuples.clone()];
                     match self.rows(part.window) {
                         Some((kernel, rows)) if !(streams && self.streams(part.window)) => {
-                            self.collect_rows(kernel, rows, numbers, part);
+                            self.gather_rows(kernel, rows, numbers, part);
                         }
                         _ => self.walk(numbers, part, streams),
                     }
@@ -176,20 +176,20 @@ impl<'a> Collecting<'a> {
 
     /// Whether a window is long enough for stores past the caches to pay.
     fn streams(&self, window: &Span) -> bool {
-        window.run().size * self.row.size >= STREAMED_RUN_BYTES && self.row.stream.is_some()
+        window.run().size * self.kernels.size >= STREAMED_RUN_BYTES && self.kernels.stream.is_some()
     }
 
     /// The loop over rows, where windows are rows that lie evenly spaced in
     /// the result.
-    fn rows(&self, window: &Span) -> Option<(RowsFn, Rows<'_>)> {
-        let rows = Rows {
+    fn rows(&self, window: &Span) -> Option<(RowsFn, RowsForm<'_>)> {
+        let rows = RowsForm {
             unit: self.geometry.unit,
             step: self.geometry.source_step()?,
             len: window.run().size,
             sources: None,
-            is_near: self.plan.scale().bytes(self.row.size) <= NEAR_BYTES,
+            is_near: self.plan.scale().bytes(self.kernels.size) <= NEAR_BYTES,
         };
-        (self.row.collect_rows)
+        (self.kernels.gather_rows)
             .filter(|_| window.is_row() && self.plan.keeps_all())
             .map(|kernel| (kernel, rows))
     }
@@ -198,10 +198,10 @@ impl<'a> Collecting<'a> {
     ///
     /// As for [`Self::collect`], with what [`Self::rows`] has for the window.
     #[expect(unsafe_code, reason = "rows go straight to the kernel")]
-    unsafe fn collect_rows(
+    unsafe fn gather_rows(
         &self,
         kernel: RowsFn,
-        rows: Rows<'_>,
+        rows: RowsForm<'_>,
         numbers: &[u32],
         part: &Part<'_>,
     ) {
@@ -227,11 +227,11 @@ impl<'a> Collecting<'a> {
         let window = part.exchanged;
         let run = window.run();
         let contiguous = (run.dst, run.src) == (1, 1);
-        let stream = (self.row.stream).filter(|_| streams && contiguous);
+        let stream = (self.kernels.stream).filter(|_| streams && contiguous);
         let data = self.data_at(0);
         // SAFETY: what is pushed are windows of the part, each once, and of the
         // data at numbers of the plan.
-        let mut sink = unsafe { self.sink(stream.unwrap_or(self.row.copy), data, window) };
+        let mut sink = unsafe { self.sink(stream.unwrap_or(self.kernels.copy), data, window) };
         for repetition in part.outer.clone() {
             let origin = self.geometry.repetition(repetition);
             sink.push_all(
@@ -259,7 +259,7 @@ impl<'a> Collecting<'a> {
         #[expect(unsafe_code, reason = "as the sink that it fills")]
         // SAFETY: what is pushed are windows of the result; zeros are one
         // element, and all strides on that side are 0; no task is running.
-        let mut sink = unsafe { self.sink(self.row.copy, ZERO.as_ptr(), &window) };
+        let mut sink = unsafe { self.sink(self.kernels.copy, ZERO.as_ptr(), &window) };
         for repetition in 0..self.geometry.outer.elements() {
             let origin = self.geometry.repetition(repetition);
             let mut kept = (0..self.plan.tuples()).map(|position| self.plan.tuple_at(position));
@@ -288,16 +288,16 @@ impl<'a> Collecting<'a> {
     unsafe fn sink<'s>(&self, kernel: RunsFn, src: *const u8, window: &'s Span) -> Sink<'s> {
         // SAFETY: `new` vouches for both tensors, and the plan has checked the
         // numbers against the layout of the data; the caller for the rest.
-        unsafe { Sink::new(kernel, self.row.size, self.result, src, window) }
+        unsafe { Sink::new(kernel, self.kernels.size, self.result, src, window) }
     }
 
     fn data_at(&self, elements: isize) -> *const u8 {
-        let bytes = elements * self.row.size.cast_signed();
+        let bytes = elements * self.kernels.size.cast_signed();
         self.data.wrapping_offset(bytes)
     }
 
     fn result_at(&self, elements: isize) -> *mut u8 {
-        let bytes = elements * self.row.size.cast_signed();
+        let bytes = elements * self.kernels.size.cast_signed();
         self.result.wrapping_offset(bytes)
     }
 }

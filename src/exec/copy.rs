@@ -17,7 +17,7 @@ impl Call<'_> {
     /// writes those of the output meanwhile.
     #[expect(unsafe_code, reason = "as the sink that it fills")]
     pub(super) unsafe fn copy_span(&self, span: &Span, origin: (isize, isize), streams: bool) {
-        let kernel = self.streaming(self.row.copy, span, streams);
+        let kernel = self.streaming(self.kernels.copy, span, streams);
         // SAFETY: the caller vouches for the one window that is pushed.
         if let Some(mut sink) = unsafe { self.data_sink(kernel, span) } {
             sink.push(origin.0, origin.1);
@@ -29,7 +29,7 @@ impl Call<'_> {
     pub(super) fn streaming(&self, copy: RunsFn, span: &Span, wanted: bool) -> RunsFn {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;
-        self.row
+        self.kernels
             .stream
             .filter(|_| wanted && contiguous)
             .unwrap_or(copy)
@@ -51,7 +51,7 @@ impl Call<'_> {
         let data = self.buffers.data?;
         let dst = self.output_at(0);
         // SAFETY: `Call::new` vouches for the buffers; the caller for the rest.
-        Some(unsafe { Sink::new(kernel, self.row.size, dst, data, window) })
+        Some(unsafe { Sink::new(kernel, self.kernels.size, dst, data, window) })
     }
 
     /// All of `data`, in as many parts as there are workers.
@@ -70,7 +70,7 @@ impl Call<'_> {
         workers.run(parts, &|index| {
             let cut = (parts > 1).then(|| {
                 let phase = self.output_at(whole.dst).addr();
-                columns(whole, self.row.size, phase, parts, index).of(whole)
+                columns(whole, self.kernels.size, phase, parts, index).of(whole)
             });
             #[expect(unsafe_code, reason = "tasks copy columns of their own")]
             // SAFETY: a `CopyGeometry` places elements of the one shape that

@@ -30,7 +30,7 @@ impl Call<'_> {
         workers: &Workers<'_>,
         choice: &Choice,
     ) -> Result<(), ScatterError> {
-        let Some(kernel) = self.kernels.group else {
+        let Some(kernel) = self.operation.group else {
             self.run_serial();
             return Ok(());
         };
@@ -38,7 +38,7 @@ impl Call<'_> {
             Ok((sorted, offsets)) => {
                 self.run_groups(kernel, sorted, offsets.as_deref(), workers, choice)
             }
-            Err(ScatterError::OutOfMemory { .. }) if !self.kernels.only_grouped => {
+            Err(ScatterError::OutOfMemory { .. }) if !self.operation.needs_groups => {
                 self.run_serial();
                 Ok(())
             }
@@ -72,7 +72,14 @@ impl Call<'_> {
             let restricted = (grid.columns > 1).then(|| {
                 let window = &self.geometry.window;
                 let phase = self.output_at(self.geometry.repetition(0).0 + window.dst);
-                columns(window, self.row.size, phase.addr(), grid.columns, column).of(window)
+                columns(
+                    window,
+                    self.kernels.size,
+                    phase.addr(),
+                    grid.columns,
+                    column,
+                )
+                .of(window)
             });
             let window = restricted.as_ref().unwrap_or(&self.geometry.window);
             for repetition in 0..self.geometry.outer.elements() {
@@ -195,7 +202,7 @@ impl Call<'_> {
                 dst: run.dst,
                 src: run.src,
             },
-            include_self: self.kernels.include_self,
+            include_self: self.operation.include_self,
         };
         for number in 0..window.runs() {
             let (loop_dst, loop_src) = Span::at(window.loops(), number);

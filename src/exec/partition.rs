@@ -17,7 +17,7 @@ use super::tasks::Workers;
 use super::tile::Tile;
 use super::{Call, scratch};
 use crate::error::ScatterError;
-use crate::kernel::{Elements, ElementsFn, Rows, Spread};
+use crate::kernel::{Elements, ElementsFn, RowsForm, Spread};
 use crate::memory::zeroed;
 use crate::plan::{Destinations, IndexPlan, Number, Order, Partitioned};
 
@@ -217,14 +217,14 @@ impl Call<'_> {
 
     /// Room for a value at each of so many places.
     fn take_values(&self, places: usize) -> Result<Vec<u64>, ScatterError> {
-        scratch::Kept::take((places * self.row.size).div_ceil(size_of::<u64>()))
+        scratch::Kept::take((places * self.kernels.size).div_ceil(size_of::<u64>()))
     }
 
     /// Values go along where they are single elements, each used once.
     fn carries_values(&self) -> bool {
         self.single_elements().is_some()
-            && self.row.size <= CARRIED_BYTES
-            && self.row.copy_elements.is_some()
+            && self.kernels.size <= CARRIED_BYTES
+            && self.kernels.copy_elements.is_some()
             && self.geometry.outer.elements() == 1
     }
 
@@ -263,9 +263,9 @@ impl Call<'_> {
     /// `ready` and all of their destinations.
     fn apply_partition<N: Width>(&self, ready: &Ready<'_, N>, tile: &Tile) {
         let numbers = &ready.numbers[tile.tuples()];
-        match (&ready.load, self.row.apply_elements) {
+        match (&ready.load, self.kernels.apply_elements) {
             (Load::Values(words), Some(elements)) => {
-                let bytes = tile.tuples().start * self.row.size;
+                let bytes = tile.tuples().start * self.kernels.size;
                 let values = words.as_ptr().cast::<u8>().wrapping_add(bytes);
                 let (dst, _) = self.geometry.repetition(0);
                 let dst = self.output_at(self.geometry.window.dst + dst);
@@ -295,7 +295,7 @@ impl Call<'_> {
         for repetition in tile.outer() {
             let origin = self.geometry.repetition(repetition);
             if let Some(((kernel, rows), numbers)) = rows {
-                let rows = Rows {
+                let rows = RowsForm {
                     sources: Some(tuples),
                     ..rows
                 };
@@ -310,7 +310,7 @@ impl Call<'_> {
             #[expect(unsafe_code, reason = "a tile is its task's own")]
             // SAFETY: the tile reaches the windows that are pushed; they are
             // not streamed.
-            let mut sink = unsafe { self.updates_sink(self.row.apply, window) };
+            let mut sink = unsafe { self.updates_sink(self.kernels.apply, window) };
             for (number, &tuple) in numbers.iter().zip(tuples) {
                 let (dst, src) = self.window_at(number.get(), tuple as usize, origin);
                 sink.push(dst, src);

@@ -7,7 +7,7 @@ use super::scratch::Kept;
 use super::tasks::Workers;
 use super::tile::{LINE_BYTES, part, part_of_numbers};
 use crate::error::ScatterError;
-use crate::kernel::{Elements, Job, Private, Row, Rows, RowsFn, RunsFn, Spread, Steps};
+use crate::kernel::{Elements, Job, Kernels, Private, RowsFn, RowsForm, RunsFn, Spread, Steps};
 use crate::plan::{Destinations, signed};
 
 /// Jobs of one kernel call.
@@ -82,9 +82,9 @@ impl Call<'_> {
         let is_single =
             self.geometry.window.elements() == 1 && self.geometry.source_step() == Some(1);
         Some(PrivateKernels {
-            private: self.kernels.private()?,
-            rows: self.row.apply_rows?,
-            elements: self.row.apply_elements.filter(|_| is_single),
+            private: self.operation.private()?,
+            rows: self.kernels.apply_rows?,
+            elements: self.kernels.apply_elements.filter(|_| is_single),
             numbers,
         })
     }
@@ -104,9 +104,9 @@ impl Call<'_> {
         let step = self.geometry.source_step().unwrap_or(0);
         let src = src + self.geometry.window.src + tuples.start.cast_signed() * step;
         let (src, numbers) = (self.updates_at(src), &kernels.numbers[tuples]);
-        kernels.private.clear(self.row, copy, windows * len);
+        kernels.private.clear(self.kernels, copy, windows * len);
         let copy: *mut u8 = copy.as_mut_ptr().cast();
-        let rows = Rows {
+        let rows = RowsForm {
             unit: len.cast_signed(),
             step,
             len,
@@ -175,9 +175,9 @@ impl Private {
     /// # Panics
     ///
     /// If it is not long enough.
-    pub(crate) fn clear(&self, row: &Row, copy: &mut [u64], elements: usize) {
+    pub(crate) fn clear(&self, kernels: &Kernels, copy: &mut [u64], elements: usize) {
         assert!(
-            elements.saturating_mul(row.size) <= size_of_val(copy),
+            elements.saturating_mul(kernels.size) <= size_of_val(copy),
             "a copy of all windows"
         );
         let all = Job {
@@ -190,7 +190,7 @@ impl Private {
         // SAFETY: so many elements have just been found to fit; an identity is
         // one element.
         unsafe {
-            (row.copy)(
+            (kernels.copy)(
                 copy.as_mut_ptr().cast(),
                 self.identity.as_ptr(),
                 &[all],

@@ -158,8 +158,8 @@ impl Grid {
         let numbers =
             by_destination.then(|| part_of_numbers(work.plan.scale().count, self.middle, middle));
         let window = &work.geometry.window;
-        let columns =
-            (self.columns > 1).then(|| columns(window, work.row.size, phase, self.columns, column));
+        let columns = (self.columns > 1)
+            .then(|| columns(window, work.kernels.size, phase, self.columns, column));
         // SAFETY: tiles of different tasks differ in repetitions, tuples,
         // destinations or columns, and the caller vouches for the division.
         unsafe { Tile::new(outer, tuples, numbers, columns) }

@@ -19,7 +19,7 @@ impl Call<'_> {
         workers: &Workers<'_>,
         choice: &Choice,
     ) -> Result<(), ScatterError> {
-        let Some(winners) = self.plan.winners() else {
+        let Some(winners) = self.plan.last_writes() else {
             return Err(crate::memory::out_of_memory::<u64>(self.plan.tuples()));
         };
         let grid = choice.grid;
@@ -56,8 +56,8 @@ impl Call<'_> {
         let origin = self.geometry.repetition(repetition);
         let window = &self.geometry.window;
         let count = winners.len(self.plan.tuples());
-        let bytes = count * window.elements() * self.row.size;
-        let kernel = self.streaming(self.row.copy, window, bytes >= STREAM_BYTES);
+        let bytes = count * window.elements() * self.kernels.size;
+        let kernel = self.streaming(self.kernels.copy, window, bytes >= STREAM_BYTES);
         // SAFETY: what is pushed are the windows of this part, which the caller
         // vouches for, each destination once.
         let mut sink = unsafe { self.updates_sink(kernel, window) };
@@ -87,15 +87,15 @@ impl Call<'_> {
         repetition: usize,
         slices: Range<u64>,
     ) {
-        let streams = copy.whole.elements() * self.row.size >= STREAM_BYTES;
+        let streams = copy.whole.elements() * self.kernels.size >= STREAM_BYTES;
         let window = &self.geometry.window;
         let destinations = self.plan.destinations();
         let origin = self.geometry.repetition(repetition);
-        let kernel = self.streaming(self.row.copy, window, streams);
+        let kernel = self.streaming(self.kernels.copy, window, streams);
         // SAFETY: what is pushed are the windows of winners in the range, which
         // the caller vouches for, each destination once.
         let mut updates = unsafe { self.updates_sink(kernel, window) };
-        let kernel = self.streaming(self.row.copy, &copy.window, streams);
+        let kernel = self.streaming(self.kernels.copy, &copy.window, streams);
         // SAFETY: a `CopyGeometry` places slices that data and output both
         // have; what is pushed are those of the range that have no winner.
         let Some(mut data) = (unsafe { self.data_sink(kernel, &copy.window) }) else {

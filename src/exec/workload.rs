@@ -7,7 +7,7 @@ use super::choose::{
 };
 use super::private::copy_words;
 use super::tile::LINE_BYTES;
-use crate::kernel::{Kernels, Row};
+use crate::kernel::{Kernels, Operation};
 use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan};
 use crate::schedule::Schedule;
 
@@ -25,8 +25,8 @@ pub(crate) struct Workload<'a> {
     pub(crate) geometry: &'a Geometry,
     /// `None` in place.
     pub(crate) copy: Option<&'a CopyGeometry>,
-    pub(crate) row: &'a Row,
     pub(crate) kernels: &'a Kernels,
+    pub(crate) operation: &'a Operation,
 }
 
 /// Bytes that say how long a call takes: of each window whole lines, and what is
@@ -128,7 +128,7 @@ impl Sample {
 impl Workload<'_> {
     /// Bytes of one window.
     pub(super) fn window_bytes(&self) -> usize {
-        self.geometry.window.elements() * self.row.size
+        self.geometry.window.elements() * self.kernels.size
     }
 
     /// Windows of all tuples, in all repetitions.
@@ -143,7 +143,7 @@ impl Workload<'_> {
 
     /// Bytes of data that are copied.
     pub(super) fn copied_bytes(&self) -> usize {
-        (self.copy).map_or(0, |copy| copy.whole.elements() * self.row.size)
+        (self.copy).map_or(0, |copy| copy.whole.elements() * self.kernels.size)
     }
 
     /// Bytes that the call writes, at least.
@@ -168,7 +168,7 @@ impl Workload<'_> {
 
     /// Bytes of the output that destinations spread over.
     pub(super) fn region_bytes(&self) -> u64 {
-        self.plan.scale().bytes(self.row.size)
+        self.plan.scale().bytes(self.kernels.size)
     }
 
     /// What to judge the destinations by, the same for every run.
@@ -193,7 +193,7 @@ impl Workload<'_> {
     /// again by updates, which replace what is there.
     pub(super) fn is_sparse(&self) -> bool {
         let (copied, applied) = (self.copied_bytes(), self.applied_bytes());
-        let replaced = self.row.replaces || applied == 0;
+        let replaced = self.kernels.replaces || applied == 0;
         replaced && copied >= STREAM_BYTES && applied <= copied / SPARSE
     }
 
@@ -204,7 +204,7 @@ impl Workload<'_> {
         let written = self.bytes();
         let is_wide = || self.region_bytes() / SPARSE as u64 >= written as u64;
         let is_large_in_place =
-            self.copy.is_none() && self.row.replaces && written >= STREAM_BYTES && is_wide();
+            self.copy.is_none() && self.kernels.replaces && written >= STREAM_BYTES && is_wide();
         is_large_in_place || self.is_sparse()
     }
 
@@ -222,10 +222,10 @@ impl Workload<'_> {
     fn would_stream(&self, schedule: Schedule) -> bool {
         let in_order_of_tuples = !matches!(
             schedule,
-            Schedule::Winner | Schedule::ByPartition | Schedule::Grouped | Schedule::Private
+            Schedule::LastWrite | Schedule::ByPartition | Schedule::Grouped | Schedule::Private
         );
         in_order_of_tuples
-            && self.row.stream.is_some()
+            && self.kernels.stream.is_some()
             && self.window_bytes() >= STREAMED_WINDOW_BYTES
             && self.passes_caches()
     }
@@ -258,9 +258,9 @@ impl Workload<'_> {
                 // Single elements take their values along, and a kept plan
                 // remembers where to; windows the numbers of their tuples.
                 let carries =
-                    self.geometry.window.elements() == 1 && self.row.size <= CARRIED_BYTES;
+                    self.geometry.window.elements() == 1 && self.kernels.size <= CARRIED_BYTES;
                 let (load, order) = if carries {
-                    (self.row.size, tuples)
+                    (self.kernels.size, tuples)
                 } else {
                     (0, places)
                 };
@@ -271,7 +271,7 @@ impl Workload<'_> {
             Schedule::ByTuple if self.plan.lanes() < parts => self.plan.looking_bytes(),
             // The sorted list, which the plan keeps, and the sort's own.
             Schedule::Grouped if !self.plan.facts().ordered => tuples.saturating_mul(16),
-            Schedule::Winner if !self.plan.facts().increasing => tuples.saturating_mul(16),
+            Schedule::LastWrite if !self.plan.facts().increasing => tuples.saturating_mul(16),
             Schedule::Private => {
                 (self.copy_words().saturating_mul(parts)).saturating_mul(size_of::<u64>())
             }

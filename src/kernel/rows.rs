@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code, reason = "makes slices of addresses")]
 
-use super::Rows;
+use super::RowsForm;
 use super::copy::copy_bytes;
 use super::fetch::{Ahead, Lines};
 use super::reduce::Loop;
@@ -20,7 +20,7 @@ fn row_of<T>(dst: *mut T, number: u32, unit: isize) -> *mut T {
 /// The first element of the row that `position` in the list has on the other
 /// side.
 #[inline(always)]
-fn source_of<T>(src: *const T, position: usize, form: &Rows<'_>) -> *const T {
+fn source_of<T>(src: *const T, position: usize, form: &RowsForm<'_>) -> *const T {
     let number = match form.sources {
         Some(sources) => sources[position] as usize,
         None => position,
@@ -39,7 +39,7 @@ struct Fetching {
 
 impl Fetching {
     #[inline(always)]
-    fn new<T>(dst: *const T, src: *const T, form: &Rows<'_>) -> Self {
+    fn new<T>(dst: *const T, src: *const T, form: &RowsForm<'_>) -> Self {
         Self {
             ahead: Ahead::of(form.len * size_of::<T>()),
             lines: Lines::of_rows(dst, form.unit, form.len),
@@ -55,7 +55,7 @@ impl Fetching {
         src: *const T,
         numbers: &[u32],
         position: usize,
-        form: &Rows<'_>,
+        form: &RowsForm<'_>,
     ) {
         if form.is_near {
             return;
@@ -81,8 +81,12 @@ impl Fetching {
 ///
 /// As for `RowsFn`, for elements of type `T`.
 #[inline(always)]
-pub(super) unsafe fn reduce<T, L, R>(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows<'_>)
-where
+pub(super) unsafe fn reduce<T, L, R>(
+    dst: *mut u8,
+    src: *const u8,
+    numbers: &[u32],
+    form: RowsForm<'_>,
+) where
     T: Copy,
     L: Loop<T, R>,
     R: Reducer<T>,
@@ -118,7 +122,7 @@ pub(super) unsafe fn copy<const W: usize>(
     dst: *mut u8,
     src: *const u8,
     numbers: &[u32],
-    form: Rows<'_>,
+    form: RowsForm<'_>,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
     let fetching = Fetching::new(dst, src, &form);
@@ -139,11 +143,11 @@ pub(super) unsafe fn copy<const W: usize>(
 ///
 /// As for `RowsFn` with the sides exchanged, for elements of `W` bytes of any
 /// alignment; those of `dst` need not be initialised.
-pub(super) unsafe fn collect<const W: usize>(
+pub(super) unsafe fn gather<const W: usize>(
     dst: *mut u8,
     src: *const u8,
     numbers: &[u32],
-    form: Rows<'_>,
+    form: RowsForm<'_>,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
     if form.len == 1 {
@@ -176,7 +180,7 @@ pub(super) unsafe fn reduce_avx2<T, L, R>(
     dst: *mut u8,
     src: *const u8,
     numbers: &[u32],
-    form: Rows<'_>,
+    form: RowsForm<'_>,
 ) where
     T: Copy,
     L: Loop<T, R>,

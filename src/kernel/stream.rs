@@ -76,7 +76,7 @@ impl Mover for Avx2 {
 /// # Safety
 ///
 /// As for `copy`, with steps of 1; no two jobs have a `dst` element in common
-/// ([`Row::stream`](super::Row::stream)); and the machine has `M`'s instruction
+/// ([`Kernels::stream`](super::Kernels::stream)); and the machine has `M`'s instruction
 /// set.
 #[inline(always)]
 unsafe fn stream<const W: usize, M: Mover, const ASKS: bool>(

@@ -8,7 +8,7 @@ use super::Elements;
 use super::GroupFn;
 use super::InstructionSet;
 use super::Kernels;
-use super::Row;
+use super::Operation;
 use super::RowsFn;
 use super::RunsFn;
 #[cfg(target_arch = "x86_64")]
@@ -55,7 +55,7 @@ macro_rules! combine_table {
             element: ElementType,
             reduction: Reduction,
             isa: InstructionSet,
-        ) -> Option<&'static Row> {
+        ) -> Option<&'static Kernels> {
             match (element, reduction) {
                 $($(($elements, Reduction::$reduction) => Some(match isa {
                     InstructionSet::Portable => {
@@ -190,7 +190,7 @@ fn groups_of<T: Copy, F: Fold<T>>(isa: InstructionSet) -> GroupFn {
     }
 }
 
-impl Kernels {
+impl Operation {
     /// What serves plain elements; `None` where they do not have the
     /// reduction. Of `isa` and what this machine has, the lesser is used.
     pub(crate) fn plain(
@@ -201,7 +201,7 @@ impl Kernels {
         let isa = isa.min(InstructionSet::best());
         let reduction = reducing.reduction;
         if reduction == Reduction::None {
-            return Some(Self::moving(Row::plain(element, reduction, isa)?));
+            return Some(Self::moving(Kernels::plain(element, reduction, isa)?));
         }
         let wide = match reducing.accumulate {
             Accumulate::Native => None,
@@ -209,14 +209,14 @@ impl Kernels {
         };
         let native = native_groups(element, reduction, isa);
         // A sum shares the size and the copies of its mean.
-        let row = match reduction {
-            Reduction::Mean => Row::plain(element, Reduction::Add, isa),
-            other => Row::plain(element, other, isa),
+        let kernels = match reduction {
+            Reduction::Mean => Kernels::plain(element, Reduction::Add, isa),
+            other => Kernels::plain(element, other, isa),
         };
         Some(Self {
-            row: row?,
+            kernels: kernels?,
             group: Some(wide.or(native)?),
-            only_grouped: reduction == Reduction::Mean || wide.is_some() || !reducing.include_self,
+            needs_groups: reduction == Reduction::Mean || wide.is_some() || !reducing.include_self,
             include_self: reducing.include_self,
             serves: Some((element, reduction, isa)),
         })
@@ -245,12 +245,12 @@ const fn avx2<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {
 }
 
 /// The row of elements of `W` bytes that are only moved.
-const fn moves<const W: usize>(isa: InstructionSet) -> Row {
+const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
     let elements = Elements {
         u32: elements::copy::<u32, W>,
         u64: elements::copy::<u64, W>,
     };
-    Row {
+    Kernels {
         size: W,
         replaces: true,
         copy: copy::copy::<W>,
@@ -258,7 +258,7 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Row {
         copy_elements: Some(elements),
         apply: copy::copy::<W>,
         apply_rows: Some(rows::copy::<W>),
-        collect_rows: Some(rows::collect::<W>),
+        gather_rows: Some(rows::gather::<W>),
         apply_elements: Some(elements),
     }
 }
@@ -277,7 +277,7 @@ const fn stream_of<const W: usize>(_isa: InstructionSet) -> Option<RunsFn> {
 }
 
 /// The row of elements of `size` bytes that are only moved.
-const fn moves_of_size(size: usize, isa: InstructionSet) -> Row {
+const fn moves_of_size(size: usize, isa: InstructionSet) -> Kernels {
     match size {
         1 => moves::<1>(isa),
         2 => moves::<2>(isa),
@@ -288,8 +288,8 @@ const fn moves_of_size(size: usize, isa: InstructionSet) -> Row {
 }
 
 /// The row of elements stored as `T` that are combined.
-const fn combines<T>(isa: InstructionSet, (apply, rows, elements): Combine) -> Row {
-    Row {
+const fn combines<T>(isa: InstructionSet, (apply, rows, elements): Combine) -> Kernels {
+    Kernels {
         replaces: false,
         apply,
         apply_rows: Some(rows),
@@ -311,10 +311,10 @@ macro_rules! move_rows {
     };
 }
 
-static PORTABLE_MOVES: [&Row; 5] = move_rows!(InstructionSet::Portable);
-static AVX2_MOVES: [&Row; 5] = move_rows!(InstructionSet::Avx2);
+static PORTABLE_MOVES: [&Kernels; 5] = move_rows!(InstructionSet::Portable);
+static AVX2_MOVES: [&Kernels; 5] = move_rows!(InstructionSet::Avx2);
 
-impl Row {
+impl Kernels {
     /// The row of an element type and a reduction; `None` where they do not
     /// go together. Of `isa` and what this machine has, the lesser is used.
     #[inline]
@@ -345,7 +345,7 @@ impl Row {
                 copy_elements: None,
                 apply: runs::assign_clones::<T>,
                 apply_rows: None,
-                collect_rows: None,
+                gather_rows: None,
                 apply_elements: None,
             }
         }

@@ -6,7 +6,7 @@ use crate::element::{Element, Index};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::Kernels;
+use crate::kernel::Operation;
 use crate::layout::Layout;
 use crate::memory::copied;
 use crate::plan::{Form, IndexRules};
@@ -333,7 +333,7 @@ impl<'p, O: Operator> GatherOp<'p, O> {
     /// As for [`run_gather`].
     unsafe fn once(
         &self,
-        kernels: Kernels,
+        kernels: Operation,
         data: Source<'_>,
         indices: AnyView<'_>,
         output: Target<'_>,

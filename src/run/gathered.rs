@@ -7,7 +7,7 @@ use crate::exec::collect::Collecting;
 use crate::exec::scratch;
 use crate::exec::tasks::Workers;
 use crate::execution::Execution;
-use crate::kernel::Kernels;
+use crate::kernel::Operation;
 use crate::layout::{Dims, Layout};
 use crate::plan::{Coordinates, Form, IndexPlan};
 use crate::reduction::Reducing;
@@ -164,7 +164,7 @@ impl<'p> GatherRun<'p> {
     /// As for [`run_gather`]. `kernels` are plain ones, which clone nothing.
     unsafe fn run_on(
         &self,
-        kernels: Kernels,
+        kernels: Operation,
         data: Source<'_>,
         output: Target<'_>,
     ) -> Result<(), ScatterError> {
@@ -193,7 +193,7 @@ pub(crate) fn gather_shape(
 pub(crate) fn moving_kernels(
     element: ElementType,
     execution: &Execution<'_>,
-) -> Result<Kernels, ScatterError> {
+) -> Result<Operation, ScatterError> {
     plain_kernels(element, Reducing::default(), execution)
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn check_gather(
 ///   tuple was skipped.
 pub(crate) unsafe fn run_gather(
     plan: &GatherPlan,
-    kernels: Kernels,
+    kernels: Operation,
     data: Source<'_>,
     output: Target<'_>,
     execution: &Execution<'_>,
@@ -244,7 +244,7 @@ pub(crate) unsafe fn run_gather(
     // vouches for the rest.
     let collecting = unsafe {
         let result = output.ptr.cast();
-        Collecting::new(plan, kernels.row, &geometry, data.ptr, result)
+        Collecting::new(plan, kernels.kernels, &geometry, data.ptr, result)
     };
     collecting.run(&Workers::new(execution.pool, execution.max_workers))
 }

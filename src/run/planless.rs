@@ -11,7 +11,7 @@ use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, copy_words, direct, part};
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::{Elements, Job, Kernels, Private, Spread, Steps};
+use crate::kernel::{Elements, Job, Operation, Private, Spread, Steps};
 use crate::plan::{Block, Contiguous, Flat, Form};
 
 /// Tuples whose destinations lie on the stack. The smaller number is for calls
@@ -32,7 +32,7 @@ const COPIED_TUPLES: usize = 4;
 
 /// A call of contiguous tensors.
 pub(super) struct Planless<'a> {
-    kernels: &'a Kernels,
+    kernels: &'a Operation,
     flat: Flat,
     buffers: Buffers,
     tuples: Contiguous<'a>,
@@ -43,7 +43,7 @@ impl<'a> Planless<'a> {
     #[inline]
     pub(super) fn new(
         form: &Form,
-        kernels: &'a Kernels,
+        kernels: &'a Operation,
         operands: &'a Operands<'_>,
         indices: &'a Indices<'a>,
         planning: Planning,
@@ -105,7 +105,7 @@ impl<'a> Planless<'a> {
         self.tuples.resolve(numbers)?;
         // SAFETY: shapes are those of `flat`; `numbers` have just been made for
         // it; the caller vouches for the rest.
-        unsafe { direct::run(self.kernels.row, &self.flat, self.buffers, numbers) };
+        unsafe { direct::run(self.kernels.kernels, &self.flat, self.buffers, numbers) };
         Ok(())
     }
 
@@ -118,10 +118,10 @@ impl<'a> Planless<'a> {
         let elements = flat.elements();
         let suits = flat.outer == 1
             && flat.run == 1
-            && !self.kernels.only_grouped
-            && elements.saturating_mul(self.kernels.row.size) <= COPIED_BYTES
+            && !self.kernels.needs_groups
+            && elements.saturating_mul(self.kernels.kernels.size) <= COPIED_BYTES
             && flat.tuples >= COPIED_TUPLES * elements;
-        self.kernels.row.apply_elements.filter(|_| suits)
+        self.kernels.kernels.apply_elements.filter(|_| suits)
     }
 
     /// How many workers get a copy each, and what that takes; `None` where one
@@ -149,7 +149,7 @@ impl<'a> Planless<'a> {
         elements: Elements,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let bytes = self.flat.elements() * self.kernels.row.size;
+        let bytes = self.flat.elements() * self.kernels.kernels.size;
         let Ok(mut memory) = <u64 as Kept>::take(bytes.div_ceil(size_of::<u64>())) else {
             return Ok(false);
         };
@@ -183,8 +183,8 @@ impl<'a> Planless<'a> {
         parts: usize,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let (row, count) = (self.kernels.row, self.flat.elements());
-        let words = copy_words(count * row.size);
+        let (kernels, count) = (self.kernels.kernels, self.flat.elements());
+        let words = copy_words(count * kernels.size);
         let Ok(mut memory) = <u64 as Kept>::take(words * parts) else {
             return Ok(false);
         };
@@ -194,7 +194,7 @@ impl<'a> Planless<'a> {
         let done = workers.run_chunks(copies, words, &|index, copy| {
             let tuples = part(self.flat.tuples, parts, index);
             let first = tuples.start;
-            private.clear(row, copy, count);
+            private.clear(kernels, copy, count);
             // SAFETY: a copy of all elements, which no one else has; the caller
             // vouches for updates.
             let applied =
@@ -264,7 +264,7 @@ impl<'a> Planless<'a> {
         for first in range.clone().step_by(SOME) {
             let tuples = SOME.min(range.end - first);
             let block = (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
-            let updates = (self.buffers.updates).wrapping_add(first * self.kernels.row.size);
+            let updates = (self.buffers.updates).wrapping_add(first * self.kernels.kernels.size);
             // SAFETY: they are numbers of elements of the copy, and there is
             // one update for each; the caller vouches for the rest.
             unsafe {

@@ -6,7 +6,7 @@ use crate::element::{Element, ElementType};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::explain::Explanation;
-use crate::kernel::Kernels;
+use crate::kernel::Operation;
 use crate::plan::IndexPlan;
 use crate::reduction::{Accumulate, Reducing, Reduction};
 use crate::tensor::{AnyView, AnyViewMut, TensorView, TensorViewMut};
@@ -342,7 +342,7 @@ impl<'p> ScatterRun<'p> {
     /// `output` is initialised unless `kernels` move plain bytes and there is `data`.
     fn run_on<T>(
         &self,
-        kernels: Kernels,
+        kernels: Operation,
         output: Target<'_>,
         updates: TensorView<'_, T>,
         data: Option<TensorView<'_, T>>,
@@ -394,7 +394,7 @@ mod tests {
             (Schedule::ByPartition, Reduction::Add, &[Work::Partitioning]),
             (Schedule::Grouped, Reduction::Add, &[Work::Sorting]),
             (Schedule::Grouped, Reduction::Mean, &[Work::Sorting]),
-            (Schedule::Winner, Reduction::None, &[Work::Sorting]),
+            (Schedule::LastWrite, Reduction::None, &[Work::Sorting]),
             (Schedule::ByDestination, Reduction::Max, &[]),
             (Schedule::ByColumn, Reduction::Max, &[]),
         ];

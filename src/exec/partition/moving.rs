@@ -104,7 +104,7 @@ impl Call<'_> {
             match load {
                 // Plain elements have 1, 2, 4, 8 or 16 bytes, and
                 // `carries_values` lets none above `CARRIED_BYTES` come here.
-                Destined::Values(words) => match self.row.size {
+                Destined::Values(words) => match self.kernels.size {
                     1 => self.move_values::<N, 1>(&tuples, first, cursors, words),
                     2 => self.move_values::<N, 2>(&tuples, first, cursors, words),
                     4 => self.move_values::<N, 4>(&tuples, first, cursors, words),
@@ -140,7 +140,7 @@ impl Call<'_> {
         cursors: &mut [u32],
         words: &Places<'_, u64>,
     ) {
-        debug_assert_eq!(self.row.size, W, "`carries_values` has the widths");
+        debug_assert_eq!(self.kernels.size, W, "`carries_values` has the widths");
         let source = self.single_source(first).cast::<[u8; W]>();
         let moved = words.start().cast::<[u8; W]>();
         tuples.each(cursors, |position, tuple| {
@@ -157,7 +157,7 @@ impl Call<'_> {
 
     /// Whether so many words hold so many values.
     fn holds_values(&self, words: usize, values: usize) -> bool {
-        words.saturating_mul(size_of::<u64>()) >= values.saturating_mul(self.row.size)
+        words.saturating_mul(size_of::<u64>()) >= values.saturating_mul(self.kernels.size)
     }
 
     /// Moves the values of all tuples to `places` that were found before, all
@@ -177,7 +177,7 @@ impl Call<'_> {
         let parts = workers.parts();
         workers.run(parts, &|index| {
             let range = part(places.len(), parts, index);
-            let Some(copy) = self.row.copy_elements else {
+            let Some(copy) = self.kernels.copy_elements else {
                 return;
             };
             let source = self.single_source(range.start);

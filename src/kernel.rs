@@ -82,12 +82,6 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Neighbours, anywhere in memory.
-    pub(crate) const FAR: Self = Self {
-        scale: 1,
-        is_near: false,
-    };
-
     /// Neighbours in a cache.
     pub(crate) const NEIGHBOURS: Self = Self {
         scale: 1,

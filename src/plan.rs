@@ -7,9 +7,9 @@
 mod destinations;
 mod form;
 mod geometry;
-mod partitioned;
 mod repeats;
 mod resolve;
+mod slot;
 mod sort;
 
 use std::sync::OnceLock;
@@ -19,13 +19,13 @@ pub(crate) use form::{Arranged, Coordinates, Form};
 #[cfg(test)]
 pub(crate) use geometry::Dim;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
-pub(crate) use partitioned::{Order, Partitioned, Partitions};
 pub(crate) use repeats::Sorted;
 pub(crate) use resolve::{
     Block, Checked, Contiguous, Distinct, IndexRules, Piece, Resolver, repeats_along,
     resolve_sequences,
 };
 
+use self::slot::Slot;
 use crate::error::ScatterError;
 use crate::layout::{Dims, Layout, row_major_strides};
 use crate::memory::copied;
@@ -60,7 +60,7 @@ pub(crate) struct IndexPlan {
     first_repeat: OnceLock<Option<Repeat>>,
     last_writes: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
-    partitions: Partitions,
+    slot: Slot,
 }
 
 /// What the indices of a plan came to.
@@ -170,7 +170,7 @@ impl IndexPlan {
             first_repeat: OnceLock::new(),
             last_writes: OnceLock::new(),
             groups: OnceLock::new(),
-            partitions: Partitions::default(),
+            slot: Slot::default(),
         };
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
             // An update is no longer than its axis, so no row is met twice.
@@ -323,18 +323,18 @@ impl IndexPlan {
         self.tuple_shape.iter().product()
     }
 
-    /// How many equal parts the list of tuples has that share no destination
-    /// with one another, by its shape alone.
-    pub(crate) fn lanes(&self) -> usize {
+    /// How many strands the list of tuples has: equal parts, one after another,
+    /// that share no destination, by the shape of the list alone.
+    pub(crate) fn strands(&self) -> usize {
         if self.kept.is_some() {
             return 1;
         }
         self.tuple_shape[..self.form.leading()].iter().product()
     }
 
-    /// Where runs keep their partitions.
-    pub(crate) fn partitions(&self) -> &Partitions {
-        &self.partitions
+    /// Room for what runs work out from the plan.
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slot
     }
 
     pub(crate) fn scale(&self) -> Scale {
@@ -394,15 +394,15 @@ impl IndexPlan {
         }
     }
 
-    /// The last tuple of every destination, in the order of destinations,
-    /// worked out once. `None` where memory for it cannot be had.
-    pub(crate) fn last_writes(&self) -> Option<&Sorted> {
+    /// The last tuple of every destination, in the order of destinations;
+    /// worked out once.
+    pub(crate) fn last_writes(&self) -> Result<&Sorted, ScatterError> {
         if let Some(last_writes) = self.last_writes.get() {
-            return Some(last_writes);
+            return Ok(last_writes);
         }
-        let mut last_writes = self.sort(self.facts.increasing).ok()?;
+        let mut last_writes = self.sort(self.facts.increasing)?;
         last_writes.keep_last(&self.destinations);
-        Some(self.last_writes.get_or_init(|| last_writes))
+        Ok(self.last_writes.get_or_init(|| last_writes))
     }
 
     /// All tuples in the order of their destinations, those of one destination

@@ -24,7 +24,7 @@ use std::mem::MaybeUninit;
 use crate::element::ElementType;
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
-use crate::exec::{Buffers, Call, direct, scratch};
+use crate::exec::{self, Buffers, Transfer, direct, scratch};
 use crate::execution::Execution;
 use crate::indices::Indices;
 use crate::kernel::{Kernels, Operation};
@@ -301,12 +301,16 @@ unsafe fn execute_by_schedule(
     // SAFETY: the caller has checked layout and shapes against the plan's;
     // views keep their elements readable, or writable and to themselves, and
     // the caller vouches for the rest.
-    let call = unsafe {
+    let transfer = unsafe {
         let buffers = operands.buffers();
-        Call::new(plan, *kernels, buffers, geometry, copy)
+        Transfer::scatter(plan, *kernels, buffers, geometry, copy)
     };
     let workers = Workers::new(execution.pool, execution.max_workers);
-    call.of_kept_plan(is_kept).run(&workers, execution.schedule)
+    exec::run(
+        &transfer.of_kept_plan(is_kept),
+        &workers,
+        execution.schedule,
+    )
 }
 
 /// Plans and runs once.

@@ -3,8 +3,8 @@
 //! No loops to set up, no schedule to choose, nothing to allocate: what a call
 //! costs whose work is a few hundred bytes.
 
-use super::Buffers;
-use super::choose::{NEAR_BYTES, SMALL_BYTES};
+use super::thresholds::{CACHED_BYTES, SMALL_CALL_BYTES};
+use super::transfer::Buffers;
 use super::workload::touched_bytes;
 use crate::kernel::{Job, Kernels, Operation, RowsForm, Spread, Steps};
 use crate::plan::Flat;
@@ -23,7 +23,7 @@ pub(crate) fn suits(flat: &Flat, kernels: &Operation, in_place: bool) -> bool {
         copied.saturating_mul(size),
     );
     let plain = !kernels.needs_groups;
-    plain && touched < SMALL_BYTES && u32::try_from(flat.slices).is_ok()
+    plain && touched < SMALL_CALL_BYTES && u32::try_from(flat.slices).is_ok()
 }
 
 /// Runs a scatter of contiguous tensors whose destinations are `numbers`.
@@ -51,7 +51,7 @@ pub(crate) unsafe fn run(kernels: &Kernels, flat: &Flat, buffers: Buffers, numbe
         unsafe { (kernels.copy)(output, data, &[all], Steps::UNIT) };
     }
     let region = flat.slices.saturating_mul(flat.run * kernels.size);
-    let is_near = region as u64 <= NEAR_BYTES;
+    let is_near = region as u64 <= CACHED_BYTES;
     let spread = Spread { scale: 1, is_near };
     let form = RowsForm {
         is_near,

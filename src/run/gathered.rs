@@ -3,9 +3,8 @@
 use super::{Source, Target, allocate, check_bools, plain_kernels, refuse_overlap};
 use crate::element::{Element, ElementType};
 use crate::error::ScatterError;
-use crate::exec::collect::Collecting;
-use crate::exec::scratch;
 use crate::exec::tasks::Workers;
+use crate::exec::{self, Transfer, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::layout::{Dims, Layout};
@@ -242,9 +241,10 @@ pub(crate) unsafe fn run_gather(
     // SAFETY: layout and shape have just been checked against the plan's; views
     // keep their elements readable, or writable and to themselves; the caller
     // vouches for the rest.
-    let collecting = unsafe {
+    let transfer = unsafe {
         let result = output.ptr.cast();
-        Collecting::new(plan, kernels.kernels, &geometry, data.ptr, result)
+        Transfer::gather(plan, kernels, data.ptr, result, geometry)
     };
-    collecting.run(&Workers::new(execution.pool, execution.max_workers))
+    let workers = Workers::new(execution.pool, execution.max_workers);
+    exec::run(&transfer, &workers, execution.schedule)
 }

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Operands, Planning};
 use crate::error::ScatterError;
-use crate::exec::scratch::Kept;
+use crate::exec::scratch::Scratch;
 use crate::exec::tasks::Workers;
-use crate::exec::{Buffers, copy_words, direct, part};
+use crate::exec::{Buffers, Copies, Merged, direct, part};
 use crate::execution::Execution;
 use crate::indices::Indices;
-use crate::kernel::{Elements, Job, Operation, Private, Spread, Steps};
+use crate::kernel::{Elements, Operation, Private, Spread};
 use crate::plan::{Block, Contiguous, Flat, Form};
 
 /// Tuples whose destinations lie on the stack. The smaller number is for calls
@@ -150,7 +150,7 @@ impl<'a> Planless<'a> {
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
         let bytes = self.flat.elements() * self.kernels.kernels.size;
-        let Ok(mut memory) = <u64 as Kept>::take(bytes.div_ceil(size_of::<u64>())) else {
+        let Ok(mut memory) = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())) else {
             return Ok(false);
         };
         let output: *mut u8 = self.buffers.output.cast();
@@ -164,7 +164,7 @@ impl<'a> Planless<'a> {
             // SAFETY: as above, the other way.
             unsafe { copy.copy_to_nonoverlapping(output, bytes) };
         }
-        Kept::put_back(memory);
+        Scratch::put_back(memory);
         result.map(|()| true)
     }
 
@@ -183,22 +183,18 @@ impl<'a> Planless<'a> {
         parts: usize,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let (kernels, count) = (self.kernels.kernels, self.flat.elements());
-        let words = copy_words(count * kernels.size);
-        let Ok(mut memory) = <u64 as Kept>::take(words * parts) else {
+        let count = self.flat.elements();
+        let Ok(mut copies) = Copies::take(private, self.kernels.kernels, (count, 1), parts) else {
             return Ok(false);
         };
-        let copies = &mut memory[..words * parts];
         let first_wrong = AtomicUsize::new(usize::MAX);
         let workers = Workers::new(execution.pool, execution.max_workers);
-        let done = workers.run_chunks(copies, words, &|index, copy| {
+        let done = copies.fill(&workers, &|index, copy| {
             let tuples = part(self.flat.tuples, parts, index);
             let first = tuples.start;
-            private.clear(kernels, copy, count);
             // SAFETY: a copy of all elements, which no one else has; the caller
             // vouches for updates.
-            let applied =
-                unsafe { self.apply_to(copy.as_mut_ptr().cast(), elements, tuples, execution) };
+            let applied = unsafe { self.apply_to(copy, elements, tuples, execution) };
             if applied.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
             }
@@ -207,9 +203,9 @@ impl<'a> Planless<'a> {
         if result.is_ok() {
             // SAFETY: as many elements in every copy as in the output; the
             // caller vouches for output and data.
-            unsafe { self.merge(private, copies, words) };
+            unsafe { self.merge(&copies) };
         }
-        Kept::put_back(memory);
+        copies.put_back();
         result.map(|()| true)
     }
 
@@ -225,26 +221,22 @@ impl<'a> Planless<'a> {
         Ok(())
     }
 
-    /// Combines copies of all elements, each of so many words, with the output.
+    /// Merges copies of all elements with the output.
     ///
     /// # Safety
     ///
     /// As for [`Self::run`].
-    unsafe fn merge(&self, private: Private, copies: &[u64], words: usize) {
+    unsafe fn merge(&self, copies: &Copies<'_>) {
         let output: *mut u8 = self.buffers.output.cast();
-        let all = [Job {
-            dst: 0,
-            src: 0,
-            len: self.flat.elements(),
-        }];
+        let count = self.flat.elements();
         if let Some(data) = self.buffers.data {
+            let bytes = count * self.kernels.kernels.size;
             // SAFETY: the caller vouches for both, which share no byte.
-            unsafe { (private.merge.copy)(output, data, &all, Steps::UNIT) };
+            unsafe { data.copy_to_nonoverlapping(output, bytes) };
         }
-        for copy in copies.chunks(words.max(1)) {
-            // SAFETY: the output is initialised by now.
-            unsafe { (private.merge.apply)(output, copy.as_ptr().cast(), &all, Steps::UNIT) };
-        }
+        let into = Merged { output, unit: 1 };
+        // SAFETY: the output is initialised by now, and this call's alone.
+        unsafe { copies.merge(into, 0..count as u64) };
     }
 
     /// Applies a range of tuples to `copy`, up to the first that is wrong.

@@ -347,3 +347,353 @@ fn groups_pay(work: &Workload<'_>) -> bool {
 fn private_pays(work: &Workload<'_>) -> bool {
     work.tuples >= PRIVATE_TUPLES && work.tuples as u64 / PRIVATE_TUPLES_EACH >= work.slices
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::OnceCell;
+
+    use super::{Candidates, choose, refusals};
+    use crate::exec::division::{Cut, Division};
+    use crate::exec::schedule::Step;
+    use crate::exec::tasks::Workers;
+    use crate::exec::workload::{Direction, Grouping, Order, Workload};
+    use crate::plan::Destinations;
+    use crate::pool::Pool;
+    use crate::schedule::Schedule;
+
+    /// Has workers, and must run nothing.
+    struct Asked(usize);
+
+    impl Pool for Asked {
+        fn workers(&self) -> Option<usize> {
+            Some(self.0)
+        }
+
+        fn run(&self, _: usize, _: &(dyn Fn(usize) + Sync)) {
+            panic!("a choice runs no task");
+        }
+    }
+
+    /// Sums of rows of 64 `f32` in no order, in a table of 169343.
+    fn sums(destinations: &Destinations) -> Workload<'_> {
+        let slices = 169_343;
+        Workload {
+            direction: Direction::Scatter,
+            in_place: true,
+            tuples: 1_166_243,
+            repetitions: 1,
+            element_bytes: 4,
+            window_elements: 64,
+            columns: 64,
+            copied_bytes: 0,
+            slices,
+            region_bytes: slices * 256,
+            order: Order::Unordered,
+            known_distinct: false,
+            looking_bytes: 1 << 18,
+            strands: 1,
+            replaces: false,
+            grouping: Grouping::Possible,
+            can_stream: true,
+            has_slices: false,
+            can_merge: false,
+            destinations,
+            sample: OnceCell::new(),
+        }
+    }
+
+    fn moves(destinations: &Destinations) -> Workload<'_> {
+        Workload {
+            replaces: true,
+            grouping: Grouping::Impossible,
+            ..sums(destinations)
+        }
+    }
+
+    /// Destinations all over a table, none twice.
+    fn spread() -> Destinations {
+        Destinations::Narrow((0..4096).map(|tuple| tuple * 7919 % 169_343).collect())
+    }
+
+    fn chosen(work: &Workload<'_>, workers: usize, forced: Option<Schedule>) -> Candidates {
+        choose(work, &Workers::new(&Asked(workers), None), forced)
+    }
+
+    fn names(candidates: &Candidates) -> Vec<Schedule> {
+        candidates
+            .iter()
+            .map(|candidate| candidate.schedule)
+            .collect()
+    }
+
+    #[test]
+    fn each_workload_has_its_candidates() {
+        use Schedule::{
+            ByBatch, ByColumn, ByDestination, ByPartition, ByTuple, Grouped, LastWrite, Private,
+            Serial,
+        };
+        let all_over = &spread();
+        let few = &Destinations::Narrow((0..4096).map(|tuple| tuple % 7).collect());
+        let cases: [(&str, Workload<'_>, usize, &[Schedule]); 17] = [
+            (
+                "rows in no order",
+                sums(all_over),
+                2,
+                &[ByPartition, Serial],
+            ),
+            ("with one worker", sums(all_over), 1, &[Serial]),
+            (
+                "a small call",
+                Workload {
+                    tuples: 1000,
+                    ..sums(all_over)
+                },
+                8,
+                &[Serial],
+            ),
+            (
+                "distinct destinations",
+                Workload {
+                    known_distinct: true,
+                    ..sums(all_over)
+                },
+                2,
+                &[ByTuple, Serial],
+            ),
+            (
+                "many repetitions",
+                Workload {
+                    repetitions: 16,
+                    ..sums(all_over)
+                },
+                2,
+                &[ByBatch, Serial],
+            ),
+            (
+                "strands",
+                Workload {
+                    strands: 8,
+                    ..sums(all_over)
+                },
+                2,
+                &[ByTuple, Serial],
+            ),
+            (
+                "a mean",
+                Workload {
+                    grouping: Grouping::Needed,
+                    ..sums(all_over)
+                },
+                2,
+                &[Grouped],
+            ),
+            (
+                "wide windows with some duplicates",
+                Workload {
+                    window_elements: 2048,
+                    tuples: 8192,
+                    slices: 2048,
+                    region_bytes: 2048 * 8192,
+                    ..sums(all_over)
+                },
+                2,
+                &[Grouped, Serial],
+            ),
+            (
+                "wide windows of few destinations",
+                Workload {
+                    window_elements: 2048,
+                    tuples: 8192,
+                    slices: 7,
+                    region_bytes: 7 * 8192,
+                    ..sums(few)
+                },
+                2,
+                &[ByColumn, Serial],
+            ),
+            (
+                "a histogram that can be merged",
+                Workload {
+                    window_elements: 1,
+                    columns: 1,
+                    slices: 1024,
+                    region_bytes: 4096,
+                    can_merge: true,
+                    ..sums(few)
+                },
+                2,
+                &[Private, Serial],
+            ),
+            (
+                "a histogram that cannot",
+                Workload {
+                    window_elements: 1,
+                    columns: 1,
+                    slices: 1024,
+                    region_bytes: 4096,
+                    ..sums(few)
+                },
+                2,
+                &[Serial],
+            ),
+            (
+                "moves",
+                Workload {
+                    tuples: 65_536,
+                    slices: 500_000,
+                    region_bytes: 500_000 * 256,
+                    ..moves(all_over)
+                },
+                2,
+                &[ByTuple, ByPartition, Serial],
+            ),
+            (
+                "moves that are mostly overwritten",
+                moves(few),
+                2,
+                &[LastWrite, Serial],
+            ),
+            (
+                "moves into a large copy",
+                Workload {
+                    in_place: false,
+                    copied_bytes: 500_000 * 256,
+                    has_slices: true,
+                    tuples: 65_536,
+                    slices: 500_000,
+                    region_bytes: 500_000 * 256,
+                    ..moves(all_over)
+                },
+                2,
+                &[ByTuple, LastWrite, Serial],
+            ),
+            (
+                "sums into a large copy",
+                Workload {
+                    in_place: false,
+                    copied_bytes: 500_000 * 256,
+                    tuples: 9000,
+                    ..sums(all_over)
+                },
+                2,
+                &[ByDestination, Serial],
+            ),
+            (
+                "a gather",
+                Workload {
+                    direction: Direction::Gather,
+                    ..moves(all_over)
+                },
+                2,
+                &[ByTuple, Serial],
+            ),
+            (
+                "a gather of a few wide windows",
+                Workload {
+                    direction: Direction::Gather,
+                    tuples: 3,
+                    window_elements: 1 << 20,
+                    columns: 1 << 20,
+                    ..moves(all_over)
+                },
+                8,
+                &[ByColumn, Serial],
+            ),
+        ];
+        for (name, work, workers, expected) in cases {
+            let candidates = names(&chosen(&work, workers, None));
+            assert_eq!(candidates, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_forced_schedule_comes_before_the_serial_one() {
+        let all_over = &spread();
+        for schedule in Schedule::ALL {
+            for work in [sums(all_over), moves(all_over)] {
+                let candidates = names(&chosen(&work, 3, Some(schedule)));
+                let serial = *candidates.last().expect("one at least");
+                assert_eq!(serial, Schedule::Serial, "{schedule} and then serial");
+                let is_first = candidates[0] == schedule;
+                assert!(
+                    is_first || candidates.len() == 1,
+                    "{schedule}: {candidates:?}"
+                );
+            }
+        }
+    }
+
+    /// A chosen serial schedule is what a forced one is.
+    #[test]
+    fn there_is_one_serial_schedule() {
+        let all_over = &spread();
+        let free = chosen(&sums(all_over), 1, None);
+        let forced = chosen(&sums(all_over), 8, Some(Schedule::Serial));
+        assert_eq!(free, forced, "the same");
+        assert_eq!(free[0].division, Division::Whole, "undivided");
+    }
+
+    #[test]
+    fn what_a_division_rests_on_is_prepared() {
+        let all_over = &spread();
+        let by_tuple = |work: &Workload<'_>| chosen(work, 4, Some(Schedule::ByTuple))[0];
+        let unknown = by_tuple(&sums(all_over));
+        let (cut, parts) = (Cut::Anywhere, 4);
+        assert_eq!(unknown.division, Division::Tuples { parts, cut });
+        assert_eq!(unknown.preparation.step, Step::LookForDuplicates);
+        let known = by_tuple(&Workload {
+            known_distinct: true,
+            ..sums(all_over)
+        });
+        assert_eq!(known.division, Division::Tuples { parts, cut });
+        assert_eq!(known.preparation.step, Step::Nothing);
+        let ordered = by_tuple(&Workload {
+            order: Order::Ascending,
+            ..sums(all_over)
+        });
+        let cut = Cut::BetweenDestinations;
+        assert_eq!(ordered.division, Division::Tuples { parts, cut });
+        assert_eq!(ordered.preparation.step, Step::Nothing);
+    }
+
+    #[test]
+    fn every_schedule_is_a_candidate_or_has_a_reason() {
+        let all_over = &spread();
+        for work in [sums(all_over), moves(all_over)] {
+            for workers in [1, 2, 9] {
+                for forced in [None, Some(Schedule::Private), Some(Schedule::ByColumn)] {
+                    let candidates = chosen(&work, workers, forced);
+                    let pool = Asked(workers);
+                    let workers = Workers::new(&pool, None);
+                    let refused = refusals(&work, &workers, &candidates, forced);
+                    assert_eq!(candidates.len() + refused.len(), Schedule::ALL.len());
+                }
+            }
+        }
+        let refused = refusals(
+            &sums(all_over),
+            &Workers::new(&Asked(2), None),
+            &chosen(&sums(all_over), 2, None),
+            None,
+        );
+        let reason = |schedule| {
+            let found = refused.iter().find(|(refused, _)| *refused == schedule);
+            found.map(|(_, reason)| reason.to_string())
+        };
+        let expected = [
+            (Schedule::ByBatch, "there is one repetition"),
+            (
+                Schedule::ByTuple,
+                "destinations are not known to be distinct",
+            ),
+            (
+                Schedule::LastWrite,
+                "every update counts, not only the last",
+            ),
+            (Schedule::Private, "partial results cannot be merged"),
+        ];
+        for (schedule, text) in expected {
+            assert_eq!(reason(schedule).as_deref(), Some(text), "{schedule}");
+        }
+    }
+}

@@ -78,9 +78,9 @@ pub(crate) struct Workload<'a> {
     /// Whether windows are rows at slices of one distance, with evenly spaced
     /// sources and an operation whose partial results can be merged.
     pub(super) can_merge: bool,
-    destinations: &'a Destinations,
+    pub(super) destinations: &'a Destinations,
     /// Taken when first asked for, the same for every run.
-    sample: OnceCell<Sample>,
+    pub(super) sample: OnceCell<Sample>,
 }
 
 /// Bytes that say how long a call takes: of each window whole lines, and what is
@@ -113,7 +113,7 @@ impl<'a> Workload<'a> {
             element_bytes: kernels.size,
             window_elements: window.elements(),
             columns: if can_be_cut(window) {
-                longest().unwrap_or(1)
+                longest().map_or(1, |longest| longest.max(1))
             } else {
                 1
             },

@@ -7,7 +7,7 @@
 
 use super::RowsForm;
 use super::copy::copy_bytes;
-use super::fetch::{Ahead, Lines};
+use super::prefetch::{Distance, Lines};
 use super::reduce::Loop;
 use super::reduce::Reducer;
 
@@ -28,26 +28,26 @@ fn source_of<T>(src: *const T, position: usize, form: &RowsForm<'_>) -> *const T
     src.wrapping_offset(number.cast_signed().wrapping_mul(form.step))
 }
 
-/// What is asked for ahead: rows that come up, those of the other side only
-/// where they are listed, as those in order are seen to come.
+/// Which rows are prefetched: those that come up; of the other side only where
+/// they are listed, as the machine itself prefetches those in order.
 #[derive(Clone, Copy)]
-struct Fetching {
-    ahead: Ahead,
+struct Prefetching {
+    distance: Distance,
     lines: Lines,
     source_lines: Lines,
 }
 
-impl Fetching {
+impl Prefetching {
     #[inline(always)]
     fn new<T>(dst: *const T, src: *const T, form: &RowsForm<'_>) -> Self {
         Self {
-            ahead: Ahead::of(form.len * size_of::<T>()),
+            distance: Distance::of(form.len * size_of::<T>()),
             lines: Lines::of_rows(dst, form.unit, form.len),
             source_lines: Lines::of_rows(src, form.step, form.len),
         }
     }
 
-    /// Asks for the rows that come up after `position`.
+    /// Prefetches rows that come up after `position`.
     #[inline(always)]
     fn later<T>(
         &self,
@@ -60,16 +60,16 @@ impl Fetching {
         if form.is_near {
             return;
         }
-        for (ahead, nearness) in self.ahead.each() {
-            let later = position + ahead;
+        for (distance, level) in self.distance.each() {
+            let later = position + distance;
             let Some(&number) = numbers.get(later) else {
                 continue;
             };
             let row = row_of(dst.cast_mut(), number, form.unit);
-            self.lines.prefetch(row, nearness);
+            self.lines.prefetch(row, level);
             if form.sources.is_some() {
                 self.source_lines
-                    .prefetch(source_of(src, later, form), nearness);
+                    .prefetch(source_of(src, later, form), level);
             }
         }
     }
@@ -95,9 +95,9 @@ pub(super) unsafe fn reduce<T, L, R>(
         return;
     }
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    let fetching = Fetching::new(dst, src, &form);
+    let prefetching = Prefetching::new(dst, src, &form);
     for (position, &number) in numbers.iter().enumerate() {
-        fetching.later(dst, src, numbers, position, &form);
+        prefetching.later(dst, src, numbers, position, &form);
         let dst = row_of(dst, number, form.unit);
         let src = source_of(src, position, &form);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
@@ -125,9 +125,9 @@ pub(super) unsafe fn copy<const W: usize>(
     form: RowsForm<'_>,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    let fetching = Fetching::new(dst, src, &form);
+    let prefetching = Prefetching::new(dst, src, &form);
     for (position, &number) in numbers.iter().enumerate() {
-        fetching.later(dst, src, numbers, position, &form);
+        prefetching.later(dst, src, numbers, position, &form);
         let dst = row_of(dst, number, form.unit);
         let src = source_of(src, position, &form);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
@@ -136,7 +136,7 @@ pub(super) unsafe fn copy<const W: usize>(
     }
 }
 
-/// The `RowsFn` that collects rows of elements of `W` bytes: those of `src`
+/// The `RowsFn` that gathers rows of elements of `W` bytes: those of `src`
 /// that the numbers name, one after another into `dst`.
 ///
 /// # Safety
@@ -158,9 +158,9 @@ pub(super) unsafe fn gather<const W: usize>(
         }
         return;
     }
-    let fetching = Fetching::new(src, dst, &form);
+    let prefetching = Prefetching::new(src, dst, &form);
     for (position, &number) in numbers.iter().enumerate() {
-        fetching.later(src, dst, numbers, position, &form);
+        prefetching.later(src, dst, numbers, position, &form);
         let dst = dst.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
         let src = row_of(src.cast_mut(), number, form.unit);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,

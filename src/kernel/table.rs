@@ -15,7 +15,7 @@ use super::RunsFn;
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
 use super::copy;
 use super::elements;
-use super::fold::{Fold, Mean, Native, Wide, WideMean};
+use super::fold::{Fold, InF32, Mean, MeanInF32, Native};
 use super::groups;
 use super::half::Bf16;
 use super::half::F16;
@@ -127,11 +127,11 @@ macro_rules! group_table {
     (@fold $isa:ident, $type:ty, Native, $reduction:ident) => {
         groups_of::<$type, Native<$reduction>>($isa)
     };
-    (@fold $isa:ident, $type:ty, Wide, Mean) => {
-        groups_of::<$type, WideMean>($isa)
+    (@fold $isa:ident, $type:ty, InF32, Mean) => {
+        groups_of::<$type, MeanInF32>($isa)
     };
-    (@fold $isa:ident, $type:ty, Wide, $reduction:ident) => {
-        groups_of::<$type, Wide<$reduction>>($isa)
+    (@fold $isa:ident, $type:ty, InF32, $reduction:ident) => {
+        groups_of::<$type, InF32<$reduction>>($isa)
     };
     (@fold $isa:ident, $type:ty, Mean, Mean) => {
         groups_of::<$type, Mean>($isa)
@@ -175,9 +175,9 @@ group_table! { native_groups:
 }
 
 // The smaller and the larger one are operands: no wider type changes them.
-group_table! { wide_groups:
-    ElementType::F16, Add Sub Mul Mean => F16, Wide;
-    ElementType::BF16, Add Sub Mul Mean => Bf16, Wide;
+group_table! { f32_groups:
+    ElementType::F16, Add Sub Mul Mean => F16, InF32;
+    ElementType::BF16, Add Sub Mul Mean => Bf16, InF32;
 }
 
 fn groups_of<T: Copy, F: Fold<T>>(isa: InstructionSet) -> GroupFn {
@@ -203,9 +203,9 @@ impl Operation {
         if reduction == Reduction::None {
             return Some(Self::moving(Kernels::plain(element, reduction, isa)?));
         }
-        let wide = match reducing.accumulate {
+        let in_f32 = match reducing.accumulate {
             Accumulate::Native => None,
-            Accumulate::Wide => wide_groups(element, reduction, isa),
+            Accumulate::Wide => f32_groups(element, reduction, isa),
         };
         let native = native_groups(element, reduction, isa);
         // A sum shares the size and the copies of its mean.
@@ -215,8 +215,10 @@ impl Operation {
         };
         Some(Self {
             kernels: kernels?,
-            group: Some(wide.or(native)?),
-            needs_groups: reduction == Reduction::Mean || wide.is_some() || !reducing.include_self,
+            group: Some(in_f32.or(native)?),
+            needs_groups: reduction == Reduction::Mean
+                || in_f32.is_some()
+                || !reducing.include_self,
             include_self: reducing.include_self,
             serves: Some((element, reduction, isa)),
         })

@@ -104,7 +104,7 @@ fn call_elements(
         assert!((position + 1) * size <= dst.len(), "destination");
     }
     let (dst, src) = (dst.as_mut_ptr(), src.as_ptr());
-    // Both ways through a list that is long enough to ask ahead.
+    // Both ways through a list that is long enough to prefetch.
     let is_near = wide;
     let spread = Spread { scale, is_near };
     if wide {

@@ -226,8 +226,12 @@ fn run<N: Width + Any>(
         moved: moved.as_deref(),
     };
     partitioned.apply(work, division, workers)?;
-    moved.map(Scratch::put_back);
-    own.map(Partitions::put_back);
+    if let Some(values) = moved {
+        Scratch::put_back(values);
+    }
+    if let Some(own) = own {
+        own.put_back();
+    }
     Ok(())
 }
 

@@ -5,17 +5,14 @@
 //! which schedule divides it.
 
 mod copy;
-mod walk;
+mod tiles;
+pub(super) mod walk;
 
 use std::mem::MaybeUninit;
 
-pub(super) use self::walk::{Listed, Positions, Width};
-
-use super::division::Division;
 use super::sink::Sink;
-use super::tasks::Workers;
-use super::tile::{Tile, Whole};
-use super::workload::{Direction, Streaming, Workload};
+use super::tile::Whole;
+use super::workload::{Direction, Workload};
 use crate::error::ScatterError;
 use crate::kernel::{Kernels, Operation, RunsFn};
 use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
@@ -208,42 +205,6 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Every task one tile, whose windows it applies in the order of tuples;
-    /// data is copied with the tile where a tile is a region of its own, else
-    /// before.
-    pub(super) fn run_tiles(
-        &self,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), ScatterError> {
-        let streams = self.streams(work);
-        let fused = self.fused_copy(division);
-        if fused.is_none() {
-            self.copy_before(work, division.tasks(), workers)?;
-        }
-        let whole = self.whole(None);
-        workers.run(division.tasks(), &|index| {
-            #[expect(unsafe_code, reason = "every task has a tile of its own")]
-            // SAFETY: the schedule has divided this transfer and prepared what
-            // that rests on; `run` hands out every number once.
-            let tile = unsafe { Tile::new(division, index, &whole) };
-            if let Some(copy) = fused {
-                self.copy_tile(copy, &tile);
-            }
-            self.apply(&tile, streams);
-        })
-    }
-
-    /// Whether windows are streamed, found out once before any task begins.
-    fn streams(&self, work: &Workload<'_>) -> bool {
-        match work.streaming() {
-            Streaming::Never => false,
-            Streaming::Always => true,
-            Streaming::IfDistinct => self.plan.first_repeat() == Ok(None),
-        }
-    }
-
     /// Zeros where a gather skips a tuple, before any task begins. Whatever
     /// memory that takes is asked for before the first write.
     pub(super) fn clear_skipped(&self) -> Result<(), ScatterError> {
@@ -312,7 +273,7 @@ impl<'a> Transfer<'a> {
     /// - What is pushed are offsets of windows, from [`Self::window_at`] or as
     ///   it has them, which `read` has elements for.
     /// - No one else reads or writes those that are written until the sink is
-    ///   gone ([`Tile`]).
+    ///   gone ([`Tile`](super::tile::Tile)).
     /// - Where `kernel` streams, no two of them have an element in common.
     #[expect(unsafe_code, reason = "the one sink of a transfer")]
     pub(super) unsafe fn sink<'s>(

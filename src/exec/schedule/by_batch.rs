@@ -1,6 +1,10 @@
 //! Each worker has some repetitions, with all of their tuples in order.
 
-use super::{Division, Reason, Scheduler, Stop, Transfer, Workers, Workload};
+use super::super::division::Division;
+use super::super::tasks::Workers;
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
+use super::scheduler::{Reason, Scheduler, Stop};
 
 pub(super) struct ByBatch;
 

@@ -1,8 +1,12 @@
 //! Each worker has a range of destinations, and picks its tuples out of all of
 //! them, in order.
 
+use super::super::division::Division;
+use super::super::tasks::Workers;
 use super::super::thresholds::COLUMN_BYTES;
-use super::{Division, Reason, Scheduler, Stop, Transfer, Workers, Workload};
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
+use super::scheduler::{Reason, Scheduler, Stop};
 
 pub(super) struct ByDestination;
 

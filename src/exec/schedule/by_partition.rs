@@ -11,33 +11,24 @@ mod moving;
 use std::any::Any;
 use std::ops::Range;
 
-use self::moving::Sorting;
+use self::moving::{
+    CARRIED_BYTES, Carried, Kind, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting,
+    partitions, places,
+};
+use super::super::division::Division;
 use super::super::scratch::Scratch;
+use super::super::tasks::Workers;
 use super::super::thresholds::{
     PAGED_BYTES, PARTITION_BYTES, READ_THROUGH_BYTES, READING_PARTS, UPDATES_OF_REGION,
 };
 use super::super::tile::Tile;
-use super::super::transfer::{Listed, Positions, Width};
-use super::{Division, Preparation, Reason, Scheduler, Step, Stop, Transfer, Workers, Workload};
+use super::super::transfer::Transfer;
+use super::super::transfer::walk::{Listed, Positions, Width};
+use super::super::workload::Workload;
+use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 use crate::plan::Destinations;
-
-/// Largest values that go along with the numbers of their destinations: a call
-/// is to need no more than 16 bytes a tuple.
-const CARRIED_BYTES: usize = 8;
-
-/// Most partitions: what the translation buffer holds while they are filled.
-const MOST_PARTITIONS: u32 = 256;
-
-/// Places left empty before each partition: a page and a line, counted in
-/// numbers. Without them, partitions of a power of two of tuples begin a power
-/// of two of bytes apart, share a few sets of the translation buffer and of
-/// the first-level cache, and are filled at a third of the speed.
-const PARTITION_GAP: u32 = (4096 + 64) / 4;
-
-/// Most tuples of partitions: their positions, gaps included, have 32 bits.
-const MOST_PARTITIONED: usize = (u32::MAX - (MOST_PARTITIONS + 1) * PARTITION_GAP) as usize;
 
 pub(super) struct ByPartition;
 
@@ -132,56 +123,6 @@ fn reads_through(work: &Workload<'_>, parts: usize) -> bool {
         && work.window_bytes() >= READ_THROUGH_BYTES
 }
 
-/// Ranges of `1 << shift` numbers below `count`.
-fn partitions(count: u64, shift: u32) -> usize {
-    usize::try_from(count.div_ceil(1 << shift)).unwrap_or(usize::MAX)
-}
-
-/// Places for so many tuples in so many partitions, gaps included.
-fn places(tuples: usize, partitions: usize) -> usize {
-    tuples.saturating_add(partitions.saturating_mul(PARTITION_GAP as usize))
-}
-
-/// All tuples, in order within each partition.
-#[derive(Debug)]
-struct Partitions<N> {
-    shift: u32,
-    /// Where the tuples of each partition lie.
-    ranges: Vec<Range<usize>>,
-    /// The destination number at each place.
-    numbers: Vec<N>,
-    carried: Carried,
-}
-
-/// What goes along with each number.
-#[derive(Debug)]
-enum Carried {
-    /// The value at each place, in words that may hold several.
-    Values(Vec<u64>),
-    /// The position, in the plan's list, of the tuple at each place.
-    Tuples(Vec<u32>),
-    /// Nothing; of each tuple its place, to which every run moves its values.
-    Places(Vec<u32>),
-}
-
-/// Which of [`Carried`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Values,
-    Tuples,
-    Places,
-}
-
-impl Carried {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Values(_) => Kind::Values,
-            Self::Tuples(_) => Kind::Tuples,
-            Self::Places(_) => Kind::Places,
-        }
-    }
-}
-
 fn run<N: Width + Any>(
     numbers: &[N],
     transfer: &Transfer<'_>,
@@ -262,17 +203,6 @@ fn carries_values(transfer: &Transfer<'_>) -> bool {
         && transfer.kernels().size <= CARRIED_BYTES
         && transfer.kernels().copy_elements.is_some()
         && transfer.repetitions() == 1
-}
-
-impl<N: Scratch> Partitions<N> {
-    /// Leaves scratch memory for the next call.
-    fn put_back(self) {
-        N::put_back(self.numbers);
-        match self.carried {
-            Carried::Values(values) => Scratch::put_back(values),
-            Carried::Tuples(list) | Carried::Places(list) => Scratch::put_back(list),
-        }
-    }
 }
 
 /// A transfer whose tuples lie in partitions.

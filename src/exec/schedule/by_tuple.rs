@@ -1,8 +1,12 @@
 //! Each worker has some of the tuples, in order.
 
 use super::super::division::Cut;
+use super::super::division::Division;
+use super::super::tasks::Workers;
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
 use super::super::workload::{Direction, Order};
-use super::{Division, Preparation, Reason, Scheduler, Step, Stop, Transfer, Workers, Workload};
+use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
 
 pub(super) struct ByTuple;
 

@@ -3,10 +3,14 @@
 
 use std::ops::Range;
 
+use super::super::division::Division;
+use super::super::tasks::Workers;
 use super::super::thresholds::WIDE_BYTES;
 use super::super::tile::{Part, Tile};
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
 use super::super::workload::{Grouping, Order};
-use super::{Division, Preparation, Reason, Scheduler, Step, Stop, Transfer, Workers, Workload};
+use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
 use crate::error::ScatterError;
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
 use crate::memory::zeroed;

@@ -4,11 +4,15 @@
 
 use std::ops::Range;
 
+use super::super::division::Division;
 use super::super::sink::Sink;
+use super::super::tasks::Workers;
 use super::super::thresholds::STREAM_BYTES;
 use super::super::tile::{Part, Tile};
+use super::super::transfer::Transfer;
 use super::super::workload::Order;
-use super::{Division, Preparation, Reason, Scheduler, Step, Stop, Transfer, Workers, Workload};
+use super::super::workload::Workload;
+use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
 use crate::plan::{CopyGeometry, Sorted, Span, signed};
 
 pub(super) struct LastWrite;

@@ -2,9 +2,13 @@
 //! copies are then merged with the output, in order.
 
 use super::super::copies::{Copies, Merged};
+use super::super::division::Division;
+use super::super::tasks::Workers;
 use super::super::thresholds::PRIVATE_BYTES;
 use super::super::tile::{Tile, part};
-use super::{Division, Preparation, Reason, Scheduler, Step, Stop, Transfer, Workers, Workload};
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
+use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
 use crate::kernel::{Elements, RowsFn, RowsForm, Spread};
 use crate::plan::Destinations;
 

@@ -1,7 +1,11 @@
 //! One worker applies all windows, in the order of tuples. A large copy of data
 //! is shared out before.
 
-use super::{Division, Reason, Scheduler, Stop, Transfer, Workers, Workload};
+use super::super::division::Division;
+use super::super::tasks::Workers;
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
+use super::scheduler::{Reason, Scheduler, Stop};
 
 pub(super) struct Serial;
 

@@ -1,4 +1,7 @@
 //! Sorts tuples, stably, into partitions: one pass counts them, one moves them.
+//!
+//! Knows partitions and what goes along with their numbers. Knows nothing of how
+//! they are applied.
 
 use std::ops::Range;
 
@@ -7,12 +10,89 @@ use super::super::super::scratch::Scratch;
 use super::super::super::tasks::Workers;
 use super::super::super::tile::part;
 use super::super::super::transfer::Transfer;
-use super::{CARRIED_BYTES, Carried, Kind, MOST_PARTITIONS, PARTITION_GAP, Partitions};
 use crate::error::ScatterError;
 use crate::kernel::Spread;
 use crate::memory::with_room;
 use crate::plan::Number;
 use crate::work::{self, Work};
+
+/// Largest values that go along with the numbers of their destinations: a call
+/// is to need no more than 16 bytes a tuple.
+pub(super) const CARRIED_BYTES: usize = 8;
+
+/// Most partitions: what the translation buffer holds while they are filled.
+pub(super) const MOST_PARTITIONS: u32 = 256;
+
+/// Places left empty before each partition: a page and a line, counted in
+/// numbers. Without them, partitions of a power of two of tuples begin a power
+/// of two of bytes apart, share a few sets of the translation buffer and of
+/// the first-level cache, and are filled at a third of the speed.
+const PARTITION_GAP: u32 = (4096 + 64) / 4;
+
+/// Most tuples of partitions: their positions, gaps included, have 32 bits.
+pub(super) const MOST_PARTITIONED: usize =
+    (u32::MAX - (MOST_PARTITIONS + 1) * PARTITION_GAP) as usize;
+
+/// Ranges of `1 << shift` numbers below `count`.
+pub(super) fn partitions(count: u64, shift: u32) -> usize {
+    usize::try_from(count.div_ceil(1 << shift)).unwrap_or(usize::MAX)
+}
+
+/// Places for so many tuples in so many partitions, gaps included.
+pub(super) fn places(tuples: usize, partitions: usize) -> usize {
+    tuples.saturating_add(partitions.saturating_mul(PARTITION_GAP as usize))
+}
+
+/// All tuples, in order within each partition.
+#[derive(Debug)]
+pub(super) struct Partitions<N> {
+    pub(super) shift: u32,
+    /// Where the tuples of each partition lie.
+    pub(super) ranges: Vec<Range<usize>>,
+    /// The destination number at each place.
+    pub(super) numbers: Vec<N>,
+    pub(super) carried: Carried,
+}
+
+/// What goes along with each number.
+#[derive(Debug)]
+pub(super) enum Carried {
+    /// The value at each place, in words that may hold several.
+    Values(Vec<u64>),
+    /// The position, in the plan's list, of the tuple at each place.
+    Tuples(Vec<u32>),
+    /// Nothing; of each tuple its place, to which every run moves its values.
+    Places(Vec<u32>),
+}
+
+/// Which of [`Carried`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Values,
+    Tuples,
+    Places,
+}
+
+impl Carried {
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Values(_) => Kind::Values,
+            Self::Tuples(_) => Kind::Tuples,
+            Self::Places(_) => Kind::Places,
+        }
+    }
+}
+
+impl<N: Scratch> Partitions<N> {
+    /// Leaves scratch memory for the next call.
+    pub(super) fn put_back(self) {
+        N::put_back(self.numbers);
+        match self.carried {
+            Carried::Values(values) => Scratch::put_back(values),
+            Carried::Tuples(list) | Carried::Places(list) => Scratch::put_back(list),
+        }
+    }
+}
 
 /// How tuples are sorted, and by whom.
 #[derive(Clone, Copy)]
@@ -38,7 +118,7 @@ impl Sorting<'_, '_> {
         take_list: Take<u32>,
         take_words: Take<u64>,
     ) -> Result<Partitions<N>, ScatterError> {
-        let places = super::places(numbers.len(), self.partitions);
+        let places = places(numbers.len(), self.partitions);
         let mut moved = take(places)?;
         let mut carried = match kind {
             Kind::Values => Carried::Values(take_words(self.words(places))?),

@@ -5,9 +5,9 @@ use std::fmt;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
-use crate::exec::{Choice, Workload, choose};
+use crate::exec::{Direction, Outlook, Workload};
 use crate::execution::Execution;
-use crate::kernel::Kernels;
+use crate::kernel::Operation;
 use crate::memory::copied;
 use crate::operand::Layout;
 use crate::plan::IndexPlan;
@@ -29,17 +29,16 @@ pub struct Explanation {
     runs: usize,
     run_elements: usize,
     joined: usize,
-    duplicates: Option<bool>,
-    choice: Choice,
+    distinct: Option<bool>,
     moved_bytes: usize,
-    scratch_bytes: usize,
+    outlook: Outlook,
 }
 
 impl Explanation {
     pub(crate) fn new(
         plan: &IndexPlan,
         element: DType,
-        kernels: Kernels,
+        kernels: Operation,
         reduction: Reduction,
         execution: &Execution<'_>,
         in_place: bool,
@@ -57,21 +56,12 @@ impl Explanation {
             Layout::contiguous(plan.shape()).check(size)?;
             Some(plan.copy_geometry(&contiguous(plan.shape())?)?)
         };
-        let workload = Workload {
-            plan,
-            geometry: &geometry,
-            copy: copy.as_ref(),
-            row: kernels.row,
-            kernels: &kernels,
-        };
+        let work = Workload::new(Direction::Scatter, plan, &geometry, copy.as_ref(), &kernels);
+        let distinct = plan.look_for_repeat().ok().map(|repeat| repeat.is_none());
         let workers = Workers::new(execution.pool, execution.max_workers);
-        let choice = choose(&workload, &workers, execution.schedule);
-        // It looks for repeats, whatever it then comes to.
-        let looking_bytes = match execution.schedule {
-            Some(Schedule::ByTuple) if choice.schedule != Schedule::ByTuple => plan.looking_bytes(),
-            _ => 0,
-        };
-        let joins = geometry.joins && choice.grid.columns == 1;
+        let outlook = Outlook::new(&work, &workers, execution.schedule, distinct);
+        let outlook = outlook.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
+        let joins = geometry.joins && !outlook.taken.division.cuts_windows();
         Ok(Self {
             element,
             reduction,
@@ -87,21 +77,20 @@ impl Explanation {
             } else {
                 0
             },
-            duplicates: (plan.look_for_repeat().ok()).map(|repeat| repeat.is_some()),
-            choice,
-            moved_bytes: workload.bytes(),
-            scratch_bytes: workload.scratch_bytes(&choice).max(looking_bytes),
+            distinct,
+            moved_bytes: work.bytes(),
+            outlook,
         })
     }
 
     /// The schedule that will run.
     pub fn schedule(&self) -> Schedule {
-        self.choice.schedule
+        self.outlook.taken.schedule
     }
 
     /// Number of tasks that the pool is given.
     pub fn tasks(&self) -> usize {
-        self.choice.grid.tasks()
+        self.outlook.taken.division.tasks()
     }
 
     /// Bytes that the run writes into the output.
@@ -113,7 +102,7 @@ impl Explanation {
     /// Grouped runs need 8 bytes a tuple more where tuples are in order and
     /// their updates are not evenly spaced.
     pub fn scratch_bytes(&self) -> usize {
-        self.scratch_bytes
+        self.outlook.scratch_bytes
     }
 }
 
@@ -133,10 +122,10 @@ impl fmt::Display for Explanation {
             f,
             "  tuples     {} ({}), each {} time(s)",
             self.tuples,
-            match self.duplicates {
-                Some(false) => "destinations are unique",
-                Some(true) => "destinations repeat",
-                None => "repeats unknown for want of memory",
+            match self.distinct {
+                Some(true) => "destinations are unique",
+                Some(false) => "destinations repeat",
+                None => "duplicates unknown, as an allocation failed",
             },
             self.repetitions
         )?;
@@ -145,20 +134,22 @@ impl fmt::Display for Explanation {
             "  window     {} elements = {} run(s) of {}; {} tuples joined to the one before",
             self.window_elements, self.runs, self.run_elements, self.joined
         )?;
-        let grid = self.choice.grid;
+        let taken = &self.outlook.taken;
         writeln!(
             f,
-            "  schedule   {}, {} task(s): {} by repetition, {} by tuple or destination, {} by column",
-            self.choice.schedule,
-            grid.tasks(),
-            grid.outer,
-            grid.middle,
-            grid.columns
+            "  schedule   {}, {} task(s): {}; {}",
+            taken.schedule,
+            taken.division.tasks(),
+            taken.division,
+            taken.preparation.step
         )?;
+        for (schedule, reason) in &self.outlook.others {
+            writeln!(f, "             not {schedule}: {reason}")?;
+        }
         write!(
             f,
             "  bytes      {} written, {} of scratch",
-            self.moved_bytes, self.scratch_bytes
+            self.moved_bytes, self.outlook.scratch_bytes
         )
     }
 }

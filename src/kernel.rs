@@ -8,12 +8,12 @@
 mod avx2;
 mod copy;
 mod elements;
-mod fetch;
 mod fold;
 mod groups;
 mod half;
 mod identity;
 mod isa;
+mod prefetch;
 mod reduce;
 mod rows;
 mod runs;
@@ -76,18 +76,12 @@ pub(crate) type RunsFn = unsafe fn(dst: *mut u8, src: *const u8, jobs: &[Job], s
 pub(crate) struct Spread {
     /// What offsets are multiplied by.
     pub(crate) scale: isize,
-    /// Whether all of them are in a cache, so that none is worth asking for
-    /// before its turn. Right or wrong, it changes no bit.
+    /// Whether all of them are in a cache, so that none is worth prefetching.
+    /// Right or wrong, it changes no bit.
     pub(crate) is_near: bool,
 }
 
 impl Spread {
-    /// Neighbours, anywhere in memory.
-    pub(crate) const FAR: Self = Self {
-        scale: 1,
-        is_near: false,
-    };
-
     /// Neighbours in a cache.
     pub(crate) const NEIGHBOURS: Self = Self {
         scale: 1,
@@ -118,11 +112,12 @@ pub(crate) struct Elements {
 /// # Safety
 ///
 /// As for [`RunsFn`], with one contiguous run a number.
-pub(crate) type RowsFn = unsafe fn(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows<'_>);
+pub(crate) type RowsFn =
+    unsafe fn(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>);
 
 /// How [`RowsFn`] finds its rows, in elements.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rows<'a> {
+pub(crate) struct RowsForm<'a> {
     /// Distance from one destination number to the next.
     pub(crate) unit: isize,
     /// Distance from the source of one row to that of the next.
@@ -131,12 +126,12 @@ pub(crate) struct Rows<'a> {
     pub(crate) len: usize,
     /// One for every number; without a list row `i` has source `i`.
     pub(crate) sources: Option<&'a [u32]>,
-    /// Whether they all lie so close together that a cache holds them: to ask
-    /// for them ahead would cost more than it gains.
+    /// Whether they all lie so close together that a cache holds them:
+    /// prefetching would cost more than it gains.
     pub(crate) is_near: bool,
 }
 
-impl Rows<'_> {
+impl RowsForm<'_> {
     /// Rows that lie one behind the other on both sides.
     pub(crate) fn neighbours(len: usize) -> Self {
         Self {
@@ -206,26 +201,28 @@ pub(crate) struct GroupRun {
     pub(crate) include_self: bool,
 }
 
-/// All that serves one element type and one way to reduce it.
+/// What a call does to elements: the kernels that do it, and what goes beside
+/// them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kernels {
-    pub(crate) row: &'static Row,
+pub(crate) struct Operation {
+    pub(crate) kernels: &'static Kernels,
     /// `None` where nothing is reduced.
     pub(crate) group: Option<GroupFn>,
-    /// Whether only `group` gives the result.
-    pub(crate) only_grouped: bool,
+    /// Whether only `group` gives the result, as sums are divided, kept in a
+    /// wider type or begin with the first update.
+    pub(crate) needs_groups: bool,
     pub(crate) include_self: bool,
     serves: Option<(DType, Reduction, InstructionSet)>,
 }
 
-impl Kernels {
+impl Operation {
     /// Elements that are only moved.
     #[inline]
-    pub(crate) fn moving(row: &'static Row) -> Self {
+    pub(crate) fn moving(kernels: &'static Kernels) -> Self {
         Self {
-            row,
+            kernels,
             group: None,
-            only_grouped: false,
+            needs_groups: false,
             include_self: true,
             serves: None,
         }
@@ -239,18 +236,17 @@ impl Kernels {
     }
 }
 
-/// What the executor needs to know of an element type and a reduction: one
-/// row of the kernel table.
+/// All functions that serve one element type and one reduction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct Kernels {
     /// Bytes of an element.
     pub(crate) size: usize,
     /// Whether `apply` replaces elements, as `copy` does.
     pub(crate) replaces: bool,
     /// Replaces `dst` elements with `src` elements.
     pub(crate) copy: RunsFn,
-    /// `copy` past the caches, where the machine can; `None` where it cannot
-    /// or must not. Contiguous runs only (`Steps::UNIT`). Its stores are
+    /// `copy` with streaming (non-temporal) stores, where the machine has them;
+    /// `None` where it has none or elements are not plain bytes. Contiguous runs only (`Steps::UNIT`). Its stores are
     /// visible to every reader once it has returned, but not ordered with one
     /// another: beside the contract of [`RunsFn`], no two jobs of a list have a
     /// `dst` element in common.
@@ -262,10 +258,10 @@ pub(crate) struct Row {
     pub(crate) apply: RunsFn,
     /// `apply` for rows of one length; `None` as for `copy_elements`.
     pub(crate) apply_rows: Option<RowsFn>,
-    /// Collects rows: [`RowsFn`] with the sides exchanged, `src` addressed by
+    /// Gathers rows: [`RowsFn`] with the sides exchanged, `src` addressed by
     /// the numbers, and the rows of `dst` in order: no sources are listed.
     /// `None` as for `copy_elements`.
-    pub(crate) collect_rows: Option<RowsFn>,
+    pub(crate) gather_rows: Option<RowsFn>,
     /// `apply` for single elements; `None` as for `copy_elements`.
     pub(crate) apply_elements: Option<Elements>,
 }

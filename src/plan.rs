@@ -7,9 +7,9 @@
 mod destinations;
 mod form;
 mod geometry;
-mod partitioned;
 mod repeats;
 mod resolve;
+mod slot;
 mod sort;
 
 use std::sync::OnceLock;
@@ -19,13 +19,13 @@ pub(crate) use form::{Arranged, Coordinates, Form};
 #[cfg(test)]
 pub(crate) use geometry::Dim;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
-pub(crate) use partitioned::{Order, Partitioned, Partitions};
 pub(crate) use repeats::Sorted;
 pub(crate) use resolve::{
     Block, Checked, Contiguous, Distinct, IndexRules, Piece, Resolver, repeats_along,
     resolve_sequences,
 };
 
+use self::slot::Slot;
 use crate::error::ScatterError;
 use crate::memory::copied;
 use crate::operand::{Dims, Layout, row_major_strides};
@@ -58,9 +58,9 @@ pub(crate) struct IndexPlan {
     scale: Scale,
     facts: Facts,
     first_repeat: OnceLock<Option<Repeat>>,
-    winners: OnceLock<Sorted>,
+    last_writes: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
-    partitions: Partitions,
+    slot: Slot,
 }
 
 /// What the indices of a plan came to.
@@ -168,9 +168,9 @@ impl IndexPlan {
             scale,
             facts: resolved.facts,
             first_repeat: OnceLock::new(),
-            winners: OnceLock::new(),
+            last_writes: OnceLock::new(),
             groups: OnceLock::new(),
-            partitions: Partitions::default(),
+            slot: Slot::default(),
         };
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
             // An update is no longer than its axis, so no row is met twice.
@@ -328,18 +328,18 @@ impl IndexPlan {
         self.tuple_shape.iter().product()
     }
 
-    /// How many equal parts the list of tuples has that share no destination
-    /// with one another, by its shape alone.
-    pub(crate) fn lanes(&self) -> usize {
+    /// How many strands the list of tuples has: equal parts, one after another,
+    /// that share no destination, by the shape of the list alone.
+    pub(crate) fn strands(&self) -> usize {
         if self.kept.is_some() {
             return 1;
         }
         self.tuple_shape[..self.form.leading()].iter().product()
     }
 
-    /// Where runs keep their partitions.
-    pub(crate) fn partitions(&self) -> &Partitions {
-        &self.partitions
+    /// Room for what runs work out from the plan.
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slot
     }
 
     pub(crate) fn scale(&self) -> Scale {
@@ -399,15 +399,15 @@ impl IndexPlan {
         }
     }
 
-    /// The last tuple of every destination, in the order of destinations,
-    /// worked out once. `None` where memory for it cannot be had.
-    pub(crate) fn winners(&self) -> Option<&Sorted> {
-        if let Some(winners) = self.winners.get() {
-            return Some(winners);
+    /// The last tuple of every destination, in the order of destinations;
+    /// worked out once.
+    pub(crate) fn last_writes(&self) -> Result<&Sorted, ScatterError> {
+        if let Some(last_writes) = self.last_writes.get() {
+            return Ok(last_writes);
         }
-        let mut winners = self.sort(self.facts.increasing).ok()?;
-        winners.keep_last(&self.destinations);
-        Some(self.winners.get_or_init(|| winners))
+        let mut last_writes = self.sort(self.facts.increasing)?;
+        last_writes.keep_last(&self.destinations);
+        Ok(self.last_writes.get_or_init(|| last_writes))
     }
 
     /// All tuples in the order of their destinations, those of one destination

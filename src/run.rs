@@ -22,9 +22,9 @@ pub use planned::{ScatterPlan, ScatterRun};
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
-use crate::exec::{Buffers, Call, direct, scratch};
+use crate::exec::{self, Buffers, Transfer, direct, scratch};
 use crate::execution::Execution;
-use crate::kernel::{Kernels, Row};
+use crate::kernel::{Kernels, Operation};
 use crate::memory::copied;
 use crate::operand::indices::Integers;
 use crate::operand::overlap::{self, Overlap};
@@ -35,15 +35,15 @@ use crate::reduction::{Bounds, Duplicates, Reducing, Reduction};
 /// The tensors of one call, and what is done with their elements. Whoever has
 /// them may make the call: they have been held against one another.
 ///
-/// - All have elements of one type, which is that of the kernels.
+/// - All have elements of one type, which is that of the operation.
 /// - The output shares no byte with another tensor.
 /// - The output's elements are initialised where they are read: in place, or
-///   where kernels clone, unless they clone into memory that is not.
-/// - It can hold what the kernels write.
+///   where elements are cloned, unless into memory that is not.
+/// - It can hold what is written.
 /// - Data has the shape of the output.
 #[derive(Debug)]
 pub(crate) struct Operands<'a> {
-    kernels: &'a Kernels,
+    operation: &'a Operation,
     output: Target<'a>,
     updates: Source<'a>,
     /// `None` in place.
@@ -53,11 +53,11 @@ pub(crate) struct Operands<'a> {
 impl<'a> Operands<'a> {
     /// Data that is the very memory of `output` makes the call one in place.
     ///
-    /// `kernels` are those of the elements of data, or of the output where there
-    /// is none.
+    /// `operation` is for the elements of data, or of the output where there is
+    /// none.
     #[inline]
     pub(crate) fn new(
-        kernels: &'a Kernels,
+        operation: &'a Operation,
         output: Target<'a>,
         data: Option<Source<'a>>,
         indices: Option<&Indices<'_>>,
@@ -77,13 +77,13 @@ impl<'a> Operands<'a> {
                 ("updates", Some(updates)),
             ],
         )?;
-        let moved = kernels.row.replaces.then_some(updates);
+        let moved = operation.kernels.replaces.then_some(updates);
         check_bools(&output, [("data", distinct), ("updates", moved)])?;
         if data.is_none() && output.contents() == Contents::Unwritten {
             return Err(ScatterError::Uninitialized);
         }
         let operands = Self {
-            kernels,
+            operation,
             output,
             updates,
             data: distinct,
@@ -136,38 +136,38 @@ impl<'a> Operands<'a> {
 
 /// What serves elements that are reduced so.
 #[inline]
-pub(crate) fn kernels(
+pub(crate) fn operation(
     elements: Elements,
     reducing: Reducing,
     execution: &Execution<'_>,
-) -> Result<Kernels, ScatterError> {
+) -> Result<Operation, ScatterError> {
     let set = execution.instructions();
     match elements {
         // Nothing to reduce, for which no small call should pay: by the table's
         // own shortcut, a call of one row took 10 ns more.
         Elements::Plain(dtype)
             if reducing.reduction == Reduction::None
-                && let Some(row) = Row::plain(dtype, Reduction::None, set) =>
+                && let Some(row) = Kernels::plain(dtype, Reduction::None, set) =>
         {
-            Ok(Kernels::moving(row))
+            Ok(Operation::moving(row))
         }
-        Elements::Plain(dtype) => match Kernels::plain(dtype, reducing, set) {
-            Some(kernels) => Ok(kernels),
+        Elements::Plain(dtype) => match Operation::plain(dtype, reducing, set) {
+            Some(operation) => Ok(operation),
             None => Err(ScatterError::UnsupportedReduction {
                 reduction: reducing.reduction,
                 dtype,
             }),
         },
         Elements::Cloned(row) => match reducing.reduction {
-            Reduction::None => Ok(Kernels::moving(row)),
+            Reduction::None => Ok(Operation::moving(row)),
             reduction => Err(ScatterError::ReductionOfClones { reduction }),
         },
     }
 }
 
 /// Refuses to reduce where the operator that was planned only moves.
-fn check_reduction(plan: &IndexPlan, kernels: &Kernels) -> Result<(), ScatterError> {
-    if plan.only_moves() && kernels.group.is_some() {
+fn check_reduction(plan: &IndexPlan, operation: &Operation) -> Result<(), ScatterError> {
+    if plan.only_moves() && operation.group.is_some() {
         return Err(ScatterError::UnsupportedOption {
             option: "reduction",
         });
@@ -182,19 +182,19 @@ pub(crate) fn execute(
     operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    let kernels = operands.kernels;
-    check_reduction(plan, kernels)?;
+    let operation = operands.operation;
+    check_reduction(plan, operation)?;
     plan.check_output(operands.output.layout())?;
     plan.check_updates(operands.updates_shape())?;
     if execution.schedule.is_none()
         && operands.are_contiguous()
         && let (Some(flat), Destinations::Narrow(numbers)) = (plan.flat(), plan.destinations())
-        && direct::suits(&flat, kernels, operands.data.is_none())
+        && direct::suits(&flat, operation, operands.data.is_none())
     {
         // SAFETY: shapes have just been checked against the plan's, and the
         // plan has numbered slices of an output that is contiguous; `Operands`
         // vouches for the rest.
-        unsafe { direct::run(kernels.row, &flat, operands.buffers(), numbers) };
+        unsafe { direct::run(operation.kernels, &flat, operands.buffers(), numbers) };
         return Ok(());
     }
     execute_by_schedule(plan, is_kept, operands, execution)
@@ -222,12 +222,16 @@ fn execute_by_schedule(
     let copy = copy.transpose()?;
     // SAFETY: `execute` has checked layout and shapes against the plan's;
     // `Operands` vouches for the rest.
-    let call = unsafe {
+    let transfer = unsafe {
         let buffers = operands.buffers();
-        Call::new(plan, *operands.kernels, buffers, geometry, copy)
+        Transfer::scatter(plan, *operands.operation, buffers, geometry, copy)
     };
     let workers = Workers::new(execution.pool, execution.max_workers);
-    call.of_kept_plan(is_kept).run(&workers, execution.schedule)
+    exec::run(
+        &transfer.of_kept_plan(is_kept),
+        &workers,
+        execution.schedule,
+    )
 }
 
 /// Plans and runs once.

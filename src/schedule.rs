@@ -10,16 +10,18 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Schedule {
-    /// One worker, in the order of the tuples.
+    /// One worker applies all updates, in the order of the tuples. A large copy
+    /// of data is shared out before.
     Serial,
     /// Each worker takes some repetitions of the leading axes.
     ByBatch,
-    /// Each worker takes some tuples. Only where destinations are unique, or
-    /// where equal ones stand together and none is less than the one before.
+    /// Each worker takes some tuples. Only where destinations are distinct, where
+    /// none is less than the one before, or where parts of the list share no
+    /// destination by its shape.
     ByTuple,
     /// The last tuple of each destination is found first, and only those are
     /// moved. Only without a reduction.
-    Winner,
+    LastWrite,
     /// Each worker takes a part of every window, and all tuples in order.
     ByColumn,
     /// Each worker takes a range of destinations and picks its tuples out of
@@ -43,7 +45,7 @@ impl Schedule {
         Self::Serial,
         Self::ByBatch,
         Self::ByTuple,
-        Self::Winner,
+        Self::LastWrite,
         Self::ByColumn,
         Self::ByDestination,
         Self::ByPartition,
@@ -57,7 +59,7 @@ impl Schedule {
             Self::Serial => "serial",
             Self::ByBatch => "by batch",
             Self::ByTuple => "by tuple",
-            Self::Winner => "winner",
+            Self::LastWrite => "last write",
             Self::ByColumn => "by column",
             Self::ByDestination => "by destination",
             Self::ByPartition => "by partition",

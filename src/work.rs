@@ -5,11 +5,11 @@
 pub(crate) enum Work {
     /// Reading, checking and numbering them.
     Resolving,
-    /// Looking for repeats.
+    /// Looking for duplicates.
     Looking,
     /// Sorting them by destination.
     Sorting,
-    /// Bringing them together by ranges of destinations.
+    /// Sorting them into ranges of destinations.
     Partitioning,
 }
 

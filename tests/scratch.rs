@@ -210,7 +210,7 @@ impl Call {
     fn may_sort(self) -> bool {
         matches!(
             self.forced,
-            None | Some(Schedule::ByTuple | Schedule::Winner | Schedule::Grouped)
+            None | Some(Schedule::ByTuple | Schedule::LastWrite | Schedule::Grouped)
         ) || self.reduction == Reduction::Mean
     }
 

@@ -35,7 +35,7 @@ MARKERS = {
     "serial": "o",
     "by batch": "<",
     "by tuple": ">",
-    "winner": "^",
+    "last write": "^",
     "by column": "s",
     "by destination": "D",
     "by partition": "v",

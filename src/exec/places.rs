@@ -27,10 +27,6 @@ impl<'a, T> Places<'a, T> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Chunk `index` of those of `len` that the buffer is cut into; the last
     /// one may be shorter.
     ///

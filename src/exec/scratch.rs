@@ -132,15 +132,15 @@ pub fn release_scratch() {
     }
 }
 
-/// A type of which buffers are kept.
-pub(crate) trait Kept: Sized {
+/// A type of which calls have buffers.
+pub(crate) trait Scratch: Sized {
     /// A buffer of at least `len` elements, of any value.
     fn take(len: usize) -> Result<Vec<Self>, ScatterError>;
     /// Leaves a buffer for the next call.
     fn put_back(buffer: Vec<Self>);
 }
 
-impl Kept for u32 {
+impl Scratch for u32 {
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
         let shelf = shelf_for(len.saturating_mul(size_of::<Self>()));
         let kept = with_shelf(shelf, |shelf| shelf.narrow.take(len)).flatten();
@@ -152,7 +152,7 @@ impl Kept for u32 {
     }
 }
 
-impl Kept for u64 {
+impl Scratch for u64 {
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
         let shelf = shelf_for(len.saturating_mul(size_of::<Self>()));
         let kept = with_shelf(shelf, |shelf| shelf.wide.take(len)).flatten();
@@ -184,8 +184,8 @@ pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
 
 /// Leaves the buffers of a plan for the next call.
 pub(crate) fn put_back(spare: Spare) {
-    Kept::put_back(spare.narrow);
-    Kept::put_back(spare.wide);
+    Scratch::put_back(spare.narrow);
+    Scratch::put_back(spare.wide);
 }
 
 /// What makes room on the shelf, of either kind.
@@ -268,7 +268,7 @@ fn bytes<T>(buffer: &Vec<T>) -> usize {
 mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    use super::{KEPT_BUFFERS, KEPT_BYTES, Kept, SHELVES, SHORT_BYTES, SHORT_KEPT_BYTES, Slots};
+    use super::{KEPT_BUFFERS, KEPT_BYTES, SHELVES, SHORT_BYTES, SHORT_KEPT_BYTES, Scratch, Slots};
     use super::{bytes, release_scratch, shelf_for, take_spare, with_shelf};
 
     /// Whoever looks at the shelf wants it alone; other tests may still put
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn small_calls_take_nothing() {
         let _turn = turn();
-        Kept::put_back(vec![0_u32; 60]);
+        Scratch::put_back(vec![0_u32; 60]);
         let few = take_spare(60, 1000);
         assert!(few.narrow.is_empty() && few.wide.is_empty(), "kept inline");
     }
@@ -318,14 +318,14 @@ mod tests {
     fn no_more_is_kept_than_there_is_room_for() {
         let _turn = turn();
         for _ in 0..3 {
-            Kept::put_back(<u64 as Kept>::take(KEPT_BYTES / 16).expect("memory"));
-            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 8 + 1).expect("memory"));
-            Kept::put_back(<u32 as Kept>::take(KEPT_BYTES / 4 + 1).expect("memory"));
+            Scratch::put_back(<u64 as Scratch>::take(KEPT_BYTES / 16).expect("memory"));
+            Scratch::put_back(<u32 as Scratch>::take(KEPT_BYTES / 8 + 1).expect("memory"));
+            Scratch::put_back(<u32 as Scratch>::take(KEPT_BYTES / 4 + 1).expect("memory"));
             assert!(kept_bytes() <= KEPT_BYTES, "too much");
         }
         for len in [77_777, SHORT_BYTES / 8] {
             for _ in 0..2 * KEPT_BUFFERS {
-                Kept::put_back(vec![0_u32; len]);
+                Scratch::put_back(vec![0_u32; len]);
             }
         }
         assert!(kept_bytes() <= KEPT_BYTES, "still");
@@ -340,9 +340,9 @@ mod tests {
         for len in [1000, SHORT_BYTES] {
             let shelf = &SHELVES[shelf_for(len * 8)].0;
             let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-            let buffer = <u64 as Kept>::take(len).expect("fresh memory");
+            let buffer = <u64 as Scratch>::take(len).expect("fresh memory");
             assert_eq!(bytes(&buffer), len * 8, "fresh");
-            Kept::put_back(buffer);
+            Scratch::put_back(buffer);
             release_scratch();
             drop(shelf);
         }
@@ -354,7 +354,7 @@ mod tests {
         let _turn = turn();
         let mut buffer = vec![0_u32; SHORT_KEPT_BYTES];
         buffer.truncate(500);
-        Kept::put_back(buffer);
+        Scratch::put_back(buffer);
         let shelf = shelf_for(2000);
         assert_ne!(shelf, 0, "a short one");
         let kept = until(|| with_shelf(shelf, |it| it.narrow.bytes + it.wide.bytes));

@@ -37,7 +37,7 @@ impl<'a> Sink<'a> {
     /// For every window later pushed, the elements that it and `window` place
     /// around `dst` and `src` keep the contract of [`RunsFn`] for `kernel`,
     /// and no other task touches those around `dst`, until the sink is dropped.
-    /// Where `kernel` is a row's [`stream`](crate::kernel::Row::stream), no two
+    /// Where `kernel` is a row's [`stream`](crate::kernel::Kernels::stream), no two
     /// windows have an element around `dst` in common.
     #[expect(unsafe_code, reason = "takes over what its caller owes the kernel")]
     pub(super) unsafe fn new(

@@ -1,102 +1,188 @@
-//! Tiles: parts of a scatter that share no element of the output.
+//! Tiles: what one task has of a divided transfer.
+//!
+//! Knows how each [`Division`] is cut, and what it rests on that tiles share no
+//! element. Knows nothing of what is done in a tile.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::workload::Workload;
-use crate::plan::{IndexPlan, Span};
-use crate::schedule::Schedule;
+use super::division::{Cut, Division};
+use crate::plan::{IndexPlan, Sorted, Span};
 
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: usize = 64;
 
-/// One task's part: some repetitions, some tuples (by position or by
-/// destination), some columns of the window.
+/// One task's part of what a transfer writes: some repetitions, some of the
+/// tuples, and some columns of their windows.
 ///
-/// A tile *reaches* the windows of its tuples in its repetitions, cut to its
-/// columns. One of a range of destinations reaches every slice of that range,
-/// and one that is neither cut by tuples nor by columns all of its repetitions:
-/// such tiles are copied to as well.
+/// **Tiles of a division share no element that is written**, and whoever has
+/// one may write to all of it without looking. A tile of a range of destination
+/// numbers has all slices of that range, one of repetitions all elements of
+/// those, the others the windows of their tuples. They share none because
 ///
-/// **Tiles share no element**, and whoever has one may write to all that it
-/// reaches without looking. What each division rests on:
-///
-/// | schedule | its tiles have | which share no element because |
-/// |---|---|---|
-/// | serial | everything | there is one |
-/// | by batch | repetitions | an output does not overlap itself |
-/// | by tuple | tuples | `divide` has found destinations to be unique; or `part_of_tuples` cuts between lanes, which imply different coordinates, or between groups of equal destinations |
-/// | by column | columns of all windows | `columns` cuts one dim, and an output does not overlap itself |
-/// | by destination, by partition | ranges of destination numbers | different numbers are different slices, or offsets of windows that are apart |
+/// - repetitions are apart, and so are different columns of one window and
+///   slices of different numbers, as a tensor that is written does not overlap
+///   itself;
+/// - tuples that are cut [anywhere](Cut::Anywhere) have distinct destinations:
+///   known, or looked for before the first task; or they are what is written;
+/// - tuples are else cut between different destinations, in a list that is
+///   ordered ([`IndexPlan::start_of_equals`]), sorted ([`Sorted`]) or made of
+///   strands ([`IndexPlan::strands`]).
 #[derive(Debug)]
 pub(super) struct Tile {
-    outer: Range<usize>,
-    tuples: Range<usize>,
-    numbers: Option<Range<u64>>,
+    repetitions: Range<usize>,
+    part: Part,
     columns: Option<Columns>,
     /// It stays with the task that has it.
     not_shared: PhantomData<*mut ()>,
 }
 
-impl Tile {
-    /// All of a call.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::new`].
-    #[expect(unsafe_code, reason = "who has a tile writes to it unchecked")]
-    pub(super) unsafe fn whole(work: &Workload<'_>) -> Self {
-        let (outer, tuples) = (0..work.geometry.outer.elements(), 0..work.plan.tuples());
-        // SAFETY: handed on as it is.
-        unsafe { Self::new(outer, tuples, None, None) }
-    }
+/// Which tuples a tile has.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    /// Those at these positions of the list.
+    Tuples(Range<usize>),
+    /// Those whose destination number lies in this range.
+    Destinations(Range<u64>),
+    /// Those at these positions of the list that is sorted by destination.
+    Sorted(Range<usize>),
+}
 
+impl Tile {
+    /// The part of task `index`, of [`Division::tasks`]; of partition `index`
+    /// where tuples are partitioned.
+    ///
     /// # Safety
     ///
-    /// While the tile exists, no one else reads or writes an element of the
-    /// output that it reaches, in the call whose methods it is handed to.
+    /// - While the tile exists, no one else has the same part of this division,
+    ///   or writes to the transfer otherwise.
+    /// - The division is what a schedule has made of this transfer, and what it
+    ///   rests on has been prepared: where tuples are cut anywhere to be
+    ///   scattered, no two have one destination.
     #[expect(unsafe_code, reason = "who has a tile writes to it unchecked")]
-    pub(super) unsafe fn new(
-        outer: Range<usize>,
-        tuples: Range<usize>,
-        numbers: Option<Range<u64>>,
-        columns: Option<Columns>,
-    ) -> Self {
+    pub(super) unsafe fn new(division: Division, index: usize, whole: &Whole<'_>) -> Self {
+        let all = || Part::Tuples(0..whole.plan.tuples());
+        let repetitions = |parts, index| part(whole.repetitions, parts, index);
+        let every = 0..whole.repetitions;
+        let count = whole.plan.scale().count;
+        let (repetitions, part, columns) = match division {
+            Division::Whole => (every, all(), None),
+            Division::Repetitions { parts } => (repetitions(parts, index), all(), None),
+            Division::Tuples { parts, cut } => {
+                let tuples = part_of_tuples(whole.plan, cut, parts, index);
+                (every, Part::Tuples(tuples), None)
+            }
+            Division::Columns { parts } => (every, all(), whole.columns(parts, index)),
+            Division::Destinations {
+                repetitions: outer,
+                ranges,
+                columns,
+            } => {
+                let (outer_index, range, column) = place(index, ranges, columns);
+                let numbers = part_of_numbers(count, ranges, range);
+                (
+                    repetitions(outer, outer_index),
+                    Part::Destinations(numbers),
+                    whole.columns(columns, column),
+                )
+            }
+            Division::Sorted {
+                repetitions: outer,
+                parts,
+                columns,
+            } => {
+                let (outer_index, middle, column) = place(index, parts, columns);
+                let positions = whole.part_of_sorted(parts, middle);
+                (
+                    repetitions(outer, outer_index),
+                    Part::Sorted(positions),
+                    whole.columns(columns, column),
+                )
+            }
+            Division::Partitions { shift, .. } => {
+                let first = (index as u64) << shift;
+                let numbers = first..(first + (1 << shift)).min(count);
+                (every, Part::Destinations(numbers), None)
+            }
+            Division::Copies { parts } => {
+                let numbers = part_of_numbers(count, parts, index);
+                (every, Part::Destinations(numbers), None)
+            }
+        };
         Self {
-            outer,
-            tuples,
-            numbers,
+            repetitions,
+            part,
             columns,
             not_shared: PhantomData,
         }
     }
 
-    /// Repetitions.
-    pub(super) fn outer(&self) -> Range<usize> {
-        self.outer.clone()
+    pub(super) fn repetitions(&self) -> Range<usize> {
+        self.repetitions.clone()
     }
 
-    /// Positions in a list of tuples.
-    pub(super) fn tuples(&self) -> Range<usize> {
-        self.tuples.clone()
+    pub(super) fn part(&self) -> &Part {
+        &self.part
     }
 
-    /// Only tuples whose destination number lies in this range.
-    pub(super) fn numbers(&self) -> Option<Range<u64>> {
-        self.numbers.clone()
+    /// The range of destination numbers, where it has one.
+    pub(super) fn destinations(&self) -> Option<Range<u64>> {
+        match &self.part {
+            Part::Destinations(numbers) => Some(numbers.clone()),
+            _ => None,
+        }
     }
 
-    /// Only this part of the window.
+    /// Only this part of every window.
     pub(super) fn columns(&self) -> Option<&Columns> {
         self.columns.as_ref()
     }
 }
 
-/// Positions along one dim of the window.
+/// All of a transfer, as it is cut into tiles.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole<'a> {
+    pub(super) plan: &'a IndexPlan,
+    pub(super) repetitions: usize,
+    pub(super) window: &'a Span,
+    /// Bytes of an element.
+    pub(super) size: usize,
+    /// Address of the first element of the first window.
+    pub(super) address: usize,
+    /// The tuples by destination, where a division cuts that list.
+    pub(super) sorted: Option<&'a Sorted>,
+}
+
+impl Whole<'_> {
+    fn columns(&self, parts: usize, index: usize) -> Option<Columns> {
+        (parts > 1).then(|| columns(self.window, self.size, self.address, parts, index))
+    }
+
+    /// [`part`] of the sorted tuples, from the first of one destination to the
+    /// first of another.
+    fn part_of_sorted(&self, parts: usize, index: usize) -> Range<usize> {
+        let Some(sorted) = self.sorted else {
+            debug_assert!(false, "no sorted tuples to cut");
+            return 0..0;
+        };
+        let destinations = self.plan.destinations();
+        let len = sorted.len(self.plan.tuples());
+        let start = |position: usize| {
+            if position >= len {
+                return len;
+            }
+            sorted.first_from(destinations, sorted.get(destinations, position).0)
+        };
+        let part = part(len, parts, index);
+        start(part.start)..start(part.end)
+    }
+}
+
+/// Positions along one dim of a window.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
-    pub(super) axis: usize,
-    pub(super) part: Range<usize>,
+    axis: usize,
+    part: Range<usize>,
 }
 
 impl Columns {
@@ -106,64 +192,10 @@ impl Columns {
     }
 }
 
-/// How many parts each side is divided into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Grid {
-    pub(crate) outer: usize,
-    /// Parts of the list of tuples, or of the range of destinations.
-    pub(crate) middle: usize,
-    pub(crate) columns: usize,
-}
-
-impl Grid {
-    pub(crate) const ONE: Self = Self {
-        outer: 1,
-        middle: 1,
-        columns: 1,
-    };
-
-    pub(crate) fn tasks(self) -> usize {
-        self.outer * self.middle * self.columns
-    }
-
-    /// Which outer and middle part and which column task `index` has.
-    pub(super) fn place(self, index: usize) -> (usize, usize, usize) {
-        let rest = index / self.columns;
-        (rest / self.middle, rest % self.middle, index % self.columns)
-    }
-
-    /// The tile of task `index`. `phase` is that of the windows, as in
-    /// [`columns`].
-    ///
-    /// # Safety
-    ///
-    /// The grid was made by `divide` for `schedule` and this work, and no one
-    /// else has this task: then its tiles share no element ([`Tile`]).
-    #[expect(unsafe_code, reason = "who has a tile writes to it unchecked")]
-    pub(super) unsafe fn tile(
-        self,
-        index: usize,
-        schedule: Schedule,
-        work: &Workload<'_>,
-        phase: usize,
-    ) -> Tile {
-        let (outer, middle, column) = self.place(index);
-        let by_destination = schedule == Schedule::ByDestination;
-        let outer = part(work.geometry.outer.elements(), self.outer, outer);
-        let tuples = if by_destination {
-            0..work.plan.tuples()
-        } else {
-            part_of_tuples(work.plan, self.middle, middle)
-        };
-        let numbers =
-            by_destination.then(|| part_of_numbers(work.plan.scale().count, self.middle, middle));
-        let window = &work.geometry.window;
-        let columns =
-            (self.columns > 1).then(|| columns(window, work.row.size, phase, self.columns, column));
-        // SAFETY: tiles of different tasks differ in repetitions, tuples,
-        // destinations or columns, and the caller vouches for the division.
-        unsafe { Tile::new(outer, tuples, numbers, columns) }
-    }
+/// Which of three nested parts number `index` is, the last one fastest.
+fn place(index: usize, middle: usize, inner: usize) -> (usize, usize, usize) {
+    let rest = index / inner;
+    (rest / middle, rest % middle, index % inner)
 }
 
 /// Part `index` of `parts` nearly equal ones of `0..total`.
@@ -173,46 +205,44 @@ pub(crate) fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
     start(index)..start(index + 1)
 }
 
-/// [`part`] of the list of tuples: of its lanes, where it has enough, and of
-/// whole groups, where equal destinations stand together, so that parts share
-/// no destination.
-fn part_of_tuples(plan: &IndexPlan, parts: usize, index: usize) -> Range<usize> {
-    let lanes = plan.lanes();
-    if lanes < parts {
-        let part = part(plan.tuples(), parts, index);
-        return if plan.facts().ordered {
-            plan.start_of_equals(part.start)..plan.start_of_equals(part.end)
-        } else {
-            part
-        };
-    }
-    let each = plan.tuples() / lanes;
-    let lanes = part(lanes, parts, index);
-    lanes.start * each..lanes.end * each
-}
-
 /// [`part`] of a range of destination numbers.
-pub(super) fn part_of_numbers(count: u64, parts: usize, index: usize) -> Range<u64> {
+fn part_of_numbers(count: u64, parts: usize, index: usize) -> Range<u64> {
     let (each, extra) = (count / parts as u64, count % parts as u64);
     let start = |index: u64| each * index + index.min(extra);
     start(index as u64)..start(index as u64 + 1)
 }
 
+/// [`part`] of the list of tuples.
+fn part_of_tuples(plan: &IndexPlan, cut: Cut, parts: usize, index: usize) -> Range<usize> {
+    let tuples = plan.tuples();
+    match cut {
+        Cut::Anywhere => part(tuples, parts, index),
+        Cut::BetweenDestinations => {
+            let part = part(tuples, parts, index);
+            plan.start_of_equals(part.start)..plan.start_of_equals(part.end)
+        }
+        Cut::BetweenStrands => {
+            let each = tuples / plan.strands();
+            let strands = part(plan.strands(), parts, index);
+            strands.start * each..strands.end * each
+        }
+    }
+}
+
 /// Whether tasks may cut a span, of which each makes a copy: not where that
-/// takes memory (more loops than fit in place), which might be found missing
+/// takes memory (more loops than fit in place), as the allocation might fail
 /// when others have begun to write.
 pub(super) fn can_be_cut(span: &Span) -> bool {
     span.dims.is_inline_with(0)
 }
 
-/// Part `index` of a span's longest suitable dim. `phase` is how many bytes
-/// the first element lies behind the start of a cache line: parts of a run
-/// begin and end with lines of memory, since two workers that write to one
-/// line would pass it to and fro.
+/// Part `index` of a span's longest suitable dim, of elements of `size` bytes
+/// from `address` on. Parts of a run begin and end with cache lines, since two
+/// workers that write to one line would pass it to and fro.
 pub(super) fn columns(
     span: &Span,
     size: usize,
-    phase: usize,
+    address: usize,
     parts: usize,
     index: usize,
 ) -> Columns {
@@ -220,7 +250,7 @@ pub(super) fn columns(
     let dim = span.dims[axis];
     let line = (LINE_BYTES / size.max(1)).max(1);
     let part = if dim.dst == 1 && dim.size >= parts * line {
-        let skipped = phase % LINE_BYTES / size.max(1);
+        let skipped = address % LINE_BYTES / size.max(1);
         let lines = part((dim.size + skipped).div_ceil(line), parts, index);
         let position = |line_number: usize| (line_number * line).saturating_sub(skipped);
         position(lines.start).min(dim.size)..position(lines.end).min(dim.size)
@@ -232,8 +262,13 @@ pub(super) fn columns(
 
 #[cfg(test)]
 mod tests {
-    use super::{columns, part, part_of_numbers};
-    use crate::plan::{Dim, Span};
+    #![allow(unsafe_code, reason = "makes tiles, and writes to none")]
+
+    use std::collections::BTreeMap;
+
+    use super::{Cut, Division, Part, Tile, Whole, columns, part, part_of_numbers};
+    use crate::plan::{Dim, IndexPlan, Span};
+    use crate::{Layout, Scatter, ScatterPlan, TensorView};
 
     #[test]
     fn parts_cover_everything_once() {
@@ -252,16 +287,17 @@ mod tests {
         }
     }
 
+    fn run_of(size: usize) -> Span {
+        let dim = Dim {
+            size,
+            dst: 1,
+            src: 1,
+        };
+        Span::new(std::iter::once(dim)).expect("one dim")
+    }
+
     #[test]
     fn columns_are_whole_lines_where_there_are_enough() {
-        let run = |size| {
-            Span::new(std::iter::once(Dim {
-                size,
-                dst: 1,
-                src: 1,
-            }))
-            .expect("one dim")
-        };
         let cases = [
             (64, 2, 0),
             (64, 2, 16),
@@ -270,18 +306,148 @@ mod tests {
             (5, 4, 8),
             (3, 8, 0),
         ];
-        for (size, parts, phase) in cases {
+        for (size, parts, address) in cases {
             let mut end = 0;
             for index in 0..parts {
-                let part = columns(&run(size), 4, phase, parts, index).part;
+                let part = columns(&run_of(size), 4, address, parts, index).part;
                 assert_eq!(part.start, end, "{size} in {parts}");
                 if size >= parts * 16 && index > 0 {
-                    let address = phase + 4 * part.start;
-                    assert!(address.is_multiple_of(64), "{part:?} begins within a line");
+                    let start = address + 4 * part.start;
+                    assert!(start.is_multiple_of(64), "{part:?} begins within a line");
                 }
                 end = part.end;
             }
             assert_eq!(end, size, "{size} in {parts}");
+        }
+    }
+
+    const SLICES: usize = 40;
+    const REPETITIONS: usize = 3;
+    const COLUMNS: usize = 70;
+
+    fn plan(rows: impl Iterator<Item = usize>) -> ScatterPlan {
+        let rows: Vec<i64> = rows.map(|row| i64::try_from(row).expect("few")).collect();
+        let shape = [rows.len(), 1];
+        let indices = TensorView::contiguous(&rows, &shape).expect("a column");
+        let plan = Scatter::nd().plan(Layout::contiguous(&[SLICES]), indices);
+        plan.expect("in range")
+    }
+
+    /// Which task has each tuple in each repetition and column; and, that each
+    /// has one and those of one destination the same.
+    fn check(division: Division, tiles: usize, plan: &IndexPlan) {
+        let window = run_of(COLUMNS);
+        let sorted = match division {
+            Division::Sorted { .. } => Some(plan.groups().expect("memory")),
+            _ => None,
+        };
+        let whole = Whole {
+            plan,
+            repetitions: REPETITIONS,
+            window: &window,
+            size: 4,
+            address: 20,
+            sorted,
+        };
+        let mut owners = BTreeMap::new();
+        let mut slices = BTreeMap::new();
+        for index in 0..tiles {
+            // SAFETY: nothing is written.
+            let tile = unsafe { Tile::new(division, index, &whole) };
+            let destinations = plan.destinations();
+            let tuples: Vec<usize> = match tile.part() {
+                Part::Tuples(range) => range.clone().collect(),
+                Part::Destinations(range) => (0..plan.tuples())
+                    .filter(|&tuple| range.contains(&destinations.get(tuple)))
+                    .collect(),
+                Part::Sorted(range) => (range.clone())
+                    .map(|at| sorted.expect("sorted").get(destinations, at).1)
+                    .collect(),
+            };
+            let columns = (tile.columns()).map_or(0..COLUMNS, |columns| columns.part.clone());
+            for repetition in tile.repetitions() {
+                for column in columns.clone() {
+                    for &tuple in &tuples {
+                        let before = owners.insert((repetition, tuple, column), index);
+                        assert_eq!(before, None, "{division:?}: tuple {tuple} twice");
+                        let slice = (repetition, destinations.get(tuple), column);
+                        let owner = *slices.entry(slice).or_insert(index);
+                        assert_eq!(owner, index, "{division:?}: {slice:?} is shared");
+                    }
+                }
+            }
+        }
+        let all = REPETITIONS * plan.tuples() * COLUMNS;
+        assert_eq!(owners.len(), all, "{division:?} leaves tuples out");
+    }
+
+    fn tiles(division: Division) -> usize {
+        match division {
+            Division::Partitions { shift, .. } => SLICES.div_ceil(1 << shift),
+            _ => division.tasks(),
+        }
+    }
+
+    #[test]
+    fn divisions_cover_everything_once_and_share_nothing() {
+        let duplicates = plan((0..90).map(|tuple| tuple * tuple % SLICES));
+        let ordered = plan((0..90).map(|tuple| tuple / 7));
+        let distinct = plan((0..SLICES).map(|tuple| tuple * 7 % SLICES));
+        for parts in [1, 2, 3, 5, 8] {
+            let of_any = [
+                Division::Repetitions { parts },
+                Division::Columns { parts },
+                Division::Destinations {
+                    repetitions: 1,
+                    ranges: parts,
+                    columns: 2,
+                },
+                Division::Destinations {
+                    repetitions: parts,
+                    ranges: 2,
+                    columns: 1,
+                },
+                Division::Sorted {
+                    repetitions: 2,
+                    parts,
+                    columns: 3,
+                },
+                Division::Partitions { parts, shift: 3 },
+                Division::Copies { parts },
+                Division::Whole,
+            ];
+            for division in of_any {
+                for plan in [&duplicates, &ordered, &distinct] {
+                    check(division, tiles(division), plan.indices());
+                }
+            }
+            let between = Division::Tuples {
+                parts,
+                cut: Cut::BetweenDestinations,
+            };
+            check(between, parts, ordered.indices());
+            let anywhere = Division::Tuples {
+                parts,
+                cut: Cut::Anywhere,
+            };
+            check(anywhere, parts, distinct.indices());
+        }
+    }
+
+    #[test]
+    fn strands_are_not_cut() {
+        let indices: Vec<i64> = (0..6 * 9).map(|at| at * at % 5).collect();
+        let plan = Scatter::elements(1)
+            .plan(
+                Layout::contiguous(&[6, 5]),
+                TensorView::contiguous(&indices, &[6, 9]).expect("six rows"),
+            )
+            .expect("in range");
+        let plan = plan.indices();
+        assert_eq!(plan.strands(), 6, "one for each row");
+        for parts in 1..=6 {
+            let cut = Cut::BetweenStrands;
+            check(Division::Tuples { parts, cut }, parts, plan);
         }
     }
 }

@@ -1,32 +1,86 @@
-//! What a schedule is chosen by, and divided along.
+//! What a schedule is chosen by: the sizes and facts of one transfer, as plain
+//! numbers.
 //!
-//! Facts and sizes of one call. Knows nothing of which schedule they speak for.
+//! Knows what a call moves. Knows nothing of where it lies, of who works on it,
+//! and of the schedules that it is held against.
 
-use super::choose::{
-    CARRIED_BYTES, Choice, PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_WINDOW_BYTES,
+use std::cell::OnceCell;
+
+use super::copies::copy_words;
+use super::sample::Sample;
+use super::thresholds::{
+    PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_LOOKING_BYTES, STREAMED_WINDOW_BYTES,
 };
-use super::private::copy_words;
-use super::tile::LINE_BYTES;
-use crate::kernel::{Kernels, Row};
+use super::tile::{LINE_BYTES, can_be_cut};
+use crate::kernel::Operation;
 use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan};
-use crate::schedule::Schedule;
 
-/// Most bytes for looking for repeats before windows are written past the
-/// caches: a bitmap, or a sort of 32768 tuples.
-const LOOKING_BYTES: usize = 512 * 1024;
+/// Which way elements go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From the list of windows to the numbered ones.
+    Scatter,
+    /// From numbered windows to those of the list.
+    Gather,
+}
 
-/// Tuples that are looked at to judge all of them.
-const SAMPLE: usize = 256;
+/// What is known of the order of destination numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Each is greater than the one before.
+    Increasing,
+    /// None is less than the one before.
+    Ascending,
+    /// Any.
+    Unordered,
+}
 
-/// What the choice of a schedule depends on.
-#[derive(Clone, Copy, Debug)]
+/// Which sorted groups of tuples the operation can or must be applied by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grouping {
+    Impossible,
+    Possible,
+    Needed,
+}
+
+/// What one transfer moves.
+#[derive(Debug)]
 pub(crate) struct Workload<'a> {
-    pub(crate) plan: &'a IndexPlan,
-    pub(crate) geometry: &'a Geometry,
-    /// `None` in place.
-    pub(crate) copy: Option<&'a CopyGeometry>,
-    pub(crate) row: &'a Row,
-    pub(crate) kernels: &'a Kernels,
+    pub(super) direction: Direction,
+    pub(super) in_place: bool,
+    /// Tuples that are applied, and how often all of them are.
+    pub(super) tuples: usize,
+    pub(super) repetitions: usize,
+    pub(super) element_bytes: usize,
+    pub(super) window_elements: usize,
+    /// Parts that windows can be cut into.
+    pub(super) columns: usize,
+    /// Bytes of data that are copied.
+    pub(super) copied_bytes: usize,
+    /// Destination numbers lie below this, and spread over so many bytes.
+    pub(super) slices: u64,
+    pub(super) region_bytes: u64,
+    pub(super) order: Order,
+    /// Whether no two tuples are known to have one destination, and the bytes
+    /// that it takes to find out.
+    pub(super) known_distinct: bool,
+    pub(super) looking_bytes: usize,
+    /// Parts of the list that share no destination by its shape alone.
+    pub(super) strands: usize,
+    /// Whether updates replace what is there.
+    pub(super) replaces: bool,
+    pub(super) grouping: Grouping,
+    /// Whether there are streaming stores for these elements.
+    pub(super) can_stream: bool,
+    /// Whether each slice of the output is one of data, evenly spaced there, so
+    /// that slices can be written one by one.
+    pub(super) has_slices: bool,
+    /// Whether windows are rows at slices of one distance, with evenly spaced
+    /// sources and an operation whose partial results can be merged.
+    pub(super) can_merge: bool,
+    pub(super) destinations: &'a Destinations,
+    /// Taken when first asked for, the same for every run.
+    pub(super) sample: OnceCell<Sample>,
 }
 
 /// Bytes that say how long a call takes: of each window whole lines, and what is
@@ -38,117 +92,80 @@ pub(super) fn touched_bytes(windows: usize, window_bytes: usize, copied_bytes: u
         .saturating_add(copied_bytes.saturating_mul(2))
 }
 
-/// The destinations of some tuples from all over the list, or of all.
-pub(super) struct Sample {
-    numbers: [u64; SAMPLE],
-    len: usize,
-    is_all: bool,
-}
-
-impl Sample {
-    fn new(plan: &IndexPlan) -> Self {
-        let tuples = plan.tuples();
-        let len = tuples.min(SAMPLE);
-        let mut numbers = [0; SAMPLE];
-        for (position, number) in numbers[..len].iter_mut().enumerate() {
-            *number = plan.destinations().get(position * (tuples / len));
-        }
-        numbers[..len].sort_unstable();
+impl<'a> Workload<'a> {
+    /// `copy` is how data lies, if it is copied.
+    pub(crate) fn new(
+        direction: Direction,
+        plan: &'a IndexPlan,
+        geometry: &Geometry,
+        copy: Option<&CopyGeometry>,
+        operation: &Operation,
+    ) -> Self {
+        let (scale, facts, kernels) = (plan.scale(), plan.facts(), operation.kernels);
+        let window = &geometry.window;
+        let repetitions = geometry.outer.elements();
+        let longest = || window.dims.iter().map(|dim| dim.size).max();
         Self {
-            numbers,
-            len,
-            is_all: len == tuples,
+            direction,
+            in_place: copy.is_none(),
+            tuples: plan.tuples(),
+            repetitions,
+            element_bytes: kernels.size,
+            window_elements: window.elements(),
+            columns: if can_be_cut(window) {
+                longest().map_or(1, |longest| longest.max(1))
+            } else {
+                1
+            },
+            copied_bytes: copy.map_or(0, |copy| copy.whole.elements() * kernels.size),
+            slices: scale.count,
+            region_bytes: scale.bytes(kernels.size),
+            order: match (facts.increasing, facts.ordered) {
+                (true, _) => Order::Increasing,
+                (_, true) => Order::Ascending,
+                _ => Order::Unordered,
+            },
+            known_distinct: plan.is_known_unique(),
+            looking_bytes: plan.looking_bytes(),
+            strands: plan.strands(),
+            replaces: kernels.replaces,
+            grouping: match operation.group {
+                None => Grouping::Impossible,
+                Some(_) if operation.needs_groups => Grouping::Needed,
+                Some(_) => Grouping::Possible,
+            },
+            can_stream: kernels.stream.is_some(),
+            has_slices: copy.is_some_and(|copy| {
+                copy.slices.is_some() && copy.outer.elements() == repetitions && plan.is_whole()
+            }),
+            can_merge: scale.numbers_slices
+                && window.is_row()
+                && geometry.source_step().is_some()
+                && plan.keeps_all()
+                && operation.private().is_some(),
+            destinations: plan.destinations(),
+            sample: OnceCell::new(),
         }
     }
 
-    fn numbers(&self) -> &[u64] {
-        &self.numbers[..self.len]
-    }
-
-    /// How many destinations there are, estimated from how many are met once
-    /// and twice (Chao 1984): rather too few where some have most of the
-    /// tuples. `None` where there is nothing to go by.
-    fn distinct(&self) -> Option<u64> {
-        let (mut distinct, mut once, mut twice) = (0_u64, 0_u64, 0_u64);
-        for same in self.numbers().chunk_by(|a, b| a == b) {
-            distinct += 1;
-            match same.len() {
-                1 => once += 1,
-                2 => twice += 1,
-                _ => {}
-            }
-        }
-        let unseen = match twice {
-            _ if self.is_all => 0,
-            0 if once == distinct => return None,
-            0 => once * once.saturating_sub(1) / 2,
-            _ => once * once / (2 * twice),
-        };
-        Some(distinct + unseen)
-    }
-
-    /// Whether the tuples fall into several ranges of `1 << shift` destination
-    /// numbers, and not nearly all of them into one.
-    pub(super) fn is_spread(&self, shift: u32) -> bool {
-        self.most_in_one(shift) <= self.len * 15 / 16
-    }
-
-    /// Whether so many workers that have whole groups of tuples, of one
-    /// destination each, have about as much to do.
-    pub(super) fn groups_balance(&self, parts: usize) -> bool {
-        self.most_in_one(0) <= self.len.div_ceil(2 * parts)
-    }
-
-    /// Whether workers, of which each takes the next range of `1 << shift`
-    /// destination numbers when it is done with one, have about as much to do.
-    pub(super) fn balances(&self, shift: u32, parts: usize) -> bool {
-        let mut loads = [0; SAMPLE];
-        let loads = &mut loads[..parts.clamp(1, SAMPLE)];
-        for tuples in self.in_ranges(shift) {
-            if let Some(least) = loads.iter_mut().min() {
-                *least += tuples;
-            }
-        }
-        let most = loads.iter().max().map_or(0, |&most| most);
-        most * loads.len() <= self.len * 5 / 4
-    }
-
-    /// How many fall into one range of `1 << shift` destination numbers.
-    fn most_in_one(&self, shift: u32) -> usize {
-        self.in_ranges(shift).max().unwrap_or(0)
-    }
-
-    /// How many fall into each range that any fall into.
-    fn in_ranges(&self, shift: u32) -> impl Iterator<Item = usize> {
-        let same_range = move |a: &u64, b: &u64| a >> shift == b >> shift;
-        self.numbers().chunk_by(same_range).map(<[u64]>::len)
-    }
-}
-
-impl Workload<'_> {
     /// Bytes of one window.
     pub(super) fn window_bytes(&self) -> usize {
-        self.geometry.window.elements() * self.row.size
+        self.window_elements * self.element_bytes
     }
 
     /// Windows of all tuples, in all repetitions.
     pub(super) fn windows(&self) -> usize {
-        (self.plan.tuples()).saturating_mul(self.geometry.outer.elements())
+        self.tuples.saturating_mul(self.repetitions)
     }
 
-    /// Bytes of updates that are applied.
+    /// Bytes of windows that are moved or combined.
     pub(super) fn applied_bytes(&self) -> usize {
         self.windows().saturating_mul(self.window_bytes())
     }
 
-    /// Bytes of data that are copied.
-    pub(super) fn copied_bytes(&self) -> usize {
-        (self.copy).map_or(0, |copy| copy.whole.elements() * self.row.size)
-    }
-
     /// Bytes that the call writes, at least.
     pub(crate) fn bytes(&self) -> usize {
-        self.applied_bytes().saturating_add(self.copied_bytes())
+        self.applied_bytes().saturating_add(self.copied_bytes)
     }
 
     /// Bytes of the lines that windows lie in.
@@ -158,201 +175,91 @@ impl Workload<'_> {
 
     /// [`touched_bytes`] of the call.
     pub(super) fn touched_bytes(&self) -> usize {
-        touched_bytes(self.windows(), self.window_bytes(), self.copied_bytes())
+        touched_bytes(self.windows(), self.window_bytes(), self.copied_bytes)
     }
 
     /// Whether several workers copy data, though one then applies the updates.
     pub(super) fn copies_much(&self) -> bool {
-        touched_bytes(0, 0, self.copied_bytes()) >= PARALLEL_BYTES
+        touched_bytes(0, 0, self.copied_bytes) >= PARALLEL_BYTES
     }
 
-    /// Bytes of the output that destinations spread over.
-    pub(super) fn region_bytes(&self) -> u64 {
-        self.plan.scale().bytes(self.row.size)
+    /// Whether destination numbers are stored in 32 bits.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.slices <= Destinations::NARROW
     }
 
-    /// What to judge the destinations by, the same for every run.
-    pub(super) fn sample(&self) -> Sample {
-        Sample::new(self.plan)
-    }
-
-    /// Bytes of the lines of the output that tuples meet, about.
-    pub(super) fn met_bytes(&self, sample: &Sample) -> u64 {
-        let line = self.window_bytes().max(LINE_BYTES) as u64;
-        let met = self.distinct(sample).saturating_mul(line);
-        met.min(self.region_bytes())
+    pub(super) fn sample(&self) -> &Sample {
+        self.sample.get_or_init(|| Sample::new(self.destinations))
     }
 
     /// How many destinations tuples have, about.
-    pub(super) fn distinct(&self, sample: &Sample) -> u64 {
-        let count = self.plan.scale().count;
-        sample.distinct().map_or(count, |met| met.min(count))
+    pub(super) fn distinct(&self) -> u64 {
+        let distinct = self.sample().distinct();
+        distinct.map_or(self.slices, |distinct| distinct.min(self.slices))
+    }
+
+    /// Bytes of the lines of the output that windows lie in, about.
+    pub(super) fn destination_bytes(&self) -> u64 {
+        let line = self.window_bytes().max(LINE_BYTES) as u64;
+        self.distinct().saturating_mul(line).min(self.region_bytes)
     }
 
     /// Whether a large output is mostly copied: few of its bytes are touched
     /// again by updates, which replace what is there.
     pub(super) fn is_sparse(&self) -> bool {
-        let (copied, applied) = (self.copied_bytes(), self.applied_bytes());
-        let replaced = self.row.replaces || applied == 0;
+        let (copied, applied) = (self.copied_bytes, self.applied_bytes());
+        let replaced = self.replaces || applied == 0;
         replaced && copied >= STREAM_BYTES && applied <= copied / SPARSE
     }
 
-    /// Whether windows pass the caches by: after a copy of data that did, and
-    /// in place where they are many and lie so far apart that no cache would
-    /// hold them.
-    pub(super) fn passes_caches(&self) -> bool {
+    /// Whether windows are to be streamed: after a copy of data that was, and in
+    /// place where they are many and lie so far apart that no cache would hold
+    /// them.
+    fn is_beyond_caches(&self) -> bool {
         let written = self.bytes();
-        let is_wide = || self.region_bytes() / SPARSE as u64 >= written as u64;
+        let is_wide = || self.region_bytes / SPARSE as u64 >= written as u64;
         let is_large_in_place =
-            self.copy.is_none() && self.row.replaces && written >= STREAM_BYTES && is_wide();
+            self.in_place && self.replaces && written >= STREAM_BYTES && is_wide();
         is_large_in_place || self.is_sparse()
     }
 
-    /// Whether a run by `schedule` writes long windows past the caches. Stores
-    /// past them are not ordered with one another, so that it takes
-    /// destinations that are known to be unique, and looks for repeats where
-    /// that costs less than it gains.
-    pub(super) fn streams_windows(&self, schedule: Schedule) -> bool {
-        self.would_stream(schedule)
-            && (self.plan.is_known_unique()
-                || self.looks_before_streaming() && self.plan.first_repeat() == Ok(None))
-    }
-
-    /// Whether it would, but for what is not known of its destinations.
-    fn would_stream(&self, schedule: Schedule) -> bool {
-        let in_order_of_tuples = !matches!(
-            schedule,
-            Schedule::Winner | Schedule::ByPartition | Schedule::Grouped | Schedule::Private
-        );
-        in_order_of_tuples
-            && self.row.stream.is_some()
+    /// Whether windows that are written in the order of tuples are streamed.
+    /// Streaming stores are not ordered with one another, so that it takes
+    /// distinct destinations. They are looked for where that costs less than it
+    /// gains.
+    pub(super) fn streaming(&self) -> Streaming {
+        if self.direction == Direction::Gather {
+            return match self.bytes() >= STREAM_BYTES {
+                true => Streaming::Always,
+                false => Streaming::Never,
+            };
+        }
+        let pays = self.can_stream
             && self.window_bytes() >= STREAMED_WINDOW_BYTES
-            && self.passes_caches()
-    }
-
-    /// Not where it takes a long sort.
-    fn looks_before_streaming(&self) -> bool {
-        self.plan.looking_bytes() <= LOOKING_BYTES
+            && self.is_beyond_caches();
+        match pays {
+            true if self.known_distinct => Streaming::Always,
+            true if self.looking_bytes <= STREAMED_LOOKING_BYTES => Streaming::IfDistinct,
+            _ => Streaming::Never,
+        }
     }
 
     /// Bytes of one worker's copy of all windows.
     pub(super) fn copy_bytes(&self) -> u64 {
-        (self.plan.scale().count).saturating_mul(self.window_bytes() as u64)
+        self.slices.saturating_mul(self.window_bytes() as u64)
     }
 
     /// Words of scratch memory for that copy.
     pub(super) fn copy_words(&self) -> usize {
         copy_words(usize::try_from(self.copy_bytes()).unwrap_or(usize::MAX))
     }
-
-    /// Most bytes that a run needs besides the tensors and a fresh plan, with
-    /// what the first run of a plan works out and leaves in it.
-    pub(crate) fn scratch_bytes(&self, choice: &Choice) -> usize {
-        let (tuples, parts) = (self.plan.tuples(), choice.grid.tasks());
-        let count = self.plan.scale().count;
-        match choice.schedule {
-            Schedule::ByPartition => {
-                let narrow = count <= Destinations::NARROW;
-                let number = if narrow { 4 } else { 8 };
-                let places = choice.places(tuples, count);
-                // Single elements take their values along, and a kept plan
-                // remembers where to; windows the numbers of their tuples.
-                let carries =
-                    self.geometry.window.elements() == 1 && self.row.size <= CARRIED_BYTES;
-                let (load, order) = if carries {
-                    (self.row.size, tuples)
-                } else {
-                    (0, places)
-                };
-                places
-                    .saturating_mul(number + load)
-                    .saturating_add(order.saturating_mul(4))
-            }
-            Schedule::ByTuple if self.plan.lanes() < parts => self.plan.looking_bytes(),
-            // The sorted list, which the plan keeps, and the sort's own.
-            Schedule::Grouped if !self.plan.facts().ordered => tuples.saturating_mul(16),
-            Schedule::Winner if !self.plan.facts().increasing => tuples.saturating_mul(16),
-            Schedule::Private => {
-                (self.copy_words().saturating_mul(parts)).saturating_mul(size_of::<u64>())
-            }
-            schedule
-                if self.would_stream(schedule)
-                    && self.looks_before_streaming()
-                    && !self.plan.facts().increasing =>
-            {
-                self.plan.looking_bytes()
-            }
-            _ => 0,
-        }
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{SAMPLE, Sample};
-
-    fn sample(mut numbers: [u64; SAMPLE]) -> Sample {
-        numbers.sort_unstable();
-        Sample {
-            numbers,
-            len: SAMPLE,
-            is_all: false,
-        }
-    }
-
-    /// A sample of tuples that have `count` destinations alike.
-    fn uniform(count: u64) -> Sample {
-        let mut state = 1_u64;
-        sample([0; SAMPLE].map(|_: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % count
-        }))
-    }
-
-    #[test]
-    fn destinations_are_estimated() {
-        for (count, least, most) in [
-            (1, 1, 1),
-            (16, 16, 16),
-            (128, 100, 160),
-            (1024, 600, 1700),
-            (4096, 1500, 12_000),
-        ] {
-            let distinct = uniform(count).distinct().expect("some are met again");
-            assert!((least..=most).contains(&distinct), "{distinct} of {count}");
-        }
-        assert_eq!(uniform(1 << 40).distinct(), None, "nothing to go by");
-        let all = Sample {
-            len: 9,
-            is_all: true,
-            ..uniform(1 << 40)
-        };
-        assert_eq!(all.distinct(), Some(9), "nothing to estimate");
-    }
-
-    #[test]
-    fn ranges_are_shared_out() {
-        let two = uniform(1 << 20);
-        assert!(two.balances(19, 2), "one range each");
-        assert!(!two.balances(20, 2), "one has them all");
-        let three = uniform(3 << 19);
-        assert!(!three.balances(19, 2), "two ranges and one");
-        assert!(three.balances(19, 3), "one range each");
-        assert!(three.balances(18, 2), "three ranges each");
-        let skewed = sample(std::array::from_fn(|tuple| (tuple as u64 / 200) << 19));
-        assert!(!skewed.balances(19, 2), "one has most of them");
-    }
-
-    /// Half of the tuples have one destination, the others one each.
-    #[test]
-    fn a_long_tail_is_seen() {
-        let numbers = std::array::from_fn(|tuple| (tuple as u64).saturating_sub(127));
-        let sample = sample(numbers);
-        assert!(sample.distinct().is_some_and(|distinct| distinct > 4096));
-        assert!(!sample.groups_balance(2), "one has half of them");
-        assert!(sample.is_spread(0), "not nearly all");
-        assert!(!sample.is_spread(8), "all in one range");
-    }
+/// Whether windows are streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Streaming {
+    Never,
+    /// Where no two tuples turn out to have one destination.
+    IfDistinct,
+    Always,
 }

@@ -7,10 +7,10 @@
 
 use super::Job;
 use super::Steps;
-use super::fetch::{Ahead, prefetch_source};
+use super::prefetch::{Distance, prefetch_source};
 
 /// Runs up to this many bytes are moved without a call.
-const SMALL_BYTES: usize = 64;
+const INLINE_BYTES: usize = 64;
 
 /// The `RunsFn` that replaces elements of `W` bytes.
 ///
@@ -28,14 +28,15 @@ pub(super) unsafe fn copy<const W: usize>(
     // SAFETY: handed on as it is.
     unsafe {
         match jobs {
-            // All data of a small call, which has nothing to look ahead for.
+            // All data of a small call: there is nothing to prefetch.
             [job] => copy_job(dst, src, *job, steps),
             _ => copy_jobs(dst, src, jobs, steps),
         }
     }
 }
 
-/// Kept apart, so that a single job does not pay for what a list needs.
+/// A function of its own, so that a single job does not pay for what a list
+/// needs.
 ///
 /// # Safety
 ///
@@ -47,10 +48,10 @@ unsafe fn copy_jobs<const W: usize>(
     jobs: &[Job],
     steps: Steps,
 ) {
-    let ahead = Ahead::of_jobs(jobs, W);
+    let distance = Distance::of_jobs(jobs, W);
     for (position, &job) in jobs.iter().enumerate() {
         if steps == Steps::UNIT {
-            prefetch_source(src, jobs, position, ahead);
+            prefetch_source(src, jobs, position, distance);
         }
         // SAFETY: handed on as it is.
         unsafe { copy_job(dst, src, job, steps) };
@@ -92,7 +93,7 @@ pub(super) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
             4..8 => move_ends::<4>(dst, src, len),
             8..16 => move_ends::<8>(dst, src, len),
             16..32 => move_ends::<16>(dst, src, len),
-            32..=SMALL_BYTES => move_ends::<32>(dst, src, len),
+            32..=INLINE_BYTES => move_ends::<32>(dst, src, len),
             _ => std::ptr::copy_nonoverlapping(src, dst, len),
         }
     }

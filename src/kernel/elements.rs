@@ -5,7 +5,7 @@
 #![allow(unsafe_code, reason = "goes to addresses")]
 
 use super::Spread;
-use super::fetch::{Nearness, prefetch};
+use super::prefetch::{Level, prefetch};
 use super::reduce::Reducer;
 
 /// An offset as plans store it.
@@ -36,29 +36,29 @@ impl Offset for u64 {
     }
 }
 
-/// Elements are asked for twice, so many before their turn: far ahead for the
-/// second cache, as runs are (`fetch`), and for the first.
+/// Elements are prefetched twice, so many before their turn: into the second
+/// cache, as runs are (`prefetch`), and into the first.
 ///
-/// Without, the processor runs ahead by itself as far as it has room for
-/// instructions. Sums of 4 M random elements of 64 MiB take 25 ms so, 33 with
-/// one request 16 ahead for the first cache and 36 without any; copies 26 ms,
-/// 32 to 40 without (Zen 4, one core). In the first cache a request costs
-/// 0.2 ns an element, hence [`Spread`].
-const FAR_AHEAD: usize = 64;
-const NEAR_AHEAD: usize = 12;
+/// Without, the processor reads on by itself as far as it has room for
+/// instructions. Sums of 4 M random elements of 64 MiB take 25 ms so, 33 if
+/// prefetched once, at a distance of 16 into the first cache, and 36 if not at
+/// all; copies 26 ms, 32 to 40 without (Zen 4, one core). Of elements in the
+/// first cache prefetching costs 0.2 ns each, hence [`Spread`].
+const FAR_DISTANCE: usize = 64;
+const NEAR_DISTANCE: usize = 12;
 
-/// Asks for the element of `offset`.
+/// Prefetches the element of `offset`.
 #[inline(always)]
-fn fetch<O: Offset, T>(dst: *const T, offset: O, scale: isize, nearness: Nearness) {
+fn prefetch_element<O: Offset, T>(dst: *const T, offset: O, scale: isize, level: Level) {
     let element = dst.wrapping_offset(offset.get().wrapping_mul(scale));
-    prefetch(element, nearness);
+    prefetch(element, level);
 }
 
-/// The offsets that are asked for far ahead, one for each of the first ones;
-/// none where all of them are near.
+/// The offsets that are prefetched far before their turn, one for each of the
+/// first ones; none where all of them are near.
 #[inline(always)]
-fn far_ahead<O>(offsets: &[O], spread: Spread) -> &[O] {
-    let far = offsets.get(FAR_AHEAD..).filter(|_| !spread.is_near);
+fn far_offsets<O>(offsets: &[O], spread: Spread) -> &[O] {
+    let far = offsets.get(FAR_DISTANCE..).filter(|_| !spread.is_near);
     far.unwrap_or_default()
 }
 
@@ -86,13 +86,13 @@ where
         unsafe { reduce_near::<O, T, R>(dst, offsets, updates) };
         return;
     }
-    let later = far_ahead(offsets, spread);
-    let nearer = offsets.get(NEAR_AHEAD..).unwrap_or_default();
+    let later = far_offsets(offsets, spread);
+    let nearer = offsets.get(NEAR_DISTANCE..).unwrap_or_default();
     let (early, last) = offsets.split_at(later.len());
     let (first, rest) = updates.split_at(early.len());
     for (((offset, &later), &near), &update) in early.iter().zip(later).zip(nearer).zip(first) {
-        fetch(dst, later, scale, Nearness::Second);
-        fetch(dst, near, scale, Nearness::First);
+        prefetch_element(dst, later, scale, Level::Second);
+        prefetch_element(dst, near, scale, Level::First);
         // SAFETY: the caller vouches for the element.
         unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
     }
@@ -159,10 +159,10 @@ pub(super) unsafe fn copy<O, const W: usize>(
     O: Offset,
 {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    let later = far_ahead(offsets, spread);
+    let later = far_offsets(offsets, spread);
     let (early, offsets) = offsets.split_at(later.len());
     for (position, (offset, &later)) in early.iter().zip(later).enumerate() {
-        fetch(dst, later, spread.scale, Nearness::Second);
+        prefetch_element(dst, later, spread.scale, Level::Second);
         // SAFETY: the caller vouches for both elements.
         unsafe { *dst.offset(offset.get() * spread.scale) = *src.add(position) };
     }

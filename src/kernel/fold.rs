@@ -104,9 +104,9 @@ impl<T: Divided> Fold<T> for Mean {
 }
 
 /// A reduction of 16-bit floats in `f32`.
-pub(super) struct Wide<R>(PhantomData<R>);
+pub(super) struct InF32<R>(PhantomData<R>);
 
-impl<H: Half, R: Begin<f32>> Fold<H> for Wide<R> {
+impl<H: Half, R: Begin<f32>> Fold<H> for InF32<R> {
     type Running = f32;
 
     #[inline(always)]
@@ -128,9 +128,9 @@ impl<H: Half, R: Begin<f32>> Fold<H> for Wide<R> {
 }
 
 /// The mean of 16-bit floats, their sum in `f32`.
-pub(super) struct WideMean;
+pub(super) struct MeanInF32;
 
-impl<H: Half> Fold<H> for WideMean {
+impl<H: Half> Fold<H> for MeanInF32 {
     type Running = f32;
 
     #[inline(always)]

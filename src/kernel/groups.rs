@@ -5,11 +5,11 @@
 
 #![allow(unsafe_code, reason = "goes to addresses")]
 
-use super::fetch::{Ahead, prefetch_run};
 use super::fold::Fold;
+use super::prefetch::{Distance, prefetch_run};
 use super::{Group, GroupRun, Sources, Steps};
 
-/// Elements of a run whose running values are kept together.
+/// Elements of a run whose running values are in registers together.
 const WIDTH: usize = 32;
 
 /// The `GroupFn` of a fold.
@@ -29,9 +29,9 @@ pub(super) unsafe fn fold<T, F>(
     F: Fold<T>,
 {
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    let ahead = Ahead::of(run.len * size_of::<T>());
+    let distance = Distance::of(run.len * size_of::<T>());
     for (position, group) in groups.iter().enumerate() {
-        fetch_later(dst, src, &groups[position..], sources, run, ahead);
+        prefetch_later(dst, src, &groups[position..], sources, run, distance);
         let mut done = 0;
         // SAFETY: the caller vouches for `run.len` elements of the group's
         // destination and of each of its sources.
@@ -56,32 +56,32 @@ pub(super) unsafe fn fold<T, F>(
     }
 }
 
-/// Asks for the destinations of groups that come up after the first, and for
-/// as many later sources as that one has.
+/// Prefetches the destinations of groups that come up after the first, and as
+/// many later sources as that one has.
 #[inline(always)]
-fn fetch_later<T>(
+fn prefetch_later<T>(
     dst: *const T,
     src: *const T,
     groups: &[Group],
     sources: Sources<'_>,
     run: GroupRun,
-    ahead: Ahead,
+    distance: Distance,
 ) {
     if run.steps != Steps::UNIT {
         return;
     }
-    for (ahead, nearness) in ahead.each() {
-        if let Some(later) = groups.get(ahead) {
-            prefetch_run(dst.wrapping_offset(later.dst), run.len, nearness);
+    for (distance, level) in distance.each() {
+        if let Some(later) = groups.get(distance) {
+            prefetch_run(dst.wrapping_offset(later.dst), run.len, level);
         }
         let Some(list) = sources.list else {
             continue;
         };
-        for position in groups[0].start + ahead..(groups[0].end + ahead).min(list.len()) {
+        for position in groups[0].start + distance..(groups[0].end + distance).min(list.len()) {
             prefetch_run(
                 src.wrapping_offset(sources.offset(position)),
                 run.len,
-                nearness,
+                level,
             );
         }
     }
@@ -110,32 +110,32 @@ unsafe fn fold_part<T, F, const N: usize>(
     let mut running = [F::Running::default(); N];
     let mut next = group.start;
     if run.include_self {
-        for (lane, running) in running.iter_mut().enumerate() {
+        for (at, running) in running.iter_mut().enumerate() {
             // SAFETY: the caller vouches for the element.
-            let current = unsafe { *dst.offset(lane.cast_signed() * run.steps.dst) };
+            let current = unsafe { *dst.offset(at.cast_signed() * run.steps.dst) };
             *running = F::include(current);
         }
     } else {
         let src = src.wrapping_offset(sources.offset(next));
-        for (lane, running) in running.iter_mut().enumerate() {
+        for (at, running) in running.iter_mut().enumerate() {
             // SAFETY: as above; a group has at least one source.
-            let update = unsafe { *src.offset(lane.cast_signed() * run.steps.src) };
+            let update = unsafe { *src.offset(at.cast_signed() * run.steps.src) };
             *running = F::first(update);
         }
         next += 1;
     }
     for position in next..group.end {
         let src = src.wrapping_offset(sources.offset(position));
-        for (lane, running) in running.iter_mut().enumerate() {
+        for (at, running) in running.iter_mut().enumerate() {
             // SAFETY: as above.
-            let update = unsafe { *src.offset(lane.cast_signed() * run.steps.src) };
+            let update = unsafe { *src.offset(at.cast_signed() * run.steps.src) };
             *running = F::step(*running, update);
         }
     }
     let count = (group.end - group.start) as u64 + u64::from(run.include_self);
-    for (lane, running) in running.into_iter().enumerate() {
+    for (at, running) in running.into_iter().enumerate() {
         // SAFETY: as above.
-        unsafe { *dst.offset(lane.cast_signed() * run.steps.dst) = F::finish(running, count) };
+        unsafe { *dst.offset(at.cast_signed() * run.steps.dst) = F::finish(running, count) };
     }
 }
 

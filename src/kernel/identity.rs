@@ -5,7 +5,7 @@
 //! floats. Not for `bool`, of which a destination without updates must keep
 //! its byte.
 
-use super::{InstructionSet, Row};
+use super::{InstructionSet, Kernels};
 use crate::element::DType;
 use crate::reduction::Reduction;
 
@@ -15,7 +15,7 @@ pub(crate) struct Private {
     /// An element that an update replaces, in the first bytes.
     pub(crate) identity: [u8; 16],
     /// Combines a running value with that of the updates after it.
-    pub(crate) merge: &'static Row,
+    pub(crate) merge: &'static Kernels,
 }
 
 impl Private {
@@ -26,7 +26,7 @@ impl Private {
         };
         Some(Self {
             identity: identity(element, reduction)?,
-            merge: Row::plain(element, merge, isa)?,
+            merge: Kernels::plain(element, merge, isa)?,
         })
     }
 }

@@ -5,9 +5,9 @@
 
 #![allow(unsafe_code, reason = "makes slices of addresses")]
 
-use super::Rows;
+use super::RowsForm;
 use super::copy::copy_bytes;
-use super::fetch::{Ahead, Lines};
+use super::prefetch::{Distance, Lines};
 use super::reduce::Loop;
 use super::reduce::Reducer;
 
@@ -20,7 +20,7 @@ fn row_of<T>(dst: *mut T, number: u32, unit: isize) -> *mut T {
 /// The first element of the row that `position` in the list has on the other
 /// side.
 #[inline(always)]
-fn source_of<T>(src: *const T, position: usize, form: &Rows<'_>) -> *const T {
+fn source_of<T>(src: *const T, position: usize, form: &RowsForm<'_>) -> *const T {
     let number = match form.sources {
         Some(sources) => sources[position] as usize,
         None => position,
@@ -28,26 +28,26 @@ fn source_of<T>(src: *const T, position: usize, form: &Rows<'_>) -> *const T {
     src.wrapping_offset(number.cast_signed().wrapping_mul(form.step))
 }
 
-/// What is asked for ahead: rows that come up, those of the other side only
-/// where they are listed, as those in order are seen to come.
+/// Which rows are prefetched: those that come up; of the other side only where
+/// they are listed, as the machine itself prefetches those in order.
 #[derive(Clone, Copy)]
-struct Fetching {
-    ahead: Ahead,
+struct Prefetching {
+    distance: Distance,
     lines: Lines,
     source_lines: Lines,
 }
 
-impl Fetching {
+impl Prefetching {
     #[inline(always)]
-    fn new<T>(dst: *const T, src: *const T, form: &Rows<'_>) -> Self {
+    fn new<T>(dst: *const T, src: *const T, form: &RowsForm<'_>) -> Self {
         Self {
-            ahead: Ahead::of(form.len * size_of::<T>()),
+            distance: Distance::of(form.len * size_of::<T>()),
             lines: Lines::of_rows(dst, form.unit, form.len),
             source_lines: Lines::of_rows(src, form.step, form.len),
         }
     }
 
-    /// Asks for the rows that come up after `position`.
+    /// Prefetches rows that come up after `position`.
     #[inline(always)]
     fn later<T>(
         &self,
@@ -55,21 +55,21 @@ impl Fetching {
         src: *const T,
         numbers: &[u32],
         position: usize,
-        form: &Rows<'_>,
+        form: &RowsForm<'_>,
     ) {
         if form.is_near {
             return;
         }
-        for (ahead, nearness) in self.ahead.each() {
-            let later = position + ahead;
+        for (distance, level) in self.distance.each() {
+            let later = position + distance;
             let Some(&number) = numbers.get(later) else {
                 continue;
             };
             let row = row_of(dst.cast_mut(), number, form.unit);
-            self.lines.prefetch(row, nearness);
+            self.lines.prefetch(row, level);
             if form.sources.is_some() {
                 self.source_lines
-                    .prefetch(source_of(src, later, form), nearness);
+                    .prefetch(source_of(src, later, form), level);
             }
         }
     }
@@ -81,8 +81,12 @@ impl Fetching {
 ///
 /// As for `RowsFn`, for elements of type `T`.
 #[inline(always)]
-pub(super) unsafe fn reduce<T, L, R>(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows<'_>)
-where
+pub(super) unsafe fn reduce<T, L, R>(
+    dst: *mut u8,
+    src: *const u8,
+    numbers: &[u32],
+    form: RowsForm<'_>,
+) where
     T: Copy,
     L: Loop<T, R>,
     R: Reducer<T>,
@@ -91,9 +95,9 @@ where
         return;
     }
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    let fetching = Fetching::new(dst, src, &form);
+    let prefetching = Prefetching::new(dst, src, &form);
     for (position, &number) in numbers.iter().enumerate() {
-        fetching.later(dst, src, numbers, position, &form);
+        prefetching.later(dst, src, numbers, position, &form);
         let dst = row_of(dst, number, form.unit);
         let src = source_of(src, position, &form);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
@@ -118,12 +122,12 @@ pub(super) unsafe fn copy<const W: usize>(
     dst: *mut u8,
     src: *const u8,
     numbers: &[u32],
-    form: Rows<'_>,
+    form: RowsForm<'_>,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    let fetching = Fetching::new(dst, src, &form);
+    let prefetching = Prefetching::new(dst, src, &form);
     for (position, &number) in numbers.iter().enumerate() {
-        fetching.later(dst, src, numbers, position, &form);
+        prefetching.later(dst, src, numbers, position, &form);
         let dst = row_of(dst, number, form.unit);
         let src = source_of(src, position, &form);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
@@ -132,18 +136,18 @@ pub(super) unsafe fn copy<const W: usize>(
     }
 }
 
-/// The `RowsFn` that collects rows of elements of `W` bytes: those of `src`
+/// The `RowsFn` that gathers rows of elements of `W` bytes: those of `src`
 /// that the numbers name, one after another into `dst`.
 ///
 /// # Safety
 ///
 /// As for `RowsFn` with the sides exchanged, for elements of `W` bytes of any
 /// alignment; those of `dst` need not be initialised.
-pub(super) unsafe fn collect<const W: usize>(
+pub(super) unsafe fn gather<const W: usize>(
     dst: *mut u8,
     src: *const u8,
     numbers: &[u32],
-    form: Rows<'_>,
+    form: RowsForm<'_>,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
     if form.len == 1 {
@@ -154,9 +158,9 @@ pub(super) unsafe fn collect<const W: usize>(
         }
         return;
     }
-    let fetching = Fetching::new(src, dst, &form);
+    let prefetching = Prefetching::new(src, dst, &form);
     for (position, &number) in numbers.iter().enumerate() {
-        fetching.later(src, dst, numbers, position, &form);
+        prefetching.later(src, dst, numbers, position, &form);
         let dst = dst.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
         let src = row_of(src.cast_mut(), number, form.unit);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
@@ -176,7 +180,7 @@ pub(super) unsafe fn reduce_avx2<T, L, R>(
     dst: *mut u8,
     src: *const u8,
     numbers: &[u32],
-    form: Rows<'_>,
+    form: RowsForm<'_>,
 ) where
     T: Copy,
     L: Loop<T, R>,

@@ -9,7 +9,7 @@
 
 use super::Job;
 use super::Steps;
-use super::fetch::{Ahead, prefetch_run};
+use super::prefetch::{Distance, prefetch_run};
 use super::reduce::Loop;
 use super::reduce::Reducer;
 
@@ -26,11 +26,11 @@ where
     R: Reducer<T>,
 {
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    let ahead = Ahead::of_jobs(jobs, size_of::<T>());
+    let distance = Distance::of_jobs(jobs, size_of::<T>());
     for (position, job) in jobs.iter().enumerate() {
-        for (ahead, nearness) in ahead.each() {
-            if let Some(later) = jobs.get(position + ahead) {
-                prefetch_run(dst.wrapping_offset(later.dst), later.len, nearness);
+        for (distance, level) in distance.each() {
+            if let Some(later) = jobs.get(position + distance) {
+                prefetch_run(dst.wrapping_offset(later.dst), later.len, level);
             }
         }
         // Wrapping, as an empty job may lie anywhere.

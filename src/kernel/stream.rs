@@ -1,4 +1,5 @@
-//! Copies that leave the caches alone: non-temporal stores of whole lines.
+//! Copies with streaming (non-temporal) stores, which leave the caches alone:
+//! whole lines.
 //!
 //! Knows bytes. Knows nothing of when this pays: the stores are slow to reach
 //! a reader, and only worth it for lines that nobody touches again soon.
@@ -8,20 +9,20 @@
 use super::Job;
 use super::Steps;
 use super::copy::copy_bytes;
-use super::fetch::{Ahead, LINE, prefetch_source};
+use super::prefetch::{Distance, LINE, prefetch_source};
 use super::vendor;
 use std::arch::x86_64 as x86;
 
 /// Shorter runs have too few whole lines, and are copied.
 const SHORTEST_BYTES: usize = 256;
 
-/// How far ahead, in bytes, the source is asked for, where that gains
+/// Bytes before their turn at which sources are prefetched, where that gains
 /// ([`vendor`]).
-const AHEAD: usize = 512;
+const DISTANCE: usize = 512;
 
 /// An instruction set's way to move a line.
 trait Mover {
-    /// Stores a line past the caches.
+    /// Stores a line by a streaming store.
     ///
     /// # Safety
     ///
@@ -70,16 +71,16 @@ impl Mover for Avx2 {
     }
 }
 
-/// Goes through all `jobs`; the stores are fenced when it returns. `ASKS`:
-/// whether sources are asked for ahead.
+/// Goes through all `jobs`; the stores are fenced when it returns. `PREFETCHES`:
+/// whether sources are prefetched.
 ///
 /// # Safety
 ///
 /// As for `copy`, with steps of 1; no two jobs have a `dst` element in common
-/// ([`Row::stream`](super::Row::stream)); and the machine has `M`'s instruction
+/// ([`Kernels::stream`](super::Kernels::stream)); and the machine has `M`'s instruction
 /// set.
 #[inline(always)]
-unsafe fn stream<const W: usize, M: Mover, const ASKS: bool>(
+unsafe fn stream<const W: usize, M: Mover, const PREFETCHES: bool>(
     dst: *mut u8,
     src: *const u8,
     jobs: &[Job],
@@ -87,13 +88,13 @@ unsafe fn stream<const W: usize, M: Mover, const ASKS: bool>(
 ) {
     debug_assert_eq!(steps, Steps::UNIT, "only contiguous runs are streamed");
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    let ahead = Ahead::of_jobs(jobs, W);
+    let distance = Distance::of_jobs(jobs, W);
     for (position, job) in jobs.iter().enumerate() {
-        prefetch_source(src, jobs, position, ahead);
+        prefetch_source(src, jobs, position, distance);
         let dst = dst.wrapping_offset(job.dst);
         let src = src.wrapping_offset(job.src);
         // SAFETY: the caller vouches for the run and the instruction set.
-        unsafe { stream_bytes::<M, ASKS>(dst.cast(), src.cast(), job.len * W) };
+        unsafe { stream_bytes::<M, PREFETCHES>(dst.cast(), src.cast(), job.len * W) };
     }
     // Non-temporal stores are not ordered with others: without this fence, a
     // reader that was told of them could miss them.
@@ -107,7 +108,7 @@ unsafe fn stream<const W: usize, M: Mover, const ASKS: bool>(
 ///
 /// As for `copy_bytes`, and the machine has `M`'s instruction set.
 #[inline(always)]
-unsafe fn stream_bytes<M: Mover, const ASKS: bool>(dst: *mut u8, src: *const u8, len: usize) {
+unsafe fn stream_bytes<M: Mover, const PREFETCHES: bool>(dst: *mut u8, src: *const u8, len: usize) {
     if len < SHORTEST_BYTES {
         // SAFETY: handed on as it is.
         return unsafe { copy_bytes(dst, src, len) };
@@ -119,9 +120,9 @@ unsafe fn stream_bytes<M: Mover, const ASKS: bool>(dst: *mut u8, src: *const u8,
     unsafe {
         copy_bytes(dst, src, head);
         for position in (head..len - tail).step_by(LINE) {
-            if ASKS {
-                let ahead = src.wrapping_add(position + AHEAD);
-                x86::_mm_prefetch::<{ x86::_MM_HINT_NTA }>(ahead.cast());
+            if PREFETCHES {
+                let later = src.wrapping_add(position + DISTANCE);
+                x86::_mm_prefetch::<{ x86::_MM_HINT_NTA }>(later.cast());
             }
             M::stream_line(dst.add(position), src.add(position));
         }
@@ -172,33 +173,33 @@ pub(super) unsafe fn stream_avx2<const W: usize>(
     }
 }
 
-/// [`stream_sse2`], asking for sources or not.
+/// [`stream_sse2`], with sources prefetched or not.
 ///
 /// # Safety
 ///
 /// As for [`stream_sse2`].
-pub(super) unsafe fn list_sse2<const W: usize, const ASKS: bool>(
+pub(super) unsafe fn list_sse2<const W: usize, const PREFETCHES: bool>(
     dst: *mut u8,
     src: *const u8,
     jobs: &[Job],
     steps: Steps,
 ) {
     // SAFETY: handed on as it is; SSE2 is part of x86-64.
-    unsafe { stream::<W, Sse2, ASKS>(dst, src, jobs, steps) }
+    unsafe { stream::<W, Sse2, PREFETCHES>(dst, src, jobs, steps) }
 }
 
-/// [`stream_avx2`], asking for sources or not.
+/// [`stream_avx2`], with sources prefetched or not.
 ///
 /// # Safety
 ///
 /// As for [`stream_avx2`].
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn list_avx2<const W: usize, const ASKS: bool>(
+pub(super) unsafe fn list_avx2<const W: usize, const PREFETCHES: bool>(
     dst: *mut u8,
     src: *const u8,
     jobs: &[Job],
     steps: Steps,
 ) {
     // SAFETY: handed on as it is.
-    unsafe { stream::<W, Avx2, ASKS>(dst, src, jobs, steps) }
+    unsafe { stream::<W, Avx2, PREFETCHES>(dst, src, jobs, steps) }
 }

@@ -8,14 +8,14 @@ use super::Elements;
 use super::GroupFn;
 use super::InstructionSet;
 use super::Kernels;
-use super::Row;
+use super::Operation;
 use super::RowsFn;
 use super::RunsFn;
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
 use super::copy;
 use super::elements;
-use super::fold::{Fold, Mean, Native, Wide, WideMean};
+use super::fold::{Fold, InF32, Mean, MeanInF32, Native};
 use super::groups;
 use super::half::Bf16;
 use super::half::F16;
@@ -55,7 +55,7 @@ macro_rules! combine_table {
             element: DType,
             reduction: Reduction,
             isa: InstructionSet,
-        ) -> Option<&'static Row> {
+        ) -> Option<&'static Kernels> {
             match (element, reduction) {
                 $($(($elements, Reduction::$reduction) => Some(match isa {
                     InstructionSet::Portable => {
@@ -127,11 +127,11 @@ macro_rules! group_table {
     (@fold $isa:ident, $type:ty, Native, $reduction:ident) => {
         groups_of::<$type, Native<$reduction>>($isa)
     };
-    (@fold $isa:ident, $type:ty, Wide, Mean) => {
-        groups_of::<$type, WideMean>($isa)
+    (@fold $isa:ident, $type:ty, InF32, Mean) => {
+        groups_of::<$type, MeanInF32>($isa)
     };
-    (@fold $isa:ident, $type:ty, Wide, $reduction:ident) => {
-        groups_of::<$type, Wide<$reduction>>($isa)
+    (@fold $isa:ident, $type:ty, InF32, $reduction:ident) => {
+        groups_of::<$type, InF32<$reduction>>($isa)
     };
     (@fold $isa:ident, $type:ty, Mean, Mean) => {
         groups_of::<$type, Mean>($isa)
@@ -175,9 +175,9 @@ group_table! { native_groups:
 }
 
 // The smaller and the larger one are operands: no wider type changes them.
-group_table! { wide_groups:
-    DType::F16, Add Sub Mul Mean => F16, Wide;
-    DType::BF16, Add Sub Mul Mean => Bf16, Wide;
+group_table! { f32_groups:
+    DType::F16, Add Sub Mul Mean => F16, InF32;
+    DType::BF16, Add Sub Mul Mean => Bf16, InF32;
 }
 
 fn groups_of<T: Copy, F: Fold<T>>(isa: InstructionSet) -> GroupFn {
@@ -190,29 +190,31 @@ fn groups_of<T: Copy, F: Fold<T>>(isa: InstructionSet) -> GroupFn {
     }
 }
 
-impl Kernels {
+impl Operation {
     /// What serves plain elements; `None` where they do not have the
     /// reduction. Of `isa` and what this machine has, the lesser is used.
     pub(crate) fn plain(element: DType, reducing: Reducing, isa: InstructionSet) -> Option<Self> {
         let isa = isa.min(InstructionSet::best());
         let reduction = reducing.reduction;
         if reduction == Reduction::None {
-            return Some(Self::moving(Row::plain(element, reduction, isa)?));
+            return Some(Self::moving(Kernels::plain(element, reduction, isa)?));
         }
-        let wide = match reducing.accumulate {
+        let in_f32 = match reducing.accumulate {
             Accumulate::Native => None,
-            Accumulate::Wide => wide_groups(element, reduction, isa),
+            Accumulate::Wide => f32_groups(element, reduction, isa),
         };
         let native = native_groups(element, reduction, isa);
         // A sum shares the size and the copies of its mean.
-        let row = match reduction {
-            Reduction::Mean => Row::plain(element, Reduction::Add, isa),
-            other => Row::plain(element, other, isa),
+        let kernels = match reduction {
+            Reduction::Mean => Kernels::plain(element, Reduction::Add, isa),
+            other => Kernels::plain(element, other, isa),
         };
         Some(Self {
-            row: row?,
-            group: Some(wide.or(native)?),
-            only_grouped: reduction == Reduction::Mean || wide.is_some() || !reducing.include_self,
+            kernels: kernels?,
+            group: Some(in_f32.or(native)?),
+            needs_groups: reduction == Reduction::Mean
+                || in_f32.is_some()
+                || !reducing.include_self,
             include_self: reducing.include_self,
             serves: Some((element, reduction, isa)),
         })
@@ -241,12 +243,12 @@ const fn avx2<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {
 }
 
 /// The row of elements of `W` bytes that are only moved.
-const fn moves<const W: usize>(isa: InstructionSet) -> Row {
+const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
     let elements = Elements {
         u32: elements::copy::<u32, W>,
         u64: elements::copy::<u64, W>,
     };
-    Row {
+    Kernels {
         size: W,
         replaces: true,
         copy: copy::copy::<W>,
@@ -254,7 +256,7 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Row {
         copy_elements: Some(elements),
         apply: copy::copy::<W>,
         apply_rows: Some(rows::copy::<W>),
-        collect_rows: Some(rows::collect::<W>),
+        gather_rows: Some(rows::gather::<W>),
         apply_elements: Some(elements),
     }
 }
@@ -273,7 +275,7 @@ const fn stream_of<const W: usize>(_isa: InstructionSet) -> Option<RunsFn> {
 }
 
 /// The row of elements of `size` bytes that are only moved.
-const fn moves_of_size(size: usize, isa: InstructionSet) -> Row {
+const fn moves_of_size(size: usize, isa: InstructionSet) -> Kernels {
     match size {
         1 => moves::<1>(isa),
         2 => moves::<2>(isa),
@@ -284,8 +286,8 @@ const fn moves_of_size(size: usize, isa: InstructionSet) -> Row {
 }
 
 /// The row of elements stored as `T` that are combined.
-const fn combines<T>(isa: InstructionSet, (apply, rows, elements): Combine) -> Row {
-    Row {
+const fn combines<T>(isa: InstructionSet, (apply, rows, elements): Combine) -> Kernels {
+    Kernels {
         replaces: false,
         apply,
         apply_rows: Some(rows),
@@ -307,10 +309,10 @@ macro_rules! move_rows {
     };
 }
 
-static PORTABLE_MOVES: [&Row; 5] = move_rows!(InstructionSet::Portable);
-static AVX2_MOVES: [&Row; 5] = move_rows!(InstructionSet::Avx2);
+static PORTABLE_MOVES: [&Kernels; 5] = move_rows!(InstructionSet::Portable);
+static AVX2_MOVES: [&Kernels; 5] = move_rows!(InstructionSet::Avx2);
 
-impl Row {
+impl Kernels {
     /// The row of an element type and a reduction; `None` where they do not
     /// go together. Of `isa` and what this machine has, the lesser is used.
     #[inline]
@@ -330,7 +332,7 @@ impl Row {
         rows.get(element.size().trailing_zeros() as usize).copied()
     }
 
-    /// The row of elements that are cloned, one by one.
+    /// The kernels of elements that are cloned, one by one.
     pub(crate) fn cloned<T: Clone>() -> &'static Self {
         &const { Self::one_by_one(size_of::<T>(), runs::assign_clones::<T>) }
     }
@@ -341,7 +343,7 @@ impl Row {
         &const { Self::one_by_one(size_of::<T>(), runs::write_clones::<T>) }
     }
 
-    /// The row of elements of `size` bytes that `copy` moves one by one.
+    /// The kernels of elements of `size` bytes that `copy` moves one by one.
     const fn one_by_one(size: usize, copy: RunsFn) -> Self {
         Self {
             size,
@@ -351,7 +353,7 @@ impl Row {
             copy_elements: None,
             apply: copy,
             apply_rows: None,
-            collect_rows: None,
+            gather_rows: None,
             apply_elements: None,
         }
     }

@@ -12,8 +12,8 @@ mod reference;
 use super::Elements;
 use super::InstructionSet;
 use super::Job;
-use super::Rows;
 use super::RowsFn;
+use super::RowsForm;
 use super::RunsFn;
 use super::Spread;
 use super::Steps;
@@ -104,7 +104,7 @@ fn call_elements(
         assert!((position + 1) * size <= dst.len(), "destination");
     }
     let (dst, src) = (dst.as_mut_ptr(), src.as_ptr());
-    // Both ways through a list that is long enough to ask ahead.
+    // Both ways through a list that is long enough to prefetch.
     let is_near = wide;
     let spread = Spread { scale, is_near };
     if wide {
@@ -126,7 +126,7 @@ fn call_rows(
     dst: &mut [u8],
     src: &[u8],
     numbers: &[u32],
-    rows: Rows<'_>,
+    rows: RowsForm<'_>,
 ) {
     for job in jobs_of(numbers, rows) {
         let end = |start: isize| (usize::try_from(start).expect("inside") + job.len) * size;
@@ -138,7 +138,7 @@ fn call_rows(
 }
 
 /// The jobs that rows stand for.
-fn jobs_of(numbers: &[u32], rows: Rows<'_>) -> Vec<Job> {
+fn jobs_of(numbers: &[u32], rows: RowsForm<'_>) -> Vec<Job> {
     let job = |(position, &number): (usize, &u32)| Job {
         dst: number as isize * rows.unit,
         src: rows
@@ -163,12 +163,12 @@ const SOURCES: [u32; 40] = {
 
 /// Rows one behind the other, apart, overlapping those before them, and all
 /// from one source, each with sources in order and with listed ones.
-fn forms_of_rows() -> impl Iterator<Item = Rows<'static>> {
+fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
     let steps = [(0, 0), (1, 3), (0, 1), (-1, -1)];
     [1_usize, 2, 5, 16, 33, 130]
         .into_iter()
         .flat_map(move |len| {
-            steps.into_iter().map(move |(unit, step)| Rows {
+            steps.into_iter().map(move |(unit, step)| RowsForm {
                 unit: (len as isize + unit).max(1),
                 step: if step < 0 { 0 } else { len as isize + step },
                 len,
@@ -178,7 +178,7 @@ fn forms_of_rows() -> impl Iterator<Item = Rows<'static>> {
         })
         .flat_map(|form| {
             let sources = Some(SOURCES.as_slice());
-            [form, Rows { sources, ..form }]
+            [form, RowsForm { sources, ..form }]
         })
 }
 

@@ -3,7 +3,7 @@
 use super::memory::{Input, Output, Start, sealed};
 use super::{Elements, Source, Target, Tensor, TensorView, TensorViewMut};
 use crate::error::ScatterError;
-use crate::kernel::Row;
+use crate::kernel::Kernels;
 
 /// A view of elements that are moved by [`Clone`]: of any type, such as
 /// strings, for calls without a reduction.
@@ -33,7 +33,7 @@ impl<T: Clone + Send + Sync> Input for Cloned<TensorView<'_, T>> {
     type Owned = Tensor<T>;
 
     fn source(&self) -> Source<'_> {
-        self.0.as_source(Elements::Cloned(Row::cloned::<T>()))
+        self.0.as_source(Elements::Cloned(Kernels::cloned::<T>()))
     }
 
     fn allocate(
@@ -45,12 +45,15 @@ impl<T: Clone + Send + Sync> Input for Cloned<TensorView<'_, T>> {
             Start::CopyOf(data) => {
                 let mut result = Tensor::of_parts(shape, data.0.to_vec()?)?;
                 let mut view = result.view_mut();
-                fill(view.as_target(Elements::Cloned(Row::cloned::<T>())), None)?;
+                fill(
+                    view.as_target(Elements::Cloned(Kernels::cloned::<T>())),
+                    None,
+                )?;
                 Ok(result)
             }
             // What was cloned before a panic or an error is leaked.
             Start::Like(_) => {
-                let elements = Elements::Cloned(Row::cloned_into_uninit::<T>());
+                let elements = Elements::Cloned(Kernels::cloned_into_uninit::<T>());
                 Tensor::filled(shape, elements, |target| fill(target, None))
             }
         }
@@ -61,6 +64,6 @@ impl<'a, T: Clone + Send + Sync> Output for Cloned<TensorViewMut<'a, T>> {
     type Input = Cloned<TensorView<'a, T>>;
 
     fn target(&mut self) -> Target<'_> {
-        self.0.as_target(Elements::Cloned(Row::cloned::<T>()))
+        self.0.as_target(Elements::Cloned(Kernels::cloned::<T>()))
     }
 }

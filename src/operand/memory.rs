@@ -7,7 +7,7 @@ use super::Layout;
 use super::overlap::Footprint;
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::kernel::Row;
+use crate::kernel::Kernels;
 
 /// Memory to read: whoever has it may read every element of the layout.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub(crate) enum Elements {
     Plain(DType),
     /// Values of one Rust type that are cloned by these functions. Operands of
     /// one call have the same: their views' type is the same.
-    Cloned(&'static Row),
+    Cloned(&'static Kernels),
 }
 
 /// What is known of the bytes of elements.
@@ -75,7 +75,7 @@ impl Elements {
     pub(crate) fn size(self) -> usize {
         match self {
             Self::Plain(dtype) => dtype.size(),
-            Self::Cloned(row) => row.size,
+            Self::Cloned(kernels) => kernels.size,
         }
     }
 }

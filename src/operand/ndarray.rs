@@ -8,7 +8,7 @@ use ndarray::{
 };
 
 use super::typed::check_distinct;
-use super::{Tensor, TensorView, TensorViewMut};
+use super::{Index, Indices, Tensor, TensorView, TensorViewMut};
 use crate::error::ScatterError;
 use crate::operand::Layout;
 
@@ -22,6 +22,18 @@ where
         // An array keeps every element around its pointer readable for as long
         // as it is borrowed, and its layout inside `isize`.
         Self::new(array.as_ptr(), layout_of(array))
+    }
+}
+
+/// Any array or view of integers, whatever its strides.
+impl<'a, I, S, D> From<&'a ArrayBase<S, D>> for Indices<'a>
+where
+    I: Index,
+    S: Data<Elem = I>,
+    D: Dimension,
+{
+    fn from(array: &'a ArrayBase<S, D>) -> Self {
+        TensorView::from(array).into()
     }
 }
 
@@ -88,7 +100,7 @@ impl<T> Tensor<T> {
     ///
     /// let table = array![[1.0, 2.0], [3.0, 4.0]];
     /// let rows = array![1_u32, 1];
-    /// let result = Gather::along(0).allocate(TensorView::from(&table), TensorView::from(&rows))?;
+    /// let result = Gather::along(0).allocate(TensorView::from(&table), &rows)?;
     /// assert_eq!(result.into_ndarray(), array![[3.0, 4.0], [3.0, 4.0]].into_dyn());
     /// # Ok::<(), ndscatter::ScatterError>(())
     /// ```
@@ -145,7 +157,7 @@ mod tests {
         let mut view = data.slice_mut(s![..;-1, 1..;2]);
         scatter_nd(
             TensorViewMut::try_from(&mut view).expect("views of ndarray do not overlap"),
-            TensorView::from(&indices),
+            &indices,
             TensorView::from(&updates.slice(s![.., ..;-1])),
             Reduction::Add,
         )
@@ -202,7 +214,7 @@ mod tests {
         let result = Scatter::nd()
             .allocate(
                 TensorView::from(&data),
-                TensorView::from(&indices),
+                &indices,
                 TensorView::from(&updates),
             )
             .expect("a valid scatter");

@@ -273,8 +273,8 @@ impl Gather<'_> {
         indices: &Indices<'_>,
         output: Target<'_>,
     ) -> Result<(), ScatterError> {
-        let kernels = run::kernels(output.elements(), Reducing::default(), &self.execution)?;
-        let operands = GatherOperands::new(&kernels, output, data, Some(indices))?;
+        let operation = run::operation(output.elements(), Reducing::default(), &self.execution)?;
+        let operands = GatherOperands::new(&operation, output, data, Some(indices))?;
         let shape = form.updates_shape(data.shape(), indices.layout())?;
         operands.check_output(&shape)?;
         let plan = self.plan_form(form, data.layout(), indices)?;

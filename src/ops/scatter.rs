@@ -410,7 +410,7 @@ impl Scatter<'_> {
         indices: &Indices<'_>,
         updates: Source<'_>,
     ) -> Result<(), ScatterError> {
-        run::kernels(data.elements(), self.reducing, &self.execution)?;
+        run::operation(data.elements(), self.reducing, &self.execution)?;
         (self.rule).check_options(self.planning.rules, self.reducing)?;
         let form = (self.rule).form(data.shape(), indices.layout(), Some(updates.shape()))?;
         form.check_updates(data.shape(), indices.layout(), updates.shape())
@@ -425,8 +425,8 @@ impl Scatter<'_> {
         updates: Source<'_>,
     ) -> Result<(), ScatterError> {
         let element = data.map_or(output.elements(), |data| data.elements());
-        let kernels = run::kernels(element, self.reducing, &self.execution)?;
-        let operands = Operands::new(&kernels, output, data, Some(indices), updates)?;
+        let operation = run::operation(element, self.reducing, &self.execution)?;
+        let operands = Operands::new(&operation, output, data, Some(indices), updates)?;
         let indices = indices.integers()?;
         (self.rule).check_options(self.planning.rules, self.reducing)?;
         let updates = Some(operands.updates_shape());

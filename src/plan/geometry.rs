@@ -153,16 +153,21 @@ impl Span {
     }
 
     /// The same loops with the two sides exchanged.
-    pub(crate) fn exchanged(&self) -> Result<Self, ScatterError> {
-        let exchanged = |dim: &Dim| Dim {
-            size: dim.size,
-            dst: dim.src,
-            src: dim.dst,
-        };
+    fn exchanged(mut self) -> Self {
+        std::mem::swap(&mut self.dst, &mut self.src);
+        for dim in &mut *self.dims {
+            std::mem::swap(&mut dim.dst, &mut dim.src);
+        }
+        self
+    }
+
+    /// The same loops, which all read the one element at the base address.
+    pub(crate) fn of_one_source(&self) -> Result<Self, ScatterError> {
+        let dims = self.dims.iter().map(|&dim| Dim { src: 0, ..dim });
         Ok(Self {
-            dst: self.src,
-            src: self.dst,
-            dims: Dims::collect(self.dims.len(), self.dims.iter().map(exchanged))?,
+            dst: self.dst,
+            src: 0,
+            dims: Dims::collect(self.dims.len(), dims)?,
         })
     }
 
@@ -337,25 +342,24 @@ impl Geometry {
         Ok(())
     }
 
+    /// The same with the sides of its loops exchanged, for a gather: `dst` is
+    /// that of the list of windows, `src` that of the numbered ones.
+    pub(crate) fn exchanged(self) -> Self {
+        Self {
+            outer: self.outer.exchanged(),
+            window: self.window.exchanged(),
+            ..self
+        }
+    }
+
     /// Offsets of a repetition on either side, first elements included.
     pub(crate) fn repetition(&self, number: usize) -> (isize, isize) {
         let (dst, src) = Span::at(&self.outer.dims, number);
         (self.outer.dst + dst, self.outer.src + src)
     }
 
-    /// Offsets, on either side, of the window of `tuple`, whose destination is
-    /// `number`, in the repetition that begins at `origin`.
+    /// Offset of the window of `tuple` in the list of windows.
     #[inline]
-    pub(crate) fn window_at(
-        &self,
-        number: u64,
-        tuple: usize,
-        (dst, src): (isize, isize),
-    ) -> (isize, isize) {
-        (dst + signed(number) * self.unit, src + self.source(tuple))
-    }
-
-    /// Offset of the window of `tuple` in the updates.
     pub(crate) fn source(&self, mut tuple: usize) -> isize {
         if let [(_, step)] = self.tuples[..] {
             return tuple.cast_signed() * step;

@@ -342,9 +342,9 @@ mod tests {
     }
 
     #[test]
-    fn winners_are_the_last_of_each_destination() {
+    fn last_writes_are_the_last_of_each_destination() {
         let list = destinations(&[7, 2, 7, 0, 2, 9]);
-        let mut winners = Sorted::new(&list, 10, false).expect("memory for six");
+        let mut last_writes = Sorted::new(&list, 10, false).expect("memory for six");
         let Destinations::Narrow(numbers) = &list else {
             panic!("made narrow");
         };
@@ -353,24 +353,26 @@ mod tests {
             .into_iter()
             .enumerate()
         {
-            assert_eq!(winners.get(&list, position), (number, tuple), "grouped");
+            assert_eq!(last_writes.get(&list, position), (number, tuple), "grouped");
             assert_eq!(
                 apart.get(&list, position),
                 (number, tuple),
                 "by comparisons"
             );
         }
-        winners.keep_last(&list);
+        last_writes.keep_last(&list);
         apart.keep_last(&list);
-        assert_eq!(apart.len(6), winners.len(6), "as many winners");
-        let found: Vec<_> = (0..winners.len(6)).map(|p| winners.get(&list, p)).collect();
+        assert_eq!(apart.len(6), last_writes.len(6), "as many last writes");
+        let found: Vec<_> = (0..last_writes.len(6))
+            .map(|p| last_writes.get(&list, p))
+            .collect();
         assert_eq!(found, [(0, 3), (2, 4), (7, 2), (9, 5)], "sorted by number");
         assert_eq!(
-            winners.first_from(&list, 3),
+            last_writes.first_from(&list, 3),
             2,
             "first number from 3 on is 7"
         );
-        assert_eq!(winners.first_from(&list, 10), 4, "past the end");
+        assert_eq!(last_writes.first_from(&list, 10), 4, "past the end");
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! The verbs of a gather's plan, and what every gather runs through.
 
-use super::{check_bools, check_dtype, kernels, refuse_overlap};
+use super::{check_bools, check_dtype, operation, refuse_overlap};
 use crate::error::ScatterError;
-use crate::exec::collect::Collecting;
-use crate::exec::scratch;
 use crate::exec::tasks::Workers;
+use crate::exec::{self, Transfer, scratch};
 use crate::execution::Execution;
-use crate::kernel::Kernels;
+use crate::kernel::Operation;
 use crate::memory::copied;
 use crate::operand::{Dims, Indices, Input, Output, Source, Start, Target};
 use crate::plan::IndexPlan;
@@ -89,11 +88,12 @@ impl GatherPlan {
         let geometry = self.plan.geometry(&output.layout().all_strides()?)?;
         // SAFETY: layout and shape have just been checked against the plan's;
         // `GatherOperands` vouches for the rest.
-        let collecting = unsafe {
+        let transfer = unsafe {
             let (result, data) = (output.as_mut_ptr().cast(), operands.data.as_ptr());
-            Collecting::new(&self.plan, operands.kernels.row, &geometry, data, result)
+            Transfer::gather(&self.plan, *operands.operation, data, result, geometry)
         };
-        collecting.run(&Workers::new(execution.pool, execution.max_workers))
+        let workers = Workers::new(execution.pool, execution.max_workers);
+        exec::run(&transfer, &workers, execution.schedule)
     }
 
     /// Leaves the memory of the plan for the next call.
@@ -159,8 +159,8 @@ impl<'p> GatherRun<'p> {
     }
 
     fn write(&self, data: Source<'_>, output: Target<'_>) -> Result<(), ScatterError> {
-        let kernels = kernels(output.elements(), Reducing::default(), &self.execution)?;
-        let operands = GatherOperands::new(&kernels, output, data, None)?;
+        let operation = operation(output.elements(), Reducing::default(), &self.execution)?;
+        let operands = GatherOperands::new(&operation, output, data, None)?;
         if self.plan.skipped() > 0 {
             operands.check_zeros()?;
         }
@@ -172,15 +172,15 @@ impl<'p> GatherRun<'p> {
 /// been held against one another, as [`Operands`](super::Operands) are.
 #[derive(Debug)]
 pub(crate) struct GatherOperands<'a> {
-    kernels: &'a Kernels,
+    operation: &'a Operation,
     output: Target<'a>,
     data: Source<'a>,
 }
 
 impl<'a> GatherOperands<'a> {
-    /// `kernels` are those of the elements of the output, and only move.
+    /// `operation` is for the elements of the output, and only moves.
     pub(crate) fn new(
-        kernels: &'a Kernels,
+        operation: &'a Operation,
         output: Target<'a>,
         data: Source<'a>,
         indices: Option<&Indices<'_>>,
@@ -190,7 +190,7 @@ impl<'a> GatherOperands<'a> {
         let indices = indices.map(Indices::as_source);
         refuse_overlap(&output, [("data", Some(data)), ("indices", indices)])?;
         Ok(Self {
-            kernels,
+            operation,
             output,
             data,
         })

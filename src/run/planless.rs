@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Operands, Planning};
 use crate::error::ScatterError;
-use crate::exec::scratch::Kept;
+use crate::exec::scratch::Scratch;
 use crate::exec::tasks::Workers;
-use crate::exec::{Buffers, copy_words, direct, part};
+use crate::exec::{Buffers, Copies, Merged, direct, part};
 use crate::execution::Execution;
-use crate::kernel::{Elements, Job, Kernels, Private, Spread, Steps};
+use crate::kernel::{Elements, Operation, Private, Spread};
 use crate::operand::indices::Integers;
 use crate::plan::{Block, Contiguous, Flat, Form};
 
@@ -32,7 +32,7 @@ const COPIED_TUPLES: usize = 4;
 
 /// A call of contiguous tensors.
 pub(super) struct Planless<'a> {
-    kernels: &'a Kernels,
+    operation: &'a Operation,
     flat: Flat,
     buffers: Buffers,
     tuples: Contiguous<'a>,
@@ -49,7 +49,7 @@ impl<'a> Planless<'a> {
     ) -> Self {
         let shape = operands.shape();
         Self {
-            kernels: operands.kernels,
+            operation: operands.operation,
             flat: Flat::new(form, shape, form.listed(indices.layout())),
             buffers: operands.buffers(),
             tuples: Contiguous {
@@ -70,7 +70,7 @@ impl<'a> Planless<'a> {
     #[inline]
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         let in_place = self.buffers.data.is_none();
-        let suits = direct::suits(&self.flat, self.kernels, in_place);
+        let suits = direct::suits(&self.flat, self.operation, in_place);
         // SAFETY: the caller vouches for what all of them ask.
         unsafe {
             match self.flat.tuples {
@@ -104,7 +104,7 @@ impl<'a> Planless<'a> {
         self.tuples.resolve(numbers)?;
         // SAFETY: shapes are those of `flat`; `numbers` have just been made for
         // it; the caller vouches for the rest.
-        unsafe { direct::run(self.kernels.row, &self.flat, self.buffers, numbers) };
+        unsafe { direct::run(self.operation.kernels, &self.flat, self.buffers, numbers) };
         Ok(())
     }
 
@@ -117,10 +117,10 @@ impl<'a> Planless<'a> {
         let elements = flat.elements();
         let suits = flat.outer == 1
             && flat.run == 1
-            && !self.kernels.only_grouped
-            && elements.saturating_mul(self.kernels.row.size) <= COPIED_BYTES
+            && !self.operation.needs_groups
+            && elements.saturating_mul(self.operation.kernels.size) <= COPIED_BYTES
             && flat.tuples >= COPIED_TUPLES * elements;
-        self.kernels.row.apply_elements.filter(|_| suits)
+        self.operation.kernels.apply_elements.filter(|_| suits)
     }
 
     /// How many workers get a copy each, and what that takes; `None` where one
@@ -128,7 +128,7 @@ impl<'a> Planless<'a> {
     /// merged: the more tuples for each element, the more of them pay.
     fn private_copies(&self, execution: &Execution<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
-        let private = (self.kernels.private()).filter(|_| tuples >= DIVIDED_TUPLES)?;
+        let private = (self.operation.private()).filter(|_| tuples >= DIVIDED_TUPLES)?;
         let workers = Workers::new(execution.pool, execution.max_workers);
         let most = (tuples / self.flat.elements().max(1)).isqrt();
         let parts = workers.parts().min(most);
@@ -148,8 +148,8 @@ impl<'a> Planless<'a> {
         elements: Elements,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let bytes = self.flat.elements() * self.kernels.row.size;
-        let Ok(mut memory) = <u64 as Kept>::take(bytes.div_ceil(size_of::<u64>())) else {
+        let bytes = self.flat.elements() * self.operation.kernels.size;
+        let Ok(mut memory) = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())) else {
             return Ok(false);
         };
         let output: *mut u8 = self.buffers.output.cast();
@@ -163,7 +163,7 @@ impl<'a> Planless<'a> {
             // SAFETY: as above, the other way.
             unsafe { copy.copy_to_nonoverlapping(output, bytes) };
         }
-        Kept::put_back(memory);
+        Scratch::put_back(memory);
         result.map(|()| true)
     }
 
@@ -182,22 +182,19 @@ impl<'a> Planless<'a> {
         parts: usize,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let (row, count) = (self.kernels.row, self.flat.elements());
-        let words = copy_words(count * row.size);
-        let Ok(mut memory) = <u64 as Kept>::take(words * parts) else {
+        let count = self.flat.elements();
+        let Ok(mut copies) = Copies::take(private, self.operation.kernels, (count, 1), parts)
+        else {
             return Ok(false);
         };
-        let copies = &mut memory[..words * parts];
         let first_wrong = AtomicUsize::new(usize::MAX);
         let workers = Workers::new(execution.pool, execution.max_workers);
-        let done = workers.run_chunks(copies, words, &|index, copy| {
+        let done = copies.fill(&workers, &|index, copy| {
             let tuples = part(self.flat.tuples, parts, index);
             let first = tuples.start;
-            private.clear(row, copy, count);
             // SAFETY: a copy of all elements, which no one else has; the caller
             // vouches for updates.
-            let applied =
-                unsafe { self.apply_to(copy.as_mut_ptr().cast(), elements, tuples, execution) };
+            let applied = unsafe { self.apply_to(copy, elements, tuples, execution) };
             if applied.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
             }
@@ -206,9 +203,9 @@ impl<'a> Planless<'a> {
         if result.is_ok() {
             // SAFETY: as many elements in every copy as in the output; the
             // caller vouches for output and data.
-            unsafe { self.merge(private, copies, words) };
+            unsafe { self.merge(&copies) };
         }
-        Kept::put_back(memory);
+        copies.put_back();
         result.map(|()| true)
     }
 
@@ -224,26 +221,22 @@ impl<'a> Planless<'a> {
         Ok(())
     }
 
-    /// Combines copies of all elements, each of so many words, with the output.
+    /// Merges copies of all elements with the output.
     ///
     /// # Safety
     ///
     /// As for [`Self::run`].
-    unsafe fn merge(&self, private: Private, copies: &[u64], words: usize) {
+    unsafe fn merge(&self, copies: &Copies<'_>) {
         let output: *mut u8 = self.buffers.output.cast();
-        let all = [Job {
-            dst: 0,
-            src: 0,
-            len: self.flat.elements(),
-        }];
+        let count = self.flat.elements();
         if let Some(data) = self.buffers.data {
+            let bytes = count * self.operation.kernels.size;
             // SAFETY: the caller vouches for both, which share no byte.
-            unsafe { (private.merge.copy)(output, data, &all, Steps::UNIT) };
+            unsafe { data.copy_to_nonoverlapping(output, bytes) };
         }
-        for copy in copies.chunks(words.max(1)) {
-            // SAFETY: the output is initialised by now.
-            unsafe { (private.merge.apply)(output, copy.as_ptr().cast(), &all, Steps::UNIT) };
-        }
+        let into = Merged { output, unit: 1 };
+        // SAFETY: the output is initialised by now, and this call's alone.
+        unsafe { copies.merge(into, 0..count as u64) };
     }
 
     /// Applies a range of tuples to `copy`, up to the first that is wrong.
@@ -263,7 +256,7 @@ impl<'a> Planless<'a> {
         for first in range.clone().step_by(SOME) {
             let tuples = SOME.min(range.end - first);
             let block = (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
-            let updates = (self.buffers.updates).wrapping_add(first * self.kernels.row.size);
+            let updates = (self.buffers.updates).wrapping_add(first * self.operation.kernels.size);
             // SAFETY: they are numbers of elements of the copy, and there is
             // one update for each; the caller vouches for the rest.
             unsafe {

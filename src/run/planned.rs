@@ -1,7 +1,7 @@
 //! A kept plan, and the verbs that run it on data and updates any number of
 //! times.
 
-use super::{Operands, check_reduction, execute, kernels};
+use super::{Operands, check_reduction, execute, operation};
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
@@ -187,7 +187,7 @@ impl<'p> ScatterRun<'p> {
     /// does not have, a plan made for another layout than a contiguous one,
     /// or no memory for the result.
     pub fn allocate<V: Input>(&self, data: V, updates: V) -> Result<V::Owned, ScatterError> {
-        kernels(data.source().elements(), self.reducing, &self.execution)?;
+        operation(data.source().elements(), self.reducing, &self.execution)?;
         self.plan.check_updates(updates.source().shape())?;
         V::allocate(
             data.source().shape(),
@@ -232,8 +232,8 @@ impl<'p> ScatterRun<'p> {
     /// [`ScatterError::UnsupportedReduction`] and
     /// [`ScatterError::UnsupportedOption`], as a verb would report them.
     pub fn check_dtype(&self, dtype: DType) -> Result<(), ScatterError> {
-        let kernels = kernels(Elements::Plain(dtype), self.reducing, &self.execution)?;
-        check_reduction(self.plan, &kernels)
+        let operation = operation(Elements::Plain(dtype), self.reducing, &self.execution)?;
+        check_reduction(self.plan, &operation)
     }
 
     /// What a run will do: for people, and for tests.
@@ -244,11 +244,11 @@ impl<'p> ScatterRun<'p> {
     /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
     /// memory.
     pub fn explain(&self, dtype: DType, in_place: bool) -> Result<Explanation, ScatterError> {
-        let kernels = kernels(Elements::Plain(dtype), self.reducing, &self.execution)?;
+        let operation = operation(Elements::Plain(dtype), self.reducing, &self.execution)?;
         Explanation::new(
             self.plan,
             dtype,
-            kernels,
+            operation,
             self.reducing.reduction,
             &self.execution,
             in_place,
@@ -263,8 +263,8 @@ impl<'p> ScatterRun<'p> {
         updates: Source<'_>,
     ) -> Result<(), ScatterError> {
         let elements = data.map_or(output.elements(), |data| data.elements());
-        let kernels = kernels(elements, self.reducing, &self.execution)?;
-        let operands = Operands::new(&kernels, output, data, None, updates)?;
+        let operation = operation(elements, self.reducing, &self.execution)?;
+        let operands = Operands::new(&operation, output, data, None, updates)?;
         execute(self.plan, true, &operands, &self.execution)
     }
 }
@@ -309,7 +309,7 @@ mod tests {
             (Schedule::ByPartition, Reduction::Add, &[Work::Partitioning]),
             (Schedule::Grouped, Reduction::Add, &[Work::Sorting]),
             (Schedule::Grouped, Reduction::Mean, &[Work::Sorting]),
-            (Schedule::Winner, Reduction::None, &[Work::Sorting]),
+            (Schedule::LastWrite, Reduction::None, &[Work::Sorting]),
             (Schedule::ByDestination, Reduction::Max, &[]),
             (Schedule::ByColumn, Reduction::Max, &[]),
         ];

@@ -5,15 +5,15 @@ use crate::common::by_hand::{Case, contiguous};
 use crate::common::harness::{Indices, Operator, Options};
 use crate::common::refused::{check_indices_refused, numbers};
 use ndscatter::{
-    Bounds, CacheMode, Duplicates, Reduction, Scatter, ScatterError, TensorView,
-    TensorViewMut, tensor_scatter,
+    Bounds, CacheMode, Duplicates, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
+    tensor_scatter,
 };
 
 fn options(operator: Operator) -> Options<'static> {
     Options::new(operator, Reduction::None)
 }
 
-mod bounds {
+mod cases {
     use super::{
         Bounds, Case, Duplicates, Indices, Operator, Reduction, Scatter, ScatterError, TensorView,
         TensorViewMut, check_indices_refused, contiguous, numbers, options,
@@ -301,13 +301,9 @@ mod bounds {
             Scatter::nd()
                 .bounds(bounds)
                 .in_place(
-                    Cloned(
-                        TensorViewMut::contiguous(&mut strings, &[2]).expect("two strings"),
-                    ),
+                    Cloned(TensorViewMut::contiguous(&mut strings, &[2]).expect("two strings")),
                     TensorView::contiguous(&[5_i64, 0, -7], &[3, 1]).expect("three tuples"),
-                    Cloned(
-                        TensorView::contiguous(&updates, &[3]).expect("three updates"),
-                    ),
+                    Cloned(TensorView::contiguous(&updates, &[3]).expect("three updates")),
                 )
                 .expect("the case is valid");
             strings

@@ -138,7 +138,7 @@ impl Workload {
             output,
             margin: 3,
         };
-        for schedule in [None, Some(Schedule::Winner), Some(Schedule::ByPartition)] {
+        for schedule in [None, Some(Schedule::LastWrite), Some(Schedule::ByPartition)] {
             let execution = Request::new(reduction).pool(rayon_pool(2));
             let execution = schedule.map_or(execution, |schedule| execution.schedule(schedule));
             let options = Options::new(self.operator, execution);

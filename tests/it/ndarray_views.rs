@@ -47,7 +47,7 @@ fn scatters_into_any_layout() {
     expected.row_mut(2).assign(&updates.row(0));
     let scatter = |mut data: ndarray::ArrayViewMut2<'_, i32>| {
         let data = TensorViewMut::try_from(&mut data).expect("no overlap");
-        scatter_nd(data, (&indices).into(), (&updates).into(), Reduction::None)
+        scatter_nd(data, &indices, (&updates).into(), Reduction::None)
     };
 
     let mut columns_first = Array::from_shape_fn((3, 4).f(), |index| rows()[index]);
@@ -68,7 +68,13 @@ fn fills_from_a_broadcast_view() {
     let zero = ndarray::arr0(7_u8);
     let data = zero.broadcast(IxDyn(&[2, 3])).expect("one element for all");
     let (indices, updates) = (array![[1_u8, 2]], array![9_u8]);
-    let output = Scatter::nd().allocate((&data).into(), (&indices).into(), (&updates).into());
+    let output = Scatter::nd()
+        .allocate(
+            TensorView::from(&data),
+            &indices,
+            TensorView::from(&updates),
+        )
+        .map(ndscatter::Tensor::into_vec);
     assert_eq!(output, Ok(vec![7, 7, 7, 7, 7, 9]), "a fill");
 }
 
@@ -78,7 +84,7 @@ fn outputs_go_back_to_ndarray() {
     let mut view = TensorViewMut::try_from(&mut data).expect("no overlap");
     scatter_nd(
         view.reborrow(),
-        (&array![[1_i32]]).into(),
+        &array![[1_i32]],
         (&array![[5.0_f32, 6.0]]).into(),
         Reduction::Add,
     )

@@ -203,7 +203,7 @@ fn check_write_indices(mode: CacheMode, indices: &[i64], refused: Option<(usize,
             index: index.into(),
             update_len: 2,
             cache_len: 5,
-            mode: mode,
+            mode,
         };
         check_indices_refused::<i32>(&options, data, &indices, updates, &expected);
         return;

@@ -758,14 +758,14 @@ const FORCED: [Forced; 21] = [
         ..ROWS
     },
     Forced {
-        schedule: Schedule::Winner,
-        used: Schedule::Winner,
+        schedule: Schedule::LastWrite,
+        used: Schedule::LastWrite,
         reduction: Reduction::None,
         ..ROWS
     },
     // Every update counts in a sum, not only the last.
     Forced {
-        schedule: Schedule::Winner,
+        schedule: Schedule::LastWrite,
         ..ROWS
     },
     Forced {

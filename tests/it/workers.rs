@@ -10,7 +10,7 @@ use crate::common::layouts::{Arrangement, Strided};
 use crate::common::random::Random;
 use crate::common::request::Request;
 use ndscatter::Schedule::{
-    ByBatch, ByColumn, ByDestination, ByPartition, ByTuple, Grouped, Private, Serial, Winner,
+    ByBatch, ByColumn, ByDestination, ByPartition, ByTuple, Grouped, LastWrite, Private, Serial,
 };
 use ndscatter::{CacheMode, Explanation, Pool, Rayon, Reduction, ScatterPlan, Schedule};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -330,7 +330,7 @@ fn rows() {
 
 #[test]
 fn last_writes_of_rows() {
-    let applies = [Winner, ByColumn, ByDestination, ByPartition];
+    let applies = [LastWrite, ByColumn, ByDestination, ByPartition];
     ROWS.check::<f64>(Reduction::None, &applies);
     SHORT_ROWS.check::<u8>(Reduction::None, &applies);
     SCATTERED_WINDOWS.check::<f32>(Reduction::None, &applies);
@@ -350,7 +350,7 @@ fn sorted_rows() {
     for case in [SORTED_ROWS, SORTED_SHORT_ROWS, SORTED_WINDOWS, ONE_ROW] {
         case.check::<f32>(Reduction::Add, &applies);
     }
-    let applies = [ByTuple, Winner, ByColumn, ByDestination, ByPartition];
+    let applies = [ByTuple, LastWrite, ByColumn, ByDestination, ByPartition];
     for case in [SORTED_ROWS, SORTED_SHORT_ROWS, SORTED_WINDOWS, ONE_ROW] {
         case.check::<i16>(Reduction::None, &applies);
     }
@@ -373,7 +373,7 @@ fn sorted_elements() {
         case.check::<f32>(Reduction::Add, &applies);
         case.check::<f64>(
             Reduction::None,
-            &[ByTuple, Winner, ByDestination, ByPartition],
+            &[ByTuple, LastWrite, ByDestination, ByPartition],
         );
     }
     let applies = [ByTuple, ByDestination, ByPartition, Grouped, Private];
@@ -385,7 +385,7 @@ fn sorted_elements() {
 fn distinct_rows() {
     let applies = [ByTuple, ByColumn, ByDestination, ByPartition, Grouped];
     DISTINCT_ROWS.check::<f32>(Reduction::Add, &applies);
-    let applies = [ByTuple, Winner, ByColumn, ByDestination, ByPartition];
+    let applies = [ByTuple, LastWrite, ByColumn, ByDestination, ByPartition];
     DISTINCT_ROWS.check::<i64>(Reduction::None, &applies);
 }
 
@@ -400,10 +400,10 @@ fn fewer_of_everything_than_workers() {
     );
     FEW_OF_MANY.check::<i8>(
         Reduction::None,
-        &[ByTuple, Winner, ByColumn, ByDestination, ByPartition],
+        &[ByTuple, LastWrite, ByColumn, ByDestination, ByPartition],
     );
     NO_TUPLES.check::<f32>(Reduction::Add, &[ByColumn]);
-    NO_TUPLES.check::<f32>(Reduction::None, &[Winner, ByColumn]);
+    NO_TUPLES.check::<f32>(Reduction::None, &[LastWrite, ByColumn]);
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn elements() {
         Reduction::Sub,
         &[ByTuple, ByDestination, ByPartition, Grouped],
     );
-    let applies = [Winner, ByDestination, ByPartition];
+    let applies = [LastWrite, ByDestination, ByPartition];
     ELEMENTS.check::<i16>(Reduction::None, &applies);
     let applies = [ByDestination, ByPartition, Grouped, Private];
     HISTOGRAM.check::<i32>(Reduction::Add, &applies);
@@ -444,7 +444,7 @@ fn batches() {
     let applies = [ByBatch, ByColumn, ByDestination, ByPartition, Grouped];
     FEW_BATCHES.check::<f32>(Reduction::Add, &applies);
     BATCHES.check::<f32>(Reduction::Add, &applies);
-    let applies = [ByBatch, Winner, ByColumn, ByDestination, ByPartition];
+    let applies = [ByBatch, LastWrite, ByColumn, ByDestination, ByPartition];
     FEW_BATCHES.check::<u16>(Reduction::None, &applies);
     BATCHES.check::<f64>(Reduction::None, &applies);
 }
@@ -457,7 +457,7 @@ fn lanes() {
     ONE_LANE.check::<f32>(Reduction::Add, &[ByDestination, ByPartition, Grouped]);
     LANES.check::<i8>(
         Reduction::None,
-        &[ByTuple, Winner, ByDestination, ByPartition],
+        &[ByTuple, LastWrite, ByDestination, ByPartition],
     );
 }
 
@@ -465,7 +465,7 @@ fn lanes() {
 fn caches() {
     CACHE.check::<f32>(
         Reduction::None,
-        &[ByTuple, Winner, ByColumn, ByDestination, ByPartition],
+        &[ByTuple, LastWrite, ByColumn, ByDestination, ByPartition],
     );
 }
 
@@ -486,7 +486,7 @@ fn what_is_chosen() {
     let rows = &[2003, 67];
     chosen::<f64>(case(ND, rows, &[30_011, 1], Skewed), add, ByPartition);
     chosen::<f64>(case(ND, rows, &[30_011, 1], Sorted), add, ByTuple);
-    chosen::<f64>(case(ND, rows, &[30_011, 1], Skewed), none, Winner);
+    chosen::<f64>(case(ND, rows, &[30_011, 1], Skewed), none, LastWrite);
     chosen::<f64>(case(ND, rows, &[5003, 1], Skewed), add, Serial);
     chosen::<f64>(case(ND, &[401, 67], &[30_011, 1], Skewed), add, ByColumn);
     chosen::<f64>(case(ND, rows, &[30_011, 1], OnePlace), add, Serial);

@@ -155,8 +155,7 @@ fn gathers_of_units() {
     let mut target = TensorViewMut::contiguous(&mut output, &[TUPLES, 3]).expect("an output");
     let rows = TensorView::contiguous(&data, &[SLICES, 3]).expect("data");
     let list = TensorView::contiguous(&indices, &[TUPLES]).expect("indices");
-    (Gather::along(0).write_into(Cloned(rows), list, Cloned(target.reborrow())))
-        .expect("rows");
+    (Gather::along(0).write_into(Cloned(rows), list, Cloned(target.reborrow()))).expect("rows");
     let tuples = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
     (Gather::nd(0).write_into(Cloned(rows), tuples, Cloned(target))).expect("slices");
 

@@ -2,7 +2,7 @@
 
 use super::super::InstructionSet;
 use super::super::Job;
-use super::super::Row;
+use super::super::Kernels;
 use super::super::RunsFn;
 use super::super::Steps;
 #[cfg(target_arch = "x86_64")]
@@ -21,7 +21,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 /// The row of each width of elements, on each instruction set.
-fn rows() -> impl Iterator<Item = &'static Row> {
+fn rows() -> impl Iterator<Item = &'static Kernels> {
     let one_per_width = [
         DType::U8,
         DType::F16,
@@ -32,7 +32,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     InstructionSet::available().iter().flat_map(move |&isa| {
         one_per_width
             .into_iter()
-            .map(move |element| Row::plain(element, Reduction::None, isa).expect("copies"))
+            .map(move |element| Kernels::plain(element, Reduction::None, isa).expect("copies"))
     })
 }
 
@@ -133,7 +133,7 @@ fn streams_of<const W: usize>(isa: InstructionSet) -> Vec<(usize, RunsFn)> {
         8 => DType::Complex64,
         _ => DType::Complex128,
     };
-    let row = Row::plain(element, Reduction::None, isa).expect("copies");
+    let row = Kernels::plain(element, Reduction::None, isa).expect("copies");
     assert_eq!(row.size, W, "{element}");
     assert_eq!(
         row.stream.is_some(),
@@ -230,7 +230,7 @@ fn rows_with_repeated_numbers() {
 /// Runs the clone kernel over whole slices, `src` backwards.
 fn clone_backwards<T: Clone>(dst: &mut [T], src: &[T]) {
     assert_eq!(dst.len(), src.len(), "slices must match");
-    let row = Row::cloned::<T>();
+    let row = Kernels::cloned::<T>();
     assert_eq!(row.size, size_of::<T>(), "size");
     let job = Job {
         dst: 0,

@@ -5,7 +5,7 @@ use super::super::GroupRun;
 use super::super::InstructionSet;
 use super::super::Job;
 use super::super::Kernels;
-use super::super::Row;
+use super::super::Operation;
 use super::super::Sources;
 use super::super::Steps;
 use super::Bits;
@@ -25,7 +25,7 @@ struct Case {
     element: DType,
     reduction: Reduction,
     isa: InstructionSet,
-    row: &'static Row,
+    row: &'static Kernels,
 }
 
 /// Every row of every instruction set of this machine.
@@ -33,7 +33,7 @@ fn cases() -> impl Iterator<Item = Case> {
     InstructionSet::available().iter().flat_map(|&isa| {
         DType::ALL.into_iter().flat_map(move |element| {
             Reduction::ALL.into_iter().filter_map(move |reduction| {
-                let row = Row::plain(element, reduction, isa);
+                let row = Kernels::plain(element, reduction, isa);
                 let supported = reference::is_supported(element, reduction);
                 assert_eq!(row.is_some(), supported, "{element} {reduction}");
                 Some(Case {
@@ -295,7 +295,7 @@ fn call_groups(case: &Case, dst: &mut [u8], src: &[u8], len: usize, steps: Steps
         include_self: true,
         accumulate: Accumulate::Native,
     };
-    let kernels = Kernels::plain(case.element, reducing, case.isa).expect("as the row");
+    let kernels = Operation::plain(case.element, reducing, case.isa).expect("as the row");
     let kernel = kernels.group.expect("a reduction");
     let group = |dst: isize, start, end| Group { dst, start, end };
     let reach = |step: isize| 4 * 40 + (len as isize - 1) * step;
@@ -369,7 +369,7 @@ fn an_identity_changes_nothing() {
             include_self: true,
             accumulate: Accumulate::Native,
         };
-        let kernels = Kernels::plain(case.element, reducing, case.isa).expect("as the row");
+        let kernels = Operation::plain(case.element, reducing, case.isa).expect("as the row");
         let Some(private) = kernels.private() else {
             continue;
         };
@@ -414,7 +414,7 @@ fn a_nan_stays_and_a_tie_keeps_the_current_value() {
     for &isa in InstructionSet::available() {
         for reduction in [Reduction::Min, Reduction::Max] {
             for (current, update, expected) in cases {
-                let row = Row::plain(DType::F32, reduction, isa).expect("ordered");
+                let row = Kernels::plain(DType::F32, reduction, isa).expect("ordered");
                 // Long enough for vectors and a tail.
                 let (mut dst, src) = ([current; 19], [update; 19]);
                 let job = Job {

@@ -6,9 +6,12 @@ use crate::reduction::Reduction;
 /// Whether a pair of element type and reduction exists.
 pub(super) fn is_supported(element: DType, reduction: Reduction) -> bool {
     let complex = matches!(element, DType::Complex64 | DType::Complex128);
-    !(complex && matches!(reduction, Reduction::Min | Reduction::Max))
-        && !(element.is_opaque() && reduction != Reduction::None)
-        && reduction != Reduction::Mean
+    match reduction {
+        Reduction::None => true,
+        Reduction::Min | Reduction::Max => !complex && !element.is_opaque(),
+        Reduction::Mean => false,
+        _ => !element.is_opaque(),
+    }
 }
 
 /// Runs `$body` with `$a` and `$b` read as `$type` and writes the result.

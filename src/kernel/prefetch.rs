@@ -1,50 +1,50 @@
-//! Asking for memory ahead of its turn.
+//! Prefetching: runs and elements are asked of memory before their turn.
 //!
-//! Knows addresses and jobs, and how far ahead runs are worth asking for. Knows
+//! Knows addresses and jobs, and at which distance prefetching pays. Knows
 //! nothing of what is done with what arrives.
 
-#![allow(unsafe_code, reason = "asks for addresses")]
+#![allow(unsafe_code, reason = "prefetches addresses")]
 
 use super::Job;
 
-/// Which cache a line is asked for.
+/// Which cache a line is prefetched into.
 #[derive(Clone, Copy)]
-pub(super) enum Nearness {
+pub(super) enum Level {
     First,
     /// A core waits for many more lines there at once.
     Second,
 }
 
-/// Runs are asked for twice: so many bytes before their turn for the second
+/// Runs are prefetched twice: so many bytes before their turn into the second
 /// cache, where a core waits for many more lines at once than in the first,
-/// and a few before it for the first. In bare loops 1166243 maxima of rows of
-/// 64 `f32` in 43 MB take 27 ms so on one core, and 42 ms if asked for the
-/// first cache alone, 16 rows ahead; brought together by destinations, on two
-/// cores, 16 ms for 24 (Zen 4). Two thirds as far and 1.3 times as far took
-/// 1.03 to 1.12 times as long.
-const FAR_BYTES: usize = 6 * 1024;
-const NEAR_BYTES: usize = 1536;
+/// and fewer before it into the first. In bare loops 1166243 maxima of rows of
+/// 64 `f32` in 43 MB take 27 ms so on one core, and 42 ms if prefetched into the
+/// first cache alone, at a distance of 16 rows; partitioned, on two cores, 16 ms
+/// for 24 (Zen 4). Two thirds and 1.3 times the distance took 1.03 to 1.12 times
+/// as long.
+const SECOND_CACHE_DISTANCE: usize = 6 * 1024;
+const FIRST_CACHE_DISTANCE: usize = 1536;
 
 /// The same in runs, for those of so many bytes and fewer.
-const FAR_RUNS: usize = FAR_BYTES / SHORT_BYTES;
-const NEAR_RUNS: usize = NEAR_BYTES / SHORT_BYTES;
+const FAR_RUNS: usize = SECOND_CACHE_DISTANCE / SHORT_BYTES;
+const NEAR_RUNS: usize = FIRST_CACHE_DISTANCE / SHORT_BYTES;
 const SHORT_BYTES: usize = 256;
 
-/// Longer runs are left to the prefetcher of the machine: to ask for the first
+/// Longer runs are left to the machine's own prefetcher: prefetching the first
 /// 2 KiB of rows of 8 KiB took up to 1.17 times as long.
 const PREFETCHED_BYTES: usize = 2048;
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// How many runs before their turn runs are asked for.
+/// How many runs before their turn runs are prefetched.
 #[derive(Clone, Copy)]
-pub(super) struct Ahead {
+pub(super) struct Distance {
     far: usize,
     near: usize,
 }
 
-impl Ahead {
+impl Distance {
     /// For runs of so many bytes.
     #[inline(always)]
     pub(super) fn of(bytes: usize) -> Self {
@@ -56,8 +56,8 @@ impl Ahead {
             };
         }
         Self {
-            far: (FAR_BYTES / bytes).max(2),
-            near: (NEAR_BYTES / bytes).max(1),
+            far: (SECOND_CACHE_DISTANCE / bytes).max(2),
+            near: (FIRST_CACHE_DISTANCE / bytes).max(1),
         }
     }
 
@@ -68,29 +68,29 @@ impl Ahead {
         Self::of(jobs.first().map_or(0, |job| job.len.saturating_mul(size)))
     }
 
-    /// Both distances, and the cache to ask for at each.
+    /// Both distances, and the cache that each is for.
     #[inline(always)]
-    pub(super) fn each(self) -> [(usize, Nearness); 2] {
-        [(self.far, Nearness::Second), (self.near, Nearness::First)]
+    pub(super) fn each(self) -> [(usize, Level); 2] {
+        [(self.far, Level::Second), (self.near, Level::First)]
     }
 }
 
-/// Asks for the line of `address`, which need not be valid.
+/// Prefetches the line of `address`, which need not be valid.
 #[inline(always)]
-pub(super) fn prefetch<T>(address: *const T, nearness: Nearness) {
+pub(super) fn prefetch<T>(address: *const T, level: Level) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
         // SAFETY: SSE is part of x86-64, and a prefetch never faults.
         unsafe {
-            match nearness {
-                Nearness::First => _mm_prefetch::<_MM_HINT_T0>(address.cast()),
-                Nearness::Second => _mm_prefetch::<_MM_HINT_T1>(address.cast()),
+            match level {
+                Level::First => _mm_prefetch::<_MM_HINT_T0>(address.cast()),
+                Level::Second => _mm_prefetch::<_MM_HINT_T1>(address.cast()),
             }
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (address, nearness);
+    let _ = (address, level);
 }
 
 /// How many lines a run has; none where it is left to the machine.
@@ -122,56 +122,55 @@ impl Lines {
         Self::new(len.saturating_mul(size_of::<T>()), skipped)
     }
 
-    /// Asks for them. The run need not be valid. Four at a time: with a step
-    /// of the loop for each line, asking took so many instructions that sums of
-    /// rows of 64 `f32`, brought together by destinations, took 1.2 times as
-    /// long.
+    /// Prefetches them. The run need not be valid. Four at a time: with a step
+    /// of the loop for each line, this took so many instructions that sums of
+    /// partitioned rows of 64 `f32` took 1.2 times as long.
     #[inline(always)]
-    pub(super) fn prefetch<T>(self, run: *const T, nearness: Nearness) {
+    pub(super) fn prefetch<T>(self, run: *const T, level: Level) {
         let mut line = run.cast::<u8>();
         for _ in 0..self.0 / 4 {
             for offset in [0, LINE, 2 * LINE, 3 * LINE] {
-                prefetch(line.wrapping_add(offset), nearness);
+                prefetch(line.wrapping_add(offset), level);
             }
             line = line.wrapping_add(4 * LINE);
         }
         for _ in 0..self.0 % 4 {
-            prefetch(line, nearness);
+            prefetch(line, level);
             line = line.wrapping_add(LINE);
         }
     }
 }
 
-/// Asks for the lines of a run, which need not be valid.
+/// Prefetches the lines of a run, which need not be valid.
 #[inline(always)]
-pub(super) fn prefetch_run<T>(run: *const T, len: usize, nearness: Nearness) {
-    Lines::new(len.saturating_mul(size_of::<T>()), 0).prefetch(run, nearness);
+pub(super) fn prefetch_run<T>(run: *const T, len: usize, level: Level) {
+    Lines::new(len.saturating_mul(size_of::<T>()), 0).prefetch(run, level);
 }
 
-/// Asks for the source of a job that is copied soon, but where it follows the
-/// one before: such sources are seen to come. Copies wait for nothing that
+/// Prefetches the source of a job that is copied soon, unless it follows the one
+/// before: such sources the machine prefetches. Copies wait for nothing that
 /// they read, so that the second cache is near enough.
 #[inline(always)]
-pub(super) fn prefetch_source<T>(src: *const T, jobs: &[Job], position: usize, ahead: Ahead) {
-    let later = position + ahead.far;
+pub(super) fn prefetch_source<T>(src: *const T, jobs: &[Job], position: usize, distance: Distance) {
+    let later = position + distance.far;
     if later >= jobs.len() {
         return;
     }
     let (before, later) = (&jobs[later - 1], &jobs[later]);
     if before.src.wrapping_add(before.len.cast_signed()) != later.src {
         let run = src.wrapping_offset(later.src);
-        prefetch_run(run, later.len, Nearness::Second);
+        prefetch_run(run, later.len, Level::Second);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Ahead, LINE, Lines, PREFETCHED_BYTES};
+    use super::{Distance, LINE, Lines, PREFETCHED_BYTES};
 
     #[test]
-    fn runs_are_asked_for_before_their_turn() {
+    fn runs_are_prefetched_before_their_turn() {
         for bytes in [0, 1, 64, 256, 600, 2048, 1 << 20, usize::MAX] {
-            let Ahead { far, near } = Ahead::of(bytes);
+            let Distance { far, near } = Distance::of(bytes);
             assert!(0 < near && near < far, "{near} and {far} for {bytes}");
         }
     }

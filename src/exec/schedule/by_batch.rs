@@ -1,0 +1,35 @@
+//! Each worker has some repetitions, with all of their tuples in order.
+
+use super::super::division::Division;
+use super::super::tasks::Workers;
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
+use super::scheduler::{Reason, Scheduler, Stop};
+
+pub(super) struct ByBatch;
+
+impl Scheduler for ByBatch {
+    fn gathers(&self) -> bool {
+        true
+    }
+
+    /// Repetitions share no element.
+    fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
+        if work.repetitions <= 1 {
+            return Err(Reason("there is one repetition"));
+        }
+        Ok(Division::Repetitions {
+            parts: parts.min(work.repetitions),
+        })
+    }
+
+    fn run(
+        &self,
+        transfer: &Transfer<'_>,
+        work: &Workload<'_>,
+        division: Division,
+        workers: &Workers<'_>,
+    ) -> Result<(), Stop> {
+        Ok(transfer.run_tiles(work, division, workers)?)
+    }
+}

@@ -1,0 +1,35 @@
+//! Each worker has a part of every window, and applies all tuples in order.
+
+use super::super::division::Division;
+use super::super::tasks::Workers;
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
+use super::scheduler::{Reason, Scheduler, Stop};
+
+pub(super) struct ByColumn;
+
+impl Scheduler for ByColumn {
+    fn gathers(&self) -> bool {
+        true
+    }
+
+    /// Columns share no element, whatever the destinations.
+    fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
+        if work.columns <= 1 {
+            return Err(Reason("windows cannot be cut"));
+        }
+        Ok(Division::Columns {
+            parts: parts.min(work.columns),
+        })
+    }
+
+    fn run(
+        &self,
+        transfer: &Transfer<'_>,
+        work: &Workload<'_>,
+        division: Division,
+        workers: &Workers<'_>,
+    ) -> Result<(), Stop> {
+        Ok(transfer.run_tiles(work, division, workers)?)
+    }
+}

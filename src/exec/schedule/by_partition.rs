@@ -1,0 +1,309 @@
+//! Tuples are first sorted, stably, into partitions by ranges of destinations;
+//! each partition is then applied in order while its part of the output stays in
+//! cache.
+//!
+//! Three passes: count, move, apply. Single elements take their values along;
+//! wider windows take the numbers of their tuples. What the first two passes
+//! find is left in a plan that will be run again.
+
+mod moving;
+
+use std::any::Any;
+use std::ops::Range;
+
+use self::moving::{
+    CARRIED_BYTES, Carried, Kind, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting,
+    partitions, places,
+};
+use super::super::division::Division;
+use super::super::scratch::Scratch;
+use super::super::tasks::Workers;
+use super::super::thresholds::{
+    PAGED_BYTES, PARTITION_BYTES, READ_THROUGH_BYTES, READING_PARTS, UPDATES_OF_REGION,
+};
+use super::super::tile::Tile;
+use super::super::transfer::Transfer;
+use super::super::transfer::walk::{Listed, Positions, Width};
+use super::super::workload::Workload;
+use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
+use crate::error::ScatterError;
+use crate::memory::zeroed;
+use crate::plan::Destinations;
+
+pub(super) struct ByPartition;
+
+impl Scheduler for ByPartition {
+    /// Different numbers are different slices, or offsets of windows that are
+    /// apart.
+    fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
+        if work.tuples == 0 {
+            return Err(Reason("there are no tuples"));
+        }
+        if work.tuples > MOST_PARTITIONED {
+            return Err(Reason("there are too many tuples"));
+        }
+        Ok(Division::Partitions {
+            parts,
+            shift: shift(work, parts),
+        })
+    }
+
+    fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
+        let Division::Partitions { shift, .. } = division else {
+            return Preparation::NOTHING;
+        };
+        let number = if work.is_narrow() { 4 } else { 8 };
+        let places = places(work.tuples, partitions(work.slices, shift));
+        // Single elements take their values along, and a plan that stays
+        // remembers where to; windows the numbers of their tuples.
+        let carries = work.window_elements == 1 && work.element_bytes <= CARRIED_BYTES;
+        let (value, list) = if carries {
+            (work.element_bytes, work.tuples)
+        } else {
+            (0, places)
+        };
+        Preparation {
+            step: Step::Partition,
+            bytes: places
+                .saturating_mul(number + value)
+                .saturating_add(list.saturating_mul(4)),
+        }
+    }
+
+    fn run(
+        &self,
+        transfer: &Transfer<'_>,
+        work: &Workload<'_>,
+        division: Division,
+        workers: &Workers<'_>,
+    ) -> Result<(), Stop> {
+        match transfer.plan().destinations() {
+            Destinations::Narrow(numbers) => run(numbers, transfer, work, division, workers),
+            Destinations::Wide(numbers) => run(numbers, transfer, work, division, workers),
+        }
+    }
+}
+
+/// Partitions of half a cache, but enough of them for every worker; where
+/// updates are to be read once through, as few as keep all workers busy. Each is
+/// a range of two to this power of destination numbers.
+pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
+    let count = work.slices.max(1);
+    let by_cache = work.region_bytes.div_ceil(PARTITION_BYTES);
+    let partitions = by_cache
+        .max(4 * parts as u64)
+        .clamp(1, MOST_PARTITIONS.into());
+    let shift = shift_of(count, partitions);
+    if !reads_through(work, parts) {
+        return shift;
+    }
+    let fewest = work.region_bytes.div_ceil(PAGED_BYTES / 2);
+    (shift..=shift_of(count, fewest.max(parts as u64)))
+        .rev()
+        .find(|&shift| work.sample().balances(shift, parts))
+        .unwrap_or(shift)
+}
+
+/// The ranges of a power of two of `count` numbers that make at most so many
+/// partitions.
+fn shift_of(count: u64, partitions: u64) -> u32 {
+    count
+        .div_ceil(partitions)
+        .next_power_of_two()
+        .trailing_zeros()
+}
+
+/// Whether to read updates in their order costs less than to have the output in
+/// the caches: each partition reads in pages all over them.
+fn reads_through(work: &Workload<'_>, parts: usize) -> bool {
+    let updates = work.applied_bytes() as u64;
+    parts < READING_PARTS
+        && updates > PAGED_BYTES
+        && updates / UPDATES_OF_REGION >= work.region_bytes
+        && work.window_bytes() >= READ_THROUGH_BYTES
+}
+
+fn run<N: Width + Any>(
+    numbers: &[N],
+    transfer: &Transfer<'_>,
+    work: &Workload<'_>,
+    division: Division,
+    workers: &Workers<'_>,
+) -> Result<(), Stop> {
+    let Division::Partitions { parts, shift } = division else {
+        debug_assert!(false, "a division of another schedule");
+        return Ok(());
+    };
+    let sorting = Sorting {
+        transfer,
+        workers,
+        parts,
+        partitions: partitions(work.slices, shift),
+        shift,
+    };
+    let mut own = None;
+    let partitions = match left_in_plan(&sorting, numbers).map_err(Stop::unprepared)? {
+        Some(partitions) => partitions,
+        None => {
+            let kind = match carries_values(transfer) {
+                true => Kind::Values,
+                false => Kind::Tuples,
+            };
+            let made = sorting.sort(numbers, kind, Scratch::take, Scratch::take, Scratch::take);
+            &*own.insert(made.map_err(Stop::unprepared)?)
+        }
+    };
+    let moved = match &partitions.carried {
+        Carried::Places(places) => {
+            let count = partitions.numbers.len();
+            let values = sorting.move_values_to(places, count);
+            Some(values.map_err(Stop::unprepared)?)
+        }
+        _ => None,
+    };
+    let partitioned = Partitioned {
+        transfer,
+        partitions,
+        moved: moved.as_deref(),
+    };
+    partitioned.apply(work, division, workers)?;
+    if let Some(values) = moved {
+        Scratch::put_back(values);
+    }
+    if let Some(own) = own {
+        own.put_back();
+    }
+    Ok(())
+}
+
+/// The partitions that lie in a plan that stays, made now if there are none.
+/// `None` where they are not left there, or carry what this run has no use for.
+fn left_in_plan<'p, N: Width + Any>(
+    sorting: &Sorting<'p, '_>,
+    numbers: &[N],
+) -> Result<Option<&'p Partitions<N>>, ScatterError> {
+    if !sorting.transfer.plan_stays() {
+        return Ok(None);
+    }
+    let kind = match carries_values(sorting.transfer) {
+        true => Kind::Places,
+        false => Kind::Tuples,
+    };
+    let slot = sorting.transfer.plan().slot();
+    let left = match slot.get() {
+        Some(left) => Some(left),
+        None => slot.get_or_put(sorting.sort(numbers, kind, zeroed, zeroed, zeroed)?),
+    };
+    Ok(left.filter(|left: &&Partitions<N>| left.carried.kind() == kind))
+}
+
+/// Values go along where they are single elements, each used once.
+fn carries_values(transfer: &Transfer<'_>) -> bool {
+    transfer.single_elements().is_some()
+        && transfer.kernels().size <= CARRIED_BYTES
+        && transfer.kernels().copy_elements.is_some()
+        && transfer.repetitions() == 1
+}
+
+/// A transfer whose tuples lie in partitions.
+struct Partitioned<'a, N> {
+    transfer: &'a Transfer<'a>,
+    partitions: &'a Partitions<N>,
+    /// The values of this run, where partitions carry places.
+    moved: Option<&'a [u64]>,
+}
+
+impl<N: Width> Partitioned<'_, N> {
+    /// Applies partition after partition, after or with the copy of data.
+    fn apply(
+        &self,
+        work: &Workload<'_>,
+        division: Division,
+        workers: &Workers<'_>,
+    ) -> Result<(), ScatterError> {
+        let (transfer, partitions) = (self.transfer, self.partitions);
+        // Those of a plan may have been made for another number of workers.
+        let division = Division::Partitions {
+            parts: division.tasks(),
+            shift: partitions.shift,
+        };
+        let fused = transfer.fused_copy(division);
+        if fused.is_none() {
+            transfer.copy_before(work, division.tasks(), workers)?;
+        }
+        let whole = transfer.whole(None);
+        workers.run_each(partitions.ranges.len(), &|index| {
+            #[expect(unsafe_code, reason = "every task has a tile of its own")]
+            // SAFETY: `divide` has made the division of this transfer, or that
+            // of another run of its plan; `run_each` hands out every partition
+            // once.
+            let tile = unsafe { Tile::new(division, index, &whole) };
+            if let Some(copy) = fused {
+                transfer.copy_tile(copy, &tile);
+            }
+            self.apply_partition(&tile, partitions.ranges[index].clone());
+        })
+    }
+
+    /// The tuples of one partition, in order: the tile has all of its
+    /// destinations, and tuples of no others lie in these places.
+    fn apply_partition(&self, tile: &Tile, places: Range<usize>) {
+        let numbers = &self.partitions.numbers[places.clone()];
+        debug_assert!(
+            (tile.destinations()).is_some_and(|range| {
+                (numbers.iter()).all(|number| range.contains(&number.get()))
+            }),
+            "tuples in their partition"
+        );
+        match (&self.partitions.carried, self.moved) {
+            (Carried::Tuples(tuples), _) => {
+                self.apply_tuples(tile, numbers, &tuples[places]);
+            }
+            (Carried::Values(values), _) => self.apply_values(numbers, values, places.start),
+            (Carried::Places(_), Some(values)) => {
+                self.apply_values(numbers, values, places.start);
+            }
+            (Carried::Places(_), None) => debug_assert!(false, "values have been moved"),
+        }
+    }
+
+    fn apply_values(&self, numbers: &[N], values: &[u64], first: usize) {
+        let transfer = self.transfer;
+        let Some(elements) = transfer.kernels().apply_elements else {
+            debug_assert!(false, "values of single elements");
+            return;
+        };
+        let (dst, _) = transfer.geometry().repetition(0);
+        let written = dst + transfer.geometry().window.dst;
+        let bytes = first * transfer.kernels().size;
+        let values = values.as_ptr().cast::<u8>().wrapping_add(bytes);
+        let list = Listed {
+            numbers,
+            positions: Positions::From(first),
+        };
+        #[expect(unsafe_code, reason = "a tile is its task's own")]
+        // SAFETY: windows are single elements of one repetition
+        // (`carries_values`) at destinations of the caller's tile; `Sorting` has
+        // put one value at each of their places.
+        unsafe {
+            transfer.apply_elements(elements, &list, written, values, false);
+        }
+    }
+
+    fn apply_tuples(&self, tile: &Tile, numbers: &[N], tuples: &[u32]) {
+        let geometry = self.transfer.geometry();
+        let list = Listed {
+            numbers,
+            positions: Positions::Each(tuples),
+        };
+        for repetition in tile.repetitions() {
+            let origin = geometry.repetition(repetition);
+            #[expect(unsafe_code, reason = "a tile is its task's own")]
+            // SAFETY: the tile has these destinations, each listed with its
+            // tuple; nothing is streamed.
+            unsafe {
+                (self.transfer).apply_listed(list, &geometry.window, origin, false, false);
+            }
+        }
+    }
+}

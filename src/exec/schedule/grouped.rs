@@ -1,0 +1,220 @@
+//! Tuples sorted, in order, by destination: the updates of one destination are
+//! combined one after another, while its window stays close.
+
+use std::ops::Range;
+
+use super::super::division::Division;
+use super::super::tasks::Workers;
+use super::super::thresholds::WIDE_BYTES;
+use super::super::tile::{Part, Tile};
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
+use super::super::workload::{Grouping, Order};
+use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
+use crate::error::ScatterError;
+use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
+use crate::memory::zeroed;
+use crate::plan::{Sorted, Span};
+
+/// Groups of one kernel call: enough to hide the call.
+const GROUPS: usize = 64;
+
+pub(super) struct Grouped;
+
+impl Scheduler for Grouped {
+    /// Groups for every worker; columns where windows are wide, which serve a
+    /// few long groups as well.
+    fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
+        if work.grouping == Grouping::Impossible {
+            return Err(Reason("there is nothing to combine"));
+        }
+        if work.tuples == 0 && work.grouping != Grouping::Needed {
+            return Err(Reason("there are no tuples"));
+        }
+        let is_wide = work.window_bytes() >= WIDE_BYTES.saturating_mul(parts);
+        let columns = if is_wide { parts.min(work.columns) } else { 1 };
+        Ok(Division::Sorted {
+            repetitions: 1,
+            parts: (parts / columns).clamp(1, work.tuples.max(1)),
+            columns,
+        })
+    }
+
+    /// The sorted list, which the plan keeps, and the sort's own.
+    fn preparation(&self, work: &Workload<'_>, _: Division) -> Preparation {
+        match work.order {
+            Order::Unordered => Preparation {
+                step: Step::Sort,
+                bytes: work.tuples.saturating_mul(16),
+            },
+            _ => Preparation::NOTHING,
+        }
+    }
+
+    fn run(
+        &self,
+        transfer: &Transfer<'_>,
+        work: &Workload<'_>,
+        division: Division,
+        workers: &Workers<'_>,
+    ) -> Result<(), Stop> {
+        let Some(kernel) = transfer.operation().group else {
+            debug_assert!(false, "a division of another schedule");
+            return Ok(());
+        };
+        let sorted = transfer.plan().groups().map_err(Stop::unprepared)?;
+        let offsets = listed_sources(transfer, sorted).map_err(Stop::unprepared)?;
+        transfer.copy_before(work, division.tasks(), workers)?;
+        let groups = Groups {
+            transfer,
+            kernel,
+            sorted,
+            sources: sources(transfer, sorted, offsets.as_deref()),
+        };
+        let whole = transfer.whole(Some(sorted));
+        workers.run(division.tasks(), &|index| {
+            #[expect(unsafe_code, reason = "every task has a tile of its own")]
+            // SAFETY: `divide` has made the division of this transfer, and `run`
+            // hands out every number once.
+            let tile = unsafe { Tile::new(division, index, &whole) };
+            groups.fold(&tile);
+        })?;
+        Ok(())
+    }
+}
+
+/// Offsets of all sources, where they are not multiples of one step.
+fn listed_sources(
+    transfer: &Transfer<'_>,
+    sorted: &Sorted,
+) -> Result<Option<Vec<u64>>, ScatterError> {
+    let even = transfer.source_step().is_some();
+    if even && (sorted.packed().is_some() || matches!(sorted, Sorted::InOrder)) {
+        return Ok(None);
+    }
+    let plan = transfer.plan();
+    let mut offsets: Vec<u64> = zeroed(plan.tuples())?;
+    for (position, offset) in offsets.iter_mut().enumerate() {
+        let (_, tuple) = sorted.get(plan.destinations(), position);
+        let (_, src) = transfer.window_at(0, tuple, (0, 0));
+        *offset = (src as i64).cast_unsigned();
+    }
+    Ok(Some(offsets))
+}
+
+fn sources<'s>(
+    transfer: &Transfer<'_>,
+    sorted: &'s Sorted,
+    offsets: Option<&'s [u64]>,
+) -> Sources<'s> {
+    let step = transfer.source_step().unwrap_or(1);
+    match (offsets, sorted.packed()) {
+        (Some(offsets), _) => Sources {
+            list: Some(offsets),
+            mask: u64::MAX,
+            step: 1,
+        },
+        (None, Some((list, mask))) => Sources {
+            list: Some(list),
+            mask,
+            step,
+        },
+        (None, None) => Sources {
+            list: None,
+            mask: 0,
+            step,
+        },
+    }
+}
+
+/// What all tasks of a call read.
+struct Groups<'a> {
+    transfer: &'a Transfer<'a>,
+    kernel: GroupFn,
+    sorted: &'a Sorted,
+    sources: Sources<'a>,
+}
+
+impl Groups<'_> {
+    /// Combines the groups of a tile of sorted tuples.
+    fn fold(&self, tile: &Tile) {
+        let Part::Sorted(positions) = tile.part() else {
+            debug_assert!(false, "a division of another schedule");
+            return;
+        };
+        let window = &self.transfer.geometry().window;
+        let cut = tile.columns().map(|columns| columns.of(window));
+        let window = cut.as_ref().unwrap_or(window);
+        for repetition in tile.repetitions() {
+            let origin = self.transfer.geometry().repetition(repetition);
+            #[expect(unsafe_code, reason = "a tile is its task's own")]
+            // SAFETY: the tile has whole groups, and these columns of them.
+            unsafe {
+                self.fold_all(window, origin, positions.clone());
+            }
+        }
+    }
+
+    /// Applies whole groups, in one repetition.
+    ///
+    /// # Safety
+    ///
+    /// No one else reads or writes `window` at the destinations of these
+    /// positions in the repetition that begins at `origin`.
+    #[expect(unsafe_code, reason = "as the kernel that it calls")]
+    unsafe fn fold_all(&self, window: &Span, origin: (isize, isize), positions: Range<usize>) {
+        let destinations = self.transfer.plan().destinations();
+        let number_at = |position: usize| self.sorted.get(destinations, position).0;
+        let mut groups = [Group {
+            dst: 0,
+            start: 0,
+            end: 0,
+        }; GROUPS];
+        let mut len = 0;
+        let mut position = positions.start;
+        while position < positions.end {
+            let (number, start) = (number_at(position), position);
+            while position < positions.end && number_at(position) == number {
+                position += 1;
+            }
+            let (dst, _) = self.transfer.window_at(number, 0, origin);
+            groups[len] = Group {
+                dst,
+                start,
+                end: position,
+            };
+            len += 1;
+            if len == GROUPS || position == positions.end {
+                // SAFETY: the caller vouches for the windows of these groups.
+                unsafe { self.fold_runs(window, origin.1, &groups[..len]) };
+                len = 0;
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Self::fold_all`], which has found these groups.
+    #[expect(unsafe_code, reason = "the one call of a kernel for groups")]
+    unsafe fn fold_runs(&self, window: &Span, src: isize, groups: &[Group]) {
+        let run = window.run();
+        let run_of_groups = GroupRun {
+            len: run.size,
+            steps: Steps {
+                dst: run.dst,
+                src: run.src,
+            },
+            include_self: self.transfer.operation().include_self,
+        };
+        for number in 0..window.runs() {
+            let (loop_dst, loop_src) = Span::at(window.loops(), number);
+            let dst = self.transfer.written_at(window.dst + loop_dst);
+            let src = self.transfer.read_at(window.src + loop_src + src);
+            // SAFETY: who made the transfer vouches for the tensors, the plan
+            // for the destinations; sources are those of its tuples, as
+            // `sources` has it; the caller vouches for the windows being its
+            // own.
+            unsafe { (self.kernel)(dst, src, groups, self.sources, run_of_groups) };
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Each worker combines consecutive tuples in a private copy of all windows; the
+//! copies are then merged with the output, in order.
+
+use super::super::copies::{Copies, Merged};
+use super::super::division::Division;
+use super::super::tasks::Workers;
+use super::super::thresholds::PRIVATE_BYTES;
+use super::super::tile::{Tile, part};
+use super::super::transfer::Transfer;
+use super::super::workload::Workload;
+use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
+use crate::kernel::{Elements, RowsFn, RowsForm, Spread};
+use crate::plan::Destinations;
+
+pub(super) struct PrivateCopies;
+
+impl Scheduler for PrivateCopies {
+    /// Where partial results of consecutive updates combine to the bits of the
+    /// sequence.
+    fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
+        if !work.can_merge {
+            return Err(Reason("partial results cannot be merged"));
+        }
+        if work.copy_bytes() > PRIVATE_BYTES {
+            return Err(Reason("copies of all windows fit in no cache"));
+        }
+        if work.tuples < parts {
+            return Err(Reason("there are fewer tuples than workers"));
+        }
+        Ok(Division::Copies { parts })
+    }
+
+    fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
+        let words = work.copy_words().saturating_mul(division.tasks());
+        Preparation {
+            step: Step::TakeCopies,
+            bytes: words.saturating_mul(size_of::<u64>()),
+        }
+    }
+
+    fn run(
+        &self,
+        transfer: &Transfer<'_>,
+        work: &Workload<'_>,
+        division: Division,
+        workers: &Workers<'_>,
+    ) -> Result<(), Stop> {
+        // All windows fit in a copy, so that their numbers are narrow.
+        let (Some(loops), Some(private), Destinations::Narrow(numbers)) = (
+            Loops::of(transfer),
+            transfer.operation().private(),
+            transfer.plan().destinations(),
+        ) else {
+            debug_assert!(false, "a division of another schedule");
+            return Ok(());
+        };
+        let parts = division.tasks();
+        let windows = usize::try_from(work.slices).unwrap_or(usize::MAX);
+        let shape = (windows, work.window_elements);
+        let copies = Copies::take(private, transfer.kernels(), shape, parts);
+        let mut copies = copies.map_err(Stop::unprepared)?;
+        transfer.copy_before(work, parts, workers)?;
+        let whole = transfer.whole(None);
+        for repetition in 0..work.repetitions {
+            let (dst, src) = transfer.geometry().repetition(repetition);
+            copies.fill(workers, &|index, copy| {
+                let tuples = part(numbers.len(), parts, index);
+                let first = tuples.start;
+                loops.combine(transfer, copy, src, first, &numbers[tuples]);
+            })?;
+            let into = Merged {
+                output: transfer.written_at(dst + transfer.geometry().window.dst),
+                unit: transfer.geometry().unit,
+            };
+            workers.run(parts, &|index| {
+                #[expect(unsafe_code, reason = "every task has a tile of its own")]
+                // SAFETY: the division is of this transfer, and `run` hands out
+                // every number once in a repetition.
+                let tile = unsafe { Tile::new(division, index, &whole) };
+                let Some(numbers) = tile.destinations() else {
+                    return;
+                };
+                #[expect(unsafe_code, reason = "a tile is its task's own")]
+                // SAFETY: the tile has these slices of the output, of contiguous
+                // windows (`Workload::can_merge`), which hold data by now.
+                unsafe {
+                    copies.merge(into, numbers);
+                }
+            })?;
+        }
+        copies.put_back();
+        Ok(())
+    }
+}
+
+/// The loops that combine updates in a copy.
+struct Loops {
+    rows: RowsFn,
+    /// Where windows are single elements, with sources side by side.
+    elements: Option<Elements>,
+    step: isize,
+    /// Elements of a window.
+    len: usize,
+}
+
+impl Loops {
+    fn of(transfer: &Transfer<'_>) -> Option<Self> {
+        let (kernels, geometry) = (transfer.kernels(), transfer.geometry());
+        let (len, step) = (geometry.window.elements(), geometry.source_step()?);
+        Some(Self {
+            rows: kernels.apply_rows?,
+            elements: kernels.apply_elements.filter(|_| (len, step) == (1, 1)),
+            step,
+            len,
+        })
+    }
+
+    /// Combines consecutive tuples, from `first` on, of a repetition whose
+    /// sources begin at `src`. `copy` is cleared, and the caller's alone.
+    fn combine(
+        &self,
+        transfer: &Transfer<'_>,
+        copy: *mut u8,
+        src: isize,
+        first: usize,
+        numbers: &[u32],
+    ) {
+        let src = src + transfer.geometry().window.src + first.cast_signed() * self.step;
+        let src = transfer.read_at(src);
+        let form = RowsForm {
+            unit: self.len.cast_signed(),
+            step: self.step,
+            len: self.len,
+            sources: None,
+            is_near: true,
+        };
+        #[expect(unsafe_code, reason = "hands a worker's own copy to the kernels")]
+        // SAFETY: the copy holds all windows, apart from everything else and
+        // initialised, and numbers are less than that; who made the transfer
+        // vouches for the updates, which lie side by side where there are
+        // `elements`.
+        unsafe {
+            match self.elements {
+                Some(elements) => (elements.u32)(copy, src, numbers, Spread::NEIGHBOURS),
+                None => (self.rows)(copy, src, numbers, form),
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Transfers by every schedule, with what is prepared for it.
+
+#![allow(unsafe_code, reason = "calls kernels")]
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::schedule::Stop;
+use super::tasks::Workers;
+use super::{Buffers, Outlook, Transfer, choice, run};
+use crate::element::DType;
+use crate::kernel::{InstructionSet, Job, Kernels, Operation, Steps};
+use crate::plan::{Geometry, IndexPlan};
+use crate::work;
+use crate::{
+    Bounds, CallingThread, Layout, Pool, Reduction, Scatter, ScatterPlan, Schedule, TensorView,
+};
+
+const SLICES: usize = 4096;
+const LEN: usize = 1024;
+const TUPLES: usize = 64;
+
+/// Windows that were streamed, and those of one list that had an element
+/// in common with an earlier one.
+static STREAMED: AtomicUsize = AtomicUsize::new(0);
+static TWICE: AtomicUsize = AtomicUsize::new(0);
+
+fn plain() -> &'static Kernels {
+    Kernels::plain(DType::F32, Reduction::None, InstructionSet::best()).expect("copies")
+}
+
+unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
+    for (position, job) in jobs.iter().enumerate() {
+        let shares = |other: &Job| (job.dst - other.dst).unsigned_abs() < job.len;
+        let is_twice = jobs[..position].iter().any(shares);
+        TWICE.fetch_add(usize::from(is_twice), Ordering::Relaxed);
+    }
+    // Data is one long job.
+    let windows = jobs.iter().filter(|job| job.len <= LEN).count();
+    STREAMED.fetch_add(windows, Ordering::Relaxed);
+    // SAFETY: handed on as it is.
+    unsafe { (plain().copy)(dst, src, jobs, steps) };
+}
+
+/// A row whose streaming copies are watched.
+static WATCHED: LazyLock<Kernels> = LazyLock::new(|| Kernels {
+    stream: Some(watched),
+    ..*plain()
+});
+
+fn plan(place: impl Fn(usize) -> usize) -> ScatterPlan {
+    let indices: Vec<i64> = (0..TUPLES)
+        .map(|tuple| i64::try_from(place(tuple)).expect("it fits"))
+        .collect();
+    let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
+    (Scatter::nd().plan(Layout::contiguous(&[SLICES, LEN]), indices)).expect("in range")
+}
+
+/// Runs a plan out of place and returns how many windows were streamed
+/// beside the data.
+fn streamed(plan: &ScatterPlan, schedule: Schedule) -> usize {
+    let plan = plan.indices();
+    let strides = [LEN.cast_signed(), 1];
+    let geometry = plan.geometry(&strides).expect("few dims");
+    let copy = plan.copy_geometry(&strides).expect("few dims");
+    let data = vec![0.0_f32; SLICES * LEN];
+    let updates: Vec<f32> = (0..TUPLES * LEN).map(|at| at as f32).collect();
+    let mut output = vec![1.0_f32; SLICES * LEN];
+    STREAMED.store(0, Ordering::Relaxed);
+    // SAFETY: contiguous tensors of the plan's shapes, initialised.
+    let transfer = unsafe {
+        Transfer::scatter(
+            plan,
+            Operation::moving(&WATCHED),
+            Buffers {
+                output: output.as_mut_ptr().cast(),
+                updates: updates.as_ptr().cast(),
+                data: Some(data.as_ptr().cast()),
+            },
+            geometry,
+            Some(copy),
+        )
+    };
+    let workers = Workers::new(&CallingThread, None);
+    run(&transfer, &workers, Some(schedule)).expect("no memory needed");
+    let mut expected = data.clone();
+    for tuple in 0..TUPLES {
+        let slice = usize::try_from(plan.destinations().get(tuple)).expect("it fits");
+        expected[slice * LEN..][..LEN].copy_from_slice(&updates[tuple * LEN..][..LEN]);
+    }
+    assert!(output == expected, "{schedule}");
+    STREAMED.load(Ordering::Relaxed)
+}
+
+#[test]
+fn windows_are_streamed_only_where_destinations_are_distinct() {
+    let distinct = plan(|tuple| tuple * 77 % SLICES);
+    let increasing = plan(|tuple| tuple * 5);
+    let repeating = plan(|tuple| tuple * 77 % 40);
+    for schedule in [
+        Schedule::Serial,
+        Schedule::ByColumn,
+        Schedule::ByDestination,
+    ] {
+        assert_eq!(
+            streamed(&distinct, schedule),
+            TUPLES,
+            "{schedule}: distinct"
+        );
+        assert_eq!(
+            streamed(&increasing, schedule),
+            TUPLES,
+            "{schedule}: in order"
+        );
+        assert_eq!(streamed(&repeating, schedule), 0, "{schedule}: repeating");
+    }
+    assert_eq!(
+        TWICE.load(Ordering::Relaxed),
+        0,
+        "not ordered with one another"
+    );
+}
+
+/// Claims so many workers, and is alone: its tasks run one after another.
+struct Claims(usize);
+
+impl Pool for Claims {
+    fn workers(&self) -> Option<usize> {
+        Some(self.0)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        (0..tasks).rev().for_each(task);
+    }
+}
+
+fn contiguous(plan: &IndexPlan) -> Geometry {
+    plan.geometry(&[LEN.cast_signed(), 1]).expect("few dims")
+}
+
+#[test]
+fn a_choice_works_nothing_out() {
+    let plan = plan(|tuple| tuple * 77 % SLICES);
+    let plan = plan.indices();
+    let mut output = vec![1.0_f32; SLICES * LEN];
+    let updates = vec![2.0_f32; TUPLES * LEN];
+    let buffers = Buffers {
+        output: output.as_mut_ptr().cast(),
+        updates: updates.as_ptr().cast(),
+        data: None,
+    };
+    // SAFETY: contiguous tensors of the plan's shapes, initialised.
+    let transfer = unsafe {
+        let moving = Operation::moving(plain());
+        Transfer::scatter(plan, moving, buffers, contiguous(plan), None)
+    };
+    work::take();
+    let pool = Claims(8);
+    for forced in Schedule::ALL.map(Some).into_iter().chain([None]) {
+        let outlook = Outlook::new(
+            &transfer.workload(),
+            &Workers::new(&pool, None),
+            forced,
+            Some(true),
+        );
+        let outlook = outlook.expect("some schedule");
+        let all = outlook.others.len() + 1;
+        assert_eq!(all, Schedule::ALL.len(), "{forced:?}: every schedule");
+    }
+    assert_eq!(work::take(), [], "no pass over the tuples");
+    assert!(!plan.is_known_unique(), "nothing is left in the plan");
+}
+
+#[test]
+fn the_next_schedule_runs_where_one_cannot_be_prepared() {
+    let plan = plan(|tuple| tuple * 77 % 40);
+    let plan = plan.indices();
+    let mut output = vec![1.0_f32; SLICES * LEN];
+    let updates: Vec<f32> = (0..TUPLES * LEN).map(|at| at as f32).collect();
+    let buffers = Buffers {
+        output: output.as_mut_ptr().cast(),
+        updates: updates.as_ptr().cast(),
+        data: None,
+    };
+    // SAFETY: contiguous tensors of the plan's shapes, initialised.
+    let transfer = unsafe {
+        let moving = Operation::moving(plain());
+        Transfer::scatter(plan, moving, buffers, contiguous(plan), None)
+    };
+    let pool = Claims(3);
+    let workers = Workers::new(&pool, None);
+    let forced = Some(Schedule::ByTuple);
+    let work = transfer.workload();
+    let candidates = choice::choose(&work, &workers, forced);
+    let stopped = candidates[0].run(&transfer, &work, &workers);
+    assert!(matches!(stopped, Err(Stop::Duplicates)), "{stopped:?}");
+    assert!(
+        output.iter().all(|&value| value == 1.0),
+        "nothing is written"
+    );
+    run(&transfer, &workers, forced).expect("by the serial schedule");
+    let mut expected = vec![1.0_f32; SLICES * LEN];
+    for tuple in 0..TUPLES {
+        let slice = tuple * 77 % 40;
+        expected[slice * LEN..][..LEN].copy_from_slice(&updates[tuple * LEN..][..LEN]);
+    }
+    assert!(output == expected, "all is written, in order");
+}
+
+/// Every schedule that serves gathers, into results of any layout, with and
+/// without tuples that are skipped.
+#[test]
+fn gathers_by_every_schedule() {
+    const ROWS: usize = 50;
+    const WIDTH: usize = 6;
+    let data: Vec<f32> = (0..ROWS * WIDTH).map(|at| at as f32).collect();
+    for skipped in [usize::MAX, 5] {
+        let rows: Vec<i64> = (0..30)
+            .map(|tuple| {
+                if tuple % skipped == 3 {
+                    1000
+                } else {
+                    tuple * tuple % ROWS
+                }
+            })
+            .map(|row| i64::try_from(row).expect("it fits"))
+            .collect();
+        let indices = TensorView::contiguous(&rows, &[30, 1]).expect("indices");
+        let plan = Scatter::nd()
+            .bounds(Bounds::Skip)
+            .plan(Layout::contiguous(&[ROWS, WIDTH]), indices)
+            .expect("skipped where out of bounds");
+        let plan = plan.indices();
+        for strides in [[6_isize, 1], [9, 1], [1, 31], [12, 2]] {
+            let at = |row: usize, column: usize| {
+                let offset = row.cast_signed() * strides[0] + column.cast_signed() * strides[1];
+                offset.cast_unsigned()
+            };
+            let mut expected = vec![-1.0; 400];
+            for (tuple, &row) in rows.iter().enumerate() {
+                for column in 0..WIDTH {
+                    let row = usize::try_from(row).expect("not negative");
+                    let value = data.get(row * WIDTH + column);
+                    expected[at(tuple, column)] = value.copied().unwrap_or(0.0);
+                }
+            }
+            for schedule in Schedule::ALL {
+                for workers in [1, 2, 3, 7, 64] {
+                    let mut result = vec![-1.0_f32; 400];
+                    let geometry = plan.geometry(&strides).expect("few dims");
+                    // SAFETY: data of the plan's layout, and a result that has
+                    // all elements of its updates at these strides.
+                    let transfer = unsafe {
+                        let moving = Operation::moving(plain());
+                        let (data, result) = (data.as_ptr().cast(), result.as_mut_ptr().cast());
+                        Transfer::gather(plan, moving, data, result, geometry)
+                    };
+                    let pool = Claims(workers);
+                    run(&transfer, &Workers::new(&pool, None), Some(schedule)).expect("no error");
+                    assert_eq!(result, expected, "{schedule}, {workers}, {strides:?}");
+                }
+            }
+        }
+    }
+}

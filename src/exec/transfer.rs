@@ -1,0 +1,324 @@
+//! A transfer: one call's movement of elements between a list of windows and
+//! numbered windows, one way or the other.
+//!
+//! Knows where both lie and where each tuple's windows are. Knows nothing of
+//! which schedule divides it.
+
+mod copy;
+mod tiles;
+pub(super) mod walk;
+
+use std::mem::MaybeUninit;
+
+use super::sink::Sink;
+use super::tile::Whole;
+use super::workload::{Direction, Workload};
+use crate::error::ScatterError;
+use crate::kernel::{Kernels, Operation, RunsFn};
+use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
+
+/// What stands for elements that no index names.
+static ZERO: [u8; 16] = [0; 16];
+
+/// The memory of one scatter: addresses of element `[0, 0, ...]` of each tensor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buffers {
+    pub(crate) output: *mut MaybeUninit<u8>,
+    pub(crate) updates: *const u8,
+    /// `None`: in place, `output` holds the data.
+    pub(crate) data: Option<*const u8>,
+}
+
+/// One transfer, ready to run.
+#[derive(Debug)]
+pub(crate) struct Transfer<'a> {
+    direction: Direction,
+    plan: &'a IndexPlan,
+    operation: Operation,
+    /// Its `dst` side is written, its `src` side read.
+    geometry: Geometry,
+    /// How `data` lies; `None` where none is copied.
+    copy: Option<CopyGeometry>,
+    /// Element `[0, 0, ...]` of each tensor.
+    written: *mut u8,
+    read: *const u8,
+    data: Option<*const u8>,
+    /// Whether the plan will be run again, so that what a run works out about
+    /// indices is worth leaving in it.
+    plan_stays: bool,
+}
+
+#[expect(unsafe_code, reason = "tasks share the addresses of one call")]
+mod shared {
+    use super::{Buffers, Transfer};
+
+    // SAFETY: the addresses are only used through `Sink` and the kernels, by
+    // tasks of which no two write the same element (`Tile`).
+    unsafe impl Sync for Transfer<'_> {}
+    // SAFETY: an address alone gives no access; who uses one in `unsafe` code
+    // establishes that no two tasks write the same element.
+    unsafe impl Send for Buffers {}
+    // SAFETY: as above.
+    unsafe impl Sync for Buffers {}
+}
+
+impl<'a> Transfer<'a> {
+    /// A scatter by `plan` of updates and data of its shapes, which lie beside
+    /// the output as `geometry` and `copy` say.
+    ///
+    /// # Safety
+    ///
+    /// - `buffers.output` has the layout that the plan is bound to, holds
+    ///   elements of `operation`, and is this call's alone.
+    /// - `updates` has the shape that the plan asks for and the strides that
+    ///   `geometry` was made for; `data`, if there is one, the plan's shape and
+    ///   the strides that `copy` was made for. Both are readable, and share no
+    ///   byte with `output`.
+    /// - In place, or where `operation` clones, the output's elements are
+    ///   initialised.
+    #[expect(
+        unsafe_code,
+        reason = "the contract of every later access is made here"
+    )]
+    pub(crate) unsafe fn scatter(
+        plan: &'a IndexPlan,
+        operation: Operation,
+        buffers: Buffers,
+        geometry: Geometry,
+        copy: Option<CopyGeometry>,
+    ) -> Self {
+        Self {
+            direction: Direction::Scatter,
+            plan,
+            operation,
+            geometry,
+            copy,
+            written: buffers.output.cast(),
+            read: buffers.updates,
+            data: buffers.data,
+            plan_stays: false,
+        }
+    }
+
+    /// A gather by `plan` from data of its layout to a result of the shape of
+    /// its updates, which lies as `geometry` says.
+    ///
+    /// # Safety
+    ///
+    /// - `data` has the layout that the plan is bound to and holds elements of
+    ///   `operation`, which only moves them; `result` has the shape that the
+    ///   plan asks of updates, with the strides that `geometry` was made for,
+    ///   and is this call's alone. They share no byte.
+    /// - Where `operation` clones, the result is initialised and no tuple is
+    ///   skipped.
+    #[expect(
+        unsafe_code,
+        reason = "the contract of every later access is made here"
+    )]
+    pub(crate) unsafe fn gather(
+        plan: &'a IndexPlan,
+        operation: Operation,
+        data: *const u8,
+        result: *mut u8,
+        geometry: Geometry,
+    ) -> Self {
+        Self {
+            direction: Direction::Gather,
+            plan,
+            operation,
+            geometry: geometry.exchanged(),
+            copy: None,
+            written: result,
+            read: data,
+            data: None,
+            plan_stays: false,
+        }
+    }
+
+    /// The same transfer, by a plan that will be run again.
+    pub(crate) fn of_kept_plan(self, plan_stays: bool) -> Self {
+        Self { plan_stays, ..self }
+    }
+
+    /// What the choice of a schedule depends on.
+    pub(super) fn workload(&self) -> Workload<'_> {
+        Workload::new(
+            self.direction,
+            self.plan,
+            &self.geometry,
+            self.copy.as_ref(),
+            &self.operation,
+        )
+    }
+
+    pub(super) fn plan(&self) -> &'a IndexPlan {
+        self.plan
+    }
+
+    pub(super) fn plan_stays(&self) -> bool {
+        self.plan_stays
+    }
+
+    pub(super) fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    pub(super) fn kernels(&self) -> &'static Kernels {
+        self.operation.kernels
+    }
+
+    pub(super) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// How data lies, where it is copied.
+    pub(super) fn data_geometry(&self) -> Option<&CopyGeometry> {
+        self.copy.as_ref()
+    }
+
+    pub(super) fn repetitions(&self) -> usize {
+        self.geometry.outer.elements()
+    }
+
+    /// Whether no window is moved, and no element of data copied.
+    pub(super) fn writes_nothing(&self) -> bool {
+        self.direction == Direction::Scatter && self.plan.shape().contains(&0)
+    }
+
+    /// Whether no window is moved: there are no tuples, or windows or
+    /// repetitions reach nowhere.
+    pub(super) fn moves_nothing(&self) -> bool {
+        self.plan.tuples() == 0 || self.geometry.window.elements() == 0 || self.repetitions() == 0
+    }
+
+    /// All of it, as it is cut into tiles. `sorted` has the tuples by
+    /// destination, for divisions that cut that list.
+    pub(super) fn whole<'s>(&'s self, sorted: Option<&'s Sorted>) -> Whole<'s> {
+        let first = self.geometry.repetition(0).0 + self.geometry.window.dst;
+        Whole {
+            plan: self.plan,
+            repetitions: self.repetitions(),
+            window: &self.geometry.window,
+            size: self.kernels().size,
+            address: self.written_at(first).addr(),
+            sorted,
+        }
+    }
+
+    /// Zeros where a gather skips a tuple, before any task begins. Whatever
+    /// memory that takes is asked for before the first write.
+    pub(super) fn clear_skipped(&self) -> Result<(), ScatterError> {
+        if self.direction == Direction::Scatter || self.plan.keeps_all() {
+            return Ok(());
+        }
+        let window = self.geometry.window.of_one_source()?;
+        #[expect(unsafe_code, reason = "as the sink that it fills")]
+        // SAFETY: what is pushed are windows of the result, each once; all of
+        // them read the one element of zeros; no task is running.
+        let mut sink = unsafe { self.sink(self.kernels().copy, ZERO.as_ptr(), &window) };
+        for repetition in 0..self.repetitions() {
+            let (result, _) = self.geometry.repetition(repetition);
+            let mut applied = (0..self.plan.tuples()).map(|at| self.plan.tuple_at(at));
+            let mut next = applied.next();
+            for tuple in 0..self.plan.listed_tuples() {
+                if next == Some(tuple) {
+                    next = applied.next();
+                } else {
+                    sink.push(result + self.geometry.source(tuple), 0);
+                }
+            }
+        }
+        sink.finish();
+        Ok(())
+    }
+
+    /// Offsets, written and read, of the window at `position` of the list, whose
+    /// destination is `number`, in the repetition that begins at `origin`.
+    #[inline]
+    pub(super) fn window_at(
+        &self,
+        number: u64,
+        position: usize,
+        origin: (isize, isize),
+    ) -> (isize, isize) {
+        let listed = self.geometry.source(self.plan.tuple_at(position));
+        self.placed(
+            crate::plan::signed(number) * self.geometry.unit,
+            listed,
+            origin,
+        )
+    }
+
+    /// Offsets, written and read, of a window from that of the numbered side
+    /// and that of the list.
+    #[inline(always)]
+    fn placed(&self, numbered: isize, listed: isize, origin: (isize, isize)) -> (isize, isize) {
+        match self.direction {
+            Direction::Scatter => (origin.0 + numbered, origin.1 + listed),
+            Direction::Gather => (origin.0 + listed, origin.1 + numbered),
+        }
+    }
+
+    /// The distance between the windows of neighbours in the list, where it is
+    /// constant.
+    pub(super) fn source_step(&self) -> Option<isize> {
+        let step = self.geometry.source_step();
+        step.filter(|_| self.plan.keeps_all())
+    }
+
+    /// A sink for windows of the form `window` that are read around `read`.
+    ///
+    /// # Safety
+    ///
+    /// - What is pushed are offsets of windows, from [`Self::window_at`] or as
+    ///   it has them, which `read` has elements for.
+    /// - No one else reads or writes those that are written until the sink is
+    ///   gone ([`Tile`](super::tile::Tile)).
+    /// - Where `kernel` streams, no two of them have an element in common.
+    #[expect(unsafe_code, reason = "the one sink of a transfer")]
+    pub(super) unsafe fn sink<'s>(
+        &self,
+        kernel: RunsFn,
+        read: *const u8,
+        window: &'s Span,
+    ) -> Sink<'s> {
+        let size = self.kernels().size;
+        // SAFETY: who made the transfer vouches for the tensors; windows lie
+        // inside the numbered ones because the plan has checked every number
+        // against the layout it is bound to, and inside the list because its
+        // shape is the plan's; the caller vouches for the rest.
+        unsafe { Sink::new(kernel, size, self.written, read, window) }
+    }
+
+    /// A sink for windows of tuples.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::sink`].
+    #[expect(unsafe_code, reason = "as the sink that it makes")]
+    pub(super) unsafe fn window_sink<'s>(&self, kernel: RunsFn, window: &'s Span) -> Sink<'s> {
+        // SAFETY: handed on as it is, with the tensor that windows are read of.
+        unsafe { self.sink(kernel, self.read, window) }
+    }
+
+    /// The streaming form of `kernel`, which moves, where it is wanted and `span`
+    /// allows it.
+    pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> RunsFn {
+        let run = span.run();
+        let contiguous = run.dst == 1 && run.src == 1;
+        let stream = self.kernels().stream;
+        stream.filter(|_| wanted && contiguous).unwrap_or(kernel)
+    }
+
+    /// Address `elements` away from the first one that is written.
+    pub(super) fn written_at(&self, elements: isize) -> *mut u8 {
+        let bytes = elements * self.kernels().size.cast_signed();
+        self.written.wrapping_offset(bytes)
+    }
+
+    /// Address `elements` away from the first one that is read.
+    pub(super) fn read_at(&self, elements: isize) -> *const u8 {
+        let bytes = elements * self.kernels().size.cast_signed();
+        self.read.wrapping_offset(bytes)
+    }
+}

@@ -1,0 +1,123 @@
+//! Copies `data` to the output: whole, in parallel, or the part of a tile.
+
+use super::super::division::Division;
+use super::super::sink::Sink;
+use super::super::tasks::Workers;
+use super::super::tile::{Tile, can_be_cut, columns};
+use super::super::workload::Workload;
+use super::Transfer;
+use crate::error::ScatterError;
+use crate::kernel::RunsFn;
+use crate::plan::{CopyGeometry, Span};
+
+impl Transfer<'_> {
+    /// Copies all data, if there is any, before so many tasks begin: by several
+    /// workers where several will work anyway, or where it is worth to wake
+    /// them.
+    pub(in super::super) fn copy_before(
+        &self,
+        work: &Workload<'_>,
+        tasks: usize,
+        workers: &Workers<'_>,
+    ) -> Result<(), ScatterError> {
+        let Some(copy) = &self.copy else {
+            return Ok(());
+        };
+        let whole = &copy.whole;
+        let is_shared = (tasks > 1 || work.copies_much()) && can_be_cut(whole);
+        let parts = if is_shared { workers.parts() } else { 1 };
+        let streams = work.is_sparse();
+        workers.run(parts, &|index| {
+            let cut = (parts > 1).then(|| {
+                let address = self.written_at(whole.dst).addr();
+                columns(whole, self.kernels().size, address, parts, index).of(whole)
+            });
+            #[expect(unsafe_code, reason = "tasks copy columns of their own")]
+            // SAFETY: a `CopyGeometry` places elements of the one shape that
+            // data and output have; columns share none, and nothing else runs.
+            unsafe {
+                self.copy_span(cut.as_ref().unwrap_or(whole), (0, 0), streams);
+            }
+        })
+    }
+
+    /// How data lies, where each task's tile is a region of the output of its
+    /// own, so that it copies its part of data just before it applies its
+    /// windows.
+    pub(in super::super) fn fused_copy(&self, division: Division) -> Option<&CopyGeometry> {
+        let copy = self.copy.as_ref()?;
+        let one_region = match division {
+            Division::Repetitions { .. } => true,
+            // With a loop more for the slices, that of the window must still fit
+            // in place (`can_be_cut`).
+            Division::Destinations { columns: 1, .. } | Division::Partitions { .. } => {
+                copy.slices.is_some() && copy.window.dims.is_inline_with(1)
+            }
+            _ => false,
+        };
+        let same_repetitions = self.repetitions() == copy.outer.elements();
+        (one_region && same_repetitions && self.plan.is_whole()).then_some(copy)
+    }
+
+    /// The part of `data` that belongs to a tile of a division that
+    /// [fuses](Self::fused_copy) the copy, which has seen that the slices of a
+    /// tile are found without memory.
+    ///
+    /// # Panics
+    ///
+    /// If they are not: other tiles write the rest of the repetition.
+    pub(in super::super) fn copy_tile(&self, copy: &CopyGeometry, tile: &Tile) {
+        let slices = tile.destinations().and_then(|numbers| {
+            let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+            copy.span_of_slices(position(numbers.start), position(numbers.end))
+        });
+        let is_found = slices.is_some() || tile.destinations().is_none();
+        assert!(is_found, "the slices of a tile");
+        let span = slices.as_ref().unwrap_or(&copy.inner);
+        for repetition in tile.repetitions() {
+            let (dst, src) = Span::at(&copy.outer.dims, repetition);
+            let origin = (copy.outer.dst + dst, copy.outer.src + src);
+            #[expect(unsafe_code, reason = "a tile is its task's own")]
+            // SAFETY: a `CopyGeometry` places elements of the one shape that
+            // data and output have, and these are the slices or the repetition
+            // that the tile has.
+            unsafe {
+                self.copy_span(span, origin, false);
+            }
+        }
+    }
+
+    /// Copies the elements of `span`, `origin` away on either side.
+    ///
+    /// # Safety
+    ///
+    /// They are elements of the output and of data, and nothing else reads or
+    /// writes those of the output meanwhile.
+    #[expect(unsafe_code, reason = "as the sink that it fills")]
+    unsafe fn copy_span(&self, span: &Span, origin: (isize, isize), streams: bool) {
+        let kernel = self.streaming(self.kernels().copy, span, streams);
+        // SAFETY: the caller vouches for the one window that is pushed.
+        if let Some(mut sink) = unsafe { self.data_sink(kernel, span) } {
+            sink.push(origin.0, origin.1);
+            sink.finish();
+        }
+    }
+
+    /// A sink from data to the output; `None` where no data is copied.
+    ///
+    /// # Safety
+    ///
+    /// All that is pushed are elements of the output and of data, each of the
+    /// output once, and nothing else reads or writes those of the output until
+    /// the sink is gone.
+    #[expect(unsafe_code, reason = "as the sink that it makes")]
+    pub(in super::super) unsafe fn data_sink<'s>(
+        &self,
+        kernel: RunsFn,
+        window: &'s Span,
+    ) -> Option<Sink<'s>> {
+        let data = self.data?;
+        // SAFETY: handed on as it is.
+        Some(unsafe { self.sink(kernel, data, window) })
+    }
+}

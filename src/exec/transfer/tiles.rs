@@ -1,0 +1,46 @@
+//! Runs a transfer tile by tile, in the order of tuples: what most schedules do.
+
+use super::super::division::Division;
+use super::super::tasks::Workers;
+use super::super::tile::Tile;
+use super::super::workload::{Streaming, Workload};
+use super::Transfer;
+use crate::error::ScatterError;
+
+impl Transfer<'_> {
+    /// Every task one tile, whose windows it applies in the order of tuples;
+    /// data is copied with the tile where a tile is a region of its own, else
+    /// before.
+    pub(in super::super) fn run_tiles(
+        &self,
+        work: &Workload<'_>,
+        division: Division,
+        workers: &Workers<'_>,
+    ) -> Result<(), ScatterError> {
+        let streams = self.streams(work);
+        let fused = self.fused_copy(division);
+        if fused.is_none() {
+            self.copy_before(work, division.tasks(), workers)?;
+        }
+        let whole = self.whole(None);
+        workers.run(division.tasks(), &|index| {
+            #[expect(unsafe_code, reason = "every task has a tile of its own")]
+            // SAFETY: the schedule has divided this transfer and prepared what
+            // that rests on; `run` hands out every number once.
+            let tile = unsafe { Tile::new(division, index, &whole) };
+            if let Some(copy) = fused {
+                self.copy_tile(copy, &tile);
+            }
+            self.apply(&tile, streams);
+        })
+    }
+
+    /// Whether windows are streamed, found out once before any task begins.
+    fn streams(&self, work: &Workload<'_>) -> bool {
+        match work.streaming() {
+            Streaming::Never => false,
+            Streaming::Always => true,
+            Streaming::IfDistinct => self.plan.first_repeat() == Ok(None),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Goes through the tuples of a tile, in order, and applies their windows: the
+//! one place that decides between the loops over single elements, over rows and
+//! over lists of jobs.
+
+use std::ops::Range;
+
+use super::super::scratch::Scratch;
+use super::super::sink::Sink;
+use super::super::thresholds::{CACHED_BYTES, STREAMED_RUN_BYTES, STREAMED_WINDOW_BYTES};
+use super::super::tile::{Part, Tile};
+use super::super::workload::Direction;
+use super::Transfer;
+use crate::kernel::{Elements, ElementsFn, RowsFn, RowsForm, Spread};
+use crate::plan::{Destinations, Number, Span, signed};
+
+/// Tuples that are filtered together, without a branch on each.
+const FILTER_BLOCK: usize = 128;
+
+/// A width of destination numbers, and the kernels that take it.
+pub(in super::super) trait Width: Number + Scratch {
+    /// The kernel for single elements.
+    fn kernel(elements: Elements) -> ElementsFn<Self>;
+    /// The numbers as loops over rows take them.
+    fn for_rows(numbers: &[Self]) -> Option<&[u32]>;
+}
+
+impl Width for u32 {
+    fn kernel(elements: Elements) -> ElementsFn<Self> {
+        elements.u32
+    }
+
+    fn for_rows(numbers: &[Self]) -> Option<&[u32]> {
+        Some(numbers)
+    }
+}
+
+impl Width for u64 {
+    fn kernel(elements: Elements) -> ElementsFn<Self> {
+        elements.u64
+    }
+
+    fn for_rows(_: &[Self]) -> Option<&[u32]> {
+        None
+    }
+}
+
+/// Tuples to go through: the number of each, and its position in the plan's
+/// list.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Listed<'l, N> {
+    pub(in super::super) numbers: &'l [N],
+    pub(in super::super) positions: Positions<'l>,
+}
+
+/// Where tuples stand in the plan's list.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum Positions<'l> {
+    /// One after another, from this one on.
+    From(usize),
+    /// One for each number.
+    Each(&'l [u32]),
+}
+
+impl Transfer<'_> {
+    /// Applies the windows of a tile, in the order of its tuples. `streams`:
+    /// with streaming stores where windows are long enough, which takes distinct
+    /// destinations.
+    pub(in super::super) fn apply(&self, tile: &Tile, streams: bool) {
+        match self.plan.destinations() {
+            Destinations::Narrow(numbers) => self.apply_part(numbers, tile, streams),
+            Destinations::Wide(numbers) => self.apply_part(numbers, tile, streams),
+        }
+    }
+
+    fn apply_part<N: Width>(&self, numbers: &[N], tile: &Tile, streams: bool) {
+        let cut = (tile.columns()).map(|columns| columns.of(&self.geometry.window));
+        let window = cut.as_ref().unwrap_or(&self.geometry.window);
+        for repetition in tile.repetitions() {
+            let origin = self.geometry.repetition(repetition);
+            match tile.part() {
+                Part::Tuples(tuples) => {
+                    let list = Listed {
+                        numbers: &numbers[tuples.clone()],
+                        positions: Positions::From(tuples.start),
+                    };
+                    let joins = cut.is_none() && self.joins();
+                    #[expect(unsafe_code, reason = "a tile is its task's own")]
+                    // SAFETY: the tile has the windows of its tuples, cut to its
+                    // columns as `window` is; where they are streamed, no two
+                    // have one destination, as the caller knows.
+                    unsafe {
+                        self.apply_listed(list, window, origin, joins, streams);
+                    }
+                }
+                Part::Destinations(range) => {
+                    self.apply_filtered(numbers, range.clone(), window, origin, streams);
+                }
+                Part::Sorted(_) => debug_assert!(false, "not in the order of tuples"),
+            }
+        }
+    }
+
+    /// Whether joining neighbouring tuples pays: runs at least twice as long. Of
+    /// a gather it has not been measured.
+    fn joins(&self) -> bool {
+        self.direction == Direction::Scatter
+            && self.geometry.joins
+            && self.plan.facts().breaks * 2 < self.plan.tuples()
+    }
+
+    /// The loops over single elements, where windows are single elements whose
+    /// sources lie side by side.
+    pub(in super::super) fn single_elements(&self) -> Option<Elements> {
+        let is_single = self.direction == Direction::Scatter
+            && self.geometry.window.elements() == 1
+            && self.source_step() == Some(1)
+            && !self.joins();
+        self.kernels().apply_elements.filter(|_| is_single)
+    }
+
+    /// Whether all that destination numbers spread over is in a cache soon.
+    fn is_near(&self) -> bool {
+        self.plan.scale().bytes(self.kernels().size) <= CACHED_BYTES
+    }
+
+    /// Whether windows are long enough to be streamed: to read what is there
+    /// into the caches first would be for nothing.
+    fn is_streamed(&self, window: &Span) -> bool {
+        let size = self.kernels().size;
+        match self.direction {
+            Direction::Scatter => window.elements() * size >= STREAMED_WINDOW_BYTES,
+            Direction::Gather => window.run().size * size >= STREAMED_RUN_BYTES,
+        }
+    }
+
+    /// The loop over rows, where windows are rows that lie evenly spaced in the
+    /// list.
+    fn rows(&self, window: &Span) -> Option<(RowsFn, RowsForm<'static>)> {
+        let kernel = match self.direction {
+            Direction::Scatter => self.kernels().apply_rows,
+            Direction::Gather => self.kernels().gather_rows,
+        };
+        let form = RowsForm {
+            unit: self.geometry.unit,
+            step: self.source_step()?,
+            len: window.run().size,
+            sources: None,
+            is_near: self.is_near(),
+        };
+        let kernel = kernel.filter(|_| window.is_row())?;
+        Some((kernel, form))
+    }
+
+    /// Applies the windows of a list of tuples in one repetition. `joins`: as
+    /// one run where they follow one another on both sides.
+    ///
+    /// # Safety
+    ///
+    /// - The positions are those of tuples with these numbers.
+    /// - No one else reads or writes their windows, of the form `window`, in the
+    ///   repetition that begins at `origin` ([`Tile`]).
+    /// - Where windows are streamed, no two have one destination.
+    #[expect(unsafe_code, reason = "elements and rows go straight to the kernel")]
+    pub(in super::super) unsafe fn apply_listed<N: Width>(
+        &self,
+        list: Listed<'_, N>,
+        window: &Span,
+        origin: (isize, isize),
+        joins: bool,
+        streams: bool,
+    ) {
+        let (written, read) = (window.dst + origin.0, window.src + origin.1);
+        if let (Some(elements), Positions::From(first)) = (self.single_elements(), list.positions) {
+            let source = self.read_at(read + first.cast_signed());
+            // SAFETY: who made the transfer vouches for the tensors; the plan
+            // has checked the numbers against their layout; `single_elements`
+            // has found one element a window and sources side by side; the
+            // caller vouches for the windows being its own.
+            return unsafe {
+                self.apply_elements(elements, &list, written, source, self.is_near())
+            };
+        }
+        let streams = streams && self.is_streamed(window);
+        if let (false, false, Some((kernel, form)), Some(numbers)) =
+            (joins, streams, self.rows(window), N::for_rows(list.numbers))
+        {
+            let (first, sources) = match list.positions {
+                Positions::From(first) => (first, None),
+                Positions::Each(positions) => (0, Some(positions)),
+            };
+            let first = first.cast_signed() * form.step;
+            let (dst, src) = self.placed(0, first, (written, read));
+            let form = RowsForm { sources, ..form };
+            // SAFETY: as above; `rows` has found windows that are contiguous on
+            // both sides.
+            return unsafe { kernel(self.written_at(dst), self.read_at(src), numbers, form) };
+        }
+        // SAFETY: handed on as it is.
+        unsafe { self.walk(list, window, origin, joins, streams) }
+    }
+
+    /// Single elements, whose sources lie side by side from `source` on.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_listed`], of windows that are single elements, which
+    /// begin `written` elements away from number 0; `source` has an element for
+    /// each.
+    #[expect(unsafe_code, reason = "single elements go straight to the kernel")]
+    pub(in super::super) unsafe fn apply_elements<N: Width>(
+        &self,
+        elements: Elements,
+        list: &Listed<'_, N>,
+        written: isize,
+        source: *const u8,
+        is_near: bool,
+    ) {
+        let spread = Spread {
+            scale: self.geometry.unit,
+            is_near,
+        };
+        // SAFETY: handed on as it is.
+        unsafe { N::kernel(elements)(self.written_at(written), source, list.numbers, spread) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Self::apply_listed`].
+    #[expect(unsafe_code, reason = "as the sink that it fills")]
+    unsafe fn walk<N: Width>(
+        &self,
+        list: Listed<'_, N>,
+        window: &Span,
+        origin: (isize, isize),
+        joins: bool,
+        streams: bool,
+    ) {
+        let kernel = self.streaming(self.kernels().apply, window, streams);
+        // SAFETY: what is pushed are the windows that the caller vouches for.
+        let mut sink = unsafe { self.window_sink(kernel, window) };
+        let numbers = list.numbers.iter().map(|number| number.get());
+        match (list.positions, self.source_step()) {
+            (Positions::From(first), _) if joins => {
+                for (number, position) in numbers.zip(first..) {
+                    let (dst, src) = self.window_at(number, position, origin);
+                    sink.push_joined(dst, src);
+                }
+            }
+            (Positions::From(first), Some(step)) => {
+                let unit = self.geometry.unit;
+                sink.push_all(numbers.zip(first..).map(|(number, tuple)| {
+                    self.placed(signed(number) * unit, tuple.cast_signed() * step, origin)
+                }));
+            }
+            (Positions::From(first), None) => {
+                let windows = numbers.zip(first..);
+                sink.push_all(windows.map(|(number, at)| self.window_at(number, at, origin)));
+            }
+            (Positions::Each(positions), _) => {
+                let windows = numbers.zip(positions);
+                sink.push_all(
+                    windows.map(|(number, &at)| self.window_at(number, at as usize, origin)),
+                );
+            }
+        }
+        sink.finish();
+    }
+
+    /// The tuples whose number lies in `range`, of all of the plan's.
+    fn apply_filtered<N: Width>(
+        &self,
+        numbers: &[N],
+        range: Range<u64>,
+        window: &Span,
+        origin: (isize, isize),
+        streams: bool,
+    ) {
+        let streams = streams && self.is_streamed(window);
+        let kernel = self.streaming(self.kernels().apply, window, streams);
+        #[expect(unsafe_code, reason = "a tile is its task's own")]
+        // SAFETY: what is pushed are windows of destinations that the tile has;
+        // where they are streamed, no two have one, as the caller of `apply`
+        // knows.
+        let mut sink = unsafe { self.window_sink(kernel, window) };
+        self.push_filtered(numbers, range, origin, &mut sink);
+        sink.finish();
+    }
+
+    /// Half of the tuples may lie in the range, at random: their positions are
+    /// collected first, without a branch to mispredict.
+    fn push_filtered<N: Number>(
+        &self,
+        numbers: &[N],
+        range: Range<u64>,
+        origin: (isize, isize),
+        sink: &mut Sink<'_>,
+    ) {
+        let length = range.end - range.start;
+        let mut selected = [0_usize; FILTER_BLOCK];
+        for (block, numbers_of_block) in numbers.chunks(FILTER_BLOCK).enumerate() {
+            let mut len = 0;
+            for (position, number) in numbers_of_block.iter().enumerate() {
+                selected[len] = block * FILTER_BLOCK + position;
+                len += usize::from(number.get().wrapping_sub(range.start) < length);
+            }
+            sink.push_all(
+                (selected[..len].iter())
+                    .map(|&tuple| self.window_at(numbers[tuple].get(), tuple, origin)),
+            );
+        }
+    }
+}

@@ -93,8 +93,8 @@ pub(super) const PARTITION_BYTES: u64 = 512 * 1024;
 /// Updates of more bytes than this, in windows of at least so many, and so many
 /// times those of the region that they are for, are read through in few
 /// partitions. Their page table, 8 bytes for 4 KiB, outgrows a second-level
-/// cache; that of half as many bytes of a partition does not. Sums of rows of
-/// 64 `f32` with 2 GiB of updates, two workers: 0.6 to 0.8 of the serial time so,
+/// cache; that of half as many bytes of a partition does not. Sums of rows with
+/// 2 GiB of updates, two workers: 0.6 to 0.8 of the serial time so,
 /// 1.1 to 1.5 in partitions of half a cache.
 pub(super) const PAGED_BYTES: u64 = 512 << 20;
 pub(super) const READ_THROUGH_BYTES: usize = 256;

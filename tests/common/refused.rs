@@ -5,7 +5,7 @@ use ndscatter::{Layout, ScatterError};
 
 use super::Tensor;
 use super::elements::{Palette, Ref};
-use super::harness::{Indices, Options, any_in_place, any_write_into};
+use super::api::{Indices, Options, any_in_place, any_write_into};
 use super::layouts::{Arrangement, Strided};
 use super::random::Random;
 

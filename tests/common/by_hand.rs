@@ -3,11 +3,12 @@
 use ndscatter::{InstructionSet, Reduction, Schedule};
 
 use super::Tensor;
+use super::api::{Indices, Options, Request, Verb};
 use super::arithmetic::How;
 use super::elements::{Ref, is_exact, same};
-use super::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use super::harness::{Problem, Round};
 use super::layouts::{Arrangement, Strided};
-use super::request::Request;
+use super::operators::Operator;
 
 /// A shape and its values.
 pub(crate) type Values<'v, T> = (&'v [usize], &'v [T]);
@@ -30,11 +31,9 @@ impl<T: Ref> Case<'_, T> {
     /// Asks the reference, then the crate in every way.
     pub(crate) fn check(&self, reduction: Reduction, options: &Options<'_>) {
         let mut options = *options;
-        options.execution = options.execution.reduction(reduction);
+        options.execution.reduction = reduction;
         let indices = contiguous(self.indices, 77);
         let problem = Problem {
-            operator: options.operator,
-            reduction,
             indices: &indices,
             rounds: vec![Round {
                 data: contiguous(self.data, T::sentinel()),
@@ -43,21 +42,14 @@ impl<T: Ref> Case<'_, T> {
             output: Arrangement::Contiguous,
             margin: 1,
         };
-        let round = &problem.rounds[0];
-        let (data, updates) = (round.data.read(), round.updates.read());
-        let logical = problem.indices.logical();
-        let rules = options.rules(reduction);
-        let reference = (options.operator).expected(rules, &data, &logical, &updates);
+        let reference = problem.expected(&options, 1);
+        let values = &reference[0].values;
         let agrees = |(&a, &b): (&T, &T)| same(a, b, is_exact(reduction));
-        let all = reference.values.iter().zip(self.expected).all(agrees);
-        assert!(
-            all,
-            "{options:?}: the reference says {:?}",
-            reference.values
-        );
+        let all = values.iter().zip(self.expected).all(agrees);
+        assert!(all, "{options:?}: the reference says {values:?}");
         for verb in Verb::ALL {
             problem
-                .check(verb, &options)
+                .check_against(verb, &options, &reference)
                 .unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
         }
     }

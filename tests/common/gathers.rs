@@ -1,21 +1,30 @@
-//! Gathers as the specifications write them, one element of the output at a
-//! time. An index that is skipped reads `zero`.
+//! Gathers as the specifications write them, one slice of the output at a time.
+//! An index that is skipped reads `zero`.
 
 use super::indices::{IndexRule, resolve_axis};
-use super::{Tensor, ndindex};
+use super::{Tensor, ndindex, position};
 
-/// A tensor of `shape` from the element of `data` at `source(index)`.
-fn collect<T: Clone>(
+/// A tensor of `shape`: to each index of its `leading` dims the slice of `data`
+/// at `source(index)`.
+fn read_slices<T: Clone>(
     shape: &[usize],
+    leading: usize,
     data: &Tensor<T>,
     zero: &T,
     source: impl Fn(&[usize]) -> Option<Vec<usize>>,
 ) -> Tensor<T> {
-    let read = |index: Vec<usize>| match source(&index) {
-        Some(source) => data.at(&source).clone(),
-        None => zero.clone(),
-    };
-    Tensor::new(shape, ndindex(shape).map(read).collect())
+    let window: usize = shape[leading..].iter().product();
+    let mut values = Vec::with_capacity(shape.iter().product());
+    for index in ndindex(&shape[..leading]) {
+        match source(&index) {
+            Some(source) => {
+                let from = position(&data.shape[..source.len()], &source) * window;
+                values.extend_from_slice(&data.values[from..from + window]);
+            }
+            None => values.resize(values.len() + window, zero.clone()),
+        }
+    }
+    Tensor::new(shape, values)
 }
 
 /// ```text
@@ -32,14 +41,13 @@ pub(crate) fn gather_nd<T: Clone>(
     let (&k, tuples) = indices.shape.split_last().expect("rank 1 or more");
     let window = batch_dims + k;
     let shape = [tuples, &data.shape[window..]].concat();
-    collect(&shape, data, zero, |index| {
-        let (idx, inner) = index.split_at(tuples.len());
+    read_slices(&shape, tuples.len(), data, zero, |idx| {
         let coordinates = (0..k).map(|axis| {
             let index = *indices.at(&[idx, &[axis]].concat());
             rule.resolve(index, data.shape[batch_dims + axis])
         });
         let coordinates = coordinates.collect::<Option<Vec<_>>>()?;
-        Some([&idx[..batch_dims], &coordinates, inner].concat())
+        Some([&idx[..batch_dims], &coordinates].concat())
     })
 }
 
@@ -57,11 +65,11 @@ pub(crate) fn gather<T: Clone>(
     let axis = resolve_axis(axis, data.shape.len());
     let (outer, inner) = (&data.shape[..axis], &data.shape[axis + 1..]);
     let shape = [outer, &indices.shape, inner].concat();
-    collect(&shape, data, zero, |index| {
-        let (outer, rest) = index.split_at(axis);
-        let (idx, inner) = rest.split_at(indices.shape.len());
+    let leading = axis + indices.shape.len();
+    read_slices(&shape, leading, data, zero, |index| {
+        let (outer, idx) = index.split_at(axis);
         let index = rule.resolve(*indices.at(idx), data.shape[axis])?;
-        Some([outer, &[index], inner].concat())
+        Some([outer, &[index]].concat())
     })
 }
 
@@ -77,7 +85,8 @@ pub(crate) fn gather_elements<T: Clone>(
     zero: &T,
 ) -> Tensor<T> {
     let axis = resolve_axis(axis, data.shape.len());
-    collect(&indices.shape, data, zero, |idx| {
+    let rank = indices.shape.len();
+    read_slices(&indices.shape, rank, data, zero, |idx| {
         let mut source = idx.to_vec();
         source[axis] = rule.resolve(*indices.at(idx), data.shape[axis])?;
         Some(source)

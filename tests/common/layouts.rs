@@ -165,6 +165,10 @@ impl<T: Copy> Strided<T> {
 
     /// The logical tensor.
     pub(crate) fn read(&self) -> Tensor<T> {
+        if self.contiguous {
+            let values = &self.buffer[self.offset..][..self.len()];
+            return Tensor::new(&self.shape, values.to_vec());
+        }
         let values = self.positions().map(|position| self.buffer[position]);
         Tensor::new(&self.shape, values.collect())
     }
@@ -172,6 +176,11 @@ impl<T: Copy> Strided<T> {
     /// Replaces the logical tensor; gaps and margins stay.
     pub(crate) fn write(&mut self, tensor: &Tensor<T>) {
         assert_eq!(self.shape, tensor.shape, "a tensor of the same shape");
+        if self.contiguous {
+            let len = self.len();
+            self.buffer[self.offset..][..len].copy_from_slice(&tensor.values);
+            return;
+        }
         let positions: Vec<_> = self.positions().collect();
         for (position, &value) in positions.into_iter().zip(&tensor.values) {
             self.buffer[position] = value;

@@ -1,29 +1,41 @@
 //! The judge of every test, and what brings cases before it.
 //!
 //! [`scatters`] and [`gathers`] are the operators as the specifications write
-//! them, [`arithmetic`] and [`elements`] what they do to numbers, [`indices`] what the contract says of
-//! bad indices: one element at a time, over logical tensors, without strides,
-//! threads or vectors. The harnesses run the crate beside them.
+//! them, [`arithmetic`] and [`elements`] what they do to numbers, [`indices`]
+//! what the contract says of bad indices: one slice and one element at a time,
+//! over logical tensors, without strides, threads or vectors. [`operators`]
+//! names the operators, [`harness`] runs the crate beside the reference, by
+//! [`api`] alone.
 
 #![allow(
     dead_code,
+    unused_imports,
     reason = "each test binary uses its own part of this module"
 )]
 
+pub(crate) mod api;
 pub(crate) mod arithmetic;
 pub(crate) mod by_hand;
+pub(crate) mod destinations;
 pub(crate) mod elements;
-pub(crate) mod gather_harness;
 pub(crate) mod gathers;
 pub(crate) mod harness;
 pub(crate) mod indices;
 pub(crate) mod layouts;
+pub(crate) mod operators;
 pub(crate) mod pools;
 pub(crate) mod random;
 pub(crate) mod refused;
-pub(crate) mod request;
 pub(crate) mod scatters;
 pub(crate) mod small;
+
+/// Where the tests of the interface import these from.
+pub(crate) mod gather_harness {
+    pub(crate) use super::api::{GatherOptions, Gathers};
+    pub(crate) use super::harness::GatherProblem;
+    pub(crate) use super::operators::Gatherer;
+}
+pub(crate) use api as request;
 
 use indices::IndexRule;
 
@@ -69,8 +81,8 @@ pub(crate) fn scatter_nd<T: Clone>(
     updates: &Tensor<T>,
     f: impl Fn(&T, &T) -> T,
 ) -> Tensor<T> {
-    let hits = scatters::scatter_nd(&data.shape, indices, updates, IndexRule::DEFAULT);
-    hits.apply(data, |current, updates| {
+    let hits = scatters::scatter_nd(&data.shape, indices, &updates.shape, IndexRule::DEFAULT);
+    hits.apply(data, updates, |current, updates| {
         (updates.iter()).fold(current.clone(), |current, update| f(&current, update))
     })
 }

@@ -42,9 +42,9 @@ impl Workers {
     }
 }
 
-/// A pool of `workers` rayon threads, made once; 1 to 8.
+/// A pool of `workers` rayon threads, made once; 1 to 64.
 pub(crate) fn rayon_pool(workers: usize) -> &'static ThreadPool {
-    static POOLS: [OnceLock<ThreadPool>; 9] = [const { OnceLock::new() }; 9];
+    static POOLS: [OnceLock<ThreadPool>; 65] = [const { OnceLock::new() }; 65];
     POOLS[workers].get_or_init(|| {
         let builder = ThreadPoolBuilder::new().num_threads(workers);
         builder.build().expect("threads can be started")

@@ -4,8 +4,8 @@
 use ndscatter::{Layout, ScatterError};
 
 use super::Tensor;
+use super::api::{Indices, Options, in_place, write_into};
 use super::elements::{Palette, Ref};
-use super::harness::{Indices, Options, in_place, write_into};
 use super::layouts::{Arrangement, Strided};
 use super::random::Random;
 

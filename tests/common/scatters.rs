@@ -1,40 +1,71 @@
-//! Scatter as the specifications write it: which updates come to which
-//! element, in which order. What they do there is [`super::elements`]' part.
+//! Scatter as the specifications write it: which updates come to which slices,
+//! in which order. What they do there is [`super::elements`]' part.
 
 use ndscatter::CacheMode;
 
 use super::indices::{IndexRule, resolve_axis};
 use super::{Tensor, ndindex, position};
 
-/// The updates that come to the elements of an output, in order.
-pub(crate) struct Hits<T> {
-    shape: Vec<usize>,
-    hits: Vec<(usize, T)>,
+/// Which slices of updates come to which slices of the output, in order.
+pub(crate) struct Hits {
+    /// How many leading dims of the output and of updates say which slice it is.
+    leading: (usize, usize),
+    output: Vec<usize>,
+    updates: Vec<usize>,
+    /// Where they begin, in the output and in updates.
+    hits: Vec<(usize, usize)>,
 }
 
-impl<T: Clone> Hits<T> {
-    fn new(shape: &[usize]) -> Self {
+impl Hits {
+    fn new(output: &[usize], updates: &[usize], leading: (usize, usize)) -> Self {
+        let window = &output[leading.0..];
+        assert_eq!(window, &updates[leading.1..], "slices of one shape");
         Self {
-            shape: shape.to_vec(),
+            leading,
+            output: output.to_vec(),
+            updates: updates.to_vec(),
             hits: Vec::new(),
         }
     }
 
-    fn push(&mut self, index: &[usize], update: &T) {
-        let position = position(&self.shape, index);
-        self.hits.push((position, update.clone()));
+    /// How many elements a slice has.
+    fn window(&self) -> usize {
+        self.output[self.leading.0..].iter().product()
+    }
+
+    fn push(&mut self, destination: &[usize], update: &[usize]) {
+        let to = position(&self.output[..self.leading.0], destination);
+        let from = position(&self.updates[..self.leading.1], update);
+        let window = self.window();
+        self.hits.push((to * window, from * window));
+    }
+
+    /// By destination; the updates of one keep their order.
+    fn sorted(mut self) -> Self {
+        self.hits.sort_by_key(|&(to, _)| to);
+        self
     }
 
     /// `data` with `f(current, updates)` in the place of each element that has
     /// updates.
-    pub(crate) fn apply(mut self, data: &Tensor<T>, f: impl Fn(&T, &[T]) -> T) -> Tensor<T> {
+    pub(crate) fn apply<T: Clone>(
+        &self,
+        data: &Tensor<T>,
+        updates: &Tensor<T>,
+        f: impl Fn(&T, &[T]) -> T,
+    ) -> Tensor<T> {
         let mut output = data.clone();
-        // Stable: the updates of one element keep their order.
-        self.hits.sort_by_key(|&(position, _)| position);
+        let mut met = Vec::new();
         for hits in self.hits.chunk_by(|a, b| a.0 == b.0) {
-            let updates: Vec<T> = hits.iter().map(|(_, update)| update.clone()).collect();
-            let current = &mut output.values[hits[0].0];
-            *current = f(current, &updates);
+            for at in 0..self.window() {
+                met.clear();
+                met.extend(
+                    hits.iter()
+                        .map(|&(_, from)| updates.values[from + at].clone()),
+                );
+                let current = &mut output.values[hits[0].0 + at];
+                *current = f(current, &met);
+            }
         }
         output
     }
@@ -45,14 +76,14 @@ impl<T: Clone> Hits<T> {
 /// for idx in np.ndindex(indices.shape[:-1]):
 ///     output[indices[idx]] = f(output[indices[idx]], updates[idx])
 /// ```
-pub(crate) fn scatter_nd<T: Clone>(
+pub(crate) fn scatter_nd(
     data: &[usize],
     indices: &Tensor<i128>,
-    updates: &Tensor<T>,
+    updates: &[usize],
     rule: IndexRule,
-) -> Hits<T> {
-    let mut output = Hits::new(data);
+) -> Hits {
     let (&k, tuples) = indices.shape.split_last().expect("rank 1 or more");
+    let mut output = Hits::new(data, updates, (k, tuples.len()));
     for idx in ndindex(tuples) {
         let coordinates = (0..k).map(|axis| {
             let index = *indices.at(&[&idx[..], &[axis]].concat());
@@ -61,12 +92,9 @@ pub(crate) fn scatter_nd<T: Clone>(
         let Some(destination) = coordinates.collect::<Option<Vec<_>>>() else {
             continue;
         };
-        for inner in ndindex(&data[k..]) {
-            let update = updates.at(&[&idx[..], &inner].concat());
-            output.push(&[&destination[..], &inner].concat(), update);
-        }
+        output.push(&destination, &idx);
     }
-    output
+    output.sorted()
 }
 
 /// ```text
@@ -74,27 +102,27 @@ pub(crate) fn scatter_nd<T: Clone>(
 /// for idx in np.ndindex(indices.shape):
 ///     output[..., indices[idx], ...] = f(output[..., indices[idx], ...], updates[..., idx, ...])
 /// ```
-pub(crate) fn scatter_update<T: Clone>(
+pub(crate) fn scatter_update(
     data: &[usize],
     indices: &Tensor<i128>,
-    updates: &Tensor<T>,
+    updates: &[usize],
     axis: isize,
     rule: IndexRule,
-) -> Hits<T> {
-    let mut output = Hits::new(data);
+) -> Hits {
     let axis = resolve_axis(axis, data.len());
+    let mut output = Hits::new(data, updates, (axis + 1, axis + indices.shape.len()));
     for idx in ndindex(&indices.shape) {
         let Some(index) = rule.resolve(*indices.at(&idx), data[axis]) else {
             continue;
         };
         for outer in ndindex(&data[..axis]) {
-            for inner in ndindex(&data[axis + 1..]) {
-                let update = updates.at(&[&outer[..], &idx, &inner].concat());
-                output.push(&[&outer[..], &[index], &inner].concat(), update);
-            }
+            output.push(
+                &[&outer[..], &[index]].concat(),
+                &[&outer[..], &idx].concat(),
+            );
         }
     }
-    output
+    output.sorted()
 }
 
 /// ```text
@@ -103,41 +131,41 @@ pub(crate) fn scatter_update<T: Clone>(
 ///     destination = idx with indices[idx] at axis
 ///     output[destination] = f(output[destination], updates[idx])
 /// ```
-pub(crate) fn scatter_elements<T: Clone>(
+pub(crate) fn scatter_elements(
     data: &[usize],
     indices: &Tensor<i128>,
-    updates: &Tensor<T>,
+    updates: &[usize],
     axis: isize,
     rule: IndexRule,
-) -> Hits<T> {
-    let mut output = Hits::new(data);
+) -> Hits {
+    let mut output = Hits::new(data, updates, (data.len(), data.len()));
     let axis = resolve_axis(axis, data.len());
     for idx in ndindex(&indices.shape) {
         let mut destination = idx.clone();
         if let Some(index) = rule.resolve(*indices.at(&idx), data[axis]) {
             destination[axis] = index;
-            output.push(&destination, updates.at(&idx));
+            output.push(&destination, &idx);
         }
     }
-    output
+    output.sorted()
 }
 
 /// ```text
 /// output = np.copy(cache)
-/// for idx in np.ndindex(update.shape):
+/// for idx in np.ndindex(update.shape[:axis + 1]):
 ///     destination = idx with write_indices[idx[0]] + idx[axis] at axis (circular: modulo its size)
 ///     output[destination] = update[idx]
 /// ```
-pub(crate) fn tensor_scatter<T: Clone>(
+pub(crate) fn tensor_scatter(
     cache: &[usize],
     write_indices: &Tensor<i128>,
-    update: &Tensor<T>,
+    update: &[usize],
     axis: isize,
     mode: CacheMode,
-) -> Hits<T> {
-    let mut output = Hits::new(cache);
+) -> Hits {
     let axis = resolve_axis(axis, cache.len());
-    for idx in ndindex(&update.shape) {
+    let mut output = Hits::new(cache, update, (axis + 1, axis + 1));
+    for idx in ndindex(&update[..=axis]) {
         let sequence = &idx[..write_indices.shape.len()];
         let step = i128::try_from(idx[axis]).expect("sizes fit");
         let index = *write_indices.at(sequence) + step;
@@ -148,7 +176,7 @@ pub(crate) fn tensor_scatter<T: Clone>(
         };
         let mut destination = idx.clone();
         destination[axis] = usize::try_from(index).expect("a valid write index");
-        output.push(&destination, update.at(&idx));
+        output.push(&destination, &idx);
     }
-    output
+    output.sorted()
 }

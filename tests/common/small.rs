@@ -3,13 +3,14 @@
 
 use ndscatter::{Bounds, CacheMode, Duplicates, Reduction, ScatterError, Schedule};
 
+use super::api::{Indices, Options, Request, Verb};
 use super::elements::{Palette, Ref};
-use super::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use super::harness::{Problem, Round};
 use super::indices::resolve_axis;
 use super::layouts::{Arrangement, Strided};
+use super::operators::Operator;
 use super::pools::Sequential;
 use super::random::Random;
-use super::request::Request;
 use super::{Tensor, ndindex};
 
 /// Every shape of these ranks whose sizes are below `bound`.
@@ -137,9 +138,7 @@ impl Small<'_> {
         let data = sample(self.data);
         let updates_shape = self.operator.updates_shape(self.data, &logical.shape);
         let updates = sample(&updates_shape);
-        let mut problem = Problem {
-            operator: self.operator,
-            reduction: Reduction::None,
+        let problem = Problem {
             indices,
             rounds: vec![Round {
                 data: place(&data, &Arrangement::OUTPUTS, random),
@@ -149,17 +148,19 @@ impl Small<'_> {
             margin: 1,
         };
         for &reduction in reductions {
-            problem.reduction = reduction;
             for duplicates in [Duplicates::Allow, Duplicates::Reject] {
                 let mut options = self.draw_options(reduction, random);
                 options.duplicates = duplicates;
                 let what = format!("data {:?} indices {logical:?} {options:?}", self.data);
                 match (self.operator).refusal(options.refusals(), self.data, &logical) {
                     Some(error) => check_refused(&problem, &options, &error, &what),
-                    None => [Verb::InPlace, Verb::Allocate, Verb::PlannedWriteInto]
-                        .iter()
-                        .try_for_each(|&verb| problem.check(verb, &options))
-                        .unwrap_or_else(|difference| panic!("{what}: {difference}")),
+                    None => {
+                        let expected = problem.expected(&options, 1);
+                        [Verb::InPlace, Verb::Allocate, Verb::PlannedWriteInto]
+                            .iter()
+                            .try_for_each(|&verb| problem.check_against(verb, &options, &expected))
+                            .unwrap_or_else(|difference| panic!("{what}: {difference}"));
+                    }
                 }
             }
         }
@@ -169,9 +170,8 @@ impl Small<'_> {
     fn draw_options(&self, reduction: Reduction, random: &mut Random) -> Options<'static> {
         let execution = Request::new(reduction).pool(&Sequential);
         let number = random.below(Schedule::ALL.len() + 1);
-        let forced = Schedule::ALL.get(number);
-        let execution = forced.map_or(execution, |&schedule| execution.schedule(schedule));
-        let mut options = Options::new(self.operator, execution);
+        let forced = Schedule::ALL.get(number).copied();
+        let mut options = Options::new(self.operator, execution.schedule(forced));
         options.include_self = !random.one_in(3);
         if !matches!(self.operator, Operator::Cache { .. }) {
             options.negative_indices = !random.one_in(5);

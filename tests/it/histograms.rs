@@ -7,10 +7,7 @@ use std::fmt::Debug;
 use crate::common::pools::{Threads, rayon_pool};
 use crate::common::random::Random;
 use crate::common::request::Request;
-use ndscatter::{
-    CallingThread, Element, Index, Layout, Pool, Reduction, Scatter, ScatterError, Schedule,
-    TensorView, TensorViewMut,
-};
+use ndscatter::{CallingThread, Element, Index, Layout, Pool, Reduction, Scatter, ScatterError, Schedule, TensorView, TensorViewMut};
 
 /// Enough for copies, and not a multiple of anything.
 const TUPLES: usize = 300_007;

@@ -5,9 +5,7 @@
 use crate::common::pools::rayon_pool;
 use crate::common::random::Random;
 use crate::common::request::Request;
-use ndscatter::{
-    DType, Explanation, Layout, Reduction, Scatter, Schedule, TensorView, TensorViewMut,
-};
+use ndscatter::{DType, Explanation, Layout, Reduction, Scatter, Schedule, TensorView, TensorViewMut};
 
 /// A table and the rows that go there.
 struct Table {

@@ -10,9 +10,7 @@ use crate::common::pools::rayon_pool;
 use crate::common::random::Random;
 use crate::common::request::Request;
 use ndscatter::Reduction::{Add, Max, Min, Mul, None, Sub};
-use ndscatter::{
-    CallingThread, InstructionSet, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
-};
+use ndscatter::{CallingThread, InstructionSet, Reduction, Scatter, ScatterError, TensorView, TensorViewMut};
 
 /// Tuples: some blocks, and a part of one.
 const LENGTHS: [usize; 4] = [513, 1024, 1500, 5000];

@@ -18,10 +18,6 @@ mod exhaustive;
 mod foreign_indices;
 mod gather_errors;
 mod gathers;
-mod histograms;
-mod large;
-mod large_tables;
-mod long_lists;
 #[cfg(feature = "ndarray")]
 mod ndarray_views;
 mod nothing;
@@ -34,5 +30,4 @@ mod reductions;
 mod spec_examples;
 #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
 mod wide;
-mod workers;
 mod zero_sized;

@@ -209,8 +209,6 @@ fn check_write_indices(mode: CacheMode, indices: &[i64], refused: Option<(usize,
         return;
     }
     let problem = Problem {
-        operator: options.operator,
-        reduction: Reduction::None,
         indices: &indices,
         rounds: vec![Round {
             data: filled::<i32>(data),

@@ -9,64 +9,25 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Mutex;
 
+use crate::common::api::{Options, Request, Verb};
+use crate::common::destinations::{Destinations, index_types, place_indices, range};
 use crate::common::elements::{Palette, Ref, element_types};
-use crate::common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use crate::common::harness::{Problem, Round};
 use crate::common::indices::resolve_axis;
 use crate::common::layouts::{Arrangement, Strided};
+use crate::common::operators::Operator;
 use crate::common::pools::Workers;
 use crate::common::random::Random;
-use crate::common::request::Request;
 use crate::common::{Tensor, ndindex};
 use crate::with_element;
 use ndscatter::{
-    Accumulate, Bounds, CacheMode, DType, Duplicates, Element, InstructionSet, Pool, Reduction,
-    Schedule,
+    Accumulate, Bounds, CacheMode, DType, Duplicates, InstructionSet, Pool, Reduction, Schedule,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
 use proptest::prop_oneof;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
-
-/// Which destinations the tuples have.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Destinations {
-    Random,
-    /// Few are hit again and again.
-    Skewed,
-    /// All different (where there are enough), scattered.
-    Distinct,
-    /// One after the other, from somewhere, round the end.
-    Consecutive,
-    /// From the first to the last, with repeats where there are many tuples.
-    Sorted,
-}
-
-impl Destinations {
-    const ALL: [Self; 5] = [
-        Self::Random,
-        Self::Skewed,
-        Self::Distinct,
-        Self::Consecutive,
-        Self::Sorted,
-    ];
-
-    /// Numbers of the destinations of `tuples` tuples, all below `count`.
-    fn draw(self, tuples: usize, count: usize, random: &mut Random) -> impl Iterator<Item = usize> {
-        let from = if tuples == 0 { 0 } else { random.below(count) };
-        // A prime that does not divide the count: such a stride visits all.
-        let coprime = |&prime: &usize| !count.is_multiple_of(prime);
-        let primes = [7919, 104_729, 31].into_iter();
-        let stride = primes.clone().find(coprime).unwrap_or(1);
-        (0..tuples).map(move |tuple| match self {
-            Self::Random => random.below(count),
-            Self::Skewed => random.zipf(count),
-            Self::Distinct => (from + tuple * stride) % count,
-            Self::Consecutive => (from + tuple) % count,
-            Self::Sorted => tuple * count / tuples,
-        })
-    }
-}
 
 /// How the indices of `scatter_elements` differ from lane to lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -143,7 +104,7 @@ fn with_destinations(
     data: impl Strategy<Value = Vec<usize>>,
     tuples: impl Strategy<Value = Vec<usize>>,
 ) -> impl Strategy<Value = Shapes> {
-    let destinations = select(&Destinations::ALL[..]);
+    let destinations = select(&Destinations::DRAWN[..]);
     let lanes = select(&Lanes::ALL[..]);
     let pick = any::<u32>();
     (data, tuples, pick, destinations, lanes, any::<bool>())
@@ -334,52 +295,6 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
     })
 }
 
-fn index_types() -> Vec<DType> {
-    DType::ALL
-        .into_iter()
-        .filter(|element| element.is_index())
-        .collect()
-}
-
-/// `indices` in memory, as the type that `index` names.
-fn place_indices<T: Element>(
-    index: DType,
-    logical: &Tensor<i128>,
-    arrangement: Arrangement,
-) -> Box<dyn Indices<T>> {
-    fn place<T, I>(logical: &Tensor<i128>, arrangement: Arrangement) -> Box<dyn Indices<T>>
-    where
-        T: Element,
-        I: ndscatter::Index + Into<i128> + TryFrom<i128>,
-    {
-        let narrow = |&index: &i128| I::try_from(index).ok().expect("drawn for this type");
-        let values = logical.values.iter().map(narrow).collect();
-        let tensor = Tensor::new(&logical.shape, values);
-        // The marks between are out of bounds on most axes.
-        Box::new(Strided::new(&tensor, arrangement, 1, narrow(&127)))
-    }
-    match index {
-        DType::I8 => place::<T, i8>(logical, arrangement),
-        DType::I16 => place::<T, i16>(logical, arrangement),
-        DType::I32 => place::<T, i32>(logical, arrangement),
-        DType::I64 => place::<T, i64>(logical, arrangement),
-        DType::U8 => place::<T, u8>(logical, arrangement),
-        DType::U16 => place::<T, u16>(logical, arrangement),
-        DType::U32 => place::<T, u32>(logical, arrangement),
-        DType::U64 => place::<T, u64>(logical, arrangement),
-        other => panic!("{other} is no index type"),
-    }
-}
-
-/// The smallest and the largest value of an index type.
-fn range(index: DType) -> (i128, i128) {
-    let bits = 8 * index.size();
-    match index {
-        DType::U8 | DType::U16 | DType::U32 | DType::U64 => (0, (1 << bits) - 1),
-        _ => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
-    }
-}
-
 impl Case {
     /// At times counted from the end; in bounds, unless others are allowed.
     fn draw_indices(&self, random: &mut Random) -> Tensor<i128> {
@@ -409,7 +324,7 @@ impl Case {
         }
         let count: usize = sizes.iter().product();
         let tuples = self.operator.tuples(&self.indices);
-        let destinations: Vec<usize> = self.destinations.draw(tuples, count, random).collect();
+        let destinations = self.destinations.draw(tuples, count, random);
         let mut values = Vec::new();
         for mut destination in destinations {
             let first = values.len();
@@ -432,7 +347,7 @@ impl Case {
                 Lanes::Alike | Lanes::Almost => vec![],
             };
             let lane = lanes.entry(lane).or_insert_with(|| {
-                let places: Vec<_> = self.destinations.draw(len, size, random).collect();
+                let places = self.destinations.draw(len, size, random);
                 let express = |place| self.express(place, size, random);
                 places.into_iter().map(express).collect()
             });
@@ -489,10 +404,8 @@ impl Case {
     }
 
     fn execution(&self, reduction: Reduction) -> Request<'static> {
-        let execution = Request::new(reduction);
-        let execution = (self.set).map_or(execution, |set| execution.instruction_set(set));
-        self.schedule
-            .map_or(execution, |schedule| execution.schedule(schedule))
+        let execution = Request::new(reduction).instruction_set(self.set);
+        execution.schedule(self.schedule)
     }
 
     fn options<'p>(&self, reduction: Reduction, pool: &'p dyn Pool) -> Options<'p> {
@@ -510,8 +423,6 @@ impl Case {
         let indices = place_indices(self.index, &logical, self.indices_layout);
         let reduction = self.reduction::<T>();
         let problem = Problem {
-            operator: self.operator,
-            reduction,
             indices: &*indices,
             rounds: self.rounds::<T>(&mut random),
             output: self.output_layout,
@@ -523,7 +434,7 @@ impl Case {
             let in_place = self.verb.is_in_place();
             let explained = problem
                 .plan(self.verb, &options)
-                .and_then(|plan| options.for_plans().run(&plan).explain(T::DTYPE, in_place));
+                .and_then(|plan| options.explain(&plan, T::DTYPE, in_place));
             let explanation = explained.map_err(|error| format!("explaining: {error}"))?;
             Ok::<_, String>(explanation.schedule())
         })?;
@@ -688,223 +599,31 @@ fn large_refusals() {
     run(40, &cases(large_shapes(), Limit(160_000)), check_refusal);
 }
 
-/// A case for which a schedule is forced, and what must then be used.
-struct Forced {
-    schedule: Schedule,
-    used: Schedule,
-    operator: Operator,
-    data: &'static [usize],
-    indices: &'static [usize],
-    destinations: Destinations,
-    element: DType,
-    reduction: Reduction,
-}
-
-const ROWS: Forced = Forced {
-    schedule: Schedule::Serial,
-    used: Schedule::Serial,
-    operator: Operator::Nd,
-    data: &[3000, 64],
-    indices: &[2000, 1],
-    destinations: Destinations::Skewed,
-    element: DType::F32,
-    reduction: Reduction::Add,
-};
-
-const ELEMENTS: Forced = Forced {
-    data: &[20_000],
-    indices: &[50_000, 1],
-    ..ROWS
-};
-
-/// Many updates of few elements.
-const HISTOGRAM: Forced = Forced {
-    data: &[500],
-    ..ELEMENTS
-};
-
-/// Every schedule where it applies, and serial where it would change the bits.
-const FORCED: [Forced; 21] = [
-    ROWS,
-    Forced {
-        schedule: Schedule::ByBatch,
-        used: Schedule::ByBatch,
-        operator: Operator::Update { axis: 1 },
-        data: &[16, 50, 32],
-        indices: &[20],
-        ..ROWS
-    },
-    // Without batch dims there is nothing to share out.
-    Forced {
-        schedule: Schedule::ByBatch,
-        ..ROWS
-    },
-    Forced {
-        schedule: Schedule::ByTuple,
-        used: Schedule::ByTuple,
-        destinations: Destinations::Distinct,
-        ..ROWS
-    },
-    Forced {
-        schedule: Schedule::ByTuple,
-        used: Schedule::ByTuple,
-        destinations: Destinations::Consecutive,
-        reduction: Reduction::None,
-        ..ROWS
-    },
-    // Two tasks would add to one row.
-    Forced {
-        schedule: Schedule::ByTuple,
-        ..ROWS
-    },
-    Forced {
-        schedule: Schedule::LastWrite,
-        used: Schedule::LastWrite,
-        reduction: Reduction::None,
-        ..ROWS
-    },
-    // Every update counts in a sum, not only the last.
-    Forced {
-        schedule: Schedule::LastWrite,
-        ..ROWS
-    },
-    Forced {
-        schedule: Schedule::ByColumn,
-        used: Schedule::ByColumn,
-        data: &[20, 4096],
-        indices: &[40, 1],
-        ..ROWS
-    },
-    Forced {
-        schedule: Schedule::ByDestination,
-        used: Schedule::ByDestination,
-        ..ELEMENTS
-    },
-    Forced {
-        schedule: Schedule::ByDestination,
-        used: Schedule::ByDestination,
-        ..ROWS
-    },
-    Forced {
-        schedule: Schedule::ByPartition,
-        used: Schedule::ByPartition,
-        ..ELEMENTS
-    },
-    Forced {
-        schedule: Schedule::ByPartition,
-        used: Schedule::ByPartition,
-        ..ROWS
-    },
-    Forced {
-        schedule: Schedule::Grouped,
-        used: Schedule::Grouped,
-        ..ELEMENTS
-    },
-    Forced {
-        schedule: Schedule::Grouped,
-        used: Schedule::Grouped,
-        ..ROWS
-    },
-    // A mean is finished when all updates of a destination are in.
-    Forced {
-        schedule: Schedule::ByPartition,
-        used: Schedule::Grouped,
-        reduction: Reduction::Mean,
-        ..ROWS
-    },
-    Forced {
-        schedule: Schedule::Serial,
-        used: Schedule::Grouped,
-        reduction: Reduction::Mean,
-        ..ELEMENTS
-    },
-    Forced {
-        schedule: Schedule::Private,
-        used: Schedule::Private,
-        element: DType::I32,
-        ..HISTOGRAM
-    },
-    Forced {
-        schedule: Schedule::Private,
-        used: Schedule::Private,
-        reduction: Reduction::Max,
-        ..HISTOGRAM
-    },
-    // Sums of floats depend on the order.
-    Forced {
-        schedule: Schedule::Private,
-        ..HISTOGRAM
-    },
-    Forced {
-        schedule: Schedule::ByPartition,
-        used: Schedule::ByPartition,
-        operator: Operator::Elements { axis: 0 },
-        data: &[20_000],
-        indices: &[50_000],
-        ..ROWS
-    },
-];
-
-impl Forced {
-    fn case(&self, verb: Verb) -> Case {
-        Case {
-            operator: self.operator,
-            data: self.data.to_vec(),
-            indices: self.indices.to_vec(),
-            element: self.element,
-            index: DType::I64,
-            reduction: self.reduction,
-            include_self: true,
-            accumulate: Accumulate::Native,
-            bounds: Bounds::Error,
-            destinations: self.destinations,
-            lanes: Lanes::Free,
-            negative: false,
-            palette: Palette::Ordinary,
-            data_layout: Arrangement::Contiguous,
-            indices_layout: Arrangement::Contiguous,
-            updates_layout: Arrangement::Contiguous,
-            output_layout: Arrangement::Contiguous,
-            verb,
-            schedule: Some(self.schedule),
-            set: None,
-            workers: Workers::Given(2),
-            seed: 1,
-        }
-    }
-
-    fn used<T: Ref>(&self, case: &Case) -> (Schedule, usize) {
-        let logical = case.draw_indices(&mut Random::new(case.seed));
-        let indices = place_indices::<T>(case.index, &logical, case.indices_layout);
-        case.workers.with(|pool| {
-            let execution = case.execution(self.reduction).pool(pool);
-            let options = Options::new(self.operator, execution);
-            let output = ndscatter::Layout::contiguous(&case.data);
-            let plan = indices.plan(&options, output).expect("the case is valid");
-            let explanation = (execution.run(&plan))
-                .explain(self.element, case.verb.is_in_place())
-                .expect("numbers have every reduction");
-            (explanation.schedule(), explanation.tasks())
-        })
-    }
-}
-
-#[test]
-fn a_forced_schedule_is_used_where_it_keeps_the_bits() {
-    for forced in FORCED {
-        for verb in [Verb::PlannedInPlace, Verb::PlannedWriteInto] {
-            let what = format!(
-                "{} of {:?}, {}, {:?}, {verb:?}",
-                forced.schedule, forced.data, forced.reduction, forced.destinations
-            );
-            let case = forced.case(verb);
-            let (used, tasks) = with_element!(forced.element, T => forced.used::<T>(&case));
-            assert_eq!(used, forced.used, "{what}");
-            let parallel = used != Schedule::Serial;
-            assert_eq!(tasks > 1, parallel, "{what}: {tasks} tasks");
-            with_element!(case.element, T => case.check::<T>(&Seen::default()))
-                .unwrap_or_else(|error| panic!("{what}: {error}"));
-        }
+/// Rows of a table, and nothing forced.
+fn plain_case(verb: Verb) -> Case {
+    Case {
+        operator: Operator::Nd,
+        data: vec![9, 40],
+        indices: vec![30, 1],
+        element: DType::F32,
+        index: DType::I64,
+        reduction: Reduction::Add,
+        include_self: true,
+        accumulate: Accumulate::Native,
+        bounds: Bounds::Error,
+        destinations: Destinations::Skewed,
+        lanes: Lanes::Free,
+        negative: false,
+        palette: Palette::Ordinary,
+        data_layout: Arrangement::Contiguous,
+        indices_layout: Arrangement::Contiguous,
+        updates_layout: Arrangement::Contiguous,
+        output_layout: Arrangement::Contiguous,
+        verb,
+        schedule: Some(Schedule::Serial),
+        set: None,
+        workers: Workers::Given(2),
+        seed: 1,
     }
 }
 
@@ -913,11 +632,6 @@ fn a_forced_schedule_is_used_where_it_keeps_the_bits() {
 /// schedule and instruction set; every pair of layouts.
 #[test]
 fn every_pair_once() {
-    let base = Forced {
-        data: &[9, 40],
-        indices: &[30, 1],
-        ..ROWS
-    };
     let seen = Seen::default();
     let check = |case: &Case| {
         let checked = with_element!(case.element, T => case.check::<T>(&seen));
@@ -939,7 +653,7 @@ fn every_pair_once() {
                         include_self,
                         accumulate,
                         negative: true,
-                        ..base.case(Verb::InPlace)
+                        ..plain_case(Verb::InPlace)
                     });
                 }
             }
@@ -979,7 +693,7 @@ fn every_pair_once() {
                             schedule,
                             set,
                             reduction,
-                            ..base.case(verb)
+                            ..plain_case(verb)
                         });
                     }
                 }
@@ -989,7 +703,7 @@ fn every_pair_once() {
     for data_layout in Arrangement::INPUTS {
         for updates_layout in Arrangement::INPUTS {
             for output_layout in Arrangement::OUTPUTS {
-                let case = base.case(Verb::PlannedWriteInto);
+                let case = plain_case(Verb::PlannedWriteInto);
                 check(&Case {
                     data_layout,
                     updates_layout,

@@ -1,0 +1,504 @@
+//! The calls of the crate that the harness makes, all of them: how an operator
+//! of a table is built, and how each verb is asked for. An operator more, or
+//! another name in the interface, is a change here.
+
+use ndscatter::{
+    Accumulate, AnyView, AnyViewMut, Bounds, Duplicates, Element, Execution, Explanation, Gather,
+    GatherPlan, Index, InstructionSet, Layout, Pool, Reduction, Scatter, ScatterError, ScatterPlan,
+    ScatterRun, Schedule, TensorView, TensorViewMut,
+};
+
+use super::Tensor;
+use super::arithmetic::How;
+use super::indices::{IndexRule, Refusals};
+use super::layouts::Strided;
+use super::operators::{Gatherer, Operator, Rules};
+
+/// The type of elements as a value.
+pub(crate) use ndscatter::DType;
+
+/// A reduction, and who runs the call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'p> {
+    pub(crate) reduction: Reduction,
+    pub(crate) execution: Execution<'p>,
+}
+
+impl Request<'static> {
+    pub(crate) fn new(reduction: Reduction) -> Self {
+        Self {
+            reduction,
+            execution: Execution::new(),
+        }
+    }
+}
+
+impl From<Reduction> for Request<'static> {
+    fn from(reduction: Reduction) -> Self {
+        Self::new(reduction)
+    }
+}
+
+impl<'p> Request<'p> {
+    pub(crate) fn pool<'q>(self, pool: &'q dyn Pool) -> Request<'q>
+    where
+        'p: 'q,
+    {
+        Request {
+            reduction: self.reduction,
+            execution: self.execution.pool(pool),
+        }
+    }
+
+    pub(crate) fn max_workers(mut self, workers: usize) -> Self {
+        self.execution = self.execution.max_workers(workers);
+        self
+    }
+
+    /// Forces the schedule, if there is one.
+    pub(crate) fn schedule(mut self, schedule: impl Into<Option<Schedule>>) -> Self {
+        if let Some(schedule) = schedule.into() {
+            self.execution = self.execution.schedule(schedule);
+        }
+        self
+    }
+
+    /// Forces the instruction set, if there is one.
+    pub(crate) fn instruction_set(mut self, set: impl Into<Option<InstructionSet>>) -> Self {
+        if let Some(set) = set.into() {
+            self.execution = self.execution.instruction_set(set);
+        }
+        self
+    }
+
+    /// The operator with this reduction, run so.
+    pub(crate) fn of(self, scatter: Scatter<'_>) -> Scatter<'p> {
+        scatter.reduction(self.reduction).execution(self.execution)
+    }
+
+    /// A run with this reduction, whatever the plan was made with.
+    pub(crate) fn run<'q>(self, plan: &'q ScatterPlan) -> ScatterRun<'q>
+    where
+        'p: 'q,
+    {
+        (plan.run().reduction(self.reduction)).execution(self.execution)
+    }
+}
+
+/// What a scatter is told besides its tensors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options<'p> {
+    pub(crate) operator: Operator,
+    pub(crate) execution: Request<'p>,
+    pub(crate) duplicates: Duplicates,
+    pub(crate) negative_indices: bool,
+    pub(crate) bounds: Bounds,
+    pub(crate) include_self: bool,
+    pub(crate) accumulate: Accumulate,
+}
+
+impl<'p> Options<'p> {
+    pub(crate) fn new(operator: Operator, execution: impl Into<Request<'p>>) -> Self {
+        Self {
+            operator,
+            execution: execution.into(),
+            duplicates: Duplicates::Allow,
+            negative_indices: true,
+            bounds: Bounds::Error,
+            include_self: true,
+            accumulate: Accumulate::Native,
+        }
+    }
+
+    /// What it means: the part that the reference must know.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules {
+            how: How {
+                reduction: self.execution.reduction,
+                include_self: self.include_self,
+                accumulate: self.accumulate,
+            },
+            index: self.index_rule(),
+        }
+    }
+
+    fn index_rule(&self) -> IndexRule {
+        IndexRule {
+            negative: self.negative_indices,
+            bounds: self.bounds,
+        }
+    }
+
+    /// What is refused in the values of `indices`.
+    pub(crate) fn refusals(&self) -> Refusals {
+        Refusals {
+            rule: self.index_rule(),
+            reject_duplicates: self.duplicates == Duplicates::Reject,
+        }
+    }
+
+    /// The scatter that they ask for.
+    pub(crate) fn scatter(&self) -> Scatter<'p> {
+        let scatter = match self.operator {
+            Operator::Nd => Scatter::nd(),
+            Operator::Update { axis } => Scatter::update(axis),
+            Operator::Elements { axis } => Scatter::elements(axis),
+            Operator::Cache { axis, mode, len } => Scatter::cache(axis, mode).update_len(len),
+        };
+        (self.execution.of(scatter))
+            .include_self(self.include_self)
+            .accumulate(self.accumulate)
+            .duplicates(self.duplicates)
+            .negative_indices(self.negative_indices)
+            .bounds(self.bounds)
+    }
+
+    /// A run of a plan that was made with these options: it knows what they
+    /// mean.
+    pub(crate) fn run<'q>(&self, plan: &'q ScatterPlan) -> ScatterRun<'q>
+    where
+        'p: 'q,
+    {
+        plan.run().execution(self.execution.execution)
+    }
+
+    /// What such a run will do.
+    pub(crate) fn explain(
+        &self,
+        plan: &ScatterPlan,
+        dtype: DType,
+        in_place: bool,
+    ) -> Result<Explanation, ScatterError> {
+        self.run(plan).explain(dtype, in_place)
+    }
+}
+
+/// What a gather is told besides its tensors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GatherOptions<'p> {
+    pub(crate) gatherer: Gatherer,
+    pub(crate) execution: Execution<'p>,
+    pub(crate) rule: IndexRule,
+}
+
+impl<'p> GatherOptions<'p> {
+    pub(crate) fn new(gatherer: Gatherer) -> Self {
+        Self {
+            gatherer,
+            execution: Execution::new(),
+            rule: IndexRule::DEFAULT,
+        }
+    }
+
+    pub(crate) fn bounds(self, bounds: Bounds) -> Self {
+        let rule = IndexRule {
+            bounds,
+            ..self.rule
+        };
+        Self { rule, ..self }
+    }
+
+    /// The gather that they ask for.
+    pub(crate) fn gather(&self) -> Gather<'p> {
+        let gather = match self.gatherer {
+            Gatherer::Nd { batch_dims } => Gather::nd(batch_dims),
+            Gatherer::Along { axis } => Gather::along(axis),
+            Gatherer::Elements { axis } => Gather::elements(axis),
+        };
+        gather
+            .execution(self.execution)
+            .negative_indices(self.rule.negative)
+            .bounds(self.rule.bounds)
+    }
+}
+
+/// `indices` of any index type, for data of type `T`.
+pub(crate) trait Indices<T>: Gathers<T> {
+    fn logical(&self) -> Tensor<i128>;
+    fn any(&self) -> AnyView<'_>;
+
+    fn allocate(
+        &self,
+        options: &Options<'_>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError>;
+
+    fn write_into(
+        &self,
+        options: &Options<'_>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError>;
+
+    fn in_place(
+        &self,
+        options: &Options<'_>,
+        data: TensorViewMut<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<(), ScatterError>;
+
+    fn plan(&self, options: &Options<'_>, output: Layout<'_>) -> Result<ScatterPlan, ScatterError>;
+}
+
+impl<T: Element, I: Index + Into<i128>> Indices<T> for Strided<I> {
+    fn logical(&self) -> Tensor<i128> {
+        let Tensor { shape, values } = self.read();
+        Tensor::new(&shape, values.into_iter().map(Into::into).collect())
+    }
+
+    fn any(&self) -> AnyView<'_> {
+        self.view().into()
+    }
+
+    fn allocate(
+        &self,
+        options: &Options<'_>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError> {
+        (options.scatter())
+            .allocate(data, self.view(), updates)
+            .map(ndscatter::Tensor::into_vec)
+    }
+
+    fn write_into(
+        &self,
+        options: &Options<'_>,
+        data: TensorView<'_, T>,
+        updates: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        options
+            .scatter()
+            .write_into(data, self.view(), updates, output)
+    }
+
+    fn in_place(
+        &self,
+        options: &Options<'_>,
+        data: TensorViewMut<'_, T>,
+        updates: TensorView<'_, T>,
+    ) -> Result<(), ScatterError> {
+        options.scatter().in_place(data, self.view(), updates)
+    }
+
+    fn plan(&self, options: &Options<'_>, output: Layout<'_>) -> Result<ScatterPlan, ScatterError> {
+        options.scatter().plan(output, self.view())
+    }
+}
+
+/// What [`Indices`] do for gathers.
+pub(crate) trait Gathers<T>: Sync {
+    fn gather(
+        &self,
+        options: &GatherOptions<'_>,
+        data: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError>;
+
+    fn gather_into(
+        &self,
+        options: &GatherOptions<'_>,
+        data: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError>;
+
+    fn any_gather_into(
+        &self,
+        options: &GatherOptions<'_>,
+        data: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError>;
+
+    fn plan_gather(
+        &self,
+        options: &GatherOptions<'_>,
+        data: Layout<'_>,
+    ) -> Result<GatherPlan, ScatterError>;
+}
+
+impl<T: Element, I: Index + Into<i128>> Gathers<T> for Strided<I> {
+    fn gather(
+        &self,
+        options: &GatherOptions<'_>,
+        data: TensorView<'_, T>,
+    ) -> Result<Vec<T>, ScatterError> {
+        (options.gather())
+            .allocate(data, self.view())
+            .map(ndscatter::Tensor::into_vec)
+    }
+
+    fn gather_into(
+        &self,
+        options: &GatherOptions<'_>,
+        data: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        options.gather().write_into(data, self.view(), output)
+    }
+
+    fn any_gather_into(
+        &self,
+        options: &GatherOptions<'_>,
+        data: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Result<(), ScatterError> {
+        let (data, output) = (AnyView::from(data), AnyViewMut::from(output));
+        let indices = AnyView::from(self.view());
+        options.gather().write_into(data, indices, output)
+    }
+
+    fn plan_gather(
+        &self,
+        options: &GatherOptions<'_>,
+        data: Layout<'_>,
+    ) -> Result<GatherPlan, ScatterError> {
+        options.gather().plan(data, self.view())
+    }
+}
+
+pub(crate) fn write_into(
+    options: &Options<'_>,
+    data: AnyView<'_>,
+    indices: AnyView<'_>,
+    updates: AnyView<'_>,
+    output: AnyViewMut<'_>,
+) -> Result<(), ScatterError> {
+    options.scatter().write_into(data, indices, updates, output)
+}
+
+pub(crate) fn in_place(
+    options: &Options<'_>,
+    data: AnyViewMut<'_>,
+    indices: AnyView<'_>,
+    updates: AnyView<'_>,
+) -> Result<(), ScatterError> {
+    options.scatter().in_place(data, indices, updates)
+}
+
+/// The ways to ask for a scatter or a gather.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Verb {
+    Allocate,
+    WriteInto,
+    InPlace,
+    AnyWriteInto,
+    AnyInPlace,
+    PlannedAllocate,
+    PlannedWriteInto,
+    PlannedInPlace,
+    AnyPlannedWriteInto,
+    AnyPlannedInPlace,
+}
+
+/// What a call leaves besides what it has written: the result, where it was
+/// the crate that made it.
+pub(crate) type Made<T> = Result<Option<Vec<T>>, ScatterError>;
+
+impl Verb {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Allocate,
+        Self::WriteInto,
+        Self::InPlace,
+        Self::AnyWriteInto,
+        Self::AnyInPlace,
+        Self::PlannedAllocate,
+        Self::PlannedWriteInto,
+        Self::PlannedInPlace,
+        Self::AnyPlannedWriteInto,
+        Self::AnyPlannedInPlace,
+    ];
+
+    /// Those that gathers have: all that do not write in place.
+    pub(crate) fn of_gathers() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|verb| !verb.is_in_place())
+    }
+
+    pub(crate) fn is_in_place(self) -> bool {
+        matches!(
+            self,
+            Self::InPlace | Self::AnyInPlace | Self::PlannedInPlace | Self::AnyPlannedInPlace
+        )
+    }
+
+    pub(crate) fn is_planned(self) -> bool {
+        matches!(
+            self,
+            Self::PlannedAllocate
+                | Self::PlannedWriteInto
+                | Self::PlannedInPlace
+                | Self::AnyPlannedWriteInto
+                | Self::AnyPlannedInPlace
+        )
+    }
+
+    /// Whether the crate chooses the output's layout.
+    pub(crate) fn allocates(self) -> bool {
+        matches!(self, Self::Allocate | Self::PlannedAllocate)
+    }
+
+    /// Scatters; `plan` is there for planned verbs. In place, `output` holds
+    /// the data.
+    pub(crate) fn scatter<T: Element>(
+        self,
+        options: &Options<'_>,
+        indices: &dyn Indices<T>,
+        plan: Option<&ScatterPlan>,
+        (data, updates): (TensorView<'_, T>, TensorView<'_, T>),
+        output: TensorViewMut<'_, T>,
+    ) -> Made<T> {
+        let run = || options.run(plan.expect("a plan was made for a planned verb"));
+        let written = match self {
+            Self::Allocate => return indices.allocate(options, data, updates).map(Some),
+            Self::PlannedAllocate => {
+                return run()
+                    .allocate(data, updates)
+                    .map(|made| Some(made.into_vec()));
+            }
+            Self::WriteInto => indices.write_into(options, data, updates, output),
+            Self::InPlace => indices.in_place(options, output, updates),
+            Self::AnyWriteInto => {
+                let (data, updates) = (data.into(), updates.into());
+                write_into(options, data, indices.any(), updates, output.into())
+            }
+            Self::AnyInPlace => in_place(options, output.into(), indices.any(), updates.into()),
+            Self::PlannedWriteInto => run().write_into(data, updates, output),
+            Self::PlannedInPlace => run().in_place(output, updates),
+            Self::AnyPlannedWriteInto => run().write_into(
+                AnyView::from(data),
+                updates.into(),
+                AnyViewMut::from(output),
+            ),
+            Self::AnyPlannedInPlace => run().in_place(AnyViewMut::from(output), updates.into()),
+        };
+        written.map(|()| None)
+    }
+
+    /// Gathers; `plan` is there for planned verbs.
+    pub(crate) fn gather<T: Element>(
+        self,
+        options: &GatherOptions<'_>,
+        indices: &dyn Indices<T>,
+        plan: Option<&GatherPlan>,
+        data: TensorView<'_, T>,
+        output: TensorViewMut<'_, T>,
+    ) -> Made<T> {
+        let plan = || plan.expect("a plan was made for a planned verb");
+        let run = || plan().run().execution(options.execution);
+        let written = match self {
+            Self::Allocate => return indices.gather(options, data).map(Some),
+            Self::PlannedAllocate => {
+                return run().allocate(data).map(|made| Some(made.into_vec()));
+            }
+            Self::WriteInto => indices.gather_into(options, data, output),
+            Self::AnyWriteInto => indices.any_gather_into(options, data, output),
+            Self::PlannedWriteInto => run().write_into(data, output),
+            Self::AnyPlannedWriteInto => {
+                run().write_into(AnyView::from(data), AnyViewMut::from(output))
+            }
+            _ => panic!("no gather is {self:?}"),
+        };
+        written.map(|()| None)
+    }
+}

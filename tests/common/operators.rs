@@ -1,0 +1,241 @@
+//! The operators as tables name them: the shapes that they have, the reference
+//! of each, and what each refuses. How the crate is asked for one is [`super::api`]'s.
+
+use ndscatter::{CacheMode, Reduction, ScatterError};
+
+use super::arithmetic::How;
+use super::elements::Ref;
+use super::gathers::{gather, gather_elements, gather_nd};
+use super::indices::{IndexRule, Refusals, resolve_axis};
+use super::scatters::{Hits, scatter_elements, scatter_nd, scatter_update, tensor_scatter};
+use super::{Tensor, ndindex};
+
+/// A scatter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Operator {
+    Nd,
+    Update {
+        axis: isize,
+    },
+    Elements {
+        axis: isize,
+    },
+    /// `tensor_scatter` of `len` positions.
+    Cache {
+        axis: isize,
+        mode: CacheMode,
+        len: usize,
+    },
+}
+
+impl Operator {
+    /// The shape of `updates`.
+    pub(crate) fn updates_shape(self, data: &[usize], indices: &[usize]) -> Vec<usize> {
+        match self {
+            Self::Nd => {
+                let (&k, tuples) = indices.split_last().expect("rank 1 or more");
+                [tuples, &data[k..]].concat()
+            }
+            Self::Update { axis } => {
+                let axis = resolve_axis(axis, data.len());
+                [&data[..axis], indices, &data[axis + 1..]].concat()
+            }
+            Self::Elements { .. } => indices.to_vec(),
+            Self::Cache { axis, len, .. } => {
+                let axis = resolve_axis(axis, data.len());
+                [&data[..axis], &[len], &data[axis + 1..]].concat()
+            }
+        }
+    }
+
+    /// The axes that a tuple's indices address, and how many values are valid
+    /// there.
+    pub(crate) fn axes(self, data: &[usize], indices: &[usize]) -> Vec<(usize, usize)> {
+        let sizes = data.iter().copied().enumerate();
+        match self {
+            Self::Nd => sizes
+                .take(*indices.last().expect("rank 1 or more"))
+                .collect(),
+            Self::Update { axis } | Self::Elements { axis } => {
+                let axis = resolve_axis(axis, data.len());
+                vec![(axis, data[axis])]
+            }
+            Self::Cache { axis, len, .. } => {
+                let axis = resolve_axis(axis, data.len());
+                vec![(axis, data[axis] - len + 1)]
+            }
+        }
+    }
+
+    pub(crate) fn tuples(self, indices: &[usize]) -> usize {
+        match self {
+            Self::Nd => indices[..indices.len() - 1].iter().product(),
+            Self::Update { .. } | Self::Elements { .. } | Self::Cache { .. } => {
+                indices.iter().product()
+            }
+        }
+    }
+
+    pub(crate) fn expected<T: Ref>(
+        self,
+        rules: impl Into<Rules>,
+        data: &Tensor<T>,
+        indices: &Tensor<i128>,
+        updates: &Tensor<T>,
+    ) -> Tensor<T> {
+        let Rules { how, index } = rules.into();
+        let hits = self.hits(index, &data.shape, indices);
+        hits.apply(data, updates, |&current, updates| {
+            T::reduce(how, current, updates)
+        })
+    }
+
+    /// Where its updates go.
+    pub(crate) fn hits(self, rule: IndexRule, data: &[usize], indices: &Tensor<i128>) -> Hits {
+        let updates = &self.updates_shape(data, &indices.shape);
+        match self {
+            Self::Nd => scatter_nd(data, indices, updates, rule),
+            Self::Update { axis } => scatter_update(data, indices, updates, axis, rule),
+            Self::Elements { axis } => scatter_elements(data, indices, updates, axis, rule),
+            Self::Cache { axis, mode, .. } => tensor_scatter(data, indices, updates, axis, mode),
+        }
+    }
+
+    pub(crate) fn refusal(
+        self,
+        refusals: Refusals,
+        data: &[usize],
+        indices: &Tensor<i128>,
+    ) -> Option<ScatterError> {
+        let count = self.tuples(&indices.shape);
+        let axes = self.axes(data, &indices.shape);
+        let first = |implied: &dyn Fn(usize) -> Vec<usize>| {
+            refusals.first(&indices.values, count, &axes, implied)
+        };
+        match self {
+            Self::Nd | Self::Update { .. } => first(&|_| vec![]),
+            Self::Elements { axis } => {
+                let axis = resolve_axis(axis, data.len());
+                let places: Vec<_> = ndindex(&indices.shape).collect();
+                // A tuple stays where it is but for the axis.
+                first(&|tuple| [&places[tuple][..axis], &places[tuple][axis + 1..]].concat())
+            }
+            // One position for all sequences is no one's where there are none.
+            Self::Cache { .. } if data[0] == 0 => None,
+            Self::Cache { axis, mode, len } => {
+                let size = data[resolve_axis(axis, data.len())];
+                refused_write_index(&indices.values, mode, len, size)
+            }
+        }
+    }
+}
+
+/// The first sequence whose position leaves no room, or is negative.
+fn refused_write_index(
+    write_indices: &[i128],
+    mode: CacheMode,
+    update_len: usize,
+    cache_len: usize,
+) -> Option<ScatterError> {
+    let room = i128::try_from(cache_len - update_len).expect("sizes fit");
+    let is_bad = |index: i128| index < 0 || (mode == CacheMode::Linear && index > room);
+    let batch = write_indices.iter().position(|&index| is_bad(index))?;
+    Some(ScatterError::WriteIndex {
+        batch,
+        index: write_indices[batch],
+        update_len,
+        cache_len,
+        mode,
+    })
+}
+
+/// All that decides on a result besides the tensors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) how: How,
+    pub(crate) index: IndexRule,
+}
+
+impl From<Reduction> for Rules {
+    fn from(reduction: Reduction) -> Self {
+        Self {
+            how: reduction.into(),
+            index: IndexRule::DEFAULT,
+        }
+    }
+}
+
+/// A gather.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Gatherer {
+    Nd { batch_dims: usize },
+    Along { axis: isize },
+    Elements { axis: isize },
+}
+
+impl Gatherer {
+    /// The axes of data that a tuple's indices address, and their sizes.
+    pub(crate) fn axes(self, data: &[usize], indices: &[usize]) -> Vec<(usize, usize)> {
+        let axes = match self {
+            Self::Nd { batch_dims } => {
+                let k = indices.last().expect("rank 1 or more");
+                batch_dims..batch_dims + k
+            }
+            Self::Along { axis } | Self::Elements { axis } => {
+                let axis = resolve_axis(axis, data.len());
+                axis..axis + 1
+            }
+        };
+        axes.map(|axis| (axis, data[axis])).collect()
+    }
+
+    pub(crate) fn tuples(self, indices: &[usize]) -> usize {
+        match self {
+            Self::Nd { .. } => indices[..indices.len() - 1].iter().product(),
+            Self::Along { .. } | Self::Elements { .. } => indices.iter().product(),
+        }
+    }
+
+    pub(crate) fn expected<T: Ref>(
+        self,
+        rule: IndexRule,
+        data: &Tensor<T>,
+        indices: &Tensor<i128>,
+    ) -> Tensor<T> {
+        let zero = T::zero_value();
+        match self {
+            Self::Nd { batch_dims } => gather_nd(data, indices, batch_dims, rule, &zero),
+            Self::Along { axis } => gather(data, indices, axis, rule, &zero),
+            Self::Elements { axis } => gather_elements(data, indices, axis, rule, &zero),
+        }
+    }
+
+    pub(crate) fn output_shape(self, data: &[usize], indices: &[usize]) -> Vec<usize> {
+        match self {
+            Self::Nd { batch_dims } => {
+                let (&k, tuples) = indices.split_last().expect("rank 1 or more");
+                [tuples, &data[batch_dims + k..]].concat()
+            }
+            Self::Along { axis } => {
+                let axis = resolve_axis(axis, data.len());
+                [&data[..axis], indices, &data[axis + 1..]].concat()
+            }
+            Self::Elements { .. } => indices.to_vec(),
+        }
+    }
+
+    pub(crate) fn refusal(
+        self,
+        rule: IndexRule,
+        data: &[usize],
+        indices: &Tensor<i128>,
+    ) -> Option<ScatterError> {
+        let refusals = Refusals {
+            rule,
+            reject_duplicates: false,
+        };
+        let count = self.tuples(&indices.shape);
+        let axes = self.axes(data, &indices.shape);
+        refusals.first(&indices.values, count, &axes, |_| vec![])
+    }
+}

@@ -1,0 +1,868 @@
+//! The table of cases. A function is a group of rows, and a test of its own.
+//!
+//! A row is what it differs in from another one; what is not said is a plain
+//! one-shot sum over contiguous tensors. A case that asks for something new (a
+//! dtype, a reduction, an operator, a threshold of a new schedule) is a row, or
+//! one more entry among the values of a row.
+
+use ndscatter::Reduction::{Add, Max, Mean, Min, Mul, Sub};
+use ndscatter::{Accumulate, Bounds, CacheMode, Reduction, Schedule};
+
+use crate::common::api::DType::{
+    self, BF16, Bool, Complex64, Complex128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64,
+};
+use crate::common::destinations::{Destinations, index_types};
+use crate::common::elements::Palette;
+use crate::common::layouts::Arrangement;
+use crate::common::operators::Operator::{self, Cache, Elements, Nd, Update};
+
+use Destinations::{Consecutive, Distinct, Few, One, Random, Skewed, Spread, Together};
+
+/// Not the absence of anything: the reduction that replaces.
+const NONE: Reduction = Reduction::None;
+
+/// How much work a case is, and so how it is run: see [`super::runner`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Size {
+    /// One of hundreds, for the ways that calls without a division take.
+    Tiny,
+    /// Fewer of everything than there may be workers.
+    Small,
+    /// Some milliseconds a run.
+    Medium,
+    /// Worth dividing, as the crate sees it.
+    Large,
+    /// Beyond the caches.
+    Huge,
+}
+
+/// A scatter in need of values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) operator: Operator,
+    pub(super) data: &'static [usize],
+    pub(super) indices: &'static [usize],
+    /// Each is a case of its own, over the same indices.
+    pub(super) values: &'static [(Reduction, DType)],
+    pub(super) size: Size,
+    pub(super) destinations: Destinations,
+    /// Of `scatter_elements`: the leading dims along which indices differ.
+    /// Along the others, each is written out again and again.
+    pub(super) differ: usize,
+    /// How many elements at the end differ all the same.
+    pub(super) exceptions: usize,
+    /// Of data, updates and output.
+    pub(super) layout: Arrangement,
+    pub(super) indices_layout: Arrangement,
+    pub(super) index: DType,
+    /// One index in so many counts from the end; none does at 0.
+    pub(super) from_end: usize,
+    /// Where out of bounds is no error, one index in 20 is.
+    pub(super) bounds: Bounds,
+    pub(super) include_self: bool,
+    pub(super) accumulate: Accumulate,
+    /// Else what suits the reduction and the dtype.
+    pub(super) palette: Option<Palette>,
+    /// What the crate chooses in place, on so many workers.
+    pub(super) chosen: Option<(usize, Schedule)>,
+}
+
+const PLAIN: Case = Case {
+    operator: Nd,
+    data: &[],
+    indices: &[],
+    values: &[(Add, F32)],
+    size: Size::Small,
+    destinations: Skewed,
+    differ: usize::MAX,
+    exceptions: 0,
+    layout: Arrangement::Contiguous,
+    indices_layout: Arrangement::Contiguous,
+    index: I32,
+    from_end: 0,
+    bounds: Bounds::Error,
+    include_self: true,
+    accumulate: Accumulate::Native,
+    palette: None,
+    chosen: None,
+};
+
+// Sizes of small cases are primes where they should not divide by any number
+// of workers.
+
+/// Rows of more than a cache line.
+pub(super) const ROWS: Case = Case {
+    data: &[211, 67],
+    indices: &[1009, 1],
+    values: &[
+        (Add, F32),
+        (NONE, F64),
+        (Max, I16),
+        (Mean, F32),
+        (Add, BF16),
+    ],
+    ..PLAIN
+};
+
+/// And of less.
+pub(super) const SHORT_ROWS: Case = Case {
+    data: &[1009, 3],
+    indices: &[2003, 1],
+    values: &[(Sub, F32), (NONE, U8), (Mul, U8), (Mean, F32)],
+    ..PLAIN
+};
+
+/// Windows that are not one run.
+pub(super) const SCATTERED_WINDOWS: Case = Case {
+    data: &[53, 7, 11],
+    indices: &[307, 1],
+    values: &[(Add, F64), (NONE, F32)],
+    layout: Arrangement::Mixed,
+    ..PLAIN
+};
+
+/// Fewer of everything than workers: tuples, rows, columns.
+pub(super) const FEW_ROWS: Case = Case {
+    data: &[3, 5],
+    indices: &[7, 1],
+    values: &[(Add, F32), (Mean, F32), (Sub, F32)],
+    ..PLAIN
+};
+
+/// Single elements, in many places and in few.
+pub(super) const ELEMENTS: Case = Case {
+    data: &[71, 73],
+    indices: &[10_007, 2],
+    values: &[(Add, F32), (NONE, I16), (Max, F32), (Mean, F32), (Add, F16)],
+    ..PLAIN
+};
+pub(super) const HISTOGRAM: Case = Case {
+    data: &[37],
+    indices: &[10_007, 1],
+    values: &[(Mul, F64), (Add, I32), (Mul, U8)],
+    ..PLAIN
+};
+pub(super) const DISTINCT_ELEMENTS: Case = Case {
+    data: &[20_011],
+    indices: &[10_007, 1],
+    values: &[(Sub, F32), (NONE, F32)],
+    destinations: Distinct,
+    ..PLAIN
+};
+
+/// Repetitions before the axis, fewer than workers.
+pub(super) const FEW_BATCHES: Case = Case {
+    operator: Update { axis: 1 },
+    data: &[5, 41, 11],
+    indices: &[97],
+    values: &[(Add, F32), (NONE, U16)],
+    ..PLAIN
+};
+
+/// An index for every element: those of one row of updates have no
+/// destination in common with those of another.
+pub(super) const ALONG_ROWS: Case = Case {
+    operator: Elements { axis: 1 },
+    data: &[101, 31],
+    indices: &[89, 43],
+    values: &[(Add, F32), (NONE, I8), (NONE, U8)],
+    ..PLAIN
+};
+
+/// Some steps of some sequences.
+pub(super) const CACHE: Case = Case {
+    operator: Cache {
+        axis: 2,
+        mode: CacheMode::Circular,
+        len: 23,
+    },
+    data: &[7, 3, 41, 5],
+    indices: &[7],
+    values: &[(NONE, F32)],
+    destinations: Random,
+    ..PLAIN
+};
+
+pub(super) fn rows() -> Vec<Case> {
+    let consecutive = Case {
+        values: &[(NONE, F32), (Add, F32)],
+        destinations: Consecutive,
+        data: &[1201, 67],
+        ..ROWS
+    };
+    let medium = Case {
+        data: &[1500, 64],
+        indices: &[4000, 1],
+        values: &[
+            (Add, F32),
+            (Sub, F64),
+            (NONE, F32),
+            (Max, F32),
+            (Mean, F32),
+            (Add, BF16),
+            (Mul, Complex64),
+        ],
+        size: Size::Medium,
+        ..PLAIN
+    };
+    vec![ROWS, SHORT_ROWS, SCATTERED_WINDOWS, consecutive, medium]
+}
+
+/// Duplicates stand together, or there are none.
+pub(super) fn rows_in_order() -> Vec<Case> {
+    let sums_and_moves: &[_] = &[(Add, F32), (NONE, I16)];
+    let sorted = |case: Case| Case {
+        destinations: Together,
+        values: sums_and_moves,
+        ..case
+    };
+    vec![
+        Case {
+            values: &[(Add, F32), (NONE, I16), (Mul, U8), (Mean, F32)],
+            ..sorted(ROWS)
+        },
+        sorted(SHORT_ROWS),
+        sorted(SCATTERED_WINDOWS),
+        Case {
+            data: &[2, 131],
+            indices: &[331, 1],
+            values: &[(Add, F32), (NONE, I16), (Min, F32), (Mean, F32)],
+            destinations: One,
+            ..PLAIN
+        },
+        Case {
+            data: &[5003, 3],
+            indices: &[1009, 1],
+            values: &[(Add, F32), (NONE, I64)],
+            destinations: Distinct,
+            ..PLAIN
+        },
+    ]
+}
+
+pub(super) fn fewer_of_everything_than_workers() -> Vec<Case> {
+    vec![
+        FEW_ROWS,
+        Case {
+            data: &[3, 4001],
+            indices: &[5, 1],
+            ..PLAIN
+        },
+        Case {
+            data: &[4001, 5],
+            indices: &[3, 1],
+            values: &[(Add, F64), (NONE, I8)],
+            destinations: Distinct,
+            ..PLAIN
+        },
+        // No tuples.
+        Case {
+            data: &[101, 13],
+            indices: &[0, 1],
+            values: &[(Add, F32), (NONE, F32)],
+            ..PLAIN
+        },
+    ]
+}
+
+pub(super) fn elements() -> Vec<Case> {
+    let together = Case {
+        values: &[(Add, F32), (NONE, F64)],
+        destinations: Together,
+        ..PLAIN
+    };
+    vec![
+        ELEMENTS,
+        DISTINCT_ELEMENTS,
+        Case {
+            values: &[(Add, F32), (NONE, F64), (Mean, F32)],
+            data: ELEMENTS.data,
+            indices: ELEMENTS.indices,
+            ..together
+        },
+        Case {
+            data: &[17],
+            indices: &[5003, 1],
+            values: &[(Add, F32), (NONE, F64), (Mul, U16)],
+            destinations: One,
+            ..PLAIN
+        },
+        Case {
+            data: &[40, 50, 30],
+            indices: &[150_000, 3],
+            values: &[
+                (Add, F32),
+                (NONE, F64),
+                (NONE, U8),
+                (Min, F64),
+                (Mean, I16),
+                (Add, F16),
+            ],
+            size: Size::Medium,
+            ..PLAIN
+        },
+    ]
+}
+
+/// Wide rows, almost all of them to one destination.
+pub(super) fn wide_rows() -> Vec<Case> {
+    vec![Case {
+        data: &[20, 5000],
+        indices: &[60, 1],
+        values: &[(Add, F32), (Mul, I64), (Sub, I16)],
+        size: Size::Medium,
+        ..PLAIN
+    }]
+}
+
+/// Repetitions before the axis.
+pub(super) fn batches() -> Vec<Case> {
+    vec![
+        FEW_BATCHES,
+        Case {
+            operator: Update { axis: 2 },
+            data: &[11, 13, 19, 3],
+            indices: &[3, 7],
+            values: &[(Add, F32), (NONE, F64), (Mean, F32)],
+            ..PLAIN
+        },
+        Case {
+            operator: Update { axis: 1 },
+            data: &[24, 100, 40],
+            indices: &[15, 20],
+            values: &[(NONE, I16), (Add, F32), (Sub, Bool)],
+            destinations: Random,
+            size: Size::Medium,
+            ..PLAIN
+        },
+        Case {
+            operator: Update { axis: 1 },
+            data: &[24, 100, 40],
+            indices: &[15, 20],
+            values: &[(Mean, F64)],
+            destinations: Random,
+            palette: Some(Palette::Wild),
+            size: Size::Medium,
+            ..PLAIN
+        },
+    ]
+}
+
+/// An index for every element.
+pub(super) fn element_scatters() -> Vec<Case> {
+    vec![
+        ALONG_ROWS,
+        // Fewer rows than workers, and one.
+        Case {
+            data: &[6, 211],
+            indices: &[5, 1009],
+            values: &[(Add, F32)],
+            ..ALONG_ROWS
+        },
+        Case {
+            operator: Elements { axis: 0 },
+            data: &[1009],
+            indices: &[4001],
+            values: &[(Add, F32), (Mean, F32)],
+            ..PLAIN
+        },
+        // Some columns of data are left out.
+        Case {
+            operator: Elements { axis: 0 },
+            data: &[300, 150],
+            indices: &[900, 140],
+            values: &[(Add, F32), (NONE, U16), (Mean, F32)],
+            size: Size::Medium,
+            ..PLAIN
+        },
+    ]
+}
+
+/// Many updates of few elements: some reductions may be taken in parts.
+pub(super) fn histograms() -> Vec<Case> {
+    // Enough tuples for copies of the output, and not a multiple of anything.
+    let many = |data, index, from_end, values| Case {
+        data,
+        indices: &[300_007, 1],
+        index,
+        from_end,
+        values,
+        size: Size::Large,
+        ..PLAIN
+    };
+    let mut cases = vec![
+        HISTOGRAM,
+        Case {
+            values: &[(Add, F32), (NONE, F64), (Add, I32)],
+            destinations: Together,
+            ..HISTOGRAM
+        },
+        Case {
+            data: &[10, 20],
+            indices: &[150_000, 2],
+            values: &[(Add, I32), (Mul, U8), (Max, F32), (Sub, Bool)],
+            size: Size::Medium,
+            ..PLAIN
+        },
+        many(&[256], I64, 50, &[(Min, F32), (Add, F32)]),
+        many(&[256], I32, 0, &[(Max, F32)]),
+        many(&[1000], I32, 50, &[(Mul, U32)]),
+        many(&[40_000], I64, 50, &[(Min, F32)]),
+        many(&[40_000], I32, 0, &[(Max, F32)]),
+    ];
+    for data in [&[1], &[256], &[1000], &[40_000]] {
+        cases.extend([
+            many(data, I64, 0, &[(Add, U8)]),
+            many(data, I32, 0, &[(Add, U32)]),
+            many(data, I64, 50, &[(Sub, I64)]),
+            many(data, I32, 50, &[(Max, I32)]),
+        ]);
+    }
+    cases
+}
+
+pub(super) fn caches() -> Vec<Case> {
+    let (linear, circular) = (CacheMode::Linear, CacheMode::Circular);
+    let large = |axis, mode, data, indices, len| Case {
+        operator: Cache { axis, mode, len },
+        data,
+        indices,
+        size: Size::Large,
+        ..CACHE
+    };
+    vec![
+        CACHE,
+        large(-2, linear, &[32, 4, 300, 64], &[32], 80),
+        large(-2, circular, &[32, 4, 300, 64], &[32], 80),
+        large(1, circular, &[6, 2000, 128], &[6], 900),
+        large(2, linear, &[40, 30, 600], &[40], 590),
+        large(2, circular, &[40, 30, 600], &[40], 590),
+        // All of it.
+        large(1, circular, &[16, 50, 900], &[16], 50),
+    ]
+}
+
+/// Many more tuples than the output has elements: such calls may be applied
+/// block by block before the last index has been read.
+pub(super) fn long_lists() -> Vec<Case> {
+    const EVERYTHING: &[(Reduction, DType)] = &[
+        (NONE, F32),
+        (Add, F32),
+        (Sub, F32),
+        (Mul, F32),
+        (Min, F32),
+        (Max, F32),
+        (Add, F64),
+        (NONE, I8),
+        (Add, I8),
+        (Mul, I8),
+        (Max, I8),
+        (Add, U64),
+        (Min, U64),
+        (NONE, Bool),
+        (Add, Bool),
+        (Mul, Bool),
+        (Add, BF16),
+        (NONE, Complex128),
+        (Add, Complex128),
+        (Mul, Complex128),
+    ];
+    // Some blocks, and a part of one; every axis is addressed.
+    let shapes: [(&[usize], [&[usize]; 4]); 5] = [
+        (&[1], [&[513, 1], &[1024, 1], &[1500, 1], &[5000, 1]]),
+        (&[7], [&[513, 1], &[1024, 1], &[1500, 1], &[5000, 1]]),
+        (&[9, 5], [&[513, 2], &[1024, 2], &[1500, 2], &[5000, 2]]),
+        (&[2, 3, 4], [&[513, 3], &[1024, 3], &[1500, 3], &[5000, 3]]),
+        (&[], [&[513, 0], &[1024, 0], &[1500, 0], &[5000, 0]]),
+    ];
+    let mut cases = Vec::new();
+    for (data, lists) in shapes {
+        // No index counts from the end, those of some blocks do, of all blocks.
+        for from_end in [0, 700, 3] {
+            cases.extend(lists.map(|indices| Case {
+                data,
+                indices,
+                values: EVERYTHING,
+                index: I64,
+                from_end,
+                size: Size::Tiny,
+                ..PLAIN
+            }));
+        }
+    }
+    for index in index_types() {
+        cases.extend([0, 700, 3].map(|from_end| Case {
+            data: &[7],
+            indices: &[1500, 1],
+            index,
+            from_end,
+            size: Size::Tiny,
+            ..PLAIN
+        }));
+    }
+    cases
+}
+
+/// Worth dividing: one index in three counts from the end.
+const LARGE: Case = Case {
+    from_end: 3,
+    size: Size::Large,
+    ..PLAIN
+};
+
+/// Every element goes its own way along axis 0.
+const FREE: Case = Case {
+    operator: Elements { axis: 0 },
+    data: &[3000, 900],
+    indices: &[700, 900],
+    ..LARGE
+};
+
+/// Rows, their index written out at every element.
+const WRITTEN_OUT: Case = Case {
+    operator: Elements { axis: 0 },
+    data: &[36_000, 64],
+    indices: &[10_000, 64],
+    differ: 1,
+    ..LARGE
+};
+
+/// Messages of a graph.
+const MESSAGES: Case = Case {
+    data: &[3000, 64],
+    indices: &[10_000, 1],
+    ..LARGE
+};
+
+/// Single elements that have an update or two.
+const LINE: Case = Case {
+    operator: Elements { axis: 0 },
+    data: &[2_200_000],
+    indices: &[600_000],
+    ..LARGE
+};
+
+/// Few elements that have all of them.
+const COUNTS: Case = Case {
+    data: &[1000],
+    ..LINE
+};
+
+pub(super) fn large_element_scatters() -> Vec<Case> {
+    vec![
+        FREE,
+        Case {
+            operator: Elements { axis: -1 },
+            data: &[600, 2000],
+            indices: &[290, 2500],
+            values: &[(NONE, F64)],
+            ..LARGE
+        },
+        Case {
+            operator: Elements { axis: 1 },
+            data: &[40, 90, 200],
+            indices: &[33, 110, 199],
+            values: &[(Sub, F32)],
+            ..LARGE
+        },
+        Case {
+            values: &[(Add, F32), (NONE, F64), (Min, F64), (Mean, F32)],
+            ..LINE
+        },
+    ]
+}
+
+pub(super) fn large_rows_written_out() -> Vec<Case> {
+    let almost = |exceptions| Case {
+        exceptions,
+        ..WRITTEN_OUT
+    };
+    vec![
+        Case {
+            values: &[(Add, F32), (NONE, F32), (Mean, F32)],
+            ..WRITTEN_OUT
+        },
+        // Windows that reach less far than data.
+        Case {
+            data: &[3000, 80],
+            values: &[(Max, F32)],
+            ..WRITTEN_OUT
+        },
+        Case {
+            operator: Elements { axis: 1 },
+            data: &[9, 500, 10, 20],
+            indices: &[8, 800, 7, 20],
+            differ: 2,
+            ..LARGE
+        },
+        // Up to the last dim but one.
+        Case {
+            operator: Elements { axis: 0 },
+            data: &[1200, 30, 64],
+            indices: &[350, 30, 64],
+            values: &[(Add, I32)],
+            differ: 2,
+            ..LARGE
+        },
+        // One element, at the very end or close to it, is no part of its row.
+        almost(1),
+        almost(3),
+        almost(20),
+    ]
+}
+
+pub(super) fn large_rows_by_stride_0() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for indices_layout in [Arrangement::ZeroLast, Arrangement::ZeroTail] {
+        cases.extend([
+            Case {
+                indices_layout,
+                ..WRITTEN_OUT
+            },
+            Case {
+                operator: Elements { axis: 0 },
+                data: &[300, 12, 64],
+                indices: &[1000, 11, 60],
+                values: &[(Mean, F32)],
+                indices_layout,
+                ..LARGE
+            },
+        ]);
+    }
+    // One index for all batches.
+    cases.push(Case {
+        operator: Elements { axis: 1 },
+        data: &[50, 100, 60],
+        indices: &[50, 220, 60],
+        indices_layout: Arrangement::ZeroFirst,
+        ..LARGE
+    });
+    cases
+}
+
+/// Sums of integers and extremes may be taken in parts, sums of floats not.
+pub(super) fn large_histograms() -> Vec<Case> {
+    vec![
+        Case {
+            values: &[(Add, I32), (Max, F32), (Min, F64), (Mean, F32)],
+            ..COUNTS
+        },
+        Case {
+            chosen: Some((8, Schedule::Serial)),
+            ..COUNTS
+        },
+        Case {
+            data: &[20, 50],
+            indices: &[700_000, 2],
+            values: &[(Mul, U32)],
+            ..LARGE
+        },
+        Case {
+            operator: Update { axis: 0 },
+            data: &[120, 4],
+            indices: &[150_000],
+            values: &[(Add, I32)],
+            ..LARGE
+        },
+    ]
+}
+
+/// What needs all updates of a destination together.
+pub(super) fn large_groups() -> Vec<Case> {
+    let alone = |values, case: Case| Case {
+        values,
+        include_self: false,
+        ..case
+    };
+    let wide = |values, case: Case| Case {
+        values,
+        accumulate: Accumulate::Wide,
+        ..case
+    };
+    vec![
+        Case {
+            values: &[(Mean, F32)],
+            ..MESSAGES
+        },
+        Case {
+            operator: Update { axis: 1 },
+            data: &[20, 100, 32],
+            indices: &[1000],
+            values: &[(Mean, F64)],
+            ..LARGE
+        },
+        alone(&[(Mean, I32), (Add, F32)], MESSAGES),
+        alone(&[(Sub, F32)], LINE),
+        alone(&[(Max, F32), (Sub, F32)], COUNTS),
+        Case {
+            indices: &[18_000, 1],
+            ..wide(&[(Add, F16), (Mean, BF16)], MESSAGES)
+        },
+        Case {
+            indices: &[1_100_000],
+            ..wide(&[(Sub, BF16)], LINE)
+        },
+    ]
+}
+
+pub(super) fn skipped_and_clamped() -> Vec<Case> {
+    let bounded = |bounds, values, case: Case| Case {
+        bounds,
+        values,
+        ..case
+    };
+    let (skip, clamp) = (Bounds::Skip, Bounds::Clamp);
+    let sum: &[_] = &[(Add, F32)];
+    vec![
+        bounded(skip, sum, FREE),
+        bounded(skip, sum, WRITTEN_OUT),
+        bounded(skip, &[(Add, F32), (Mean, F32)], MESSAGES),
+        bounded(clamp, sum, WRITTEN_OUT),
+        bounded(clamp, sum, LINE),
+        bounded(skip, &[(Add, I32)], COUNTS),
+        bounded(clamp, &[(Add, I32)], COUNTS),
+    ]
+}
+
+/// What is chosen on two workers where a call is worth dividing.
+pub(super) fn what_is_chosen() -> Vec<Case> {
+    let chosen = |schedule, data, indices, destinations, values| Case {
+        data,
+        indices,
+        values,
+        destinations,
+        size: Size::Large,
+        chosen: Some((2, schedule)),
+        ..PLAIN
+    };
+    let (sum, moves): (&[_], &[_]) = (&[(Add, F64)], &[(NONE, F64)]);
+    let (rows, line): (&[_], &[_]) = (&[2003, 67], &[3_000_017]);
+    let (many, few): (&[_], &[_]) = (&[30_011, 1], &[250_007, 1]);
+    vec![
+        chosen(Schedule::ByPartition, rows, many, Skewed, sum),
+        chosen(Schedule::ByTuple, rows, many, Together, sum),
+        chosen(Schedule::LastWrite, rows, many, Skewed, moves),
+        chosen(Schedule::Serial, rows, &[5003, 1], Skewed, sum),
+        chosen(Schedule::ByColumn, &[401, 67], many, Skewed, sum),
+        chosen(Schedule::Serial, rows, many, One, sum),
+        chosen(
+            Schedule::ByTuple,
+            &[29_009, 67],
+            &[25_013, 1],
+            Distinct,
+            moves,
+        ),
+        chosen(Schedule::Grouped, &[1009, 503], &[4003, 1], Skewed, sum),
+        chosen(Schedule::ByColumn, &[5, 300_007], &[7, 1], One, sum),
+        // Nothing to apply, but much to copy.
+        chosen(Schedule::Serial, &[60_013, 17], &[0, 1], Skewed, sum),
+        Case {
+            operator: Update { axis: 1 },
+            ..chosen(Schedule::ByBatch, &[67, 41, 101], &[347], Skewed, sum)
+        },
+        chosen(Schedule::ByPartition, line, few, Distinct, sum),
+        chosen(Schedule::ByTuple, line, few, Together, sum),
+        chosen(
+            Schedule::Private,
+            &[199],
+            &[300_007, 1],
+            Skewed,
+            &[(Add, I64)],
+        ),
+        chosen(Schedule::Serial, &[300_007], &[300_007, 1], One, sum),
+        Case {
+            operator: Elements { axis: 1 },
+            ..chosen(Schedule::ByTuple, &[101, 997], &[89, 3001], Skewed, sum)
+        },
+    ]
+}
+
+const HUGE: Case = Case {
+    index: I64,
+    size: Size::Huge,
+    ..PLAIN
+};
+
+/// Outputs of 16 MiB may be written by streaming stores, in whole lines: rows
+/// that begin and end within one, at an address that does, must not lose or
+/// gain a byte.
+pub(super) fn outputs_larger_than_caches() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for layout in [
+        Arrangement::Contiguous,
+        Arrangement::Padded,
+        Arrangement::Reversed,
+    ] {
+        let some_rows = Case {
+            data: &[2100, 1001],
+            indices: &[300, 1],
+            values: &[(NONE, I64), (Add, I64)],
+            layout,
+            ..HUGE
+        };
+        let none = Case {
+            indices: &[0, 1],
+            values: &[(NONE, I64)],
+            ..some_rows
+        };
+        cases.extend([some_rows, none]);
+    }
+    // In place, what is written is as large.
+    cases.push(Case {
+        indices: &[3000, 1],
+        values: &[(NONE, I64)],
+        destinations: Random,
+        layout: Arrangement::Padded,
+        ..cases[0]
+    });
+    cases
+}
+
+/// In place, 16 MiB of rows or more that lie far apart. Neither rows nor tables
+/// begin or end with lines.
+pub(super) fn rows_that_are_streamed() -> Vec<Case> {
+    let table = |data, destinations| Case {
+        data,
+        indices: &[66_000, 1],
+        values: &[(NONE, U8)],
+        destinations,
+        ..HUGE
+    };
+    let (whole_lines, odd): (&[_], &[_]) = (&[290_000, 256], &[290_000, 277]);
+    vec![
+        table(whole_lines, Distinct),
+        table(whole_lines, Random),
+        table(odd, Distinct),
+        table(odd, Random),
+    ]
+}
+
+/// Rows of a graph, in no order, over a table that no cache holds.
+pub(super) fn large_tables() -> Vec<Case> {
+    let shapes: [&[usize]; 4] = [&[750_000, 8], &[375_000, 16], &[93_750, 64], &[60_000, 100]];
+    let table = |data| Case {
+        data,
+        indices: &[200_000, 1],
+        values: &[(Add, F32), (Max, F32)],
+        destinations: Random,
+        chosen: Some((2, Schedule::ByPartition)),
+        ..HUGE
+    };
+    shapes.map(table).into()
+}
+
+/// A few rows have most of the tuples: at the front, all over, or all of them.
+pub(super) fn skewed_tables() -> Vec<Case> {
+    let shapes: [&[usize]; 3] = [&[3_000_000, 1], &[187_500, 16], &[46_875, 64]];
+    let mut cases = Vec::new();
+    for data in shapes {
+        cases.extend([Skewed, Spread, Few].map(|destinations| Case {
+            data,
+            indices: &[140_000, 1],
+            values: &[(Add, F32), (Max, F32)],
+            destinations,
+            ..HUGE
+        }));
+    }
+    cases
+}

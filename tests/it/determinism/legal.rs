@@ -1,0 +1,194 @@
+//! Which schedules divide a case: the rules of docs/design.md, once more, from
+//! what the table says of a case. A schedule that is forced where it would
+//! change a bit is replaced, and the tests of a schedule must not be tests of
+//! its replacement.
+
+use ndscatter::{Reduction, Schedule};
+
+use super::cases::Case;
+use crate::common::api::{DType, Options};
+use crate::common::indices::resolve_axis;
+use crate::common::layouts::Arrangement;
+use crate::common::operators::Operator;
+use crate::common::{Tensor, ndindex};
+
+/// How many workers the rules are for.
+pub(super) const WORKERS: usize = 8;
+
+/// Largest copy of all windows that a worker makes.
+const COPY_BYTES: usize = 256 * 1024;
+
+/// What the rules ask of a case.
+#[derive(Debug)]
+pub(super) struct Facts {
+    repetitions: usize,
+    /// How many tuples are applied in each.
+    tuples: usize,
+    /// Whether a tuple was skipped.
+    skips: bool,
+    /// Elements of a window.
+    window: usize,
+    /// Elements that tuples can address, in one repetition.
+    addressed: usize,
+    /// Parts of the list whose tuples have no destination in common.
+    independent: usize,
+    /// No duplicates, or those of a destination side by side and in order.
+    ordered_or_unique: bool,
+}
+
+impl Facts {
+    pub(super) fn new(case: &Case, options: &Options<'_>, indices: &Tensor<i128>) -> Self {
+        let data = case.data;
+        let (batch, tail) = case.window_of_tuples(indices);
+        let window = match case.operator {
+            Operator::Elements { .. } => indices.shape[tail..].iter().product(),
+            Operator::Cache { axis, .. } => {
+                let axis = resolve_axis(axis, data.len());
+                data[1..axis].iter().chain(&data[axis + 1..]).product()
+            }
+            _ => data[tail..].iter().product(),
+        };
+        let independent = match case.operator {
+            Operator::Elements { axis } => {
+                let axis = resolve_axis(axis, data.len());
+                indices.shape[batch..axis].iter().product()
+            }
+            _ => 1,
+        };
+        let destinations = case.destinations_of_tuples(options, indices, (batch, tail));
+        let applied: Vec<usize> = destinations.iter().copied().flatten().collect();
+        let mut sorted = applied.clone();
+        sorted.sort_unstable();
+        let is_ordered = sorted == applied;
+        sorted.dedup();
+        Self {
+            repetitions: match case.operator {
+                Operator::Elements { .. } => indices.shape[..batch].iter().product(),
+                _ => data[..batch].iter().product(),
+            },
+            tuples: applied.len(),
+            skips: applied.len() < destinations.len(),
+            window,
+            addressed: match case.operator {
+                Operator::Elements { .. } => data[batch..tail].iter().product::<usize>() * window,
+                _ => data[batch..].iter().product(),
+            },
+            independent,
+            ordered_or_unique: is_ordered || sorted.len() == applied.len(),
+        }
+    }
+
+    /// The schedule that runs where `forced` is, on [`WORKERS`] workers and in
+    /// place, and whether it has several tasks.
+    pub(super) fn used(
+        &self,
+        case: &Case,
+        (reduction, dtype): (Reduction, DType),
+        forced: Schedule,
+    ) -> (Schedule, bool) {
+        let (moves, mean) = (reduction == Reduction::None, reduction == Reduction::Mean);
+        let picks = matches!(reduction, Reduction::Min | Reduction::Max);
+        let is_half = matches!(dtype, DType::F16 | DType::BF16);
+        let is_float = is_half || !dtype.is_index() && dtype != DType::Bool;
+        let is_wide = case.accumulate == ndscatter::Accumulate::Wide && is_half && !picks;
+        if !moves && (mean || !case.include_self || is_wide) {
+            return (Schedule::Grouped, self.tuples > 1);
+        }
+        let in_parts = !moves && dtype != DType::Bool && (picks || !is_float);
+        let several = self.tuples > 0;
+        let divides = match forced {
+            Schedule::ByBatch => self.repetitions > 1,
+            Schedule::ByTuple => {
+                self.independent >= WORKERS || self.tuples > 1 && self.ordered_or_unique
+            }
+            Schedule::LastWrite => moves,
+            Schedule::ByColumn => self.window > 1,
+            Schedule::ByDestination | Schedule::ByPartition => several,
+            Schedule::Grouped => several && !moves,
+            Schedule::Private => {
+                in_parts
+                    && !self.skips
+                    && self.tuples >= WORKERS
+                    && case.layout == Arrangement::Contiguous
+                    && self.addressed * dtype.size() <= COPY_BYTES
+            }
+            _ => false,
+        };
+        let used = if divides { forced } else { Schedule::Serial };
+        (used, divides)
+    }
+}
+
+impl Case {
+    /// The leading dims that are repetitions, and where windows begin: of
+    /// indices where there is one for every element, else of data.
+    fn window_of_tuples(&self, indices: &Tensor<i128>) -> (usize, usize) {
+        match self.operator {
+            Operator::Nd => (0, *indices.shape.last().expect("rank 1 or more")),
+            Operator::Update { axis } => {
+                let axis = resolve_axis(axis, self.data.len());
+                (axis, axis + 1)
+            }
+            Operator::Cache { .. } => (0, 0),
+            Operator::Elements { axis } => {
+                let (axis, rank) = (resolve_axis(axis, self.data.len()), self.data.len());
+                let by_layout = match self.indices_layout {
+                    Arrangement::ZeroLast => rank - 1,
+                    Arrangement::ZeroTail => 1,
+                    _ => rank,
+                };
+                let differ = match self.exceptions {
+                    0 => self.differ.min(by_layout),
+                    _ => rank,
+                };
+                let batch = usize::from(self.indices_layout == Arrangement::ZeroFirst && axis > 0);
+                (batch, differ.max(axis + 1))
+            }
+        }
+    }
+
+    /// The number of each tuple's destination; none where it is skipped.
+    fn destinations_of_tuples(
+        &self,
+        options: &Options<'_>,
+        indices: &Tensor<i128>,
+        (batch, tail): (usize, usize),
+    ) -> Vec<Option<usize>> {
+        let rule = options.rules().index;
+        let number = |coordinates: &[(usize, usize)]| {
+            (coordinates.iter()).fold(0, |number, &(at, size)| number * size + at)
+        };
+        match self.operator {
+            // Each sequence has its own, and each position comes once.
+            Operator::Cache { len, .. } => (0..self.data[0] * len).map(Some).collect(),
+            Operator::Elements { axis } => {
+                let axis = resolve_axis(axis, self.data.len());
+                let trailing = indices.shape.len() - tail;
+                let tuples = ndindex(&indices.shape[batch..tail]);
+                let tuple = |idx: Vec<usize>| {
+                    let full = [&vec![0; batch], &idx[..], &vec![0; trailing]].concat();
+                    let place = rule.resolve(*indices.at(&full), self.data[axis])?;
+                    let coordinates = (batch..tail).map(|dim| match dim {
+                        _ if dim == axis => (place, self.data[dim]),
+                        _ => (full[dim], self.data[dim]),
+                    });
+                    Some(number(&coordinates.collect::<Vec<_>>()))
+                };
+                tuples.map(tuple).collect()
+            }
+            _ => {
+                let axes = self.operator.axes(self.data, &indices.shape);
+                let tuples = self.operator.tuples(&indices.shape);
+                let tuple = |tuple: usize| {
+                    let values = &indices.values[tuple * axes.len()..];
+                    let place = |(&index, &(_, size)): (&i128, &(usize, usize))| {
+                        Some((rule.resolve(index, size)?, size))
+                    };
+                    let places: Option<Vec<_>> = values.iter().zip(&axes).map(place).collect();
+                    Some(number(&places?))
+                };
+                (0..tuples).map(tuple).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Takes cases through schedules, instruction sets, workers and verbs, and
+//! holds every result against the reference, bit for bit, margins included.
+//!
+//! The product of all of them is too much. What is covered, of each case:
+//!
+//! | size | the crate's choice | each schedule that divides it | one that does not |
+//! |---|---|---|---|
+//! | tiny | every one-shot verb: on 3 workers; alone, by each instruction set | | |
+//! | small, medium | each number of workers x in place, out of place | the same, by the instruction sets in turns | once |
+//! | large | the same | each instruction set x in place, out of place | |
+//! | huge | the same | once, out of place | |
+//!
+//! Numbers of workers: 1 to 64 for small cases, 1 to 8 for medium ones, some of
+//! these for large ones. Where a schedule divides a case, and for the crate's
+//! choice, a plan is made as well, and run with numbers of workers that go up
+//! and down again, with two tensors of values in turns, in place and out of
+//! place. That a forced schedule is the one that runs is part of each case
+//! ([`super::legal`]).
+
+use ndscatter::{
+    Bounds, CacheMode, CallingThread, InstructionSet, Reduction, ScatterPlan, Schedule,
+};
+
+use super::cases::{Case, Size};
+use super::legal::{Facts, WORKERS};
+use crate::common::Tensor;
+use crate::common::api::{DType, Indices, Options, Request, Verb};
+use crate::common::destinations::{place_indices, range};
+use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
+use crate::common::harness::Round;
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::operators::Operator;
+use crate::common::pools::rayon_pool;
+use crate::common::random::Random;
+use crate::common::scatters::Hits;
+use crate::with_element;
+
+/// Marks around tensors; they shift addresses as well.
+const MARGIN: usize = 3;
+
+impl Size {
+    /// Few, primes, powers of two and their neighbours.
+    pub(super) fn workers(self) -> &'static [usize] {
+        match self {
+            Self::Tiny => &[3],
+            Self::Small => &[1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 48, 63, 64],
+            Self::Medium => &[1, 2, 3, 4, 5, 6, 7, 8],
+            Self::Large => &[1, 2, 3, 5, 8, 64],
+            Self::Huge => &[1, 2, 3, 8],
+        }
+    }
+
+    /// What one plan is run with, forth and back.
+    fn workers_of_plans(self) -> &'static [usize] {
+        match self {
+            Self::Tiny | Self::Huge => &[],
+            Self::Small => &[1, 2, 3, 5, 8, 13, 64],
+            Self::Medium => &[1, 2, 3, 8],
+            Self::Large => &[2, 3],
+        }
+    }
+}
+
+/// Runs the cases of a group.
+pub(super) fn check(cases: &[Case]) {
+    for case in cases {
+        let drawn = Drawn::new(case);
+        for &values in case.values {
+            // Some types are those of features.
+            if element_types().contains(&values.1) {
+                with_element!(values.1, T => Subject::<T>::new(&drawn, values.0).check());
+            }
+        }
+    }
+}
+
+/// A case with its indices, for values of any type.
+pub(super) struct Drawn<'c> {
+    case: &'c Case,
+    /// As the layout lets them be seen.
+    indices: Tensor<i128>,
+    hits: Hits,
+    facts: Option<Facts>,
+}
+
+impl<'c> Drawn<'c> {
+    pub(super) fn new(case: &'c Case) -> Self {
+        let indices = case.draw_indices();
+        let placed = place_indices::<u8>(case.index, &indices, case.indices_layout);
+        let indices = placed.logical();
+        let options = case.options(Reduction::None.into());
+        let has_facts = !matches!(case.size, Size::Tiny | Size::Huge);
+        Self {
+            case,
+            hits: (case.operator).hits(options.rules().index, case.data, &indices),
+            facts: has_facts.then(|| Facts::new(case, &options, &indices)),
+            indices,
+        }
+    }
+}
+
+impl Case {
+    fn options<'p>(&self, execution: Request<'p>) -> Options<'p> {
+        Options {
+            bounds: self.bounds,
+            include_self: self.include_self,
+            accumulate: self.accumulate,
+            ..Options::new(self.operator, execution)
+        }
+    }
+
+    fn draw_indices(&self) -> Tensor<i128> {
+        let mut random = Random::new(11);
+        let axes = self.operator.axes(self.data, self.indices);
+        let count: usize = axes.iter().map(|&(_, size)| size).product();
+        let rank = self.indices.len();
+        // Of an element scatter, the others are written out once more.
+        let different = match self.operator {
+            Operator::Elements { .. } => self.differ.min(rank),
+            _ => rank,
+        };
+        let copies: usize = self.indices[different..].iter().product();
+        let tuples = self.operator.tuples(self.indices) / copies.max(1);
+        let mut values = Vec::new();
+        for mut number in self.destinations.draw(tuples, count, &mut random) {
+            let first = values.len();
+            for &(_, size) in axes.iter().rev() {
+                values.insert(first, self.express(number % size, size, &mut random));
+                number /= size;
+            }
+            if copies > 1 {
+                values.resize(first + copies, values[first]);
+            }
+        }
+        for exception in 1..=self.exceptions {
+            let at = values.len() - exception * exception;
+            values[at] = i128::try_from(random.below(count)).expect("sizes fit");
+        }
+        Tensor::new(self.indices, values)
+    }
+
+    /// `place` on an axis as an index: at times counted from the end, or out of
+    /// bounds where that is no error; any further one of a circular cache.
+    fn express(&self, place: usize, size: usize, random: &mut Random) -> i128 {
+        let signed = |size: usize| i128::try_from(size).expect("sizes fit");
+        let (place, size) = (signed(place), signed(size));
+        let is_signed = range(self.index).0 < 0;
+        match self.operator {
+            Operator::Cache { mode, .. } => match mode {
+                CacheMode::Circular => place * 7,
+                CacheMode::Linear => place,
+            },
+            _ if self.bounds != Bounds::Error => match random.below(40) {
+                0 => place + size,
+                1 => place - 2 * size,
+                _ => place,
+            },
+            _ if self.from_end > 0 && is_signed && random.one_in(self.from_end) => place - size,
+            _ => place,
+        }
+    }
+
+    /// Sums of ordinary values show their order, other results what became of
+    /// odd ones.
+    fn palette(&self, reduction: Reduction, dtype: DType) -> Palette {
+        let rounds = !dtype.is_index() && dtype != DType::Bool;
+        let picks = matches!(reduction, Reduction::None | Reduction::Min | Reduction::Max);
+        let fitting = if rounds && !picks {
+            Palette::Ordinary
+        } else {
+            Palette::Wild
+        };
+        self.palette.unwrap_or(fitting)
+    }
+}
+
+/// A case with values, and what becomes of them.
+pub(super) struct Subject<'d, T> {
+    case: &'d Case,
+    facts: Option<&'d Facts>,
+    pub(super) reduction: Reduction,
+    indices: Box<dyn Indices<T>>,
+    /// With the results; plans run them in turns, other verbs the first.
+    rounds: Vec<(Round<T>, Strided<T>)>,
+}
+
+/// How a call is made, besides its execution.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<'a> {
+    pub(super) verb: Verb,
+    pub(super) plan: Option<&'a ScatterPlan>,
+    pub(super) round: usize,
+}
+
+impl From<Verb> for Call<'_> {
+    fn from(verb: Verb) -> Self {
+        Self {
+            verb,
+            plan: None,
+            round: 0,
+        }
+    }
+}
+
+impl<'d, T: Ref> Subject<'d, T> {
+    pub(super) fn new(drawn: &'d Drawn<'_>, reduction: Reduction) -> Self {
+        let case = drawn.case;
+        let mut random = Random::new(12);
+        let palette = case.palette(reduction, T::DTYPE);
+        let place = |tensor: &Tensor<T>| Strided::new(tensor, case.layout, MARGIN, T::sentinel());
+        let how = case.options(reduction.into()).rules().how;
+        let updates_shape = case.operator.updates_shape(case.data, case.indices);
+        let mut round = || {
+            let mut sample = |shape| Tensor::generate(shape, || T::sample(palette, &mut random));
+            let (data, updates) = (sample(case.data), sample(&updates_shape));
+            let expected = (drawn.hits).apply(&data, &updates, |&current, updates| {
+                T::reduce(how, current, updates)
+            });
+            let (data, updates) = (place(&data), place(&updates));
+            (Round { data, updates }, place(&expected))
+        };
+        let rounds = if case.size.workers_of_plans().is_empty() {
+            vec![round()]
+        } else {
+            vec![round(), round()]
+        };
+        Self {
+            case,
+            facts: drawn.facts.as_ref(),
+            reduction,
+            indices: place_indices(case.index, &drawn.indices, case.indices_layout),
+            rounds,
+        }
+    }
+
+    pub(super) fn request(&self, schedule: Option<Schedule>) -> Request<'static> {
+        Request::new(self.reduction).schedule(schedule)
+    }
+
+    /// Makes the call and compares. `what` says more of it than its execution.
+    pub(super) fn run<'a>(&self, request: Request<'_>, call: impl Into<Call<'a>>) {
+        let call = call.into();
+        let options = self.case.options(request);
+        let (round, wanted) = &self.rounds[call.round];
+        let mut output = if call.verb.is_in_place() {
+            round.data.clone()
+        } else {
+            self.blank()
+        };
+        let inputs = (round.data.view(), round.updates.view());
+        let made = call.verb.scatter(
+            &options,
+            &*self.indices,
+            call.plan,
+            inputs,
+            output.view_mut(),
+        );
+        let compared = match made {
+            Err(error) => Err(format!("refused: {error}")),
+            Ok(None) => compare(&output.buffer, &wanted.buffer, is_exact(self.reduction)),
+            Ok(Some(made)) => compare(&made, &wanted.read().values, is_exact(self.reduction)),
+        };
+        compared.unwrap_or_else(|difference| {
+            panic!(
+                "{} of {}, {:?}: {difference}\nexecution: {:?}\n{:?}",
+                self.reduction,
+                T::DTYPE,
+                call.verb,
+                request.execution,
+                self.case,
+            )
+        });
+    }
+
+    /// Memory for a result, marked around it, of which nothing is right yet.
+    fn blank(&self) -> Strided<T> {
+        let empty = Tensor::generate(self.case.data, T::sentinel);
+        Strided::new(&empty, self.case.layout, MARGIN, T::sentinel())
+    }
+
+    pub(super) fn plan(&self, request: Request<'_>) -> ScatterPlan {
+        let layout = self.rounds[0].0.data.layout();
+        let plan = self.indices.plan(&self.case.options(request), layout);
+        plan.unwrap_or_else(|error| panic!("{error}: {:?}", self.case))
+    }
+
+    /// What a run with so many workers is, and its number of tasks.
+    pub(super) fn explain(
+        &self,
+        request: Request<'_>,
+        plan: &ScatterPlan,
+        in_place: bool,
+    ) -> (Schedule, usize) {
+        let explained = (self.case.options(request)).explain(plan, T::DTYPE, in_place);
+        let explained = explained.unwrap_or_else(|error| panic!("{error}: {:?}", self.case));
+        (explained.schedule(), explained.tasks())
+    }
+
+    /// Out of place; results that the crate makes lie at addresses of its own.
+    fn out_of_place(&self, turn: usize) -> Verb {
+        if turn.is_multiple_of(2) && self.case.layout == Arrangement::Contiguous {
+            Verb::Allocate
+        } else {
+            Verb::WriteInto
+        }
+    }
+
+    fn check(&self) {
+        if self.case.size == Size::Tiny {
+            return self.check_tiny();
+        }
+        self.check_chosen();
+        let forced = Schedule::ALL.map(Some).into_iter();
+        for schedule in forced.chain([None]) {
+            let plan = self.plan(self.request(schedule));
+            let divides = match schedule {
+                None => true,
+                Some(schedule) => self.divides(schedule, &plan),
+            };
+            if divides {
+                self.check_one_shot(schedule);
+                self.check_plan(schedule, &plan);
+            } else if matches!(self.case.size, Size::Small | Size::Medium) {
+                let request = self.request(schedule).pool(rayon_pool(3));
+                self.run(request, Verb::InPlace);
+                self.run(request, Verb::WriteInto);
+            }
+        }
+    }
+
+    fn check_tiny(&self) {
+        let alone = self.request(None).pool(&CallingThread);
+        let sets = InstructionSet::available().iter();
+        let mut requests: Vec<_> = sets.map(|&set| alone.instruction_set(set)).collect();
+        requests.push(self.request(None).pool(rayon_pool(3)));
+        for request in requests {
+            for verb in Verb::ALL.into_iter().filter(|verb| !verb.is_planned()) {
+                self.run(request, verb);
+            }
+        }
+    }
+
+    /// The choice is the one that the table says.
+    fn check_chosen(&self) {
+        let Some((workers, expected)) = self.case.chosen else {
+            return;
+        };
+        let request = self.request(None).pool(rayon_pool(workers));
+        let plan = self.plan(request);
+        let forms: &[bool] = match self.case.size {
+            Size::Huge => &[true, false],
+            _ => &[true],
+        };
+        for &in_place in forms {
+            let (chosen, _) = self.explain(request, &plan, in_place);
+            let (reduction, case) = (self.reduction, self.case);
+            assert_eq!(chosen, expected, "{reduction} of {}: {case:?}", T::DTYPE);
+        }
+    }
+
+    /// Whether a schedule runs where it is forced, and has several tasks. It
+    /// must be as the rules say.
+    fn divides(&self, schedule: Schedule, plan: &ScatterPlan) -> bool {
+        let request = self.request(Some(schedule)).pool(rayon_pool(WORKERS));
+        let (used, tasks) = self.explain(request, plan, true);
+        if let Some(facts) = self.facts {
+            let by_rules = facts.used(self.case, (self.reduction, T::DTYPE), schedule);
+            let (reduction, case) = (self.reduction, self.case);
+            assert_eq!(
+                (used, tasks > 1),
+                by_rules,
+                "{schedule}, {tasks} tasks: {reduction} of {}, {facts:?}, {case:?}",
+                T::DTYPE,
+            );
+        }
+        used == schedule && (tasks > 1 || schedule == Schedule::Serial)
+    }
+
+    fn check_one_shot(&self, schedule: Option<Schedule>) {
+        let size = self.case.size;
+        let sets = InstructionSet::available();
+        let request = self.request(schedule);
+        if schedule.is_none() || matches!(size, Size::Small | Size::Medium) {
+            for (turn, &workers) in size.workers().iter().enumerate() {
+                let request = request.pool(rayon_pool(workers));
+                for (form, verb) in [Verb::InPlace, self.out_of_place(turn)].iter().enumerate() {
+                    let set = schedule.map(|_| sets[(turn + form) % sets.len()]);
+                    self.run(request.instruction_set(set), *verb);
+                }
+            }
+        } else if size == Size::Large {
+            for (turn, &set) in sets.iter().enumerate() {
+                let request = request.instruction_set(set);
+                self.run(request.pool(rayon_pool(3)), Verb::InPlace);
+                self.run(request.pool(rayon_pool(2)), self.out_of_place(turn));
+            }
+        } else {
+            self.run(request.pool(rayon_pool(2)), Verb::WriteInto);
+        }
+    }
+
+    /// What a run finds out for one number of workers serves runs with others.
+    fn check_plan(&self, schedule: Option<Schedule>, plan: &ScatterPlan) {
+        let numbers = self.case.size.workers_of_plans();
+        let forth_and_back = numbers.iter().chain(numbers.iter().rev());
+        for (turn, &workers) in forth_and_back.enumerate() {
+            let out_of_place = match self.out_of_place(turn / 2) {
+                Verb::Allocate => Verb::PlannedAllocate,
+                _ => Verb::PlannedWriteInto,
+            };
+            let call = Call {
+                verb: [Verb::PlannedInPlace, out_of_place][turn % 2],
+                plan: Some(plan),
+                round: turn / 2 % 2,
+            };
+            self.run(self.request(schedule).pool(rayon_pool(workers)), call);
+        }
+    }
+}

@@ -86,7 +86,7 @@ impl Options {
 
 /// The kernels of one reduction of one type.
 struct Row {
-    element: DType,
+    dtype: DType,
     reduction: Reduction,
     /// Nanoseconds for a cache line, one for each available instruction set.
     times: Vec<f64>,
@@ -131,7 +131,7 @@ where
         rows.fill_updates(update);
         let times = times(&plan, &mut rows, reduction, rounds)?;
         Some(Row {
-            element: T::DTYPE,
+            dtype: T::DTYPE,
             reduction,
             times,
         })
@@ -248,7 +248,7 @@ fn print(rows: &[Row], csv: bool) {
         println!("{}|", "|---".repeat(sets.len() + 2));
     }
     for row in rows {
-        let name = [row.element.to_string(), row.reduction.to_string()];
+        let name = [row.dtype.to_string(), row.reduction.to_string()];
         let times = row.times.iter().map(|time| format!("{time:.3}"));
         line(name.into_iter().chain(times).collect());
     }

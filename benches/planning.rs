@@ -53,7 +53,7 @@ impl<I: Index> Indices<I> {
         TensorView::contiguous(&self.values, &self.shape).expect("indices have their shape")
     }
 
-    fn bench(&self, group: &mut BenchmarkGroup<'_, WallTime>, name: &str, scatter: &ScatterNd<'_>) {
+    fn bench(&self, group: &mut BenchmarkGroup<'_, WallTime>, name: &str, scatter: &Scatter<'_>) {
         group.throughput(Throughput::Elements(self.shape[0] as u64));
         group.bench_function(name, |bencher| {
             bencher.iter(|| {

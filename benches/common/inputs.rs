@@ -87,6 +87,15 @@ impl Inputs {
         TensorView::contiguous(&self.indices[set], self.workload.indices).expect("so have indices")
     }
 
+    /// The operator, with what it means.
+    fn operator(&self) -> Scatter<'static> {
+        let operator = match self.workload.operator {
+            Operator::Nd => Scatter::nd(),
+            Operator::Update { axis } => Scatter::update(axis as isize),
+        };
+        operator.reduction(self.workload.reduction)
+    }
+
     /// A call of the operator: `target` is the data or the output. Returns
     /// what it allocated, for the caller to drop outside the timing.
     pub(crate) fn scatter(
@@ -96,25 +105,7 @@ impl Inputs {
         target: &mut [f32],
         set: usize,
     ) -> Option<Vec<f32>> {
-        match self.workload.operator {
-            Operator::Nd => self.run(Scatter::nd().execution(execution), form, target, set),
-            Operator::Update { axis } => self.run(
-                Scatter::update(axis as isize).execution(execution),
-                form,
-                target,
-                set,
-            ),
-        }
-    }
-
-    fn run<O: ndscatter::Operator>(
-        &self,
-        scatter: Scatter<'_, O>,
-        form: Form,
-        target: &mut [f32],
-        set: usize,
-    ) -> Option<Vec<f32>> {
-        let scatter = scatter.reduction(self.workload.reduction);
+        let scatter = self.operator().execution(execution);
         let (indices, updates) = (self.indices_view(set), self.updates_view());
         let target = TensorViewMut::contiguous(target, self.workload.data).expect("target");
         match form {
@@ -124,7 +115,7 @@ impl Inputs {
                 .map(|()| None),
             Form::Allocating => scatter
                 .allocate(self.data_view(), indices, updates)
-                .map(Some),
+                .map(|result| Some(result.into_vec())),
         }
         .expect("workloads are valid")
     }
@@ -132,14 +123,8 @@ impl Inputs {
     /// A plan for one index set.
     pub(crate) fn plan(&self, set: usize) -> ScatterPlan {
         let output = Layout::contiguous(self.workload.data);
-        let (indices, reduction) = (self.indices_view(set), self.workload.reduction);
-        match self.workload.operator {
-            Operator::Nd => (Scatter::nd().reduction(reduction)).plan(output, indices),
-            Operator::Update { axis } => {
-                (Scatter::update(axis as isize).reduction(reduction)).plan(output, indices)
-            }
-        }
-        .expect("workloads are valid")
+        let plan = self.operator().plan(output, self.indices_view(set));
+        plan.expect("workloads are valid")
     }
 
     /// [`scatter`](Self::scatter) with a plan made before.
@@ -157,7 +142,9 @@ impl Inputs {
             Form::Functional => run
                 .write_into(self.data_view(), updates, target)
                 .map(|()| None),
-            Form::Allocating => run.allocate(self.data_view(), updates).map(Some),
+            Form::Allocating => run
+                .allocate(self.data_view(), updates)
+                .map(|result| Some(result.into_vec())),
         }
         .expect("workloads are valid")
     }

@@ -161,7 +161,7 @@ impl Workload {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Histogram {
     pub(crate) name: &'static str,
-    pub(crate) element: DType,
+    pub(crate) dtype: DType,
     pub(crate) bins: usize,
     pub(crate) keys: usize,
     pub(crate) reduction: Reduction,
@@ -188,14 +188,14 @@ pub(crate) const HISTOGRAMS: [Histogram; 8] = {
 
 const fn histogram(
     name: &'static str,
-    element: DType,
+    dtype: DType,
     bins: usize,
     reduction: Reduction,
     pattern: Pattern,
 ) -> Histogram {
     Histogram {
         name,
-        element,
+        dtype,
         bins,
         keys: 4_000_000,
         reduction,

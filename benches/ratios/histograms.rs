@@ -41,7 +41,7 @@ struct Subject<T> {
 /// Checks a histogram, and writes its row unless that is all.
 pub(crate) fn measure(histogram: Histogram, options: &Options, rows: &mut String) {
     let is_max = histogram.reduction == Reduction::Max;
-    match histogram.element {
+    match histogram.dtype {
         DType::U8 => {
             Subject::new(histogram, [1, 2, 3], u8::wrapping_add).measure(options, rows);
         }

@@ -217,13 +217,12 @@ fn converted<T: Number>(values: &[f32]) -> Aligned<T> {
     result
 }
 
-/// The indices of a set. They can be had as a tensor alone: all of its rows
-/// are gathered.
+/// The indices of a set, of which there is a view: all of its rows, gathered.
 fn indices<I: Place>(inputs: &Inputs, set: usize) -> Vec<I> {
     let view = inputs.indices_view(set);
     let rows: Vec<i64> = (0..).take(view.shape()[0]).collect();
-    let rows = TensorView::contiguous(&rows, &view.shape()[..1]).expect("a list");
-    let indices = Gather::along(0).allocate(view, rows).expect("every row");
+    let indices = Gather::along(0).allocate(view, TensorView::from(&rows));
+    let indices = indices.expect("every row").into_vec();
     let convert = |index| I::try_from(index).unwrap_or_else(|_| panic!("{index} is too large"));
     indices.into_iter().map(convert).collect()
 }

@@ -119,7 +119,7 @@ impl Tensor {
 }
 
 /// A scatter into a new `Vec`, of which this is the handle: null on failure.
-/// `axis` is -1 for `ScatterNd`, `reduction` 0 for none, 1 for add, 5 for max.
+/// `axis` is -1 for `Scatter::nd`, `reduction` 0 for none, 1 for add, 5 for max.
 ///
 /// # Safety
 ///
@@ -142,14 +142,15 @@ pub unsafe extern "C" fn compare_allocate(
         5 => Reduction::Max,
         _ => return ptr::null_mut(),
     };
-    let result = if axis < 0 {
-        let scatter = Scatter::nd().reduction(reduction);
-        scatter.allocate(data, indices, updates)
+    let scatter = if axis < 0 {
+        Scatter::nd()
     } else {
-        let scatter = Scatter::update(axis).reduction(reduction);
-        scatter.allocate(data, indices, updates)
+        Scatter::update(axis)
     };
-    result.map_or(ptr::null_mut(), |values| Box::into_raw(Box::new(values)))
+    let result = (scatter.reduction(reduction)).allocate(data, indices, updates);
+    result.map_or(ptr::null_mut(), |result| {
+        Box::into_raw(Box::new(result.into_vec()))
+    })
 }
 
 /// The values of a result.

@@ -54,11 +54,11 @@ impl<'a> Tract<'a> {
     }
 
     fn scatter_nd(&self, data: Arc<Tensor>, set: usize) -> Fallible<Arc<Tensor>> {
-        self.eval(&Scatter::nd(self.reduction), data, set)
+        self.eval(&ScatterNd::new(self.reduction), data, set)
     }
 
     fn scatter_elements(&self, data: Arc<Tensor>, set: usize) -> Fallible<Arc<Tensor>> {
-        self.eval(&Scatter::elements(0, self.reduction), data, set)
+        self.eval(&ScatterElements::new(0, self.reduction), data, set)
     }
 }
 

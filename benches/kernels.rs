@@ -183,7 +183,7 @@ fn run<T: Element>(
     let execution = Execution::new()
         .pool(&CallingThread)
         .schedule(Schedule::Serial)
-        .instruction_set(set);
+        .force_instruction_set(set);
     rows.reset_data();
     let (data, updates) = rows.parts();
     let (data_shape, shape) = ([1, data.len()], [TUPLES, data.len()]);

@@ -202,7 +202,7 @@ fn check(inputs: &Inputs, contenders: &[Contender<'_>], target: &mut [f32]) {
 impl Subject {
     /// Without any other thread, indices included.
     fn serial() -> Execution<'static> {
-        (Execution::new().pool(&CallingThread)).schedule(Schedule::Serial)
+        (Execution::new().pool(&CallingThread)).force_schedule(Schedule::Serial)
     }
 
     fn one_shot(&self, name: &str, execution: Execution<'static>, form: Form) -> Contender<'_> {
@@ -255,7 +255,7 @@ impl Subject {
     fn schedules(&self, form: Form, options: &Options) -> Vec<Contender<'_>> {
         let mut contenders = Vec::new();
         for schedule in Schedule::ALL {
-            let forced = Execution::new().schedule(schedule);
+            let forced = Execution::new().force_schedule(schedule);
             if options.schedules && self.explain(forced, form) == schedule {
                 contenders.push(self.one_shot(&format!("{schedule}"), forced, form));
                 let name = format!("{schedule}, planned");

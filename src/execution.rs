@@ -74,22 +74,22 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// Forces a schedule, for tests and measurements. Where it does not apply
+    /// For tests and measurements: forces a schedule. Where it does not apply
     /// or would not keep the bits of the sequential loop, the serial one runs.
     #[must_use]
     #[inline]
-    pub fn schedule(self, schedule: Schedule) -> Self {
+    pub fn force_schedule(self, schedule: Schedule) -> Self {
         Self {
             schedule: Some(schedule),
             ..self
         }
     }
 
-    /// Forces an instruction set, for tests and measurements. One that the
+    /// For tests and measurements: forces an instruction set. One that the
     /// machine does not have is not used.
     #[must_use]
     #[inline]
-    pub fn instruction_set(self, instruction_set: InstructionSet) -> Self {
+    pub fn force_instruction_set(self, instruction_set: InstructionSet) -> Self {
         Self {
             instruction_set: Some(instruction_set),
             ..self

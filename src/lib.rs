@@ -36,23 +36,26 @@
 //!
 //! # Operators and verbs
 //!
-//! [`ScatterNd`], [`ScatterUpdate`], [`ScatterElements`] and
-//! [`TensorScatter`] are builders: options first, then one of four verbs. The
-//! gathers [`GatherNd`], [`Gather`] and [`GatherElements`] have three of them.
-//! Functions in [`profile`] set the options that follow one runtime's rules.
+//! [`Scatter::nd`], [`Scatter::update`], [`Scatter::elements`] and
+//! [`Scatter::cache`] are the operators; options follow, then one of four verbs.
+//! The gathers [`Gather::nd`], [`Gather::along`] and [`Gather::elements`] have
+//! three of them. Functions in [`profile`] set the options that follow one
+//! runtime's rules.
 //!
 //! | verb | use it when |
 //! |---|---|
-//! | [`allocate`](Scatter::allocate) | a new tensor is wanted |
-//! | [`write_into`](Scatter::write_into) | there is memory for the result, and `data` must stay |
 //! | [`in_place`](Scatter::in_place) | `data` itself may change: the cost is that of the updates alone |
+//! | [`write_into`](Scatter::write_into) | there is memory for the result, and `data` must stay |
+//! | [`allocate`](Scatter::allocate) | a new tensor is wanted |
 //! | [`plan`](Scatter::plan) | the same indices will be used again; [`ScatterPlan::run`] has the other three |
 //!
 //! [`scatter_nd`], [`scatter_update`], [`scatter_elements`] and
 //! [`tensor_scatter`] are the in-place verbs in one line.
-//! Each verb also has a form for tensors whose element type is a value
-//! ([`AnyView`]), which is what a runtime calls, and one for elements that are
-//! cloned, such as strings.
+//!
+//! The verbs take any view: a [`TensorView`] of a Rust type, an [`AnyView`]
+//! whose element type is a [`DType`], which is what a runtime has, or one in
+//! [`Cloned`] for elements that are cloned, such as strings. The tensors of one
+//! call are of one kind; [`Indices`] may be of any integer type.
 //!
 //! # Threads
 //!

@@ -24,7 +24,7 @@ use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
 use crate::exec::{self, Buffers, Transfer, direct, scratch};
 use crate::execution::Execution;
-use crate::kernel::{Kernels, Operation};
+use crate::kernel::{InstructionSet, Kernels, Operation};
 use crate::memory::copied;
 use crate::operand::indices::Integers;
 use crate::operand::overlap::{self, Overlap};
@@ -143,25 +143,33 @@ pub(crate) fn operation(
 ) -> Result<Operation, ScatterError> {
     let set = execution.instructions();
     match elements {
-        // Nothing to reduce, for which no small call should pay: by the table's
-        // own shortcut, a call of one row took 10 ns more.
-        Elements::Plain(dtype)
-            if reducing.reduction == Reduction::None
-                && let Some(row) = Kernels::plain(dtype, Reduction::None, set) =>
-        {
-            Ok(Operation::moving(row))
-        }
-        Elements::Plain(dtype) => match Operation::plain(dtype, reducing, set) {
-            Some(operation) => Ok(operation),
-            None => Err(ScatterError::UnsupportedReduction {
-                reduction: reducing.reduction,
-                dtype,
-            }),
-        },
+        Elements::Plain(dtype) => plain(dtype, reducing, set),
         Elements::Cloned(row) => match reducing.reduction {
             Reduction::None => Ok(Operation::moving(row)),
             reduction => Err(ScatterError::ReductionOfClones { reduction }),
         },
+    }
+}
+
+#[inline]
+fn plain(
+    dtype: DType,
+    reducing: Reducing,
+    set: InstructionSet,
+) -> Result<Operation, ScatterError> {
+    // Nothing to reduce, for which no small call should pay: by the table's own
+    // shortcut, a call of one row took 10 ns more.
+    if reducing.reduction == Reduction::None
+        && let Some(kernels) = Kernels::plain(dtype, Reduction::None, set)
+    {
+        return Ok(Operation::moving(kernels));
+    }
+    match Operation::plain(dtype, reducing, set) {
+        Some(operation) => Ok(operation),
+        None => Err(ScatterError::UnsupportedReduction {
+            reduction: reducing.reduction,
+            dtype,
+        }),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// All give the same bits. The crate chooses one for each call; forcing one is
 /// meant for tests and measurements
-/// ([`Execution::schedule`](crate::Execution::schedule)).
+/// ([`Execution::force_schedule`](crate::Execution::force_schedule)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Schedule {

@@ -126,7 +126,7 @@ impl<T: Element + PartialEq> Subject<T> {
     fn contenders(&self) -> [Contender<'_, T>; 7] {
         let chosen = Execution::new();
         let alone = chosen.pool(&CallingThread);
-        let serial = alone.schedule(Schedule::Serial);
+        let serial = alone.force_schedule(Schedule::Serial);
         [
             self.one_shot("one-shot", chosen),
             self.one_shot("one-shot, calling thread", alone),

@@ -58,7 +58,7 @@ impl<'p> Request<'p> {
     /// Forces the schedule, if there is one.
     pub(crate) fn schedule(mut self, schedule: impl Into<Option<Schedule>>) -> Self {
         if let Some(schedule) = schedule.into() {
-            self.execution = self.execution.schedule(schedule);
+            self.execution = self.execution.force_schedule(schedule);
         }
         self
     }
@@ -66,7 +66,7 @@ impl<'p> Request<'p> {
     /// Forces the instruction set, if there is one.
     pub(crate) fn instruction_set(mut self, set: impl Into<Option<InstructionSet>>) -> Self {
         if let Some(set) = set.into() {
-            self.execution = self.execution.instruction_set(set);
+            self.execution = self.execution.force_instruction_set(set);
         }
         self
     }

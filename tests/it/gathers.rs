@@ -277,7 +277,7 @@ fn check_small<T: Ref>(
         bounds: random.pick(&[Bounds::Error, Bounds::Skip, Bounds::Clamp]),
     };
     let execution = ndscatter::Execution::new().pool(&Sequential);
-    let execution = execution.instruction_set(random.pick(InstructionSet::available()));
+    let execution = execution.force_instruction_set(random.pick(InstructionSet::available()));
     let options = GatherOptions {
         gatherer,
         execution,

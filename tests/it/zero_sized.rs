@@ -73,7 +73,7 @@ fn every_verb<T: Clone + Send + Sync>(
 
 fn executions<'p>(pool: &'p dyn Pool) -> impl Iterator<Item = Execution<'p>> {
     let chosen = Execution::new().pool(pool);
-    let forced = Schedule::ALL.map(|schedule| chosen.schedule(schedule));
+    let forced = Schedule::ALL.map(|schedule| chosen.force_schedule(schedule));
     std::iter::once(chosen).chain(forced)
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn run(
     }
     let mut workers = *workers;
     let mut failed = ScatterError::OutOfMemory { bytes: 0 };
-    for candidate in choice::choose(&work, &workers, forced) {
+    for candidate in &choice::choose(&work, &workers, forced) {
         match candidate.run(transfer, &work, &workers) {
             Ok(()) => return Ok(()),
             Err(Stop::Duplicates) => {}

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
-use ndscatter::Reduction;
+use ndscatter::{Bounds, Duplicates, Gather, Reduction, Scatter};
 
 use crate::complain;
 use crate::job::Operator;
@@ -16,7 +16,6 @@ pub(crate) struct Arguments {
     /// `None`: the digits.
     pub(crate) files: Option<Files>,
     pub(crate) operator: Operator,
-    pub(crate) reduction: Option<Reduction>,
     pub(crate) in_place: bool,
     pub(crate) explain: bool,
     pub(crate) threads: Option<usize>,
@@ -30,10 +29,11 @@ pub(crate) struct Arguments {
 pub(crate) struct Files {
     pub(crate) data: PathBuf,
     pub(crate) indices: PathBuf,
-    pub(crate) updates: PathBuf,
+    /// Of a scatter.
+    pub(crate) updates: Option<PathBuf>,
 }
 
-/// Scatters updates into data at indices, all in .npy files
+/// Scatters updates into data at indices, or gathers from data, all in .npy files
 ///
 /// Without files it runs on the handwritten digits that it carries: every image
 /// is added into the row of its label. It then prints what was planned, the time
@@ -41,11 +41,11 @@ pub(crate) struct Files {
 #[derive(Debug, Parser)]
 #[command(name = "scatter_npy")]
 struct CommandLine {
-    /// The tensor to update
-    #[arg(long, value_name = "FILE", requires_all = ["indices", "updates"])]
+    /// The tensor to update, or to gather from
+    #[arg(long, value_name = "FILE", requires = "indices")]
     data: Option<PathBuf>,
 
-    /// Where the updates go, of any integer type
+    /// Where the updates go, or what is gathered; of any integer type
     #[arg(long, value_name = "FILE", requires = "data")]
     indices: Option<PathBuf>,
 
@@ -57,18 +57,36 @@ struct CommandLine {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// How an update meets the value that is there: none (it replaces it), add,
-    /// sub, mul, min or max [default: none for files, add for the digits]
-    #[arg(long)]
-    reduction: Option<Reduction>,
-
     /// The operator
     #[arg(long, value_enum, default_value_t = OperatorName::ScatterNd)]
     op: OperatorName,
 
-    /// The axis that the indices of scatter_update run along
+    /// The axis of data that the indices run along; of all but scatter_nd and
+    /// gather_nd
     #[arg(long, allow_negative_numbers = true)]
     axis: Option<isize>,
+
+    /// Leading dims that data and indices of gather_nd share [default: 0]
+    #[arg(long, value_name = "N")]
+    batch_dims: Option<usize>,
+
+    /// How an update meets the value that is there: none (it replaces it), add,
+    /// sub, mul, min, max or mean [default: none for files, add for the digits]
+    #[arg(long)]
+    reduction: Option<Reduction>,
+
+    /// What becomes of an index that lies outside its axis
+    #[arg(long, value_enum, default_value_t = BoundsName::Error)]
+    bounds: BoundsName,
+
+    /// Take negative indices as out of bounds, instead of counting them from the
+    /// end
+    #[arg(long)]
+    forbid_negative: bool,
+
+    /// Fail if two updates have one destination, instead of applying them in order
+    #[arg(long)]
+    reject_duplicates: bool,
 
     /// Scatter into the memory that data was read into
     #[arg(long)]
@@ -88,13 +106,49 @@ struct CommandLine {
     check: Option<Option<PathBuf>>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum OperatorName {
     /// Each row of indices holds the coordinates of one slice of data
     ScatterNd,
-    /// Indices run along one axis of data
+    /// Indices run along one axis of data, the same for every position before it
     ScatterUpdate,
+    /// Each index is the place of one update along an axis of data
+    ScatterElements,
+    /// The slices whose coordinates the rows of indices hold
+    GatherNd,
+    /// Slices along one axis of data, as numpy's take
+    Gather,
+    /// One element of data for each index, as numpy's take_along_axis
+    GatherElements,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum BoundsName {
+    /// It is an error
+    Error,
+    /// Its update is dropped; a gather writes zeros
+    Skip,
+    /// It is moved to the nearest end
+    Clamp,
+}
+
+impl OperatorName {
+    fn is_gather(self) -> bool {
+        matches!(self, Self::GatherNd | Self::Gather | Self::GatherElements)
+    }
+
+    /// As it is written on the command line.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::ScatterNd => "scatter_nd",
+            Self::ScatterUpdate => "scatter_update",
+            Self::ScatterElements => "scatter_elements",
+            Self::GatherNd => "gather_nd",
+            Self::Gather => "gather",
+            Self::GatherElements => "gather_elements",
+        }
+    }
 }
 
 impl Arguments {
@@ -114,15 +168,17 @@ impl Arguments {
 
 /// Holds the arguments against each other.
 fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
-    let files = match (line.data, line.indices, line.updates) {
-        (Some(data), Some(indices), Some(updates)) => Some(Files {
+    let operator = operator(&line)?;
+    let files = match (line.data, line.indices) {
+        (Some(data), Some(indices)) => Some(Files {
             data,
             indices,
-            updates,
+            updates: line.updates,
         }),
         // clap has seen to it that the others are not there either.
         _ => None,
     };
+    check_updates(line.op, files.as_ref())?;
     if files.is_some() {
         if matches!(line.check, Some(None)) {
             return Err(mistake("--check needs a file to compare the result with"));
@@ -133,8 +189,7 @@ fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
     }
     Ok(Arguments {
         files,
-        operator: operator(line.op, line.axis)?,
-        reduction: line.reduction,
+        operator,
         in_place: line.in_place,
         explain: line.explain,
         threads: line.threads.map(usize::from),
@@ -143,12 +198,92 @@ fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
     })
 }
 
-fn operator(name: OperatorName, axis: Option<isize>) -> Result<Operator, clap::Error> {
-    match (name, axis) {
-        (OperatorName::ScatterNd, None) => Ok(Operator::ScatterNd),
-        (OperatorName::ScatterUpdate, Some(axis)) => Ok(Operator::ScatterUpdate { axis }),
-        (OperatorName::ScatterNd, Some(_)) => Err(mistake("--axis needs --op scatter_update")),
-        (OperatorName::ScatterUpdate, None) => Err(mistake("--op scatter_update needs --axis")),
+/// Refuses updates to a gather, and their absence to a scatter.
+fn check_updates(op: OperatorName, files: Option<&Files>) -> Result<(), clap::Error> {
+    let name = op.as_str();
+    match files {
+        None if op.is_gather() => Err(mistake(&format!(
+            "--op {name} needs --data and --indices; the digits are scattered"
+        ))),
+        None => Ok(()),
+        Some(files) => match (op.is_gather(), &files.updates) {
+            (true, Some(_)) => Err(mistake(&format!("--op {name} takes no --updates"))),
+            (false, None) => Err(mistake(&format!("--op {name} needs --updates"))),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// The operator, with what it means.
+fn operator(line: &CommandLine) -> Result<Operator, clap::Error> {
+    use OperatorName as Name;
+    let name = line.op.as_str();
+    if line.op != Name::GatherNd && line.batch_dims.is_some() {
+        return Err(mistake("--batch-dims needs --op gather_nd"));
+    }
+    let axis = match (line.op, line.axis) {
+        (Name::ScatterNd | Name::GatherNd, Some(_)) => {
+            return Err(mistake(&format!(
+                "--op {name} has no --axis; scatter_update, scatter_elements, gather and \
+                 gather_elements have one"
+            )));
+        }
+        (Name::ScatterNd | Name::GatherNd, None) => 0,
+        (_, Some(axis)) => axis,
+        (_, None) => return Err(mistake(&format!("--op {name} needs --axis"))),
+    };
+    Ok(match line.op {
+        Name::ScatterNd => scatter(Scatter::nd(), line),
+        Name::ScatterUpdate => scatter(Scatter::update(axis), line),
+        Name::ScatterElements => scatter(Scatter::elements(axis), line),
+        Name::GatherNd => gather(Gather::nd(line.batch_dims.unwrap_or(0)), line)?,
+        Name::Gather => gather(Gather::along(axis), line)?,
+        Name::GatherElements => gather(Gather::elements(axis), line)?,
+    })
+}
+
+fn scatter(operator: Scatter<'static>, line: &CommandLine) -> Operator {
+    let usual_reduction = if line.data.is_some() {
+        Reduction::None
+    } else {
+        Reduction::Add
+    };
+    let duplicates = if line.reject_duplicates {
+        Duplicates::Reject
+    } else {
+        Duplicates::Allow
+    };
+    let operator = operator
+        .reduction(line.reduction.unwrap_or(usual_reduction))
+        .duplicates(duplicates)
+        .bounds(line.bounds.into())
+        .negative_indices(!line.forbid_negative);
+    Operator::Scatter(operator)
+}
+
+fn gather(operator: Gather<'static>, line: &CommandLine) -> Result<Operator, clap::Error> {
+    let of_scatters = [
+        ("--reduction", line.reduction.is_some()),
+        ("--reject-duplicates", line.reject_duplicates),
+        ("--in-place", line.in_place),
+    ];
+    if let Some((option, _)) = of_scatters.iter().find(|(_, is_given)| *is_given) {
+        let name = line.op.as_str();
+        return Err(mistake(&format!("--op {name} has no {option}")));
+    }
+    let operator = operator
+        .bounds(line.bounds.into())
+        .negative_indices(!line.forbid_negative);
+    Ok(Operator::Gather(operator))
+}
+
+impl From<BoundsName> for Bounds {
+    fn from(name: BoundsName) -> Self {
+        match name {
+            BoundsName::Error => Self::Error,
+            BoundsName::Skip => Self::Skip,
+            BoundsName::Clamp => Self::Clamp,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use ndscatter::{AnyView, AnyViewMut, DType, Element, ScatterError};
 use ndscatter::{TensorView, TensorViewMut};
 use npyz::num_complex::Complex;
-use npyz::{AutoSerialize, DType, Deserialize, NpyFile, Order, TypeChar, WriterBuilder, half};
+use npyz::{AutoSerialize, Deserialize, NpyFile, Order, TypeChar, WriterBuilder, half};
 
 /// An array: its elements in the order of the file, and where each of them is.
 ///
@@ -31,7 +31,10 @@ pub(crate) enum ReadError {
     Open(io::Error),
 
     #[error("not an .npy file: {0}")]
-    Header(io::Error),
+    Header(String),
+
+    #[error("the file ends inside its .npy header; store it again")]
+    CutHeader,
 
     #[error("elements of type {0} cannot be scattered; store bool, int, uint, float or complex")]
     DType(String),
@@ -49,7 +52,7 @@ pub(crate) enum ReadError {
 impl Array {
     /// Reads a whole `.npy` file.
     pub(crate) fn read(source: impl Read) -> Result<Self, ReadError> {
-        let npy = NpyFile::new(source).map_err(ReadError::Header)?;
+        let npy = NpyFile::new(source).map_err(header_error)?;
         let sizes = npy.shape().to_vec();
         let order = npy.order();
         let (shape, strides) = lay_out(&sizes, order).ok_or(ReadError::Shape(sizes.clone()))?;
@@ -72,22 +75,24 @@ impl Array {
         self.elements.write(&self.shape, self.order, target)
     }
 
-    /// Another array of this type, shape and order, of zeros.
-    pub(crate) fn blank(&self) -> Self {
-        self.with(self.elements.blank())
-    }
-
-    pub(crate) fn duplicate(&self) -> Self {
-        self.with(self.elements.duplicate())
-    }
-
-    fn with(&self, elements: Box<dyn Elements>) -> Self {
-        Self {
-            elements,
-            shape: self.shape.clone(),
-            strides: self.strides.clone(),
+    /// An array of `shape`, of this type and order, of zeros.
+    pub(crate) fn blank(&self, shape: &[usize]) -> Result<Self, ScatterError> {
+        let sizes: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
+        let (shape, strides) =
+            lay_out(&sizes, self.order).ok_or_else(|| ScatterError::ShapeOverflow {
+                shape: shape.to_vec(),
+            })?;
+        Ok(Self {
+            elements: self.elements.blank(shape.iter().product())?,
+            shape,
+            strides,
             order: self.order,
-        }
+        })
+    }
+
+    /// Takes over the elements of an array of this type and shape.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.elements.copy_from(&*other.elements);
     }
 
     pub(crate) fn view(&self) -> Result<AnyView<'_>, ScatterError> {
@@ -152,6 +157,16 @@ fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
     Some((shape, strides))
 }
 
+/// What is wrong with the first bytes of a file.
+fn header_error(error: io::Error) -> ReadError {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return ReadError::CutHeader;
+    }
+    // A parser may draw a picture below its first line.
+    let message = error.to_string();
+    ReadError::Header(message.lines().next().unwrap_or_default().trim().to_owned())
+}
+
 /// A vector of elements of some type.
 trait Elements: Any {
     fn dtype(&self) -> DType;
@@ -168,10 +183,11 @@ trait Elements: Any {
         strides: &'a [isize],
     ) -> Result<AnyViewMut<'a>, ScatterError>;
 
-    /// As many zeros.
-    fn blank(&self) -> Box<dyn Elements>;
+    /// So many zeros.
+    fn blank(&self, len: usize) -> Result<Box<dyn Elements>, ScatterError>;
 
-    fn duplicate(&self) -> Box<dyn Elements>;
+    /// Takes over the elements of a vector of this type and length.
+    fn copy_from(&mut self, other: &dyn Elements);
 
     fn write(&self, shape: &[usize], order: Order, target: &mut dyn Write) -> io::Result<()>;
 
@@ -205,12 +221,19 @@ impl<T: Stored> Elements for Vec<T> {
         TensorViewMut::strided(self, 0, shape, strides).map(AnyViewMut::from)
     }
 
-    fn blank(&self) -> Box<dyn Elements> {
-        Box::new(vec![T::default(); self.len()])
+    fn blank(&self, len: usize) -> Result<Box<dyn Elements>, ScatterError> {
+        let mut zeros = Vec::new();
+        let bytes = len.saturating_mul(size_of::<T>());
+        (zeros.try_reserve_exact(len)).map_err(|_| ScatterError::OutOfMemory { bytes })?;
+        zeros.resize(len, T::default());
+        Ok(Box::new(zeros))
     }
 
-    fn duplicate(&self) -> Box<dyn Elements> {
-        Box::new(self.clone())
+    fn copy_from(&mut self, other: &dyn Elements) {
+        let other: &dyn Any = other;
+        if let Some(other) = other.downcast_ref::<Self>() {
+            self.copy_from_slice(other);
+        }
     }
 
     fn write(&self, shape: &[usize], order: Order, target: &mut dyn Write) -> io::Result<()> {
@@ -236,7 +259,7 @@ impl<T: Stored> Elements for Vec<T> {
 fn read_elements<R: Read>(npy: NpyFile<R>) -> Result<Box<dyn Elements>, ReadError> {
     let dtype = npy.dtype();
     let unsupported = || Err(ReadError::DType(dtype.descr()));
-    let DType::Plain(kind) = &dtype else {
+    let npyz::DType::Plain(kind) = &dtype else {
         return unsupported();
     };
     match (kind.type_char(), kind.size_field()) {

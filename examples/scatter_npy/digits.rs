@@ -15,9 +15,6 @@ Digits: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits (1998)
 UCI Machine Learning Repository, https://doi.org/10.24432/C50P49, CC BY 4.0
 ";
 
-/// Enough runs for a steady median, within some hundredths of a second.
-pub(crate) const RUNS: usize = 101;
-
 /// A file of the digits, compiled into the program.
 macro_rules! digits_file {
     ($name:literal) => {
@@ -32,7 +29,7 @@ pub(crate) fn inputs() -> Result<Inputs, Failure> {
     Ok(Inputs {
         data: digits_file!("data.npy")?,
         indices: digits_file!("indices.npy")?,
-        updates: digits_file!("updates.npy")?,
+        updates: Some(digits_file!("updates.npy")?),
         names: "the digits".to_owned(),
     })
 }

@@ -14,14 +14,21 @@ pub(crate) fn read_inputs(files: &Files) -> Result<Inputs, Failure> {
     Ok(Inputs {
         data: read(&files.data)?,
         indices: read(&files.indices)?,
-        updates: read(&files.updates)?,
-        names: format!(
-            "data {}, indices {}, updates {}",
-            files.data.display(),
-            files.indices.display(),
-            files.updates.display()
-        ),
+        updates: files.updates.as_deref().map(read).transpose()?,
+        names: names(files),
     })
+}
+
+/// What to call the inputs in a message.
+fn names(files: &Files) -> String {
+    let (data, indices) = (files.data.display(), files.indices.display());
+    match &files.updates {
+        Some(updates) => format!(
+            "data {data}, indices {indices}, updates {}",
+            updates.display()
+        ),
+        None => format!("data {data}, indices {indices}"),
+    }
 }
 
 pub(crate) fn read(path: &Path) -> Result<Array, Failure> {

@@ -1,9 +1,12 @@
-//! Scatters `.npy` files, or the handwritten digits that it carries.
+//! Scatters or gathers `.npy` files, or adds up the handwritten digits that it
+//! carries.
 //!
 //! ```text
 //! cargo run --release --example scatter_npy
 //! cargo run --release --example scatter_npy -- \
 //!     --data D.npy --indices I.npy --updates U.npy --reduction add --out O.npy
+//! cargo run --release --example scatter_npy -- \
+//!     --op gather --axis 0 --data D.npy --indices I.npy --out O.npy
 //! ```
 //!
 //! It is also how a program with its own array type calls ndscatter: element
@@ -22,7 +25,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ndscatter::{Reduction, ScatterError};
+use ndscatter::ScatterError;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use arguments::Arguments;
@@ -91,19 +94,17 @@ fn complain(message: &str) {
 
 /// Does what the command line asks for and returns the report.
 fn run(arguments: &Arguments) -> Result<String, Failure> {
-    let (inputs, usual_reduction, runs) = match &arguments.files {
-        Some(files) => (files::read_inputs(files)?, Reduction::None, 1),
-        None => (digits::inputs()?, Reduction::Add, digits::RUNS),
+    let inputs = match &arguments.files {
+        Some(files) => files::read_inputs(files)?,
+        None => digits::inputs()?,
     };
     // Read before the work is done, in case it cannot be.
     let expected = read_expected(arguments)?;
     let pool = arguments.threads.map(start_threads).transpose()?;
     let job = Job {
-        operator: arguments.operator,
-        reduction: arguments.reduction.unwrap_or(usual_reduction),
+        operator: arguments.operator.clone(),
         in_place: arguments.in_place,
         pool: pool.as_ref(),
-        runs,
     };
     let names = inputs.names.clone();
     let outcome = job.run(inputs).map_err(|source| Failure::Scatter {
@@ -116,16 +117,20 @@ fn run(arguments: &Arguments) -> Result<String, Failure> {
 }
 
 fn describe(arguments: &Arguments, outcome: &Outcome) -> String {
-    let Outcome { explanation, .. } = outcome;
-    let timing = outcome.timing();
+    let explanation = &outcome.explanation;
+    let mut lines = match outcome.skipped {
+        0 => String::new(),
+        skipped => format!("  skipped    {skipped} tuple(s) of indices, out of bounds\n"),
+    };
+    let _ = writeln!(lines, "{}", outcome.timing);
     if arguments.files.is_none() {
         let pictures = digits::pictures(&outcome.result);
         let (title, source) = (digits::TITLE, digits::ATTRIBUTION);
-        format!("{title}\n{explanation}\n{timing}\n\n{pictures}{source}")
+        format!("{title}\n{explanation}\n{lines}\n{pictures}{source}")
     } else if arguments.explain {
-        format!("{explanation}\n{timing}\n")
+        format!("{explanation}\n{lines}")
     } else {
-        format!("{timing}\n")
+        lines
     }
 }
 

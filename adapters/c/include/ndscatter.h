@@ -52,7 +52,7 @@ typedef enum nds_status {
   NDS_DUPLICATE_INDEX = 3,
   // Legal, but not served: a type, a device, an option of another operator.
   NDS_UNSUPPORTED = 4,
-  // Memory could not be had.
+  // An allocation failed.
   NDS_OUT_OF_MEMORY = 5,
   // A pool failed, or the library has a bug. The one status after which the
   // output may have changed.
@@ -169,6 +169,7 @@ enum nds_status nds_scatter_elements(const DLTensor *data,
 
 // Rows written into a cache, for each sequence from its own position on: ONNX
 // TensorScatter. write_indices may be null: all sequences from position 0 on.
+// With bounds 1 a sequence whose position is negative is left out.
 enum nds_status nds_tensor_scatter(const DLTensor *past_cache,
                                    const DLTensor *update,
                                    const DLTensor *write_indices,

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::failure::Failure;
 use crate::float_mode::DefaultMode;
-use crate::status::{Failure, nds_status};
+use crate::status::nds_status;
 
 /// Runs a call from C: in the default floating-point mode, without letting a
 /// panic out. What fails has been kept for `last_error` when it was made.

@@ -3,11 +3,12 @@
 //! Knows DLPack's codes. Knows nothing of operators.
 
 use std::ffi::c_void;
+use std::fmt;
 use std::ops::Range;
 
 use ndscatter::{AnyView, AnyViewMut, DType, Layout};
 
-use crate::status::Failure;
+use crate::failure::Failure;
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("sizes and strides are read where they lie, as 64-bit integers");
@@ -24,7 +25,7 @@ pub struct DLDevice {
 
 /// The type of elements.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLDataType {
     /// The kind of number.
     pub code: u8,
@@ -58,15 +59,45 @@ pub struct DLTensor {
 /// kDLCPU, kDLCUDAHost, kDLROCMHost: memory that the CPU reads and writes.
 const HOST_MEMORY: [i32; 3] = [1, 3, 11];
 
+/// kDLBool, the last code of a type that is known: beyond it are the 8-bit
+/// floats and their kin, which are moved by their size.
+const LAST_KNOWN: u8 = 6;
+
 /// An address for tensors without elements: aligned for all, and of no memory.
 const NOWHERE: *mut u8 = std::ptr::without_provenance_mut(16);
+
+/// The type of elements, as the crate has it and as DLPack has it, which alone
+/// tells types apart that are only moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ElementType {
+    pub(crate) dtype: DType,
+    pub(crate) given: DLDataType,
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.dtype.is_opaque() {
+            self.given.fmt(f)
+        } else {
+            write!(f, "type {}", self.dtype)
+        }
+    }
+}
+
+/// In the words of messages.
+impl fmt::Display for DLDataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, bits, lanes } = self;
+        write!(f, "type code {code} with {bits} bits and lanes {lanes}")
+    }
+}
 
 /// A tensor whose description has been checked, and of whose memory nothing is
 /// known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Described<'a> {
     ptr: *mut u8,
-    pub(crate) element: DType,
+    pub(crate) element: ElementType,
     pub(crate) layout: Layout<'a>,
     is_empty: bool,
 }
@@ -83,9 +114,7 @@ pub(crate) unsafe fn described<'a>(
     tensor: *const DLTensor,
 ) -> Result<Described<'a>, Failure> {
     if tensor.is_null() || !tensor.is_aligned() {
-        return Err(Failure::invalid(format_args!(
-            "`{name}` is null, or not aligned"
-        )));
+        return Err(no_struct(name, tensor));
     }
     // SAFETY: the caller vouches for the struct.
     let tensor = unsafe { &*tensor };
@@ -103,10 +132,25 @@ pub(crate) unsafe fn described<'a>(
             null if null.is_null() => null,
             data => data.wrapping_add(offset),
         },
-        element: element_of(name, tensor.dtype)?,
+        element: ElementType {
+            dtype: dtype_of(name, tensor.dtype)?,
+            given: tensor.dtype,
+        },
         layout,
         is_empty,
     })
+}
+
+/// What is wrong with a pointer to a tensor.
+#[cold]
+fn no_struct(name: &'static str, tensor: *const DLTensor) -> Failure {
+    if tensor.is_null() {
+        return Failure::invalid(format_args!("`{name}` is null"));
+    }
+    let (address, alignment) = (tensor.addr(), align_of::<DLTensor>());
+    Failure::invalid(format_args!(
+        "`{name}` is a struct at address {address:#x}, which is no multiple of {alignment}"
+    ))
 }
 
 impl Described<'_> {
@@ -138,7 +182,7 @@ pub(crate) unsafe fn view<'a>(
     // SAFETY: the caller vouches for the description and for the memory.
     unsafe {
         let tensor = described(name, tensor)?;
-        AnyView::from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
+        AnyView::from_raw_parts(tensor.memory(name)?, tensor.element.dtype, tensor.layout)
     }
     .map_err(|error| Failure::of_tensor(name, &error))
 }
@@ -156,9 +200,35 @@ pub(crate) unsafe fn view_mut<'a>(
     // SAFETY: the caller vouches for the description and for the memory.
     unsafe {
         let tensor = described(name, tensor)?;
-        AnyViewMut::uninit_from_raw_parts(tensor.memory(name)?, tensor.element, tensor.layout)
+        AnyViewMut::uninit_from_raw_parts(tensor.memory(name)?, tensor.element.dtype, tensor.layout)
     }
     .map_err(|error| Failure::of_tensor(name, &error))
+}
+
+/// Refuses tensors whose elements are only moved and have another type than
+/// these: of such a type, views know no more than the size.
+///
+/// # Safety
+///
+/// As for [`described`], of all tensors.
+#[inline(always)]
+pub(crate) unsafe fn check_types<const N: usize>(
+    expected: DLDataType,
+    tensors: [(&'static str, *const DLTensor); N],
+) -> Result<(), Failure> {
+    if expected.code <= LAST_KNOWN {
+        return Ok(());
+    }
+    for (name, tensor) in tensors {
+        // SAFETY: the caller vouches for the structs.
+        let given = unsafe { tensor.as_ref() }.map(|tensor| tensor.dtype);
+        if let Some(given) = given.filter(|&given| given != expected) {
+            return Err(Failure::invalid(format_args!(
+                "elements of `{name}` have {given}, not {expected}; they must have one type"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses descriptions that lie in the memory of the output: a call reads
@@ -249,7 +319,7 @@ unsafe fn span(tensor: &DLTensor) -> Range<usize> {
         highest = highest.wrapping_add(reach.max(0));
         row_major = row_major.wrapping_mul(size);
     }
-    let bytes = i64::from(tensor.dtype.bits / 8);
+    let bytes = i64::from(tensor.dtype.bits) * i64::from(tensor.dtype.lanes) / 8;
     let at = |elements: i64| {
         let from_data = elements.wrapping_mul(bytes).cast_unsigned();
         let from_data = from_data.wrapping_add(tensor.byte_offset);
@@ -260,8 +330,11 @@ unsafe fn span(tensor: &DLTensor) -> Range<usize> {
 
 /// The one place where DLPack's codes are element types.
 #[inline(always)]
-fn element_of(name: &'static str, dtype: DLDataType) -> Result<DType, Failure> {
+fn dtype_of(name: &'static str, dtype: DLDataType) -> Result<DType, Failure> {
     use DType as E;
+    if dtype.code > LAST_KNOWN {
+        return moved_by_size(name, dtype);
+    }
     if dtype.lanes != 1 {
         let lanes = dtype.lanes;
         return Err(Failure::unsupported(format_args!(
@@ -284,12 +357,44 @@ fn element_of(name: &'static str, dtype: DLDataType) -> Result<DType, Failure> {
         (5, 64) => E::Complex64,
         (5, 128) => E::Complex128,
         (6, 8) => E::Bool,
-        (code, bits) => {
-            return Err(Failure::unsupported(format_args!(
-                "elements of `{name}` have type code {code} with {bits} bits, which is not served"
-            )));
-        }
+        _ => return Err(not_served(name, dtype)),
     })
+}
+
+/// The type of elements of which only the size is known.
+fn moved_by_size(name: &'static str, dtype: DLDataType) -> Result<DType, Failure> {
+    Ok(match u32::from(dtype.bits) * u32::from(dtype.lanes) {
+        8 => DType::Bytes1,
+        16 => DType::Bytes2,
+        32 => DType::Bytes4,
+        64 => DType::Bytes8,
+        128 => DType::Bytes16,
+        _ => return Err(not_served(name, dtype)),
+    })
+}
+
+#[cold]
+fn not_served(name: &'static str, dtype: DLDataType) -> Failure {
+    Failure::unsupported(format_args!(
+        "elements of `{name}` have {dtype}, which is not served"
+    ))
+}
+
+/// What is wrong with pointers to sizes and strides.
+#[cold]
+fn no_sizes(name: &'static str, shape: *const i64, strides: *const i64) -> Failure {
+    if shape.is_null() {
+        return Failure::invalid(format_args!("`{name}.shape` is null"));
+    }
+    let (field, address) = if shape.is_aligned() {
+        ("strides", strides.addr())
+    } else {
+        ("shape", shape.addr())
+    };
+    let alignment = align_of::<i64>();
+    Failure::invalid(format_args!(
+        "`{name}.{field}` is {address:#x}, which is no multiple of {alignment}"
+    ))
 }
 
 /// The layout, and whether it has no elements.
@@ -314,9 +419,7 @@ unsafe fn layout_of<'a>(
     }
     let (shape, strides) = (tensor.shape.cast_const(), tensor.strides.cast_const());
     if shape.is_null() || !shape.is_aligned() || !strides.is_aligned() {
-        return Err(Failure::invalid(format_args!(
-            "`{name}.shape` is null, or it or `strides` not aligned"
-        )));
+        return Err(no_sizes(name, shape, strides));
     }
     let (mut smallest, mut is_row_major) = (i64::MAX, true);
     let mut expected = 1_i64;

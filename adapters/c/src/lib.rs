@@ -17,6 +17,8 @@
 
 mod border;
 mod dlpack;
+mod error_info;
+mod failure;
 mod float_mode;
 mod last_error;
 mod operators;
@@ -27,7 +29,7 @@ mod structs;
 mod threads;
 
 pub use dlpack::{DLDataType, DLDevice, DLTensor};
-pub use last_error::{nds_error_info, nds_last_error, nds_last_error_info};
+pub use error_info::{nds_error_info, nds_last_error, nds_last_error_info};
 pub use operators::{
     nds_gather, nds_gather_elements, nds_gather_nd, nds_scatter_elements, nds_scatter_nd,
     nds_scatter_update, nds_tensor_scatter,

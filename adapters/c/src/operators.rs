@@ -4,8 +4,9 @@ use ndscatter::{AnyView, CacheMode, Gather, Layout, Scatter};
 
 use crate::border;
 use crate::dlpack::{self, DLTensor};
+use crate::failure::Failure;
 use crate::options::{Options, nds_options, one_of};
-use crate::status::{Failure, nds_status};
+use crate::status::nds_status;
 
 /// The tensors of a scatter, as C hands them over.
 struct Tensors {
@@ -18,8 +19,8 @@ struct Tensors {
 /// # Safety
 ///
 /// As the interface asks: every pointer is null or points to what it should.
-unsafe fn scatter<O: Operator>(
-    operator: impl FnOnce() -> Result<Scatter<'static, O>, Failure>,
+unsafe fn scatter(
+    operator: Scatter<'static>,
     tensors: &Tensors,
     options: *const nds_options,
 ) -> nds_status {
@@ -28,7 +29,7 @@ unsafe fn scatter<O: Operator>(
         // the tensors during the call.
         unsafe {
             let options = Options::new(options)?;
-            let operator = options.scatter(operator()?);
+            let operator = options.scatter(operator);
             let data = dlpack::view("data", tensors.data)?;
             let indices = dlpack::view("indices", tensors.indices)?;
             let updates = dlpack::view("updates", tensors.updates)?;
@@ -38,6 +39,11 @@ unsafe fn scatter<O: Operator>(
                 ("indices", tensors.indices),
                 ("updates", tensors.updates),
             ];
+            let moved = [
+                ("updates", tensors.updates),
+                ("output", tensors.output.cast_const()),
+            ];
+            dlpack::check_types((*tensors.data).dtype, moved)?;
             dlpack::check_descriptions(tensors.output, inputs)?;
             let done = operator.write_into(data, indices, updates, output);
             options.threads.check()?;
@@ -49,8 +55,8 @@ unsafe fn scatter<O: Operator>(
 /// # Safety
 ///
 /// As for [`scatter`].
-unsafe fn gather<O: Operator>(
-    operator: impl FnOnce() -> Result<GatherOp<'static, O>, Failure>,
+unsafe fn gather(
+    operator: impl FnOnce() -> Result<Gather<'static>, Failure>,
     [data, indices]: [*const DLTensor; 2],
     output: *mut DLTensor,
     options: *const nds_options,
@@ -60,12 +66,14 @@ unsafe fn gather<O: Operator>(
         unsafe {
             let options = Options::new(options)?;
             let operator = options.gather(operator()?)?;
-            let inputs = [("data", data), ("indices", indices)];
-            let data = dlpack::view("data", data)?;
-            let indices = dlpack::view("indices", indices)?;
+            let (from, at) = (
+                dlpack::view("data", data)?,
+                dlpack::view("indices", indices)?,
+            );
             let written = dlpack::view_mut("output", output)?;
-            dlpack::check_descriptions(output, inputs)?;
-            let done = operator.write_into(data, indices, written);
+            dlpack::check_types((*data).dtype, [("output", output.cast_const())])?;
+            dlpack::check_descriptions(output, [("data", data), ("indices", indices)])?;
+            let done = operator.write_into(from, at, written);
             options.threads.check()?;
             Ok(done?)
         }
@@ -103,7 +111,7 @@ pub unsafe extern "C" fn nds_scatter_nd(
         output,
     };
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(|| Ok(Scatter::nd()), &tensors, options) }
+    unsafe { scatter(Scatter::nd(), &tensors, options) }
 }
 
 /// Slices along one axis: OpenVINO ScatterUpdate, torch index_add_.
@@ -123,7 +131,7 @@ pub unsafe extern "C" fn nds_scatter_update(
         output,
     };
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(|| Ok(Scatter::update(self::axis(axis))), &tensors, options) }
+    unsafe { scatter(Scatter::update(self::axis(axis)), &tensors, options) }
 }
 
 /// Element by element: ONNX ScatterElements, torch scatter_reduce_.
@@ -143,17 +151,12 @@ pub unsafe extern "C" fn nds_scatter_elements(
         output,
     };
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe {
-        scatter(
-            || Ok(Scatter::elements(self::axis(axis))),
-            &tensors,
-            options,
-        )
-    }
+    unsafe { scatter(Scatter::elements(self::axis(axis)), &tensors, options) }
 }
 
 /// Rows written into a cache, for each sequence from its own position on: ONNX
 /// TensorScatter. write_indices may be null: all sequences from position 0 on.
+/// With bounds 1 a sequence whose position is negative is left out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_tensor_scatter(
     past_cache: *const DLTensor,
@@ -180,16 +183,18 @@ pub unsafe extern "C" fn nds_tensor_scatter(
                 ("update", update),
                 ("write_indices", write_indices),
             ];
+            let moved = [("update", update), ("output", output.cast_const())];
             let cache = dlpack::view("past_cache", past_cache)?;
-            let update = dlpack::view("update", update)?;
+            let rows = dlpack::view("update", update)?;
             let indices = if write_indices.is_null() {
                 start()?
             } else {
                 dlpack::view("write_indices", write_indices)?
             };
             let written = dlpack::view_mut("output", output)?;
+            dlpack::check_types((*past_cache).dtype, moved)?;
             dlpack::check_descriptions(output, inputs)?;
-            let done = operator.write_into(cache, indices, update, written);
+            let done = operator.write_into(cache, indices, rows, written);
             options.threads.check()?;
             Ok(done?)
         }

@@ -2,7 +2,7 @@
 
 use ndscatter::{Accumulate, Bounds, Duplicates, Execution, Gather, Pool, Reduction, Scatter};
 
-use crate::status::Failure;
+use crate::failure::Failure;
 use crate::structs::{self, Sized32};
 use crate::threads::{Threads, nds_pool};
 
@@ -139,7 +139,7 @@ impl Options {
         }
     }
 
-    pub(crate) fn scatter<O: Operator>(&self, operator: Scatter<'static, O>) -> Scatter<'_, O> {
+    pub(crate) fn scatter(&self, operator: Scatter<'static>) -> Scatter<'_> {
         operator
             .reduction(self.how.reduction)
             .include_self(self.how.include_self)
@@ -151,10 +151,7 @@ impl Options {
     }
 
     /// A gather has no duplicates to reject, and nothing to reduce.
-    pub(crate) fn gather<O: Operator>(
-        &self,
-        operator: GatherOp<'static, O>,
-    ) -> Result<GatherOp<'_, O>, Failure> {
+    pub(crate) fn gather(&self, operator: Gather<'static>) -> Result<Gather<'_>, Failure> {
         let refused = |option| Err(ndscatter::ScatterError::UnsupportedOption { option }.into());
         if self.how.duplicates == Duplicates::Reject {
             return refused("reject_duplicates");

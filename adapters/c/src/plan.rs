@@ -4,19 +4,20 @@ use std::alloc::{Layout, alloc};
 use std::ffi::c_char;
 use std::fmt::{self, Write};
 
-use ndscatter::{AnyView, DType, Explanation, Gather, GatherPlan, Scatter, ScatterPlan};
+use ndscatter::{AnyView, Explanation, Gather, GatherPlan, Scatter, ScatterPlan};
 
 use crate::border;
-use crate::dlpack::{self, DLTensor, Described};
+use crate::dlpack::{self, DLTensor, Described, ElementType};
+use crate::failure::Failure;
 use crate::operators::{axis, batch_dims};
 use crate::options::{Options, nds_options};
-use crate::status::{Failure, nds_status};
+use crate::status::nds_status;
 
 /// All that depends on indices alone, for data of one element type, shape and
 /// strides. It may be run from many threads at once.
 #[derive(Debug)]
 pub struct nds_plan {
-    element: DType,
+    element: ElementType,
     kind: Kind,
 }
 
@@ -74,8 +75,8 @@ unsafe fn make(
 /// # Safety
 ///
 /// As for [`make`].
-unsafe fn scatter<O: Operator>(
-    operator: impl FnOnce() -> Scatter<'static, O>,
+unsafe fn scatter(
+    operator: Scatter<'static>,
     tensors: [*const DLTensor; 2],
     options: *const nds_options,
     plan: *mut *mut nds_plan,
@@ -83,8 +84,8 @@ unsafe fn scatter<O: Operator>(
     // SAFETY: handed on; `make` hands over tensors that it has read.
     unsafe {
         make(tensors, options, plan, |options, data, indices| {
-            let made = options.scatter(operator()).plan(data.layout, indices)?;
-            made.run().check_dtype(data.element)?;
+            let made = options.scatter(operator).plan(data.layout, indices)?;
+            made.run().check_dtype(data.element.dtype)?;
             Ok(Kind::Scatter(made))
         })
     }
@@ -93,8 +94,8 @@ unsafe fn scatter<O: Operator>(
 /// # Safety
 ///
 /// As for [`make`].
-unsafe fn gather<O: Operator>(
-    operator: impl FnOnce() -> Result<GatherOp<'static, O>, Failure>,
+unsafe fn gather(
+    operator: impl FnOnce() -> Result<Gather<'static>, Failure>,
     tensors: [*const DLTensor; 2],
     options: *const nds_options,
     plan: *mut *mut nds_plan,
@@ -119,7 +120,7 @@ pub unsafe extern "C" fn nds_plan_scatter_nd(
     plan: *mut *mut nds_plan,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(Scatter::nd, [data, indices], options, plan) }
+    unsafe { scatter(Scatter::nd(), [data, indices], options, plan) }
 }
 
 /// A plan of nds_scatter_update.
@@ -131,7 +132,7 @@ pub unsafe extern "C" fn nds_plan_scatter_update(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || Scatter::update(self::axis(axis));
+    let operator = Scatter::update(self::axis(axis));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { scatter(operator, [data, indices], options, plan) }
 }
@@ -145,7 +146,7 @@ pub unsafe extern "C" fn nds_plan_scatter_elements(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || Scatter::elements(self::axis(axis));
+    let operator = Scatter::elements(self::axis(axis));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { scatter(operator, [data, indices], options, plan) }
 }
@@ -211,12 +212,16 @@ pub unsafe extern "C" fn nds_plan_run(
                 .ok_or_else(|| Failure::invalid(format_args!("`plan` is null")))?;
             let options = Options::new(options)?;
             let inputs = [("data", data), ("updates", updates)];
-            let data = dlpack::view("data", data)?;
-            if data.dtype() != plan.element {
+            let moved = [inputs[1], ("output", output.cast_const())];
+            let from = dlpack::view("data", data)?;
+            let element = ElementType {
+                dtype: from.dtype(),
+                given: (*data).dtype,
+            };
+            if element != plan.element {
                 return Err(Failure::invalid(format_args!(
-                    "the plan was made for {} elements, not {}",
-                    plan.element,
-                    data.dtype()
+                    "the plan was made for {}, and elements of `data` have {element}",
+                    plan.element
                 )));
             }
             let updates = if updates.is_null() {
@@ -225,15 +230,16 @@ pub unsafe extern "C" fn nds_plan_run(
                 Some(dlpack::view("updates", updates)?)
             };
             let written = dlpack::view_mut("output", output)?;
+            dlpack::check_types(element.given, moved)?;
             dlpack::check_descriptions(output, inputs)?;
             let execution = options.execution();
             let done = match (&plan.kind, updates) {
                 (Kind::Scatter(plan), Some(updates)) => plan
                     .run()
                     .execution(execution)
-                    .write_into(data, updates, written),
+                    .write_into(from, updates, written),
                 (Kind::Gather(plan), None) => {
-                    plan.run().execution(execution).write_into(data, written)
+                    plan.run().execution(execution).write_into(from, written)
                 }
                 (Kind::Scatter(_), None) => {
                     return Err(Failure::invalid(format_args!("`updates` is null")));
@@ -328,7 +334,7 @@ impl fmt::Write for Written {
 /// What there is to say of a plan.
 enum Text<'a> {
     Scatter(Explanation),
-    Gather(DType, &'a GatherPlan),
+    Gather(ElementType, &'a GatherPlan),
 }
 
 impl fmt::Display for Text<'_> {
@@ -352,7 +358,7 @@ impl nds_plan {
         Ok(match &self.kind {
             Kind::Scatter(plan) => {
                 let run = plan.run().execution(options.execution());
-                Text::Scatter(run.explain(self.element, false)?)
+                Text::Scatter(run.explain(self.element.dtype, false)?)
             }
             Kind::Gather(plan) => Text::Gather(self.element, plan),
         })

@@ -1,10 +1,6 @@
-//! What a call came to, as C sees it.
-
-use std::fmt;
-
-use ndscatter::ScatterError;
-
-use crate::last_error;
+//! What a call came to, as C sees it, and the facts of a failure.
+//!
+//! Knows numbers. Knows nothing of what failed.
 
 /// What a call came to. Treat an unknown one as a failure.
 #[repr(C)]
@@ -20,7 +16,7 @@ pub enum nds_status {
     NDS_DUPLICATE_INDEX = 3,
     /// Legal, but not served: a type, a device, an option of another operator.
     NDS_UNSUPPORTED = 4,
-    /// Memory could not be had.
+    /// An allocation failed.
     NDS_OUT_OF_MEMORY = 5,
     /// A pool failed, or the library has a bug. The one status after which the
     /// output may have changed.
@@ -45,128 +41,4 @@ impl Facts {
         axis_size: -1,
         index: -1,
     };
-}
-
-/// A call has failed. Why is written down for the calling thread when this is
-/// made, without an allocation; a call that makes one never succeeds.
-#[derive(Debug)]
-pub(crate) struct Failure(nds_status);
-
-impl Failure {
-    #[cold]
-    fn new(status: nds_status, facts: Facts, message: fmt::Arguments<'_>) -> Self {
-        last_error::keep(status, facts, message);
-        Self(status)
-    }
-
-    pub(crate) fn status(&self) -> nds_status {
-        self.0
-    }
-
-    /// A failure of the tensor called `name`.
-    #[cold]
-    pub(crate) fn of_tensor(name: &'static str, error: &ScatterError) -> Self {
-        Self::of(error, format_args!("`{name}`: {error}"))
-    }
-
-    #[cold]
-    fn of(error: &ScatterError, message: fmt::Arguments<'_>) -> Self {
-        Self::new(status_of(error), facts_of(error), message)
-    }
-
-    #[cold]
-    pub(crate) fn out_of_memory(bytes: usize) -> Self {
-        ScatterError::OutOfMemory { bytes }.into()
-    }
-
-    #[cold]
-    pub(crate) fn invalid(message: fmt::Arguments<'_>) -> Self {
-        Self::new(nds_status::NDS_INVALID_ARGUMENT, Facts::UNKNOWN, message)
-    }
-
-    #[cold]
-    pub(crate) fn unsupported(message: fmt::Arguments<'_>) -> Self {
-        Self::new(nds_status::NDS_UNSUPPORTED, Facts::UNKNOWN, message)
-    }
-
-    #[cold]
-    pub(crate) fn internal(message: fmt::Arguments<'_>) -> Self {
-        Self::new(nds_status::NDS_INTERNAL, Facts::UNKNOWN, message)
-    }
-}
-
-impl From<ScatterError> for Failure {
-    #[cold]
-    fn from(error: ScatterError) -> Self {
-        Self::of(&error, format_args!("{error}"))
-    }
-}
-
-fn status_of(error: &ScatterError) -> nds_status {
-    match error {
-        ScatterError::IndexOutOfBounds { .. } | ScatterError::WriteIndex { .. } => {
-            nds_status::NDS_INDEX_OUT_OF_BOUNDS
-        }
-        ScatterError::DuplicateIndex { .. } => nds_status::NDS_DUPLICATE_INDEX,
-        ScatterError::Misaligned { .. }
-        | ScatterError::OverlapUndecided { .. }
-        | ScatterError::UnsupportedOption { .. }
-        | ScatterError::UnsupportedReduction { .. } => nds_status::NDS_UNSUPPORTED,
-        ScatterError::OutOfMemory { .. } => nds_status::NDS_OUT_OF_MEMORY,
-        ScatterError::PoolFailed { .. } => nds_status::NDS_INTERNAL,
-        _ => nds_status::NDS_INVALID_ARGUMENT,
-    }
-}
-
-fn facts_of(error: &ScatterError) -> Facts {
-    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    match *error {
-        ScatterError::IndexOutOfBounds {
-            tuple,
-            axis,
-            index,
-            size,
-        } => Facts {
-            tuple: count(tuple),
-            axis: count(axis),
-            axis_size: count(size),
-            index: clamped(index),
-            ..Facts::UNKNOWN
-        },
-        ScatterError::WriteIndex {
-            batch,
-            index,
-            cache_len,
-            ..
-        } => Facts {
-            tuple: count(batch),
-            axis_size: count(cache_len),
-            index: clamped(index),
-            ..Facts::UNKNOWN
-        },
-        ScatterError::DuplicateIndex { tuple, earlier } => Facts {
-            tuple: count(tuple),
-            other_tuple: count(earlier),
-            ..Facts::UNKNOWN
-        },
-        ScatterError::IndicesTooLong {
-            axis, data_size, ..
-        } => Facts {
-            axis: count(axis),
-            axis_size: count(data_size),
-            ..Facts::UNKNOWN
-        },
-        ScatterError::UpdateTooLong {
-            axis, cache_len, ..
-        } => Facts {
-            axis: count(axis),
-            axis_size: count(cache_len),
-            ..Facts::UNKNOWN
-        },
-        _ => Facts::UNKNOWN,
-    }
-}
-
-fn clamped(index: i128) -> i64 {
-    i64::try_from(index).unwrap_or(if index < 0 { i64::MIN } else { i64::MAX })
 }

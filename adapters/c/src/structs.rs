@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::status::Failure;
+use crate::failure::Failure;
 
 /// A struct of the interface.
 ///

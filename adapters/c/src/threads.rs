@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ndscatter::{Pool, Rayon};
 
+use crate::failure::Failure;
 use crate::float_mode::DefaultMode;
-use crate::status::Failure;
 use crate::structs::{self, Sized32};
 
 /// A host's parallel-for.

@@ -84,8 +84,12 @@ static void shapes_of_caches(void) {
        {TENSOR_SCATTER, cache, at, step, 1, -1, NULL}, out},
       {"a reduction of a cache", NDS_UNSUPPORTED, false,
        {TENSOR_SCATTER, cache, at, step, 1, 0, OPTIONS(.reduction = ADD)}, out},
-      {"bounds of a cache", NDS_UNSUPPORTED, false,
-       {TENSOR_SCATTER, cache, at, step, 1, 0, OPTIONS(.bounds = SKIP)}, out},
+      {"a clamped cache", NDS_UNSUPPORTED, false,
+       {TENSOR_SCATTER, cache, at, step, 1, 0, OPTIONS(.bounds = CLAMP)}, out},
+      {"a clamped ring", NDS_UNSUPPORTED, false,
+       {TENSOR_SCATTER, cache, at, step, 1, 1, OPTIONS(.bounds = CLAMP)}, out},
+      {"a reduction of a cache with idle slots", NDS_UNSUPPORTED, false,
+       {TENSOR_SCATTER, cache, at, step, 1, 0, OPTIONS(.bounds = SKIP, .reduction = MAX)}, out},
   };
   check_refusals(refusals, COUNT(refusals));
 }
@@ -144,7 +148,8 @@ static void axes(void) {
 
 /* Types that are served, but not here. */
 static void types(void) {
-  const DLDataType no_integers[] = {F16, F32, F64, BF16, C64, BOOL};
+  const DLDataType no_integers[] = {F16, F32, F64, BF16, C64, BOOL, FLOAT8};
+  const DLDataType others[] = {I32, U8, FLOAT8, FLOAT4X8};
   for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
     base base;
     for (size_t i = 0; i < COUNT(no_integers); i++) {
@@ -156,14 +161,20 @@ static void types(void) {
         check_plan_refused(&base.problem, NDS_INVALID_ARGUMENT);
       }
     }
-    make_base(&base, operator_);
-    base.output.dtype = I32;
-    set_case("operator %d, output of another type", (int)operator_);
-    check_refused(&base.problem, &base.output, NDS_INVALID_ARGUMENT, base.result, sizeof base.result);
-    make_base(&base, operator_);
-    base.problem.updates.dtype = I32;
-    set_case("operator %d, updates of another type", (int)operator_);
-    if (!is_gather(&base.problem)) {
+    for (size_t i = 0; i < COUNT(others); i++) {
+      make_base(&base, operator_);
+      base.output.dtype = others[i];
+      set_case("operator %d, output of type %d", (int)operator_, others[i].code);
+      check_refused(&base.problem, &base.output, NDS_INVALID_ARGUMENT, base.result, sizeof base.result);
+      make_base(&base, operator_);
+      base.problem.updates.dtype = others[i];
+      set_case("operator %d, updates of type %d", (int)operator_, others[i].code);
+      if (!is_gather(&base.problem)) {
+        check_refused(&base.problem, &base.output, NDS_INVALID_ARGUMENT, base.result, sizeof base.result);
+      }
+      make_base(&base, operator_);
+      base.problem.data.dtype = others[i];
+      set_case("operator %d, data of type %d", (int)operator_, others[i].code);
       check_refused(&base.problem, &base.output, NDS_INVALID_ARGUMENT, base.result, sizeof base.result);
     }
   }

@@ -102,6 +102,8 @@ static void cache_positions(void) {
        {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, -1, 9), I64, 2), step, 1, 0, NULL}, out},
       {"a negative position of a ring", OUT(1, -1, 6, -6),
        {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, 100, -6), I64, 2), step, 1, 1, NULL}, out},
+      {"no room, beside an idle slot", OUT(1, -1, 6, 5),
+       {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, -1, 5), I64, 2), step, 1, 0, OPTIONS(.bounds = SKIP)}, out},
       {"a sum that would wrap", OUT(0, -1, 6, INT64_MAX),
        {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, INT64_MAX, 0), I64, 2), step, 1, 0, NULL}, out},
   };

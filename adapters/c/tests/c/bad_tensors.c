@@ -13,6 +13,8 @@ static void no_memory_but_an_offset(DLTensor *tensor) {
 }
 
 static void no_shape(DLTensor *tensor) { tensor->shape = NULL; }
+static void odd_shape(DLTensor *tensor) { tensor->shape = (int64_t *)(void *)((char *)tensor->shape + 1); }
+static void odd_strides(DLTensor *tensor) { tensor->strides = (int64_t *)(void *)((char *)tensor->shape + 4); }
 static void negative_rank(DLTensor *tensor) { tensor->ndim = -1; }
 static void lowest_rank(DLTensor *tensor) { tensor->ndim = INT32_MIN; }
 
@@ -69,8 +71,11 @@ static void managed(DLTensor *tensor) { tensor->device.device_type = 13; }
 static void two_lanes(DLTensor *tensor) { tensor->dtype.lanes = 2; }
 static void no_lanes(DLTensor *tensor) { tensor->dtype.lanes = 0; }
 static void handles(DLTensor *tensor) { tensor->dtype.code = 3; }
-static void float8(DLTensor *tensor) { tensor->dtype = TYPE(7, 8); }
-static void unknown_type(DLTensor *tensor) { tensor->dtype.code = 255; }
+static void float6(DLTensor *tensor) { tensor->dtype = TYPE(15, 6); }
+static void three_float8(DLTensor *tensor) { tensor->dtype = (DLDataType){10, 8, 3}; }
+static void thirty_two_float8(DLTensor *tensor) { tensor->dtype = (DLDataType){10, 8, 32}; }
+static void float8_without_lanes(DLTensor *tensor) { tensor->dtype = (DLDataType){10, 8, 0}; }
+static void most_bits(DLTensor *tensor) { tensor->dtype = (DLDataType){255, 255, 65535}; }
 static void odd_bits(DLTensor *tensor) { tensor->dtype.bits = 24; }
 static void no_bits(DLTensor *tensor) { tensor->dtype.bits = 0; }
 static void wide_bool(DLTensor *tensor) { tensor->dtype = TYPE(6, 32); }
@@ -88,6 +93,8 @@ static const struct {
     {"null data", no_memory, NDS_INVALID_ARGUMENT, true},
     {"null data with an offset", no_memory_but_an_offset, NDS_INVALID_ARGUMENT, true},
     {"null shape", no_shape, NDS_INVALID_ARGUMENT, false},
+    {"misaligned shape", odd_shape, NDS_INVALID_ARGUMENT, false},
+    {"misaligned strides", odd_strides, NDS_INVALID_ARGUMENT, false},
     {"negative ndim", negative_rank, NDS_INVALID_ARGUMENT, false},
     {"lowest ndim", lowest_rank, NDS_INVALID_ARGUMENT, false},
     {"negative size", negative_size, NDS_INVALID_ARGUMENT, false},
@@ -104,8 +111,11 @@ static const struct {
     {"two lanes", two_lanes, NDS_UNSUPPORTED, false},
     {"no lanes", no_lanes, NDS_UNSUPPORTED, false},
     {"opaque handles", handles, NDS_UNSUPPORTED, false},
-    {"float8", float8, NDS_UNSUPPORTED, false},
-    {"an unknown type", unknown_type, NDS_UNSUPPORTED, false},
+    {"float6", float6, NDS_UNSUPPORTED, false},
+    {"three float8", three_float8, NDS_UNSUPPORTED, false},
+    {"thirty-two float8", thirty_two_float8, NDS_UNSUPPORTED, false},
+    {"float8 without lanes", float8_without_lanes, NDS_UNSUPPORTED, false},
+    {"the most bits", most_bits, NDS_UNSUPPORTED, false},
     {"24 bits", odd_bits, NDS_UNSUPPORTED, false},
     {"no bits", no_bits, NDS_UNSUPPORTED, false},
     {"bool of 32 bits", wide_bool, NDS_UNSUPPORTED, false},
@@ -193,8 +203,36 @@ static void null_tensors(void) {
       memcpy(before, base.result, sizeof before);
       set_case("operator %d without %s", (int)operator_, NAMES[number]);
       CHECK_STATUS(NDS_INVALID_ARGUMENT, call_with(&base.problem, given[0], given[1], given[2], given[3]));
+      CHECK(strstr(nds_last_error(), "` is null") != NULL);
       CHECK_BYTES(before, base.result, sizeof before);
     }
+  }
+}
+
+/* A struct that no compiler has put there is not read. */
+static void misaligned_tensors(void) {
+  base base;
+  make_base(&base, SCATTER_ND);
+  _Alignas(DLTensor) static unsigned char room[sizeof(DLTensor) + 4];
+  memcpy(room + 4, &base.problem.data, sizeof(DLTensor));
+  const DLTensor *data = (const DLTensor *)(void *)(room + 4);
+  CHECK_STATUS(NDS_INVALID_ARGUMENT, call_with(&base.problem, data, &base.problem.indices, &base.problem.updates, &base.output));
+  CHECK(strstr(nds_last_error(), "`data` is a struct at address 0x") != NULL);
+}
+
+/* What was not given is told from what cannot be read. */
+static void messages_about_sizes(void) {
+  static const struct {
+    void (*spoil)(DLTensor *tensor);
+    const char *says;
+  } cases[] = {{no_shape, "`output.shape` is null"}, {odd_shape, "`output.shape` is 0x"}, {odd_strides, "`output.strides` is 0x"}};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    base base;
+    make_base(&base, SCATTER_ND);
+    cases[i].spoil(&base.output);
+    set_case("%s", cases[i].says);
+    check_refused(&base.problem, &base.output, NDS_INVALID_ARGUMENT, base.result, sizeof base.result);
+    CHECK(strstr(nds_last_error(), cases[i].says) != NULL);
   }
 }
 
@@ -231,5 +269,7 @@ void test_bad_tensors(void) {
   unspoilt();
   spoilt_arguments();
   null_tensors();
+  misaligned_tensors();
+  messages_about_sizes();
   null_arguments_of_plans();
 }

@@ -112,8 +112,12 @@ DLTensor tensor_of(const void *memory, DLDataType type, size_t ndim, int64_t *sh
   };
 }
 
+size_t size_of(DLDataType type) {
+  return (size_t)type.bits * type.lanes / 8;
+}
+
 size_t bytes_of(const DLTensor *tensor) {
-  size_t bytes = tensor->dtype.bits / 8;
+  size_t bytes = size_of(tensor->dtype);
   for (int32_t axis = 0; axis < tensor->ndim; axis++) {
     bytes *= (size_t)tensor->shape[axis];
   }

@@ -42,6 +42,9 @@ unsigned long checks_made(void);
 #define BF16 TYPE(kDLBfloat, 16)
 #define C64 TYPE(kDLComplex, 64)
 #define BOOL TYPE(6, 8)
+/* Of which only the size is known: an 8-bit float, and eight 4-bit floats. */
+#define FLOAT8 TYPE(10, 8)
+#define FLOAT4X8 ((DLDataType){17, 4, 8})
 
 /* Numbers of the fields of nds_options. */
 enum { NONE, ADD, SUB, MUL, MIN, MAX, MEAN };
@@ -78,6 +81,7 @@ typedef struct problem {
 
 bool is_gather(const problem *problem);
 bool has_plan(const problem *problem);
+size_t size_of(DLDataType type);         /* of an element */
 size_t bytes_of(const DLTensor *tensor); /* of its elements */
 
 /* The call that a problem describes; null for a tensor that is left out. */

@@ -127,6 +127,47 @@ static void cache_examples(void) {
   check_examples(examples, COUNT(examples));
 }
 
+/* Idle slots of a batch: a negative position leaves its sequence out. */
+static void caches_with_idle_slots(void) {
+  const example examples[] = {
+      {"the second of three sequences is idle",
+       {.operator_ = TENSOR_SCATTER,
+        .data = TENSOR(INTS(1, 2, 3, 4, 5, 6, 7, 8, 9), I32, 3, 3),
+        .indices = TENSOR(LONGS(1, -1, 2), I64, 3),
+        .updates = TENSOR(INTS(20, 50, 90), I32, 3, 1),
+        .axis = 1,
+        .options = OPTIONS(.bounds = SKIP)},
+       TENSOR(INTS(1, 20, 3, 4, 5, 6, 7, 8, 90), I32, 3, 3)},
+      {"circular, by the lowest position",
+       {.operator_ = TENSOR_SCATTER,
+        .data = TENSOR(INTS(1, 2, 3, 4, 5, 6), I32, 2, 3),
+        .indices = TENSOR(LONGS(INT64_MIN, 5), I64, 2),
+        .updates = TENSOR(INTS(10, 20, 60, 40), I32, 2, 2),
+        .axis = 1,
+        .circular = 1,
+        .options = OPTIONS(.bounds = SKIP, .max_threads = 1)},
+       TENSOR(INTS(1, 2, 3, 40, 5, 60), I32, 2, 3)},
+      {"all of them, by the one position that they share",
+       {.operator_ = TENSOR_SCATTER,
+        .data = TENSOR(INTS(1, 2, 3, 4), I32, 2, 2),
+        .indices = SCALAR(INTS(-1), I32),
+        .updates = TENSOR(INTS(8, 9), I32, 2, 1),
+        .axis = 1,
+        .options = OPTIONS(.bounds = SKIP)},
+       TENSOR(INTS(1, 2, 3, 4), I32, 2, 2)},
+      {"none: positions of an unsigned type are not negative",
+       {.operator_ = TENSOR_SCATTER,
+        .data = TENSOR(INTS(1, 2, 3, 4), I32, 2, 2),
+        .indices = TENSOR(((const uint8_t[]){255, 254}), U8, 2),
+        .updates = TENSOR(INTS(8, 9), I32, 2, 1),
+        .axis = 1,
+        .circular = 1,
+        .options = OPTIONS(.bounds = SKIP)},
+       TENSOR(INTS(1, 8, 9, 4), I32, 2, 2)},
+  };
+  check_examples(examples, COUNT(examples));
+}
+
 /* Null write_indices: every sequence from position 0 on. */
 static void cache_without_positions(void) {
   for (int32_t circular = 0; circular <= 1; circular++) {
@@ -239,6 +280,7 @@ void test_operators(void) {
   scatter_nd_examples();
   axis_examples();
   cache_examples();
+  caches_with_idle_slots();
   cache_without_positions();
   gather_examples();
   empty_examples();

@@ -188,11 +188,12 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
 
 /* A part that ends where the output begins, or begins where it ends, is fine;
  * one that shares its first or its last bytes is not. */
-static void description_beside_output(operator_name operator_, int tensor, int part, bool planned) {
+static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;
     described d;
     make_described(&d, operator_, &room);
+    d.base.problem.data.dtype = d.base.problem.updates.dtype = d.base.output.dtype = type;
     nds_plan *plan = NULL;
     if (planned) {
       CHECK_OK(make_plan(&d.base.problem, &plan));
@@ -211,7 +212,7 @@ static void description_beside_output(operator_name operator_, int tensor, int p
   }
 }
 
-static void descriptions_in_output(void) {
+static void descriptions_in_output(DLDataType type) {
   for (int operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
     base base;
     make_base(&base, operator_);
@@ -220,9 +221,9 @@ static void descriptions_in_output(void) {
       if (tensor == UPDATES && is_gather(&base.problem)) {
         continue;
       }
-      description_beside_output(operator_, tensor, part, false);
+      description_beside_output(operator_, type, tensor, part, false);
       if (has_plan(&base.problem) && tensor != INDICES) {
-        description_beside_output(operator_, tensor, part, true);
+        description_beside_output(operator_, type, tensor, part, true);
       }
     }
   }
@@ -252,7 +253,8 @@ static void descriptions_in_gaps(void) {
 }
 
 void test_overlaps(void) {
-  descriptions_in_output();
+  descriptions_in_output(F32);
+  descriptions_in_output(FLOAT4X8);
   descriptions_in_gaps();
   for (size_t i = 0; i < COUNT(ARRANGEMENTS); i++) {
     for (int planned = 0; planned <= 1; planned++) {

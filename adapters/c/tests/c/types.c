@@ -62,7 +62,7 @@ static void add_of(const numeric *type) {
 /* Elements with bytes that mean nothing go through unchanged. */
 static void moves_of(const char *name, DLDataType type) {
   _Alignas(16) uint8_t data[6 * 16], updates[2 * 16], scattered[6 * 16], gathered[2 * 16];
-  size_t size = type.bits / 8u;
+  size_t size = size_of(type);
   uint32_t seed = type.bits;
   for (size_t i = 0; i < sizeof data; i++) {
     data[i] = (uint8_t)next_random(&seed);
@@ -129,6 +129,89 @@ static void pinned_memory(void) {
   }
 }
 
+/* Types that DLPack has had since, and will have: all that counts is the size. */
+static const struct {
+  const char *name;
+  DLDataType type;
+} MOVED[] = {
+    {"float8_e3m4", {7, 8, 1}},        {"float8_e4m3fn", {10, 8, 1}},      {"float8_e8m0fnu", {14, 8, 1}},
+    {"two float4", {17, 4, 2}},        {"four float4", {17, 4, 4}},        {"two float8", {12, 8, 2}},
+    {"eight float4", {17, 4, 8}},      {"a type of 32 bits", {200, 32, 1}}, {"eight float8", {12, 8, 8}},
+    {"a type of 64 bits", {18, 64, 1}}, {"sixteen float8", {12, 8, 16}},    {"the last code", {255, 128, 1}},
+};
+
+/* What is skipped has bytes of 0, and no alignment is asked for. */
+static void moved_at_any_address(DLDataType type) {
+  uint8_t memory[1 + 3 * 16], result[1 + 2 * 16], expected[2 * 16] = {0};
+  size_t size = size_of(type);
+  for (size_t i = 0; i < sizeof memory; i++) {
+    memory[i] = (uint8_t)(i + 1);
+  }
+  memcpy(expected, memory + 1 + 2 * size, size);
+  const int64_t indices[] = {2, 3};
+  DLTensor data = TENSOR(memory + 1, type, 3), at = TENSOR(indices, I64, 2), output = TENSOR(result + 1, type, 2);
+  CHECK_OK(nds_gather(&data, &at, 0, &output, OPTIONS(.bounds = SKIP)));
+  CHECK_BYTES(expected, result + 1, 2 * size);
+}
+
+/* Nothing is known of them that could be reduced. */
+static void never_reduced(DLDataType type) {
+  static const uint8_t bytes[4 * 16];
+  static const int64_t indices[] = {1};
+  for (int32_t reduction = ADD; reduction <= MEAN; reduction++) {
+    uint8_t result[4 * 16];
+    memset(result, 0x5a, sizeof result);
+    problem p = {SCATTER_UPDATE, TENSOR(bytes, type, 4), TENSOR(indices, I64, 1), TENSOR(bytes, type, 1), 0, 0, NULL};
+    p.options = OPTIONS(.reduction = reduction);
+    DLTensor output = TENSOR(result, type, 4);
+    check_refused(&p, &output, NDS_UNSUPPORTED, result, sizeof result);
+    check_plan_refused(&p, NDS_UNSUPPORTED);
+  }
+}
+
+/* Two types of one size are two types, in calls and in runs of plans. */
+static void never_mixed(operator_name operator_, DLDataType type, DLDataType other) {
+  for (size_t wrong = 0; wrong < 3; wrong++) {
+    base base;
+    make_base(&base, operator_);
+    DLTensor *moved[] = {&base.problem.data, &base.output, &base.problem.updates};
+    for (size_t i = 0; i < COUNT(moved); i++) {
+      moved[i]->dtype = type;
+    }
+    nds_plan *plan = NULL;
+    if (has_plan(&base.problem)) {
+      CHECK_OK(make_plan(&base.problem, &plan));
+    }
+    if (wrong < (is_gather(&base.problem) ? 2 : 3)) {
+      moved[wrong]->dtype = other;
+      check_refused(&base.problem, &base.output, NDS_INVALID_ARGUMENT, base.result, sizeof base.result);
+      CHECK(strstr(nds_last_error(), "one type") != NULL);
+    }
+    if (plan != NULL) {
+      moved[0]->dtype = moved[1]->dtype = moved[2]->dtype = other;
+      float before[COUNT(base.result)];
+      memcpy(before, base.result, sizeof before);
+      const DLTensor *updates = is_gather(&base.problem) ? NULL : &base.problem.updates;
+      CHECK_STATUS(NDS_INVALID_ARGUMENT, nds_plan_run(plan, &base.problem.data, updates, &base.output, NULL));
+      CHECK_BYTES(before, base.result, sizeof before);
+      nds_plan_free(plan);
+    }
+  }
+}
+
+static void moved_types(void) {
+  for (size_t i = 0; i < COUNT(MOVED); i++) {
+    moves_of(MOVED[i].name, MOVED[i].type);
+    moved_at_any_address(MOVED[i].type);
+    never_reduced(MOVED[i].type);
+  }
+  for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
+    set_case("operator %d, types that are moved", (int)operator_);
+    never_mixed(operator_, (DLDataType){17, 4, 8}, (DLDataType){18, 4, 8});
+    never_mixed(operator_, (DLDataType){12, 8, 4}, (DLDataType){12, 32, 1});
+  }
+}
+
 void test_types(void) {
   for (size_t i = 0; i < COUNT(NUMERIC); i++) {
     add_of(&NUMERIC[i]);
@@ -138,5 +221,6 @@ void test_types(void) {
     }
   }
   moves_of("bool", BOOL);
+  moved_types();
   pinned_memory();
 }

@@ -1,0 +1,150 @@
+//! A host runtime: tensors of its own (bytes, a type and a shape as values,
+//! strides in bytes) and threads of its own that outlast every call. ndscatter is
+//! given views of the first and runs on the second: no tensor is copied, and no
+//! thread started.
+
+#![expect(
+    unsafe_code,
+    reason = "threads that last are lent tasks that do not: the pool waits for them"
+)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::{mem, thread};
+
+use ndscatter::{AnyView, AnyViewMut, DType, Execution, LayoutBuf, Pool};
+use ndscatter::{Reduction, Scatter, ScatterError};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that take jobs from queues, one each, until the pool is dropped.
+struct HostPool {
+    queues: Vec<mpsc::Sender<Job>>,
+    /// Tasks that were run so far.
+    tasks: AtomicUsize,
+}
+
+impl HostPool {
+    fn start(threads: usize) -> Self {
+        let queue = |_| {
+            let (queue, jobs) = mpsc::channel::<Job>();
+            thread::spawn(move || jobs.into_iter().for_each(|job| job()));
+            queue
+        };
+        Self {
+            queues: (0..threads).map(queue).collect(),
+            tasks: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Pool for HostPool {
+    fn workers(&self) -> Option<usize> {
+        Some(self.queues.len())
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        // SAFETY: no job has it any more when this function returns, see below.
+        let task: &'static (dyn Fn(usize) + Sync) = unsafe { mem::transmute(task) };
+        let next = Arc::new(AtomicUsize::new(0));
+        let (running, all_done) = mpsc::channel::<()>();
+        for queue in &self.queues {
+            let (next, running) = (Arc::clone(&next), running.clone());
+            // A queue without its thread drops the job; ndscatter notices.
+            let _ = queue.send(Box::new(move || {
+                let take = || Some(next.fetch_add(1, Ordering::Relaxed));
+                std::iter::from_fn(take)
+                    .take_while(|&index| index < tasks)
+                    .for_each(task);
+                drop(running);
+            }));
+        }
+        drop(running);
+        // Nothing is ever sent: this waits until every job has ended, or has
+        // been dropped, also by a panic.
+        let _ = all_done.recv();
+        self.tasks.fetch_add(tasks, Ordering::Relaxed);
+    }
+}
+
+/// The host's tensor. Its memory suits elements of any type.
+struct HostTensor {
+    words: Vec<u64>,
+    dtype: DType,
+    shape: Vec<usize>,
+    byte_strides: Vec<isize>,
+}
+
+impl HostTensor {
+    fn layout(&self) -> Result<LayoutBuf, ScatterError> {
+        LayoutBuf::with_byte_strides(&self.shape, &self.byte_strides, self.dtype)
+    }
+
+    fn view<'a>(&'a self, layout: &'a LayoutBuf) -> Result<AnyView<'a>, ScatterError> {
+        AnyView::from_bytes(
+            bytemuck::cast_slice(&self.words),
+            self.dtype,
+            layout.as_layout(),
+        )
+    }
+
+    fn view_mut<'a>(&'a mut self, layout: &'a LayoutBuf) -> Result<AnyViewMut<'a>, ScatterError> {
+        let bytes = bytemuck::cast_slice_mut(&mut self.words);
+        AnyViewMut::from_bytes(bytes, self.dtype, layout.as_layout())
+    }
+}
+
+fn main() -> Result<(), ScatterError> {
+    let pool = HostPool::start(2);
+    const ROWS: usize = 100_000;
+    // Rows of 63 floats, each on a new cache line.
+    let mut table = HostTensor {
+        words: vec![0; ROWS * 32],
+        dtype: DType::F32,
+        shape: vec![ROWS, 63],
+        byte_strides: vec![256, 4],
+    };
+    let rows = HostTensor {
+        words: (0..ROWS as u64)
+            .map(|number| number * 7919 % 50_000)
+            .collect(),
+        dtype: DType::U64,
+        shape: vec![ROWS],
+        byte_strides: vec![8],
+    };
+    // One row of ones for all.
+    let updates = HostTensor {
+        words: vec![u64::from(1.0_f32.to_bits()) << 32 | u64::from(1.0_f32.to_bits()); 32],
+        dtype: DType::F32,
+        shape: vec![ROWS, 63],
+        byte_strides: vec![0, 4],
+    };
+
+    let (table_layout, rows_layout, updates_layout) =
+        (table.layout()?, rows.layout()?, updates.layout()?);
+    let add = Scatter::update(0)
+        .reduction(Reduction::Add)
+        .execution(Execution::new().pool(&pool));
+    for _step in 0..3 {
+        add.in_place(
+            table.view_mut(&table_layout)?,
+            rows.view(&rows_layout)?,
+            updates.view(&updates_layout)?,
+        )?;
+    }
+
+    // Rows below 50,000 came twice a step; paddings never.
+    let floats: &[f32] = bytemuck::cast_slice(&table.words);
+    for (row, floats) in floats.chunks_exact(64).enumerate() {
+        let expected = if row < 50_000 { 6.0 } else { 0.0 };
+        assert!(
+            floats[..63].iter().all(|&float| float == expected),
+            "row {row}"
+        );
+        assert_eq!(floats[63], 0.0, "padding of row {row}");
+    }
+    let tasks = pool.tasks.into_inner();
+    println!("three calls were {tasks} tasks on threads of the host");
+    assert_ne!(tasks, 0, "calls of this size are divided");
+    Ok(())
+}

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Draws docs/one-call.svg: the way of one call through the rooms of src/.
+
+    python3 docs/one-call.py            writes the picture
+    python3 docs/one-call.py --check    fails where it is not what this script draws
+
+What is drawn is said in ROOMS and ARROWS; the rest places it on a grid. A room
+whose path is not in src/ is an error.
+"""
+
+from html import escape
+from pathlib import Path
+from sys import argv, exit
+from typing import NamedTuple
+
+DOCS = Path(__file__).resolve().parent
+
+
+class Room(NamedTuple):
+    name: str
+    # In src/; none for what is not the crate's.
+    path: str
+    does: tuple[str, ...]
+    column: int
+    row: int
+
+
+class Arrow(NamedTuple):
+    start: str
+    end: str
+    # What is handed over.
+    label: str
+
+
+LEFT, MAIN, RIGHT = range(3)
+
+ROOMS = [
+    Room("caller", "", ("data, indices, updates, output",), MAIN, 0),
+    Room("operand", "operand", ("Memory and layout are checked against", "each other, once, by a constructor."), MAIN, 1),
+    Room("ops", "ops", ("The shape rule of the operator,", "its options and its verbs."), MAIN, 2),
+    Room("run", "run.rs", ("Where the layers meet. All that is", "refused is refused before the first write."), MAIN, 3),
+    Room("plan", "plan", ("Bounds, negatives, strides: every tuple", "gets the number of its destination."), MAIN, 4),
+    Room("choice", "exec/choice.rs", ("Schedules worth trying, best first,", "from sizes, facts and a sample."), MAIN, 5),
+    Room("schedule", "exec/schedule", ("Prepares what it needs, and divides:", "tiles share no element."), MAIN, 6),
+    Room("pool", "pool.rs", ("rayon, the calling thread, or a host:", "each task exactly once."), MAIN, 7),
+    Room("transfer", "exec/transfer", ("Goes through the windows of a tile,", "in the order of tuples."), MAIN, 8),
+    Room("kernel", "kernel", ("Moves bytes; reduces runs, rows,", "single elements, groups."), MAIN, 9),
+    Room("table", "kernel/table.rs", ("Which loops serve", "a dtype and a reduction."), LEFT, 3),
+    Room("explain", "explain.rs", ("Says what would run,", "and why nothing else."), LEFT, 5),
+    Room("direct", "exec/direct.rs", ("Small contiguous calls:", "numbers on the stack,", "no plan, no schedule."), RIGHT, 5),
+]
+
+ARROWS = [
+    Arrow("caller", "operand", "slices, bytes, arrays"),
+    Arrow("operand", "ops", "views"),
+    Arrow("ops", "run", "Form, Operands"),
+    Arrow("run", "plan", "Form, Integers, Layout"),
+    Arrow("plan", "choice", "Transfer: IndexPlan, Geometry, Operation"),
+    Arrow("choice", "schedule", "Candidates"),
+    Arrow("schedule", "pool", "Division: numbered tasks"),
+    Arrow("pool", "transfer", "Tile"),
+    Arrow("transfer", "kernel", "lists of jobs, rows or offsets"),
+    Arrow("run", "table", "asks for loops"),
+    Arrow("explain", "choice", "Workload"),
+    Arrow("run", "direct", "few tuples"),
+    Arrow("direct", "kernel", "rows or offsets"),
+]
+
+WIDTHS = (190, 330, 190)
+GAP, MARGIN = 100, 20
+HEIGHT, PITCH = 76, 112
+LINE = 16
+
+
+def left(column: int) -> int:
+    return MARGIN + sum(WIDTHS[:column]) + GAP * column
+
+
+def box(room: Room) -> tuple[int, int, int, int]:
+    """Left, top, right, bottom."""
+    x, y = left(room.column), MARGIN + room.row * PITCH
+    return x, y, x + WIDTHS[room.column], y + HEIGHT
+
+
+def text(x: float, y: float, words: str, kind: str) -> str:
+    return f'<text x="{x:g}" y="{y:g}" class="{kind}">{escape(words)}</text>'
+
+
+def draw_room(room: Room) -> list[str]:
+    x0, y0, x1, y1 = box(room)
+    middle = (x0 + x1) / 2
+    lines = [(room.name, "name"), *((line, "does") for line in room.does)]
+    y = (y0 + y1) / 2 - LINE * (len(lines) - 1) / 2 + 5
+    kind = "room" if room.path else "outside"
+    return [
+        f'<rect x="{x0}" y="{y0}" width="{x1 - x0}" height="{y1 - y0}" rx="6" class="{kind}"/>',
+        *(text(middle, y + LINE * i, words, kind) for i, (words, kind) in enumerate(lines)),
+    ]
+
+
+def draw_arrow(arrow: Arrow, rooms: dict[str, Room]) -> list[str]:
+    start, end = rooms[arrow.start], rooms[arrow.end]
+    a, b = box(start), box(end)
+    center = lambda edges: ((edges[0] + edges[2]) / 2, (edges[1] + edges[3]) / 2)
+    (ax, ay), (bx, by) = center(a), center(b)
+    if start.column == end.column:
+        points = [(ax, a[3]), (bx, b[1])]
+        label = text(ax + 8, (a[3] + b[1]) / 2 + 4, arrow.label, "right-of")
+    elif start.row == end.row:
+        x0, x1 = (a[0], b[2]) if bx < ax else (a[2], b[0])
+        points = [(x0, ay), (x1, by)]
+        label = text((x0 + x1) / 2, ay - 6, arrow.label, "over")
+    elif start.column == MAIN:
+        points = [(a[2], ay), (bx, ay), (bx, b[1])]
+        label = text((a[2] + bx) / 2, ay - 6, arrow.label, "over")
+    else:
+        points = [(ax, a[3]), (ax, by), (b[2], by)]
+        label = text((ax + b[2]) / 2, by - 6, arrow.label, "over")
+    way = " ".join(f"{x:g},{y:g}" for x, y in points)
+    return [f'<polyline points="{way}" class="way"/>', label]
+
+
+def draw() -> str:
+    rooms = {room.name: room for room in ROOMS}
+    for room in ROOMS:
+        assert (DOCS.parent / "src" / room.path).exists(), f"{room.path} is not in src/"
+    width = left(RIGHT) + WIDTHS[RIGHT] + MARGIN
+    height = MARGIN * 2 + max(room.row for room in ROOMS) * PITCH + HEIGHT
+    parts = [part for arrow in ARROWS for part in draw_arrow(arrow, rooms)]
+    parts += [part for room in ROOMS for part in draw_room(room)]
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
+        "<title>The way of one call</title>",
+        "<style>",
+        "text { font: 13px sans-serif; text-anchor: middle; fill: #222 }",
+        ".name { font-weight: bold; font-size: 14px } .does { fill: #444 }",
+        ".over, .right-of { fill: #14508c; font-size: 12px } .right-of { text-anchor: start }",
+        ".room { fill: #f2f5f9; stroke: #5a7089 } .outside { fill: #fff; stroke: #999; stroke-dasharray: 4 3 }",
+        ".way { fill: none; stroke: #5a7089; stroke-width: 1.5; marker-end: url(#tip) }",
+        "</style>",
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0,0 L8,4 L0,8 z" fill="#5a7089"/></marker></defs>',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        *parts,
+        "</svg>",
+        "",
+    ])
+
+
+if __name__ == "__main__":
+    picture = DOCS / "one-call.svg"
+    if argv[1:] == ["--check"]:
+        if picture.read_text() != draw():
+            exit("docs/one-call.svg is not what docs/one-call.py draws")
+    else:
+        picture.write_text(draw())

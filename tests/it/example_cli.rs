@@ -296,10 +296,9 @@ fn files_that_cannot_be_read() {
     folder.store_three_tuples();
     let whole = npy("<f4", false, "(3,)", &le(&[1_f32, 2., 3.]));
     let huge = "(4294967296, 4294967296, 4294967296)";
-    let cases: [(&str, Vec<u8>, &str); 9] = [
+    let cases: [(&str, Vec<u8>, &str); 8] = [
         ("text", b"1, 2, 3".to_vec(), "not an .npy file"),
         ("empty file", vec![], "not an .npy file"),
-        ("header cut off", whole[..40].to_vec(), "not an .npy file"),
         (
             "elements cut off",
             whole[..whole.len() - 1].to_vec(),
@@ -324,6 +323,16 @@ fn files_that_cannot_be_read() {
         folder.store(&name, bytes);
         let arguments = format!("--data D.npy --indices I.npy --updates {name} --out O.npy");
         folder.fails(&arguments, &[&name, fact]);
+    }
+    // The first eight bytes say that it is one; the header ends with a newline.
+    let header = whole.len() - 12;
+    for kept in 0..header {
+        folder.store("cut.npy", &whole[..kept]);
+        let fact = match kept {
+            0..8 => "not an .npy file",
+            _ => "ends inside its .npy header",
+        };
+        folder.fails(&format!("{TO_FILE} --check cut.npy"), &["cut.npy", fact]);
     }
     let missing = [
         "--data missing.npy --indices I.npy --updates U.npy --out O.npy",
@@ -351,8 +360,15 @@ fn command_lines_with_mistakes() {
     folder.store_three_tuples();
     let cases = [
         ("--reduction median", "\"median\""),
-        ("--op scatter_elements", "scatter_nd, scatter_update"),
+        (
+            "--op scatter",
+            "scatter_nd, scatter_update, scatter_elements",
+        ),
         ("--op scatter_update", "--axis"),
+        ("--op scatter_elements", "--axis"),
+        ("--batch-dims 1", "gather_nd"),
+        ("--bounds wrap", "error, skip, clamp"),
+        ("--op gather --axis 0", "--updates"),
         ("--axis 0", "scatter_update"),
         ("--op scatter_update --axis 1", "axis 1"),
         ("--threads 0", "1..=1024"),
@@ -362,8 +378,129 @@ fn command_lines_with_mistakes() {
     for (options, fact) in cases {
         folder.fails(&format!("{TO_FILE} {options}"), &[fact]);
     }
-    folder.fails("--data D.npy --out O.npy", &["--indices", "--updates"]);
+    folder.fails("--data D.npy --out O.npy", &["--indices"]);
+    let no_updates = "--data D.npy --indices I.npy --out O.npy";
+    folder.fails(no_updates, &["scatter_nd", "--updates"]);
     folder.fails(FILES, &["--out"]);
+    folder.fails("--op gather_nd", &["gather_nd", "--data"]);
+    for option in ["--reduction add", "--reject-duplicates", "--in-place"] {
+        let name = option.split(' ').next().expect("a name");
+        let arguments = format!("{no_updates} --op gather_nd {option}");
+        folder.fails(&arguments, &["gather_nd", name]);
+    }
+}
+
+#[test]
+fn help_lists_operators_reductions_and_bounds() {
+    let help = Folder::new("help").succeeds("--help");
+    let words = [
+        "scatter_elements",
+        "gather_elements",
+        "max or mean",
+        "clamp",
+    ];
+    for word in words {
+        assert!(help.contains(word), "{word} not in: {help}");
+    }
+}
+
+#[test]
+fn every_operator() {
+    let folder = Folder::new("operators");
+    // [[1, 2, 3], [4, 5, 6]].
+    let data = npy("<i4", false, "(2, 3)", &le(&[1_i32, 2, 3, 4, 5, 6]));
+    folder.store("D.npy", &data);
+    folder.store("U.npy", npy("<i4", false, "(2, 1)", &le(&[70_i32, 80])));
+    folder.store("I.npy", npy("<i8", false, "(2, 1)", &le(&[2_i64, -3])));
+    folder.store("L.npy", npy("<i8", false, "(2,)", &le(&[1_i64, 0])));
+    let gather = "--data D.npy --indices I.npy --out O.npy --op";
+    let row = "--data D.npy --indices L.npy --out O.npy --op gather --axis 0";
+    let pairs = format!("{gather} gather_nd --batch-dims 1");
+    let cases: [(&str, &str, &[i32]); 6] = [
+        (
+            "--op scatter_elements --axis 1",
+            "[2, 3]",
+            &[1, 2, 70, 80, 5, 6],
+        ),
+        (
+            "--op scatter_elements --axis -1 --reduction mean",
+            "[2, 3]",
+            &[1, 2, 36, 42, 5, 6],
+        ),
+        (row, "[2, 3]", &[4, 5, 6, 1, 2, 3]),
+        (
+            &format!("{gather} gather --axis 1"),
+            "[2, 2, 1]",
+            &[3, 1, 6, 4],
+        ),
+        (
+            &format!("{gather} gather_elements --axis 1"),
+            "[2, 1]",
+            &[3, 4],
+        ),
+        (&pairs, "[2]", &[3, 4]),
+    ];
+    for (options, shape, expected) in cases {
+        let arguments = if options.starts_with("--op") {
+            format!("{TO_FILE} {options}")
+        } else {
+            options.to_owned()
+        };
+        let report = folder.succeeds(&arguments);
+        let result = folder.load("O.npy");
+        check_npy(&result, "<i4", "False", &le(expected), options);
+        let wrote = format!("wrote i32 {shape} to O.npy");
+        assert!(report.contains(&wrote), "{options}: {report}");
+        assert!(report.contains("to run"), "{options}: {report}");
+        // A rate that was measured, in a unit that shows it.
+        assert!(report.contains("B/s of "), "{options}: {report}");
+        assert!(!report.contains(": 0.00"), "{options}: {report}");
+    }
+}
+
+#[test]
+fn indices_out_of_bounds_and_duplicates() {
+    let folder = Folder::new("bounds");
+    folder.store_three_tuples();
+    let store = |values: &[i64; 3]| {
+        folder.store("I.npy", npy("<i8", false, "(3, 1)", &le(values)));
+    };
+    let cases: [(&str, [i64; 3], [f32; 5], &str); 4] = [
+        ("--bounds skip", [9, -1, 0], [3., 0., 0., 0., 2.], "1 tuple"),
+        (
+            "--bounds skip --forbid-negative",
+            [9, -1, 0],
+            [3., 0., 0., 0., 0.],
+            "2 tuple",
+        ),
+        ("--bounds clamp", [9, -9, 1], [2., 3., 0., 0., 1.], "to run"),
+        (
+            "--bounds clamp --forbid-negative --reduction add",
+            [9, -1, 0],
+            [5., 0., 0., 0., 1.],
+            "to run",
+        ),
+    ];
+    for (options, indices, expected, fact) in cases {
+        store(&indices);
+        let report = folder.succeeds(&format!("{TO_FILE} {options}"));
+        assert!(report.contains(fact), "{options}: {report}");
+        check_npy(
+            &folder.load("O.npy"),
+            "<f4",
+            "False",
+            &le(&expected),
+            options,
+        );
+    }
+    store(&[1, -1, 2]);
+    let forbidden = format!("{FILES} --out P.npy --forbid-negative");
+    folder.fails(&forbidden, &["index -1 of tuple 1"]);
+    store(&[4, 2, -1]);
+    let duplicates = format!("{FILES} --out P.npy --reject-duplicates");
+    folder.fails(&duplicates, &["tuple 2", "tuple 0"]);
+    store(&[4, 2, -2]);
+    folder.succeeds(&format!("{TO_FILE} --reject-duplicates"));
 }
 
 #[test]

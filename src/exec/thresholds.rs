@@ -1,6 +1,6 @@
 //! The sizes that decide between schedules.
 //!
-//! Every number here has a name and a unit; `docs/performance.md` says which of
+//! Every number here has a name and a unit; `docs/notes/2026-11-22-thresholds.md` says which of
 //! them are measured, which are arguments, and which measurements speak against
 //! one. Only [`choice`](super::choice), the schedules' own divisions and the
 //! small-call path read them.

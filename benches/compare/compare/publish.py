@@ -5,54 +5,43 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
 from . import places, report
 
 
-class _Section(NamedTuple):
-    """A section of docs/performance.md of which a part is made here."""
+class _Page(NamedTuple):
+    """A dated page of docs/notes/ that is made here."""
 
     name: str
-    # The heading of the section that this one follows.
-    after: str
     # Heading and introduction.
     start: str
 
-    @property
-    def begin(self) -> str:
-        return f"<!-- {self.name}: begin -->"
 
-    @property
-    def end(self) -> str:
-        return f"<!-- {self.name}: end -->"
-
-
-_RUNTIMES = _Section(
-    "compare",
-    "## End to end",
+_RUNTIMES = _Page(
+    "runtimes",
     """\
-## Beside the runtimes
+# Beside the runtimes
 
 `python3 benches/compare/run.py` runs ndscatter and the scatters of six runtimes in one process, on the same arrays, in turns, and
-checks every result; [its page](../benches/compare/README.md) says how, and what is fair. The figures are in
-[compare/results.json](compare/results.json).
+checks every result; [its page](../../benches/compare/README.md) says how, and what is fair. The figures are in
+[results.json](../compare/results.json).
 
-![How many times the best correct peer's time is ndscatter's](compare/ratios.svg)
+![How many times the best correct peer's time is ndscatter's](../compare/ratios.svg)
 
-![Share of the roof](compare/roof.svg)
+![Share of the roof](../compare/roof.svg)
 """,
 )
 
-_CRATES = _Section(
-    "rust",
-    _RUNTIMES.start.splitlines()[0],
+_CRATES = _Page(
+    "rust-crates",
     """\
-## Beside other Rust crates
+# Beside other Rust crates
 
 `python3 benches/compare/run.py --rust` runs ndscatter and the scatters of candle, tract, rten and burn in one program, in turns. They
-are handed matrices and row numbers in memory of their own. The figures are in [compare/rust.json](compare/rust.json).
+are handed matrices and row numbers in memory of their own. The figures are in [rust.json](../compare/rust.json).
 """,
 )
 
@@ -84,17 +73,7 @@ def _store(name: str, figures: dict) -> None:
     (_folder() / name).write_text(json.dumps(figures, indent=1) + "\n")
 
 
-def _put(section: _Section, made: str) -> None:
-    page = places.ROOT / "docs" / "performance.md"
-    page.write_text(_with_part(page.read_text(), section, made))
-
-
-def _with_part(page: str, section: _Section, made: str) -> str:
-    if section.begin not in page:
-        # Before the section that comes after that one.
-        next_section = page.index("\n## ", page.index(section.after)) + 1
-        new = f"{section.start}\n{section.begin}\n{section.end}\n\n"
-        page = page[:next_section] + new + page[next_section:]
-    before, rest = page.split(section.begin, 1)
-    _, after = rest.split(section.end, 1)
-    return f"{before}{section.begin}\n\n{made}\n{section.end}{after}"
+def _put(page: _Page, made: str) -> None:
+    file = places.ROOT / "docs" / "notes" / f"{date.today()}-{page.name}.md"
+    file.write_text(f"{page.start}\n{made}\n")
+    print(f"{file}: its line in docs/notes/README.md and the headline in docs/performance.md are yours to write")

@@ -152,11 +152,7 @@ pub(crate) fn operation(
 }
 
 #[inline]
-fn plain(
-    dtype: DType,
-    reducing: Reducing,
-    set: InstructionSet,
-) -> Result<Operation, ScatterError> {
+fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operation, ScatterError> {
     // Nothing to reduce, for which no small call should pay: by the table's own
     // shortcut, a call of one row took 10 ns more.
     if reducing.reduction == Reduction::None

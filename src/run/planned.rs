@@ -288,7 +288,9 @@ mod tests {
         let plan = (Scatter::nd().plan(Layout::contiguous(&shape), indices)).expect("a plan");
         let made = work::take();
         // One thread, so that all that is done is noted on this one.
-        let execution = Execution::new().pool(&CallingThread).force_schedule(schedule);
+        let execution = Execution::new()
+            .pool(&CallingThread)
+            .force_schedule(schedule);
         let scatter = plan.run().reduction(reduction).execution(execution);
         let mut run = || {
             let data = TensorViewMut::contiguous(&mut data, &shape).expect("data");

@@ -421,5 +421,6 @@ pub(crate) fn element_types() -> Vec<ndscatter::DType> {
         cfg!(feature = "num-complex") || !matches!(element, E::Complex64 | E::Complex128)
     };
     let all = E::ALL.into_iter();
-    all.filter(half).filter(complex).collect()
+    let known = |element: &E| !element.is_opaque();
+    all.filter(half).filter(complex).filter(known).collect()
 }

@@ -889,11 +889,11 @@ fn hard_questions_of_overlap_are_refused() {
     assert!(len < 1 << 24, "two of 2^24 elements must meet");
     let mut buffer = vec![0_u8; len];
     let got = TensorViewMut::strided(&mut buffer, 0, &shape, &strides).err();
-    assert_eq!(
-        got,
-        Some(ScatterError::OverlapUndecided { tensor: "output" }),
-        "made so"
-    );
+    let expected = ScatterError::SelfOverlapUndecided {
+        shape: shape.to_vec(),
+        strides,
+    };
+    assert_eq!(got, Some(expected), "made so");
 }
 
 /// Memory that several views share, through one pointer.

@@ -18,6 +18,8 @@ mod exhaustive;
 mod foreign_indices;
 mod gather_errors;
 mod gathers;
+mod idle_slots;
+mod interface;
 #[cfg(feature = "ndarray")]
 mod ndarray_views;
 mod nothing;

@@ -52,6 +52,7 @@ fn elements(element: DType, count: usize, bits: &mut Bits) -> Vec<u8> {
     let part = match element {
         DType::Complex64 => DType::F32,
         DType::Complex128 => DType::F64,
+        DType::Bytes16 => DType::Bytes8,
         other => other,
     };
     let parts = count * element.size() / part.size();

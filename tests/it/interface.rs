@@ -1,0 +1,313 @@
+//! The operands that a user has: bytes, byte strides, slices, one value for all
+//! updates, types that the crate does not know; and what messages say.
+
+use std::fmt::Debug;
+
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use ndscatter::{
+    AnyView, AnyViewMut, Bounds, CacheMode, CallingThread, Cloned, DType, Element, Execution,
+    Gather, Layout, LayoutBuf, Reduction, Scatter, ScatterError, Schedule, TensorView,
+    TensorViewMut,
+};
+
+#[test]
+fn bytes_are_viewed_where_they_lie() {
+    let mut table: Vec<u32> = (0..12).collect();
+    // Every other column, rows backwards, by byte strides as array libraries
+    // have them.
+    let layout = LayoutBuf::with_byte_strides(&[3, 2], &[-16, 8], DType::U32).expect("multiples");
+    let updates = [100_u32, 200];
+    Scatter::update(0)
+        .reduction(Reduction::Add)
+        .in_place(
+            AnyViewMut::from_bytes(cast_slice_mut(&mut table), DType::U32, layout.as_layout())
+                .expect("inside"),
+            TensorView::from(&[0_u8]),
+            AnyView::from_bytes(
+                cast_slice(&updates),
+                DType::U32,
+                Layout::contiguous(&[1, 2]),
+            )
+            .expect("inside"),
+        )
+        .expect("valid");
+    let expected = [0, 1, 2, 3, 4, 5, 6, 7, 108, 9, 210, 11];
+    assert_eq!(table, expected, "the last row, columns 0 and 2");
+}
+
+#[test]
+fn bytes_that_do_not_suit_are_refused() {
+    let bytes = [0_u64; 4];
+    let bytes: &[u8] = cast_slice(&bytes);
+    let layout = Layout::contiguous(&[9]);
+    let refused = AnyView::from_bytes(bytes, DType::F32, layout).err();
+    let expected = ScatterError::BytesLength {
+        shape: vec![9],
+        dtype: DType::F32,
+        needed: 36,
+        actual: 32,
+    };
+    assert_eq!(refused, Some(expected), "too long");
+    let odd = AnyView::from_bytes(&bytes[1..], DType::F32, Layout::line(7)).err();
+    assert!(
+        matches!(odd, Some(ScatterError::Misaligned { .. })),
+        "{odd:?}"
+    );
+    assert!(
+        AnyView::from_bytes(&bytes[1..], DType::Bytes4, Layout::line(7)).is_ok(),
+        "any address"
+    );
+    let stride = LayoutBuf::with_byte_strides(&[2], &[6], DType::F32).err();
+    let expected = ScatterError::ByteStride {
+        axis: 0,
+        stride: 6,
+        dtype: DType::F32,
+    };
+    assert_eq!(stride, Some(expected), "between elements");
+    assert!(
+        LayoutBuf::with_byte_strides(&[1], &[6], DType::F32).is_ok(),
+        "never stepped by"
+    );
+    let none = AnyView::from_bytes(&[], DType::F64, Layout::contiguous(&[0, 3]));
+    assert!(none.is_ok(), "no elements");
+}
+
+/// Booleans in bytes may be any byte; Rust's may not become one of them.
+#[test]
+fn bytes_are_no_booleans_of_rust() {
+    let mut flags = [false; 2];
+    let updates = AnyView::from_bytes(&[2], DType::Bool, Layout::line(1)).expect("inside");
+    let refused = Scatter::update(0).in_place(
+        AnyViewMut::from(TensorViewMut::from(&mut flags)),
+        TensorView::from(&[1_u8]),
+        updates,
+    );
+    let tensor = "updates";
+    assert_eq!(
+        refused,
+        Err(ScatterError::ForeignBool { tensor }),
+        "2 is no bool"
+    );
+}
+
+#[test]
+fn slices_of_any_length_are_tensors_of_rank_1() {
+    for len in [0, 1, 7] {
+        let mut values = vec![1_i64; len];
+        let view = TensorViewMut::from(&mut values);
+        assert_eq!(view.shape(), [len], "as long as the slice");
+        assert_eq!(view.layout().shape(), [len], "the layout as well");
+        let indices: Vec<usize> = (0..len).rev().collect();
+        let updates: Vec<i64> = (10..).take(len).collect();
+        (Scatter::elements(0))
+            .in_place(view, TensorView::from(&indices), TensorView::from(&updates))
+            .expect("valid");
+        let expected: Vec<i64> = updates.into_iter().rev().collect();
+        assert_eq!(values, expected, "turned round");
+    }
+    // Elements without bytes may be more than any layout has.
+    let many = [(); usize::MAX];
+    let view = Cloned(TensorView::from(&many[..]));
+    let taken = Gather::along(0)
+        .allocate(view, TensorView::from(&[5_u8]))
+        .expect("there");
+    assert_eq!(taken, [()], "one of them");
+}
+
+#[test]
+fn one_value_stands_for_all_updates() {
+    let keys: Vec<u16> = (0..9000).map(|key| key * 7 % 1000).collect();
+    let ones = vec![1_u32; keys.len()];
+    for bins in [1000, 70_000] {
+        let mut expected = vec![0_u32; bins];
+        let scatter = Scatter::update(0).reduction(Reduction::Add);
+        scatter
+            .in_place(
+                TensorViewMut::from(&mut expected),
+                TensorView::from(&keys),
+                TensorView::from(&ones),
+            )
+            .expect("valid");
+        for schedule in Schedule::ALL {
+            let execution = Execution::new().force_schedule(schedule);
+            let mut counts = vec![0_u32; bins];
+            let shape = [keys.len()];
+            let one = TensorView::splat(&1, &shape).expect("one dimension");
+            (scatter.clone().execution(execution))
+                .in_place(
+                    TensorViewMut::from(&mut counts),
+                    TensorView::from(&keys),
+                    one,
+                )
+                .expect("valid");
+            assert_eq!(counts, expected, "{schedule}");
+        }
+    }
+    let mut rows = [0.0; 6];
+    let half = TensorView::splat(&0.5, &[2, 3]).expect("two dimensions");
+    let target = TensorViewMut::contiguous(&mut rows, &[2, 3]).expect("six");
+    (Scatter::update(0).reduction(Reduction::Add))
+        .in_place(target, TensorView::from(&[1_u8, 1]), half)
+        .expect("valid");
+    assert_eq!(rows, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0], "rows of one value");
+    assert!(
+        TensorView::splat(&0, &[1; 65]).is_err(),
+        "more dimensions than are served"
+    );
+}
+
+/// Elements that are only moved, at addresses that suit no number, by every
+/// schedule and past the sizes from which copies are streamed.
+fn check_moves<T: Element + Pod + PartialEq + Debug>(value: impl Fn(usize) -> T) {
+    const ROWS: usize = 3000;
+    let width = 8192 / size_of::<T>();
+    let element = size_of::<T>();
+    let bytes = |values: &[T]| [&[0xaa_u8][..], cast_slice(values)].concat();
+    let data: Vec<T> = (0..ROWS * width).map(&value).collect();
+    let updates: Vec<T> = (0..7 * width).map(|at| value(at * 31 + 5)).collect();
+    let rows = [4_i64, 2999, -2, 17, 18, 5, 1000];
+    let mut expected = data.clone();
+    for (row, update) in rows.iter().zip(updates.chunks(width)) {
+        let row = usize::try_from(row.rem_euclid(3000)).expect("in range");
+        expected[row * width..][..width].copy_from_slice(update);
+    }
+    let (data, updates, expected) = (bytes(&data), bytes(&updates), bytes(&expected));
+    let (shape, update_shape) = ([ROWS, width], [7, width]);
+    for schedule in [
+        None,
+        Some(Schedule::Serial),
+        Some(Schedule::ByTuple),
+        Some(Schedule::LastWrite),
+    ] {
+        let execution = Execution::new();
+        let execution = schedule.map_or(execution, |forced| execution.force_schedule(forced));
+        let mut output = vec![0xaa_u8; 1 + ROWS * width * element];
+        Scatter::update(0)
+            .execution(execution)
+            .write_into(
+                AnyView::from_bytes(&data[1..], T::DTYPE, Layout::contiguous(&shape))
+                    .expect("any address"),
+                TensorView::from(&rows),
+                AnyView::from_bytes(&updates[1..], T::DTYPE, Layout::contiguous(&update_shape))
+                    .expect("any address"),
+                AnyViewMut::from_bytes(&mut output[1..], T::DTYPE, Layout::contiguous(&shape))
+                    .expect("any address"),
+            )
+            .expect("valid");
+        assert!(output == expected, "{}, {schedule:?}", T::DTYPE);
+    }
+    let one = [value(1)];
+    let refused = (Scatter::update(0).reduction(Reduction::Add)).allocate(
+        TensorView::from(&one),
+        TensorView::from(&[0_u8]),
+        TensorView::from(&one),
+    );
+    let expected = ScatterError::UnsupportedReduction {
+        reduction: Reduction::Add,
+        dtype: T::DTYPE,
+    };
+    assert_eq!(refused.err(), Some(expected), "they are no numbers");
+    let zeros = (Gather::along(0).bounds(Bounds::Skip))
+        .allocate(TensorView::from(&one), TensorView::from(&[0_u8, 9]))
+        .expect("skipped");
+    assert_eq!(zeros, [value(1), T::zeroed()], "zeros for what is skipped");
+}
+
+#[test]
+fn types_that_the_crate_does_not_know_are_moved() {
+    let byte = |at: usize| u8::try_from(at * 37 % 251).expect("small");
+    check_moves(|at| [byte(at)]);
+    check_moves(|at| [byte(at), byte(at + 1)]);
+    check_moves(|at| [byte(at), byte(at + 1), 3, 4]);
+    check_moves(|at| [byte(at), byte(at + 1), 3, 4, 5, 6, 7, byte(at + 2)]);
+    check_moves(|at| {
+        [[byte(at); 8], [byte(at + 1); 8]]
+            .concat()
+            .try_into()
+            .unwrap_or([0_u8; 16])
+    });
+}
+
+#[test]
+fn gathers_allocate_clones() {
+    let names = ["a", "b", "c"].map(String::from);
+    let names = Cloned(TensorView::from(&names));
+    let picked = Gather::along(0).allocate(names, TensorView::from(&[2_usize, 2, 0]));
+    assert_eq!(
+        picked.expect("in range").into_vec(),
+        ["c", "c", "a"],
+        "clones"
+    );
+    let skipped =
+        (Gather::along(0).bounds(Bounds::Skip)).allocate(names, TensorView::from(&[2_u8]));
+    let option = "bounds";
+    assert_eq!(
+        skipped.err(),
+        Some(ScatterError::UnsupportedOption { option }),
+        "no zero"
+    );
+}
+
+#[test]
+fn the_shape_of_updates_can_be_asked_for() {
+    let ask = |scatter: Scatter<'_>, data: &[usize], indices: &[usize]| {
+        scatter.updates_shape(data, indices)
+    };
+    assert_eq!(
+        ask(Scatter::nd(), &[4, 5, 6], &[7, 2]),
+        Ok(vec![7, 6]),
+        "tuples"
+    );
+    assert_eq!(
+        ask(Scatter::update(1), &[4, 5, 6], &[2, 3]),
+        Ok(vec![4, 2, 3, 6]),
+        "an axis"
+    );
+    assert_eq!(
+        ask(Scatter::elements(0), &[4, 5], &[2, 3]),
+        Ok(vec![2, 3]),
+        "elements"
+    );
+    let cache = Scatter::cache(-2, CacheMode::Linear).update_len(3);
+    assert_eq!(
+        ask(cache, &[2, 8, 9, 4], &[2]),
+        Ok(vec![2, 8, 3, 4]),
+        "a cache"
+    );
+    assert!(
+        ask(Scatter::nd(), &[4], &[1, 2]).is_err(),
+        "tuples that do not fit"
+    );
+}
+
+#[test]
+fn messages_say_what_a_user_can_act_on() {
+    let cache = [0.0_f32; 8 * 8 * 16 * 4];
+    let data = TensorView::contiguous(&cache, &[8, 8, 16, 4]).expect("a cache");
+    let update = [0.0_f32; 8 * 8 * 4];
+    let updates = TensorView::contiguous(&update, &[8, 8, 4]).expect("a dimension too few");
+    let error = Scatter::cache(-2, CacheMode::Linear)
+        .execution(Execution::new().pool(&CallingThread))
+        .allocate(data, TensorView::from(&[0_i64; 8]), updates)
+        .expect_err("another rank");
+    let text = error.to_string();
+    assert!(
+        text.contains("[8, 8, 16, 4]") && text.contains("up to 16 along axis 2"),
+        "{text}"
+    );
+    let bytes = [0_u64; 2];
+    let bytes: &[u8] = cast_slice(&bytes);
+    let error = AnyView::from_bytes(&bytes[1..], DType::F32, Layout::line(2)).expect_err("odd");
+    assert!(error.to_string().contains("does not suit f32"), "{error}");
+    let error = ScatterError::WriteIndex {
+        batch: 1,
+        index: -3,
+        update_len: 1,
+        cache_len: 9,
+        mode: CacheMode::Circular,
+    };
+    assert!(
+        error.to_string().ends_with("begins at 0 or later"),
+        "{error}"
+    );
+}

@@ -485,9 +485,7 @@ impl Verb {
                 let (data, updates) = (data.into(), updates.into());
                 any_write_into(options, data, indices.any(), updates, output.into())
             }
-            Self::AnyInPlace => {
-                any_in_place(options, output.into(), indices.any(), updates.into())
-            }
+            Self::AnyInPlace => any_in_place(options, output.into(), indices.any(), updates.into()),
             Self::PlannedWriteInto => run().write_into(data, updates, output),
             Self::PlannedInPlace => run().in_place(output, updates),
             Self::AnyPlannedWriteInto => {

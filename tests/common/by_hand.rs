@@ -3,9 +3,9 @@
 use ndscatter::{InstructionSet, Reduction, Schedule};
 
 use super::Tensor;
+use super::api::{Indices, Options, Request, Verb};
 use super::arithmetic::How;
 use super::elements::{Ref, is_exact, same};
-use super::api::{Indices, Options, Request, Verb};
 use super::harness::{Problem, Round};
 use super::layouts::{Arrangement, Strided};
 use super::operators::Operator;

@@ -238,4 +238,3 @@ impl Gatherer {
         refusals.first(&indices.values, count, &axes, |_| vec![])
     }
 }
-

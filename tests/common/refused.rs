@@ -4,8 +4,8 @@
 use ndscatter::{Layout, ScatterError};
 
 use super::Tensor;
-use super::elements::{Palette, Ref};
 use super::api::{Indices, Options, any_in_place, any_write_into};
+use super::elements::{Palette, Ref};
 use super::layouts::{Arrangement, Strided};
 use super::random::Random;
 

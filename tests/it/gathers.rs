@@ -8,9 +8,9 @@
 )]
 
 use crate::common::Tensor;
+use crate::common::api::{GatherOptions, Gathers, Indices, Verb};
 use crate::common::by_hand::Values;
 use crate::common::elements::{Palette, Ref};
-use crate::common::api::{GatherOptions, Gathers, Indices, Verb};
 use crate::common::harness::GatherProblem;
 use crate::common::indices::IndexRule;
 use crate::common::layouts::{Arrangement, Strided};

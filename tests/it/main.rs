@@ -18,6 +18,7 @@ mod exhaustive;
 mod foreign_indices;
 mod gather_errors;
 mod gathers;
+mod late_errors;
 #[cfg(feature = "ndarray")]
 mod ndarray_views;
 mod nothing;

@@ -21,8 +21,8 @@ use crate::common::random::Random;
 use crate::common::{Tensor, ndindex};
 use crate::with_element;
 use ndscatter::{
-    Accumulate, Bounds, CacheMode, Duplicates, ElementType, InstructionSet, Pool,
-    Reduction, Schedule,
+    Accumulate, Bounds, CacheMode, Duplicates, ElementType, InstructionSet, Pool, Reduction,
+    Schedule,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};

@@ -74,16 +74,22 @@ pub(crate) fn compare<T: Ref>(got: &[T], expected: &[T], exact: bool) -> Result<
     if got.len() != expected.len() {
         return Err(format!("{} elements, not {}", got.len(), expected.len()));
     }
-    // One call for all of them: tests are compiled with few optimisations.
-    if bytes(got) == bytes(expected) {
-        return Ok(());
+    for (block, (got, expected)) in got.chunks(BLOCK).zip(expected.chunks(BLOCK)).enumerate() {
+        if bytes(got) == bytes(expected) {
+            continue;
+        }
+        let different = |i: &usize| !same(got[*i], expected[*i], exact);
+        if let Some(i) = (0..got.len()).find(different) {
+            let (at, got, expected) = (block * BLOCK + i, got[i], expected[i]);
+            return Err(format!("element {at} is {got:?}, not {expected:?}"));
+        }
     }
-    let different = |i: &usize| !same(got[*i], expected[*i], exact);
-    (0..got.len()).find(different).map_or(Ok(()), |i| {
-        let (got, expected) = (got[i], expected[i]);
-        Err(format!("element {i} is {got:?}, not {expected:?}"))
-    })
+    Ok(())
 }
+
+/// Elements that are compared by one call: tests are compiled with few
+/// optimisations.
+const BLOCK: usize = 512;
 
 #[allow(
     unsafe_code,
@@ -114,9 +120,9 @@ fn sample_integer<T: Bounded + Copy>(
 
 /// `m * 2^e` with `|m| <= 120` and `|e| <= exponents`.
 fn ordinary(random: &mut Random, exponents: i128) -> f64 {
-    let exponent = i32::try_from(random.between(-exponents, exponents)).expect("it is small");
+    let exponent = u64::try_from(1023 + random.between(-exponents, exponents));
     let mantissa = i32::try_from(random.between(-120, 120)).expect("it is small");
-    f64::from(mantissa) * 2_f64.powi(exponent)
+    f64::from(mantissa) * f64::from_bits(exponent.expect("it is small") << 52)
 }
 
 /// `from_bits` of anything but a NaN: a signalling one may be changed by a

@@ -75,18 +75,17 @@ impl<T: Ref> Problem<'_, T> {
     /// What `verb` finds: data to change, or memory of which nothing is right
     /// yet.
     fn start(&self, verb: Verb, round: &Round<T>) -> Strided<T> {
-        let data = round.data.read();
-        let start = if verb.is_in_place() {
-            data
-        } else {
-            Tensor::generate(&data.shape, T::sentinel)
-        };
         let arrangement = if verb.allocates() {
             Arrangement::Contiguous
         } else {
             self.output
         };
-        Strided::new(&start, arrangement, self.margin, T::sentinel())
+        let shape = round.data.shape();
+        let mut start = Strided::marked(shape, arrangement, self.margin, T::sentinel());
+        if verb.is_in_place() {
+            start.write(&round.data.read());
+        }
+        start
     }
 
     /// Plans for the layout that `verb` writes.
@@ -177,8 +176,7 @@ impl<T: Ref> GatherProblem<'_, T> {
 
     /// Memory of which nothing is right yet.
     fn start(&self, shape: &[usize]) -> Strided<T> {
-        let mark = Tensor::generate(shape, T::sentinel);
-        Strided::new(&mark, self.output, self.margin, T::sentinel())
+        Strided::marked(shape, self.output, self.margin, T::sentinel())
     }
 
     /// Sees it refused, before anything is written.
@@ -194,7 +192,7 @@ impl<T: Ref> GatherProblem<'_, T> {
         let got = self.indices.plan_gather(options, data.layout()).err();
         assert_eq!(got.as_ref(), Some(expected), "{what}, planned");
         let indices = self.indices.logical().shape;
-        let shape = (options.gatherer).output_shape(&data.read().shape, &indices);
+        let shape = (options.gatherer).output_shape(data.shape(), &indices);
         let mut output = self.start(&shape);
         let before = output.clone();
         let view = output.view_mut();

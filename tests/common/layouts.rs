@@ -4,7 +4,7 @@
 
 use ndscatter::{Layout, TensorView, TensorViewMut};
 
-use super::Tensor;
+use super::{Tensor, ndindex};
 
 /// How the dimensions of a tensor lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,7 +121,19 @@ impl<T: Copy> Strided<T> {
         margin: usize,
         mark: T,
     ) -> Self {
-        let shape = tensor.shape.clone();
+        let mut strided = Self::marked(&tensor.shape, arrangement, margin, mark);
+        strided.write(tensor);
+        strided
+    }
+
+    /// Marks alone, where a tensor of this shape may be written.
+    pub(crate) fn marked(
+        shape: &[usize],
+        arrangement: Arrangement,
+        margin: usize,
+        mark: T,
+    ) -> Self {
+        let shape = shape.to_vec();
         let strides = arrangement.strides(&shape);
         let mut low = 0;
         let is_empty = shape.contains(&0);
@@ -131,36 +143,34 @@ impl<T: Copy> Strided<T> {
             span += reach;
             low += if stride < 0 { reach } else { 0 };
         }
-        let mut strided = Self {
+        Self {
             buffer: vec![mark; margin + span + margin],
             offset: margin + low,
             shape,
             strides,
             contiguous: arrangement == Arrangement::Contiguous,
-        };
-        strided.write(tensor);
-        strided
+        }
     }
 
     /// Where the elements lie in the buffer, in row-major order.
-    fn positions(&self) -> impl Iterator<Item = usize> {
-        let mut index = vec![0; self.shape.len()];
-        let mut position = self.offset.cast_signed();
-        (0..self.len()).map(move |_| {
-            let here = usize::try_from(position).expect("a position in the buffer");
-            // To the next index: the last dimension that is not at its end
-            // goes on, those after it begin again.
-            for (axis, i) in index.iter_mut().enumerate().rev() {
-                *i += 1;
-                position += self.strides[axis];
-                if *i < self.shape[axis] {
-                    break;
-                }
-                position -= self.strides[axis] * i.cast_signed();
-                *i = 0;
+    fn positions(&self) -> Vec<usize> {
+        let mut positions = Vec::with_capacity(self.len());
+        let rank = self.shape.len();
+        let (outer, inner) = self.shape.split_at(rank.saturating_sub(1));
+        let (len, step) = match inner {
+            [len] => (*len, self.strides[rank - 1]),
+            _ => (1, 0),
+        };
+        for index in ndindex(outer) {
+            let outer = index.iter().zip(&self.strides);
+            let first: isize = outer.map(|(i, stride)| i.cast_signed() * stride).sum();
+            let mut position = self.offset.cast_signed() + first;
+            for _ in 0..len {
+                positions.push(position.cast_unsigned());
+                position += step;
             }
-            here
-        })
+        }
+        positions
     }
 
     /// The logical tensor.
@@ -169,7 +179,8 @@ impl<T: Copy> Strided<T> {
             let values = &self.buffer[self.offset..][..self.len()];
             return Tensor::new(&self.shape, values.to_vec());
         }
-        let values = self.positions().map(|position| self.buffer[position]);
+        let positions = self.positions().into_iter();
+        let values = positions.map(|position| self.buffer[position]);
         Tensor::new(&self.shape, values.collect())
     }
 
@@ -181,10 +192,13 @@ impl<T: Copy> Strided<T> {
             self.buffer[self.offset..][..len].copy_from_slice(&tensor.values);
             return;
         }
-        let positions: Vec<_> = self.positions().collect();
-        for (position, &value) in positions.into_iter().zip(&tensor.values) {
+        for (position, &value) in self.positions().into_iter().zip(&tensor.values) {
             self.buffer[position] = value;
         }
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
     }
 
     fn len(&self) -> usize {

@@ -90,11 +90,16 @@ pub(crate) fn scatter_nd<T: Clone>(
 /// Every index of `shape` in row-major order; one empty index for rank 0.
 pub(crate) fn ndindex(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     let count: usize = shape.iter().product();
-    (0..count).map(move |mut rest| {
-        let mut index = vec![0; shape.len()];
-        for (i, size) in index.iter_mut().zip(shape).rev() {
-            *i = rest % size;
-            rest /= size;
+    let mut next = vec![0; shape.len()];
+    (0..count).map(move |_| {
+        let index = next.clone();
+        // The last one that is not at its end goes on, those after it begin again.
+        for (i, &size) in next.iter_mut().zip(shape).rev() {
+            *i += 1;
+            if *i < size {
+                break;
+            }
+            *i = 0;
         }
         index
     })

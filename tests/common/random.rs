@@ -25,7 +25,10 @@ impl Random {
 
     /// Uniform in `low..=high`, near enough.
     pub(crate) fn between(&mut self, low: i128, high: i128) -> i128 {
-        low + i128::from(self.bits()) % (high - low + 1)
+        let range = high - low + 1;
+        let bits = self.bits();
+        // Division of 128 bits takes its time.
+        low + u64::try_from(range).map_or(i128::from(bits), |range| i128::from(bits % range))
     }
 
     pub(crate) fn one_in(&mut self, n: usize) -> bool {

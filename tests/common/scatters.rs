@@ -84,11 +84,10 @@ pub(crate) fn scatter_nd(
 ) -> Hits {
     let (&k, tuples) = indices.shape.split_last().expect("rank 1 or more");
     let mut output = Hits::new(data, updates, (k, tuples.len()));
-    for idx in ndindex(tuples) {
-        let coordinates = (0..k).map(|axis| {
-            let index = *indices.at(&[&idx[..], &[axis]].concat());
-            rule.resolve(index, data[axis])
-        });
+    for (number, idx) in ndindex(tuples).enumerate() {
+        // indices[idx], the tuples being in row-major order.
+        let tuple = indices.values[number * k..][..k].iter().zip(data);
+        let coordinates = tuple.map(|(&index, &size)| rule.resolve(index, size));
         let Some(destination) = coordinates.collect::<Option<Vec<_>>>() else {
             continue;
         };
@@ -111,8 +110,8 @@ pub(crate) fn scatter_update(
 ) -> Hits {
     let axis = resolve_axis(axis, data.len());
     let mut output = Hits::new(data, updates, (axis + 1, axis + indices.shape.len()));
-    for idx in ndindex(&indices.shape) {
-        let Some(index) = rule.resolve(*indices.at(&idx), data[axis]) else {
+    for (idx, &index) in ndindex(&indices.shape).zip(&indices.values) {
+        let Some(index) = rule.resolve(index, data[axis]) else {
             continue;
         };
         for outer in ndindex(&data[..axis]) {
@@ -140,9 +139,9 @@ pub(crate) fn scatter_elements(
 ) -> Hits {
     let mut output = Hits::new(data, updates, (data.len(), data.len()));
     let axis = resolve_axis(axis, data.len());
-    for idx in ndindex(&indices.shape) {
+    for (idx, &index) in ndindex(&indices.shape).zip(&indices.values) {
         let mut destination = idx.clone();
-        if let Some(index) = rule.resolve(*indices.at(&idx), data[axis]) {
+        if let Some(index) = rule.resolve(index, data[axis]) {
             destination[axis] = index;
             output.push(&destination, &idx);
         }

@@ -151,15 +151,15 @@ impl Small<'_> {
             for duplicates in [Duplicates::Allow, Duplicates::Reject] {
                 let mut options = self.draw_options(reduction, random);
                 options.duplicates = duplicates;
-                let what = format!("data {:?} indices {logical:?} {options:?}", self.data);
+                let what = || format!("data {:?} indices {logical:?} {options:?}", self.data);
                 match (self.operator).refusal(options.refusals(), self.data, &logical) {
-                    Some(error) => check_refused(&problem, &options, &error, &what),
+                    Some(error) => check_refused(&problem, &options, &error, &what()),
                     None => {
                         let expected = problem.expected(&options, 1);
                         [Verb::InPlace, Verb::Allocate, Verb::PlannedWriteInto]
                             .iter()
                             .try_for_each(|&verb| problem.check_against(verb, &options, &expected))
-                            .unwrap_or_else(|difference| panic!("{what}: {difference}"));
+                            .unwrap_or_else(|difference| panic!("{}: {difference}", what()));
                     }
                 }
             }

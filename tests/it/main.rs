@@ -20,6 +20,7 @@ mod gather_errors;
 mod gathers;
 mod idle_slots;
 mod interface;
+mod late_errors;
 #[cfg(feature = "ndarray")]
 mod ndarray_views;
 mod nothing;

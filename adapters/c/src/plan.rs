@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 use ndscatter::{AnyView, Explanation, Gather, GatherPlan, Scatter, ScatterPlan};
 
 use crate::border;
-use crate::dlpack::{self, DLTensor, Described, ElementType};
+use crate::dlpack::{self, DLTensor, DType, Described};
 use crate::failure::Failure;
 use crate::operators::{axis, batch_dims};
 use crate::options::{Options, nds_options};
@@ -17,7 +17,7 @@ use crate::status::nds_status;
 /// strides. It may be run from many threads at once.
 #[derive(Debug)]
 pub struct nds_plan {
-    element: ElementType,
+    element: DType,
     kind: Kind,
 }
 
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn nds_plan_run(
             let inputs = [("data", data), ("updates", updates)];
             let moved = [inputs[1], ("output", output.cast_const())];
             let from = dlpack::view("data", data)?;
-            let element = ElementType {
+            let element = DType {
                 dtype: from.dtype(),
                 given: (*data).dtype,
             };
@@ -334,7 +334,7 @@ impl fmt::Write for Written {
 /// What there is to say of a plan.
 enum Text<'a> {
     Scatter(Explanation),
-    Gather(ElementType, &'a GatherPlan),
+    Gather(DType, &'a GatherPlan),
 }
 
 impl fmt::Display for Text<'_> {

@@ -63,8 +63,9 @@ pub(super) struct Case {
     pub(super) accumulate: Accumulate,
     /// Else what suits the reduction and the dtype.
     pub(super) palette: Option<Palette>,
-    /// What the crate chooses in place, on so many workers.
-    pub(super) chosen: Option<(usize, Schedule)>,
+    /// What the crate chooses in place, on so many workers, and how many tasks
+    /// it has.
+    pub(super) chosen: Option<(usize, Schedule, usize)>,
 }
 
 const PLAIN: Case = Case {
@@ -109,6 +110,23 @@ pub(super) const SHORT_ROWS: Case = Case {
     data: &[1009, 3],
     indices: &[2003, 1],
     values: &[(Sub, F32), (NONE, U8), (Mul, U8), (Mean, F32)],
+    ..PLAIN
+};
+
+/// Of 256 bytes: messages of a graph.
+pub(super) const MORE_ROWS: Case = Case {
+    data: &[1500, 64],
+    indices: &[4000, 1],
+    values: &[
+        (Add, F32),
+        (Sub, F64),
+        (NONE, F32),
+        (Max, F32),
+        (Mean, F32),
+        (Add, BF16),
+        (Mul, Complex64),
+    ],
+    size: Size::Medium,
     ..PLAIN
 };
 
@@ -190,22 +208,7 @@ pub(super) fn rows() -> Vec<Case> {
         data: &[1201, 67],
         ..ROWS
     };
-    let medium = Case {
-        data: &[1500, 64],
-        indices: &[4000, 1],
-        values: &[
-            (Add, F32),
-            (Sub, F64),
-            (NONE, F32),
-            (Max, F32),
-            (Mean, F32),
-            (Add, BF16),
-            (Mul, Complex64),
-        ],
-        size: Size::Medium,
-        ..PLAIN
-    };
-    vec![ROWS, SHORT_ROWS, SCATTERED_WINDOWS, consecutive, medium]
+    vec![ROWS, SHORT_ROWS, SCATTERED_WINDOWS, MORE_ROWS, consecutive]
 }
 
 /// Duplicates stand together, or there are none.
@@ -381,13 +384,14 @@ pub(super) fn element_scatters() -> Vec<Case> {
 /// Many updates of few elements: some reductions may be taken in parts.
 pub(super) fn histograms() -> Vec<Case> {
     // Enough tuples for copies of the output, and not a multiple of anything.
-    let many = |data, index, from_end, values| Case {
+    let many = |data: &'static [usize], index, from_end, values| Case {
         data,
         indices: &[300_007, 1],
         index,
         from_end,
         values,
         size: Size::Large,
+        chosen: (data[0] <= 1000).then_some((8, Schedule::Private, 8)),
         ..PLAIN
     };
     let mut cases = vec![
@@ -404,13 +408,18 @@ pub(super) fn histograms() -> Vec<Case> {
             size: Size::Medium,
             ..PLAIN
         },
-        many(&[256], I64, 50, &[(Min, F32), (Add, F32)]),
+        many(&[256], I64, 50, &[(Min, F32)]),
+        // Partial sums of floats would round elsewhere.
+        Case {
+            chosen: Some((8, Schedule::Serial, 1)),
+            ..many(&[256], I64, 50, &[(Add, F32)])
+        },
         many(&[256], I32, 0, &[(Max, F32)]),
         many(&[1000], I32, 50, &[(Mul, U32)]),
         many(&[40_000], I64, 50, &[(Min, F32)]),
         many(&[40_000], I32, 0, &[(Max, F32)]),
     ];
-    for data in [&[1], &[256], &[1000], &[40_000]] {
+    for data in [&[1][..], &[256], &[1000], &[40_000]] {
         cases.extend([
             many(data, I64, 0, &[(Add, U8)]),
             many(data, I32, 0, &[(Add, U32)]),
@@ -432,13 +441,18 @@ pub(super) fn caches() -> Vec<Case> {
     };
     vec![
         CACHE,
-        large(-2, linear, &[32, 4, 300, 64], &[32], 80),
-        large(-2, circular, &[32, 4, 300, 64], &[32], 80),
-        large(1, circular, &[6, 2000, 128], &[6], 900),
-        large(2, linear, &[40, 30, 600], &[40], 590),
-        large(2, circular, &[40, 30, 600], &[40], 590),
+        large(-2, linear, &[32, 4, 300, 4], &[32], 80),
+        large(-2, circular, &[32, 4, 300, 4], &[32], 80),
+        large(1, circular, &[6, 200, 128], &[6], 90),
+        large(2, linear, &[40, 3, 600], &[40], 590),
+        large(2, circular, &[40, 3, 600], &[40], 590),
         // All of it.
-        large(1, circular, &[16, 50, 900], &[16], 50),
+        large(1, circular, &[16, 50, 90], &[16], 50),
+        Case {
+            values: &[(NONE, F64)],
+            chosen: Some((8, Schedule::ByTuple, 8)),
+            ..large(2, circular, &[32, 4, 320, 64], &[32], 200)
+        },
     ]
 }
 
@@ -503,8 +517,8 @@ pub(super) fn long_lists() -> Vec<Case> {
     cases
 }
 
-/// Worth dividing: one index in three counts from the end.
-const LARGE: Case = Case {
+/// Some ten thousand updates; one index in three counts from the end.
+const MANY: Case = Case {
     from_end: 3,
     size: Size::Large,
     ..PLAIN
@@ -513,33 +527,33 @@ const LARGE: Case = Case {
 /// Every element goes its own way along axis 0.
 const FREE: Case = Case {
     operator: Elements { axis: 0 },
-    data: &[3000, 900],
-    indices: &[700, 900],
-    ..LARGE
+    data: &[300, 900],
+    indices: &[70, 900],
+    ..MANY
 };
 
 /// Rows, their index written out at every element.
 const WRITTEN_OUT: Case = Case {
     operator: Elements { axis: 0 },
-    data: &[36_000, 64],
-    indices: &[10_000, 64],
+    data: &[3600, 64],
+    indices: &[1000, 64],
     differ: 1,
-    ..LARGE
+    ..MANY
 };
 
 /// Messages of a graph.
 const MESSAGES: Case = Case {
-    data: &[3000, 64],
-    indices: &[10_000, 1],
-    ..LARGE
+    data: &[300, 64],
+    indices: &[1000, 1],
+    ..MANY
 };
 
 /// Single elements that have an update or two.
 const LINE: Case = Case {
     operator: Elements { axis: 0 },
-    data: &[2_200_000],
-    indices: &[600_000],
-    ..LARGE
+    data: &[220_000],
+    indices: &[60_000],
+    ..MANY
 };
 
 /// Few elements that have all of them.
@@ -548,31 +562,40 @@ const COUNTS: Case = Case {
     ..LINE
 };
 
-pub(super) fn large_element_scatters() -> Vec<Case> {
+pub(super) fn elements_that_go_their_own_way() -> Vec<Case> {
     vec![
         FREE,
         Case {
             operator: Elements { axis: -1 },
-            data: &[600, 2000],
-            indices: &[290, 2500],
+            data: &[300, 2000],
+            indices: &[145, 2500],
             values: &[(NONE, F64)],
-            ..LARGE
+            chosen: Some((8, Schedule::ByTuple, 8)),
+            ..MANY
         },
         Case {
             operator: Elements { axis: 1 },
-            data: &[40, 90, 200],
-            indices: &[33, 110, 199],
+            data: &[40, 90, 20],
+            indices: &[33, 110, 19],
             values: &[(Sub, F32)],
-            ..LARGE
+            ..MANY
         },
         Case {
             values: &[(Add, F32), (NONE, F64), (Min, F64), (Mean, F32)],
             ..LINE
         },
+        // Over more memory than the caches hold.
+        Case {
+            data: &[3000, 1450],
+            indices: &[200, 1450],
+            destinations: Random,
+            chosen: Some((8, Schedule::ByPartition, 8)),
+            ..FREE
+        },
     ]
 }
 
-pub(super) fn large_rows_written_out() -> Vec<Case> {
+pub(super) fn rows_written_out() -> Vec<Case> {
     let almost = |exceptions| Case {
         exceptions,
         ..WRITTEN_OUT
@@ -580,6 +603,12 @@ pub(super) fn large_rows_written_out() -> Vec<Case> {
     vec![
         Case {
             values: &[(Add, F32), (NONE, F32), (Mean, F32)],
+            ..WRITTEN_OUT
+        },
+        Case {
+            indices: &[25_000, 64],
+            values: &[(Add, F64)],
+            chosen: Some((8, Schedule::ByPartition, 8)),
             ..WRITTEN_OUT
         },
         // Windows that reach less far than data.
@@ -591,18 +620,18 @@ pub(super) fn large_rows_written_out() -> Vec<Case> {
         Case {
             operator: Elements { axis: 1 },
             data: &[9, 500, 10, 20],
-            indices: &[8, 800, 7, 20],
+            indices: &[8, 80, 7, 20],
             differ: 2,
-            ..LARGE
+            ..MANY
         },
         // Up to the last dim but one.
         Case {
             operator: Elements { axis: 0 },
-            data: &[1200, 30, 64],
-            indices: &[350, 30, 64],
+            data: &[120, 30, 64],
+            indices: &[35, 30, 64],
             values: &[(Add, I32)],
             differ: 2,
-            ..LARGE
+            ..MANY
         },
         // One element, at the very end or close to it, is no part of its row.
         almost(1),
@@ -611,7 +640,7 @@ pub(super) fn large_rows_written_out() -> Vec<Case> {
     ]
 }
 
-pub(super) fn large_rows_by_stride_0() -> Vec<Case> {
+pub(super) fn rows_by_stride_0() -> Vec<Case> {
     let mut cases = Vec::new();
     for indices_layout in [Arrangement::ZeroLast, Arrangement::ZeroTail] {
         cases.extend([
@@ -622,10 +651,10 @@ pub(super) fn large_rows_by_stride_0() -> Vec<Case> {
             Case {
                 operator: Elements { axis: 0 },
                 data: &[300, 12, 64],
-                indices: &[1000, 11, 60],
+                indices: &[100, 11, 60],
                 values: &[(Mean, F32)],
                 indices_layout,
-                ..LARGE
+                ..MANY
             },
         ]);
     }
@@ -635,40 +664,55 @@ pub(super) fn large_rows_by_stride_0() -> Vec<Case> {
         data: &[50, 100, 60],
         indices: &[50, 220, 60],
         indices_layout: Arrangement::ZeroFirst,
-        ..LARGE
+        chosen: Some((8, Schedule::ByBatch, 8)),
+        ..MANY
     });
     cases
 }
 
 /// Sums of integers and extremes may be taken in parts, sums of floats not.
 pub(super) fn large_histograms() -> Vec<Case> {
+    let many = Case {
+        indices: &[210_000],
+        ..COUNTS
+    };
+    let in_parts = Case {
+        chosen: Some((8, Schedule::Private, 8)),
+        ..many
+    };
     vec![
         Case {
-            values: &[(Add, I32), (Max, F32), (Min, F64), (Mean, F32)],
-            ..COUNTS
-        },
-        Case {
-            chosen: Some((8, Schedule::Serial)),
-            ..COUNTS
+            values: &[(Add, I32), (Max, F32), (Min, F64)],
+            ..in_parts
         },
         Case {
             data: &[20, 50],
-            indices: &[700_000, 2],
+            indices: &[300_007, 2],
+            operator: Nd,
             values: &[(Mul, U32)],
-            ..LARGE
+            ..in_parts
         },
         Case {
             operator: Update { axis: 0 },
             data: &[120, 4],
-            indices: &[150_000],
+            indices: &[300_007],
             values: &[(Add, I32)],
-            ..LARGE
+            ..in_parts
+        },
+        Case {
+            chosen: Some((8, Schedule::Serial, 1)),
+            ..many
+        },
+        Case {
+            values: &[(Mean, F32)],
+            chosen: Some((8, Schedule::Grouped, 8)),
+            ..many
         },
     ]
 }
 
 /// What needs all updates of a destination together.
-pub(super) fn large_groups() -> Vec<Case> {
+pub(super) fn groups() -> Vec<Case> {
     let alone = |values, case: Case| Case {
         values,
         include_self: false,
@@ -681,27 +725,23 @@ pub(super) fn large_groups() -> Vec<Case> {
     };
     vec![
         Case {
-            values: &[(Mean, F32)],
+            indices: &[25_000, 1],
+            values: &[(Mean, F64)],
+            chosen: Some((8, Schedule::Grouped, 8)),
             ..MESSAGES
         },
         Case {
             operator: Update { axis: 1 },
             data: &[20, 100, 32],
-            indices: &[1000],
+            indices: &[100],
             values: &[(Mean, F64)],
-            ..LARGE
+            ..MANY
         },
         alone(&[(Mean, I32), (Add, F32)], MESSAGES),
         alone(&[(Sub, F32)], LINE),
         alone(&[(Max, F32), (Sub, F32)], COUNTS),
-        Case {
-            indices: &[18_000, 1],
-            ..wide(&[(Add, F16), (Mean, BF16)], MESSAGES)
-        },
-        Case {
-            indices: &[1_100_000],
-            ..wide(&[(Sub, BF16)], LINE)
-        },
+        wide(&[(Add, F16), (Mean, BF16)], MESSAGES),
+        wide(&[(Sub, BF16)], LINE),
     ]
 }
 
@@ -721,18 +761,29 @@ pub(super) fn skipped_and_clamped() -> Vec<Case> {
         bounded(clamp, sum, LINE),
         bounded(skip, &[(Add, I32)], COUNTS),
         bounded(clamp, &[(Add, I32)], COUNTS),
+        Case {
+            data: &[3600, 64],
+            indices: &[27_000, 1],
+            chosen: Some((8, Schedule::ByPartition, 8)),
+            ..bounded(skip, &[(Add, F64)], MESSAGES)
+        },
     ]
 }
 
 /// What is chosen on two workers where a call is worth dividing.
 pub(super) fn what_is_chosen() -> Vec<Case> {
+    let tasks = |schedule| match schedule {
+        // Few last writes are moved by one worker.
+        Schedule::Serial | Schedule::LastWrite => 1,
+        _ => 2,
+    };
     let chosen = |schedule, data, indices, destinations, values| Case {
         data,
         indices,
         values,
         destinations,
         size: Size::Large,
-        chosen: Some((2, schedule)),
+        chosen: Some((2, schedule, tasks(schedule))),
         ..PLAIN
     };
     let (sum, moves): (&[_], &[_]) = (&[(Add, F64)], &[(NONE, F64)]);
@@ -798,7 +849,8 @@ pub(super) fn outputs_larger_than_caches() -> Vec<Case> {
             indices: &[300, 1],
             values: &[(NONE, I64), (Add, I64)],
             layout,
-            ..HUGE
+            size: Size::Large,
+            ..PLAIN
         };
         let none = Case {
             indices: &[0, 1],
@@ -845,7 +897,7 @@ pub(super) fn large_tables() -> Vec<Case> {
         indices: &[200_000, 1],
         values: &[(Add, F32), (Max, F32)],
         destinations: Random,
-        chosen: Some((2, Schedule::ByPartition)),
+        chosen: Some((2, Schedule::ByPartition, 2)),
         ..HUGE
     };
     shapes.map(table).into()

@@ -115,7 +115,9 @@ impl Facts {
             _ => false,
         };
         let used = if divides { forced } else { Schedule::Serial };
-        (used, divides)
+        // One destination is no range to divide.
+        let is_one = forced == Schedule::ByDestination && self.addressed == 1;
+        (used, divides && !is_one)
     }
 }
 
@@ -137,12 +139,11 @@ impl Case {
                     Arrangement::ZeroTail => 1,
                     _ => rank,
                 };
-                let differ = match self.exceptions {
-                    0 => self.differ.min(by_layout),
-                    _ => rank,
-                };
+                // Found among values where it is the whole rest that they repeat.
+                let is_row = self.differ <= axis + 1 && self.exceptions == 0;
+                let by_values = if is_row { axis + 1 } else { rank };
                 let batch = usize::from(self.indices_layout == Arrangement::ZeroFirst && axis > 0);
-                (batch, differ.max(axis + 1))
+                (batch, by_values.min(by_layout).max(axis + 1))
             }
         }
     }

@@ -1,1 +1,151 @@
+//! Who runs the tasks changes nothing: pools that are entered or handed over,
+//! whose size is unknown, that claim more workers than any machine has, or
+//! that may use a part of them only.
 
+use ndscatter::{Pool, Rayon, Reduction, Schedule};
+
+use super::cases::{self, Case, Size};
+use super::runner::{Call, Drawn, Subject};
+use crate::common::api::Verb;
+use crate::common::destinations::Destinations;
+use crate::common::elements::Ref;
+use crate::common::pools::{Workers, rayon_pool};
+
+/// The numbers of workers of small cases.
+fn numbers() -> impl Iterator<Item = usize> {
+    Size::Small.workers().iter().copied()
+}
+
+/// Calls `check` with a case of a dtype, and with each schedule that may be
+/// forced and with none.
+fn for_each_schedule<T: Ref>(
+    case: &Case,
+    reduction: Reduction,
+    check: impl Fn(&Subject<'_, T>, Option<Schedule>),
+) {
+    let drawn = Drawn::new(case);
+    let subject = Subject::<T>::new(&drawn, reduction);
+    for schedule in Schedule::ALL.map(Some).into_iter().chain([None]) {
+        check(&subject, schedule);
+    }
+}
+
+#[test]
+fn every_kind_of_pool() {
+    let drawn = Drawn::new(&cases::MORE_ROWS);
+    let subject = Subject::<f32>::new(&drawn, Reduction::Add);
+    let plan = subject.plan(subject.request(None));
+    for workers in Workers::ALL {
+        for verb in Verb::ALL {
+            workers.with(|pool| {
+                let plan = verb.is_planned().then_some(&plan);
+                let call = Call {
+                    plan,
+                    ..verb.into()
+                };
+                subject.run(subject.request(None).pool(pool), call);
+            });
+        }
+    }
+    // `max_workers` bounds what a pool of eight is asked for.
+    for most in [1, 2, 5, 100] {
+        rayon_pool(8).install(|| {
+            let request = subject.request(None).pool(&Rayon).max_workers(most);
+            subject.run(request, Verb::InPlace);
+        });
+    }
+}
+
+/// Inside a pool, where waiting for tasks means to work on others.
+#[test]
+fn pools_that_are_entered() {
+    fn check<T: Ref>(case: &Case, reduction: Reduction) {
+        for_each_schedule::<T>(case, reduction, |subject, schedule| {
+            for workers in numbers() {
+                rayon_pool(workers).install(|| {
+                    let request = subject.request(schedule).pool(&Rayon);
+                    subject.run(request, Verb::InPlace);
+                    subject.run(request, Verb::WriteInto);
+                });
+            }
+        });
+    }
+    check::<f32>(&cases::ROWS, Reduction::Add);
+    check::<f32>(&cases::ELEMENTS, Reduction::None);
+    check::<i32>(&cases::HISTOGRAM, Reduction::Add);
+}
+
+/// Claims so many workers, and is alone: its tasks run one after another.
+#[derive(Clone, Copy, Debug)]
+struct Claims {
+    workers: usize,
+    backwards: bool,
+}
+
+impl Pool for Claims {
+    fn workers(&self) -> Option<usize> {
+        Some(self.workers)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        if self.backwards {
+            (0..tasks).rev().for_each(task);
+        } else {
+            (0..tasks).for_each(task);
+        }
+    }
+}
+
+/// Beyond any machine, and beyond what the crate asks for.
+#[test]
+fn pools_that_claim_any_number_of_workers() {
+    fn check<T: Ref>(case: &Case, reduction: Reduction) {
+        for_each_schedule::<T>(case, reduction, |subject, schedule| {
+            for workers in [0, 64, 65, 200, 1000, 1023, 1024, 1025, usize::MAX] {
+                for backwards in [false, true] {
+                    let pool = Claims { workers, backwards };
+                    let request = subject.request(schedule).pool(&pool);
+                    subject.run(request, Verb::InPlace);
+                    subject.run(request, Verb::WriteInto);
+                }
+            }
+        });
+    }
+    check::<f32>(&cases::ROWS, Reduction::Add);
+    check::<i16>(&cases::ROWS, Reduction::None);
+    check::<f32>(&cases::SHORT_ROWS, Reduction::Mean);
+    check::<f32>(&cases::SCATTERED_WINDOWS, Reduction::Add);
+    check::<f32>(&cases::FEW_ROWS, Reduction::Sub);
+    check::<f32>(&cases::ELEMENTS, Reduction::Add);
+    check::<u8>(&cases::HISTOGRAM, Reduction::Mul);
+    check::<f32>(&cases::DISTINCT_ELEMENTS, Reduction::None);
+    check::<f32>(&cases::FEW_BATCHES, Reduction::Add);
+    check::<f32>(&cases::ALONG_ROWS, Reduction::Add);
+    check::<f32>(&cases::CACHE, Reduction::None);
+}
+
+/// At most so many of the workers of a pool of 64.
+#[test]
+fn at_most_so_many_workers() {
+    let sorted = Case {
+        destinations: Destinations::Together,
+        ..cases::ROWS
+    };
+    for case in [cases::ROWS, sorted] {
+        for_each_schedule::<f32>(&case, Reduction::Add, |subject, schedule| {
+            let plan = subject.plan(subject.request(schedule));
+            for most in numbers().chain([0, 65, usize::MAX]) {
+                let request = (subject.request(schedule))
+                    .pool(rayon_pool(64))
+                    .max_workers(most);
+                let (_, tasks) = subject.explain(request, &plan, true);
+                assert!(
+                    tasks <= most.max(1),
+                    "{schedule:?}, at most {most}: {tasks} tasks"
+                );
+                subject.run(request, Verb::InPlace);
+                subject.run(request, Verb::WriteInto);
+            }
+        });
+    }
+}

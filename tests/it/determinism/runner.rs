@@ -8,7 +8,7 @@
 //! | tiny | every one-shot verb: on 3 workers; alone, by each instruction set | | |
 //! | small, medium | each number of workers x in place, out of place | the same, by the instruction sets in turns | once |
 //! | large | the same | each instruction set x in place, out of place | |
-//! | huge | the same | once, out of place | |
+//! | huge | the same | | |
 //!
 //! Numbers of workers: 1 to 64 for small cases, 1 to 8 for medium ones, some of
 //! these for large ones. Where a schedule divides a case, and for the crate's
@@ -16,6 +16,8 @@
 //! and down again, with two tensors of values in turns, in place and out of
 //! place. That a forced schedule is the one that runs is part of each case
 //! ([`super::legal`]).
+
+use std::sync::Mutex;
 
 use ndscatter::{
     Bounds, CacheMode, CallingThread, InstructionSet, Reduction, ScatterPlan, Schedule,
@@ -25,7 +27,7 @@ use super::cases::{Case, Size};
 use super::legal::{Facts, WORKERS};
 use crate::common::Tensor;
 use crate::common::api::{DType, Indices, Options, Request, Verb};
-use crate::common::destinations::{place_indices, range};
+use crate::common::destinations::{Destinations, place_indices, range};
 use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
 use crate::common::harness::Round;
 use crate::common::layouts::{Arrangement, Strided};
@@ -174,6 +176,44 @@ impl Case {
     }
 }
 
+/// The schedules that divide a case among several tasks.
+pub(super) fn dividing(case: &Case) -> Vec<Schedule> {
+    let drawn = Drawn::new(case);
+    let facts = drawn.facts.expect("a case of that size has them");
+    let divides =
+        |&(value, schedule): &(_, Schedule)| facts.used(case, value, schedule) == (schedule, true);
+    let values = case.values.iter().copied();
+    let all = values.flat_map(|value| Schedule::ALL.map(|schedule| (value, schedule)));
+    all.filter(divides).map(|(_, schedule)| schedule).collect()
+}
+
+/// Whether the case has sums of floats with duplicates; if so, they must depend
+/// on the order of updates.
+pub(super) fn shows_order(case: &Case) -> bool {
+    let has_duplicates = !matches!(
+        case.destinations,
+        Destinations::Distinct | Destinations::Consecutive
+    );
+    let is_small = matches!(case.size, Size::Small | Size::Medium);
+    let sums = case.values.contains(&(Reduction::Add, DType::F32));
+    let tuples = case.operator.tuples(case.indices);
+    if !(has_duplicates && is_small && sums && tuples >= 50) {
+        return false;
+    }
+    let drawn = Drawn::new(case);
+    let subject = Subject::<f32>::new(&drawn, Reduction::Add);
+    let (Round { data, updates }, wanted) = &subject.rounds[0];
+    let how = case.options(Reduction::Add.into()).rules().how;
+    let backwards = |&current: &f32, updates: &[f32]| {
+        let updates: Vec<_> = updates.iter().rev().copied().collect();
+        f32::reduce(how, current, &updates)
+    };
+    let sums = drawn.hits.apply(&data.read(), &updates.read(), backwards);
+    let differs = compare(&sums.values, &wanted.read().values, true).is_err();
+    assert!(differs, "{case:?}");
+    true
+}
+
 /// A case with values, and what becomes of them.
 pub(super) struct Subject<'d, T> {
     case: &'d Case,
@@ -182,6 +222,21 @@ pub(super) struct Subject<'d, T> {
     indices: Box<dyn Indices<T>>,
     /// With the results; plans run them in turns, other verbs the first.
     rounds: Vec<(Round<T>, Strided<T>)>,
+    /// Where calls write to: fresh memory for each would cost more than they do.
+    output: Mutex<Strided<T>>,
+}
+
+/// Those of large tensors begin again and again, at places that no size here
+/// goes with: to draw them all takes longer than to scatter them.
+fn values<T: Ref>(shape: &[usize], mut draw: impl FnMut() -> T) -> Tensor<T> {
+    let count: usize = shape.iter().product();
+    let drawn: Vec<T> = (0..count.min(100_003)).map(|_| draw()).collect();
+    let mut values = Vec::with_capacity(count);
+    while values.len() < count {
+        let rest = drawn.len().min(count - values.len());
+        values.extend_from_slice(&drawn[..rest]);
+    }
+    Tensor::new(shape, values)
 }
 
 /// How a call is made, besides its execution.
@@ -211,7 +266,7 @@ impl<'d, T: Ref> Subject<'d, T> {
         let how = case.options(reduction.into()).rules().how;
         let updates_shape = case.operator.updates_shape(case.data, case.indices);
         let mut round = || {
-            let mut sample = |shape| Tensor::generate(shape, || T::sample(palette, &mut random));
+            let mut sample = |shape| values(shape, || T::sample(palette, &mut random));
             let (data, updates) = (sample(case.data), sample(&updates_shape));
             let expected = (drawn.hits).apply(&data, &updates, |&current, updates| {
                 T::reduce(how, current, updates)
@@ -229,6 +284,7 @@ impl<'d, T: Ref> Subject<'d, T> {
             facts: drawn.facts.as_ref(),
             reduction,
             indices: place_indices(case.index, &drawn.indices, case.indices_layout),
+            output: Mutex::new(rounds[0].0.data.clone()),
             rounds,
         }
     }
@@ -242,11 +298,12 @@ impl<'d, T: Ref> Subject<'d, T> {
         let call = call.into();
         let options = self.case.options(request);
         let (round, wanted) = &self.rounds[call.round];
-        let mut output = if call.verb.is_in_place() {
-            round.data.clone()
+        let mut output = self.output.lock().expect("the first failure ends the test");
+        if call.verb.is_in_place() {
+            output.buffer.copy_from_slice(&round.data.buffer);
         } else {
-            self.blank()
-        };
+            output.buffer.fill(T::sentinel());
+        }
         let inputs = (round.data.view(), round.updates.view());
         let made = call.verb.scatter(
             &options,
@@ -270,12 +327,6 @@ impl<'d, T: Ref> Subject<'d, T> {
                 self.case,
             )
         });
-    }
-
-    /// Memory for a result, marked around it, of which nothing is right yet.
-    fn blank(&self) -> Strided<T> {
-        let empty = Tensor::generate(self.case.data, T::sentinel);
-        Strided::new(&empty, self.case.layout, MARGIN, T::sentinel())
     }
 
     pub(super) fn plan(&self, request: Request<'_>) -> ScatterPlan {
@@ -310,6 +361,9 @@ impl<'d, T: Ref> Subject<'d, T> {
             return self.check_tiny();
         }
         self.check_chosen();
+        if self.case.size == Size::Huge {
+            return self.check_one_shot(None);
+        }
         let forced = Schedule::ALL.map(Some).into_iter();
         for schedule in forced.chain([None]) {
             let plan = self.plan(self.request(schedule));
@@ -342,7 +396,7 @@ impl<'d, T: Ref> Subject<'d, T> {
 
     /// The choice is the one that the table says.
     fn check_chosen(&self) {
-        let Some((workers, expected)) = self.case.chosen else {
+        let Some((workers, schedule, tasks)) = self.case.chosen else {
             return;
         };
         let request = self.request(None).pool(rayon_pool(workers));
@@ -352,9 +406,13 @@ impl<'d, T: Ref> Subject<'d, T> {
             _ => &[true],
         };
         for &in_place in forms {
-            let (chosen, _) = self.explain(request, &plan, in_place);
             let (reduction, case) = (self.reduction, self.case);
-            assert_eq!(chosen, expected, "{reduction} of {}: {case:?}", T::DTYPE);
+            assert_eq!(
+                self.explain(request, &plan, in_place),
+                (schedule, tasks),
+                "{reduction} of {}: {case:?}",
+                T::DTYPE,
+            );
         }
     }
 
@@ -388,14 +446,12 @@ impl<'d, T: Ref> Subject<'d, T> {
                     self.run(request.instruction_set(set), *verb);
                 }
             }
-        } else if size == Size::Large {
+        } else {
             for (turn, &set) in sets.iter().enumerate() {
                 let request = request.instruction_set(set);
                 self.run(request.pool(rayon_pool(3)), Verb::InPlace);
                 self.run(request.pool(rayon_pool(2)), self.out_of_place(turn));
             }
-        } else {
-            self.run(request.pool(rayon_pool(2)), Verb::WriteInto);
         }
     }
 

@@ -1,0 +1,55 @@
+//! More than 512 MiB of updates on few workers: few partitions, as the memory
+//! for them shows.
+
+use ndscatter::{Layout, Reduction, Schedule, TensorView, TensorViewMut};
+
+use crate::common::Tensor;
+use crate::common::api::{DType, Indices, Options, Request};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::operators::Operator;
+use crate::common::pools::rayon_pool;
+use crate::common::random::Random;
+
+const ROWS: usize = 1500;
+const WIDTH: usize = 16 * 1024;
+const TUPLES: usize = 33_000;
+
+/// Of each partition, the places left empty before it: a destination number
+/// and a tuple for each.
+const GAP_BYTES: usize = 8 * 1040;
+
+#[test]
+fn few_partitions_on_few_workers() {
+    let mut random = Random::new(8);
+    let rows: Vec<usize> = (0..TUPLES).map(|_| random.below(ROWS)).collect();
+    let mut counts = [0_u8; ROWS];
+    for &row in &rows {
+        counts[row] = counts[row].wrapping_add(1);
+    }
+    let indices = rows.iter().map(|&row| i64::try_from(row).expect("a row"));
+    let indices = Tensor::new(&[TUPLES, 1], indices.collect());
+    let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
+    let indices: &dyn Indices<u8> = &indices;
+    // All ones: sums are counts.
+    let updates = vec![1_u8; TUPLES * WIDTH];
+    for workers in [2, 3, 8] {
+        let request = Request::new(Reduction::Add).pool(rayon_pool(workers));
+        let options = Options::new(Operator::Nd, request);
+        let plan = indices.plan(&options, Layout::contiguous(&[ROWS, WIDTH]));
+        let explained = options.explain(&plan.expect("valid indices"), DType::U8, true);
+        let explained = explained.expect("a reduction of the type");
+        assert_eq!(explained.schedule(), Schedule::ByPartition, "{workers}");
+        let gaps = explained.scratch_bytes() - TUPLES * 8;
+        let are_few = gaps < 16 * GAP_BYTES;
+        assert_eq!(are_few, workers < 4, "{gaps} bytes for gaps");
+        let mut data = vec![0_u8; ROWS * WIDTH];
+        let view = TensorViewMut::contiguous(&mut data, &[ROWS, WIDTH]).expect("data");
+        let updates = TensorView::contiguous(&updates, &[TUPLES, WIDTH]).expect("updates");
+        indices
+            .in_place(&options, view, updates)
+            .expect("a valid call");
+        let are_counted = |(row, count): (&[u8], &u8)| row.iter().all(|value| value == count);
+        let is_right = data.chunks(WIDTH).zip(&counts).all(are_counted);
+        assert!(is_right, "{workers} workers");
+    }
+}

@@ -44,10 +44,12 @@ use crate::reduction::{Bounds, Duplicates, Reducing, Reduction};
 #[derive(Debug)]
 pub(crate) struct Operands<'a> {
     operation: &'a Operation,
-    output: Target<'a>,
-    updates: Source<'a>,
+    // Lent: to move the descriptions of four tensors from call to call takes
+    // longer than the smallest calls.
+    output: &'a Target<'a>,
+    updates: &'a Source<'a>,
     /// `None` in place.
-    data: Option<Source<'a>>,
+    data: Option<&'a Source<'a>>,
 }
 
 impl<'a> Operands<'a> {
@@ -58,35 +60,31 @@ impl<'a> Operands<'a> {
     #[inline]
     pub(crate) fn new(
         operation: &'a Operation,
-        output: Target<'a>,
-        data: Option<Source<'a>>,
+        output: &'a Target<'a>,
+        data: Option<&'a Source<'a>>,
         indices: Option<&Indices<'_>>,
-        updates: Source<'a>,
+        updates: &'a Source<'a>,
     ) -> Result<Self, ScatterError> {
         let expected = data.map_or(output.elements(), |data| data.elements());
         check_dtype("output", output.elements(), expected)?;
         check_dtype("updates", updates.elements(), expected)?;
-        let in_place = data.is_some_and(|data| is_memory_of(&data, &output));
-        let distinct = data.filter(|_| !in_place);
-        let indices = indices.map(Indices::as_source);
-        refuse_overlap(
-            &output,
-            [
-                ("data", distinct),
-                ("indices", indices),
-                ("updates", Some(updates)),
-            ],
-        )?;
-        let moved = operation.kernels.replaces.then_some(updates);
-        check_bools(&output, [("data", distinct), ("updates", moved)])?;
-        if data.is_none() && output.contents() == Contents::Unwritten {
-            return Err(ScatterError::Uninitialized);
-        }
+        let is_rust = |contents| contents == Contents::Rust;
+        let all_rust = is_rust(output.contents())
+            && is_rust(updates.contents())
+            && data.is_none_or(|data| is_rust(data.contents()))
+            && indices.is_none_or(|indices| is_rust(indices.contents()));
+        // Borrows of Rust's share nothing, and hold values.
+        let data = if all_rust {
+            data
+        } else {
+            let moves = operation.kernels.replaces;
+            check_memory(moves, output, data, indices, updates)?
+        };
         let operands = Self {
             operation,
             output,
             updates,
-            data: distinct,
+            data,
         };
         operands.check_data()?;
         Ok(operands)
@@ -111,7 +109,7 @@ impl<'a> Operands<'a> {
 
     #[inline]
     fn check_data(&self) -> Result<(), ScatterError> {
-        match &self.data {
+        match self.data {
             Some(data) if data.shape() != self.shape() => Err(self.other_data(data.shape())),
             _ => Ok(()),
         }
@@ -299,6 +297,35 @@ fn check_dtype(
     }
 }
 
+/// Refuses memory that is shared, and contents that would not be what views
+/// promise. Returns the data, unless it is the very memory of the output.
+#[inline(never)]
+fn check_memory<'a>(
+    moves: bool,
+    output: &Target<'_>,
+    data: Option<&'a Source<'a>>,
+    indices: Option<&Indices<'_>>,
+    updates: &Source<'_>,
+) -> Result<Option<&'a Source<'a>>, ScatterError> {
+    let in_place = data.is_some_and(|data| is_memory_of(data, output));
+    let distinct = data.filter(|_| !in_place);
+    let indices = indices.map(Indices::as_source);
+    refuse_overlap(
+        output,
+        [
+            ("data", distinct),
+            ("indices", indices.as_ref()),
+            ("updates", Some(updates)),
+        ],
+    )?;
+    let moved = moves.then_some(updates);
+    check_bools(output, [("data", distinct), ("updates", moved)])?;
+    if data.is_none() && output.contents() == Contents::Unwritten {
+        return Err(ScatterError::Uninitialized);
+    }
+    Ok(distinct)
+}
+
 /// Whether an input is the very memory of the output.
 #[inline]
 fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
@@ -311,7 +338,7 @@ fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
 #[inline]
 fn check_bools<const N: usize>(
     output: &Target<'_>,
-    moved: [(&'static str, Option<Source<'_>>); N],
+    moved: [(&'static str, Option<&Source<'_>>); N],
 ) -> Result<(), ScatterError> {
     let holds_bools = matches!(output.elements(), Elements::Plain(DType::Bool));
     if !(holds_bools && output.contents() == Contents::Rust) {
@@ -329,7 +356,7 @@ fn check_bools<const N: usize>(
 #[inline]
 fn refuse_overlap<const N: usize>(
     output: &Target<'_>,
-    inputs: [(&'static str, Option<Source<'_>>); N],
+    inputs: [(&'static str, Option<&Source<'_>>); N],
 ) -> Result<(), ScatterError> {
     for (tensor, input) in inputs {
         let Some(input) = input else { continue };

@@ -149,9 +149,14 @@ impl<'a> AnyView<'a> {
     }
 
     #[inline]
-    pub(super) fn as_source(&self) -> Source<'a> {
+    pub(super) fn memory(&self) -> (Readable<'a>, Contents) {
+        (self.memory, self.contents)
+    }
+
+    #[inline]
+    pub(super) fn as_source(&self) -> Source<'_> {
         Source {
-            memory: self.memory,
+            memory: &self.memory,
             elements: Elements::Plain(self.dtype),
             contents: self.contents,
         }
@@ -293,7 +298,7 @@ impl<'a> AnyViewMut<'a> {
     #[inline]
     pub(super) fn as_target(&mut self) -> Target<'_> {
         Target {
-            memory: Writable { ..self.memory },
+            memory: &self.memory,
             elements: Elements::Plain(self.dtype),
             contents: self.contents,
         }
@@ -337,13 +342,10 @@ fn check_bytes(bytes: &[u8], dtype: DType, layout: &Layout<'_>) -> Result<usize,
 impl<'a, T: Element> From<TensorView<'a, T>> for AnyView<'a> {
     #[inline]
     fn from(view: TensorView<'a, T>) -> Self {
-        let Source {
-            memory, contents, ..
-        } = view.as_source(Elements::Plain(T::DTYPE));
         Self {
-            memory,
+            memory: view.memory(),
             dtype: T::DTYPE,
-            contents,
+            contents: Contents::Rust,
         }
     }
 }

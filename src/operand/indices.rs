@@ -111,11 +111,10 @@ unsafe impl Sync for Indices<'_> {}
 impl<'a, I: Index> From<TensorView<'a, I>> for Indices<'a> {
     #[inline]
     fn from(view: TensorView<'a, I>) -> Self {
-        let source = view.as_source(Elements::Plain(I::DTYPE));
         Self {
-            memory: source.memory,
+            memory: view.memory(),
             dtype: I::DTYPE,
-            contents: source.contents,
+            contents: Contents::Rust,
         }
     }
 }
@@ -123,11 +122,11 @@ impl<'a, I: Index> From<TensorView<'a, I>> for Indices<'a> {
 impl<'a> From<AnyView<'a>> for Indices<'a> {
     #[inline]
     fn from(view: AnyView<'a>) -> Self {
-        let source = view.as_source();
+        let (memory, contents) = view.memory();
         Self {
-            memory: source.memory,
+            memory,
             dtype: view.dtype(),
-            contents: source.contents,
+            contents,
         }
     }
 }
@@ -135,9 +134,9 @@ impl<'a> From<AnyView<'a>> for Indices<'a> {
 impl<'a> Indices<'a> {
     /// The tensor as others see it.
     #[inline]
-    pub(crate) fn as_source(&self) -> Source<'a> {
+    pub(crate) fn as_source(&self) -> Source<'_> {
         Source {
-            memory: self.memory,
+            memory: &self.memory,
             elements: Elements::Plain(self.dtype),
             contents: self.contents,
         }
@@ -148,14 +147,18 @@ impl<'a> Indices<'a> {
         &self.memory.layout
     }
 
+    #[inline]
+    pub(crate) fn contents(&self) -> Contents {
+        self.contents
+    }
+
     /// The same tensor, which has been found to be one of integers.
     #[inline]
-    pub(crate) fn integers(&self) -> Result<Integers<'a>, ScatterError> {
+    pub(crate) fn integers(&self) -> Result<Integers<'_>, ScatterError> {
         match IndexType::of(self.dtype) {
             Some(kind) => Ok(Integers {
-                memory: self.memory,
+                indices: self,
                 kind,
-                contents: self.contents,
             }),
             None => Err(ScatterError::IndexType { actual: self.dtype }),
         }
@@ -165,15 +168,9 @@ impl<'a> Indices<'a> {
 /// Indices that are integers: of the type that `kind` says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Integers<'a> {
-    memory: Readable<'a>,
+    indices: &'a Indices<'a>,
     kind: IndexType,
-    contents: Contents,
 }
-
-// SAFETY: as for `Indices`.
-unsafe impl Send for Integers<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Integers<'_> {}
 
 impl<'a> Integers<'a> {
     pub(crate) fn kind(&self) -> IndexType {
@@ -183,12 +180,12 @@ impl<'a> Integers<'a> {
     /// Whether somebody may write them while they are read.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
-        !self.contents.is_borrowed()
+        !self.indices.contents.is_borrowed()
     }
 
     #[inline]
-    pub(crate) fn layout(&self) -> &Layout<'a> {
-        &self.memory.layout
+    pub(crate) fn layout(&self) -> &'a Layout<'a> {
+        &self.indices.memory.layout
     }
 
     /// The `len` elements from offset `first` on, side by side.
@@ -205,7 +202,9 @@ impl<'a> Integers<'a> {
             return &[];
         }
         // SAFETY: the caller vouches for the elements, which the view borrows.
-        unsafe { std::slice::from_raw_parts(self.memory.ptr.cast::<I>().offset(first), len) }
+        unsafe {
+            std::slice::from_raw_parts(self.indices.memory.ptr.cast::<I>().offset(first), len)
+        }
     }
 
     /// Copies the elements at offsets `first`, `first + step`, ... to `run`.
@@ -217,7 +216,7 @@ impl<'a> Integers<'a> {
     #[inline]
     pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "another type");
-        let base = self.memory.ptr.cast::<I>();
+        let base = self.indices.memory.ptr.cast::<I>();
         if step == 1 {
             // SAFETY: the caller vouches for the offsets; `run` is exclusive,
             // so the two do not overlap.

@@ -55,7 +55,9 @@ pub(crate) enum Contents {
 #[doc(hidden)] // Public for the sealed traits below.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    pub(super) memory: Readable<'a>,
+    // Lent, as it lies in the view: to copy it takes longer than the smallest
+    // calls.
+    pub(super) memory: &'a Readable<'a>,
     pub(super) elements: Elements,
     pub(super) contents: Contents,
 }
@@ -64,7 +66,7 @@ pub struct Source<'a> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Target<'a> {
-    pub(super) memory: Writable<'a>,
+    pub(super) memory: &'a Writable<'a>,
     pub(super) elements: Elements,
     pub(super) contents: Contents,
 }

@@ -51,11 +51,12 @@ impl<T> Tensor<T> {
         let count = layout.check(size_of::<T>())?;
         let shape = Dims::copied(shape)?;
         let mut result: Vec<T> = with_room(count)?;
+        let memory = Writable {
+            ptr: result.as_mut_ptr().cast(),
+            layout,
+        };
         fill(Target {
-            memory: Writable {
-                ptr: result.as_mut_ptr().cast(),
-                layout,
-            },
+            memory: &memory,
             elements,
             contents: Contents::Unwritten,
         })?;
@@ -164,11 +165,12 @@ impl AnyTensor {
             // Its last bytes may be none of an element's.
             last.write(0);
         }
+        let memory = Writable {
+            ptr: words.as_mut_ptr().cast(),
+            layout,
+        };
         fill(Target {
-            memory: Writable {
-                ptr: words.as_mut_ptr().cast(),
-                layout,
-            },
+            memory: &memory,
             elements: Elements::Plain(dtype),
             contents: Contents::Unwritten,
         })?;

@@ -149,10 +149,14 @@ impl<'a, T> TensorView<'a, T> {
         self.memory.ptr.cast()
     }
 
+    pub(super) fn memory(&self) -> Readable<'a> {
+        self.memory
+    }
+
     #[inline]
-    pub(super) fn as_source(&self, elements: Elements) -> Source<'a> {
+    pub(super) fn as_source(&self, elements: Elements) -> Source<'_> {
         Source {
-            memory: self.memory,
+            memory: &self.memory,
             elements,
             contents: Contents::Rust,
         }
@@ -254,7 +258,7 @@ impl<'a, T> TensorViewMut<'a, T> {
     #[inline]
     pub(super) fn as_target(&mut self, elements: Elements) -> Target<'_> {
         Target {
-            memory: Writable { ..self.memory },
+            memory: &self.memory,
             elements,
             contents: Contents::Rust,
         }

@@ -200,10 +200,10 @@ impl Gather<'_> {
         indices: impl Into<Indices<'i>>,
     ) -> Result<V::Owned, ScatterError> {
         let indices = indices.into();
-        let form = self.form(data.source(), &indices)?;
+        let form = self.form(&data.source(), &indices)?;
         let shape = form.updates_shape(data.source().shape(), indices.layout())?;
         V::allocate(&shape, Start::Like(&data), |output, _| {
-            self.write(form, data.source(), &indices, output)
+            self.write(form, &data.source(), &indices, &output)
         })
     }
 
@@ -220,8 +220,8 @@ impl Gather<'_> {
         mut output: O,
     ) -> Result<(), ScatterError> {
         let (data, indices) = (data.source(), indices.into());
-        let form = self.form(data, &indices)?;
-        self.write(form, data, &indices, output.target())
+        let form = self.form(&data, &indices)?;
+        self.write(form, &data, &indices, &output.target())
     }
 
     /// Does all that depends on `indices` alone, for data of this layout. The
@@ -243,7 +243,7 @@ impl Gather<'_> {
     }
 
     /// What the shapes mean, for elements that suit the options.
-    fn form(&self, data: Source<'_>, indices: &Indices<'_>) -> Result<Form, ScatterError> {
+    fn form(&self, data: &Source<'_>, indices: &Indices<'_>) -> Result<Form, ScatterError> {
         if matches!(data.elements(), Elements::Cloned(_)) && self.rules.bounds == Bounds::Skip {
             return Err(ScatterError::UnsupportedOption { option: "bounds" });
         }
@@ -269,9 +269,9 @@ impl Gather<'_> {
     fn write(
         &self,
         form: Form,
-        data: Source<'_>,
+        data: &Source<'_>,
         indices: &Indices<'_>,
-        output: Target<'_>,
+        output: &Target<'_>,
     ) -> Result<(), ScatterError> {
         let operation = run::operation(output.elements(), Reducing::default(), &self.execution)?;
         let operands = GatherOperands::new(&operation, output, data, Some(indices))?;

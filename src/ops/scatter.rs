@@ -337,11 +337,11 @@ impl Scatter<'_> {
         updates: V,
     ) -> Result<V::Owned, ScatterError> {
         let indices = indices.into();
-        self.check(data.source(), &indices, updates.source())?;
+        self.check(&data.source(), &indices, &updates.source())?;
         V::allocate(
             data.source().shape(),
             Start::CopyOf(&data),
-            |output, data| self.write(output, data, &indices, updates.source()),
+            |output, data| self.write(&output, data.as_ref(), &indices, &updates.source()),
         )
     }
 
@@ -362,7 +362,7 @@ impl Scatter<'_> {
         mut output: O,
     ) -> Result<(), ScatterError> {
         let (data, updates) = (data.source(), updates.source());
-        self.write(output.target(), Some(data), &indices.into(), updates)
+        self.write(&output.target(), Some(&data), &indices.into(), &updates)
     }
 
     /// Applies the updates to `data` itself.
@@ -378,7 +378,7 @@ impl Scatter<'_> {
         indices: impl Into<Indices<'i>>,
         updates: O::Input,
     ) -> Result<(), ScatterError> {
-        self.write(data.target(), None, &indices.into(), updates.source())
+        self.write(&data.target(), None, &indices.into(), &updates.source())
     }
 
     /// Does all that depends on `indices` alone, for runs on outputs of this
@@ -406,9 +406,9 @@ impl Scatter<'_> {
     /// What can be refused before memory is allocated for a result.
     fn check(
         &self,
-        data: Source<'_>,
+        data: &Source<'_>,
         indices: &Indices<'_>,
-        updates: Source<'_>,
+        updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
         run::operation(data.elements(), self.reducing, &self.execution)?;
         (self.rule).check_options(self.planning.rules, self.reducing)?;
@@ -419,10 +419,10 @@ impl Scatter<'_> {
     /// One call, in place where there is no `data`.
     fn write(
         &self,
-        output: Target<'_>,
-        data: Option<Source<'_>>,
+        output: &Target<'_>,
+        data: Option<&Source<'_>>,
         indices: &Indices<'_>,
-        updates: Source<'_>,
+        updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
         let element = data.map_or(output.elements(), |data| data.elements());
         let operation = run::operation(element, self.reducing, &self.execution)?;

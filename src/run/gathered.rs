@@ -84,7 +84,7 @@ impl GatherPlan {
         if self.output_shape.contains(&0) {
             return Ok(());
         }
-        let output = &operands.output;
+        let output = operands.output;
         let geometry = self.plan.geometry(&output.layout().all_strides()?)?;
         // SAFETY: layout and shape have just been checked against the plan's;
         // `GatherOperands` vouches for the rest.
@@ -144,7 +144,7 @@ impl<'p> GatherRun<'p> {
     pub fn allocate<V: Input>(&self, data: V) -> Result<V::Owned, ScatterError> {
         self.plan.plan.check_output(data.source().layout())?;
         V::allocate(self.plan.output_shape(), Start::Like(&data), |output, _| {
-            self.write(data.source(), output)
+            self.write(&data.source(), &output)
         })
     }
 
@@ -155,10 +155,10 @@ impl<'p> GatherRun<'p> {
     /// [`ScatterError::PlanMismatch`] for data of another layout,
     /// [`ScatterError::OutputShape`], and errors about memory that is shared.
     pub fn write_into<O: Output>(&self, data: O::Input, mut output: O) -> Result<(), ScatterError> {
-        self.write(data.source(), output.target())
+        self.write(&data.source(), &output.target())
     }
 
-    fn write(&self, data: Source<'_>, output: Target<'_>) -> Result<(), ScatterError> {
+    fn write(&self, data: &Source<'_>, output: &Target<'_>) -> Result<(), ScatterError> {
         let operation = operation(output.elements(), Reducing::default(), &self.execution)?;
         let operands = GatherOperands::new(&operation, output, data, None)?;
         if self.plan.skipped() > 0 {
@@ -173,22 +173,25 @@ impl<'p> GatherRun<'p> {
 #[derive(Debug)]
 pub(crate) struct GatherOperands<'a> {
     operation: &'a Operation,
-    output: Target<'a>,
-    data: Source<'a>,
+    output: &'a Target<'a>,
+    data: &'a Source<'a>,
 }
 
 impl<'a> GatherOperands<'a> {
     /// `operation` is for the elements of the output, and only moves.
     pub(crate) fn new(
         operation: &'a Operation,
-        output: Target<'a>,
-        data: Source<'a>,
+        output: &'a Target<'a>,
+        data: &'a Source<'a>,
         indices: Option<&Indices<'_>>,
     ) -> Result<Self, ScatterError> {
         check_dtype("output", output.elements(), data.elements())?;
-        check_bools(&output, [("data", Some(data))])?;
+        check_bools(output, [("data", Some(data))])?;
         let indices = indices.map(Indices::as_source);
-        refuse_overlap(&output, [("data", Some(data)), ("indices", indices)])?;
+        refuse_overlap(
+            output,
+            [("data", Some(data)), ("indices", indices.as_ref())],
+        )?;
         Ok(Self {
             operation,
             output,

@@ -177,7 +177,10 @@ impl Resolving<'_> {
         work::note(Work::Resolving);
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
             let (output, form) = (self.output, self.form);
-            return resolve_sequences(output, form, self.indices, self.rules, numbers);
+            let mut piece = resolve_sequences(output, form, self.indices, self.rules, numbers)?;
+            // Of tuples that move nothing, all have been counted before.
+            piece.skipped = piece.skipped.min(numbers.len());
+            return Ok(piece);
         }
         let set = self.execution.instructions();
         if numbers.len() < PARALLEL_TUPLES {

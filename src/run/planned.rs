@@ -192,7 +192,7 @@ impl<'p> ScatterRun<'p> {
         V::allocate(
             data.source().shape(),
             Start::CopyOf(&data),
-            |output, data| self.write(output, data, updates.source()),
+            |output, data| self.write(&output, data.as_ref(), &updates.source()),
         )
     }
 
@@ -212,7 +212,7 @@ impl<'p> ScatterRun<'p> {
         updates: O::Input,
         mut output: O,
     ) -> Result<(), ScatterError> {
-        self.write(output.target(), Some(data.source()), updates.source())
+        self.write(&output.target(), Some(&data.source()), &updates.source())
     }
 
     /// Scatters into `data` itself.
@@ -222,7 +222,7 @@ impl<'p> ScatterRun<'p> {
     /// As [`write_into`](Self::write_into).
     #[inline]
     pub fn in_place<O: Output>(&self, mut data: O, updates: O::Input) -> Result<(), ScatterError> {
-        self.write(data.target(), None, updates.source())
+        self.write(&data.target(), None, &updates.source())
     }
 
     /// Refuses what cannot be done with such elements, whatever their values.
@@ -258,9 +258,9 @@ impl<'p> ScatterRun<'p> {
     /// One run, in place where there is no `data`.
     fn write(
         &self,
-        output: Target<'_>,
-        data: Option<Source<'_>>,
-        updates: Source<'_>,
+        output: &Target<'_>,
+        data: Option<&Source<'_>>,
+        updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
         let elements = data.map_or(output.elements(), |data| data.elements());
         let operation = operation(elements, self.reducing, &self.execution)?;

@@ -69,12 +69,12 @@ const NOWHERE: *mut u8 = std::ptr::without_provenance_mut(16);
 /// The type of elements, as the crate has it and as DLPack has it, which alone
 /// tells types apart that are only moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DType {
+pub(crate) struct ElementType {
     pub(crate) dtype: DType,
     pub(crate) given: DLDataType,
 }
 
-impl fmt::Display for DType {
+impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.dtype.is_opaque() {
             self.given.fmt(f)
@@ -97,7 +97,7 @@ impl fmt::Display for DLDataType {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Described<'a> {
     ptr: *mut u8,
-    pub(crate) element: DType,
+    pub(crate) element: ElementType,
     pub(crate) layout: Layout<'a>,
     is_empty: bool,
 }
@@ -132,7 +132,7 @@ pub(crate) unsafe fn described<'a>(
             null if null.is_null() => null,
             data => data.wrapping_add(offset),
         },
-        element: DType {
+        element: ElementType {
             dtype: dtype_of(name, tensor.dtype)?,
             given: tensor.dtype,
         },

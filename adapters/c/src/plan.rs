@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 use ndscatter::{AnyView, Explanation, Gather, GatherPlan, Scatter, ScatterPlan};
 
 use crate::border;
-use crate::dlpack::{self, DLTensor, DType, Described};
+use crate::dlpack::{self, DLTensor, Described, ElementType};
 use crate::failure::Failure;
 use crate::operators::{axis, batch_dims};
 use crate::options::{Options, nds_options};
@@ -17,7 +17,7 @@ use crate::status::nds_status;
 /// strides. It may be run from many threads at once.
 #[derive(Debug)]
 pub struct nds_plan {
-    element: DType,
+    element: ElementType,
     kind: Kind,
 }
 
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn nds_plan_run(
             let inputs = [("data", data), ("updates", updates)];
             let moved = [inputs[1], ("output", output.cast_const())];
             let from = dlpack::view("data", data)?;
-            let element = DType {
+            let element = ElementType {
                 dtype: from.dtype(),
                 given: (*data).dtype,
             };
@@ -332,9 +332,13 @@ impl fmt::Write for Written {
 }
 
 /// What there is to say of a plan.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one for a moment, and a box would abort where there is no memory"
+)]
 enum Text<'a> {
     Scatter(Explanation),
-    Gather(DType, &'a GatherPlan),
+    Gather(ElementType, &'a GatherPlan),
 }
 
 impl fmt::Display for Text<'_> {

@@ -167,10 +167,8 @@ mod tests {
             negatives_wrap: true,
             bounds,
         };
-        let (output, indices) = (
-            Layout::contiguous(&[9, 0]),
-            Indices::from(view).integers().expect("integers"),
-        );
+        let (output, indices) = (Layout::contiguous(&[9, 0]), Indices::from(view));
+        let indices = indices.integers().expect("integers");
         let distinct = Distinct::new(&output, &form, indices, rules).expect("few dims");
         distinct.check(InstructionSet::best())
     }

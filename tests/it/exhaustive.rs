@@ -4,20 +4,21 @@
 use std::collections::BTreeSet;
 
 use crate::common::Tensor;
+use crate::common::api::{DType, Indices, Options, Request, Verb};
 use crate::common::arithmetic::How;
 use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
-use crate::common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use crate::common::harness::{Problem, Round};
 use crate::common::layouts::{Arrangement, Strided};
+use crate::common::operators::Operator;
 use crate::common::pools::Sequential;
 use crate::common::random::Random;
-use crate::common::request::Request;
 use crate::common::small::{
     Small, check_caches, draw_elements, draw_tuples, elements_shapes, shapes, tuple_shapes,
 };
 use crate::with_element;
 use ndscatter::{
-    Accumulate, ElementType, Index, InstructionSet, Reduction, ScatterError, ScatterUpdate,
-    Schedule, TensorView, TensorViewMut,
+    Accumulate, Index, InstructionSet, Reduction, ScatterError, ScatterUpdate, Schedule,
+    TensorView, TensorViewMut,
 };
 
 fn place<T: Ref>(tensor: &Tensor<T>) -> Strided<T> {
@@ -207,7 +208,7 @@ fn every_schedule_on_nothing() {
                         panic!("{operator:?} {data_shape:?} {schedule}: {difference}")
                     });
                     let plan = problem.plan(verb, &options).expect("the case is valid");
-                    (options.explain(&plan, ElementType::I32, verb.is_in_place()))
+                    (options.explain(&plan, DType::I32, verb.is_in_place()))
                         .expect("i32 has every reduction");
                 }
             }
@@ -312,7 +313,7 @@ impl<T: Ref> Windows<T> {
 
 /// Every reduction of `T`, with the options that make a difference to it.
 fn hows<T: Ref>() -> Vec<How> {
-    let is_half = matches!(T::TYPE, ElementType::F16 | ElementType::BF16);
+    let is_half = matches!(T::TYPE, DType::F16 | DType::BF16);
     let mut hows = Vec::new();
     for &reduction in T::REDUCTIONS {
         let plain = How::from(reduction);

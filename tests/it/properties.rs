@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Mutex;
 
-use crate::common::api::{Options, Request, Verb};
+use crate::common::api::{DType, Options, Request, Verb};
 use crate::common::destinations::{Destinations, index_types, place_indices, range};
 use crate::common::elements::{Palette, Ref, element_types};
 use crate::common::harness::{Problem, Round};
@@ -21,8 +21,7 @@ use crate::common::random::Random;
 use crate::common::{Tensor, ndindex};
 use crate::with_element;
 use ndscatter::{
-    Accumulate, Bounds, CacheMode, Duplicates, ElementType, InstructionSet, Pool, Reduction,
-    Schedule,
+    Accumulate, Bounds, CacheMode, Duplicates, InstructionSet, Pool, Reduction, Schedule,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
@@ -50,8 +49,8 @@ struct Case {
     operator: Operator,
     data: Vec<usize>,
     indices: Vec<usize>,
-    element: ElementType,
-    index: ElementType,
+    element: DType,
+    index: DType,
     reduction: Reduction,
     include_self: bool,
     accumulate: Accumulate,
@@ -453,7 +452,7 @@ impl Case {
     /// Whether only a schedule that has the updates of a destination together
     /// can run it.
     fn combines_in_groups<T: Ref>(&self, reduction: Reduction) -> bool {
-        let is_half = matches!(T::TYPE, ElementType::F16 | ElementType::BF16);
+        let is_half = matches!(T::TYPE, DType::F16 | DType::BF16);
         match reduction {
             Reduction::None => false,
             Reduction::Mean => true,
@@ -606,8 +605,8 @@ fn plain_case(verb: Verb) -> Case {
         operator: Operator::Nd,
         data: vec![9, 40],
         indices: vec![30, 1],
-        element: ElementType::F32,
-        index: ElementType::I64,
+        element: DType::F32,
+        index: DType::I64,
         reduction: Reduction::Add,
         include_self: true,
         accumulate: Accumulate::Native,

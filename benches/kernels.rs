@@ -182,7 +182,7 @@ fn run<T: Element>(
 ) -> Option<f64> {
     let execution = Execution::new()
         .pool(&CallingThread)
-        .schedule(Schedule::Serial)
+        .force_schedule(Schedule::Serial)
         .force_instruction_set(set);
     rows.reset_data();
     let (data, updates) = rows.parts();

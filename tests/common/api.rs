@@ -22,6 +22,8 @@ pub(crate) use ndscatter::DType;
 pub(crate) struct Request<'p> {
     pub(crate) reduction: Reduction,
     pub(crate) execution: Execution<'p>,
+    /// The pool of the execution, to tell how many workers it has.
+    pool: Option<&'p dyn Pool>,
 }
 
 impl Request<'static> {
@@ -29,6 +31,7 @@ impl Request<'static> {
         Self {
             reduction,
             execution: Execution::new(),
+            pool: None,
         }
     }
 }
@@ -47,7 +50,13 @@ impl<'p> Request<'p> {
         Request {
             reduction: self.reduction,
             execution: self.execution.pool(pool),
+            pool: Some(pool),
         }
+    }
+
+    /// How many workers its pool says that it has.
+    pub(crate) fn workers(self) -> Option<usize> {
+        self.pool.and_then(Pool::workers)
     }
 
     pub(crate) fn max_workers(mut self, workers: usize) -> Self {

@@ -7,6 +7,7 @@ use ndscatter::{Accumulate, Element, Reduction};
 use num_traits::Bounded;
 use num_traits::float::FloatCore;
 
+use super::api::DType;
 use super::arithmetic::{How, boolean, float, integer, reduce_native};
 #[cfg(feature = "half")]
 use super::arithmetic::{half_combine, half_divide, half_reduce};
@@ -344,11 +345,11 @@ where
 }
 
 /// Evaluates an expression with `$type` standing for each element type, by
-/// the value of an [`ndscatter::DType`].
+/// the value of a [`DType`](super::api::DType).
 #[macro_export]
 macro_rules! with_element {
     ($element:expr, $type:ident => $body:expr) => {{
-        use ndscatter::DType as E;
+        use $crate::common::api::DType as E;
         match $element {
             E::I8 => {
                 type $type = i8;
@@ -420,8 +421,8 @@ macro_rules! with_element {
 }
 
 /// The element types that Rust types stand for in this build.
-pub(crate) fn element_types() -> Vec<ndscatter::DType> {
-    use ndscatter::DType as E;
+pub(crate) fn element_types() -> Vec<DType> {
+    use DType as E;
     let half = |element: &E| cfg!(feature = "half") || !matches!(element, E::F16 | E::BF16);
     let complex = |element: &E| {
         cfg!(feature = "num-complex") || !matches!(element, E::Complex64 | E::Complex128)

@@ -55,16 +55,16 @@ impl Hits {
         f: impl Fn(&T, &[T]) -> T,
     ) -> Tensor<T> {
         let mut output = data.clone();
-        let mut met = Vec::new();
+        let mut together = Vec::new();
         for hits in self.hits.chunk_by(|a, b| a.0 == b.0) {
             for at in 0..self.window() {
-                met.clear();
-                met.extend(
+                together.clear();
+                together.extend(
                     hits.iter()
                         .map(|&(_, from)| updates.values[from + at].clone()),
                 );
                 let current = &mut output.values[hits[0].0 + at];
-                *current = f(current, &met);
+                *current = f(current, &together);
             }
         }
         output

@@ -4,20 +4,21 @@
 use std::collections::BTreeSet;
 
 use crate::common::Tensor;
+use crate::common::api::{DType, Indices, Options, Request, Verb};
 use crate::common::arithmetic::How;
 use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
-use crate::common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use crate::common::harness::{Problem, Round};
 use crate::common::layouts::{Arrangement, Strided};
+use crate::common::operators::Operator;
 use crate::common::pools::Sequential;
 use crate::common::random::Random;
-use crate::common::request::Request;
 use crate::common::small::{
     Small, check_caches, draw_elements, draw_tuples, elements_shapes, shapes, tuple_shapes,
 };
 use crate::with_element;
 use ndscatter::{
-    Accumulate, DType, Index, InstructionSet, Reduction, Scatter, ScatterError, Schedule,
-    TensorView, TensorViewMut,
+    Accumulate, Index, InstructionSet, Reduction, Scatter, ScatterError, Schedule, TensorView,
+    TensorViewMut,
 };
 
 fn place<T: Ref>(tensor: &Tensor<T>) -> Strided<T> {

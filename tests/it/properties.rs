@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Mutex;
 
-use crate::common::api::{Options, Request, Verb};
+use crate::common::api::{DType, Options, Request, Verb};
 use crate::common::destinations::{Destinations, index_types, place_indices, range};
 use crate::common::elements::{Palette, Ref, element_types};
 use crate::common::harness::{Problem, Round};
@@ -21,7 +21,7 @@ use crate::common::random::Random;
 use crate::common::{Tensor, ndindex};
 use crate::with_element;
 use ndscatter::{
-    Accumulate, Bounds, CacheMode, DType, Duplicates, InstructionSet, Pool, Reduction, Schedule,
+    Accumulate, Bounds, CacheMode, Duplicates, InstructionSet, Pool, Reduction, Schedule,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};

@@ -319,10 +319,11 @@ impl<'d, T: Ref> Subject<'d, T> {
         };
         compared.unwrap_or_else(|difference| {
             panic!(
-                "{} of {}, {:?}: {difference}\nexecution: {:?}\n{:?}",
+                "{} of {}, {:?}, {:?} workers: {difference}\n{:?}\n{:?}",
                 self.reduction,
                 T::DTYPE,
                 call.verb,
+                request.workers(),
                 request.execution,
                 self.case,
             )

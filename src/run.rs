@@ -53,18 +53,22 @@ pub(crate) struct Operands<'a> {
 }
 
 impl<'a> Operands<'a> {
-    /// Data that is the very memory of `output` makes the call one in place.
+    /// Holds tensors against one another and hands them to `call`. They are not
+    /// returned: out of a `Result` they would be copied in pieces and read across
+    /// them, for which the smallest calls wait.
     ///
+    /// Data that is the very memory of `output` makes the call one in place.
     /// `operation` is for the elements of data, or of the output where there is
     /// none.
     #[inline]
-    pub(crate) fn new(
+    pub(crate) fn lend(
         operation: &'a Operation,
         output: &'a Target<'a>,
         data: Option<&'a Source<'a>>,
         indices: Option<&Indices<'_>>,
         updates: &'a Source<'a>,
-    ) -> Result<Self, ScatterError> {
+        call: impl FnOnce(&Self) -> Result<(), ScatterError>,
+    ) -> Result<(), ScatterError> {
         let expected = data.map_or(output.elements(), |data| data.elements());
         check_dtype("output", output.elements(), expected)?;
         check_dtype("updates", updates.elements(), expected)?;
@@ -87,7 +91,7 @@ impl<'a> Operands<'a> {
             data,
         };
         operands.check_data()?;
-        Ok(operands)
+        call(&operands)
     }
 
     /// The shape of data and output.

@@ -28,7 +28,7 @@ pub(super) enum Rule {
 
 impl Rule {
     /// What the shapes mean. `updates` is not known to a plan.
-    #[inline]
+    #[inline(always)] // Into the smallest calls, which would wait for a copy of it.
     pub(super) fn form(
         self,
         data: &[usize],
@@ -48,21 +48,7 @@ impl Rule {
                 axis,
                 mode,
                 planned_len,
-            } => {
-                let axis = cache_axis(axis, data.len())?;
-                let len = match updates {
-                    None => planned_len,
-                    Some(updates) if updates.len() == data.len() => updates[axis],
-                    Some(updates) => {
-                        return Err(ScatterError::CacheUpdatesShape {
-                            cache: copied(data)?,
-                            axis,
-                            actual: copied(updates)?,
-                        });
-                    }
-                };
-                cache(axis, mode, len, data, indices.shape())
-            }
+            } => cache((axis, mode, planned_len), data, indices.shape(), updates),
         }
     }
 
@@ -95,7 +81,7 @@ fn resolve_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
         .ok_or(ScatterError::AxisOutOfRange { axis, rank })
 }
 
-#[inline]
+#[inline(always)]
 fn nd(batch_dims: usize, data: &[usize], indices: &[usize]) -> Result<Form, ScatterError> {
     let (Some((&tuple_len, list)), rank) = (indices.split_last(), data.len()) else {
         return Err(ScatterError::IndicesRank);
@@ -129,6 +115,7 @@ fn nd(batch_dims: usize, data: &[usize], indices: &[usize]) -> Result<Form, Scat
     })
 }
 
+#[inline(never)]
 fn elements(axis: isize, data: &[usize], indices: &Layout<'_>) -> Result<Form, ScatterError> {
     let shape = indices.shape();
     let rank = data.len();
@@ -187,13 +174,25 @@ fn cache_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
     }
 }
 
+#[inline(never)]
 fn cache(
-    axis: usize,
-    mode: CacheMode,
-    len: usize,
+    (axis, mode, planned_len): (isize, CacheMode, usize),
     data: &[usize],
     indices: &[usize],
+    updates: Option<&[usize]>,
 ) -> Result<Form, ScatterError> {
+    let axis = cache_axis(axis, data.len())?;
+    let len = match updates {
+        None => planned_len,
+        Some(updates) if updates.len() == data.len() => updates[axis],
+        Some(updates) => {
+            return Err(ScatterError::CacheUpdatesShape {
+                cache: copied(data)?,
+                axis,
+                actual: copied(updates)?,
+            });
+        }
+    };
     if !indices.is_empty() && indices != [data[0]] {
         return Err(ScatterError::WriteIndicesShape {
             batch: data[0],

@@ -426,11 +426,19 @@ impl Scatter<'_> {
     ) -> Result<(), ScatterError> {
         let element = data.map_or(output.elements(), |data| data.elements());
         let operation = run::operation(element, self.reducing, &self.execution)?;
-        let operands = Operands::new(&operation, output, data, Some(indices), updates)?;
-        let indices = indices.integers()?;
-        (self.rule).check_options(self.planning.rules, self.reducing)?;
-        let updates = Some(operands.updates_shape());
-        let form = (self.rule).form(operands.shape(), indices.layout(), updates)?;
-        run::once(form, &operands, &indices, self.planning, &self.execution)
+        Operands::lend(
+            &operation,
+            output,
+            data,
+            Some(indices),
+            updates,
+            |operands| {
+                let indices = indices.integers()?;
+                (self.rule).check_options(self.planning.rules, self.reducing)?;
+                let updates = Some(operands.updates_shape());
+                let form = (self.rule).form(operands.shape(), indices.layout(), updates)?;
+                run::once(form, operands, &indices, self.planning, &self.execution)
+            },
+        )
     }
 }

@@ -264,8 +264,9 @@ impl<'p> ScatterRun<'p> {
     ) -> Result<(), ScatterError> {
         let elements = data.map_or(output.elements(), |data| data.elements());
         let operation = operation(elements, self.reducing, &self.execution)?;
-        let operands = Operands::new(&operation, output, data, None, updates)?;
-        execute(self.plan, true, &operands, &self.execution)
+        Operands::lend(&operation, output, data, None, updates, |operands| {
+            execute(self.plan, true, operands, &self.execution)
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What views promise about the bytes that they show: no safe call turns a
 //! foreign byte into a Rust `bool`, or reads what was never written. Small, on
 //! the calling thread, and run under Miri as well:
-//! `cargo +nightly miri test --test it contracts::`.
+//! `cargo +nightly miri test --test it -- contracts::`.
 
 #![allow(
     unsafe_code,

@@ -1,5 +1,5 @@
-//! Where the layers meet: indices become a plan, a plan and a row of the
-//! kernel table become a call.
+//! Where the layers meet: indices become a plan, a plan and operands become a
+//! transfer.
 //!
 //! Everything that can be refused is refused here, before the first write.
 
@@ -10,166 +10,25 @@
 
 mod gathered;
 mod making;
+mod operands;
 mod planless;
 mod planned;
 
-pub(crate) use gathered::GatherOperands;
 pub use gathered::{GatherPlan, GatherRun};
 pub(crate) use making::{Planning, make_plan};
+pub(crate) use operands::{GatherOperands, Operands, operation};
 use planless::Planless;
 pub use planned::{ScatterPlan, ScatterRun};
 
-use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
-use crate::exec::{self, Buffers, Transfer, direct, scratch};
+use crate::exec::{self, Transfer, direct, scratch};
 use crate::execution::Execution;
-use crate::kernel::{InstructionSet, Kernels, Operation};
-use crate::memory::copied;
+use crate::kernel::Operation;
+use crate::operand::Dims;
 use crate::operand::indices::Integers;
-use crate::operand::overlap::{self, Overlap};
-use crate::operand::{Contents, Dims, Elements, Indices, Source, Target};
 use crate::plan::{Destinations, Form, IndexPlan};
-use crate::reduction::{Bounds, Duplicates, Reducing, Reduction};
-
-/// The tensors of one call, and what is done with their elements. Whoever has
-/// them may make the call: they have been held against one another.
-///
-/// - All have elements of one type, which is that of the operation.
-/// - The output shares no byte with another tensor.
-/// - The output's elements are initialised where they are read: in place, or
-///   where elements are cloned, unless into memory that is not.
-/// - It can hold what is written.
-/// - Data has the shape of the output.
-#[derive(Debug)]
-pub(crate) struct Operands<'a> {
-    operation: &'a Operation,
-    // Lent: to move the descriptions of four tensors from call to call takes
-    // longer than the smallest calls.
-    output: &'a Target<'a>,
-    updates: &'a Source<'a>,
-    /// `None` in place.
-    data: Option<&'a Source<'a>>,
-}
-
-impl<'a> Operands<'a> {
-    /// Holds tensors against one another and hands them to `call`. They are not
-    /// returned: out of a `Result` they would be copied in pieces and read across
-    /// them, for which the smallest calls wait.
-    ///
-    /// Data that is the very memory of `output` makes the call one in place.
-    /// `operation` is for the elements of data, or of the output where there is
-    /// none.
-    #[inline]
-    pub(crate) fn lend(
-        operation: &'a Operation,
-        output: &'a Target<'a>,
-        data: Option<&'a Source<'a>>,
-        indices: Option<&Indices<'_>>,
-        updates: &'a Source<'a>,
-        call: impl FnOnce(&Self) -> Result<(), ScatterError>,
-    ) -> Result<(), ScatterError> {
-        let expected = data.map_or(output.elements(), |data| data.elements());
-        check_dtype("output", output.elements(), expected)?;
-        check_dtype("updates", updates.elements(), expected)?;
-        let is_rust = |contents| contents == Contents::Rust;
-        let all_rust = is_rust(output.contents())
-            && is_rust(updates.contents())
-            && data.is_none_or(|data| is_rust(data.contents()))
-            && indices.is_none_or(|indices| is_rust(indices.contents()));
-        // Borrows of Rust's share nothing, and hold values.
-        let data = if all_rust {
-            data
-        } else {
-            let moves = operation.kernels.replaces;
-            check_memory(moves, output, data, indices, updates)?
-        };
-        let operands = Self {
-            operation,
-            output,
-            updates,
-            data,
-        };
-        operands.check_data()?;
-        call(&operands)
-    }
-
-    /// The shape of data and output.
-    pub(crate) fn shape(&self) -> &[usize] {
-        self.output.shape()
-    }
-
-    pub(crate) fn updates_shape(&self) -> &[usize] {
-        self.updates.shape()
-    }
-
-    fn buffers(&self) -> Buffers {
-        Buffers {
-            output: self.output.as_mut_ptr(),
-            updates: self.updates.as_ptr(),
-            data: self.data.map(|data| data.as_ptr()),
-        }
-    }
-
-    #[inline]
-    fn check_data(&self) -> Result<(), ScatterError> {
-        match self.data {
-            Some(data) if data.shape() != self.shape() => Err(self.other_data(data.shape())),
-            _ => Ok(()),
-        }
-    }
-
-    #[cold]
-    fn other_data(&self, actual: &[usize]) -> ScatterError {
-        ScatterError::with_facts(|| {
-            Ok(ScatterError::DataShape {
-                expected: copied(self.shape())?,
-                actual: copied(actual)?,
-            })
-        })
-    }
-
-    fn are_contiguous(&self) -> bool {
-        self.output.layout().strides().is_none()
-            && self.updates.layout().strides().is_none()
-            && (self.data).is_none_or(|data| data.layout().strides().is_none())
-    }
-}
-
-/// What serves elements that are reduced so.
-#[inline]
-pub(crate) fn operation(
-    elements: Elements,
-    reducing: Reducing,
-    execution: &Execution<'_>,
-) -> Result<Operation, ScatterError> {
-    let set = execution.instructions();
-    match elements {
-        Elements::Plain(dtype) => plain(dtype, reducing, set),
-        Elements::Cloned(row) => match reducing.reduction {
-            Reduction::None => Ok(Operation::moving(row)),
-            reduction => Err(ScatterError::ReductionOfClones { reduction }),
-        },
-    }
-}
-
-#[inline]
-fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operation, ScatterError> {
-    // Nothing to reduce, for which no small call should pay: by the table's own
-    // shortcut, a call of one row took 10 ns more.
-    if reducing.reduction == Reduction::None
-        && let Some(kernels) = Kernels::plain(dtype, Reduction::None, set)
-    {
-        return Ok(Operation::moving(kernels));
-    }
-    match Operation::plain(dtype, reducing, set) {
-        Some(operation) => Ok(operation),
-        None => Err(ScatterError::UnsupportedReduction {
-            reduction: reducing.reduction,
-            dtype,
-        }),
-    }
-}
+use crate::reduction::{Bounds, Duplicates};
 
 /// Refuses to reduce where the operator that was planned only moves.
 fn check_reduction(plan: &IndexPlan, operation: &Operation) -> Result<(), ScatterError> {
@@ -279,100 +138,4 @@ fn once_planned(
     let result = execute(&plan, false, operands, execution);
     scratch::put_back(plan.into_destinations().into_spare());
     result
-}
-
-/// Refuses a tensor of another element type than the others.
-#[inline]
-fn check_dtype(
-    tensor: &'static str,
-    actual: Elements,
-    expected: Elements,
-) -> Result<(), ScatterError> {
-    match (actual, expected) {
-        (Elements::Plain(actual), Elements::Plain(expected)) if actual != expected => {
-            Err(ScatterError::DTypeMismatch {
-                tensor,
-                expected,
-                actual,
-            })
-        }
-        // Views of elements that are cloned have one Rust type by their own.
-        _ => Ok(()),
-    }
-}
-
-/// Refuses memory that is shared, and contents that would not be what views
-/// promise. Returns the data, unless it is the very memory of the output.
-#[inline(never)]
-fn check_memory<'a>(
-    moves: bool,
-    output: &Target<'_>,
-    data: Option<&'a Source<'a>>,
-    indices: Option<&Indices<'_>>,
-    updates: &Source<'_>,
-) -> Result<Option<&'a Source<'a>>, ScatterError> {
-    let in_place = data.is_some_and(|data| is_memory_of(data, output));
-    let distinct = data.filter(|_| !in_place);
-    let indices = indices.map(Indices::as_source);
-    refuse_overlap(
-        output,
-        [
-            ("data", distinct),
-            ("indices", indices.as_ref()),
-            ("updates", Some(updates)),
-        ],
-    )?;
-    let moved = moves.then_some(updates);
-    check_bools(output, [("data", distinct), ("updates", moved)])?;
-    if data.is_none() && output.contents() == Contents::Unwritten {
-        return Err(ScatterError::Uninitialized);
-    }
-    Ok(distinct)
-}
-
-/// Whether an input is the very memory of the output.
-#[inline]
-fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
-    data.as_ptr().addr() == output.as_mut_ptr().addr()
-        && !(data.contents().is_borrowed() && output.contents().is_borrowed())
-        && data.layout().places_like(output.layout())
-}
-
-/// Refuses to move bytes of foreign booleans into those of Rust.
-#[inline]
-fn check_bools<const N: usize>(
-    output: &Target<'_>,
-    moved: [(&'static str, Option<&Source<'_>>); N],
-) -> Result<(), ScatterError> {
-    let holds_bools = matches!(output.elements(), Elements::Plain(DType::Bool));
-    if !(holds_bools && output.contents() == Contents::Rust) {
-        return Ok(());
-    }
-    for (tensor, input) in moved {
-        if input.is_some_and(|input| input.contents() != Contents::Rust) {
-            return Err(ScatterError::ForeignBool { tensor });
-        }
-    }
-    Ok(())
-}
-
-/// Refuses an output that shares a byte with an input.
-#[inline]
-fn refuse_overlap<const N: usize>(
-    output: &Target<'_>,
-    inputs: [(&'static str, Option<&Source<'_>>); N],
-) -> Result<(), ScatterError> {
-    for (tensor, input) in inputs {
-        let Some(input) = input else { continue };
-        // Borrows of Rust's share nothing.
-        if output.contents().is_borrowed() && input.contents().is_borrowed() {
-            continue;
-        }
-        match overlap::between(&output.footprint(), &input.footprint())? {
-            Overlap::Disjoint => {}
-            Overlap::Shared => return Err(ScatterError::InputOverlap { tensor }),
-            Overlap::Undecided => return Err(ScatterError::OverlapUndecided { tensor }),
-        }
-    }
-    Ok(())
 }

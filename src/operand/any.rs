@@ -67,20 +67,15 @@ impl<'a> AnyView<'a> {
     /// use ndscatter::{AnyView, AnyViewMut, DType, Layout, Reduction, Scatter};
     ///
     /// // What a runtime has: buffers of bytes, and types and shapes as values.
-    /// let mut table = 7_u16.to_ne_bytes().repeat(6);
-    /// let rows = 2_i64.to_ne_bytes();
-    /// let updates = 1_u16.to_ne_bytes().repeat(2);
-    /// # let mut words = [7_u16; 6];
-    /// # let table = bytemuck::cast_slice_mut::<u16, u8>(&mut words);
-    /// # let rows = bytemuck::bytes_of(&2_i64);
-    /// # let ones = [1_u16; 2];
-    /// # let updates = bytemuck::cast_slice::<u16, u8>(&ones);
+    /// let (mut table, row, ones) = ([7_u16; 6], 2_i64, [1_u16; 2]);
+    /// let table_bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut table);
+    /// let (row, ones): (&[u8], &[u8]) = (bytemuck::bytes_of(&row), bytemuck::cast_slice(&ones));
     /// Scatter::update(0).reduction(Reduction::Add).in_place(
-    ///     AnyViewMut::from_bytes(table, DType::U16, Layout::contiguous(&[3, 2]))?,
-    ///     AnyView::from_bytes(&rows, DType::I64, Layout::contiguous(&[1]))?,
-    ///     AnyView::from_bytes(&updates, DType::U16, Layout::contiguous(&[1, 2]))?,
+    ///     AnyViewMut::from_bytes(table_bytes, DType::U16, Layout::contiguous(&[3, 2]))?,
+    ///     AnyView::from_bytes(row, DType::I64, Layout::line(1))?,
+    ///     AnyView::from_bytes(ones, DType::U16, Layout::contiguous(&[1, 2]))?,
     /// )?;
-    /// assert_eq!(table[8..], 8_u16.to_ne_bytes().repeat(2));
+    /// assert_eq!(table, [7, 7, 7, 7, 8, 8]);
     /// # Ok::<(), ndscatter::ScatterError>(())
     /// ```
     pub fn from_bytes(
@@ -164,7 +159,8 @@ impl<'a> AnyView<'a> {
 }
 
 impl<'a> AnyViewMut<'a> {
-    /// A view of bytes, as [`AnyView::from_bytes`].
+    /// A view of bytes, as [`AnyView::from_bytes`]: `bytes` may be longer than
+    /// the tensor, and what lies behind it is not touched.
     ///
     /// # Errors
     ///

@@ -214,11 +214,10 @@ impl<'a> Layout<'a> {
 ///
 /// // Two rows of three floats, 16 bytes apart, as an array library describes
 /// // them.
-/// let bytes = [0_u8; 32];
+/// let floats = [0_f32; 8];
 /// let layout = LayoutBuf::with_byte_strides(&[2, 3], &[16, 4], DType::F32)?;
 /// assert_eq!(layout.as_layout().strides(), Some(&[4, 1][..]));
-/// # let aligned = [0_f32; 8];
-/// # let bytes = bytemuck::cast_slice::<f32, u8>(&aligned);
+/// let bytes = bytemuck::cast_slice(&floats);
 /// let view = AnyView::from_bytes(bytes, DType::F32, layout.as_layout())?;
 /// assert_eq!(view.shape(), [2, 3]);
 /// # Ok::<(), ndscatter::ScatterError>(())

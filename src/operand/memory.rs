@@ -195,7 +195,8 @@ pub trait Output: sealed::Sealed {
     fn target(&mut self) -> Target<'_>;
 }
 
-/// What a result holds before updates are applied.
+/// What a result holds before updates are applied. It has no name outside of the
+/// crate, so that nobody else allocates results and says that they are written.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Start<V> {

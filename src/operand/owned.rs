@@ -137,6 +137,18 @@ type Word = u128;
 
 /// [`Tensor`] with the element type as a value: what calls on
 /// [`AnyView`]s allocate.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{AnyView, DType, Gather, TensorView};
+///
+/// let table = AnyView::from(TensorView::from(&[1.5_f32, 2.5]));
+/// let picked = Gather::along(0).allocate(table, TensorView::from(&[1_u8, 1, 0]))?;
+/// assert_eq!((picked.dtype(), picked.shape()), (DType::F32, &[3][..]));
+/// assert_eq!(picked.as_bytes()[..4], 2.5_f32.to_ne_bytes());
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
 pub struct AnyTensor {
     words: Vec<Word>,
     /// Bytes of the elements.

@@ -4,7 +4,6 @@
 use super::rule::Rule;
 use crate::error::ScatterError;
 use crate::execution::Execution;
-use crate::memory::copied;
 use crate::operand::{Elements, Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexRules};
 use crate::reduction::{Bounds, Duplicates, Reducing};
@@ -180,9 +179,7 @@ impl<'p> Gather<'p> {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        let indices = Layout::contiguous(indices);
-        let form = self.rule.form(data, &indices, None)?;
-        copied(&form.updates_shape(data, &indices)?)
+        self.rule.updates_shape(data, indices)
     }
 }
 

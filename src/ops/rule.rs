@@ -52,6 +52,17 @@ impl Rule {
         }
     }
 
+    /// The shape of updates, or of what a gather writes, for shapes alone.
+    pub(super) fn updates_shape(
+        self,
+        data: &[usize],
+        indices: &[usize],
+    ) -> Result<Vec<usize>, ScatterError> {
+        let indices = Layout::contiguous(indices);
+        let form = self.form(data, &indices, None)?;
+        copied(&form.updates_shape(data, &indices)?)
+    }
+
     /// Refuses options that the operator does not have.
     #[inline]
     pub(super) fn check_options(
@@ -210,10 +221,6 @@ fn cache(
         batch_rank: 0,
         tuple_len: 2,
         list: (0, 0),
-        coordinates: Coordinates::Sequences {
-            axis,
-            len,
-            circular: mode == CacheMode::Circular,
-        },
+        coordinates: Coordinates::Sequences { axis, len, mode },
     })
 }

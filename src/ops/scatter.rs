@@ -3,7 +3,6 @@
 use super::rule::Rule;
 use crate::error::ScatterError;
 use crate::execution::Execution;
-use crate::memory::copied;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::IndexRules;
 use crate::reduction::{Accumulate, Bounds, CacheMode, Duplicates, Reducing, Reduction};
@@ -316,9 +315,7 @@ impl<'p> Scatter<'p> {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        let indices = Layout::contiguous(indices);
-        let form = self.rule.form(data, &indices, None)?;
-        copied(&form.updates_shape(data, &indices)?)
+        self.rule.updates_shape(data, indices)
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::error::ScatterError;
 use crate::memory::{copied, joined};
 use crate::operand::{Dims, Layout};
+use crate::reduction::CacheMode;
 
 /// The one form that operators are lowered to.
 ///
@@ -41,7 +42,7 @@ pub(crate) enum Coordinates {
     Sequences {
         axis: usize,
         len: usize,
-        circular: bool,
+        mode: CacheMode,
     },
 }
 
@@ -58,25 +59,35 @@ impl Form {
         }
     }
 
-    /// The shape of the other side: of updates, and of what a gather writes.
+    /// The shape of the other side, of updates and of what a gather writes, in
+    /// parts one behind the other. `output` is as the caller gave it.
+    #[inline]
+    fn updates_parts<'a>(
+        &'a self,
+        output: &'a [usize],
+        indices: &'a Layout<'_>,
+    ) -> [&'a [usize]; 3] {
+        match &self.coordinates {
+            Coordinates::Placed { .. } => [indices.shape(), &[], &[]],
+            Coordinates::Sequences { axis, len, .. } => {
+                let rest = &output[axis + 1..];
+                [&output[..*axis], std::slice::from_ref(len), rest]
+            }
+            Coordinates::Listed { .. } => {
+                let (batch, rest) = output.split_at(self.batch_rank);
+                let list = &indices.shape()[self.list.0..self.list.1];
+                [batch, list, &rest[self.tuple_len..]]
+            }
+        }
+    }
+
+    /// The shape of the other side.
     pub(crate) fn updates_shape(
         &self,
         output: &[usize],
         indices: &Layout<'_>,
     ) -> Result<Dims<usize>, ScatterError> {
-        let list = &indices.shape()[self.list.0..self.list.1];
-        let parts = match self.coordinates {
-            Coordinates::Placed { .. } => [indices.shape(), &[], &[]],
-            Coordinates::Sequences { axis, ref len, .. } => [
-                &output[..axis],
-                std::slice::from_ref(len),
-                &output[axis + 1..],
-            ],
-            Coordinates::Listed { .. } => {
-                let (batch, rest) = output.split_at(self.batch_rank);
-                [batch, list, &rest[self.tuple_len..]]
-            }
-        };
+        let parts = self.updates_parts(output, indices);
         let rank = parts.iter().map(|part| part.len()).sum();
         Dims::collect(rank, parts.into_iter().flatten().copied())
     }
@@ -163,17 +174,7 @@ impl Form {
         indices: &Layout<'_>,
         updates: &[usize],
     ) -> Result<(), ScatterError> {
-        match self.coordinates {
-            Coordinates::Placed { .. } => check_shape([indices.shape(), &[], &[]], updates),
-            Coordinates::Sequences { axis, len, .. } => {
-                check_shape([&output[..axis], &[len], &output[axis + 1..]], updates)
-            }
-            Coordinates::Listed { .. } => {
-                let (batch, rest) = output.split_at(self.batch_rank);
-                let list = &indices.shape()[self.list.0..self.list.1];
-                check_shape([batch, list, &rest[self.tuple_len..]], updates)
-            }
-        }
+        check_shape(self.updates_parts(output, indices), updates)
     }
 }
 

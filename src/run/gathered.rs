@@ -1,13 +1,11 @@
-//! The verbs of a gather's plan, and what every gather runs through.
+//! A kept plan of a gather, and the verbs that run it on data any number of times.
 
-use super::{check_bools, check_dtype, operation, refuse_overlap};
+use super::operands::{GatherOperands, operation};
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
 use crate::exec::{self, Transfer, scratch};
 use crate::execution::Execution;
-use crate::kernel::Operation;
-use crate::memory::copied;
-use crate::operand::{Dims, Indices, Input, Output, Source, Start, Target};
+use crate::operand::{Dims, Input, Output, Source, Start, Target};
 use crate::plan::IndexPlan;
 use crate::reduction::Reducing;
 
@@ -165,59 +163,5 @@ impl<'p> GatherRun<'p> {
             operands.check_zeros()?;
         }
         self.plan.execute(&operands, &self.execution)
-    }
-}
-
-/// The tensors of one gather. Whoever has them may make the call: they have
-/// been held against one another, as [`Operands`](super::Operands) are.
-#[derive(Debug)]
-pub(crate) struct GatherOperands<'a> {
-    operation: &'a Operation,
-    output: &'a Target<'a>,
-    data: &'a Source<'a>,
-}
-
-impl<'a> GatherOperands<'a> {
-    /// `operation` is for the elements of the output, and only moves.
-    pub(crate) fn new(
-        operation: &'a Operation,
-        output: &'a Target<'a>,
-        data: &'a Source<'a>,
-        indices: Option<&Indices<'_>>,
-    ) -> Result<Self, ScatterError> {
-        check_dtype("output", output.elements(), data.elements())?;
-        check_bools(output, [("data", Some(data))])?;
-        let indices = indices.map(Indices::as_source);
-        refuse_overlap(
-            output,
-            [("data", Some(data)), ("indices", indices.as_ref())],
-        )?;
-        Ok(Self {
-            operation,
-            output,
-            data,
-        })
-    }
-
-    /// Refuses an output of another shape.
-    pub(crate) fn check_output(&self, expected: &[usize]) -> Result<(), ScatterError> {
-        let actual = self.output.shape();
-        if actual == expected {
-            return Ok(());
-        }
-        Err(ScatterError::OutputShape {
-            expected: copied(expected)?,
-            actual: copied(actual)?,
-        })
-    }
-
-    /// Refuses elements that have no zero, for tuples that were skipped.
-    fn check_zeros(&self) -> Result<(), ScatterError> {
-        match self.data.elements() {
-            crate::operand::Elements::Plain(_) => Ok(()),
-            crate::operand::Elements::Cloned(_) => {
-                Err(ScatterError::UnsupportedOption { option: "bounds" })
-            }
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Integers become a plan: every one is checked, every destination numbered, on
+//! Indices become a plan: every one is checked, every destination numbered, on
 //! the calling thread or in pieces on the pool.
 
 use std::sync::OnceLock;

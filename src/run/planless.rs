@@ -4,7 +4,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Operands, Planning};
+use super::making::Planning;
+use super::operands::Operands;
 use crate::error::ScatterError;
 use crate::exec::scratch::Scratch;
 use crate::exec::tasks::Workers;

@@ -65,13 +65,14 @@ impl ScatterPlan {
         self.plan.strides()
     }
 
-    /// Number of tuples that are applied: all but those that were skipped.
+    /// Number of tuples that are applied: all but those that were skipped. An
+    /// index that stands for a whole row of an element scatter is one of them.
     pub fn tuples(&self) -> usize {
         self.plan.applied()
     }
 
     /// Number of tuples that were skipped, as [`Bounds::Skip`](crate::Bounds::Skip)
-    /// has it.
+    /// has it, counted as [`tuples`](Self::tuples) are.
     pub fn skipped(&self) -> usize {
         self.plan.skipped()
     }

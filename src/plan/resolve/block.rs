@@ -11,7 +11,6 @@
 use bytemuck::Pod;
 
 use super::IndexRules;
-
 use crate::error::ScatterError;
 use crate::operand::Index;
 use crate::operand::indices::Integers;

@@ -20,7 +20,7 @@ const BLOCK: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Block<'a> {
     Narrow(&'a [u32]),
-    /// Integers of 64 bits, as they lie.
+    /// Indices of 64 bits, as they lie.
     Wide(&'a [u64]),
 }
 

@@ -20,14 +20,14 @@ pub(crate) fn resolve_sequences<N: Number>(
     rules: IndexRules,
     numbers: &mut [N],
 ) -> Result<Piece, ScatterError> {
-    let Coordinates::Sequences { len, circular, .. } = form.coordinates else {
+    let Coordinates::Sequences { len, mode, .. } = form.coordinates else {
         return Ok(Piece::EMPTY);
     };
     let (scale, multipliers) = Scale::new(output, form)?;
     let sequences = Sequences {
         batches: output.shape()[0],
         len,
-        circular,
+        mode,
         skips: rules.bounds == Bounds::Skip,
         cache_len: output.shape()[1],
         origin: scale.base.wrapping_neg().cast_unsigned() as u64,
@@ -39,7 +39,7 @@ pub(crate) fn resolve_sequences<N: Number>(
 struct Sequences {
     batches: usize,
     len: usize,
-    circular: bool,
+    mode: CacheMode,
     /// Whether a sequence with a negative position is skipped.
     skips: bool,
     cache_len: usize,
@@ -101,7 +101,7 @@ impl Sequences {
     fn check(&self, index: i128, batch: usize) -> Result<usize, ScatterError> {
         let (len, cache_len) = (self.len as i128, self.cache_len as i128);
         let start = match index {
-            0.. if self.circular => Some(index % cache_len.max(1)),
+            0.. if self.mode == CacheMode::Circular => Some(index % cache_len.max(1)),
             0.. if index <= cache_len - len => Some(index),
             _ => None,
         };
@@ -110,11 +110,7 @@ impl Sequences {
             index,
             update_len: self.len,
             cache_len: self.cache_len,
-            mode: if self.circular {
-                CacheMode::Circular
-            } else {
-                CacheMode::Linear
-            },
+            mode: self.mode,
         })
     }
 }

@@ -47,7 +47,7 @@ ROOMS = [
     Room("kernel", "kernel", ("Moves bytes; reduces runs, rows,", "single elements, groups."), MAIN, 9),
     Room("table", "kernel/table.rs", ("Which loops serve", "a dtype and a reduction."), LEFT, 3),
     Room("explain", "explain.rs", ("Says what would run,", "and why nothing else."), LEFT, 5),
-    Room("direct", "exec/direct.rs", ("Small contiguous calls:", "numbers on the stack,", "no plan, no schedule."), RIGHT, 5),
+    Room("direct", "exec/direct.rs", ("Small calls of rows:", "numbers on the stack,", "no loops, no schedule."), RIGHT, 5),
 ]
 
 ARROWS = [

@@ -8,6 +8,7 @@ mod choice;
 mod copies;
 pub(crate) mod direct;
 mod division;
+pub(crate) mod one_value;
 mod places;
 mod sample;
 mod schedule;

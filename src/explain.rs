@@ -44,12 +44,12 @@ impl Explanation {
         in_place: bool,
     ) -> Result<Self, ScatterError> {
         // What no view of such elements can be, no run can be given.
-        let updates_shape = plan.updates_shape()?;
+        let updates_shape = plan.updates_shape();
         let size = element.size();
         Layout::strided(plan.shape(), plan.strides())?.check(size)?;
-        Layout::contiguous(&updates_shape).check(size)?;
-        let contiguous = |shape: &[usize]| plan.arranged_strides(&Layout::contiguous(shape));
-        let geometry = plan.geometry(&contiguous(&updates_shape)?)?;
+        Layout::contiguous(updates_shape).check(size)?;
+        let contiguous = |shape: &[usize]| Layout::contiguous(shape).all_strides();
+        let geometry = plan.geometry(&contiguous(updates_shape)?)?;
         let copy = if in_place {
             None
         } else {

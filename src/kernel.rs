@@ -131,19 +131,6 @@ pub(crate) struct RowsForm<'a> {
     pub(crate) is_near: bool,
 }
 
-impl RowsForm<'_> {
-    /// Rows that lie one behind the other on both sides.
-    pub(crate) fn neighbours(len: usize) -> Self {
-        Self {
-            unit: len.cast_signed(),
-            step: len.cast_signed(),
-            len,
-            sources: None,
-            is_near: false,
-        }
-    }
-}
-
 /// Combines the updates of one destination after another, group by group. For
 /// each group in order, the run around `dst + group.dst` is combined with (or,
 /// without itself, replaced by the combination of) the runs around
@@ -157,7 +144,7 @@ pub(crate) type GroupFn =
     unsafe fn(dst: *mut u8, src: *const u8, groups: &[Group], sources: Sources<'_>, run: GroupRun);
 
 /// A destination and its sources.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Group {
     /// First element written.
     pub(crate) dst: isize,

@@ -26,5 +26,4 @@ pub use owned::{AnyTensor, Tensor};
 pub use typed::{TensorView, TensorViewMut};
 
 pub(crate) use dims::Dims;
-pub(crate) use layout::row_major_strides;
 pub(crate) use memory::{Contents, Elements, Readable, Source, Start, Target, Writable};

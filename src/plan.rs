@@ -5,6 +5,7 @@
 //! facts is all that reaches the executor.
 
 mod destinations;
+mod flat;
 mod form;
 mod geometry;
 mod repeats;
@@ -15,7 +16,8 @@ mod sort;
 use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Number, Spare};
-pub(crate) use form::{Arranged, Coordinates, Form};
+pub(crate) use flat::{Extents, Flat};
+pub(crate) use form::{Coordinates, Form};
 #[cfg(test)]
 pub(crate) use geometry::Dim;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
@@ -28,28 +30,28 @@ pub(crate) use resolve::{
 use self::slot::Slot;
 use crate::error::ScatterError;
 use crate::memory::copied;
-use crate::operand::{Dims, Layout, row_major_strides};
+use crate::operand::{Dims, Layout};
 
 /// What depends on indices alone: the layout of the output and the destination
 /// of every tuple, checked. An immutable list that any number of runs share.
 #[derive(Debug)]
 pub(crate) struct IndexPlan {
-    /// The output as it was given.
     shape: Dims<usize>,
     strides: Dims<isize>,
     is_contiguous: bool,
-    /// Its axes in the order batch, tuple, window, where that is another.
-    order: Option<Arranged>,
     form: Form,
     tuple_shape: Dims<usize>,
+    updates_shape: Dims<usize>,
     /// How far repetitions and window reach along each axis, and whether that
     /// is as far as the output does.
     reach: Dims<usize>,
     is_whole: bool,
     /// Positions in `indices` that one tuple stands for.
     positions: usize,
-    /// Tuples that were not skipped.
+    /// Tuples that were not skipped and those that were, as the caller counts
+    /// them.
     applied: usize,
+    skipped: usize,
     /// Of all of these; where they move nothing, of as many of the first as
     /// show whether any have one destination.
     destinations: Destinations,
@@ -61,6 +63,7 @@ pub(crate) struct IndexPlan {
     last_writes: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
     slot: Slot,
+    flat: Option<Flat>,
 }
 
 /// What the indices of a plan came to.
@@ -137,31 +140,33 @@ impl Resolved {
 }
 
 impl IndexPlan {
-    /// A plan from what [`Resolver`] has made for `form` and this `output`, of
-    /// which it was given the axes in `order`, where that is another.
+    /// A plan from what [`Resolver`] has made for `form` and this `output`.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
-        order: Option<Arranged>,
         indices: &Layout<'_>,
         scale: Scale,
         resolved: Resolved,
     ) -> Result<Self, ScatterError> {
-        let shape = order.as_ref().map_or(output.shape(), |order| &order.shape);
+        let (shape, indices) = (output.shape(), indices.shape());
         let reach = form.reach(shape, indices);
         let tuple_axes = form.batch_rank..form.batch_rank + form.tuple_len;
-        let plan = Self {
+        let tuple_shape = form.tuple_shape(shape, indices)?;
+        let (listed, applied) = (tuple_shape.iter().product(), resolved.destinations.len());
+        let each = form.tuples_each(shape).max(1);
+        let mut plan = Self {
             is_whole: (0..shape.len())
                 .filter(|axis| !tuple_axes.contains(axis))
                 .all(|axis| reach[axis] == shape[axis]),
-            tuple_shape: form.tuple_shape(shape, indices)?,
+            tuple_shape,
+            updates_shape: form.updates_shape(shape, indices)?,
             reach: Dims::copied(reach)?,
             shape: Dims::copied(output.shape())?,
             strides: output.all_strides()?,
             is_contiguous: output.strides().is_none(),
-            order,
             positions: form.positions(indices),
-            applied: resolved.destinations.len(),
+            applied: applied / each,
+            skipped: usize::saturating_sub(listed, applied) / each,
             form,
             destinations: resolved.destinations,
             kept: resolved.kept,
@@ -171,7 +176,10 @@ impl IndexPlan {
             last_writes: OnceLock::new(),
             groups: OnceLock::new(),
             slot: Slot::default(),
+            flat: None,
         };
+        let updates = Layout::contiguous(&plan.updates_shape);
+        plan.flat = Flat::new(&plan.extents(), output, &updates);
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
             // An update is no longer than its axis, so no row is met twice.
             let _ = plan.first_repeat.set(None);
@@ -190,8 +198,12 @@ impl IndexPlan {
     }
 
     /// The same plan, whose tuples move nothing, with so many of them.
-    pub(crate) fn of_nothing(self, applied: usize) -> Self {
-        Self { applied, ..self }
+    pub(crate) fn of_nothing(self, applied: usize, skipped: usize) -> Self {
+        Self {
+            applied,
+            skipped,
+            ..self
+        }
     }
 
     /// Number of tuples that are applied: all but those that were skipped.
@@ -201,7 +213,7 @@ impl IndexPlan {
 
     /// Number of tuples that were skipped.
     pub(crate) fn skipped(&self) -> usize {
-        self.listed_tuples().saturating_sub(self.applied)
+        self.skipped
     }
 
     /// Number of destinations to go through: that of the tuples that are
@@ -210,62 +222,15 @@ impl IndexPlan {
         self.destinations.len()
     }
 
-    /// Shape and strides of the output, its axes in the order of the form.
-    fn arranged(&self) -> (&[usize], &[isize]) {
-        match &self.order {
-            Some(order) => (&order.shape, &order.strides),
-            None => (&self.shape, &self.strides),
-        }
-    }
-
-    /// The strides of a tensor whose dims are those of the output, in the order
-    /// of the form.
-    pub(crate) fn arranged_strides(
-        &self,
-        layout: &Layout<'_>,
-    ) -> Result<Dims<isize>, ScatterError> {
-        let strides = layout.all_strides()?;
-        match &self.order {
-            Some(order) => form::arranged(&strides, &order.axes),
-            None => Ok(strides),
-        }
-    }
-
-    /// The shape of updates with their axes in the order of the form.
-    fn arranged_updates_shape(&self) -> Result<Dims<usize>, ScatterError> {
-        let (batch, rest) = self.reach.split_at(self.form.batch_rank);
-        let parts = [batch, &self.tuple_shape, &rest[self.form.tuple_len..]];
-        let sizes = parts.into_iter().flatten().copied();
-        Dims::collect(self.updates_rank(), sizes)
-    }
-
     /// The shape that `updates` must have.
-    pub(crate) fn updates_shape(&self) -> Result<Dims<usize>, ScatterError> {
-        let arranged = self.arranged_updates_shape()?;
-        let Some(order) = &self.order else {
-            return Ok(arranged);
-        };
-        let mut shape = Dims::copied(&arranged)?;
-        for (&axis, &size) in order.axes.iter().zip(&*arranged) {
-            shape[axis] = size;
-        }
-        Ok(shape)
+    pub(crate) fn updates_shape(&self) -> &[usize] {
+        &self.updates_shape
     }
 
-    /// Refuses updates of another shape than the plan's tuples and window
-    /// ask for.
+    /// Refuses updates of another shape.
+    #[inline]
     pub(crate) fn check_updates(&self, updates: &[usize]) -> Result<(), ScatterError> {
-        if self.order.is_some() {
-            return form::check_shape([&self.updates_shape()?, &[], &[]], updates);
-        }
-        let (batch, rest) = self.reach.split_at(self.form.batch_rank);
-        let window = &rest[self.form.tuple_len..];
-        form::check_shape([batch, &self.tuple_shape, window], updates)
-    }
-
-    /// The rank of updates of the shape that the plan asks for.
-    pub(crate) fn updates_rank(&self) -> usize {
-        self.shape.len() - self.form.tuple_len + self.tuple_shape.len()
+        form::check_shape([&self.updates_shape, &[], &[]], updates)
     }
 
     /// Whether repetitions and windows are whole: they reach as far as the
@@ -274,16 +239,28 @@ impl IndexPlan {
         self.is_whole
     }
 
-    /// The plan as one of contiguous tensors, where the output is one.
-    pub(crate) fn flat(&self) -> Option<Flat> {
-        let suits =
-            self.is_contiguous && self.order.is_none() && self.kept.is_none() && self.is_whole();
-        suits.then(|| Flat::new(&self.form, &self.shape, self.tuples()))
+    /// The shapes of a run.
+    pub(crate) fn extents(&self) -> Extents<'_> {
+        Extents {
+            form: &self.form,
+            shape: &self.shape,
+            reach: &self.reach,
+            tuples: self.listed_tuples(),
+            list_rank: self.tuple_shape.len(),
+        }
+    }
+
+    /// Where the elements of contiguous updates lie, if a few numbers say it.
+    pub(crate) fn flat(&self) -> Option<&Flat> {
+        self.flat.as_ref()
     }
 
     /// Whether `output` lies in memory as the output planned for.
     pub(crate) fn check_output(&self, output: &Layout<'_>) -> Result<(), ScatterError> {
-        if self.is_contiguous && output.strides().is_none() && output.shape() == &self.shape[..] {
+        if self.is_contiguous
+            && output.strides().is_none()
+            && form::is_same(&self.shape, output.shape())
+        {
             return Ok(());
         }
         let planned = Layout::strided(&self.shape, &self.strides)?;
@@ -311,6 +288,11 @@ impl IndexPlan {
     /// that of the n-th tuple.
     pub(crate) fn keeps_all(&self) -> bool {
         self.kept.is_none()
+    }
+
+    /// The tuple of each destination, where some were skipped.
+    pub(crate) fn kept(&self) -> Option<&Destinations> {
+        self.kept.as_ref()
     }
 
     /// The tuple that the destination at `position` belongs to.
@@ -440,68 +422,44 @@ impl IndexPlan {
     }
 }
 
-/// A scatter of contiguous row-major tensors: three numbers say where
-/// everything lies.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flat {
-    /// Repetitions.
-    pub(crate) outer: usize,
-    /// Slices of one repetition of the output.
-    pub(crate) slices: usize,
-    /// Tuples, hence slices of one repetition of the updates.
-    pub(crate) tuples: usize,
-    /// Elements of a slice.
-    pub(crate) run: usize,
-}
-
-impl Flat {
-    /// `shape` is that of the output and has passed [`Layout::elements`].
-    #[inline]
-    pub(crate) fn new(form: &Form, shape: &[usize], tuples: usize) -> Self {
-        let (batch, rest) = shape.split_at(form.batch_rank);
-        let (indexed, window) = rest.split_at(form.tuple_len);
-        Self {
-            outer: batch.iter().product(),
-            slices: indexed.iter().product(),
-            tuples,
-            run: window.iter().product(),
-        }
-    }
-
-    /// Elements of the output.
-    pub(crate) fn elements(&self) -> usize {
-        self.outer * self.slices * self.run
-    }
-}
-
 impl Scale {
-    /// The numbering of destinations for an output: slices where the indexed
-    /// axes merge to one stride, else offsets from the lowest address.
+    /// The numbering of destinations for an output, and what a step along each
+    /// indexed axis adds to a number: slices where the indexed axes merge to one
+    /// stride, else offsets from the lowest address.
     pub(crate) fn new(output: &Layout<'_>, form: &Form) -> Result<(Self, Dims<i64>), ScatterError> {
+        // One without elements has no strides to honour.
+        let made_up = Layout::contiguous(output.shape());
+        let is_empty = output.shape().contains(&0);
+        let output = if is_empty { &made_up } else { output };
         let axes = form.batch_rank..form.batch_rank + form.tuple_len;
-        let sizes = &output.shape()[axes.clone()];
-        let strides = output.all_strides()?;
-        let strides = &strides[axes];
-        let slices = row_major_strides(sizes)?;
-        let in_64_bits = |values: &[isize]| {
-            Dims::collect(values.len(), values.iter().map(|&value| value as i64))
-        };
-        let count = sizes.iter().map(|&size| size as u64).product();
-        let unit = merged_stride(sizes, strides);
-        if let Some(unit) = unit {
+        let (sizes, window) = (&output.shape()[axes.clone()], &output.shape()[axes.end..]);
+        let mut multipliers = Dims::filled(sizes.len(), 1)?;
+        let mut dims = output.dims_from_last();
+        dims.by_ref().take(window.len()).for_each(drop);
+        if let Some(unit) = dims.merged(sizes) {
+            let slices = Layout::contiguous(sizes);
+            for (multiplier, (_, step)) in multipliers.iter_mut().rev().zip(slices.dims_from_last())
+            {
+                *multiplier = step as i64;
+            }
             let scale = Self {
                 base: 0,
                 unit,
-                count,
+                count: sizes.iter().map(|&size| size as u64).product(),
                 numbers_slices: true,
             };
-            return Ok((scale, in_64_bits(&slices)?));
+            return Ok((scale, multipliers));
         }
+        let strides = output.all_strides()?;
+        let strides = &strides[axes];
         let reach = |stride: isize, size: usize| stride * (size.cast_signed() - 1);
         let (mut low, mut high) = (0, 0);
         for (&size, &stride) in sizes.iter().zip(strides) {
             low += reach(stride, size).min(0);
             high += reach(stride, size).max(0);
+        }
+        for (multiplier, &stride) in multipliers.iter_mut().zip(strides) {
+            *multiplier = stride as i64;
         }
         let scale = Self {
             base: low,
@@ -509,25 +467,6 @@ impl Scale {
             count: high.abs_diff(low) as u64 + 1,
             numbers_slices: false,
         };
-        Ok((scale, in_64_bits(strides)?))
+        Ok((scale, multipliers))
     }
-}
-
-/// The one stride between neighbouring slices, where there is one. Axes of
-/// size 1 have no say; an empty output has no strides to honour.
-fn merged_stride(sizes: &[usize], strides: &[isize]) -> Option<isize> {
-    let mut merged: Option<(isize, usize)> = None;
-    for (&size, &stride) in sizes.iter().zip(strides).rev() {
-        if size == 1 {
-            continue;
-        }
-        merged = match merged {
-            None => Some((stride, size.max(1))),
-            Some((unit, count)) if stride == unit.wrapping_mul(count.cast_signed()) => {
-                Some((unit, count * size.max(1)))
-            }
-            Some(_) => return None,
-        };
-    }
-    Some(merged.map_or(0, |(unit, _)| unit))
 }

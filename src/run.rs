@@ -9,25 +9,31 @@
 )]
 
 mod gathered;
+mod long_lists;
 mod making;
 mod operands;
-mod planless;
 mod planned;
+mod small;
 
+pub(crate) use gathered::gather_once;
 pub use gathered::{GatherPlan, GatherRun};
 pub(crate) use making::{Planning, make_plan};
+use operands::Transferred;
 pub(crate) use operands::{GatherOperands, Operands, operation};
-use planless::Planless;
 pub use planned::{ScatterPlan, ScatterRun};
 
+use long_lists::LongList;
+use small::Small;
+
 use crate::error::ScatterError;
+use crate::exec::one_value::OneRun;
 use crate::exec::tasks::Workers;
-use crate::exec::{self, Transfer, direct, scratch};
+use crate::exec::{self, Transfer, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
-use crate::operand::Dims;
 use crate::operand::indices::Integers;
-use crate::plan::{Destinations, Form, IndexPlan};
+use crate::operand::{Dims, Elements, Layout};
+use crate::plan::{Extents, Flat, Form, Geometry, IndexPlan};
 use crate::reduction::{Bounds, Duplicates};
 
 /// Refuses to reduce where the operator that was planned only moves.
@@ -47,19 +53,10 @@ pub(crate) fn execute(
     operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    let operation = operands.operation;
-    check_reduction(plan, operation)?;
+    check_reduction(plan, operands.operation)?;
     plan.check_output(operands.output.layout())?;
     plan.check_updates(operands.updates_shape())?;
-    if execution.schedule.is_none()
-        && operands.are_contiguous()
-        && let (Some(flat), Destinations::Narrow(numbers)) = (plan.flat(), plan.destinations())
-        && direct::suits(&flat, operation, operands.data.is_none())
-    {
-        // SAFETY: shapes have just been checked against the plan's, and the
-        // plan has numbered slices of an output that is contiguous; `Operands`
-        // vouches for the rest.
-        unsafe { direct::run(operation.kernels, &flat, operands.buffers(), numbers) };
+    if execution.schedule.is_none() && small::run_planned(plan, operands) {
         return Ok(());
     }
     execute_by_schedule(plan, is_kept, operands, execution)
@@ -74,67 +71,115 @@ fn execute_by_schedule(
     operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    let updates_strides = if plan.updates_rank() == operands.updates_shape().len() {
-        plan.arranged_strides(operands.updates.layout())?
+    let updates_strides = if plan.updates_shape().len() == operands.updates_shape().len() {
+        operands.updates.layout().all_strides()?
     } else {
         // A scalar written as a tensor of one element.
         Dims::new()
     };
-    let data_strides = (operands.data).map(|data| plan.arranged_strides(data.layout()));
+    let data_strides = (operands.data).map(|data| data.layout().all_strides());
     let data_strides = data_strides.transpose()?;
-    let geometry = plan.geometry(&updates_strides)?;
+    let mut geometry = plan.geometry(&updates_strides)?;
+    let mut buffers = operands.buffers();
+    let one_run = one_run_of(operands, &geometry);
+    if let Some(one_run) = &one_run {
+        geometry.window.read_side_by_side();
+        buffers.updates = one_run.as_ptr();
+    }
     let copy = data_strides.map(|strides| plan.copy_geometry(&strides));
     let copy = copy.transpose()?;
     // SAFETY: `execute` has checked layout and shapes against the plan's;
     // `Operands` vouches for the rest.
-    let transfer = unsafe {
-        let buffers = operands.buffers();
-        Transfer::scatter(plan, *operands.operation, buffers, geometry, copy)
-    };
+    let transfer = unsafe { Transfer::scatter(plan, *operands.operation, buffers, geometry, copy) };
     let workers = Workers::new(execution.pool, execution.max_workers);
-    exec::run(
-        &transfer.of_kept_plan(is_kept),
-        &workers,
-        execution.schedule,
-    )
+    let transfer = transfer.of_kept_plan(is_kept);
+    let result = exec::run(&transfer, &workers, execution.schedule);
+    one_run.into_iter().for_each(OneRun::put_back);
+    result
 }
 
-/// Plans and runs once.
+/// Of updates that are one value, a run of copies of it: else each run would be
+/// read one element at a time.
+fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
+    let is_wanted = geometry.window.run().size > 1 && geometry.reads_one_element();
+    let Elements::Plain(dtype) = operands.updates.elements() else {
+        return None;
+    };
+    if !is_wanted || operands.updates_shape().contains(&0) {
+        return None;
+    }
+    // SAFETY: updates have an element, and whoever has the operands may read it.
+    unsafe {
+        OneRun::new(
+            operands.updates.as_ptr(),
+            dtype.size(),
+            geometry.window.run().size,
+        )
+    }
+}
+
+/// Plans and runs once. The shapes of the operands are those of `extents`.
+#[inline(always)] // As all that is on the way of the smallest calls.
 pub(crate) fn once(
-    form: Form,
+    extents: &Extents<'_>,
     operands: &Operands<'_>,
     indices: &Integers<'_>,
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    form.check_updates(operands.shape(), indices.layout(), operands.updates_shape())?;
-    let plain = form.coordinates == Form::ALL_LISTED
-        && planning.duplicates == Duplicates::Allow
-        && planning.rules.bounds == Bounds::Error
-        && execution.schedule.is_none();
-    if plain && operands.are_contiguous() && indices.layout().strides().is_none() {
-        let planless = Planless::new(&form, operands, indices, planning);
-        // SAFETY: shapes have just been checked against one another;
-        // `Operands` vouches for the rest.
-        if unsafe { planless.run(execution) }? {
+    if execution.schedule.is_none()
+        && let Some(flat) = Flat::new(extents, operands.numbered(), operands.listed())
+    {
+        let small = Small {
+            extents,
+            flat: &flat,
+            operands,
+            indices,
+            planning,
+        };
+        if small.run(execution)? || run_long_list(&small, execution)? {
             return Ok(());
         }
     }
-    once_planned(form, operands, indices, planning, execution)
+    once_planned(extents.form, operands, indices, planning, execution)
+}
+
+/// Runs a long list of contiguous tensors without a plan, if that pays, and says
+/// whether it did.
+#[inline(never)]
+fn run_long_list(
+    call: &Small<'_, Operands<'_>>,
+    execution: &Execution<'_>,
+) -> Result<bool, ScatterError> {
+    let lists_all = call.extents.form.coordinates == Form::ALL_LISTED
+        && call.planning.duplicates == Duplicates::Allow
+        && call.planning.rules.bounds == Bounds::Error;
+    let (is_run, operands) = (Layout::is_contiguous, call.operands);
+    let are_runs = is_run(operands.numbered())
+        && operands.copied().is_none_or(is_run)
+        && is_run(call.indices.layout())
+        && (is_run(operands.listed()) || call.flat.step == 0);
+    if !(lists_all && are_runs) {
+        return Ok(false);
+    }
+    let list = LongList::new(call);
+    // SAFETY: all are contiguous but for updates that are one value; `Operands`
+    // vouches for the rest.
+    unsafe { list.run(execution) }
 }
 
 /// The rest of [`once`], apart from it so that small calls do not pay for its
 /// stack.
 #[inline(never)]
 fn once_planned(
-    form: Form,
+    form: &Form,
     operands: &Operands<'_>,
     indices: &Integers<'_>,
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
     let output = operands.output.layout();
-    let plan = make_plan(output, form, *indices, planning, execution)?;
+    let plan = make_plan(output, *form, *indices, planning, execution)?;
     let result = execute(&plan, false, operands, execution);
     scratch::put_back(plan.into_destinations().into_spare());
     result

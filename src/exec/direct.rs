@@ -1,106 +1,309 @@
-//! Small scatters of contiguous tensors, on the calling thread.
+//! Small transfers of rows at even distances, on the calling thread.
 //!
 //! No loops to set up, no schedule to choose, nothing to allocate: what a call
 //! costs whose work is a few hundred bytes.
 
+#![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
+
 use super::thresholds::{CACHED_BYTES, SMALL_CALL_BYTES};
 use super::transfer::Buffers;
-use super::workload::touched_bytes;
-use crate::kernel::{Job, Kernels, Operation, RowsForm, Spread, Steps};
-use crate::plan::Flat;
+use super::workload::{Direction, touched_bytes};
+use crate::kernel::{
+    Group, GroupFn, GroupRun, Job, Kernels, Operation, RowsForm, RunsFn, Sources, Spread, Steps,
+};
+use crate::plan::{Flat, signed};
 
-/// Jobs of one kernel call.
-const JOBS: usize = 64;
+/// Jobs and groups of one kernel call.
+const JOBS: usize = 32;
+const GROUPS: usize = 8;
+
+/// Most tuples that are sorted into groups here.
+const SORTED: usize = 64;
+
+/// The tuples of a small transfer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Few<'a> {
+    /// The number of each that is applied.
+    pub(crate) numbers: &'a [u32],
+    /// Their positions in the list, where some are skipped.
+    pub(crate) positions: Option<&'a [u32]>,
+}
 
 /// Whether a call is small enough to stay here. In place the output may be of
 /// any size, but its slices must be numbered in 32 bits.
-pub(crate) fn suits(flat: &Flat, kernels: &Operation, in_place: bool) -> bool {
-    let size = kernels.kernels.size;
-    let copied = if in_place { 0 } else { flat.elements() };
+#[inline(always)] // As all that is on the way of the smallest calls.
+pub(crate) fn suits(flat: &Flat, operation: &Operation, copies: bool) -> bool {
+    let size = operation.kernels.size;
+    let copied = if copies { flat.elements } else { 0 };
     let touched = touched_bytes(
         flat.outer.saturating_mul(flat.tuples),
         flat.run.saturating_mul(size),
         copied.saturating_mul(size),
     );
-    let plain = !kernels.needs_groups;
-    plain && touched < SMALL_CALL_BYTES && u32::try_from(flat.slices).is_ok()
+    let is_sorted = !operation.needs_groups || flat.tuples <= SORTED;
+    is_sorted && touched < SMALL_CALL_BYTES && u32::try_from(flat.slices).is_ok()
 }
 
-/// Runs a scatter of contiguous tensors whose destinations are `numbers`.
-///
-/// # Safety
-///
-/// - The buffers hold contiguous tensors of the shapes that `flat` was made
-///   from, of elements of `row`; `output` is this call's alone, shares no byte
-///   with the others, and is initialised in place or where `row` clones.
-/// - Every number is less than `flat.slices`.
-#[inline(always)] // Into the smallest calls, of which it would be a tenth.
-#[expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
-pub(crate) unsafe fn run(kernels: &Kernels, flat: &Flat, buffers: Buffers, numbers: &[u32]) {
-    let output: *mut u8 = buffers.output.cast();
-    if flat.elements() == 0 {
-        return;
+/// A transfer that [`suits`].
+#[derive(Debug)]
+pub(crate) struct Direct<'a> {
+    pub(crate) operation: &'a Operation,
+    pub(crate) flat: &'a Flat,
+    pub(crate) few: Few<'a>,
+}
+
+impl Direct<'_> {
+    /// Runs a scatter.
+    ///
+    /// # Safety
+    ///
+    /// - `flat` says where the elements of `buffers.output` (numbered) and
+    ///   `buffers.updates` (listed) lie, which are those of `operation`;
+    ///   `output` is this call's alone, shares no byte with the others, and is
+    ///   initialised in place or where `operation` clones.
+    /// - If there is data, both it and the output hold `flat.elements` elements
+    ///   side by side.
+    /// - Every number is less than `flat.slices`, every position less than
+    ///   `flat.tuples`; without positions there are as many numbers.
+    #[inline(always)]
+    pub(crate) unsafe fn scatter(&self, buffers: Buffers) {
+        let output: *mut u8 = buffers.output.cast();
+        let kernels = self.operation.kernels;
+        if let Some(data) = buffers.data {
+            let all = Job {
+                dst: 0,
+                src: 0,
+                len: self.flat.elements,
+            };
+            // SAFETY: both hold that many elements and share no byte.
+            unsafe { (kernels.copy)(output, data, &[all], Steps::UNIT) };
+        }
+        for outer in 0..self.repetitions() {
+            let (numbered, listed) = self.origin(outer);
+            let dst = output.wrapping_offset(numbered);
+            let src = buffers.updates.wrapping_offset(listed);
+            // SAFETY: a repetition of the tensors that the caller vouches for.
+            unsafe {
+                match self.operation.group.filter(|_| self.operation.needs_groups) {
+                    Some(kernel) => self.fold(kernel, dst, src),
+                    None => self.apply(kernels, dst, src),
+                }
+            }
+        }
     }
-    if let Some(data) = buffers.data {
-        let all = Job {
+
+    /// Runs a gather: data is numbered, the result listed. Windows of the result
+    /// that no position names become zeros.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::scatter`], of which `result` is the output; where tuples
+    /// are skipped, elements are plain bytes of which zeros are a value.
+    #[inline]
+    pub(crate) unsafe fn gather(&self, result: *mut u8, data: *const u8) {
+        let kernels = self.operation.kernels;
+        for outer in 0..self.repetitions() {
+            let (numbered, listed) = self.origin(outer);
+            let dst = result.wrapping_offset(listed);
+            let src = data.wrapping_offset(numbered);
+            // SAFETY: a repetition of the tensors that the caller vouches for.
+            unsafe {
+                match (kernels.gather_rows, self.few.positions) {
+                    (Some(rows), None) => rows(dst, src, self.few.numbers, self.rows()),
+                    (_, positions) => {
+                        self.clear(dst, positions);
+                        self.apply_runs(kernels.copy, Direction::Gather, dst, src);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Repetitions in which anything is moved. Windows without elements may be
+    /// more than one could count to.
+    fn repetitions(&self) -> usize {
+        self.check();
+        if self.few.numbers.is_empty() && self.few.positions.is_none() || self.flat.run == 0 {
+            0
+        } else {
+            self.flat.outer
+        }
+    }
+
+    /// What the loops rely on, once more.
+    fn check(&self) {
+        let (Few { numbers, positions }, flat) = (self.few, self.flat);
+        let below = |list: &[u32], end: usize| list.iter().all(|&value| (value as usize) < end);
+        debug_assert!(below(numbers, flat.slices), "numbers of slices");
+        // Of tuples that move nothing, only some are listed.
+        let moves = flat.outer > 0 && flat.run > 0;
+        let are_listed = match positions {
+            Some(positions) => below(positions, flat.tuples) && positions.len() == numbers.len(),
+            None => numbers.len() == flat.tuples,
+        };
+        debug_assert!(are_listed || !moves, "positions in the list");
+    }
+
+    /// Where a repetition begins on either side, in bytes.
+    fn origin(&self, outer: usize) -> (isize, isize) {
+        let outer = (outer * self.operation.kernels.size).cast_signed();
+        (
+            outer * self.flat.outer_numbered,
+            outer * self.flat.outer_listed,
+        )
+    }
+
+    /// Whether a cache holds all that numbers spread over.
+    fn is_near(&self) -> bool {
+        let distance = self.flat.unit.unsigned_abs() * self.operation.kernels.size;
+        self.flat.slices.saturating_mul(distance) as u64 <= CACHED_BYTES
+    }
+
+    fn rows(&self) -> RowsForm<'_> {
+        RowsForm {
+            unit: self.flat.unit,
+            step: self.flat.step,
+            len: self.flat.run,
+            sources: self.few.positions,
+            is_near: self.is_near(),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Self::scatter`], from a repetition's first elements on.
+    #[inline(always)]
+    unsafe fn apply(&self, kernels: &Kernels, dst: *mut u8, src: *const u8) {
+        let flat = self.flat;
+        let is_listed_side_by_side = flat.run == 1 && (flat.step == 1 || flat.tuples == 1);
+        let spread = Spread {
+            scale: flat.unit,
+            is_near: self.is_near(),
+        };
+        let elements = kernels.apply_elements;
+        let elements = elements.filter(|_| is_listed_side_by_side && self.few.positions.is_none());
+        match (elements, kernels.apply_rows) {
+            // SAFETY: one element a number, below `slices`, and as many updates
+            // side by side as numbers.
+            (Some(elements), _) => unsafe { (elements.u32)(dst, src, self.few.numbers, spread) },
+            // SAFETY: as above, with rows of `flat.run` elements.
+            (None, Some(rows)) => unsafe { rows(dst, src, self.few.numbers, self.rows()) },
+            // SAFETY: likewise.
+            (None, None) => unsafe { self.apply_runs(kernels.apply, Direction::Scatter, dst, src) },
+        }
+    }
+
+    /// Elements that are cloned or have no kernel for rows, and gathers that
+    /// skip tuples.
+    ///
+    /// # Safety
+    ///
+    /// As for [`RunsFn`], with a run of `flat.run` neighbours for each tuple that
+    /// is applied: numbered around one address, listed around the other.
+    #[inline(never)]
+    unsafe fn apply_runs(
+        &self,
+        kernel: RunsFn,
+        direction: Direction,
+        dst: *mut u8,
+        src: *const u8,
+    ) {
+        let mut jobs = [Job {
             dst: 0,
             src: 0,
-            len: flat.elements(),
-        };
-        // SAFETY: both hold that many elements and share no byte.
-        unsafe { (kernels.copy)(output, data, &[all], Steps::UNIT) };
-    }
-    let region = flat.slices.saturating_mul(flat.run * kernels.size);
-    let is_near = region as u64 <= CACHED_BYTES;
-    let spread = Spread { scale: 1, is_near };
-    let form = RowsForm {
-        is_near,
-        ..RowsForm::neighbours(flat.run)
-    };
-    // Slices without elements may be more than one could count to.
-    let repetitions = if numbers.is_empty() || flat.run == 0 {
-        0
-    } else {
-        flat.outer
-    };
-    for outer in 0..repetitions {
-        let bytes = |slices: usize| outer * slices * flat.run * kernels.size;
-        let dst = output.wrapping_add(bytes(flat.slices));
-        let src = buffers.updates.wrapping_add(bytes(flat.tuples));
-        match kernels.apply_elements.filter(|_| flat.run == 1) {
-            // SAFETY: one element a number, below `slices`, and as many
-            // updates as numbers.
-            Some(elements) => unsafe { (elements.u32)(dst, src, numbers, spread) },
-            None => match kernels.apply_rows {
-                // SAFETY: as above, with rows of `flat.run` elements.
-                Some(rows) => unsafe { rows(dst, src, numbers, form) },
-                // SAFETY: likewise.
-                None => unsafe { apply_runs(kernels, flat.run, dst, src, numbers) },
-            },
+            len: self.flat.run,
+        }; JOBS];
+        for (block, numbers) in self.few.numbers.chunks(JOBS).enumerate() {
+            let jobs = &mut jobs[..numbers.len()];
+            for (at, (job, &number)) in jobs.iter_mut().zip(numbers).enumerate() {
+                let numbered = (number as usize).cast_signed() * self.flat.unit;
+                let listed = self.position(block * JOBS + at).cast_signed() * self.flat.step;
+                (job.dst, job.src) = match direction {
+                    Direction::Scatter => (numbered, listed),
+                    Direction::Gather => (listed, numbered),
+                };
+            }
+            // SAFETY: the caller vouches for every run.
+            unsafe { kernel(dst, src, jobs, Steps::UNIT) };
         }
     }
-}
 
-/// Elements that are cloned, or have no kernel for rows.
-///
-/// # Safety
-///
-/// Around `dst` lies a run for every number, around `src` one for every
-/// position in `numbers`, as [`run`] has it.
-#[expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
-unsafe fn apply_runs(kernels: &Kernels, run: usize, dst: *mut u8, src: *const u8, numbers: &[u32]) {
-    let mut jobs = [Job {
-        dst: 0,
-        src: 0,
-        len: run,
-    }; JOBS];
-    for (block, numbers) in numbers.chunks(JOBS).enumerate() {
-        let jobs = &mut jobs[..numbers.len()];
-        for (position, (job, &number)) in jobs.iter_mut().zip(numbers).enumerate() {
-            job.dst = (number as usize * run).cast_signed();
-            job.src = ((block * JOBS + position) * run).cast_signed();
+    /// The position in the list of the tuple that is applied as number `at`.
+    fn position(&self, at: usize) -> usize {
+        self.few
+            .positions
+            .map_or(at, |positions| positions[at] as usize)
+    }
+
+    /// Zeros for the windows of the list that are not among `positions`, which
+    /// increase.
+    ///
+    /// # Safety
+    ///
+    /// Around `result` lies a window of `flat.run` elements for every position
+    /// of the list, which zeros may become.
+    unsafe fn clear(&self, result: *mut u8, positions: Option<&[u32]>) {
+        let Some(mut rest) = positions else {
+            return;
+        };
+        let size = self.operation.kernels.size;
+        for position in 0..self.flat.tuples {
+            if let Some((&first, others)) = rest.split_first()
+                && first as usize == position
+            {
+                rest = others;
+                continue;
+            }
+            let offset = position.cast_signed() * self.flat.step * size.cast_signed();
+            let window = result.wrapping_offset(offset);
+            // SAFETY: the caller vouches for the window.
+            unsafe { window.write_bytes(0, self.flat.run * size) };
         }
-        // SAFETY: the caller vouches for every run.
-        unsafe { (kernels.apply)(dst, src, jobs, Steps::UNIT) };
+    }
+
+    /// All updates of one destination after another.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::scatter`], from a repetition's first elements on; all
+    /// elements are initialised.
+    #[inline(never)]
+    unsafe fn fold(&self, kernel: GroupFn, dst: *mut u8, src: *const u8) {
+        // Number and position of each tuple, which sort like numbers and then
+        // like the list.
+        let mut sorted = [0_u64; SORTED];
+        let sorted = &mut sorted[..self.few.numbers.len()];
+        for (at, (key, &number)) in sorted.iter_mut().zip(self.few.numbers).enumerate() {
+            *key = u64::from(number) << u32::BITS | self.position(at) as u64;
+        }
+        sorted.sort_unstable();
+        let sources = Sources {
+            list: Some(sorted),
+            mask: u32::MAX.into(),
+            step: self.flat.step,
+        };
+        let run = GroupRun {
+            len: self.flat.run,
+            steps: Steps::UNIT,
+            include_self: self.operation.include_self,
+        };
+        let mut groups = [Group::default(); GROUPS];
+        let (mut len, mut start) = (0, 0);
+        for tuples in sorted.chunk_by(|a, b| a >> u32::BITS == b >> u32::BITS) {
+            let number = signed(tuples[0] >> u32::BITS);
+            let end = start + tuples.len();
+            groups[len] = Group {
+                dst: number * self.flat.unit,
+                start,
+                end,
+            };
+            (len, start) = (len + 1, end);
+            if len == GROUPS || end == sorted.len() {
+                // SAFETY: a group for every destination, of rows of `flat.run`
+                // elements that the caller vouches for.
+                unsafe { kernel(dst, src, &groups[..len], sources, run) };
+                len = 0;
+            }
+        }
     }
 }

@@ -5,22 +5,40 @@
 
 use std::ops::{Deref, DerefMut};
 
-use smallvec::SmallVec;
-
 use crate::error::ScatterError;
 use crate::memory::out_of_memory;
 
 /// One value a dimension; up to rank 8 without an allocation. Beyond that,
 /// memory that cannot be had is an error and no abort.
+///
+/// Loops over them are a good part of small calls, for which the general vectors
+/// that lie inline took several times as long.
 #[derive(Debug)]
-pub(crate) struct Dims<T>(SmallVec<[T; INLINE]>);
+pub(crate) enum Dims<T> {
+    Inline { values: [T; INLINE], len: usize },
+    Heap(Vec<T>),
+}
 
 /// So many values lie inline.
 const INLINE: usize = 8;
 
-impl<T> Dims<T> {
+impl<T: Copy + Default> Dims<T> {
+    #[inline]
     pub(crate) fn new() -> Self {
-        Self(SmallVec::new())
+        Self::Inline {
+            values: [T::default(); INLINE],
+            len: 0,
+        }
+    }
+
+    /// So many times one value.
+    #[inline]
+    pub(crate) fn filled(len: usize, value: T) -> Result<Self, ScatterError> {
+        if len <= INLINE {
+            let values = [value; INLINE];
+            return Ok(Self::Inline { values, len });
+        }
+        Self::collect(len, std::iter::repeat(value))
     }
 
     /// At most `most` values.
@@ -30,59 +48,97 @@ impl<T> Dims<T> {
         values: impl IntoIterator<Item = T>,
     ) -> Result<Self, ScatterError> {
         let mut dims = Self::new();
-        dims.reserve(most)?;
-        // Room is there: nothing is allocated here.
-        dims.0.extend(values.into_iter().take(most));
+        if most > INLINE {
+            dims.spill(most)?;
+        }
+        for value in values.into_iter().take(most) {
+            dims.push(value)?;
+        }
         Ok(dims)
+    }
+
+    #[inline]
+    pub(crate) fn copied(values: &[T]) -> Result<Self, ScatterError> {
+        Self::collect(values.len(), values.iter().copied())
     }
 
     /// Puts a value at the end.
     #[inline]
     pub(crate) fn push(&mut self, value: T) -> Result<(), ScatterError> {
-        self.reserve(1)?;
-        self.0.push(value);
+        match self {
+            Self::Inline { values, len } if *len < INLINE => {
+                values[*len] = value;
+                *len += 1;
+                Ok(())
+            }
+            _ => self.push_to_heap(value),
+        }
+    }
+
+    #[cold]
+    fn push_to_heap(&mut self, value: T) -> Result<(), ScatterError> {
+        self.spill(self.len() + 1)?;
+        if let Self::Heap(values) = self {
+            values.push(value);
+        }
+        Ok(())
+    }
+
+    /// Puts the values into memory that has room for so many.
+    #[cold]
+    fn spill(&mut self, room: usize) -> Result<(), ScatterError> {
+        let mut heap = match self {
+            Self::Inline { .. } => Vec::new(),
+            Self::Heap(values) => std::mem::take(values),
+        };
+        let more = room.saturating_sub(heap.len());
+        (heap.try_reserve(more)).map_err(|_| out_of_memory::<T>(room))?;
+        if let Self::Inline { values, len } = self {
+            heap.extend_from_slice(&values[..*len]);
+        }
+        *self = Self::Heap(heap);
         Ok(())
     }
 
     /// Takes the value at `axis` away.
     pub(crate) fn remove(&mut self, axis: usize) -> T {
-        self.0.remove(axis)
+        match self {
+            Self::Inline { values, len } => {
+                values[axis..*len].rotate_left(1);
+                *len -= 1;
+                values[*len]
+            }
+            Self::Heap(values) => values.remove(axis),
+        }
     }
 
     /// Keeps the values that `keep` accepts.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        self.0.retain(|value| keep(value));
+        for axis in (0..self.len()).rev() {
+            if !keep(&self[axis]) {
+                self.remove(axis);
+            }
+        }
     }
 
     /// Whether all values lie inline, and as many more as `more` would.
     pub(crate) fn is_inline_with(&self, more: usize) -> bool {
-        !self.0.spilled() && self.len() + more <= INLINE
+        matches!(self, Self::Inline { len, .. } if len + more <= INLINE)
     }
 
     /// A copy of values that lie inline, which takes no memory.
-    pub(crate) fn clone_inline(&self) -> Self
-    where
-        T: Copy,
-    {
+    pub(crate) fn clone_inline(&self) -> Self {
         debug_assert!(self.is_inline_with(0), "a copy that takes memory");
-        Self(SmallVec::from_slice(&self.0))
-    }
-
-    #[inline]
-    fn reserve(&mut self, more: usize) -> Result<(), ScatterError> {
-        let wanted = self.len() + more;
-        (self.0.try_reserve(more)).map_err(|_| out_of_memory::<T>(wanted))
-    }
-}
-
-impl<T: Copy> Dims<T> {
-    #[inline]
-    pub(crate) fn copied(values: &[T]) -> Result<Self, ScatterError> {
-        Self::collect(values.len(), values.iter().copied())
+        let mut copy = Self::new();
+        if let Self::Inline { values, len } = &mut copy {
+            *len = self.len().min(INLINE);
+            values[..*len].copy_from_slice(&self[..*len]);
+        }
+        copy
     }
 }
 
-impl<T> Default for Dims<T> {
+impl<T: Copy + Default> Default for Dims<T> {
     fn default() -> Self {
         Self::new()
     }
@@ -93,13 +149,47 @@ impl<T> Deref for Dims<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        &self.0
+        match self {
+            Self::Inline { values, len } => &values[..*len],
+            Self::Heap(values) => values,
+        }
     }
 }
 
 impl<T> DerefMut for Dims<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.0
+        match self {
+            Self::Inline { values, len } => &mut values[..*len],
+            Self::Heap(values) => values,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Dims;
+
+    #[test]
+    fn values_are_the_same_inline_and_on_the_heap() {
+        for rank in 0..20 {
+            let values: Vec<usize> = (0..rank).collect();
+            let mut dims = Dims::copied(&values).expect("memory");
+            assert_eq!(dims[..], values, "collected");
+            let mut pushed = Dims::new();
+            values
+                .iter()
+                .for_each(|&value| pushed.push(value).expect("memory"));
+            assert_eq!(pushed[..], values, "pushed");
+            assert_eq!(dims.is_inline_with(0), rank <= 8, "of rank {rank}");
+            assert_eq!(dims.is_inline_with(1), rank < 8, "with one more");
+            if rank > 0 {
+                assert_eq!(pushed.remove(rank / 2), rank / 2, "from the middle");
+                assert_eq!(pushed.len(), rank - 1, "one less");
+            }
+            dims.retain(|value| value % 3 == 0);
+            let third: Vec<usize> = (0..rank).step_by(3).collect();
+            assert_eq!(dims[..], third, "every third of {rank}");
+        }
     }
 }

@@ -81,12 +81,35 @@ impl<'a> Layout<'a> {
         self.strides
     }
 
+    /// Whether it is row-major, with no element between its elements. Strides that
+    /// say the same do not count: they are told apart where that is of use.
+    #[inline]
+    pub(crate) fn is_contiguous(&self) -> bool {
+        self.strides.is_none()
+    }
+
+    /// Shape and strides, for who would ask for them again and again.
+    #[inline(always)]
+    pub(crate) fn parts(&self) -> (&[usize], Option<&'a [isize]>) {
+        (self.shape(), self.strides)
+    }
+
     /// Strides of every dimension, row-major ones written out. Those of a
     /// shape without elements are made up as if its empty dimensions had size 1.
     pub(crate) fn all_strides(&self) -> Result<Dims<isize>, ScatterError> {
         match self.strides {
             Some(strides) if self.shape().iter().all(|&size| size != 0) => Dims::copied(strides),
             _ => row_major_strides(self.shape()),
+        }
+    }
+
+    /// Size and stride of every dimension, from the last to the first.
+    #[inline]
+    pub(crate) fn dims_from_last(&self) -> FromLast<'_> {
+        FromLast {
+            shape: self.shape(),
+            strides: self.strides,
+            row_major: 1,
         }
     }
 
@@ -190,17 +213,56 @@ impl<'a> Layout<'a> {
         if self.shape().contains(&0) {
             return true;
         }
-        let mut row_major = 1_isize;
-        (0..self.shape().len()).rev().all(|axis| {
-            let [a, b] = [self, other].map(|layout| layout.stride_or(axis, row_major));
-            row_major = row_major.wrapping_mul(self.shape()[axis].cast_signed());
-            self.shape()[axis] <= 1 || a == b
-        })
+        let mut dims = self.dims_from_last().zip(other.dims_from_last());
+        dims.all(|((size, a), (_, b))| size <= 1 || a == b)
     }
+}
 
-    /// The stride of `axis`, where `row_major` is that of a contiguous tensor.
-    fn stride_or(&self, axis: usize, row_major: isize) -> isize {
-        self.strides.map_or(row_major, |strides| strides[axis])
+/// Sizes and strides of dimensions, from the last one on.
+#[derive(Clone, Debug)]
+pub(crate) struct FromLast<'a> {
+    /// Of those that are left.
+    shape: &'a [usize],
+    strides: Option<&'a [isize]>,
+    row_major: isize,
+}
+
+impl Iterator for FromLast<'_> {
+    type Item = (usize, isize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(usize, isize)> {
+        let (&size, rest) = self.shape.split_last()?;
+        let row_major = self.row_major;
+        self.row_major = row_major.wrapping_mul(size.max(1).cast_signed());
+        self.shape = rest;
+        let stride = self
+            .strides
+            .map_or(row_major, |strides| strides[rest.len()]);
+        Some((size, stride))
+    }
+}
+
+impl FromLast<'_> {
+    /// The one distance between neighbours along the next dims, as many as there
+    /// are `sizes`, of which `sizes` says how far they reach. `None` where there
+    /// is no such distance. Dims of size 1 have no say; a tensor without elements
+    /// has no strides to honour.
+    #[inline]
+    pub(crate) fn merged(&mut self, sizes: &[usize]) -> Option<isize> {
+        let mut merged: Option<(isize, usize)> = None;
+        for &size in sizes.iter().rev() {
+            let (_, stride) = self.next()?;
+            if size == 1 {
+                continue;
+            }
+            let (unit, count) = *merged.get_or_insert((stride, 1));
+            if stride != unit.wrapping_mul(count.cast_signed()) {
+                return None;
+            }
+            merged = Some((unit, count * size.max(1)));
+        }
+        Some(merged.map_or(0, |(unit, _)| unit))
     }
 }
 
@@ -268,9 +330,10 @@ impl LayoutBuf {
 ///
 /// `shape` has passed [`Layout::elements`], so the products fit.
 pub(crate) fn row_major_strides(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
-    let mut strides = Dims::collect(shape.len(), shape.iter().map(|_| 1_isize))?;
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis].wrapping_mul(shape[axis].max(1).cast_signed());
+    let mut strides = Dims::filled(shape.len(), 1)?;
+    let layout = Layout::contiguous(shape);
+    for (value, (_, stride)) in strides.iter_mut().rev().zip(layout.dims_from_last()) {
+        *value = stride;
     }
     Ok(strides)
 }

@@ -27,7 +27,7 @@ pub(crate) struct Footprint<'a> {
 }
 
 /// `coefficient * x` with `x` in `0..=limit`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Term {
     coefficient: i128,
     limit: i128,
@@ -38,7 +38,7 @@ pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> 
     let Some(strides) = layout.strides() else {
         return Ok(Overlap::Disjoint);
     };
-    if layout.shape().contains(&0) {
+    if layout.shape().contains(&0) || steps_over_inner(layout) {
         return Ok(Overlap::Disjoint);
     }
     let mut terms = terms_of(layout.shape(), strides, 1)?;
@@ -152,6 +152,18 @@ fn steps_over_smaller(sorted: &[Term]) -> bool {
     sorted.iter().all(|term| {
         let clear = term.coefficient > reach;
         reach += term.coefficient * term.limit;
+        clear
+    })
+}
+
+/// The same where the strides decrease from dimension to dimension, as those of
+/// padded tensors do: no small call should wait for a sort.
+fn steps_over_inner(layout: &Layout<'_>) -> bool {
+    let mut reach = 0_usize;
+    layout.dims_from_last().all(|(size, stride)| {
+        let step = stride.unsigned_abs();
+        let clear = size == 1 || step > reach;
+        reach = reach.saturating_add(step.saturating_mul(size - 1));
         clear
     })
 }

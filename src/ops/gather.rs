@@ -198,7 +198,7 @@ impl Gather<'_> {
     ) -> Result<V::Owned, ScatterError> {
         let indices = indices.into();
         let form = self.form(&data.source(), &indices)?;
-        let shape = form.updates_shape(data.source().shape(), indices.layout())?;
+        let shape = form.updates_shape(data.source().shape(), indices.layout().shape())?;
         V::allocate(&shape, Start::Like(&data), |output, _| {
             self.write(form, &data.source(), &indices, &output)
         })
@@ -235,8 +235,12 @@ impl Gather<'_> {
     ) -> Result<GatherPlan, ScatterError> {
         let indices = indices.into();
         data.check(1)?;
-        let form = self.rule.form(data.shape(), indices.layout(), None)?;
-        self.plan_form(form, &data, &indices)
+        let form = self
+            .rule
+            .form(data.shape(), indices.layout().parts(), None)?;
+        let indices = indices.integers()?;
+        let plan = run::make_plan(&data, form, indices, self.planning(), &self.execution)?;
+        Ok(GatherPlan::new(plan))
     }
 
     /// What the shapes mean, for elements that suit the options.
@@ -244,22 +248,14 @@ impl Gather<'_> {
         if matches!(data.elements(), Elements::Cloned(_)) && self.rules.bounds == Bounds::Skip {
             return Err(ScatterError::UnsupportedOption { option: "bounds" });
         }
-        self.rule.form(data.shape(), indices.layout(), None)
+        self.rule.form(data.shape(), indices.layout().parts(), None)
     }
 
-    /// The plan of what the shapes have been found to mean.
-    fn plan_form(
-        &self,
-        form: Form,
-        data: &Layout<'_>,
-        indices: &Indices<'_>,
-    ) -> Result<GatherPlan, ScatterError> {
-        let planning = Planning {
+    fn planning(&self) -> Planning {
+        Planning {
             duplicates: Duplicates::Allow,
             rules: self.rules,
-        };
-        let plan = run::make_plan(data, form, indices.integers()?, planning, &self.execution)?;
-        GatherPlan::new(plan)
+        }
     }
 
     /// One call.
@@ -272,11 +268,13 @@ impl Gather<'_> {
     ) -> Result<(), ScatterError> {
         let operation = run::operation(output.elements(), Reducing::default(), &self.execution)?;
         let operands = GatherOperands::new(&operation, output, data, Some(indices))?;
-        let shape = form.updates_shape(data.shape(), indices.layout())?;
-        operands.check_output(&shape)?;
-        let plan = self.plan_form(form, data.layout(), indices)?;
-        let result = plan.execute(&operands, &self.execution);
-        plan.put_back();
-        result
+        let planning = self.planning();
+        run::gather_once(
+            form,
+            &operands,
+            &indices.integers()?,
+            planning,
+            &self.execution,
+        )
     }
 }

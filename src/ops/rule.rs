@@ -3,7 +3,6 @@
 
 use crate::error::ScatterError;
 use crate::memory::copied;
-use crate::operand::Layout;
 use crate::plan::{Coordinates, Form, IndexRules};
 use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 
@@ -27,28 +26,29 @@ pub(super) enum Rule {
 }
 
 impl Rule {
-    /// What the shapes mean. `updates` is not known to a plan.
+    /// What the shapes mean, and the strides of indices, if they have any.
+    /// `updates` is not known to a plan.
     #[inline(always)] // Into the smallest calls, which would wait for a copy of it.
     pub(super) fn form(
         self,
         data: &[usize],
-        indices: &Layout<'_>,
+        (indices, strides): (&[usize], Option<&[isize]>),
         updates: Option<&[usize]>,
     ) -> Result<Form, ScatterError> {
         match self {
-            Self::Nd { batch_dims } => nd(batch_dims, data, indices.shape()),
+            Self::Nd { batch_dims } => nd(batch_dims, data, indices),
             Self::Along { axis } => Ok(Form {
                 batch_rank: resolve_axis(axis, data.len())?,
                 tuple_len: 1,
-                list: (0, indices.shape().len()),
+                list: (0, indices.len()),
                 coordinates: Form::ALL_LISTED,
             }),
-            Self::Elements { axis } => elements(axis, data, indices),
+            Self::Elements { axis } => elements(axis, data, indices, strides),
             Self::Cache {
                 axis,
                 mode,
                 planned_len,
-            } => cache((axis, mode, planned_len), data, indices.shape(), updates),
+            } => cache((axis, mode, planned_len), data, indices, updates),
         }
     }
 
@@ -58,9 +58,8 @@ impl Rule {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        let indices = Layout::contiguous(indices);
-        let form = self.form(data, &indices, None)?;
-        copied(&form.updates_shape(data, &indices)?)
+        let form = self.form(data, (indices, None), None)?;
+        copied(&form.updates_shape(data, indices)?)
     }
 
     /// Refuses options that the operator does not have.
@@ -127,8 +126,12 @@ fn nd(batch_dims: usize, data: &[usize], indices: &[usize]) -> Result<Form, Scat
 }
 
 #[inline(never)]
-fn elements(axis: isize, data: &[usize], indices: &Layout<'_>) -> Result<Form, ScatterError> {
-    let shape = indices.shape();
+fn elements(
+    axis: isize,
+    data: &[usize],
+    shape: &[usize],
+    strides: Option<&[isize]>,
+) -> Result<Form, ScatterError> {
     let rank = data.len();
     if shape.len() != rank {
         return Err(ScatterError::IndicesRankMismatch {
@@ -145,7 +148,7 @@ fn elements(axis: isize, data: &[usize], indices: &Layout<'_>) -> Result<Form, S
             data_size: data[axis],
         });
     }
-    let (first, last) = varying(indices, axis);
+    let (first, last) = varying(shape, strides, axis);
     let coordinates = if rank == 1 {
         // A list of whole tuples, like that of any other operator.
         Form::ALL_LISTED
@@ -162,10 +165,9 @@ fn elements(axis: isize, data: &[usize], indices: &Layout<'_>) -> Result<Form, S
 
 /// The dims around `axis` up to which indices have strides: outside of them
 /// one index stands for all positions.
-fn varying(indices: &Layout<'_>, axis: usize) -> (usize, usize) {
-    let shape = indices.shape();
+fn varying(shape: &[usize], strides: Option<&[isize]>, axis: usize) -> (usize, usize) {
     let rank = shape.len();
-    let Some(strides) = indices.strides().filter(|_| !shape.contains(&0)) else {
+    let Some(strides) = strides.filter(|_| !shape.contains(&0)) else {
         return (0, rank);
     };
     let varies = |&dim: &usize| dim == axis || (strides[dim] != 0 && shape[dim] != 1);
@@ -219,7 +221,7 @@ fn cache(
     }
     Ok(Form {
         batch_rank: 0,
-        tuple_len: 2,
+        tuple_len: axis + 1,
         list: (0, 0),
         coordinates: Coordinates::Sequences { axis, len, mode },
     })

@@ -4,7 +4,7 @@ use super::rule::Rule;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
-use crate::plan::IndexRules;
+use crate::plan::{Extents, IndexRules};
 use crate::reduction::{Accumulate, Bounds, CacheMode, Duplicates, Reducing, Reduction};
 use crate::run::{self, Operands, Planning, ScatterPlan};
 
@@ -394,7 +394,9 @@ impl Scatter<'_> {
         let indices = indices.into();
         output.check(1)?;
         (self.rule).check_options(self.planning.rules, self.reducing)?;
-        let form = self.rule.form(output.shape(), indices.layout(), None)?;
+        let form = self
+            .rule
+            .form(output.shape(), indices.layout().parts(), None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&output, form, indices, self.planning, &self.execution)?;
         Ok(ScatterPlan::new(plan, self.reducing))
@@ -409,8 +411,9 @@ impl Scatter<'_> {
     ) -> Result<(), ScatterError> {
         run::operation(data.elements(), self.reducing, &self.execution)?;
         (self.rule).check_options(self.planning.rules, self.reducing)?;
-        let form = (self.rule).form(data.shape(), indices.layout(), Some(updates.shape()))?;
-        form.check_updates(data.shape(), indices.layout(), updates.shape())
+        let list = indices.layout().parts();
+        let form = (self.rule).form(data.shape(), list, Some(updates.shape()))?;
+        form.check_updates(data.shape(), list.0, updates.shape())
     }
 
     /// One call, in place where there is no `data`.
@@ -432,9 +435,12 @@ impl Scatter<'_> {
             |operands| {
                 let indices = indices.integers()?;
                 (self.rule).check_options(self.planning.rules, self.reducing)?;
-                let updates = Some(operands.updates_shape());
-                let form = (self.rule).form(operands.shape(), indices.layout(), updates)?;
-                run::once(form, operands, &indices, self.planning, &self.execution)
+                let (shape, updates) = (operands.shape(), operands.updates_shape());
+                let list = indices.layout().parts();
+                let form = (self.rule).form(shape, list, Some(updates))?;
+                form.check_updates(shape, list.0, updates)?;
+                let extents = Extents::new(&form, shape, list.0);
+                run::once(&extents, operands, &indices, self.planning, &self.execution)
             },
         )
     }

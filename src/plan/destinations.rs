@@ -99,6 +99,15 @@ impl Destinations {
         }
     }
 
+    /// The numbers, where they are narrow.
+    #[inline]
+    pub(crate) fn narrow(&self) -> Option<&[u32]> {
+        match self {
+            Self::Narrow(numbers) => Some(numbers),
+            Self::Wide(_) => None,
+        }
+    }
+
     /// Drops the numbers that stand for no destination. Returns the positions
     /// of the others, `skipped` fewer than there were numbers.
     pub(crate) fn drop_skipped(&mut self, skipped: usize) -> Result<Self, ScatterError> {

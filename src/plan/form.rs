@@ -5,7 +5,7 @@
 
 use crate::error::ScatterError;
 use crate::memory::{copied, joined};
-use crate::operand::{Dims, Layout};
+use crate::operand::Dims;
 use crate::reduction::CacheMode;
 
 /// The one form that operators are lowered to.
@@ -36,9 +36,9 @@ pub(crate) enum Coordinates {
     /// the tuple's position in the list. `indices` has a dim for every axis of
     /// the output, and batch and window reach as far as its dims do.
     Placed { axis: usize },
-    /// Rows that follow one another from a start that `indices` has for each
-    /// position on axis 0. The tuples address axis 0 and `axis`; all other
-    /// axes are the window. `list` says nothing here.
+    /// Rows that follow one another along `axis`, the last that tuples address,
+    /// from a start that `indices` has for each position on axis 0; between the
+    /// two, tuples are implied. `list` says nothing here.
     Sequences {
         axis: usize,
         len: usize,
@@ -47,35 +47,34 @@ pub(crate) enum Coordinates {
 }
 
 impl Form {
-    /// The shape of the list of tuples. `output` is arranged.
+    /// The shape of the list of tuples.
     pub(crate) fn tuple_shape(
         &self,
         output: &[usize],
-        indices: &Layout<'_>,
+        indices: &[usize],
     ) -> Result<Dims<usize>, ScatterError> {
         match self.coordinates {
-            Coordinates::Sequences { len, .. } => Dims::copied(&[output[0], len]),
-            _ => Dims::copied(&indices.shape()[self.list.0..self.list.1]),
+            Coordinates::Sequences { axis, len, .. } => {
+                let sizes = output[..axis].iter().copied();
+                Dims::collect(axis + 1, sizes.chain([len]))
+            }
+            _ => Dims::copied(&indices[self.list.0..self.list.1]),
         }
     }
 
     /// The shape of the other side, of updates and of what a gather writes, in
-    /// parts one behind the other. `output` is as the caller gave it.
-    #[inline]
-    fn updates_parts<'a>(
-        &'a self,
-        output: &'a [usize],
-        indices: &'a Layout<'_>,
-    ) -> [&'a [usize]; 3] {
+    /// parts one behind the other.
+    #[inline(always)] // As all that is on the way of the smallest calls.
+    fn updates_parts<'a>(&'a self, output: &'a [usize], indices: &'a [usize]) -> [&'a [usize]; 3] {
         match &self.coordinates {
-            Coordinates::Placed { .. } => [indices.shape(), &[], &[]],
+            Coordinates::Placed { .. } => [indices, &[], &[]],
             Coordinates::Sequences { axis, len, .. } => {
                 let rest = &output[axis + 1..];
                 [&output[..*axis], std::slice::from_ref(len), rest]
             }
             Coordinates::Listed { .. } => {
                 let (batch, rest) = output.split_at(self.batch_rank);
-                let list = &indices.shape()[self.list.0..self.list.1];
+                let list = &indices[self.list.0..self.list.1];
                 [batch, list, &rest[self.tuple_len..]]
             }
         }
@@ -85,29 +84,43 @@ impl Form {
     pub(crate) fn updates_shape(
         &self,
         output: &[usize],
-        indices: &Layout<'_>,
+        indices: &[usize],
     ) -> Result<Dims<usize>, ScatterError> {
         let parts = self.updates_parts(output, indices);
         let rank = parts.iter().map(|part| part.len()).sum();
         Dims::collect(rank, parts.into_iter().flatten().copied())
     }
 
+    /// Whether the other side has this shape.
+    #[inline]
+    pub(crate) fn is_updates_shape(
+        &self,
+        output: &[usize],
+        indices: &[usize],
+        actual: &[usize],
+    ) -> bool {
+        is_joined(self.updates_parts(output, indices), actual)
+    }
+
     /// The number of tuples of a list that `indices` has whole.
-    pub(crate) fn listed(&self, indices: &Layout<'_>) -> usize {
-        indices.shape()[self.list.0..self.list.1].iter().product()
+    pub(crate) fn listed(&self, indices: &[usize]) -> usize {
+        indices[self.list.0..self.list.1].iter().product()
     }
 
     /// How far repetitions and window reach along each axis of the output.
-    pub(crate) fn reach<'a>(&self, output: &'a [usize], indices: &'a Layout<'_>) -> &'a [usize] {
+    pub(crate) fn reach<'a>(&self, output: &'a [usize], indices: &'a [usize]) -> &'a [usize] {
         match self.coordinates {
-            Coordinates::Placed { .. } => indices.shape(),
+            Coordinates::Placed { .. } => indices,
             _ => output,
         }
     }
 
     /// Whether repetitions or windows have no elements, so that any number of
-    /// tuples moves nothing. `output` is arranged.
-    pub(crate) fn moves_nothing(&self, output: &[usize], indices: &Layout<'_>) -> bool {
+    /// tuples moves nothing.
+    pub(crate) fn moves_nothing(&self, output: &[usize], indices: &[usize]) -> bool {
+        if matches!(self.coordinates, Coordinates::Sequences { .. }) {
+            return output.contains(&0);
+        }
         let reach = self.reach(output, indices);
         let window = &reach[self.batch_rank + self.tuple_len..];
         reach[..self.batch_rank].contains(&0) || window.contains(&0)
@@ -115,9 +128,9 @@ impl Form {
 
     /// Number of positions in `indices` that one tuple stands for: a tuple is
     /// named by the first of them.
-    pub(crate) fn positions(&self, indices: &Layout<'_>) -> usize {
+    pub(crate) fn positions(&self, indices: &[usize]) -> usize {
         match self.coordinates {
-            Coordinates::Placed { .. } => indices.shape()[self.list.1..].iter().product(),
+            Coordinates::Placed { .. } => indices[self.list.1..].iter().product(),
             _ => 1,
         }
     }
@@ -141,14 +154,12 @@ impl Form {
         self.batch_rank + tuple_axis
     }
 
-    /// The axes in the order batch, tuple, window, where that is not their own.
-    pub(crate) fn order(&self, rank: usize) -> Result<Option<Dims<usize>>, ScatterError> {
+    /// How many tuples are one to the caller, who gives a position for all that
+    /// lies between a sequence and the axis of its positions.
+    pub(crate) fn tuples_each(&self, output: &[usize]) -> usize {
         match self.coordinates {
-            Coordinates::Sequences { axis, .. } if axis != 1 => {
-                let rest = (1..rank).filter(|&other| other != axis);
-                Dims::collect(rank, [0, axis].into_iter().chain(rest)).map(Some)
-            }
-            _ => Ok(None),
+            Coordinates::Sequences { axis, .. } => output[1..axis].iter().product(),
+            _ => 1,
         }
     }
 
@@ -158,7 +169,7 @@ impl Form {
         match self.coordinates {
             Coordinates::Listed { implied } => implied,
             Coordinates::Placed { axis } => axis,
-            Coordinates::Sequences { .. } => 2,
+            Coordinates::Sequences { axis, .. } => axis + 1,
         }
     }
 
@@ -166,12 +177,11 @@ impl Form {
     pub(crate) const ALL_LISTED: Coordinates = Coordinates::Listed { implied: 0 };
 
     /// Refuses updates of another shape than data and indices ask for.
-    /// `output` and `updates` are as the caller gave them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_updates(
         &self,
         output: &[usize],
-        indices: &Layout<'_>,
+        indices: &[usize],
         updates: &[usize],
     ) -> Result<(), ScatterError> {
         check_shape(self.updates_parts(output, indices), updates)
@@ -180,13 +190,9 @@ impl Form {
 
 /// Where a single element is expected without any dim, one of any rank will
 /// do: runtimes write scalars as `[1]`.
-#[inline]
+#[inline(always)]
 pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
-    let mut rest = Some(actual);
-    for dims in expected {
-        rest = rest.and_then(|rest| strip_prefix(rest, dims));
-    }
-    if rest.is_some_and(<[usize]>::is_empty) {
+    if is_joined(expected, actual) {
         return Ok(());
     }
     if expected.iter().all(|dims| dims.is_empty()) && actual.iter().all(|&size| size == 1) {
@@ -195,9 +201,25 @@ pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(
     Err(other_updates(expected, actual))
 }
 
+/// Whether a shape is that of these parts, one behind the other.
+#[inline(always)]
+fn is_joined(parts: [&[usize]; 3], shape: &[usize]) -> bool {
+    let mut rest = Some(shape);
+    for dims in parts {
+        rest = rest.and_then(|rest| strip_prefix(rest, dims));
+    }
+    rest.is_some_and(<[usize]>::is_empty)
+}
+
+/// Whether two shapes are the same.
+#[inline]
+pub(super) fn is_same(shape: &[usize], other: &[usize]) -> bool {
+    is_joined([shape, &[], &[]], other)
+}
+
 /// What follows `dims` in `shape`. Shapes are so short that to call the C
 /// library's comparison, as slices do, is most of the work.
-#[inline]
+#[inline(always)]
 fn strip_prefix<'a>(shape: &'a [usize], dims: &[usize]) -> Option<&'a [usize]> {
     let (first, rest) = shape.split_at_checked(dims.len())?;
     let mut same = true;
@@ -215,32 +237,4 @@ fn other_updates(expected: [&[usize]; 3], actual: &[usize]) -> ScatterError {
             actual: copied(actual)?,
         })
     })
-}
-
-/// Axes of a layout in another order.
-#[derive(Debug)]
-pub(crate) struct Arranged {
-    pub(super) axes: Dims<usize>,
-    pub(super) shape: Dims<usize>,
-    pub(super) strides: Dims<isize>,
-}
-
-impl Arranged {
-    pub(crate) fn new(layout: &Layout<'_>, axes: Dims<usize>) -> Result<Self, ScatterError> {
-        let strides = arranged(&layout.all_strides()?, &axes)?;
-        Ok(Self {
-            shape: arranged(layout.shape(), &axes)?,
-            strides,
-            axes,
-        })
-    }
-
-    pub(crate) fn layout(&self) -> Layout<'_> {
-        Layout::of_parts(&self.shape, &self.strides)
-    }
-}
-
-/// The values of the axes, in this order of them.
-pub(super) fn arranged<T: Copy>(values: &[T], axes: &[usize]) -> Result<Dims<T>, ScatterError> {
-    Dims::collect(axes.len(), axes.iter().map(|&axis| values[axis]))
 }

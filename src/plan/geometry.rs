@@ -8,10 +8,10 @@
 use super::IndexPlan;
 use super::resolve::merged;
 use crate::error::ScatterError;
-use crate::operand::Dims;
+use crate::operand::{Dims, Layout};
 
 /// A loop: how often, and how far apart on either side, in elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dim {
     pub(crate) size: usize,
     pub(crate) dst: isize,
@@ -116,6 +116,13 @@ impl Span {
     /// The innermost loop.
     pub(crate) fn run(&self) -> Dim {
         self.dims.last().copied().unwrap_or(Dim::ONE)
+    }
+
+    /// Has the elements of a run read side by side.
+    pub(crate) fn read_side_by_side(&mut self) {
+        if let Some(run) = self.dims.last_mut() {
+            run.src = 1;
+        }
     }
 
     /// The loops around the run.
@@ -233,15 +240,18 @@ impl IndexPlan {
         &self,
         data_strides: &[isize],
     ) -> Result<CopyGeometry, ScatterError> {
-        let (shape, _) = self.arranged();
-        let rank = shape.len();
+        let rank = self.shape.len();
         let batch_rank = self.form.batch_rank;
         let indexed = batch_rank..batch_rank + self.form.tuple_len;
-        let span =
-            |axes: std::ops::Range<usize>| self.span(shape, axes.clone(), &data_strides[axes]);
-        let sizes = &shape[indexed.clone()];
+        let span = |axes: std::ops::Range<usize>| {
+            self.span(&self.shape, axes.clone(), &data_strides[axes])
+        };
+        let sizes = &self.shape[indexed.clone()];
         let slices = (self.scale.numbers_slices)
-            .then(|| super::merged_stride(sizes, &data_strides[indexed.clone()]))
+            .then(|| {
+                let slices = Layout::of_parts(sizes, &data_strides[indexed.clone()]);
+                slices.dims_from_last().merged(sizes)
+            })
             .flatten()
             .map(|src| Dim {
                 size: sizes.iter().product(),
@@ -263,10 +273,9 @@ impl IndexPlan {
         axes: std::ops::Range<usize>,
         sources: &[isize],
     ) -> Result<Span, ScatterError> {
-        let (_, strides) = self.arranged();
         Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
             size: sizes[axis],
-            dst: strides[axis],
+            dst: self.strides[axis],
             src,
         }))
     }
@@ -370,6 +379,14 @@ impl Geometry {
             tuple /= size;
         }
         offset
+    }
+
+    /// Whether all windows of the list are the same one element, again and again.
+    pub(crate) fn reads_one_element(&self) -> bool {
+        let spans = [&self.outer, &self.window];
+        let mut loops = spans.into_iter().flat_map(|span| &*span.dims);
+        let stays = |dim: &Dim| dim.src == 0 || dim.size == 1;
+        loops.all(stays) && self.tuples.iter().all(|&(_, step)| step == 0)
     }
 
     /// The distance between the sources of neighbouring tuples, where it is constant.

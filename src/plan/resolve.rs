@@ -55,7 +55,7 @@ pub(crate) struct Resolver<'a> {
 }
 
 /// A dim of the list of tuples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ListDim {
     size: usize,
     /// Distance between the indices of neighbours.
@@ -119,7 +119,7 @@ impl<'a> Resolver<'a> {
             coordinate_stride,
             origin: scale.base.wrapping_neg().cast_unsigned() as u64,
             rules,
-            positions: form.positions(layout),
+            positions: form.positions(layout.shape()),
         };
         Ok((resolver, scale))
     }
@@ -195,8 +195,11 @@ impl<'a> Resolver<'a> {
                 }
             };
             if let Some(outlier) = outlier {
+                if self.rules.bounds == Bounds::Error {
+                    return Err(outlier.error(tuple, self.positions));
+                }
                 // SAFETY: as above.
-                let skipped = unsafe { cursor.settle::<I, N, BLOCK>(axes, outlier, block) };
+                let skipped = unsafe { cursor.settle::<I, N, BLOCK>(axes, block) };
                 piece.skipped += skipped.map_err(|outlier| outlier.error(tuple, self.positions))?;
             }
             piece.extend(block);

@@ -1,12 +1,15 @@
 //! A kept plan of a gather, and the verbs that run it on data any number of times.
 
-use super::operands::{GatherOperands, operation};
+use super::operands::{GatherOperands, Transferred, operation};
+use super::small::{self, Small};
+use super::{Planning, make_plan};
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
 use crate::exec::{self, Transfer, scratch};
 use crate::execution::Execution;
-use crate::operand::{Dims, Input, Output, Source, Start, Target};
-use crate::plan::IndexPlan;
+use crate::operand::indices::Integers;
+use crate::operand::{Input, Output, Source, Start, Target};
+use crate::plan::{Extents, Flat, Form, IndexPlan};
 use crate::reduction::Reducing;
 
 /// A gather whose indices have been read and checked.
@@ -30,15 +33,11 @@ use crate::reduction::Reducing;
 #[derive(Debug)]
 pub struct GatherPlan {
     plan: IndexPlan,
-    output_shape: Dims<usize>,
 }
 
 impl GatherPlan {
-    pub(crate) fn new(plan: IndexPlan) -> Result<Self, ScatterError> {
-        Ok(Self {
-            output_shape: plan.updates_shape()?,
-            plan,
-        })
+    pub(crate) fn new(plan: IndexPlan) -> Self {
+        Self { plan }
     }
 
     /// Shape of the data it was made for.
@@ -53,7 +52,7 @@ impl GatherPlan {
 
     /// Shape of the result.
     pub fn output_shape(&self) -> &[usize] {
-        &self.output_shape
+        self.plan.updates_shape()
     }
 
     /// Number of tuples that were skipped, as [`Bounds::Skip`](crate::Bounds::Skip)
@@ -72,14 +71,28 @@ impl GatherPlan {
     }
 
     /// Gathers, for operands of the plan's shapes.
-    pub(crate) fn execute(
+    fn execute(
         &self,
         operands: &GatherOperands<'_>,
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
-        operands.check_output(&self.output_shape)?;
+        operands.check_output(self.output_shape())?;
         self.plan.check_output(operands.data.layout())?;
-        if self.output_shape.contains(&0) {
+        if execution.schedule.is_none() && small::run_planned(&self.plan, operands) {
+            return Ok(());
+        }
+        self.execute_by_schedule(operands, execution)
+    }
+
+    /// The rest of [`Self::execute`], apart from it so that small calls do not pay
+    /// for its stack.
+    #[inline(never)]
+    fn execute_by_schedule(
+        &self,
+        operands: &GatherOperands<'_>,
+        execution: &Execution<'_>,
+    ) -> Result<(), ScatterError> {
+        if self.output_shape().contains(&0) {
             return Ok(());
         }
         let output = operands.output;
@@ -93,11 +106,51 @@ impl GatherPlan {
         let workers = Workers::new(execution.pool, execution.max_workers);
         exec::run(&transfer, &workers, execution.schedule)
     }
+}
 
-    /// Leaves the memory of the plan for the next call.
-    pub(crate) fn put_back(self) {
-        scratch::put_back(self.plan.into_destinations().into_spare());
+/// Plans and gathers once.
+pub(crate) fn gather_once(
+    form: Form,
+    operands: &GatherOperands<'_>,
+    indices: &Integers<'_>,
+    planning: Planning,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let (shape, listed) = (operands.numbered().shape(), indices.layout().shape());
+    operands.check_form(&form, listed)?;
+    if execution.schedule.is_none()
+        && let extents = Extents::new(&form, shape, listed)
+        && let Some(flat) = Flat::new(&extents, operands.numbered(), operands.listed())
+    {
+        let small = Small {
+            extents: &extents,
+            flat: &flat,
+            operands,
+            indices,
+            planning,
+        };
+        if small.run(execution)? {
+            return Ok(());
+        }
     }
+    gather_planned(form, operands, indices, planning, execution)
+}
+
+/// The rest of [`gather_once`], apart from it so that small calls do not pay for
+/// its stack.
+#[inline(never)]
+fn gather_planned(
+    form: Form,
+    operands: &GatherOperands<'_>,
+    indices: &Integers<'_>,
+    planning: Planning,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let plan = make_plan(operands.data.layout(), form, *indices, planning, execution)?;
+    let plan = GatherPlan::new(plan);
+    let result = plan.execute_by_schedule(operands, execution);
+    scratch::put_back(plan.plan.into_destinations().into_spare());
+    result
 }
 
 /// A run of a [`GatherPlan`]: who runs it, and the verbs.

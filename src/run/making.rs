@@ -13,8 +13,8 @@ use crate::memory::with_room;
 use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
-    Arranged, Checked, Coordinates, Destinations, Distinct, Form, IndexPlan, IndexRules, Number,
-    Piece, Resolved, Resolver, repeats_along, resolve_sequences,
+    Checked, Coordinates, Destinations, Distinct, Form, IndexPlan, IndexRules, Number, Piece,
+    Resolved, Resolver, repeats_along, resolve_sequences,
 };
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
@@ -43,14 +43,13 @@ pub(crate) fn make_plan(
 ) -> Result<IndexPlan, ScatterError> {
     output.check(1)?;
     let form = in_rows(form, indices, execution)?;
-    let axes = form.order(output.shape().len())?;
-    let order = axes.map(|axes| Arranged::new(output, axes)).transpose()?;
-    let given = output;
-    let output = &order.as_ref().map_or(*given, Arranged::layout);
     let layout = indices.layout();
-    let tuples: usize = form.tuple_shape(output.shape(), layout)?.iter().product();
+    let tuples: usize = form
+        .tuple_shape(output.shape(), layout.shape())?
+        .iter()
+        .product();
     // What is worked out of tuples that move nothing is another number.
-    let nothing = if form.moves_nothing(output.shape(), layout) {
+    let nothing = if form.moves_nothing(output.shape(), layout.shape()) {
         Some(check_nothing(
             output,
             &form,
@@ -78,9 +77,9 @@ pub(crate) fn make_plan(
         Destinations::Wide(numbers) => work.resolve(numbers),
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
-    let mut plan = IndexPlan::new(given, form, order, layout, scale, resolved)?;
-    if let Some(Checked { kept, .. }) = nothing {
-        plan = plan.of_nothing(kept);
+    let mut plan = IndexPlan::new(output, form, layout, scale, resolved)?;
+    if let Some(Checked { kept, listed, .. }) = nothing {
+        plan = plan.of_nothing(kept, listed - kept);
     }
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_repeats()?;
@@ -98,10 +97,12 @@ fn check_nothing(
     execution: &Execution<'_>,
 ) -> Result<Checked, ScatterError> {
     if let Coordinates::Sequences { len, .. } = form.coordinates {
-        let checked = resolve_sequences::<u32>(output, form, indices, rules, &mut [])?;
+        let skipped = resolve_sequences::<u32>(output, form, indices, rules, &mut [])?;
+        let listed = output.shape()[0] * len;
         // No two rows of sequences meet.
         return Ok(Checked {
-            kept: output.shape()[0] * len - checked.skipped,
+            listed,
+            kept: listed - skipped,
             telling: 0,
         });
     }
@@ -177,9 +178,11 @@ impl Resolving<'_> {
         work::note(Work::Resolving);
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
             let (output, form) = (self.output, self.form);
-            let mut piece = resolve_sequences(output, form, self.indices, self.rules, numbers)?;
+            let skipped = resolve_sequences(output, form, self.indices, self.rules, numbers)?;
+            let mut piece = Piece::EMPTY;
+            piece.extend(numbers);
             // Of tuples that move nothing, all have been counted before.
-            piece.skipped = piece.skipped.min(numbers.len());
+            piece.skipped = skipped.min(numbers.len());
             return Ok(piece);
         }
         let set = self.execution.instructions();

@@ -1,16 +1,22 @@
 //! The tensors of a call, held against one another: whoever has them may make
 //! the call.
 //!
-//! Knows element types, contents and memory. Knows nothing of plans.
+//! Knows element types, contents and memory. Of a plan it knows the shapes.
+
+#![expect(unsafe_code, reason = "hands the memory of views to small transfers")]
 
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::Buffers;
+use crate::exec::direct::Direct;
 use crate::execution::Execution;
 use crate::kernel::{InstructionSet, Kernels, Operation};
 use crate::memory::copied;
 use crate::operand::overlap::{self, Overlap};
-use crate::operand::{Contents, Elements, Indices, Source, Target};
+use crate::operand::{Contents, Elements, Indices, Layout, Source, Target};
+#[cfg(doc)]
+use crate::plan::Flat;
+use crate::plan::Form;
 use crate::reduction::{Reducing, Reduction};
 
 /// The tensors of one scatter, and what is done with their elements.
@@ -108,11 +114,83 @@ impl<'a> Operands<'a> {
             })
         })
     }
+}
 
-    pub(super) fn are_contiguous(&self) -> bool {
-        self.output.layout().strides().is_none()
-            && self.updates.layout().strides().is_none()
-            && (self.data).is_none_or(|data| data.layout().strides().is_none())
+/// The tensors of a scatter or of a gather, for calls that need to know nothing
+/// else of them.
+pub(super) trait Transferred {
+    fn operation(&self) -> &Operation;
+    /// The layouts of the tensor whose windows are numbered, and of the one that
+    /// lists a window for each tuple.
+    fn numbered(&self) -> &Layout<'_>;
+    fn listed(&self) -> &Layout<'_>;
+    /// Data that is copied first.
+    fn copied(&self) -> Option<&Layout<'_>>;
+
+    /// Runs a small transfer.
+    ///
+    /// # Safety
+    ///
+    /// `direct` has the [`Flat`] of these operands, and its numbers and positions
+    /// are of that. If data is copied, it and the output are contiguous.
+    unsafe fn run_direct(&self, direct: &Direct<'_>);
+}
+
+impl Transferred for Operands<'_> {
+    #[inline(always)]
+    fn operation(&self) -> &Operation {
+        self.operation
+    }
+
+    #[inline(always)]
+    fn numbered(&self) -> &Layout<'_> {
+        self.output.layout()
+    }
+
+    #[inline(always)]
+    fn listed(&self) -> &Layout<'_> {
+        self.updates.layout()
+    }
+
+    #[inline(always)]
+    fn copied(&self) -> Option<&Layout<'_>> {
+        self.data.map(Source::layout)
+    }
+
+    #[inline(always)]
+    unsafe fn run_direct(&self, direct: &Direct<'_>) {
+        // SAFETY: whoever has the operands may make the call; the caller vouches
+        // for the rest.
+        unsafe { direct.scatter(self.buffers()) };
+    }
+}
+
+impl Transferred for GatherOperands<'_> {
+    #[inline(always)]
+    fn operation(&self) -> &Operation {
+        self.operation
+    }
+
+    #[inline(always)]
+    fn numbered(&self) -> &Layout<'_> {
+        self.data.layout()
+    }
+
+    #[inline(always)]
+    fn listed(&self) -> &Layout<'_> {
+        self.output.layout()
+    }
+
+    #[inline(always)]
+    fn copied(&self) -> Option<&Layout<'_>> {
+        None
+    }
+
+    #[inline(always)]
+    unsafe fn run_direct(&self, direct: &Direct<'_>) {
+        // SAFETY: whoever has the operands may make the call; where tuples are
+        // skipped, elements that are cloned have been refused.
+        unsafe { direct.gather(self.output.as_mut_ptr().cast(), self.data.as_ptr()) };
     }
 }
 
@@ -147,7 +225,7 @@ impl<'a> GatherOperands<'a> {
     }
 
     /// Refuses an output of another shape.
-    pub(crate) fn check_output(&self, expected: &[usize]) -> Result<(), ScatterError> {
+    pub(super) fn check_output(&self, expected: &[usize]) -> Result<(), ScatterError> {
         let actual = self.output.shape();
         if actual == expected {
             return Ok(());
@@ -156,6 +234,15 @@ impl<'a> GatherOperands<'a> {
             expected: copied(expected)?,
             actual: copied(actual)?,
         })
+    }
+
+    /// Refuses an output of another shape than data and indices ask for.
+    #[inline]
+    pub(super) fn check_form(&self, form: &Form, indices: &[usize]) -> Result<(), ScatterError> {
+        if form.is_updates_shape(self.data.shape(), indices, self.output.shape()) {
+            return Ok(());
+        }
+        self.check_output(&form.updates_shape(self.data.shape(), indices)?)
     }
 
     /// Refuses elements that have no zero, for tuples that were skipped.

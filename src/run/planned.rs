@@ -6,7 +6,6 @@ use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::explain::Explanation;
-use crate::memory::copied;
 use crate::operand::{Elements, Input, Output, Source, Start, Target};
 use crate::plan::IndexPlan;
 use crate::reduction::{Accumulate, Reducing, Reduction};
@@ -77,13 +76,10 @@ impl ScatterPlan {
         self.plan.skipped()
     }
 
-    /// The shape that `updates` must have.
-    ///
-    /// # Errors
-    ///
-    /// [`ScatterError::OutOfMemory`].
-    pub fn updates_shape(&self) -> Result<Vec<usize>, ScatterError> {
-        copied(&self.plan.updates_shape()?)
+    /// The shape that `updates` must have. Where it is empty, a tensor of one
+    /// element and any rank will do.
+    pub fn updates_shape(&self) -> &[usize] {
+        self.plan.updates_shape()
     }
 
     /// Whether two tuples have one destination. Works it out on the first

@@ -200,6 +200,7 @@ fn left_in_plan<'p, N: Width + Any>(
 /// Values go along where they are single elements, each used once.
 fn carries_values(transfer: &Transfer<'_>) -> bool {
     transfer.single_elements().is_some()
+        && !transfer.is_one_value()
         && transfer.kernels().size <= CARRIED_BYTES
         && transfer.kernels().copy_elements.is_some()
         && transfer.repetitions() == 1
@@ -277,16 +278,12 @@ impl<N: Width> Partitioned<'_, N> {
         let written = dst + transfer.geometry().window.dst;
         let bytes = first * transfer.kernels().size;
         let values = values.as_ptr().cast::<u8>().wrapping_add(bytes);
-        let list = Listed {
-            numbers,
-            positions: Positions::From(first),
-        };
         #[expect(unsafe_code, reason = "a tile is its task's own")]
         // SAFETY: windows are single elements of one repetition
         // (`carries_values`) at destinations of the caller's tile; `Sorting` has
         // put one value at each of their places.
         unsafe {
-            transfer.apply_elements(elements, &list, written, values, false);
+            transfer.apply_elements(elements, numbers, written, values, false);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::super::copies::{Copies, Merged};
 use super::super::division::Division;
+use super::super::one_value;
 use super::super::tasks::Workers;
 use super::super::thresholds::PRIVATE_BYTES;
 use super::super::tile::{Tile, part};
@@ -96,7 +97,7 @@ impl Scheduler for PrivateCopies {
 /// The loops that combine updates in a copy.
 struct Loops {
     rows: RowsFn,
-    /// Where windows are single elements, with sources side by side.
+    /// Where windows are single elements, with sources side by side or all one.
     elements: Option<Elements>,
     step: isize,
     /// Elements of a window.
@@ -109,7 +110,9 @@ impl Loops {
         let (len, step) = (geometry.window.elements(), geometry.source_step()?);
         Some(Self {
             rows: kernels.apply_rows?,
-            elements: kernels.apply_elements.filter(|_| (len, step) == (1, 1)),
+            elements: kernels
+                .apply_elements
+                .filter(|_| len == 1 && matches!(step, 0 | 1)),
             step,
             len,
         })
@@ -141,6 +144,10 @@ impl Loops {
         // `elements`.
         unsafe {
             match self.elements {
+                Some(elements) if self.step == 0 => {
+                    let (size, spread) = (transfer.kernels().size, Spread::NEIGHBOURS);
+                    one_value::apply(elements.u32, size, copy, src, numbers, spread);
+                }
                 Some(elements) => (elements.u32)(copy, src, numbers, Spread::NEIGHBOURS),
                 None => (self.rows)(copy, src, numbers, form),
             }

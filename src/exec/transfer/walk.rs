@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::super::one_value;
 use super::super::scratch::Scratch;
 use super::super::sink::Sink;
 use super::super::thresholds::{CACHED_BYTES, STREAMED_RUN_BYTES, STREAMED_WINDOW_BYTES};
@@ -109,13 +110,18 @@ impl Transfer<'_> {
     }
 
     /// The loops over single elements, where windows are single elements whose
-    /// sources lie side by side.
+    /// sources lie side by side or are all one.
     pub(in super::super) fn single_elements(&self) -> Option<Elements> {
         let is_single = self.direction == Direction::Scatter
             && self.geometry.window.elements() == 1
-            && self.source_step() == Some(1)
+            && (self.source_step() == Some(1) || self.is_one_value())
             && !self.joins();
         self.kernels().apply_elements.filter(|_| is_single)
+    }
+
+    /// Whether all windows of the list are one and the same.
+    pub(in super::super) fn is_one_value(&self) -> bool {
+        self.geometry.source_step() == Some(0)
     }
 
     /// Whether all that destination numbers spread over is in a cache soon.
@@ -170,14 +176,19 @@ impl Transfer<'_> {
         streams: bool,
     ) {
         let (written, read) = (window.dst + origin.0, window.src + origin.1);
-        if let (Some(elements), Positions::From(first)) = (self.single_elements(), list.positions) {
-            let source = self.read_at(read + first.cast_signed());
+        let first = match list.positions {
+            _ if self.is_one_value() => Some(0),
+            Positions::From(first) => Some(first.cast_signed()),
+            Positions::Each(_) => None,
+        };
+        if let (Some(elements), Some(first)) = (self.single_elements(), first) {
+            let source = self.read_at(read + first);
             // SAFETY: who made the transfer vouches for the tensors; the plan
             // has checked the numbers against their layout; `single_elements`
-            // has found one element a window and sources side by side; the
-            // caller vouches for the windows being its own.
+            // has found one element a window and sources side by side, or all one;
+            // the caller vouches for the windows being its own.
             return unsafe {
-                self.apply_elements(elements, &list, written, source, self.is_near())
+                self.apply_elements(elements, list.numbers, written, source, self.is_near());
             };
         }
         let streams = streams && self.is_streamed(window);
@@ -199,7 +210,8 @@ impl Transfer<'_> {
         unsafe { self.walk(list, window, origin, joins, streams) }
     }
 
-    /// Single elements, whose sources lie side by side from `source` on.
+    /// Single elements, whose sources lie side by side from `source` on, or are
+    /// the one that is there.
     ///
     /// # Safety
     ///
@@ -210,7 +222,7 @@ impl Transfer<'_> {
     pub(in super::super) unsafe fn apply_elements<N: Width>(
         &self,
         elements: Elements,
-        list: &Listed<'_, N>,
+        numbers: &[N],
         written: isize,
         source: *const u8,
         is_near: bool,
@@ -220,7 +232,14 @@ impl Transfer<'_> {
             is_near,
         };
         // SAFETY: handed on as it is.
-        unsafe { N::kernel(elements)(self.written_at(written), source, list.numbers, spread) }
+        unsafe {
+            let (kernel, dst) = (N::kernel(elements), self.written_at(written));
+            if self.is_one_value() {
+                one_value::apply(kernel, self.kernels().size, dst, source, numbers, spread);
+            } else {
+                kernel(dst, source, numbers, spread);
+            }
+        }
     }
 
     /// # Safety

@@ -43,7 +43,7 @@ macro_rules! impl_coordinate {
 impl_coordinate!(signed: i8, i16, i32, i64; unsigned: u8, u16, u32, u64);
 
 /// An indexed axis of the output.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Axis {
     pub(super) axis: usize,
     pub(super) size: usize,
@@ -214,9 +214,10 @@ impl Cursor<'_> {
         Some(Outlier { tuple, axis, index })
     }
 
-    /// Numbers a block that has an outlier, as the rules say: tuples that are
-    /// skipped get no destination, coordinates that are clamped the nearest
-    /// one. Returns how many were skipped, or the outlier that is an error.
+    /// Numbers a block that may have outliers, as the rules say, of which they
+    /// are no error: tuples that are skipped get no destination, coordinates that
+    /// are clamped the nearest one. Returns how many were skipped, or the outlier
+    /// for which there is no nearest.
     ///
     /// # Safety
     ///
@@ -225,14 +226,11 @@ impl Cursor<'_> {
     pub(super) unsafe fn settle<I: Coordinate, N: Number, const BLOCK: usize>(
         self,
         axes: impl Iterator<Item = (Axis, isize)>,
-        outlier: Outlier,
         numbers: &mut [N],
     ) -> Result<usize, Outlier> {
-        let clamps = match self.rules.bounds {
-            Bounds::Error => return Err(outlier),
-            Bounds::Skip => false,
-            Bounds::Clamp => true,
-        };
+        let clamps = self.rules.bounds == Bounds::Clamp;
+        // The first axis of the tuple that has no positions.
+        let mut empty = None;
         let mut sums = self.starts::<BLOCK>();
         let mut kept = [true; BLOCK];
         let mut raw = [I::default(); BLOCK];
@@ -242,12 +240,15 @@ impl Cursor<'_> {
             unsafe { (self.indices).read_run(self.offset + coordinate, self.step, raw) };
             let (size, wrap) = (axis.size as u64, self.wrap(axis));
             if clamps && size == 0 {
-                let index = raw[0].into();
-                return Err(Outlier {
-                    tuple: 0,
-                    axis,
-                    index,
-                });
+                if (empty.as_ref()).is_none_or(|first: &Outlier| axis.axis < first.axis.axis) {
+                    let index = raw[0].into();
+                    empty = Some(Outlier {
+                        tuple: 0,
+                        axis,
+                        index,
+                    });
+                }
+                continue;
             }
             for ((sum, kept), &index) in sums.iter_mut().zip(&mut kept).zip(&*raw) {
                 let mut position = index.position(wrap);
@@ -258,6 +259,9 @@ impl Cursor<'_> {
                 *kept &= position < size;
                 *sum = sum.wrapping_add(position.wrapping_mul(axis.multiplier.cast_unsigned()));
             }
+        }
+        if let Some(outlier) = empty {
+            return Err(outlier);
         }
         let mut skipped = 0;
         for ((number, sum), kept) in numbers.iter_mut().zip(sums).zip(kept) {

@@ -6,10 +6,11 @@
 )]
 
 use super::IndexRules;
-use super::block::{Axis, Coordinate, Cursor};
+use super::block::{Axis, Coordinate, Cursor, Outlier};
 use crate::error::ScatterError;
 use crate::kernel::InstructionSet;
 use crate::operand::indices::{Integers, for_index_type};
+use crate::plan::Extents;
 use crate::reduction::Bounds;
 
 /// Tuples that are worked on together: few enough that a tiny call does not
@@ -28,19 +29,31 @@ pub(crate) enum Block<'a> {
 /// does, without its preparations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contiguous<'a> {
-    pub(crate) indices: &'a Integers<'a>,
+    indices: &'a Integers<'a>,
     /// The axis that the first coordinate addresses, and the sizes of all that
     /// are addressed.
-    pub(crate) first_axis: usize,
-    pub(crate) sizes: &'a [usize],
-    pub(crate) negatives_wrap: bool,
+    first_axis: usize,
+    sizes: &'a [usize],
+    rules: IndexRules,
 }
 
-impl Contiguous<'_> {
+impl<'a> Contiguous<'a> {
+    /// The form of `extents` lists all coordinates.
+    #[inline]
+    pub(crate) fn new(extents: &Extents<'a>, indices: &'a Integers<'a>, rules: IndexRules) -> Self {
+        let (form, shape) = (extents.form, extents.shape);
+        Self {
+            indices,
+            first_axis: form.batch_rank,
+            sizes: &shape[form.batch_rank..form.batch_rank + form.tuple_len],
+            rules,
+        }
+    }
+
     /// Numbers the slices that the tuples from the first on address, for small
-    /// calls.
+    /// calls. Returns how many tuples are skipped.
     #[inline(always)]
-    pub(crate) fn resolve(&self, numbers: &mut [u32]) -> Result<(), ScatterError> {
+    pub(crate) fn resolve(&self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         for_index_type!(self.indices.kind(), I => self.resolve_as::<I>(0, numbers))
     }
 
@@ -132,7 +145,7 @@ impl Contiguous<'_> {
         &self,
         first: usize,
         numbers: &mut [u32],
-    ) -> Result<(), ScatterError> {
+    ) -> Result<usize, ScatterError> {
         if let &[size] = self.sizes {
             // One coordinate a tuple, side by side: no block to collect them.
             let axis = Axis {
@@ -146,30 +159,64 @@ impl Contiguous<'_> {
                 self.cursor(first, 1)
                     .resolve_single::<I, u32, BLOCK>(axis, numbers)
             };
-            return outlier.map_or(Ok(()), |outlier| Err(outlier.error(first, 1)));
+            return match outlier {
+                None => Ok(0),
+                Some(outlier) => self.settle::<I>(outlier, first, numbers),
+            };
         }
+        let mut skipped = 0;
         let tuple_len = self.sizes.len();
         for (block, numbers) in numbers.chunks_mut(BLOCK).enumerate() {
             let first = first + block * BLOCK;
-            let mut multiplier = 1;
-            let axes = (0..tuple_len).rev().map(|coordinate| {
-                let size = self.sizes[coordinate];
-                let axis = Axis {
-                    axis: self.first_axis + coordinate,
-                    size,
-                    multiplier,
-                };
-                multiplier *= (size as u64).cast_signed();
-                (axis, coordinate.cast_signed())
-            });
             let cursor = self.cursor(first * tuple_len, tuple_len);
             // SAFETY: as above, and `sizes` has one entry a coordinate.
-            let outlier = unsafe { cursor.resolve::<I, u32, BLOCK>(axes, numbers) };
+            let outlier = unsafe { cursor.resolve::<I, u32, BLOCK>(self.axes(), numbers) };
             if let Some(outlier) = outlier {
-                return Err(outlier.error(first, 1));
+                skipped += self.settle::<I>(outlier, first, numbers)?;
             }
         }
-        Ok(())
+        Ok(skipped)
+    }
+
+    /// The axes that are addressed, the last one first, each with the place of
+    /// its coordinate in a tuple.
+    #[inline(always)]
+    fn axes(&self) -> impl Iterator<Item = (Axis, isize)> {
+        let mut multiplier = 1;
+        (0..self.sizes.len()).rev().map(move |coordinate| {
+            let size = self.sizes[coordinate];
+            let axis = Axis {
+                axis: self.first_axis + coordinate,
+                size,
+                multiplier,
+            };
+            multiplier *= (size as u64).cast_signed();
+            (axis, coordinate.cast_signed())
+        })
+    }
+
+    /// Numbers the tuples from `first` on, of which one has an outlier, as the
+    /// rules say.
+    #[cold]
+    fn settle<I: Coordinate>(
+        &self,
+        outlier: Outlier,
+        first: usize,
+        numbers: &mut [u32],
+    ) -> Result<usize, ScatterError> {
+        if self.rules.bounds == Bounds::Error {
+            return Err(outlier.error(first, 1));
+        }
+        let tuple_len = self.sizes.len();
+        let mut skipped = 0;
+        for (block, numbers) in numbers.chunks_mut(BLOCK).enumerate() {
+            let first = first + block * BLOCK;
+            let cursor = self.cursor(first * tuple_len, tuple_len);
+            // SAFETY: as in `resolve_as`, whose tuples these are.
+            let settled = unsafe { cursor.settle::<I, u32, BLOCK>(self.axes(), numbers) };
+            skipped += settled.map_err(|outlier| outlier.error(first, 1))?;
+        }
+        Ok(skipped)
     }
 
     fn cursor(&self, offset: usize, step: usize) -> Cursor<'_> {
@@ -179,10 +226,7 @@ impl Contiguous<'_> {
             step: step.cast_signed(),
             number: 0,
             number_step: 0,
-            rules: IndexRules {
-                negatives_wrap: self.negatives_wrap,
-                bounds: Bounds::Error,
-            },
+            rules: self.rules,
         }
     }
 }

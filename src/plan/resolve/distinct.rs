@@ -21,7 +21,7 @@ pub(crate) struct Distinct<'a> {
 }
 
 /// A dim of the list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Repeated {
     size: usize,
     /// Positions along it that have indices of their own: all, or one.
@@ -31,6 +31,7 @@ struct Repeated {
 /// What was learnt from the indices of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
+    pub(crate) listed: usize,
     /// Tuples that are not skipped.
     pub(crate) kept: usize,
     /// So many from the first on have the first duplicate among them, if there
@@ -88,6 +89,7 @@ impl<'a> Distinct<'a> {
             }
         }
         Ok(Checked {
+            listed,
             kept: kept * (listed / own.max(1)),
             telling: first_kept.map_or(0, |tuple| self.telling(self.listed(tuple), listed)),
         })
@@ -176,7 +178,11 @@ mod tests {
     #[test]
     fn an_index_that_stands_for_many_tuples_is_checked_once() {
         let many = 1 << 40;
-        let kept = |kept, telling| Ok(Checked { kept, telling });
+        let check = |values: &[i64], shape: &[usize], strides: &[isize], bounds| {
+            let checked = check(values, shape, strides, bounds);
+            checked.map(|checked| (checked.kept, checked.telling))
+        };
+        let kept = |kept, telling| Ok((kept, telling));
         let all = check(&[3, 4], &[many, 2], &[0, 1], Bounds::Error);
         assert_eq!(all, kept(2 * many, 3), "tuple 2 is a duplicate of tuple 0");
         let all = check(&[3, 4], &[2, many], &[1, 0], Bounds::Error);

@@ -4,113 +4,196 @@
 
 use super::block::Coordinate;
 use crate::error::ScatterError;
-use crate::operand::Layout;
 use crate::operand::indices::{Integers, for_index_type};
+use crate::operand::{Dims, Layout};
 use crate::plan::destinations::Number;
-use crate::plan::{Coordinates, Form, IndexRules, Piece, Scale};
+use crate::plan::{Coordinates, Form, IndexRules, Scale};
 use crate::reduction::{Bounds, CacheMode};
 
 /// Checks where every sequence begins and numbers its rows; without `numbers`
-/// it checks alone, and counts the tuples that are skipped. `output` is arranged
-/// as `form` says, and `starts` has one value for each sequence, or one for all.
+/// it checks alone. Returns how many tuples are skipped: of `numbers`, else as
+/// the caller counts them. `starts` has one value for each sequence, or one for
+/// all.
 pub(crate) fn resolve_sequences<N: Number>(
     output: &Layout<'_>,
     form: &Form,
     starts: Integers<'_>,
     rules: IndexRules,
     numbers: &mut [N],
-) -> Result<Piece, ScatterError> {
-    let Coordinates::Sequences { len, mode, .. } = form.coordinates else {
-        return Ok(Piece::EMPTY);
+) -> Result<usize, ScatterError> {
+    let Coordinates::Sequences { axis, len, mode } = form.coordinates else {
+        return Ok(0);
     };
-    let (scale, multipliers) = Scale::new(output, form)?;
+    let (shape, skips) = (output.shape(), rules.bounds == Bounds::Skip);
+    let (between, cache_len) = (&shape[1..axis], shape[axis]);
     let sequences = Sequences {
-        batches: output.shape()[0],
+        count: shape[0],
         len,
+        cache_len,
         mode,
-        skips: rules.bounds == Bounds::Skip,
-        cache_len: output.shape()[1],
-        origin: scale.base.wrapping_neg().cast_unsigned() as u64,
-        multipliers: [multipliers[0], multipliers[1]],
+        skips,
     };
-    for_index_type!(starts.kind(), I => sequences.resolve::<I, N>(starts, numbers))
+    if output.strides().is_none() {
+        // What lies between is one dim of slices.
+        let between = [(between.iter().product(), cache_len as u64)];
+        let steps = Steps {
+            origin: 0,
+            sequence: between[0].1.wrapping_mul(between[0].0 as u64),
+            between: &between,
+            position: 1,
+        };
+        return for_index_type!(starts.kind(), I => sequences.resolve::<I, N>(&steps, starts, numbers));
+    }
+    let (scale, multipliers) = Scale::new(output, form)?;
+    let dims = between.iter().zip(&multipliers[1..]);
+    let dims = dims.map(|(&size, step)| (size, step.cast_unsigned()));
+    let steps = Steps {
+        origin: scale.base.wrapping_neg().cast_unsigned() as u64,
+        sequence: multipliers[0].cast_unsigned(),
+        between: &Dims::collect(between.len(), dims)?,
+        position: multipliers[axis].cast_unsigned(),
+    };
+    for_index_type!(starts.kind(), I => sequences.resolve::<I, N>(&steps, starts, numbers))
 }
 
 struct Sequences {
-    batches: usize,
+    count: usize,
+    /// Positions that are written, of so many.
     len: usize,
+    cache_len: usize,
     mode: CacheMode,
     /// Whether a sequence with a negative position is skipped.
     skips: bool,
-    cache_len: usize,
+}
+
+/// How numbers follow from positions; they wrap, as offsets may be negative.
+struct Steps<'a> {
+    /// The number where all positions are zero.
     origin: u64,
-    multipliers: [i64; 2],
+    /// From one sequence to the next.
+    sequence: u64,
+    /// Size and step of each axis between the sequences and their positions.
+    between: &'a [(usize, u64)],
+    /// From one position to the next.
+    position: u64,
 }
 
 impl Sequences {
     fn resolve<I: Coordinate, N: Number>(
         &self,
+        steps: &Steps<'_>,
         starts: Integers<'_>,
         numbers: &mut [N],
-    ) -> Result<Piece, ScatterError> {
-        let stride = starts.layout().all_strides()?.first().copied().unwrap_or(0);
+    ) -> Result<usize, ScatterError> {
+        let stride = (starts.layout().dims_from_last().next()).map_or(0, |(_, stride)| stride);
         // One start for all need not be looked at again for each, where each
         // has nothing to number: there may be more than one could count to.
-        let batches = match stride {
-            0 if numbers.is_empty() => self.batches.min(1),
-            _ => self.batches,
+        let looks = match stride {
+            0 if numbers.is_empty() => self.count.min(1),
+            _ => self.count,
         };
-        let mut piece = Piece::EMPTY;
-        for batch in 0..batches {
+        let each = numbers.len() / self.count.max(1);
+        let mut skipped = 0;
+        for sequence in 0..looks {
             let mut start = [I::default()];
             // SAFETY: one value for each sequence, or a stride of 0.
-            unsafe { starts.read_run(batch.cast_signed() * stride, 0, &mut start) };
-            let start: i128 = start[0].into();
-            if self.skips && start < 0 {
-                let sequences = self.batches / batches;
-                piece.skipped += self.len * sequences;
-                if !numbers.is_empty() {
-                    numbers[batch * self.len..][..self.len].fill(N::SKIPPED);
+            unsafe { starts.read_run(sequence.cast_signed() * stride, 0, &mut start) };
+            let numbers = &mut numbers[sequence * each..][..each];
+            if self.skips && start[0] < I::default() {
+                skipped += match each {
+                    0 => self.len * (self.count / looks),
+                    _ => each,
+                };
+                numbers.fill(N::SKIPPED);
+                continue;
+            }
+            let start = self.check(start[0], sequence)?;
+            if each > 0 {
+                self.number(steps, sequence, start, numbers);
+            }
+        }
+        Ok(skipped)
+    }
+
+    /// Numbers the rows of a sequence that is written from `start` on.
+    fn number<N: Number>(
+        &self,
+        steps: &Steps<'_>,
+        sequence: usize,
+        start: usize,
+        numbers: &mut [N],
+    ) {
+        let times = |position: usize, step: u64| (position as u64).wrapping_mul(step);
+        let first = (steps.origin).wrapping_add(times(sequence, steps.sequence));
+        // Up to the end of the axis, and on from its beginning.
+        let rest = self.len.min(self.cache_len - start);
+        let parts = [(start, 0..rest), (0, rest..self.len)];
+        let (inner, inner_step) = steps.between.last().copied().unwrap_or((1, 0));
+        let blocks = numbers.chunks_exact_mut(self.len * inner);
+        for (outer, block) in blocks.enumerate() {
+            let first = first.wrapping_add(steps.offset(outer));
+            if self.len == 1 {
+                // A decode step, for which the loops below would be most of it.
+                let mut number = first.wrapping_add(times(start, steps.position));
+                for inner in block {
+                    *inner = N::new(number);
+                    number = number.wrapping_add(inner_step);
                 }
                 continue;
             }
-            let start = self.check(start, batch)?;
-            if numbers.is_empty() {
-                continue;
+            for (position, rows) in parts.clone() {
+                let first = first.wrapping_add(times(position, steps.position));
+                for (at, row) in rows.enumerate() {
+                    let mut number = first.wrapping_add(times(at, steps.position));
+                    for inner in block[row..].iter_mut().step_by(self.len) {
+                        *inner = N::new(number);
+                        number = number.wrapping_add(inner_step);
+                    }
+                }
             }
-            let numbers = &mut numbers[batch * self.len..][..self.len];
-            for (row, number) in numbers.iter_mut().enumerate() {
-                // Both are less than the length of the cache.
-                let rest = self.cache_len - start;
-                let position = if row < rest { start + row } else { row - rest };
-                *number = N::new(self.number(batch, position));
-            }
-            piece.extend(numbers);
         }
-        Ok(piece)
     }
 
-    fn number(&self, batch: usize, position: usize) -> u64 {
-        let [outer, inner] = self.multipliers.map(i64::cast_unsigned);
-        (self.origin)
-            .wrapping_add((batch as u64).wrapping_mul(outer))
-            .wrapping_add((position as u64).wrapping_mul(inner))
-    }
-
-    /// Where a sequence is written from, below the length of the cache.
-    fn check(&self, index: i128, batch: usize) -> Result<usize, ScatterError> {
-        let (len, cache_len) = (self.len as i128, self.cache_len as i128);
-        let start = match index {
-            0.. if self.mode == CacheMode::Circular => Some(index % cache_len.max(1)),
-            0.. if index <= cache_len - len => Some(index),
-            _ => None,
+    /// Where a sequence is written from, below the length of the cache unless
+    /// nothing is written.
+    fn check<I: Coordinate>(&self, index: I, batch: usize) -> Result<usize, ScatterError> {
+        // Negative ones are more than any length.
+        let position = index.position(0);
+        let most = self.cache_len as u64;
+        let start = match self.mode {
+            CacheMode::Linear => Some(position).filter(|&at| at <= most - self.len as u64),
+            CacheMode::Circular if index < I::default() => None,
+            CacheMode::Circular => Some(position % most.max(1)),
         };
-        (start.and_then(|start| usize::try_from(start).ok())).ok_or(ScatterError::WriteIndex {
+        (start.and_then(|start| usize::try_from(start).ok()))
+            .ok_or_else(|| self.wrong(index.into(), batch))
+    }
+
+    #[cold]
+    fn wrong(&self, index: i128, batch: usize) -> ScatterError {
+        ScatterError::WriteIndex {
             batch,
             index,
             update_len: self.len,
             cache_len: self.cache_len,
             mode: self.mode,
-        })
+        }
+    }
+}
+
+impl Steps<'_> {
+    /// What is added for a position along the axes between, the innermost left
+    /// out.
+    fn offset(&self, mut position: usize) -> u64 {
+        let mut offset = 0_u64;
+        let outer = self
+            .between
+            .split_last()
+            .map_or(&[][..], |(_, outer)| outer);
+        for &(size, step) in outer.iter().rev() {
+            offset = offset.wrapping_add(((position % size) as u64).wrapping_mul(step));
+            position /= size;
+        }
+        offset
     }
 }

@@ -44,7 +44,7 @@ impl Facts {
             Operator::Elements { .. } => indices.shape[tail..].iter().product(),
             Operator::Cache { axis, .. } => {
                 let axis = resolve_axis(axis, data.len());
-                data[1..axis].iter().chain(&data[axis + 1..]).product()
+                data[axis + 1..].iter().product()
             }
             _ => data[tail..].iter().product(),
         };
@@ -160,8 +160,13 @@ impl Case {
             (coordinates.iter()).fold(0, |number, &(at, size)| number * size + at)
         };
         match self.operator {
-            // Each sequence has its own, and each position comes once.
-            Operator::Cache { len, .. } => (0..self.data[0] * len).map(Some).collect(),
+            // Each sequence has its own, and each position comes once, for all
+            // that lies between them.
+            Operator::Cache { axis, len, .. } => {
+                let axis = resolve_axis(axis, self.data.len());
+                let between: usize = self.data[..axis].iter().product();
+                (0..between * len).map(Some).collect()
+            }
             Operator::Elements { axis } => {
                 let axis = resolve_axis(axis, self.data.len());
                 let trailing = indices.shape.len() - tail;

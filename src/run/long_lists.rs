@@ -1,24 +1,21 @@
-//! Calls of contiguous tensors that are over sooner than a plan is made, and
-//! long lists of single elements for an output that stays in cache.
+//! Long lists of single elements for an output that stays in cache.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::making::Planning;
 use super::operands::Operands;
+use super::small::Small;
 use crate::error::ScatterError;
+use crate::exec::one_value;
 use crate::exec::scratch::Scratch;
 use crate::exec::tasks::Workers;
-use crate::exec::{Buffers, Copies, Merged, direct, part};
+use crate::exec::{Buffers, Copies, Merged, part};
 use crate::execution::Execution;
 use crate::kernel::{Elements, Operation, Private, Spread};
-use crate::operand::indices::Integers;
-use crate::plan::{Block, Contiguous, Flat, Form};
+use crate::plan::{Block, Contiguous, Flat};
 
-/// Tuples whose destinations lie on the stack. The smaller number is for calls
-/// of which clearing the larger array would be a good part.
-const FEW: usize = 16;
-const SOME: usize = 512;
+/// Tuples that are checked together.
+const BLOCK: usize = 512;
 
 /// Largest output, in bytes, that a long list of single elements is applied to
 /// in a copy: it stays in the first or second-level cache.
@@ -31,34 +28,26 @@ const DIVIDED_TUPLES: usize = 256 * 1024;
 /// The copy, to and back, is little work beside so many tuples an element.
 const COPIED_TUPLES: usize = 4;
 
-/// A call of contiguous tensors.
-pub(super) struct Planless<'a> {
+/// A call of contiguous tensors whose indices list all coordinates.
+pub(super) struct LongList<'a> {
     operation: &'a Operation,
-    flat: Flat,
+    flat: &'a Flat,
     buffers: Buffers,
     tuples: Contiguous<'a>,
+    /// Whether one update stands for all.
+    is_one_value: bool,
 }
 
-impl<'a> Planless<'a> {
-    /// `form` was made from the shapes of the operands.
+impl<'a> LongList<'a> {
     #[inline]
-    pub(super) fn new(
-        form: &Form,
-        operands: &'a Operands<'_>,
-        indices: &'a Integers<'a>,
-        planning: Planning,
-    ) -> Self {
-        let shape = operands.shape();
+    pub(super) fn new(call: &'a Small<'_, Operands<'_>>) -> Self {
+        let (operands, rules) = (call.operands, call.planning.rules);
         Self {
             operation: operands.operation,
-            flat: Flat::new(form, shape, form.listed(indices.layout())),
+            flat: call.flat,
             buffers: operands.buffers(),
-            tuples: Contiguous {
-                indices,
-                first_axis: form.batch_rank,
-                sizes: &shape[form.batch_rank..form.batch_rank + form.tuple_len],
-                negatives_wrap: planning.rules.negatives_wrap,
-            },
+            tuples: Contiguous::new(call.extents, call.indices, rules),
+            is_one_value: call.flat.step == 0,
         }
     }
 
@@ -66,47 +55,19 @@ impl<'a> Planless<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`super::execute`]; the tensors are contiguous, and their shapes
-    /// fit those of the indices.
-    #[inline]
+    /// `flat` says how the tensors lie that the buffers were lent for: side by
+    /// side, without gaps; updates may be one value.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        let in_place = self.buffers.data.is_none();
-        let suits = direct::suits(&self.flat, self.operation, in_place);
-        // SAFETY: the caller vouches for what all of them ask.
+        let Some(elements) = self.suits_a_copy() else {
+            return Ok(false);
+        };
+        // SAFETY: the caller vouches for what both of them ask.
         unsafe {
-            match self.flat.tuples {
-                0..=FEW if suits => self.run_few::<FEW>()?,
-                0..=SOME if suits => self.run_few::<SOME>()?,
-                _ => {
-                    let Some(elements) = self.suits_a_copy() else {
-                        return Ok(false);
-                    };
-                    return match self.private_copies(execution) {
-                        Some((private, parts)) => {
-                            self.run_in_copies(elements, private, parts, execution)
-                        }
-                        None => self.run_in_copy(elements, execution),
-                    };
-                }
+            match self.private_copies(execution) {
+                Some((private, parts)) => self.run_in_copies(elements, private, parts, execution),
+                None => self.run_in_copy(elements, execution),
             }
         }
-        Ok(true)
-    }
-
-    /// At most `MOST` tuples, all checked before the first is applied.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::run`].
-    #[inline]
-    unsafe fn run_few<const MOST: usize>(&self) -> Result<(), ScatterError> {
-        let mut numbers = [0_u32; MOST];
-        let numbers = &mut numbers[..self.flat.tuples];
-        self.tuples.resolve(numbers)?;
-        // SAFETY: shapes are those of `flat`; `numbers` have just been made for
-        // it; the caller vouches for the rest.
-        unsafe { direct::run(self.operation.kernels, &self.flat, self.buffers, numbers) };
-        Ok(())
     }
 
     /// The loop over elements, where the work on indices is most of the call
@@ -115,7 +76,7 @@ impl<'a> Planless<'a> {
     #[inline(never)]
     fn suits_a_copy(&self) -> Option<Elements> {
         let flat = &self.flat;
-        let elements = flat.elements();
+        let elements = flat.elements;
         let suits = flat.outer == 1
             && flat.run == 1
             && !self.operation.needs_groups
@@ -131,7 +92,7 @@ impl<'a> Planless<'a> {
         let tuples = self.flat.tuples;
         let private = (self.operation.private()).filter(|_| tuples >= DIVIDED_TUPLES)?;
         let workers = Workers::new(execution.pool, execution.max_workers);
-        let most = (tuples / self.flat.elements().max(1)).isqrt();
+        let most = (tuples / self.flat.elements.max(1)).isqrt();
         let parts = workers.parts().min(most);
         (parts > 1).then_some((private, parts))
     }
@@ -149,7 +110,7 @@ impl<'a> Planless<'a> {
         elements: Elements,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let bytes = self.flat.elements() * self.operation.kernels.size;
+        let bytes = self.flat.elements * self.operation.kernels.size;
         let Ok(mut memory) = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())) else {
             return Ok(false);
         };
@@ -183,7 +144,7 @@ impl<'a> Planless<'a> {
         parts: usize,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let count = self.flat.elements();
+        let count = self.flat.elements;
         let Ok(mut copies) = Copies::take(private, self.operation.kernels, (count, 1), parts)
         else {
             return Ok(false);
@@ -214,9 +175,9 @@ impl<'a> Planless<'a> {
     /// whose tuples it is among.
     fn check_from(&self, first: usize, execution: &Execution<'_>) -> Result<(), ScatterError> {
         let set = execution.instructions();
-        let mut numbers = [0_u64; SOME];
-        for first in (first..self.flat.tuples).step_by(SOME) {
-            let tuples = SOME.min(self.flat.tuples - first);
+        let mut numbers = [0_u64; BLOCK];
+        for first in (first..self.flat.tuples).step_by(BLOCK) {
+            let tuples = BLOCK.min(self.flat.tuples - first);
             (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
         }
         Ok(())
@@ -229,7 +190,7 @@ impl<'a> Planless<'a> {
     /// As for [`Self::run`].
     unsafe fn merge(&self, copies: &Copies<'_>) {
         let output: *mut u8 = self.buffers.output.cast();
-        let count = self.flat.elements();
+        let count = self.flat.elements;
         if let Some(data) = self.buffers.data {
             let bytes = count * self.operation.kernels.size;
             // SAFETY: the caller vouches for both, which share no byte.
@@ -253,20 +214,25 @@ impl<'a> Planless<'a> {
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
         let set = execution.instructions();
-        let mut numbers = [0_u64; SOME];
-        for first in range.clone().step_by(SOME) {
-            let tuples = SOME.min(range.end - first);
+        let mut numbers = [0_u64; BLOCK];
+        for first in range.clone().step_by(BLOCK) {
+            let tuples = BLOCK.min(range.end - first);
             let block = (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
-            let updates = (self.buffers.updates).wrapping_add(first * self.operation.kernels.size);
+            let size = self.operation.kernels.size;
+            let updates = self.buffers.updates;
+            let next = updates.wrapping_add(first * size);
+            let spread = Spread::NEIGHBOURS;
             // SAFETY: they are numbers of elements of the copy, and there is
             // one update for each; the caller vouches for the rest.
             unsafe {
-                match block {
-                    Block::Narrow(numbers) => {
-                        (elements.u32)(copy, updates, numbers, Spread::NEIGHBOURS)
+                match (block, self.is_one_value) {
+                    (Block::Narrow(numbers), false) => (elements.u32)(copy, next, numbers, spread),
+                    (Block::Wide(numbers), false) => (elements.u64)(copy, next, numbers, spread),
+                    (Block::Narrow(numbers), true) => {
+                        one_value::apply(elements.u32, size, copy, updates, numbers, spread);
                     }
-                    Block::Wide(numbers) => {
-                        (elements.u64)(copy, updates, numbers, Spread::NEIGHBOURS)
+                    (Block::Wide(numbers), true) => {
+                        one_value::apply(elements.u64, size, copy, updates, numbers, spread);
                     }
                 }
             }

@@ -1,0 +1,194 @@
+//! Calls that are over sooner than loops are set up and a schedule is chosen: of
+//! a plan, or of indices that become numbers on the stack, without one.
+//!
+//! Knows which calls these are. Knows nothing of what they do with elements.
+
+#![expect(unsafe_code, reason = "hands numbers that were checked to a transfer")]
+
+use super::making::Planning;
+use super::operands::Transferred;
+use crate::error::ScatterError;
+use crate::exec::direct::{self, Direct, Few};
+use crate::execution::Execution;
+use crate::operand::Layout;
+use crate::operand::indices::Integers;
+use crate::plan::{
+    Contiguous, Coordinates, Destinations, Extents, Flat, Form, IndexPlan, Number, Resolver,
+    resolve_sequences,
+};
+use crate::reduction::Duplicates;
+
+/// Most tuples whose numbers lie on the stack; the smaller number is for calls
+/// of which clearing the larger array would be a good part.
+const FEW: usize = 16;
+const SOME: usize = 512;
+
+/// Runs a plan, and says whether it is a small call. Layout and shapes of the
+/// operands are the plan's.
+#[inline(always)] // As all that is on the way of the smallest calls.
+pub(super) fn run_planned(plan: &IndexPlan, operands: &impl Transferred) -> bool {
+    let narrow = Destinations::narrow;
+    let Some(numbers) = narrow(plan.destinations()).filter(|_| plan.scale().numbers_slices) else {
+        return false;
+    };
+    let positions = plan.kept().map(narrow);
+    let computed;
+    let flat = if operands.listed().strides().is_none() {
+        plan.flat()
+    } else {
+        computed = Flat::new(&plan.extents(), operands.numbered(), operands.listed());
+        computed.as_ref()
+    };
+    let Some(flat) = flat.filter(|flat| positions != Some(None) && suits(flat, operands)) else {
+        return false;
+    };
+    let direct = Direct {
+        operation: operands.operation(),
+        flat,
+        few: Few {
+            numbers,
+            positions: positions.flatten(),
+        },
+    };
+    // SAFETY: the caller vouches for layout and shapes, and the plan has numbered
+    // slices as `flat` does.
+    unsafe { operands.run_direct(&direct) };
+    true
+}
+
+/// Whether a call is small enough; data is copied as one run.
+#[inline(always)]
+fn suits(flat: &Flat, operands: &impl Transferred) -> bool {
+    let data = operands.copied();
+    let is_run = |data: &Layout<'_>| operands.numbered().strides().or(data.strides()).is_none();
+    data.is_none_or(is_run) && direct::suits(flat, operands.operation(), data.is_some())
+}
+
+/// The indices of a call, and what they mean.
+pub(super) struct Small<'a, O> {
+    pub(super) extents: &'a Extents<'a>,
+    pub(super) flat: &'a Flat,
+    pub(super) operands: &'a O,
+    pub(super) indices: &'a Integers<'a>,
+    pub(super) planning: Planning,
+}
+
+impl<O: Transferred> Small<'_, O> {
+    /// Runs the call if it is small, and says whether it was. All indices are
+    /// checked before anything is written.
+    #[inline(always)] // As all that is on the way of the smallest calls.
+    pub(super) fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
+        if self.flat.tuples > SOME || !suits(self.flat, self.operands) {
+            return Ok(false);
+        }
+        if self.flat.tuples > FEW {
+            return self.run_some(execution);
+        }
+        self.run_numbered::<FEW>(execution)
+    }
+
+    /// Apart, so that the smallest calls do not pay for its stack.
+    #[inline(never)]
+    fn run_some(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
+        self.run_numbered::<SOME>(execution)
+    }
+
+    #[inline(always)]
+    fn run_numbered<const MOST: usize>(
+        &self,
+        execution: &Execution<'_>,
+    ) -> Result<bool, ScatterError> {
+        let mut numbers = [0; MOST];
+        let numbers = &mut numbers[..self.flat.tuples];
+        let skipped = self.resolve(execution, numbers)?;
+        if skipped > 0 {
+            return Ok(self.run_applied::<MOST>(numbers));
+        }
+        Ok(self.run_few(Few {
+            numbers,
+            positions: None,
+        }))
+    }
+
+    /// The tuples of which the numbers are not marked as skipped.
+    #[inline(never)]
+    fn run_applied<const MOST: usize>(&self, numbers: &mut [u32]) -> bool {
+        let mut positions = [0_u32; MOST];
+        let mut applied = 0;
+        for at in 0..numbers.len() {
+            let number = numbers[at];
+            numbers[applied] = number;
+            positions[applied] = Number::new(at as u64);
+            applied += usize::from(number != u32::SKIPPED);
+        }
+        self.run_few(Few {
+            numbers: &numbers[..applied],
+            positions: Some(&positions[..applied]),
+        })
+    }
+
+    #[inline(always)]
+    fn run_few(&self, few: Few<'_>) -> bool {
+        if self.planning.duplicates == Duplicates::Reject && has_duplicates(few.numbers) {
+            // Which ones they are, a plan will say.
+            return false;
+        }
+        let direct = Direct {
+            operation: self.operands.operation(),
+            flat: self.flat,
+            few,
+        };
+        // SAFETY: `flat` was made of these operands, and the numbers are those of
+        // its slices.
+        unsafe { self.operands.run_direct(&direct) };
+        true
+    }
+
+    /// Numbers all tuples, and says how many are skipped.
+    #[inline(always)]
+    fn resolve(
+        &self,
+        execution: &Execution<'_>,
+        numbers: &mut [u32],
+    ) -> Result<usize, ScatterError> {
+        let (form, rules) = (self.extents.form, self.planning.rules);
+        if form.coordinates == Form::ALL_LISTED && self.indices.layout().strides().is_none() {
+            let tuples = Contiguous::new(self.extents, self.indices, rules);
+            return tuples.resolve(numbers);
+        }
+        self.resolve_others(execution, numbers)
+    }
+
+    #[inline(never)]
+    fn resolve_others(
+        &self,
+        execution: &Execution<'_>,
+        numbers: &mut [u32],
+    ) -> Result<usize, ScatterError> {
+        let (form, rules) = (self.extents.form, self.planning.rules);
+        let layout = self.operands.numbered();
+        if matches!(form.coordinates, Coordinates::Sequences { .. }) {
+            return resolve_sequences(layout, form, *self.indices, rules, numbers);
+        }
+        let (resolver, scale) = Resolver::new(layout, form, *self.indices, rules)?;
+        debug_assert!(scale.numbers_slices, "evenly spaced, as `flat` is");
+        let piece = resolver.resolve(execution.instructions(), 0, numbers)?;
+        Ok(piece.skipped)
+    }
+}
+
+/// Whether two of the numbers, at most [`SOME`], are the same.
+#[inline(never)]
+fn has_duplicates(numbers: &[u32]) -> bool {
+    if numbers.is_sorted_by(|before, after| before < after) {
+        return false;
+    }
+    if numbers.len() <= FEW {
+        return (1..numbers.len()).any(|at| numbers[..at].contains(&numbers[at]));
+    }
+    let mut sorted = [0; SOME];
+    let sorted = &mut sorted[..numbers.len()];
+    sorted.copy_from_slice(numbers);
+    sorted.sort_unstable();
+    !sorted.is_sorted_by(|before, after| before < after)
+}

@@ -19,7 +19,7 @@ use crate::schedule::Schedule;
 /// that are contiguous; its `Display` form is for people.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    element: DType,
+    dtype: DType,
     reduction: Reduction,
     in_place: bool,
     shape: Vec<usize>,
@@ -37,15 +37,15 @@ pub struct Explanation {
 impl Explanation {
     pub(crate) fn new(
         plan: &IndexPlan,
-        element: DType,
-        kernels: Operation,
+        dtype: DType,
+        operation: Operation,
         reduction: Reduction,
         execution: &Execution<'_>,
         in_place: bool,
     ) -> Result<Self, ScatterError> {
         // What no view of such elements can be, no run can be given.
         let updates_shape = plan.updates_shape();
-        let size = element.size();
+        let size = dtype.size();
         Layout::strided(plan.shape(), plan.strides())?.check(size)?;
         Layout::contiguous(updates_shape).check(size)?;
         let contiguous = |shape: &[usize]| Layout::contiguous(shape).all_strides();
@@ -56,14 +56,23 @@ impl Explanation {
             Layout::contiguous(plan.shape()).check(size)?;
             Some(plan.copy_geometry(&contiguous(plan.shape())?)?)
         };
-        let work = Workload::new(Direction::Scatter, plan, &geometry, copy.as_ref(), &kernels);
-        let distinct = plan.look_for_repeat().ok().map(|repeat| repeat.is_none());
+        let work = Workload::new(
+            Direction::Scatter,
+            plan,
+            &geometry,
+            copy.as_ref(),
+            &operation,
+        );
+        let distinct = plan
+            .look_for_duplicate()
+            .ok()
+            .map(|duplicate| duplicate.is_none());
         let workers = Workers::new(execution.pool, execution.max_workers);
         let outlook = Outlook::new(&work, &workers, execution.schedule, distinct);
         let outlook = outlook.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
         let joins = geometry.joins && !outlook.taken.division.cuts_windows();
         Ok(Self {
-            element,
+            dtype,
             reduction,
             in_place,
             shape: copied(plan.shape())?,
@@ -116,15 +125,15 @@ impl fmt::Display for Explanation {
         writeln!(
             f,
             "scatter of {} {:?}, reduction {}, {form}",
-            self.element, self.shape, self.reduction
+            self.dtype, self.shape, self.reduction
         )?;
         writeln!(
             f,
             "  tuples     {} ({}), each {} time(s)",
             self.tuples,
             match self.distinct {
-                Some(true) => "destinations are unique",
-                Some(false) => "destinations repeat",
+                Some(true) => "distinct",
+                Some(false) => "with duplicates",
                 None => "duplicates unknown, as an allocation failed",
             },
             self.repetitions
@@ -173,7 +182,7 @@ mod tests {
             .explain(DType::F32, true)
             .expect("f32 can be added")
             .to_string();
-        assert!(text.contains("destinations are unique"), "{text}");
+        assert!(text.contains("distinct"), "{text}");
         assert!(
             !plan.indices().is_known_unique(),
             "found out, and kept to itself"

@@ -5,27 +5,30 @@
 //! facts is all that reaches the executor.
 
 mod destinations;
+mod duplicates;
 mod flat;
 mod form;
 mod geometry;
-mod repeats;
 mod resolve;
+mod scale;
 mod slot;
 mod sort;
 
 use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Number, Spare};
+use duplicates::Duplicate;
+pub(crate) use duplicates::Sorted;
 pub(crate) use flat::{Extents, Flat};
 pub(crate) use form::{Coordinates, Form};
-#[cfg(test)]
 pub(crate) use geometry::Dim;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
-pub(crate) use repeats::Sorted;
+use resolve::merged;
 pub(crate) use resolve::{
-    Block, Checked, Contiguous, Distinct, IndexRules, Piece, Resolver, repeats_along,
+    Block, Checked, Contiguous, Distinct, Facts, IndexRules, Piece, Resolver, is_expanded_along,
     resolve_sequences,
 };
+pub(crate) use scale::Scale;
 
 use self::slot::Slot;
 use crate::error::ScatterError;
@@ -47,7 +50,7 @@ pub(crate) struct IndexPlan {
     reach: Dims<usize>,
     is_whole: bool,
     /// Positions in `indices` that one tuple stands for.
-    positions: usize,
+    indices_each: usize,
     /// Tuples that were not skipped and those that were, as the caller counts
     /// them.
     applied: usize,
@@ -56,10 +59,10 @@ pub(crate) struct IndexPlan {
     /// show whether any have one destination.
     destinations: Destinations,
     /// Which tuple each destination belongs to, where some were skipped.
-    kept: Option<Destinations>,
+    positions: Option<Destinations>,
     scale: Scale,
     facts: Facts,
-    first_repeat: OnceLock<Option<Repeat>>,
+    first_duplicate: OnceLock<Option<Duplicate>>,
     last_writes: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
     slot: Slot,
@@ -71,48 +74,8 @@ pub(crate) struct IndexPlan {
 pub(crate) struct Resolved {
     pub(crate) destinations: Destinations,
     /// Which tuple each destination belongs to, where some were skipped.
-    pub(crate) kept: Option<Destinations>,
+    pub(crate) positions: Option<Destinations>,
     pub(crate) facts: Facts,
-}
-
-/// What a destination number means: number `n` lies `base + n * unit` elements
-/// from element `[0, 0, ...]` of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scale {
-    pub(crate) base: isize,
-    pub(crate) unit: isize,
-    /// Numbers lie in `0..count`.
-    pub(crate) count: u64,
-    /// Whether every number in `0..count` is a slice, numbered in row-major
-    /// order (and not an offset in elements).
-    pub(crate) numbers_slices: bool,
-}
-
-impl Scale {
-    /// Bytes of the output that the numbers spread over, with elements of
-    /// `size`.
-    pub(crate) fn bytes(&self, size: usize) -> u64 {
-        let unit = self.unit.unsigned_abs() as u64 * size as u64;
-        self.count.saturating_mul(unit)
-    }
-}
-
-/// What validation learns in passing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
-    /// Each destination is greater than the one before: all are unique.
-    pub(crate) increasing: bool,
-    /// None is less than the one before: equal ones stand together.
-    pub(crate) ordered: bool,
-    /// How often a destination is not the successor of the one before.
-    pub(crate) breaks: usize,
-}
-
-/// Two tuples with one destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Repeat {
-    pub(crate) tuple: usize,
-    pub(crate) earlier: usize,
 }
 
 impl Resolved {
@@ -121,11 +84,11 @@ impl Resolved {
         if piece.skipped == 0 {
             return Ok(Self {
                 destinations,
-                kept: None,
+                positions: None,
                 facts: piece.facts(),
             });
         }
-        let kept = Some(destinations.drop_skipped(piece.skipped)?);
+        let positions = Some(destinations.drop_skipped(piece.skipped)?);
         let mut rest = Piece::EMPTY;
         match &destinations {
             Destinations::Narrow(numbers) => rest.extend(numbers),
@@ -133,7 +96,7 @@ impl Resolved {
         }
         Ok(Self {
             destinations,
-            kept,
+            positions,
             facts: rest.facts(),
         })
     }
@@ -164,15 +127,15 @@ impl IndexPlan {
             shape: Dims::copied(output.shape())?,
             strides: output.all_strides()?,
             is_contiguous: output.strides().is_none(),
-            positions: form.positions(indices),
+            indices_each: form.indices_each(indices),
             applied: applied / each,
             skipped: usize::saturating_sub(listed, applied) / each,
             form,
             destinations: resolved.destinations,
-            kept: resolved.kept,
+            positions: resolved.positions,
             scale,
             facts: resolved.facts,
-            first_repeat: OnceLock::new(),
+            first_duplicate: OnceLock::new(),
             last_writes: OnceLock::new(),
             groups: OnceLock::new(),
             slot: Slot::default(),
@@ -182,7 +145,7 @@ impl IndexPlan {
         plan.flat = Flat::new(&plan.extents(), output, &updates);
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
             // An update is no longer than its axis, so no row is met twice.
-            let _ = plan.first_repeat.set(None);
+            let _ = plan.first_duplicate.set(None);
         }
         Ok(plan)
     }
@@ -286,22 +249,22 @@ impl IndexPlan {
 
     /// Whether every tuple has a destination, so that the n-th destination is
     /// that of the n-th tuple.
-    pub(crate) fn keeps_all(&self) -> bool {
-        self.kept.is_none()
+    pub(crate) fn skips_none(&self) -> bool {
+        self.positions.is_none()
     }
 
     /// The tuple of each destination, where some were skipped.
-    pub(crate) fn kept(&self) -> Option<&Destinations> {
-        self.kept.as_ref()
+    pub(crate) fn positions(&self) -> Option<&Destinations> {
+        self.positions.as_ref()
     }
 
     /// The tuple that the destination at `position` belongs to.
     #[inline]
     pub(crate) fn tuple_at(&self, position: usize) -> usize {
-        match &self.kept {
+        match &self.positions {
             None => position,
             // Tuples were counted with a `usize`.
-            Some(kept) => usize::try_from(kept.get(position)).unwrap_or(usize::MAX),
+            Some(tuples) => usize::try_from(tuples.get(position)).unwrap_or(usize::MAX),
         }
     }
 
@@ -313,7 +276,7 @@ impl IndexPlan {
     /// How many strands the list of tuples has: equal parts, one after another,
     /// that share no destination, by the shape of the list alone.
     pub(crate) fn strands(&self) -> usize {
-        if self.kept.is_some() {
+        if self.positions.is_some() {
             return 1;
         }
         self.tuple_shape[..self.form.leading()].iter().product()
@@ -334,49 +297,49 @@ impl IndexPlan {
 
     /// Whether destinations are known to be unique without further work.
     pub(crate) fn is_known_unique(&self) -> bool {
-        self.facts.increasing || matches!(self.first_repeat.get(), Some(None))
+        self.facts.increasing || matches!(self.first_duplicate.get(), Some(None))
     }
 
-    /// Bytes that it takes to look for repeats.
-    pub(crate) fn looking_bytes(&self) -> usize {
+    /// Bytes that it takes to look for duplicates.
+    pub(crate) fn detection_bytes(&self) -> usize {
         if self.facts.ordered {
             return 0;
         }
-        repeats::looking_bytes(self.tuples(), self.scale.count)
+        duplicates::detection_bytes(self.tuples(), self.scale.count)
     }
 
-    /// The repeat with the lowest position, worked out once.
-    pub(crate) fn first_repeat(&self) -> Result<Option<Repeat>, ScatterError> {
+    /// The first duplicate, worked out once.
+    pub(crate) fn first_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
         if self.facts.increasing {
             return Ok(None);
         }
-        if let Some(&known) = self.first_repeat.get() {
+        if let Some(&known) = self.first_duplicate.get() {
             return Ok(known);
         }
-        let found = self.look_for_repeat()?;
-        Ok(*self.first_repeat.get_or_init(|| found))
+        let found = self.look_for_duplicate()?;
+        Ok(*self.first_duplicate.get_or_init(|| found))
     }
 
-    /// [`Self::first_repeat`], but the plan does not learn from it: what it
+    /// [`Self::first_duplicate`], but the plan does not learn from it: what it
     /// knows decides which schedule the next run takes.
-    pub(crate) fn look_for_repeat(&self) -> Result<Option<Repeat>, ScatterError> {
+    pub(crate) fn look_for_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
         if self.is_known_unique() {
             return Ok(None);
         }
         if self.facts.ordered {
-            return Ok(repeats::first_of_ordered(&self.destinations));
+            return Ok(duplicates::first_of_ordered(&self.destinations));
         }
-        repeats::first_repeat(&self.destinations, self.scale.count)
+        duplicates::first_duplicate(&self.destinations, self.scale.count)
     }
 
-    /// The error for a plan whose destinations repeat.
-    pub(crate) fn refuse_repeats(&self) -> Result<(), ScatterError> {
-        let named = |position| self.tuple_at(position) * self.positions;
-        match self.first_repeat()? {
+    /// The error for a plan that has duplicates.
+    pub(crate) fn refuse_duplicates(&self) -> Result<(), ScatterError> {
+        let named = |position| self.tuple_at(position) * self.indices_each;
+        match self.first_duplicate()? {
             None => Ok(()),
-            Some(repeat) => Err(ScatterError::DuplicateIndex {
-                tuple: named(repeat.tuple),
-                earlier: named(repeat.earlier),
+            Some(duplicate) => Err(ScatterError::DuplicateIndex {
+                tuple: named(duplicate.tuple),
+                earlier: named(duplicate.earlier),
             }),
         }
     }
@@ -406,6 +369,78 @@ impl IndexPlan {
         Sorted::new(&self.destinations, self.scale.count, in_order)
     }
 
+    /// Loops for updates of the plan's shape that have these strides. Takes
+    /// time proportional to the rank.
+    pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Result<Geometry, ScatterError> {
+        let tuple_rank = self.tuple_shape.len();
+        let batch_rank = self.form.batch_rank;
+        let (batch, rest) = updates_strides.split_at(batch_rank);
+        let (tuple_strides, window_strides) = rest.split_at(tuple_rank);
+        let window_axis = batch_rank + self.form.tuple_len;
+        let mut outer = self.span(&self.reach, 0..batch_rank, batch)?;
+        outer.dst += self.scale.base;
+        let window = self.span(&self.reach, window_axis..self.shape.len(), window_strides)?;
+        let tuples = merged(&self.tuple_shape, tuple_strides)?;
+        let length = window.run().size.cast_signed();
+        let joins = window.is_row()
+            && self.scale.unit == length
+            && matches!(tuples[..], [(_, step)] if step == length);
+        let mut geometry = Geometry {
+            unit: self.scale.unit,
+            outer,
+            window,
+            tuples,
+            joins,
+        };
+        geometry.lengthen_run(self.tuples())?;
+        Ok(geometry)
+    }
+
+    /// Loops for data of the plan's shape that has these strides.
+    pub(crate) fn copy_geometry(
+        &self,
+        data_strides: &[isize],
+    ) -> Result<CopyGeometry, ScatterError> {
+        let rank = self.shape.len();
+        let batch_rank = self.form.batch_rank;
+        let indexed = batch_rank..batch_rank + self.form.tuple_len;
+        let span = |axes: std::ops::Range<usize>| {
+            self.span(&self.shape, axes.clone(), &data_strides[axes])
+        };
+        let sizes = &self.shape[indexed.clone()];
+        let slices = (self.scale.numbers_slices)
+            .then(|| {
+                let slices = Layout::of_parts(sizes, &data_strides[indexed.clone()]);
+                slices.dims_from_last().merged(sizes)
+            })
+            .flatten()
+            .map(|src| Dim {
+                size: sizes.iter().product(),
+                dst: self.scale.unit,
+                src,
+            });
+        Ok(CopyGeometry {
+            whole: span(0..rank)?,
+            outer: span(0..batch_rank)?,
+            inner: span(batch_rank..rank)?,
+            slices,
+            window: span(indexed.end..rank)?,
+        })
+    }
+
+    fn span(
+        &self,
+        sizes: &[usize],
+        axes: std::ops::Range<usize>,
+        sources: &[isize],
+    ) -> Result<Span, ScatterError> {
+        Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
+            size: sizes[axis],
+            dst: self.strides[axis],
+            src,
+        }))
+    }
+
     /// Where the tuples begin that have the destination of the one at
     /// `position`, in a list that is ordered.
     pub(crate) fn start_of_equals(&self, position: usize) -> usize {
@@ -419,54 +454,5 @@ impl IndexPlan {
     /// Gives back the memory of the destinations, for another plan.
     pub(crate) fn into_destinations(self) -> Destinations {
         self.destinations
-    }
-}
-
-impl Scale {
-    /// The numbering of destinations for an output, and what a step along each
-    /// indexed axis adds to a number: slices where the indexed axes merge to one
-    /// stride, else offsets from the lowest address.
-    pub(crate) fn new(output: &Layout<'_>, form: &Form) -> Result<(Self, Dims<i64>), ScatterError> {
-        // One without elements has no strides to honour.
-        let made_up = Layout::contiguous(output.shape());
-        let is_empty = output.shape().contains(&0);
-        let output = if is_empty { &made_up } else { output };
-        let axes = form.batch_rank..form.batch_rank + form.tuple_len;
-        let (sizes, window) = (&output.shape()[axes.clone()], &output.shape()[axes.end..]);
-        let mut multipliers = Dims::filled(sizes.len(), 1)?;
-        let mut dims = output.dims_from_last();
-        dims.by_ref().take(window.len()).for_each(drop);
-        if let Some(unit) = dims.merged(sizes) {
-            let slices = Layout::contiguous(sizes);
-            for (multiplier, (_, step)) in multipliers.iter_mut().rev().zip(slices.dims_from_last())
-            {
-                *multiplier = step as i64;
-            }
-            let scale = Self {
-                base: 0,
-                unit,
-                count: sizes.iter().map(|&size| size as u64).product(),
-                numbers_slices: true,
-            };
-            return Ok((scale, multipliers));
-        }
-        let strides = output.all_strides()?;
-        let strides = &strides[axes];
-        let reach = |stride: isize, size: usize| stride * (size.cast_signed() - 1);
-        let (mut low, mut high) = (0, 0);
-        for (&size, &stride) in sizes.iter().zip(strides) {
-            low += reach(stride, size).min(0);
-            high += reach(stride, size).max(0);
-        }
-        for (multiplier, &stride) in multipliers.iter_mut().zip(strides) {
-            *multiplier = stride as i64;
-        }
-        let scale = Self {
-            base: low,
-            unit: 1,
-            count: high.abs_diff(low) as u64 + 1,
-            numbers_slices: false,
-        };
-        Ok((scale, multipliers))
     }
 }

@@ -390,7 +390,7 @@ mod tests {
             region_bytes: slices * 256,
             order: Order::Unordered,
             known_distinct: false,
-            looking_bytes: 1 << 18,
+            detection_bytes: 1 << 18,
             strands: 1,
             replaces: false,
             grouping: Grouping::Possible,

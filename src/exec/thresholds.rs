@@ -47,7 +47,7 @@ pub(super) const STREAMED_RUN_BYTES: usize = 1024;
 
 /// Most bytes for looking for duplicates before windows are streamed: a bitmap,
 /// or a sort of 32768 tuples.
-pub(super) const STREAMED_LOOKING_BYTES: usize = 512 * 1024;
+pub(super) const STREAMED_DETECTION_BYTES: usize = 512 * 1024;
 
 /// Windows of at least this many bytes may be worth finding last writes first,
 /// and what must be saved by it for each tuple: with one worker, with several,

@@ -208,7 +208,7 @@ impl<'a> Transfer<'a> {
     /// Zeros where a gather skips a tuple, before any task begins. Whatever
     /// memory that takes is asked for before the first write.
     pub(super) fn clear_skipped(&self) -> Result<(), ScatterError> {
-        if self.direction == Direction::Scatter || self.plan.keeps_all() {
+        if self.direction == Direction::Scatter || self.plan.skips_none() {
             return Ok(());
         }
         let window = self.geometry.window.of_one_source()?;
@@ -263,7 +263,7 @@ impl<'a> Transfer<'a> {
     /// constant.
     pub(super) fn source_step(&self) -> Option<isize> {
         let step = self.geometry.source_step();
-        step.filter(|_| self.plan.keeps_all())
+        step.filter(|_| self.plan.skips_none())
     }
 
     /// A sink for windows of the form `window` that are read around `read`.

@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use super::copies::copy_words;
 use super::sample::Sample;
 use super::thresholds::{
-    PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_LOOKING_BYTES, STREAMED_WINDOW_BYTES,
+    PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_DETECTION_BYTES, STREAMED_WINDOW_BYTES,
 };
 use super::tile::{LINE_BYTES, can_be_cut};
 use crate::kernel::Operation;
@@ -64,7 +64,7 @@ pub(crate) struct Workload<'a> {
     /// Whether no two tuples are known to have one destination, and the bytes
     /// that it takes to find out.
     pub(super) known_distinct: bool,
-    pub(super) looking_bytes: usize,
+    pub(super) detection_bytes: usize,
     /// Parts of the list that share no destination by its shape alone.
     pub(super) strands: usize,
     /// Whether updates replace what is there.
@@ -126,7 +126,7 @@ impl<'a> Workload<'a> {
                 _ => Order::Unordered,
             },
             known_distinct: plan.is_known_unique(),
-            looking_bytes: plan.looking_bytes(),
+            detection_bytes: plan.detection_bytes(),
             strands: plan.strands(),
             replaces: kernels.replaces,
             grouping: match operation.group {
@@ -141,7 +141,7 @@ impl<'a> Workload<'a> {
             can_merge: scale.numbers_slices
                 && window.is_row()
                 && geometry.source_step().is_some()
-                && plan.keeps_all()
+                && plan.skips_none()
                 && operation.private().is_some(),
             destinations: plan.destinations(),
             sample: OnceCell::new(),
@@ -239,7 +239,7 @@ impl<'a> Workload<'a> {
             && self.is_beyond_caches();
         match pays {
             true if self.known_distinct => Streaming::Always,
-            true if self.looking_bytes <= STREAMED_LOOKING_BYTES => Streaming::IfDistinct,
+            true if self.detection_bytes <= STREAMED_DETECTION_BYTES => Streaming::IfDistinct,
             _ => Streaming::Never,
         }
     }

@@ -112,10 +112,10 @@ impl Destinations {
     /// of the others, `skipped` fewer than there were numbers.
     pub(crate) fn drop_skipped(&mut self, skipped: usize) -> Result<Self, ScatterError> {
         let len = self.len();
-        let mut kept = Self::with_len(len - skipped, len as u64, Spare::default())?;
+        let mut positions = Self::with_len(len - skipped, len as u64, Spare::default())?;
         let mut next = 0;
         let mut keep = |position: usize| {
-            match &mut kept {
+            match &mut positions {
                 Self::Narrow(list) => list[next] = u32::new(position as u64),
                 Self::Wide(list) => list[next] = position as u64,
             }
@@ -125,7 +125,7 @@ impl Destinations {
             Self::Narrow(numbers) => retain(numbers, &mut keep),
             Self::Wide(numbers) => retain(numbers, &mut keep),
         }
-        Ok(kept)
+        Ok(positions)
     }
 
     /// The number of `tuple`.

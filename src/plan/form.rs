@@ -128,7 +128,7 @@ impl Form {
 
     /// Number of positions in `indices` that one tuple stands for: a tuple is
     /// named by the first of them.
-    pub(crate) fn positions(&self, indices: &[usize]) -> usize {
+    pub(crate) fn indices_each(&self, indices: &[usize]) -> usize {
         match self.coordinates {
             Coordinates::Placed { .. } => indices[self.list.1..].iter().product(),
             _ => 1,

@@ -5,10 +5,8 @@
 //! has its own destination), so dims are turned and sorted until the run is as
 //! long as it can be.
 
-use super::IndexPlan;
-use super::resolve::merged;
 use crate::error::ScatterError;
-use crate::operand::{Dims, Layout};
+use crate::operand::Dims;
 
 /// A loop: how often, and how far apart on either side, in elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,80 +205,6 @@ impl Span {
     }
 }
 
-impl IndexPlan {
-    /// Loops for updates of the plan's shape that have these strides. Takes
-    /// time proportional to the rank.
-    pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Result<Geometry, ScatterError> {
-        let tuple_rank = self.tuple_shape.len();
-        let batch_rank = self.form.batch_rank;
-        let (batch, rest) = updates_strides.split_at(batch_rank);
-        let (tuple_strides, window_strides) = rest.split_at(tuple_rank);
-        let window_axis = batch_rank + self.form.tuple_len;
-        let mut outer = self.span(&self.reach, 0..batch_rank, batch)?;
-        outer.dst += self.scale.base;
-        let window = self.span(&self.reach, window_axis..self.shape.len(), window_strides)?;
-        let tuples = merged(&self.tuple_shape, tuple_strides)?;
-        let length = window.run().size.cast_signed();
-        let joins = window.is_row()
-            && self.scale.unit == length
-            && matches!(tuples[..], [(_, step)] if step == length);
-        let mut geometry = Geometry {
-            unit: self.scale.unit,
-            outer,
-            window,
-            tuples,
-            joins,
-        };
-        geometry.lengthen_run(self.tuples())?;
-        Ok(geometry)
-    }
-
-    /// Loops for data of the plan's shape that has these strides.
-    pub(crate) fn copy_geometry(
-        &self,
-        data_strides: &[isize],
-    ) -> Result<CopyGeometry, ScatterError> {
-        let rank = self.shape.len();
-        let batch_rank = self.form.batch_rank;
-        let indexed = batch_rank..batch_rank + self.form.tuple_len;
-        let span = |axes: std::ops::Range<usize>| {
-            self.span(&self.shape, axes.clone(), &data_strides[axes])
-        };
-        let sizes = &self.shape[indexed.clone()];
-        let slices = (self.scale.numbers_slices)
-            .then(|| {
-                let slices = Layout::of_parts(sizes, &data_strides[indexed.clone()]);
-                slices.dims_from_last().merged(sizes)
-            })
-            .flatten()
-            .map(|src| Dim {
-                size: sizes.iter().product(),
-                dst: self.scale.unit,
-                src,
-            });
-        Ok(CopyGeometry {
-            whole: span(0..rank)?,
-            outer: span(0..batch_rank)?,
-            inner: span(batch_rank..rank)?,
-            slices,
-            window: span(indexed.end..rank)?,
-        })
-    }
-
-    fn span(
-        &self,
-        sizes: &[usize],
-        axes: std::ops::Range<usize>,
-        sources: &[isize],
-    ) -> Result<Span, ScatterError> {
-        Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
-            size: sizes[axis],
-            dst: self.strides[axis],
-            src,
-        }))
-    }
-}
-
 /// A destination number as an offset. Numbers are below the number of
 /// elements of an output, which fits.
 #[expect(
@@ -320,7 +244,7 @@ impl CopyGeometry {
 impl Geometry {
     /// With few tuples and short runs, makes the longest loop the run: the
     /// work then lies in one kernel call and not in the loops around many.
-    fn lengthen_run(&mut self, tuples: usize) -> Result<(), ScatterError> {
+    pub(super) fn lengthen_run(&mut self, tuples: usize) -> Result<(), ScatterError> {
         const FEW_TUPLES: usize = 16;
         const SHORT_RUN: usize = 8;
         if tuples > FEW_TUPLES || self.window.run().size > SHORT_RUN {

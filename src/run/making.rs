@@ -14,7 +14,7 @@ use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
     Checked, Coordinates, Destinations, Distinct, Form, IndexPlan, IndexRules, Number, Piece,
-    Resolved, Resolver, repeats_along, resolve_sequences,
+    Resolved, Resolver, is_expanded_along, resolve_sequences,
 };
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
@@ -78,11 +78,14 @@ pub(crate) fn make_plan(
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
     let mut plan = IndexPlan::new(output, form, layout, scale, resolved)?;
-    if let Some(Checked { kept, listed, .. }) = nothing {
-        plan = plan.of_nothing(kept, listed - kept);
+    if let Some(Checked {
+        applied, listed, ..
+    }) = nothing
+    {
+        plan = plan.of_nothing(applied, listed - applied);
     }
     if planning.duplicates == Duplicates::Reject {
-        plan.refuse_repeats()?;
+        plan.refuse_duplicates()?;
     }
     Ok(plan)
 }
@@ -102,7 +105,7 @@ fn check_nothing(
         // No two rows of sequences meet.
         return Ok(Checked {
             listed,
-            kept: listed - skipped,
+            applied: listed - skipped,
             telling: 0,
         });
     }
@@ -137,7 +140,7 @@ fn in_rows(
         shape[..rows.list.1].iter().product::<usize>(),
         shape.iter().product::<usize>(),
     );
-    let differs = AtomicBool::new(!repeats_along(indices, rows.list.1, 0..count.min(1))?);
+    let differs = AtomicBool::new(!is_expanded_along(indices, rows.list.1, 0..count.min(1))?);
     let workers = Workers::new(execution.pool, execution.max_workers);
     let parts = if values < PARALLEL_TUPLES || differs.load(Ordering::Relaxed) {
         1
@@ -150,7 +153,7 @@ fn in_rows(
         for first in part.clone().step_by(ROWS) {
             let rows_of_step = first..part.end.min(first + ROWS);
             // Without memory to tell, nothing is lost but time.
-            let same = || repeats_along(indices, rows.list.1, rows_of_step) == Ok(true);
+            let same = || is_expanded_along(indices, rows.list.1, rows_of_step) == Ok(true);
             if differs.load(Ordering::Relaxed) || !same() {
                 differs.store(true, Ordering::Relaxed);
                 break;

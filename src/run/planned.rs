@@ -89,7 +89,7 @@ impl ScatterPlan {
     ///
     /// [`ScatterError::OutOfMemory`] if there is no memory to find out.
     pub fn has_duplicates(&self) -> Result<bool, ScatterError> {
-        Ok(self.plan.first_repeat()?.is_some())
+        Ok(self.plan.first_duplicate()?.is_some())
     }
 
     #[cfg(test)]

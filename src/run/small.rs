@@ -31,7 +31,7 @@ pub(super) fn run_planned(plan: &IndexPlan, operands: &impl Transferred) -> bool
     let Some(numbers) = narrow(plan.destinations()).filter(|_| plan.scale().numbers_slices) else {
         return false;
     };
-    let positions = plan.kept().map(narrow);
+    let positions = plan.positions().map(narrow);
     let computed;
     let flat = if operands.listed().strides().is_none() {
         plan.flat()

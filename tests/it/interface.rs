@@ -116,7 +116,12 @@ fn slices_of_any_length_are_tensors_of_rank_1() {
 
 #[test]
 fn one_value_stands_for_all_updates() {
-    let keys: Vec<u16> = (0..9000).map(|key| key * 7 % 1000).collect();
+    // So many that several workers get a copy of the counts each.
+    let keys: Vec<u16> = (0..1000)
+        .map(|key| key * 7 % 1000)
+        .cycle()
+        .take(300_000)
+        .collect();
     let ones = vec![1_u32; keys.len()];
     for bins in [1000, 70_000] {
         let mut expected = vec![0_u32; bins];
@@ -128,8 +133,7 @@ fn one_value_stands_for_all_updates() {
                 TensorView::from(&ones),
             )
             .expect("valid");
-        for schedule in Schedule::ALL {
-            let execution = Execution::new().force_schedule(schedule);
+        for execution in executions() {
             let mut counts = vec![0_u32; bins];
             let shape = [keys.len()];
             let one = TensorView::splat(&1, &shape).expect("one dimension");
@@ -140,9 +144,10 @@ fn one_value_stands_for_all_updates() {
                     one,
                 )
                 .expect("valid");
-            assert_eq!(counts, expected, "{schedule}");
+            assert_eq!(counts, expected, "{execution:?}");
         }
     }
+    one_value_stands_for_rows(&keys[..9000]);
     let mut rows = [0.0; 6];
     let half = TensorView::splat(&0.5, &[2, 3]).expect("two dimensions");
     let target = TensorViewMut::contiguous(&mut rows, &[2, 3]).expect("six");
@@ -154,6 +159,54 @@ fn one_value_stands_for_all_updates() {
         TensorView::splat(&0, &[1; 65]).is_err(),
         "more dimensions than are served"
     );
+}
+
+/// The choice of the crate, and every schedule.
+fn executions() -> impl Iterator<Item = Execution<'static>> {
+    let forced = Schedule::ALL.map(|schedule| Execution::new().force_schedule(schedule));
+    std::iter::once(Execution::new()).chain(forced)
+}
+
+/// Rows and columns of an output, contiguous or not, against updates that are
+/// written out.
+fn one_value_stands_for_rows(keys: &[u16]) {
+    const ROWS: usize = 500;
+    let keys: Vec<usize> = keys.iter().map(|&key| usize::from(key) % ROWS).collect();
+    for (width, reduction) in [
+        (3, Reduction::Add),
+        (24, Reduction::None),
+        (24, Reduction::Add),
+        (24, Reduction::Mean),
+        (24, Reduction::Max),
+    ] {
+        let (shape, transposed) = ([ROWS, width], [1, ROWS.cast_signed()]);
+        let updates_shape = [keys.len(), width];
+        let value = 2.5_f32;
+        let written_out = vec![value; keys.len() * width];
+        let written_out = TensorView::contiguous(&written_out, &updates_shape).expect("rows");
+        let splat = TensorView::splat(&value, &updates_shape).expect("rows");
+        let run = |updates, strides: Option<&[isize]>, execution| {
+            let mut data = vec![1.25_f32; ROWS * width];
+            let target = match strides {
+                None => TensorViewMut::contiguous(&mut data, &shape),
+                Some(strides) => TensorViewMut::strided(&mut data, 0, &shape, strides),
+            };
+            (Scatter::update(0).reduction(reduction).execution(execution))
+                .in_place(target.expect("a table"), TensorView::from(&keys), updates)
+                .expect("valid");
+            data
+        };
+        for strides in [None, Some(&transposed[..])] {
+            let expected = run(written_out, strides, Execution::new());
+            for execution in executions() {
+                let got = run(splat, strides, execution);
+                assert!(
+                    got == expected,
+                    "{reduction}, {width}, {strides:?}, {execution:?}"
+                );
+            }
+        }
+    }
 }
 
 /// Elements that are only moved, at addresses that suit no number, by every

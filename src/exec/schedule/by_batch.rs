@@ -1,10 +1,8 @@
 //! Each worker has some repetitions, with all of their tuples in order.
 
 use super::super::division::Division;
-use super::super::tasks::Workers;
-use super::super::transfer::Transfer;
 use super::super::workload::Workload;
-use super::scheduler::{Reason, Scheduler, Stop};
+use super::scheduler::{Reason, Scheduler};
 
 pub(super) struct ByBatch;
 
@@ -21,15 +19,5 @@ impl Scheduler for ByBatch {
         Ok(Division::Repetitions {
             parts: parts.min(work.repetitions),
         })
-    }
-
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
-        Ok(transfer.run_tiles(work, division, workers)?)
     }
 }

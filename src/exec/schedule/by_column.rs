@@ -1,10 +1,8 @@
 //! Each worker has a part of every window, and applies all tuples in order.
 
 use super::super::division::Division;
-use super::super::tasks::Workers;
-use super::super::transfer::Transfer;
 use super::super::workload::Workload;
-use super::scheduler::{Reason, Scheduler, Stop};
+use super::scheduler::{Reason, Scheduler};
 
 pub(super) struct ByColumn;
 
@@ -21,15 +19,5 @@ impl Scheduler for ByColumn {
         Ok(Division::Columns {
             parts: parts.min(work.columns),
         })
-    }
-
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
-        Ok(transfer.run_tiles(work, division, workers)?)
     }
 }

@@ -2,11 +2,9 @@
 //! them, in order.
 
 use super::super::division::Division;
-use super::super::tasks::Workers;
 use super::super::thresholds::COLUMN_BYTES;
-use super::super::transfer::Transfer;
 use super::super::workload::Workload;
-use super::scheduler::{Reason, Scheduler, Stop};
+use super::scheduler::{Reason, Scheduler};
 
 pub(super) struct ByDestination;
 
@@ -31,15 +29,5 @@ impl Scheduler for ByDestination {
             ranges: (parts / columns).clamp(1, slices.max(1)),
             columns,
         })
-    }
-
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
-        Ok(transfer.run_tiles(work, division, workers)?)
     }
 }

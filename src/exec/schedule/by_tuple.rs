@@ -40,7 +40,7 @@ impl Scheduler for ByTuple {
         if needs_distinct(work, division) {
             Preparation {
                 step: Step::LookForDuplicates,
-                bytes: work.looking_bytes,
+                bytes: work.detection_bytes,
             }
         } else {
             Preparation::of_streaming(work)
@@ -55,7 +55,10 @@ impl Scheduler for ByTuple {
         workers: &Workers<'_>,
     ) -> Result<(), Stop> {
         if needs_distinct(work, division) {
-            let duplicate = transfer.plan().first_repeat().map_err(Stop::unprepared)?;
+            let duplicate = transfer
+                .plan()
+                .first_duplicate()
+                .map_err(Stop::unprepared)?;
             if duplicate.is_some() {
                 return Err(Stop::Duplicates);
             }

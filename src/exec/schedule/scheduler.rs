@@ -28,14 +28,17 @@ pub(super) trait Scheduler: Sync {
         Preparation::of_streaming(work)
     }
 
-    /// Prepares and runs it. Unless it [stops](Stop), all is written.
+    /// Prepares and runs it. Unless it [stops](Stop), all is written. By itself
+    /// tile by tile, each in the order of its tuples.
     fn run(
         &self,
         transfer: &Transfer<'_>,
         work: &Workload<'_>,
         division: Division,
         workers: &Workers<'_>,
-    ) -> Result<(), Stop>;
+    ) -> Result<(), Stop> {
+        Ok(transfer.run_tiles(work, division, workers)?)
+    }
 }
 
 /// What a schedule works out before the first write, and the bytes of memory
@@ -75,7 +78,7 @@ impl Preparation {
         match work.streaming() {
             Streaming::IfDistinct => Self {
                 step: Step::LookToStream,
-                bytes: work.looking_bytes,
+                bytes: work.detection_bytes,
             },
             Streaming::Never | Streaming::Always => Self::NOTHING,
         }

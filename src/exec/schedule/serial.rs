@@ -2,10 +2,8 @@
 //! is shared out before.
 
 use super::super::division::Division;
-use super::super::tasks::Workers;
-use super::super::transfer::Transfer;
 use super::super::workload::Workload;
-use super::scheduler::{Reason, Scheduler, Stop};
+use super::scheduler::{Reason, Scheduler};
 
 pub(super) struct Serial;
 
@@ -17,15 +15,5 @@ impl Scheduler for Serial {
     /// Always.
     fn divide(&self, _: &Workload<'_>, _: usize) -> Result<Division, Reason> {
         Ok(Division::Whole)
-    }
-
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
-        Ok(transfer.run_tiles(work, division, workers)?)
     }
 }

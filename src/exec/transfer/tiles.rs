@@ -40,7 +40,7 @@ impl Transfer<'_> {
         match work.streaming() {
             Streaming::Never => false,
             Streaming::Always => true,
-            Streaming::IfDistinct => self.plan.first_repeat() == Ok(None),
+            Streaming::IfDistinct => self.plan.first_duplicate() == Ok(None),
         }
     }
 }

@@ -10,12 +10,18 @@
 
 use bytemuck::Pod;
 
-use super::IndexRules;
 use crate::error::ScatterError;
 use crate::operand::Index;
 use crate::operand::indices::Integers;
 use crate::plan::destinations::Number;
 use crate::reduction::Bounds;
+
+/// What the values of indices may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexRules {
+    pub(crate) negatives_wrap: bool,
+    pub(crate) bounds: Bounds,
+}
 
 /// An integer type that indices can have.
 pub(super) trait Coordinate: Index + Into<i128> + Default + PartialOrd + Pod {
@@ -232,7 +238,7 @@ impl Cursor<'_> {
         // The first axis of the tuple that has no positions.
         let mut empty = None;
         let mut sums = self.starts::<BLOCK>();
-        let mut kept = [true; BLOCK];
+        let mut applied = [true; BLOCK];
         let mut raw = [I::default(); BLOCK];
         let raw = &mut raw[..numbers.len()];
         for (axis, coordinate) in axes {
@@ -250,13 +256,13 @@ impl Cursor<'_> {
                 }
                 continue;
             }
-            for ((sum, kept), &index) in sums.iter_mut().zip(&mut kept).zip(&*raw) {
+            for ((sum, applied), &index) in sums.iter_mut().zip(&mut applied).zip(&*raw) {
                 let mut position = index.position(wrap);
                 if clamps {
                     let below = index < I::default() && position >= size;
                     position = if below { 0 } else { position.min(size - 1) };
                 }
-                *kept &= position < size;
+                *applied &= position < size;
                 *sum = sum.wrapping_add(position.wrapping_mul(axis.multiplier.cast_unsigned()));
             }
         }
@@ -264,9 +270,9 @@ impl Cursor<'_> {
             return Err(outlier);
         }
         let mut skipped = 0;
-        for ((number, sum), kept) in numbers.iter_mut().zip(sums).zip(kept) {
-            *number = if kept { N::new(sum) } else { N::SKIPPED };
-            skipped += usize::from(!kept);
+        for ((number, sum), applied) in numbers.iter_mut().zip(sums).zip(applied) {
+            *number = if applied { N::new(sum) } else { N::SKIPPED };
+            skipped += usize::from(!applied);
         }
         Ok(skipped)
     }

@@ -5,12 +5,11 @@
     reason = "reads indices at the offsets of a contiguous view"
 )]
 
-use super::IndexRules;
-use super::block::{Axis, Coordinate, Cursor, Outlier};
+use super::block::{Axis, Coordinate, Cursor, IndexRules, Outlier};
 use crate::error::ScatterError;
 use crate::kernel::InstructionSet;
 use crate::operand::indices::{Integers, for_index_type};
-use crate::plan::Extents;
+use crate::plan::flat::Extents;
 use crate::reduction::Bounds;
 
 /// Tuples that are worked on together: few enough that a tiny call does not

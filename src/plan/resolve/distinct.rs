@@ -4,13 +4,14 @@
 //! for many tuples by stride 0, one is checked. What is said of such a list
 //! follows from the indices that lie in memory.
 
-use super::{BLOCK, IndexRules, Resolver};
+use super::block::IndexRules;
+use super::listed::{BLOCK, Resolver};
 use crate::error::ScatterError;
 use crate::kernel::InstructionSet;
 use crate::operand::indices::Integers;
 use crate::operand::{Dims, Layout};
 use crate::plan::destinations::Number;
-use crate::plan::{Coordinates, Form};
+use crate::plan::form::{Coordinates, Form};
 
 /// The tuples of a list that have indices of their own.
 pub(crate) struct Distinct<'a> {
@@ -33,7 +34,7 @@ struct Repeated {
 pub(crate) struct Checked {
     pub(crate) listed: usize,
     /// Tuples that are not skipped.
-    pub(crate) kept: usize,
+    pub(crate) applied: usize,
     /// So many from the first on have the first duplicate among them, if there
     /// is one.
     pub(crate) telling: usize,
@@ -74,30 +75,30 @@ impl<'a> Distinct<'a> {
     pub(crate) fn check(&self, set: InstructionSet) -> Result<Checked, ScatterError> {
         let own: usize = self.dims.iter().map(|dim| dim.own).product();
         let listed: usize = self.dims.iter().map(|dim| dim.size).product();
-        let (mut kept, mut first_kept) = (0, None);
+        let (mut applied, mut first_applied) = (0, None);
         let mut numbers = [0_u64; BLOCK];
         for first in (0..own).step_by(BLOCK) {
             let block = &mut numbers[..BLOCK.min(own - first)];
             let checked = self.resolver.resolve(set, first, block);
             checked.map_err(|error| self.named(error))?;
-            let mut kept_here = (block.iter().enumerate())
+            let mut applied_here = (block.iter().enumerate())
                 .filter(|&(_, &number)| number != u64::SKIPPED)
                 .map(|(position, _)| first + position);
-            if let Some(tuple) = kept_here.next() {
-                first_kept.get_or_insert(tuple);
-                kept += 1 + kept_here.count();
+            if let Some(tuple) = applied_here.next() {
+                first_applied.get_or_insert(tuple);
+                applied += 1 + applied_here.count();
             }
         }
         Ok(Checked {
             listed,
-            kept: kept * (listed / own.max(1)),
-            telling: first_kept.map_or(0, |tuple| self.telling(self.listed(tuple), listed)),
+            applied: applied * (listed / own.max(1)),
+            telling: first_applied.map_or(0, |tuple| self.telling(self.listed(tuple), listed)),
         })
     }
 
-    /// So many tuples show a duplicate of the first one that is kept, where an
+    /// So many tuples show a duplicate of the first one that is applied, where an
     /// index stands for several tuples.
-    fn telling(&self, first_kept: usize, listed: usize) -> usize {
+    fn telling(&self, first_applied: usize, listed: usize) -> usize {
         let repeated = self.dims.iter().rposition(|dim| dim.own < dim.size);
         let Some(repeated) = repeated else {
             return listed;
@@ -106,7 +107,7 @@ impl<'a> Distinct<'a> {
             .iter()
             .map(|dim| dim.size)
             .product();
-        listed.min(first_kept.saturating_add(step).saturating_add(1))
+        listed.min(first_applied.saturating_add(step).saturating_add(1))
     }
 
     /// The position in the whole list of the tuple that is number `own` here:
@@ -180,17 +181,25 @@ mod tests {
         let many = 1 << 40;
         let check = |values: &[i64], shape: &[usize], strides: &[isize], bounds| {
             let checked = check(values, shape, strides, bounds);
-            checked.map(|checked| (checked.kept, checked.telling))
+            checked.map(|checked| (checked.applied, checked.telling))
         };
-        let kept = |kept, telling| Ok((kept, telling));
+        let applied = |applied, telling| Ok((applied, telling));
         let all = check(&[3, 4], &[many, 2], &[0, 1], Bounds::Error);
-        assert_eq!(all, kept(2 * many, 3), "tuple 2 is a duplicate of tuple 0");
+        assert_eq!(
+            all,
+            applied(2 * many, 3),
+            "tuple 2 is a duplicate of tuple 0"
+        );
         let all = check(&[3, 4], &[2, many], &[1, 0], Bounds::Error);
-        assert_eq!(all, kept(2 * many, 2), "tuple 1 is one of tuple 0");
+        assert_eq!(all, applied(2 * many, 2), "tuple 1 is one of tuple 0");
         let all = check(&[3, 4], &[2, 1], &[1, 0], Bounds::Error);
-        assert_eq!(all, kept(2, 2), "nothing stands for several");
+        assert_eq!(all, applied(2, 2), "nothing stands for several");
         let some = check(&[9, 4], &[2, many], &[1, 0], Bounds::Skip);
-        assert_eq!(some, kept(many, many + 2), "the first of 4 is far behind");
+        assert_eq!(
+            some,
+            applied(many, many + 2),
+            "the first of 4 is far behind"
+        );
     }
 
     #[test]

@@ -1,11 +1,21 @@
 //! What validation learns in passing, piece by piece.
 
-use crate::plan::Facts;
 use crate::plan::destinations::Number;
 
 /// Numbers that are looked at together: their breaks are counted in 32 bits,
 /// as wide as most numbers are, which vector loops like.
 const RUN: usize = 1 << 16;
+
+/// What validation learns in passing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Each destination is greater than the one before: all are unique.
+    pub(crate) increasing: bool,
+    /// None is less than the one before: equal ones stand together.
+    pub(crate) ordered: bool,
+    /// How often a destination is not the successor of the one before.
+    pub(crate) breaks: usize,
+}
 
 /// What was learnt from a piece of the list of tuples.
 #[derive(Clone, Copy, Debug)]

@@ -2,12 +2,13 @@
 
 #![expect(unsafe_code, reason = "reads starts through the view that holds them")]
 
-use super::block::Coordinate;
+use super::block::{Coordinate, IndexRules};
 use crate::error::ScatterError;
 use crate::operand::indices::{Integers, for_index_type};
 use crate::operand::{Dims, Layout};
 use crate::plan::destinations::Number;
-use crate::plan::{Coordinates, Form, IndexRules, Scale};
+use crate::plan::form::{Coordinates, Form};
+use crate::plan::scale::Scale;
 use crate::reduction::{Bounds, CacheMode};
 
 /// Checks where every sequence begins and numbers its rows; without `numbers`

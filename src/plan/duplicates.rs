@@ -4,10 +4,17 @@
 //! cache, else a sort.
 
 use super::destinations::{Destinations, Number};
-use super::{Repeat, sort};
+use super::sort;
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 use crate::work::{self, Work};
+
+/// Two tuples with one destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Duplicate {
+    pub(crate) tuple: usize,
+    pub(crate) earlier: usize,
+}
 
 /// Largest bitmap, in bytes: half of a common second-level cache. Beyond it
 /// every test of a random bit is a cache miss, and sorting costs less.
@@ -20,8 +27,8 @@ fn fits_bitmap(count: u64) -> bool {
     count.div_ceil(8) <= BITMAP_BYTES
 }
 
-/// Bytes that [`first_repeat`] needs for so many tuples and numbers.
-pub(crate) fn looking_bytes(tuples: usize, count: u64) -> usize {
+/// Bytes that [`first_duplicate`] needs for so many tuples and numbers.
+pub(crate) fn detection_bytes(tuples: usize, count: u64) -> usize {
     if tuples <= FEW {
         0
     } else if fits_bitmap(count) {
@@ -31,15 +38,14 @@ pub(crate) fn looking_bytes(tuples: usize, count: u64) -> usize {
     }
 }
 
-/// The repeat with the lowest position, and the last tuple before it that has
-/// its destination.
-pub(crate) fn first_repeat(
+/// The first duplicate, and the last tuple before it that has its destination.
+pub(crate) fn first_duplicate(
     destinations: &Destinations,
     count: u64,
-) -> Result<Option<Repeat>, ScatterError> {
+) -> Result<Option<Duplicate>, ScatterError> {
     let found = match destinations {
-        Destinations::Narrow(numbers) => first_repeated(numbers, count),
-        Destinations::Wide(numbers) => first_repeated(numbers, count),
+        Destinations::Narrow(numbers) => first_position(numbers, count),
+        Destinations::Wide(numbers) => first_position(numbers, count),
     }?;
     Ok(found.map(|tuple| {
         let number = destinations.get(tuple);
@@ -47,16 +53,16 @@ pub(crate) fn first_repeat(
         // One that was found without a forerunner is a number that no plan has.
         // It stays found: what is not known to be unique must not be divided.
         let earlier = earlier.unwrap_or(tuple);
-        Repeat { tuple, earlier }
+        Duplicate { tuple, earlier }
     }))
 }
 
 /// The same where no destination is less than the one before.
-pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Repeat> {
+pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Duplicate> {
     work::note(Work::Looking);
     let repeats = |tuple: &usize| destinations.get(*tuple) == destinations.get(tuple - 1);
     let tuple = (1..destinations.len()).find(repeats)?;
-    Some(Repeat {
+    Some(Duplicate {
         tuple,
         earlier: tuple - 1,
     })
@@ -64,7 +70,7 @@ pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Repeat> {
 
 /// Position of the first number that stands earlier in the list. One that is
 /// not below `count`, which no plan has, counts as if it did.
-fn first_repeated<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
+fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     work::note(Work::Looking);
     if numbers.len() <= FEW {
         return Ok((1..numbers.len()).find(|&t| numbers[..t].contains(&numbers[t])));
@@ -286,9 +292,10 @@ fn keep_last<E: Copy>(list: &mut Vec<E>, number: impl Fn(E) -> u64) {
 #[cfg(test)]
 mod tests {
     use super::{
-        Packing, Sorted, by_bitmap, by_comparisons, by_sort, first_repeat, positions_by_number,
+        Packing, Sorted, by_bitmap, by_comparisons, by_sort, first_duplicate, positions_by_number,
     };
-    use crate::plan::{Destinations, Repeat};
+    use crate::plan::Destinations;
+    use crate::plan::duplicates::Duplicate;
 
     fn destinations(numbers: &[u32]) -> Destinations {
         Destinations::Narrow(numbers.into())
@@ -303,9 +310,9 @@ mod tests {
             (vec![5, 4, 3, 2, 5, 2], Some((4, 0))),
         ];
         for (numbers, expected) in cases {
-            let expected = expected.map(|(tuple, earlier)| Repeat { tuple, earlier });
+            let expected = expected.map(|(tuple, earlier)| Duplicate { tuple, earlier });
             assert_eq!(
-                first_repeat(&destinations(&numbers), 8),
+                first_duplicate(&destinations(&numbers), 8),
                 Ok(expected),
                 "{numbers:?}"
             );
@@ -337,7 +344,7 @@ mod tests {
         numbers[70] = 5_000;
         assert_eq!(by_bitmap(&numbers, count), Ok(Some(70)), "past the bitmap");
         assert_eq!(by_sort(&numbers, count), Ok(Some(70)), "past the bits");
-        let repeat = first_repeat(&destinations(&numbers), count).expect("memory");
+        let repeat = first_duplicate(&destinations(&numbers), count).expect("memory");
         assert_eq!(repeat.map(|repeat| repeat.tuple), Some(70), "not let go");
     }
 

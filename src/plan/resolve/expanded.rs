@@ -1,4 +1,4 @@
-//! Whether an index tensor repeats its values along its trailing dims, as
+//! Whether an index tensor has one value along all of its trailing dims, as
 //! exporters write indices that were expanded.
 
 #![expect(
@@ -7,7 +7,7 @@
 )]
 
 use super::block::Coordinate;
-use super::merged;
+use super::listed::merged;
 use crate::error::ScatterError;
 use crate::operand::indices::{Integers, for_index_type};
 
@@ -17,15 +17,15 @@ const BLOCK: usize = 64;
 /// Whether in each of the rows `rows` all values are the same. A row is what
 /// the dims from `from` on hold; there are as many rows as the other dims have
 /// positions. Gives up at the first difference.
-pub(crate) fn repeats_along(
+pub(crate) fn is_expanded_along(
     indices: Integers<'_>,
     from: usize,
     rows: std::ops::Range<usize>,
 ) -> Result<bool, ScatterError> {
-    for_index_type!(indices.kind(), I => repeats::<I>(indices, from, rows))
+    for_index_type!(indices.kind(), I => is_expanded::<I>(indices, from, rows))
 }
 
-fn repeats<I: Coordinate>(
+fn is_expanded<I: Coordinate>(
     indices: Integers<'_>,
     from: usize,
     rows: std::ops::Range<usize>,

@@ -11,7 +11,7 @@ mod elements;
 mod fold;
 mod groups;
 mod half;
-mod identity;
+pub(crate) mod identity;
 mod isa;
 mod prefetch;
 mod reduce;
@@ -27,7 +27,6 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 mod vendor;
 
-pub(crate) use identity::Private;
 pub use isa::InstructionSet;
 
 use crate::element::DType;
@@ -199,6 +198,7 @@ pub(crate) struct Operation {
     /// wider type or begin with the first update.
     pub(crate) needs_groups: bool,
     pub(crate) include_self: bool,
+    /// `None` where elements are only moved.
     serves: Option<(DType, Reduction, InstructionSet)>,
 }
 
@@ -213,13 +213,6 @@ impl Operation {
             include_self: true,
             serves: None,
         }
-    }
-
-    /// What copies of the windows for each worker need; `None` where they
-    /// would not keep the bits.
-    pub(crate) fn private(&self) -> Option<Private> {
-        let (element, reduction, isa) = self.serves?;
-        Private::new(element, reduction, isa)
     }
 }
 

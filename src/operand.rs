@@ -26,4 +26,4 @@ pub use owned::{AnyTensor, Tensor};
 pub use typed::{TensorView, TensorViewMut};
 
 pub(crate) use dims::Dims;
-pub(crate) use memory::{Contents, Elements, Readable, Source, Start, Target, Writable};
+pub(crate) use memory::{Contents, Elements, Source, Start, Target};

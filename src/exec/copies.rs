@@ -10,7 +10,8 @@ use super::scratch::Scratch;
 use super::tasks::Workers;
 use super::tile::LINE_BYTES;
 use crate::error::ScatterError;
-use crate::kernel::{Job, Kernels, Private, Steps};
+use crate::kernel::identity::Private;
+use crate::kernel::{Job, Kernels, Steps};
 use crate::plan::signed;
 
 /// Jobs of one kernel call.

@@ -5,7 +5,7 @@
 //! floats. Not for `bool`, of which a destination without updates must keep
 //! its byte.
 
-use super::{InstructionSet, Kernels};
+use super::{InstructionSet, Kernels, Operation};
 use crate::element::DType;
 use crate::reduction::Reduction;
 
@@ -18,8 +18,17 @@ pub(crate) struct Private {
     pub(crate) merge: &'static Kernels,
 }
 
+impl Operation {
+    /// What copies of the windows for each worker need; `None` where they
+    /// would not keep the bits.
+    pub(crate) fn private(&self) -> Option<Private> {
+        let (element, reduction, isa) = self.serves?;
+        Private::new(element, reduction, isa)
+    }
+}
+
 impl Private {
-    pub(super) fn new(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<Self> {
+    fn new(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<Self> {
         let merge = match reduction {
             Reduction::Sub => Reduction::Add,
             other => other,

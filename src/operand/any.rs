@@ -7,12 +7,9 @@
 
 use std::fmt;
 
-use super::memory::{Input, Output, Start, sealed};
-use super::typed::check_distinct;
-use super::{
-    AnyTensor, Contents, Elements, Layout, Readable, Source, Target, TensorView, TensorViewMut,
-    Writable,
-};
+use super::layout::Layout;
+use super::memory::{Contents, Elements, Output, Readable, Source, Target, Writable, sealed};
+use super::typed::{TensorView, TensorViewMut, check_distinct};
 use crate::element::{DType, Element};
 use crate::error::ScatterError;
 use crate::memory::copied;
@@ -362,27 +359,6 @@ impl<'a, T: Element> From<TensorViewMut<'a, T>> for AnyViewMut<'a> {
 
 impl sealed::Sealed for AnyView<'_> {}
 impl sealed::Sealed for AnyViewMut<'_> {}
-
-impl Input for AnyView<'_> {
-    type Owned = AnyTensor;
-
-    #[inline]
-    fn source(&self) -> Source<'_> {
-        self.as_source()
-    }
-
-    fn allocate(
-        shape: &[usize],
-        start: Start<&Self>,
-        fill: impl FnOnce(Target<'_>, Option<Source<'_>>) -> Result<(), ScatterError>,
-    ) -> Result<AnyTensor, ScatterError> {
-        let (like, data) = match start {
-            Start::CopyOf(data) => (data, Some(data.source())),
-            Start::Like(like) => (like, None),
-        };
-        AnyTensor::filled(shape, like.dtype, |target| fill(target, data))
-    }
-}
 
 impl<'a> Output for AnyViewMut<'a> {
     type Input = AnyView<'a>;

@@ -1,7 +1,8 @@
 //! Views of elements that are cloned, such as strings.
 
-use super::memory::{Input, Output, Start, sealed};
-use super::{Elements, Source, Target, Tensor, TensorView, TensorViewMut};
+use super::memory::{Elements, Input, Output, Source, Start, Target, sealed};
+use super::owned::Tensor;
+use super::typed::{TensorView, TensorViewMut};
 use crate::error::ScatterError;
 use crate::kernel::Kernels;
 

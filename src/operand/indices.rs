@@ -8,7 +8,10 @@
     reason = "reads elements at offsets that the caller takes from the layout"
 )]
 
-use super::{AnyView, Contents, Elements, Layout, Readable, Source, TensorView};
+use super::any::AnyView;
+use super::layout::Layout;
+use super::memory::{Contents, Elements, Readable, Source};
+use super::typed::TensorView;
 use crate::element::{DType, Element};
 use crate::error::ScatterError;
 

@@ -3,7 +3,7 @@
 //! Knows sizes and strides in elements. Knows nothing of element types,
 //! operators or memory itself.
 
-use super::Dims;
+use super::dims::Dims;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::memory::copied;

@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::Layout;
+use super::layout::Layout;
 use super::overlap::Footprint;
 use crate::element::DType;
 use crate::error::ScatterError;

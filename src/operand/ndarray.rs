@@ -7,10 +7,11 @@ use ndarray::{
     ShapeBuilder,
 };
 
-use super::typed::check_distinct;
-use super::{Index, Indices, Tensor, TensorView, TensorViewMut};
+use super::indices::{Index, Indices};
+use super::layout::Layout;
+use super::owned::Tensor;
+use super::typed::{TensorView, TensorViewMut, check_distinct};
 use crate::error::ScatterError;
-use crate::operand::Layout;
 
 /// Any array or view to read, whatever its strides.
 impl<'a, T, S, D> From<&'a ArrayBase<S, D>> for TensorView<'a, T>

@@ -3,7 +3,8 @@
 //! Knows addresses, sizes and strides in bytes. A quick test answers the
 //! common cases; the rest is a search for integer points, bounded in effort.
 
-use super::{Dims, Layout};
+use super::dims::Dims;
+use super::layout::Layout;
 use crate::error::ScatterError;
 
 /// Search steps after which a question is given up.

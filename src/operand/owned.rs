@@ -1,4 +1,5 @@
-//! Tensors that calls allocate for their results: row-major, and owned.
+//! Tensors that calls allocate for their results: row-major, and owned. What is
+//! allocated for a view is like it.
 
 #![expect(
     unsafe_code,
@@ -8,11 +9,12 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::{
-    AnyView, AnyViewMut, Contents, Dims, Elements, Layout, Readable, Target, TensorView,
-    TensorViewMut, Writable,
-};
-use crate::element::DType;
+use super::any::{AnyView, AnyViewMut};
+use super::dims::Dims;
+use super::layout::Layout;
+use super::memory::{Contents, Elements, Input, Readable, Source, Start, Target, Writable};
+use super::typed::{TensorView, TensorViewMut};
+use crate::element::{DType, Element};
 use crate::error::ScatterError;
 use crate::memory::with_room;
 
@@ -92,6 +94,29 @@ impl<T> Tensor<T> {
     /// The elements, in row-major order.
     pub fn into_vec(self) -> Vec<T> {
         self.elements
+    }
+}
+
+impl<T: Element> Input for TensorView<'_, T> {
+    type Owned = Tensor<T>;
+
+    #[inline]
+    fn source(&self) -> Source<'_> {
+        self.as_source(Elements::Plain(T::DTYPE))
+    }
+
+    fn allocate(
+        shape: &[usize],
+        start: Start<&Self>,
+        fill: impl FnOnce(Target<'_>, Option<Source<'_>>) -> Result<(), ScatterError>,
+    ) -> Result<Tensor<T>, ScatterError> {
+        let data = match start {
+            Start::CopyOf(data) => Some(data.source()),
+            Start::Like(_) => None,
+        };
+        Tensor::filled(shape, Elements::Plain(T::DTYPE), |target| {
+            fill(target, data)
+        })
     }
 }
 
@@ -228,6 +253,27 @@ impl AnyTensor {
             layout: Layout::contiguous(&self.shape),
         };
         AnyViewMut::of_bytes(memory, self.dtype)
+    }
+}
+
+impl Input for AnyView<'_> {
+    type Owned = AnyTensor;
+
+    #[inline]
+    fn source(&self) -> Source<'_> {
+        self.as_source()
+    }
+
+    fn allocate(
+        shape: &[usize],
+        start: Start<&Self>,
+        fill: impl FnOnce(Target<'_>, Option<Source<'_>>) -> Result<(), ScatterError>,
+    ) -> Result<AnyTensor, ScatterError> {
+        let (like, data) = match start {
+            Start::CopyOf(data) => (data, Some(data.source())),
+            Start::Like(like) => (like, None),
+        };
+        AnyTensor::filled(shape, like.dtype(), |target| fill(target, data))
     }
 }
 

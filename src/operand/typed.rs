@@ -8,9 +8,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::memory::{Input, Output, Start, sealed};
+use super::layout::Layout;
+use super::memory::{Contents, Elements, Output, Readable, Source, Target, Writable, sealed};
 use super::overlap::{self, Overlap};
-use super::{Contents, Elements, Layout, Readable, Source, Target, Tensor, Writable};
 use crate::element::Element;
 use crate::error::ScatterError;
 use crate::memory::{copied, out_of_memory};
@@ -321,29 +321,6 @@ impl<'a, T, const N: usize> From<&'a mut [T; N]> for TensorViewMut<'a, T> {
 
 impl<T: Element> sealed::Sealed for TensorView<'_, T> {}
 impl<T: Element> sealed::Sealed for TensorViewMut<'_, T> {}
-
-impl<T: Element> Input for TensorView<'_, T> {
-    type Owned = Tensor<T>;
-
-    #[inline]
-    fn source(&self) -> Source<'_> {
-        self.as_source(Elements::Plain(T::DTYPE))
-    }
-
-    fn allocate(
-        shape: &[usize],
-        start: Start<&Self>,
-        fill: impl FnOnce(Target<'_>, Option<Source<'_>>) -> Result<(), ScatterError>,
-    ) -> Result<Tensor<T>, ScatterError> {
-        let data = match start {
-            Start::CopyOf(data) => Some(data.source()),
-            Start::Like(_) => None,
-        };
-        Tensor::filled(shape, Elements::Plain(T::DTYPE), |target| {
-            fill(target, data)
-        })
-    }
-}
 
 impl<'a, T: Element> Output for TensorViewMut<'a, T> {
     type Input = TensorView<'a, T>;

@@ -1,6 +1,6 @@
 //! The in-place verbs in one line.
 
-use super::Scatter;
+use super::scatter::Scatter;
 use crate::error::ScatterError;
 use crate::operand::{Indices, Output, TensorView};
 use crate::reduction::{CacheMode, Reduction};

@@ -32,7 +32,8 @@
 //! | [`stablehlo::scatter`] | as `jax::scatter` | full windows only; min and max order -0 before +0 there |
 //! | [`stablehlo::gather`] | negative indices are out of bounds; those are clamped | full windows only |
 
-use super::{Gather, Scatter};
+use super::gather::Gather;
+use super::scatter::Scatter;
 use crate::reduction::{Accumulate, Bounds, CacheMode, Reduction};
 
 /// ONNX, opsets up to 24.

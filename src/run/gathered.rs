@@ -1,8 +1,13 @@
 //! A kept plan of a gather, and the verbs that run it on data any number of times.
 
+#![expect(
+    unsafe_code,
+    reason = "hands the memory of views to a call, once they have been checked"
+)]
+
+use super::making::{Planning, make_plan};
 use super::operands::{GatherOperands, Transferred, operation};
 use super::small::{self, Small};
-use super::{Planning, make_plan};
 use crate::error::ScatterError;
 use crate::exec::tasks::Workers;
 use crate::exec::{self, Transfer, scratch};

@@ -1,5 +1,7 @@
 //! Long lists of single elements for an output that stays in cache.
 
+#![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +13,8 @@ use crate::exec::scratch::Scratch;
 use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, Copies, Merged, part};
 use crate::execution::Execution;
-use crate::kernel::{Elements, Operation, Private, Spread};
+use crate::kernel::identity::Private;
+use crate::kernel::{Elements, Operation, Spread};
 use crate::plan::{Block, Contiguous, Flat};
 
 /// Tuples that are checked together.

@@ -1,7 +1,8 @@
 //! A kept plan, and the verbs that run it on data and updates any number of
 //! times.
 
-use super::{Operands, check_reduction, execute, operation};
+use super::operands::{Operands, operation};
+use super::scattered::{check_reduction, execute};
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;

@@ -11,9 +11,10 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use common::api::{Indices, Options, Verbs};
 use common::elements::{Palette, Ref};
-use common::harness::{Indices, Operator, Options};
 use common::layouts::{Arrangement, Strided};
+use common::operators::Operator;
 use common::pools::Sequential;
 use common::random::Random;
 use common::request::Request;
@@ -131,7 +132,7 @@ impl Workload {
         });
         let indices = Tensor::new(&[tuples, 1], rows.collect());
         let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
-        let logical = Indices::<f32>::logical(&indices);
+        let logical = indices.logical();
         let expected = Operator::Nd.expected(reduction, &logical_data, &logical, &updates);
         Self {
             data: place(&logical_data),
@@ -235,7 +236,9 @@ impl Run<'_> {
             &self.workload.data,
             Options::new(Operator::Nd, self.execution),
         );
-        Indices::<f32>::plan(&self.workload.indices, &options, data.view().layout())
+        self.workload
+            .indices
+            .plan(&options, data.view().layout())
             .expect("memory for a plan")
     }
 

@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use common::Tensor;
+use common::api::{Options, Verbs};
 use common::elements::Ref;
-use common::harness::{Indices, Operator, Options};
 use common::layouts::{Arrangement, Strided};
+use common::operators::Operator;
 use common::pools::rayon_pool;
 use common::random::Random;
 use common::request::Request;
@@ -339,7 +340,7 @@ impl<T: Ref> Subject<T> {
 
     fn plan(&self, call: Call) -> ScatterPlan {
         let layout = Layout::contiguous(self.case.data);
-        let plan = Indices::<T>::plan(&self.indices, &self.options(call), layout);
+        let plan = self.indices.plan(&self.options(call), layout);
         plan.expect("valid indices")
     }
 
@@ -581,7 +582,7 @@ fn plans_that_refuse_duplicates() {
         };
         let mut options = Options::new(case.operator, call.execution());
         options.duplicates = Duplicates::Reject;
-        let planned = || Indices::<f32>::plan(&indices, &options, Layout::contiguous(case.data));
+        let planned = || indices.plan(&options, Layout::contiguous(case.data));
         let (plan, taken) = apart(|| watch(planned));
         let tuples = plan.expect("distinct destinations").tuples();
         assert!(

@@ -221,141 +221,89 @@ impl<'p> GatherOptions<'p> {
     }
 }
 
-/// `indices` of any index type, for data of type `T`.
-pub(crate) trait Indices<T>: Gathers<T> {
+/// Indices of any type.
+pub(crate) trait Indices: Sync {
     fn logical(&self) -> Tensor<i128>;
+    fn typed(&self) -> ndscatter::Indices<'_>;
     fn any(&self) -> AnyView<'_>;
-
-    fn allocate(
-        &self,
-        options: &Options<'_>,
-        data: TensorView<'_, T>,
-        updates: TensorView<'_, T>,
-    ) -> Result<Vec<T>, ScatterError>;
-
-    fn write_into(
-        &self,
-        options: &Options<'_>,
-        data: TensorView<'_, T>,
-        updates: TensorView<'_, T>,
-        output: TensorViewMut<'_, T>,
-    ) -> Result<(), ScatterError>;
-
-    fn in_place(
-        &self,
-        options: &Options<'_>,
-        data: TensorViewMut<'_, T>,
-        updates: TensorView<'_, T>,
-    ) -> Result<(), ScatterError>;
-
-    fn plan(&self, options: &Options<'_>, output: Layout<'_>) -> Result<ScatterPlan, ScatterError>;
 }
 
-impl<T: Element, I: Index + Into<i128>> Indices<T> for Strided<I> {
+impl<I: Index + Into<i128>> Indices for Strided<I> {
     fn logical(&self) -> Tensor<i128> {
         let Tensor { shape, values } = self.read();
         Tensor::new(&shape, values.into_iter().map(Into::into).collect())
     }
 
-    fn any(&self) -> AnyView<'_> {
+    fn typed(&self) -> ndscatter::Indices<'_> {
         self.view().into()
     }
 
-    fn allocate(
+    fn any(&self) -> AnyView<'_> {
+        self.view().into()
+    }
+}
+
+/// The verbs of scatters and gathers, of indices of any type.
+pub(crate) trait Verbs: Indices {
+    fn allocate<T: Element>(
         &self,
         options: &Options<'_>,
         data: TensorView<'_, T>,
         updates: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
-        (options.scatter())
-            .allocate(data, self.view(), updates)
-            .map(ndscatter::Tensor::into_vec)
+        let made = options.scatter().allocate(data, self.typed(), updates);
+        made.map(ndscatter::Tensor::into_vec)
     }
 
-    fn write_into(
+    fn write_into<T: Element>(
         &self,
         options: &Options<'_>,
         data: TensorView<'_, T>,
         updates: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        options
-            .scatter()
-            .write_into(data, self.view(), updates, output)
+        (options.scatter()).write_into(data, self.typed(), updates, output)
     }
 
-    fn in_place(
+    fn in_place<T: Element>(
         &self,
         options: &Options<'_>,
         data: TensorViewMut<'_, T>,
         updates: TensorView<'_, T>,
     ) -> Result<(), ScatterError> {
-        options.scatter().in_place(data, self.view(), updates)
+        options.scatter().in_place(data, self.typed(), updates)
     }
 
     fn plan(&self, options: &Options<'_>, output: Layout<'_>) -> Result<ScatterPlan, ScatterError> {
-        options.scatter().plan(output, self.view())
+        options.scatter().plan(output, self.typed())
     }
-}
 
-/// What [`Indices`] do for gathers.
-pub(crate) trait Gathers<T>: Sync {
-    fn gather(
-        &self,
-        options: &GatherOptions<'_>,
-        data: TensorView<'_, T>,
-    ) -> Result<Vec<T>, ScatterError>;
-
-    fn gather_into(
-        &self,
-        options: &GatherOptions<'_>,
-        data: TensorView<'_, T>,
-        output: TensorViewMut<'_, T>,
-    ) -> Result<(), ScatterError>;
-
-    fn any_gather_into(
-        &self,
-        options: &GatherOptions<'_>,
-        data: TensorView<'_, T>,
-        output: TensorViewMut<'_, T>,
-    ) -> Result<(), ScatterError>;
-
-    fn plan_gather(
-        &self,
-        options: &GatherOptions<'_>,
-        data: Layout<'_>,
-    ) -> Result<GatherPlan, ScatterError>;
-}
-
-impl<T: Element, I: Index + Into<i128>> Gathers<T> for Strided<I> {
-    fn gather(
+    fn gather<T: Element>(
         &self,
         options: &GatherOptions<'_>,
         data: TensorView<'_, T>,
     ) -> Result<Vec<T>, ScatterError> {
-        (options.gather())
-            .allocate(data, self.view())
-            .map(ndscatter::Tensor::into_vec)
+        let made = options.gather().allocate(data, self.typed());
+        made.map(ndscatter::Tensor::into_vec)
     }
 
-    fn gather_into(
+    fn gather_into<T: Element>(
         &self,
         options: &GatherOptions<'_>,
         data: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
-        options.gather().write_into(data, self.view(), output)
+        options.gather().write_into(data, self.typed(), output)
     }
 
-    fn any_gather_into(
+    fn any_gather_into<T: Element>(
         &self,
         options: &GatherOptions<'_>,
         data: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Result<(), ScatterError> {
         let (data, output) = (AnyView::from(data), AnyViewMut::from(output));
-        let indices = AnyView::from(self.view());
-        options.gather().write_into(data, indices, output)
+        options.gather().write_into(data, self.any(), output)
     }
 
     fn plan_gather(
@@ -363,9 +311,11 @@ impl<T: Element, I: Index + Into<i128>> Gathers<T> for Strided<I> {
         options: &GatherOptions<'_>,
         data: Layout<'_>,
     ) -> Result<GatherPlan, ScatterError> {
-        options.gather().plan(data, self.view())
+        options.gather().plan(data, self.typed())
     }
 }
+
+impl<S: Indices + ?Sized> Verbs for S {}
 
 pub(crate) fn write_into(
     options: &Options<'_>,
@@ -452,7 +402,7 @@ impl Verb {
     pub(crate) fn scatter<T: Element>(
         self,
         options: &Options<'_>,
-        indices: &dyn Indices<T>,
+        indices: &dyn Indices,
         plan: Option<&ScatterPlan>,
         (data, updates): (TensorView<'_, T>, TensorView<'_, T>),
         output: TensorViewMut<'_, T>,
@@ -484,11 +434,11 @@ impl Verb {
         written.map(|()| None)
     }
 
-    /// Gathers; `plan` is there for planned verbs.
+    /// Verbs; `plan` is there for planned verbs.
     pub(crate) fn gather<T: Element>(
         self,
         options: &GatherOptions<'_>,
-        indices: &dyn Indices<T>,
+        indices: &dyn Indices,
         plan: Option<&GatherPlan>,
         data: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,

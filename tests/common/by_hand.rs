@@ -3,7 +3,7 @@
 use ndscatter::{InstructionSet, Reduction, Schedule};
 
 use super::Tensor;
-use super::api::{Indices, Options, Request, Verb};
+use super::api::{Indices, Options, Request, Verb, Verbs};
 use super::arithmetic::How;
 use super::elements::{Ref, is_exact, same};
 use super::harness::{Problem, Round};

@@ -81,14 +81,13 @@ pub(crate) fn range(index: DType) -> (i128, i128) {
 }
 
 /// `indices` in memory, as the type that `index` names.
-pub(crate) fn place_indices<T: Element>(
+pub(crate) fn place_indices(
     index: DType,
     logical: &Tensor<i128>,
     arrangement: Arrangement,
-) -> Box<dyn Indices<T>> {
-    fn place<T, I>(logical: &Tensor<i128>, arrangement: Arrangement) -> Box<dyn Indices<T>>
+) -> Box<dyn Indices> {
+    fn place<I>(logical: &Tensor<i128>, arrangement: Arrangement) -> Box<dyn Indices>
     where
-        T: Element,
         I: Index + Into<i128> + TryFrom<i128>,
     {
         let narrow = |&index: &i128| I::try_from(index).ok().expect("drawn for this type");
@@ -98,14 +97,14 @@ pub(crate) fn place_indices<T: Element>(
         Box::new(Strided::new(&tensor, arrangement, 1, narrow(&127)))
     }
     match index {
-        DType::I8 => place::<T, i8>(logical, arrangement),
-        DType::I16 => place::<T, i16>(logical, arrangement),
-        DType::I32 => place::<T, i32>(logical, arrangement),
-        DType::I64 => place::<T, i64>(logical, arrangement),
-        DType::U8 => place::<T, u8>(logical, arrangement),
-        DType::U16 => place::<T, u16>(logical, arrangement),
-        DType::U32 => place::<T, u32>(logical, arrangement),
-        DType::U64 => place::<T, u64>(logical, arrangement),
+        DType::I8 => place::<i8>(logical, arrangement),
+        DType::I16 => place::<i16>(logical, arrangement),
+        DType::I32 => place::<i32>(logical, arrangement),
+        DType::I64 => place::<i64>(logical, arrangement),
+        DType::U8 => place::<u8>(logical, arrangement),
+        DType::U16 => place::<u16>(logical, arrangement),
+        DType::U32 => place::<u32>(logical, arrangement),
+        DType::U64 => place::<u64>(logical, arrangement),
         other => panic!("{other} is no index type"),
     }
 }

@@ -1,4 +1,4 @@
-//! Gathers as the specifications write them, one slice of the output at a time.
+//! Verbs as the specifications write them, one slice of the output at a time.
 //! An index that is skipped reads `zero`.
 
 use super::indices::{IndexRule, resolve_axis};

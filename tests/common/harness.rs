@@ -4,7 +4,7 @@
 use ndscatter::{GatherPlan, ScatterError, ScatterPlan, TensorViewMut};
 
 use super::Tensor;
-use super::api::{GatherOptions, Made};
+use super::api::{GatherOptions, Made, Verbs};
 pub(crate) use super::api::{Indices, Options, Verb, in_place, write_into};
 use super::elements::{Ref, compare, is_exact};
 use super::layouts::{Arrangement, Strided};
@@ -19,7 +19,7 @@ pub(crate) struct Round<T> {
 
 /// A scatter but for the way to run it.
 pub(crate) struct Problem<'i, T> {
-    pub(crate) indices: &'i dyn Indices<T>,
+    pub(crate) indices: &'i dyn Indices,
     /// A plan runs all of them, other verbs the first.
     pub(crate) rounds: Vec<Round<T>>,
     /// How the output lies where the crate does not allocate it.
@@ -118,7 +118,7 @@ pub(crate) fn check_output<T: Ref>(
 
 /// A gather but for the way to run it.
 pub(crate) struct GatherProblem<'i, T> {
-    pub(crate) indices: &'i dyn Indices<T>,
+    pub(crate) indices: &'i dyn Indices,
     /// Two tensors of one layout: a plan runs both, other verbs the first.
     pub(crate) data: [Strided<T>; 2],
     /// How the output lies where the crate does not allocate it.

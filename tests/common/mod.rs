@@ -31,7 +31,7 @@ pub(crate) mod small;
 
 /// Where the tests of the interface import these from.
 pub(crate) mod gather_harness {
-    pub(crate) use super::api::{GatherOptions, Gathers};
+    pub(crate) use super::api::{GatherOptions, Verbs};
     pub(crate) use super::harness::GatherProblem;
     pub(crate) use super::operators::Gatherer;
 }

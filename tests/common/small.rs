@@ -3,7 +3,7 @@
 
 use ndscatter::{Bounds, CacheMode, Duplicates, Reduction, ScatterError, Schedule};
 
-use super::api::{Indices, Options, Request, Verb};
+use super::api::{Indices, Options, Request, Verb, Verbs};
 use super::elements::{Palette, Ref};
 use super::harness::{Problem, Round};
 use super::indices::resolve_axis;
@@ -131,7 +131,7 @@ pub(crate) struct Small<'s> {
 impl Small<'_> {
     /// Tries these reductions; layouts, schedule and options are drawn.
     pub(crate) fn check(&self, reductions: &[Reduction], random: &mut Random) {
-        let indices: &dyn Indices<i32> = self.indices;
+        let indices: &dyn Indices = self.indices;
         let logical = indices.logical();
         let mut sample =
             |shape: &[usize]| Tensor::generate(shape, || i32::sample(Palette::Wild, random));

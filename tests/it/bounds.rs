@@ -1,8 +1,9 @@
 //! Which index leads where, as cases worked out by hand: bounds, duplicates,
 //! and positions in a cache. They judge the reference and the crate alike.
 
+use crate::common::api::Verbs;
 use crate::common::by_hand::{Case, contiguous};
-use crate::common::harness::{Indices, Operator, Options};
+use crate::common::harness::{Operator, Options};
 use crate::common::refused::{check_indices_refused, numbers};
 use ndscatter::{
     Bounds, CacheMode, Duplicates, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
@@ -15,8 +16,8 @@ fn options(operator: Operator) -> Options<'static> {
 
 mod cases {
     use super::{
-        Bounds, Case, Duplicates, Indices, Operator, Reduction, Scatter, ScatterError, TensorView,
-        TensorViewMut, check_indices_refused, contiguous, numbers, options,
+        Bounds, Case, Duplicates, Operator, Reduction, Scatter, ScatterError, TensorView,
+        TensorViewMut, Verbs, check_indices_refused, contiguous, numbers, options,
     };
 
     /// The sizes of a tensor's dimensions.
@@ -319,7 +320,7 @@ mod cases {
             let mut options = options(Operator::Elements { axis: 0 });
             options.bounds = bounds;
             let indices = numbers(&[values.len()], values);
-            let plan = Indices::<i32>::plan(&indices, &options, layout).expect("no error");
+            let plan = indices.plan(&options, layout).expect("no error");
             plan.has_duplicates().expect("there is memory for it")
         };
         assert!(!has_duplicates(Bounds::Error, &[2, 0]), "two places");
@@ -336,7 +337,7 @@ mod cases {
             let mut options = options(Operator::Nd);
             options.bounds = bounds;
             let layout = ndscatter::Layout::contiguous(&[3]);
-            let plan = Indices::<i32>::plan(&indices, &options, layout).expect("no error");
+            let plan = indices.plan(&options, layout).expect("no error");
             let mut data = [1, 2, 3];
             let updates = TensorView::contiguous(&[10, 20, 30], &[3]).expect("updates");
             let view = TensorViewMut::contiguous(&mut data, &[3]).expect("data");

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::common::api::Verbs;
 use crate::common::elements::{Palette, Ref, compare, is_exact};
 use crate::common::harness::{Indices, Operator, Options};
 use crate::common::layouts::{Arrangement, Strided};
@@ -72,7 +73,7 @@ impl Workload {
         };
         let updates = sample(&Operator::Nd.updates_shape(data, &[tuples, 1]));
         let data = sample(data);
-        let logical = Indices::<f32>::logical(&indices);
+        let logical = indices.logical();
         let expected = REDUCTIONS.map(|reduction| {
             let (data, updates) = (data.read(), updates.read());
             let expected = Operator::Nd.expected(reduction, &data, &logical, &updates);
@@ -116,7 +117,7 @@ impl Workload {
 fn one_plan_serves_many_threads_at_once() {
     let indices = Workload::large(1);
     let options = Options::new(Operator::Nd, Reduction::Add);
-    let plan = Indices::<f32>::plan(&indices.indices, &options, indices.data.layout());
+    let plan = indices.indices.plan(&options, indices.data.layout());
     let plan = plan.expect("the indices are valid");
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -152,7 +153,9 @@ fn a_plan_outlives_its_indices_and_moves_to_another_thread() {
     let plan = {
         let indices = workload.indices.clone();
         let options = Options::new(Operator::Nd, Reduction::Add);
-        Indices::<f32>::plan(&indices, &options, workload.data.layout()).expect("valid indices")
+        indices
+            .plan(&options, workload.data.layout())
+            .expect("valid indices")
     };
     let run = move || check_plan(&plan, &workload, Reduction::Add);
     std::thread::spawn(run)

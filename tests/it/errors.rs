@@ -7,7 +7,8 @@
 )]
 
 use crate::common::Tensor;
-use crate::common::harness::{Indices, Operator, Options, in_place, write_into};
+use crate::common::api::Verbs;
+use crate::common::harness::{Operator, Options, in_place, write_into};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::pools::Workers;
 use crate::common::random::Random;
@@ -157,15 +158,9 @@ fn data_of_another_shape_than_the_output() {
         );
 
         let options = options(Operator::Nd);
-        let got = Indices::write_into(
-            &indices,
-            &options,
-            data.view(),
-            updates.view(),
-            output.view_mut(),
-        );
+        let got = indices.write_into(&options, data.view(), updates.view(), output.view_mut());
         assert_eq!(got, Err(expected.clone()), "data {actual:?}");
-        let plan = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[4, 3]));
+        let plan = indices.plan(&options, Layout::contiguous(&[4, 3]));
         let plan = plan.expect("the indices are valid");
         let got = Request::new(Reduction::Add).run(&plan).write_into(
             data.view(),
@@ -398,7 +393,7 @@ fn a_repeat_anywhere_among_increasing_destinations_is_found() {
         let indices = numbers(&[TUPLES, 1], &values);
         let earlier = tuple - 1;
         let expected = ScatterError::DuplicateIndex { tuple, earlier };
-        let planned = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[TUPLES]));
+        let planned = indices.plan(&options, Layout::contiguous(&[TUPLES]));
         assert_eq!(planned.err(), Some(expected), "tuple {tuple}");
     }
 }
@@ -432,7 +427,7 @@ fn types_without_an_order_have_no_min_and_max() {
                 &expected,
             );
             // Refused when the plan is run: the plan knows no element type.
-            let plan = Indices::<Complex<f64>>::plan(&indices, &options, Layout::contiguous(&[2]));
+            let plan = indices.plan(&options, Layout::contiguous(&[2]));
             let mut data = filled::<Complex<f64>>(&[2]);
             let updates = filled::<Complex<f64>>(&[1]);
             let plan = plan.expect("the indices are valid");
@@ -457,7 +452,7 @@ fn bool_has_no_mean() {
     // Nor without self, which would be the mean of the updates alone.
     options.include_self = false;
     check_refused::<bool>(&options, &[2], &indices, &[1], &expected);
-    let plan = Indices::<bool>::plan(&indices, &options, Layout::contiguous(&[2]));
+    let plan = indices.plan(&options, Layout::contiguous(&[2]));
     let plan = plan.expect("the plan knows no type");
     let mut data = filled::<bool>(&[2]);
     let got = Request::new(reduction)
@@ -545,7 +540,7 @@ fn check_big(operator: Operator, bad: &[(usize, i64)], expected: Option<ScatterE
             if expected.is_some() {
                 assert!(output.buffer == data.buffer, "{workers:?}: written");
             }
-            let got = Indices::<u8>::plan(&indices, &options, data.layout()).err();
+            let got = indices.plan(&options, data.layout()).err();
             assert_eq!(got, expected, "{workers:?}, planned");
         });
     }
@@ -602,7 +597,7 @@ fn the_first_error_is_reported_whatever_the_number_of_workers() {
 fn a_plan_serves_one_layout() {
     let indices = numbers(&[1, 1], &[2_i64]);
     let options = options(Operator::Nd);
-    let plan = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[4, 3]));
+    let plan = indices.plan(&options, Layout::contiguous(&[4, 3]));
     let plan = plan.expect("the indices are valid");
     let others = [
         // Other sizes; other rank; the same elements, transposed; other gaps.
@@ -672,7 +667,7 @@ fn a_plan_takes_its_layout_however_it_is_written() {
     let spelled = [&[3, 3, 1][..], &[3, 99, 1], &[3, -1, 1], &[3, 0, 1]];
     let layouts = spelled.map(|strides| Layout::strided(&shape, strides).expect("three strides"));
     for layout in layouts.into_iter().chain([Layout::contiguous(&shape)]) {
-        let plan = Indices::<i32>::plan(&indices, &options, layout).expect("valid indices");
+        let plan = indices.plan(&options, layout).expect("valid indices");
         for arrangement in [Arrangement::Contiguous, Arrangement::Spelled] {
             let start = filled::<i32>(&shape).read();
             let mut output = Strided::new(&start, arrangement, 0, 0);
@@ -689,7 +684,7 @@ fn a_plan_takes_its_layout_however_it_is_written() {
 fn a_plan_checks_what_it_is_run_with() {
     let indices = numbers(&[1, 1], &[2_i64]);
     let options = options(Operator::Nd);
-    let plan = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[4, 3]));
+    let plan = indices.plan(&options, Layout::contiguous(&[4, 3]));
     let plan = plan.expect("the indices are valid");
     let mut data = filled::<i32>(&[4, 3]);
     let before = data.buffer.clone();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::Tensor;
-use crate::common::api::{DType, Indices, Options, Request, Verb};
+use crate::common::api::{DType, Options, Request, Verb, Verbs};
 use crate::common::arithmetic::How;
 use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
 use crate::common::harness::{Problem, Round};

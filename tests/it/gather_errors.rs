@@ -8,7 +8,7 @@
 
 use crate::common::Tensor;
 use crate::common::by_hand::Values;
-use crate::common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Gathers};
+use crate::common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Verbs};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::refused::numbers;
 use ndscatter::{AnyView, AnyViewMut, Bounds, DType, Gather, Layout, ScatterError, TensorView};
@@ -41,7 +41,7 @@ fn check_shapes_refused(
         indices.gather_into(&options, data.view(), output.view_mut()),
         indices.any_gather_into(&options, data.view(), output.view_mut()),
         indices.gather(&options, data.view()).map(drop),
-        Gathers::<i32>::plan_gather(&indices, &options, data.layout()).map(drop),
+        indices.plan_gather(&options, data.layout()).map(drop),
     ];
     for got in got {
         assert_eq!(got.as_ref(), Err(expected), "{what}");
@@ -275,7 +275,7 @@ fn an_index_out_of_bounds() {
 fn a_plan_serves_one_layout_of_data() {
     let indices = numbers(&[2], &[1_i64, 0]);
     let options = GatherOptions::new(Gatherer::Along { axis: 0 });
-    let plan = Gathers::<i32>::plan_gather(&indices, &options, Layout::contiguous(&[3, 2]));
+    let plan = indices.plan_gather(&options, Layout::contiguous(&[3, 2]));
     let plan = plan.expect("valid indices");
     let mut output = numbers(&[2, 2], &[5, 6, 7, 8]);
     for (shape, arrangement) in [

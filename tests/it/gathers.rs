@@ -1,4 +1,4 @@
-//! Gathers: the pages' examples, every small shape, random and large cases,
+//! Verbs: the pages' examples, every small shape, random and large cases,
 //! plans, and what the options mean. Each result is held against the
 //! reference bit for bit, in all the ways to ask for it.
 
@@ -8,7 +8,7 @@
 )]
 
 use crate::common::Tensor;
-use crate::common::api::{GatherOptions, Gathers, Indices, Verb};
+use crate::common::api::{GatherOptions, Indices, Verb, Verbs};
 use crate::common::by_hand::Values;
 use crate::common::elements::{Palette, Ref};
 use crate::common::harness::GatherProblem;
@@ -43,7 +43,7 @@ fn check_by_hand<T: Ref>(
         margin: 1,
     };
     let expected = Tensor::new(expected.0, expected.1.to_vec());
-    let logical = Indices::<T>::logical(&indices);
+    let logical = indices.logical();
     let reference = (options.gatherer).expected(options.rule, &problem.data[0].read(), &logical);
     assert_eq!(reference, expected, "the reference, {options:?}");
     for verb in Verb::of_gathers() {
@@ -257,7 +257,7 @@ fn check_small<T: Ref>(
     indices: &Strided<i64>,
     random: &mut Random,
 ) {
-    let indices: &dyn Indices<T> = indices;
+    let indices: &dyn Indices = indices;
     let logical = indices.logical();
     let arrangement = random.pick(&Arrangement::INPUTS);
     let mut sample = || {
@@ -586,9 +586,9 @@ fn one_plan_serves_many_threads() {
         .map(|_| Tensor::generate(&[2000, 64], || i32::sample(Palette::Wild, &mut random)))
         .collect();
     let options = GatherOptions::new(Gatherer::Along { axis: 0 });
-    let plan = Gathers::<i32>::plan_gather(&indices, &options, Layout::contiguous(&[2000, 64]));
+    let plan = indices.plan_gather(&options, Layout::contiguous(&[2000, 64]));
     let plan = plan.expect("valid indices");
-    let logical = Indices::<i32>::logical(&indices);
+    let logical = indices.logical();
     std::thread::scope(|scope| {
         for data in &data {
             let (plan, logical) = (&plan, &logical);

@@ -2,8 +2,9 @@
 //! facts, the same from every verb, and not a byte written.
 
 use crate::common::Tensor;
+use crate::common::api::Verbs;
 use crate::common::elements::Ref;
-use crate::common::harness::{Indices, Operator, Options, Problem, Round, Verb};
+use crate::common::harness::{Operator, Options, Problem, Round, Verb};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::pools::Workers;
 use crate::common::refused::{check_indices_refused, check_refused, filled, numbers};
@@ -317,7 +318,7 @@ fn a_cache_has_neither_reduction_nor_clamp() {
 fn a_plan_of_a_cache_reduces_nothing() {
     let options = cache(1, CacheMode::Circular, 4);
     let indices = numbers(&[2], &[0_i64, 3]);
-    let plan = Indices::<i32>::plan(&indices, &options, Layout::contiguous(&[2, 4]));
+    let plan = indices.plan(&options, Layout::contiguous(&[2, 4]));
     let plan = plan.expect("the indices are valid");
     let mut data = filled::<i32>(&[2, 4]);
     let before = data.buffer.clone();
@@ -420,7 +421,7 @@ fn the_first_error_among_many_rows() {
                 assert_eq!(got.err(), expected, "{workers:?}");
                 let untouched = output.buffer == data.buffer;
                 assert!(untouched || expected.is_none(), "{workers:?}: written");
-                let got = Indices::<u8>::plan(&indices, &options, data.layout());
+                let got = indices.plan(&options, data.layout());
                 assert_eq!(got.err(), expected, "{workers:?}, planned");
             });
         }
@@ -457,9 +458,8 @@ fn the_first_error_among_many_rows() {
 fn plans_serve_one_layout() {
     let indices = numbers(&[1, 2], &[2_i64, 0]);
     let plans = [
-        Indices::<i32>::plan(&indices, &elements(0), Layout::contiguous(&[4, 3])),
-        Indices::<i32>::plan(
-            &numbers(&[4], &[0_i64, 1, 2, 3]),
+        indices.plan(&elements(0), Layout::contiguous(&[4, 3])),
+        numbers(&[4], &[0_i64, 1, 2, 3]).plan(
             &cache(1, CacheMode::Circular, 3),
             Layout::contiguous(&[4, 3]),
         ),

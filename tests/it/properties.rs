@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Mutex;
 
-use crate::common::api::{DType, Options, Request, Verb};
+use crate::common::api::{DType, Options, Request, Verb, Verbs};
 use crate::common::destinations::{Destinations, index_types, place_indices, range};
 use crate::common::elements::{Palette, Ref, element_types};
 use crate::common::harness::{Problem, Round};
@@ -558,7 +558,7 @@ fn check_refusal(case: &Case) -> Result<(), String> {
         let at = random.below(logical.values.len());
         logical.values[at] = random.pick(&[low, high, random.clone().between(low, high)]);
     }
-    let indices = place_indices::<i16>(case.index, &logical, case.indices_layout);
+    let indices = place_indices(case.index, &logical, case.indices_layout);
     let (negative, reject) = (random.one_in(2), random.one_in(2));
     let rounds = case.rounds::<i16>(&mut random);
     let start = rounds[0].data.read();

@@ -4,7 +4,7 @@
 use ndscatter::{Layout, Reduction, Schedule, TensorView, TensorViewMut};
 
 use crate::common::Tensor;
-use crate::common::api::{DType, Indices, Options, Request};
+use crate::common::api::{DType, Indices, Options, Request, Verbs};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::operators::Operator;
 use crate::common::pools::rayon_pool;
@@ -29,7 +29,7 @@ fn few_partitions_on_few_workers() {
     let indices = rows.iter().map(|&row| i64::try_from(row).expect("a row"));
     let indices = Tensor::new(&[TUPLES, 1], indices.collect());
     let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
-    let indices: &dyn Indices<u8> = &indices;
+    let indices: &dyn Indices = &indices;
     // All ones: sums are counts.
     let updates = vec![1_u8; TUPLES * WIDTH];
     for workers in [2, 3, 8] {

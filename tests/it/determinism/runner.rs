@@ -26,7 +26,7 @@ use ndscatter::{
 use super::cases::{Case, Size};
 use super::legal::{Facts, WORKERS};
 use crate::common::Tensor;
-use crate::common::api::{DType, Indices, Options, Request, Verb};
+use crate::common::api::{DType, Indices, Options, Request, Verb, Verbs};
 use crate::common::destinations::{Destinations, place_indices, range};
 use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
 use crate::common::harness::Round;
@@ -88,7 +88,7 @@ pub(super) struct Drawn<'c> {
 impl<'c> Drawn<'c> {
     pub(super) fn new(case: &'c Case) -> Self {
         let indices = case.draw_indices();
-        let placed = place_indices::<u8>(case.index, &indices, case.indices_layout);
+        let placed = place_indices(case.index, &indices, case.indices_layout);
         let indices = placed.logical();
         let options = case.options(Reduction::None.into());
         let has_facts = !matches!(case.size, Size::Tiny | Size::Huge);
@@ -219,7 +219,7 @@ pub(super) struct Subject<'d, T> {
     case: &'d Case,
     facts: Option<&'d Facts>,
     pub(super) reduction: Reduction,
-    indices: Box<dyn Indices<T>>,
+    indices: Box<dyn Indices>,
     /// With the results; plans run them in turns, other verbs the first.
     rounds: Vec<(Round<T>, Strided<T>)>,
     /// Where calls write to: fresh memory for each would cost more than they do.

@@ -139,7 +139,9 @@ pub enum Bounds {
     /// It is an error, reported before anything is written.
     #[default]
     Error,
-    /// Its tuple is dropped with its whole window; a gather writes zeros.
+    /// Its tuple is dropped with its whole window; a gather writes zeros, bytes
+    /// of zeros where it does not know the type. Plans say
+    /// [how many](crate::ScatterPlan::skipped).
     Skip,
     /// Each coordinate, once negative ones have been counted from the end, is
     /// moved to the nearest end of its axis: a negative one that is forbidden

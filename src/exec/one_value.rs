@@ -18,6 +18,7 @@ const WORDS: usize = 1024;
 /// # Safety
 ///
 /// As for [`ElementsFn`], of plain bytes.
+#[inline(never)] // So that loops over many values do not pay for its stack.
 pub(crate) unsafe fn apply<O>(
     kernel: ElementsFn<O>,
     size: usize,

@@ -4,7 +4,7 @@ use super::rule::Rule;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
-use crate::plan::{Extents, IndexRules};
+use crate::plan::IndexRules;
 use crate::reduction::{Accumulate, Bounds, CacheMode, Duplicates, Reducing, Reduction};
 use crate::run::{self, Operands, Planning, ScatterPlan};
 
@@ -438,9 +438,7 @@ impl Scatter<'_> {
                 let (shape, updates) = (operands.shape(), operands.updates_shape());
                 let list = indices.layout().parts();
                 let form = (self.rule).form(shape, list, Some(updates))?;
-                form.check_updates(shape, list.0, updates)?;
-                let extents = Extents::new(&form, shape, list.0);
-                run::once(&extents, operands, &indices, self.planning, &self.execution)
+                run::once(&form, operands, &indices, self.planning, &self.execution)
             },
         )
     }

@@ -83,7 +83,8 @@ impl GatherPlan {
     ) -> Result<(), ScatterError> {
         operands.check_output(self.output_shape())?;
         self.plan.check_output(operands.data.layout())?;
-        if execution.schedule.is_none() && small::run_planned(&self.plan, operands) {
+        // SAFETY: layout and shape have just been checked.
+        if execution.schedule.is_none() && unsafe { small::run_planned(&self.plan, operands) } {
             return Ok(());
         }
         self.execute_by_schedule(operands, execution)
@@ -134,7 +135,9 @@ pub(crate) fn gather_once(
             indices,
             planning,
         };
-        if small.run(execution)? {
+        // SAFETY: the shape of the output has just been checked, and `flat` made of
+        // it.
+        if unsafe { small.run(execution) }? {
             return Ok(());
         }
     }

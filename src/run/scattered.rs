@@ -41,7 +41,8 @@ pub(crate) fn execute(
     check_reduction(plan, operands.operation)?;
     plan.check_output(operands.output.layout())?;
     plan.check_updates(operands.updates_shape())?;
-    if execution.schedule.is_none() && small::run_planned(plan, operands) {
+    // SAFETY: layout and shapes have just been checked.
+    if execution.schedule.is_none() && unsafe { small::run_planned(plan, operands) } {
         return Ok(());
     }
     execute_by_schedule(plan, is_kept, operands, execution)
@@ -103,15 +104,18 @@ fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
     }
 }
 
-/// Plans and runs once. The shapes of the operands are those of `extents`.
+/// Plans and runs once.
 #[inline(always)] // As all that is on the way of the smallest calls.
 pub(crate) fn once(
-    extents: &Extents<'_>,
+    form: &Form,
     operands: &Operands<'_>,
     indices: &Integers<'_>,
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
+    let (shape, listed) = (operands.shape(), indices.layout().shape());
+    form.check_updates(shape, listed, operands.updates_shape())?;
+    let extents = &Extents::new(form, shape, listed);
     if execution.schedule.is_none()
         && let Some(flat) = Flat::new(extents, operands.numbered(), operands.listed())
     {
@@ -122,11 +126,13 @@ pub(crate) fn once(
             indices,
             planning,
         };
-        if small.run(execution)? || run_long_list(&small, execution)? {
+        // SAFETY: shapes have just been held against one another, and `flat` made
+        // of them.
+        if unsafe { small.run(execution) }? || run_long_list(&small, execution)? {
             return Ok(());
         }
     }
-    once_planned(extents.form, operands, indices, planning, execution)
+    once_planned(form, operands, indices, planning, execution)
 }
 
 /// Runs a long list of contiguous tensors without a plan, if that pays, and says

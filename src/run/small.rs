@@ -23,10 +23,13 @@ use crate::reduction::Duplicates;
 const FEW: usize = 16;
 const SOME: usize = 512;
 
-/// Runs a plan, and says whether it is a small call. Layout and shapes of the
-/// operands are the plan's.
+/// Runs a plan, and says whether it is a small call.
+///
+/// # Safety
+///
+/// Layout and shapes of the operands are the plan's.
 #[inline(always)] // As all that is on the way of the smallest calls.
-pub(super) fn run_planned(plan: &IndexPlan, operands: &impl Transferred) -> bool {
+pub(super) unsafe fn run_planned(plan: &IndexPlan, operands: &impl Transferred) -> bool {
     let narrow = Destinations::narrow;
     let Some(numbers) = narrow(plan.destinations()).filter(|_| plan.scale().numbers_slices) else {
         return false;
@@ -76,43 +79,68 @@ pub(super) struct Small<'a, O> {
 impl<O: Transferred> Small<'_, O> {
     /// Runs the call if it is small, and says whether it was. All indices are
     /// checked before anything is written.
+    ///
+    /// # Safety
+    ///
+    /// The shapes of the operands are those of `extents`, and `flat` was made of
+    /// that and of their layouts.
     #[inline(always)] // As all that is on the way of the smallest calls.
-    pub(super) fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
+    pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         if self.flat.tuples > SOME || !suits(self.flat, self.operands) {
             return Ok(false);
         }
-        if self.flat.tuples > FEW {
-            return self.run_some(execution);
+        // SAFETY: handed on as it is.
+        unsafe {
+            if self.flat.tuples > FEW {
+                self.run_some(execution)
+            } else {
+                self.run_numbered::<FEW>(execution)
+            }
         }
-        self.run_numbered::<FEW>(execution)
     }
 
     /// Apart, so that the smallest calls do not pay for its stack.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`].
     #[inline(never)]
-    fn run_some(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        self.run_numbered::<SOME>(execution)
+    unsafe fn run_some(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
+        // SAFETY: handed on as it is.
+        unsafe { self.run_numbered::<SOME>(execution) }
     }
 
+    /// # Safety
+    ///
+    /// As for [`Self::run`].
     #[inline(always)]
-    fn run_numbered<const MOST: usize>(
+    unsafe fn run_numbered<const MOST: usize>(
         &self,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
         let mut numbers = [0; MOST];
         let numbers = &mut numbers[..self.flat.tuples];
         let skipped = self.resolve(execution, numbers)?;
-        if skipped > 0 {
-            return Ok(self.run_applied::<MOST>(numbers));
-        }
-        Ok(self.run_few(Few {
-            numbers,
-            positions: None,
-        }))
+        // SAFETY: they have just been numbered; the caller vouches for the rest.
+        Ok(unsafe {
+            if skipped > 0 {
+                self.run_applied::<MOST>(numbers)
+            } else {
+                self.run_few(Few {
+                    numbers,
+                    positions: None,
+                })
+            }
+        })
     }
 
     /// The tuples of which the numbers are not marked as skipped.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`]; the others are numbers of slices.
     #[inline(never)]
-    fn run_applied<const MOST: usize>(&self, numbers: &mut [u32]) -> bool {
+    unsafe fn run_applied<const MOST: usize>(&self, numbers: &mut [u32]) -> bool {
         let mut positions = [0_u32; MOST];
         let mut applied = 0;
         for at in 0..numbers.len() {
@@ -121,14 +149,19 @@ impl<O: Transferred> Small<'_, O> {
             positions[applied] = Number::new(at as u64);
             applied += usize::from(number != u32::SKIPPED);
         }
-        self.run_few(Few {
+        let few = Few {
             numbers: &numbers[..applied],
             positions: Some(&positions[..applied]),
-        })
+        };
+        // SAFETY: handed on as it is.
+        unsafe { self.run_few(few) }
     }
 
+    /// # Safety
+    ///
+    /// As for [`Self::run`]; numbers and positions are those of `flat`.
     #[inline(always)]
-    fn run_few(&self, few: Few<'_>) -> bool {
+    unsafe fn run_few(&self, few: Few<'_>) -> bool {
         if self.planning.duplicates == Duplicates::Reject && has_duplicates(few.numbers) {
             // Which ones they are, a plan will say.
             return false;
@@ -138,8 +171,7 @@ impl<O: Transferred> Small<'_, O> {
             flat: self.flat,
             few,
         };
-        // SAFETY: `flat` was made of these operands, and the numbers are those of
-        // its slices.
+        // SAFETY: handed on as it is.
         unsafe { self.operands.run_direct(&direct) };
         true
     }

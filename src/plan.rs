@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Number, Spare};
 use duplicates::Duplicate;
-pub(crate) use duplicates::Sorted;
+pub(crate) use duplicates::{Sorted, are_seen_distinct};
 pub(crate) use flat::{Extents, Flat};
 pub(crate) use form::{Coordinates, Form};
 pub(crate) use geometry::Dim;
@@ -126,7 +126,7 @@ impl IndexPlan {
             reach: Dims::copied(reach)?,
             shape: Dims::copied(output.shape())?,
             strides: output.all_strides()?,
-            is_contiguous: output.strides().is_none(),
+            is_contiguous: output.is_contiguous(),
             indices_each: form.indices_each(indices),
             applied: applied / each,
             skipped: usize::saturating_sub(listed, applied) / each,
@@ -142,7 +142,8 @@ impl IndexPlan {
             flat: None,
         };
         let updates = Layout::contiguous(&plan.updates_shape);
-        plan.flat = Flat::new(&plan.extents(), output, &updates);
+        // Of more updates than memory can hold there is no run.
+        plan.flat = (updates.elements()).and_then(|_| Flat::new(&plan.extents(), output, &updates));
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
             // An update is no longer than its axis, so no row is met twice.
             let _ = plan.first_duplicate.set(None);
@@ -221,7 +222,7 @@ impl IndexPlan {
     /// Whether `output` lies in memory as the output planned for.
     pub(crate) fn check_output(&self, output: &Layout<'_>) -> Result<(), ScatterError> {
         if self.is_contiguous
-            && output.strides().is_none()
+            && output.is_contiguous()
             && form::is_same(&self.shape, output.shape())
         {
             return Ok(());

@@ -12,37 +12,49 @@ use crate::kernel::{ElementsFn, Spread};
 /// before its first element, and stops short of before its last, is little.
 const WORDS: usize = 1024;
 
-/// An [`ElementsFn`] for updates that are all the element of `size` bytes at
-/// `value`.
-///
-/// # Safety
-///
-/// As for [`ElementsFn`], of plain bytes.
-#[inline(never)] // So that loops over many values do not pay for its stack.
-pub(crate) unsafe fn apply<O>(
-    kernel: ElementsFn<O>,
-    size: usize,
-    dst: *mut u8,
-    value: *const u8,
-    numbers: &[O],
-    spread: Spread,
-) {
-    let mut copies = [0_u64; WORDS];
-    let len = (size_of_val(&copies) / size.max(1)).min(numbers.len());
-    if len == 0 {
-        return;
+/// Copies of a single element, for lists of numbers.
+pub(crate) struct OneValue {
+    copies: [u64; WORDS],
+    len: usize,
+}
+
+impl OneValue {
+    /// For lists of at most `wanted` numbers.
+    ///
+    /// # Safety
+    ///
+    /// At `value` lies an element of `size` plain bytes, initialised.
+    pub(crate) unsafe fn new(value: *const u8, size: usize, wanted: usize) -> Self {
+        let mut copies = [0_u64; WORDS];
+        let len = (size_of_val(&copies) / size.max(1)).min(wanted);
+        // SAFETY: handed on as it is.
+        unsafe {
+            fill(
+                &mut bytemuck::cast_slice_mut(&mut copies)[..len * size],
+                value,
+                size,
+            )
+        };
+        Self { copies, len }
     }
-    // SAFETY: handed on as it is.
-    unsafe {
-        fill(
-            &mut bytemuck::cast_slice_mut(&mut copies)[..len * size],
-            value,
-            size,
-        )
-    };
-    for numbers in numbers.chunks(len) {
-        // SAFETY: there is a copy for each number; the caller vouches for the rest.
-        unsafe { kernel(dst, copies.as_ptr().cast(), numbers, spread) };
+
+    /// Has a kernel take the value for each of the numbers.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ElementsFn`], of elements like the value.
+    pub(crate) unsafe fn apply<O>(
+        &self,
+        kernel: ElementsFn<O>,
+        dst: *mut u8,
+        numbers: &[O],
+        spread: Spread,
+    ) {
+        for numbers in numbers.chunks(self.len.max(1)) {
+            debug_assert!(numbers.len() <= self.len, "a copy for each number");
+            // SAFETY: there is one; the caller vouches for the rest.
+            unsafe { kernel(dst, self.copies.as_ptr().cast(), numbers, spread) };
+        }
     }
 }
 

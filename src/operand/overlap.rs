@@ -100,7 +100,7 @@ fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterE
     if a_end <= b_low || b_end <= a_low {
         return Ok(Overlap::Disjoint);
     }
-    if a.layout.strides().is_none() && b.layout.strides().is_none() {
+    if a.layout.is_contiguous() && b.layout.is_contiguous() {
         return Ok(Overlap::Shared);
     }
     // Lowest address + terms + byte within the element, on either side; turned

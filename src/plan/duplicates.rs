@@ -73,12 +73,23 @@ pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Duplicate>
 fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     work::note(Work::Looking);
     if numbers.len() <= FEW {
-        return Ok((1..numbers.len()).find(|&t| numbers[..t].contains(&numbers[t])));
+        return Ok(first_of_few(numbers));
     }
     if fits_bitmap(count) {
         return by_bitmap(numbers, count);
     }
     by_sort(numbers, count)
+}
+
+fn first_of_few<N: Number>(numbers: &[N]) -> Option<usize> {
+    (1..numbers.len()).find(|&t| numbers[..t].contains(&numbers[t]))
+}
+
+/// Whether no two numbers are the same, as far as that can be seen at once:
+/// where they increase, or are few.
+pub(crate) fn are_seen_distinct(numbers: &[u32]) -> bool {
+    numbers.is_sorted_by(|before, after| before < after)
+        || numbers.len() <= FEW && first_of_few(numbers).is_none()
 }
 
 fn by_bitmap<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
@@ -292,13 +303,26 @@ fn keep_last<E: Copy>(list: &mut Vec<E>, number: impl Fn(E) -> u64) {
 #[cfg(test)]
 mod tests {
     use super::{
-        Packing, Sorted, by_bitmap, by_comparisons, by_sort, first_duplicate, positions_by_number,
+        Packing, Sorted, are_seen_distinct, by_bitmap, by_comparisons, by_sort, first_duplicate,
+        positions_by_number,
     };
     use crate::plan::Destinations;
     use crate::plan::duplicates::Duplicate;
 
     fn destinations(numbers: &[u32]) -> Destinations {
         Destinations::Narrow(numbers.into())
+    }
+
+    #[test]
+    fn what_is_seen_at_once_is_right() {
+        let few: Vec<u32> = (0..64).rev().collect();
+        let many: Vec<u32> = (0..65).rev().collect();
+        let increasing: Vec<u32> = (0..500).collect();
+        assert!(are_seen_distinct(&few), "few");
+        assert!(are_seen_distinct(&increasing), "increasing");
+        assert!(!are_seen_distinct(&many), "too many to compare");
+        assert!(!are_seen_distinct(&[3, 1, 3]), "a duplicate of few");
+        assert!(!are_seen_distinct(&[1, 1]), "a duplicate in order");
     }
 
     #[test]

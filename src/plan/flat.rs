@@ -68,7 +68,7 @@ impl Flat {
         numbered: &Layout<'_>,
         listed: &Layout<'_>,
     ) -> Option<Self> {
-        let are_contiguous = numbered.strides().is_none() && listed.strides().is_none();
+        let are_contiguous = numbered.is_contiguous() && listed.is_contiguous();
         let is_whole = !matches!(extents.form.coordinates, Coordinates::Placed { .. });
         if are_contiguous && is_whole {
             return Some(Self::contiguous(extents));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::operands::Operands;
 use super::small::Small;
 use crate::error::ScatterError;
-use crate::exec::one_value;
+use crate::exec::one_value::OneValue;
 use crate::exec::scratch::Scratch;
 use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, Copies, Merged, part};
@@ -217,25 +217,29 @@ impl<'a> LongList<'a> {
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
         let set = execution.instructions();
+        let (updates, size) = (self.buffers.updates, self.operation.kernels.size);
+        let wanted = range.len().min(BLOCK);
+        // SAFETY: there is an update, of plain bytes, as there are kernels for
+        // single elements.
+        let one = (self.is_one_value && wanted > 0)
+            .then(|| unsafe { OneValue::new(updates, size, wanted) });
         let mut numbers = [0_u64; BLOCK];
         for first in range.clone().step_by(BLOCK) {
             let tuples = BLOCK.min(range.end - first);
             let block = (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
-            let size = self.operation.kernels.size;
-            let updates = self.buffers.updates;
             let next = updates.wrapping_add(first * size);
             let spread = Spread::NEIGHBOURS;
             // SAFETY: they are numbers of elements of the copy, and there is
             // one update for each; the caller vouches for the rest.
             unsafe {
-                match (block, self.is_one_value) {
-                    (Block::Narrow(numbers), false) => (elements.u32)(copy, next, numbers, spread),
-                    (Block::Wide(numbers), false) => (elements.u64)(copy, next, numbers, spread),
-                    (Block::Narrow(numbers), true) => {
-                        one_value::apply(elements.u32, size, copy, updates, numbers, spread);
+                match (block, &one) {
+                    (Block::Narrow(numbers), None) => (elements.u32)(copy, next, numbers, spread),
+                    (Block::Wide(numbers), None) => (elements.u64)(copy, next, numbers, spread),
+                    (Block::Narrow(numbers), Some(one)) => {
+                        one.apply(elements.u32, copy, numbers, spread);
                     }
-                    (Block::Wide(numbers), true) => {
-                        one_value::apply(elements.u64, size, copy, updates, numbers, spread);
+                    (Block::Wide(numbers), Some(one)) => {
+                        one.apply(elements.u64, copy, numbers, spread);
                     }
                 }
             }

@@ -14,7 +14,7 @@ use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
     Contiguous, Coordinates, Destinations, Extents, Flat, Form, IndexPlan, Number, Resolver,
-    resolve_sequences,
+    are_seen_distinct, resolve_sequences,
 };
 use crate::reduction::Duplicates;
 
@@ -36,7 +36,7 @@ pub(super) unsafe fn run_planned(plan: &IndexPlan, operands: &impl Transferred) 
     };
     let positions = plan.positions().map(narrow);
     let computed;
-    let flat = if operands.listed().strides().is_none() {
+    let flat = if operands.listed().is_contiguous() {
         plan.flat()
     } else {
         computed = Flat::new(&plan.extents(), operands.numbered(), operands.listed());
@@ -63,7 +63,7 @@ pub(super) unsafe fn run_planned(plan: &IndexPlan, operands: &impl Transferred) 
 #[inline(always)]
 fn suits(flat: &Flat, operands: &impl Transferred) -> bool {
     let data = operands.copied();
-    let is_run = |data: &Layout<'_>| operands.numbered().strides().or(data.strides()).is_none();
+    let is_run = |data: &Layout<'_>| operands.numbered().is_contiguous() && data.is_contiguous();
     data.is_none_or(is_run) && direct::suits(flat, operands.operation(), data.is_some())
 }
 
@@ -162,8 +162,8 @@ impl<O: Transferred> Small<'_, O> {
     /// As for [`Self::run`]; numbers and positions are those of `flat`.
     #[inline(always)]
     unsafe fn run_few(&self, few: Few<'_>) -> bool {
-        if self.planning.duplicates == Duplicates::Reject && has_duplicates(few.numbers) {
-            // Which ones they are, a plan will say.
+        if self.planning.duplicates == Duplicates::Reject && !are_seen_distinct(few.numbers) {
+            // Whether there are duplicates, and which, a plan will say.
             return false;
         }
         let direct = Direct {
@@ -184,7 +184,7 @@ impl<O: Transferred> Small<'_, O> {
         numbers: &mut [u32],
     ) -> Result<usize, ScatterError> {
         let (form, rules) = (self.extents.form, self.planning.rules);
-        if form.coordinates == Form::ALL_LISTED && self.indices.layout().strides().is_none() {
+        if form.coordinates == Form::ALL_LISTED && self.indices.layout().is_contiguous() {
             let tuples = Contiguous::new(self.extents, self.indices, rules);
             return tuples.resolve(numbers);
         }
@@ -207,20 +207,4 @@ impl<O: Transferred> Small<'_, O> {
         let piece = resolver.resolve(execution.instructions(), 0, numbers)?;
         Ok(piece.skipped)
     }
-}
-
-/// Whether two of the numbers, at most [`SOME`], are the same.
-#[inline(never)]
-fn has_duplicates(numbers: &[u32]) -> bool {
-    if numbers.is_sorted_by(|before, after| before < after) {
-        return false;
-    }
-    if numbers.len() <= FEW {
-        return (1..numbers.len()).any(|at| numbers[..at].contains(&numbers[at]));
-    }
-    let mut sorted = [0; SOME];
-    let sorted = &mut sorted[..numbers.len()];
-    sorted.copy_from_slice(numbers);
-    sorted.sort_unstable();
-    !sorted.is_sorted_by(|before, after| before < after)
 }

@@ -1189,6 +1189,20 @@ fn a_result_that_fits_nowhere_is_refused() {
 
 /// A plan knows no element type, and so layouts that are too long for some.
 #[cfg(target_pointer_width = "64")]
+/// Such a plan can be made, and not be run.
+#[test]
+fn updates_that_no_memory_can_hold_overflow_no_plan() {
+    let shape = [4, 1 << 60];
+    let indices = [1_i64; 64];
+    let indices = TensorView::contiguous(&indices, &[64, 1]).expect("64 tuples");
+    let plan = Scatter::nd().plan(Layout::contiguous(&shape), indices);
+    let plan = plan.expect("nothing of it is too large");
+    assert_eq!(plan.updates_shape(), [64, 1 << 60], "more than memory has");
+    let got = plan.run().explain(DType::U8, true).map(drop);
+    let shape = vec![64, 1 << 60];
+    assert_eq!(got, Err(ScatterError::ShapeOverflow { shape }), "no run");
+}
+
 #[test]
 fn what_no_memory_can_hold_is_not_explained() {
     let indices = TensorView::contiguous(&[1_i64, 0], &[2, 1]).expect("two tuples");

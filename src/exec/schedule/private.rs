@@ -3,7 +3,7 @@
 
 use super::super::copies::{Copies, Merged};
 use super::super::division::Division;
-use super::super::one_value;
+use super::super::one_value::OneValue;
 use super::super::tasks::Workers;
 use super::super::thresholds::PRIVATE_BYTES;
 use super::super::tile::{Tile, part};
@@ -146,7 +146,8 @@ impl Loops {
             match self.elements {
                 Some(elements) if self.step == 0 => {
                     let (size, spread) = (transfer.kernels().size, Spread::NEIGHBOURS);
-                    one_value::apply(elements.u32, size, copy, src, numbers, spread);
+                    let value = OneValue::new(src, size, numbers.len());
+                    value.apply(elements.u32, copy, numbers, spread);
                 }
                 Some(elements) => (elements.u32)(copy, src, numbers, Spread::NEIGHBOURS),
                 None => (self.rows)(copy, src, numbers, form),

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::super::one_value;
+use super::super::one_value::OneValue;
 use super::super::scratch::Scratch;
 use super::super::sink::Sink;
 use super::super::thresholds::{CACHED_BYTES, STREAMED_RUN_BYTES, STREAMED_WINDOW_BYTES};
@@ -235,7 +235,8 @@ impl Transfer<'_> {
         unsafe {
             let (kernel, dst) = (N::kernel(elements), self.written_at(written));
             if self.is_one_value() {
-                one_value::apply(kernel, self.kernels().size, dst, source, numbers, spread);
+                let value = OneValue::new(source, self.kernels().size, numbers.len());
+                value.apply(kernel, dst, numbers, spread);
             } else {
                 kernel(dst, source, numbers, spread);
             }

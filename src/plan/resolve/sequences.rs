@@ -34,7 +34,7 @@ pub(crate) fn resolve_sequences<N: Number>(
         mode,
         skips,
     };
-    if output.strides().is_none() {
+    if output.is_contiguous() {
         // What lies between is one dim of slices.
         let between = [(between.iter().product(), cache_len as u64)];
         let steps = Steps {

@@ -25,8 +25,8 @@ pub(crate) use geometry::Dim;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
 use resolve::merged;
 pub(crate) use resolve::{
-    Block, Checked, Contiguous, Distinct, Facts, IndexRules, Piece, Resolver, is_expanded_along,
-    resolve_sequences,
+    Block, Checked, Contiguous, Distinct, FEW, Facts, IndexRules, Piece, Resolver,
+    is_expanded_along, resolve_few, resolve_sequences,
 };
 pub(crate) use scale::Scale;
 

@@ -84,17 +84,18 @@ unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: 
 /// Both sides have `len` bytes, valid for writes and reads, and do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
+    // The longest first: they wait the longest for the rest of the questions.
     // SAFETY: each arm moves bytes between 0 and `len` only.
     unsafe {
         match len {
-            0 => {}
+            _ if len > INLINE_BYTES => std::ptr::copy_nonoverlapping(src, dst, len),
+            32.. => move_ends::<32>(dst, src, len),
+            16.. => move_ends::<16>(dst, src, len),
+            8.. => move_ends::<8>(dst, src, len),
+            4.. => move_ends::<4>(dst, src, len),
+            2.. => move_ends::<2>(dst, src, len),
             1 => *dst = *src,
-            2..4 => move_ends::<2>(dst, src, len),
-            4..8 => move_ends::<4>(dst, src, len),
-            8..16 => move_ends::<8>(dst, src, len),
-            16..32 => move_ends::<16>(dst, src, len),
-            32..=INLINE_BYTES => move_ends::<32>(dst, src, len),
-            _ => std::ptr::copy_nonoverlapping(src, dst, len),
+            0 => {}
         }
     }
 }

@@ -124,6 +124,35 @@ pub(super) unsafe fn copy<const W: usize>(
     numbers: &[u32],
     form: RowsForm<'_>,
 ) {
+    // Rows that lie in order are most of them, and few instructions: those for
+    // listed ones in the same loop took a tenth of the time of short copies.
+    // SAFETY: handed on as it is.
+    unsafe {
+        match form.sources {
+            None => copy_rows::<W>(
+                dst,
+                src,
+                numbers,
+                RowsForm {
+                    sources: None,
+                    ..form
+                },
+            ),
+            Some(_) => copy_rows::<W>(dst, src, numbers, form),
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for [`copy`].
+#[inline(always)]
+unsafe fn copy_rows<const W: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    numbers: &[u32],
+    form: RowsForm<'_>,
+) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
     let prefetching = Prefetching::new(dst, src, &form);
     for (position, &number) in numbers.iter().enumerate() {

@@ -57,6 +57,13 @@ impl<'a> Extents<'a> {
             list_rank,
         }
     }
+
+    /// Sizes of the axes that tuples address.
+    #[inline]
+    pub(crate) fn sizes(&self) -> &'a [usize] {
+        let form = self.form;
+        &self.shape[form.batch_rank..form.batch_rank + form.tuple_len]
+    }
 }
 
 impl Flat {

@@ -3,6 +3,8 @@
 //! Knows which axis plays which part, and the shapes that follow from it.
 //! Knows nothing of the values of indices.
 
+use std::ops::Range;
+
 use crate::error::ScatterError;
 use crate::memory::{copied, joined};
 use crate::operand::Dims;
@@ -147,6 +149,15 @@ impl Form {
             list: (self.list.0, end),
             ..*self
         })
+    }
+
+    /// The tuple axes whose coordinates are read, one behind the other.
+    pub(crate) fn read(&self) -> Range<usize> {
+        match self.coordinates {
+            Coordinates::Listed { implied } => implied..self.tuple_len,
+            Coordinates::Placed { axis } => axis..axis + 1,
+            Coordinates::Sequences { .. } => 0..0,
+        }
     }
 
     /// The axis of the output that a tuple axis is.

@@ -13,14 +13,13 @@ use crate::execution::Execution;
 use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
-    Contiguous, Coordinates, Destinations, Extents, Flat, Form, IndexPlan, Number, Resolver,
-    are_seen_distinct, resolve_sequences,
+    Contiguous, Coordinates, Destinations, Extents, FEW, Flat, Form, IndexPlan, Number, Resolver,
+    are_seen_distinct, resolve_few, resolve_sequences,
 };
 use crate::reduction::Duplicates;
 
-/// Most tuples whose numbers lie on the stack; the smaller number is for calls
-/// of which clearing the larger array would be a good part.
-const FEW: usize = 16;
+/// Most tuples whose numbers lie on the stack; [`FEW`] is for calls of which
+/// clearing the larger array would be a good part.
 const SOME: usize = 512;
 
 /// Runs a plan, and says whether it is a small call.
@@ -201,6 +200,9 @@ impl<O: Transferred> Small<'_, O> {
         let layout = self.operands.numbered();
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
             return resolve_sequences(layout, form, *self.indices, rules, numbers);
+        }
+        if numbers.len() <= FEW {
+            return resolve_few(self.extents, self.indices, rules, numbers);
         }
         let (resolver, scale) = Resolver::new(layout, form, *self.indices, rules)?;
         debug_assert!(scale.numbers_slices, "evenly spaced, as `flat` is");

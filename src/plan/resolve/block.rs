@@ -60,9 +60,9 @@ pub(super) struct Axis {
 /// A coordinate that no axis holds.
 pub(super) struct Outlier {
     /// Position of the tuple in its block.
-    tuple: usize,
-    axis: Axis,
-    index: i128,
+    pub(super) tuple: usize,
+    pub(super) axis: Axis,
+    pub(super) index: i128,
 }
 
 /// Where the coordinates of a block of tuples are read, and how they count.

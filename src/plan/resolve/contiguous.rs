@@ -40,11 +40,10 @@ impl<'a> Contiguous<'a> {
     /// The form of `extents` lists all coordinates.
     #[inline]
     pub(crate) fn new(extents: &Extents<'a>, indices: &'a Integers<'a>, rules: IndexRules) -> Self {
-        let (form, shape) = (extents.form, extents.shape);
         Self {
             indices,
-            first_axis: form.batch_rank,
-            sizes: &shape[form.batch_rank..form.batch_rank + form.tuple_len],
+            first_axis: extents.form.batch_rank,
+            sizes: extents.sizes(),
             rules,
         }
     }

@@ -11,7 +11,7 @@ use crate::kernel::InstructionSet;
 use crate::operand::indices::Integers;
 use crate::operand::{Dims, Layout};
 use crate::plan::destinations::Number;
-use crate::plan::form::{Coordinates, Form};
+use crate::plan::form::Form;
 
 /// The tuples of a list that have indices of their own.
 pub(crate) struct Distinct<'a> {
@@ -50,10 +50,7 @@ impl<'a> Distinct<'a> {
         let layout = indices.layout();
         let strides = layout.all_strides()?;
         // Tuples without coordinates of their own are all the same.
-        let reads = match form.coordinates {
-            Coordinates::Listed { implied } => form.tuple_len > implied,
-            _ => true,
-        };
+        let reads = !form.read().is_empty();
         let own = |size: usize, stride| {
             if stride == 0 || !reads {
                 size.min(1)

@@ -70,11 +70,7 @@ impl<'a> Resolver<'a> {
         let strides = layout.all_strides()?;
         let list = form.list.0..form.list.1;
         // Of tuple axis `axis`: what is read, else the dim that implies it.
-        let read = match form.coordinates {
-            Coordinates::Listed { implied } => implied..form.tuple_len,
-            Coordinates::Placed { axis } => axis..axis + 1,
-            Coordinates::Sequences { .. } => 0..0,
-        };
+        let read = form.read();
         let dims = list.clone().enumerate().map(|(dim, axis)| ListDim {
             size: positions(layout.shape()[axis], strides[axis]),
             stride: strides[axis],

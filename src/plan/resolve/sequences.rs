@@ -130,9 +130,11 @@ impl Sequences {
         let rest = self.len.min(self.cache_len - start);
         let parts = [(start, 0..rest), (0, rest..self.len)];
         let (inner, inner_step) = steps.between.last().copied().unwrap_or((1, 0));
-        let blocks = numbers.chunks_exact_mut(self.len * inner);
-        for (outer, block) in blocks.enumerate() {
+        let (mut others, mut outer) = (numbers, 0);
+        // No `chunks`: it divides, which for a decode step is most of the time.
+        while let Some((block, behind)) = others.split_at_mut_checked(self.len * inner) {
             let first = first.wrapping_add(steps.offset(outer));
+            (others, outer) = (behind, outer + 1);
             if self.len == 1 {
                 // A decode step, for which the loops below would be most of it.
                 let mut number = first.wrapping_add(times(start, steps.position));

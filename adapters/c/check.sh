@@ -14,9 +14,9 @@ flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -g -O1 -pthread -DNDS_NO_DLPACK_HEADER
 
 # The tests against the shared library, as a host loads it.
 check_valgrind() {
-    cargo build --release -p ndscatter-c --target-dir "$check"
-    ln -sf libndscatter_c.so "$check/release/libndscatter_c.so.1"
-    cc "${flags[@]}" adapters/c/tests/c/*.c -L "$check/release" -Wl,-rpath,"$check/release" \
+    cargo build --release -p ndscatter-c
+    ln -sf "$(cd "$target/release" && pwd)/libndscatter_c.so" "$check/libndscatter_c.so.1"
+    cc "${flags[@]}" adapters/c/tests/c/*.c -L "$target/release" -Wl,-rpath,"$check" \
         -lndscatter_c -lm -o "$check/test-valgrind"
     # Children that the tests fork have logs of their own; a quiet log is empty
     # unless something was found. Valgrind runs one thread at a time, and its

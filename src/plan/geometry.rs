@@ -242,12 +242,16 @@ impl CopyGeometry {
 }
 
 impl Geometry {
-    /// With few tuples and short runs, makes the longest loop the run: the
-    /// work then lies in one kernel call and not in the loops around many.
+    /// Where runs are short, makes the longest loop of the window the run, or,
+    /// where a repetition moves a few elements, that of the repetitions: the work
+    /// then lies in one kernel call and not in the loops around many. Each element
+    /// of a short run then goes once more through the cache lines of the others,
+    /// so that it must be short indeed.
     pub(super) fn lengthen_run(&mut self, tuples: usize) -> Result<(), ScatterError> {
-        const FEW_TUPLES: usize = 16;
-        const SHORT_RUN: usize = 8;
-        if tuples > FEW_TUPLES || self.window.run().size > SHORT_RUN {
+        const SHORT_RUN: usize = 5;
+        const FEW_ELEMENTS: usize = 4;
+        let run = self.window.run().size;
+        if run > SHORT_RUN {
             return Ok(());
         }
         let longest = |span: &Span| {
@@ -259,7 +263,8 @@ impl Geometry {
         };
         let (window_axis, window_size) = longest(&self.window);
         let (outer_axis, outer_size) = longest(&self.outer);
-        if outer_size > window_size && outer_size > 2 * self.window.run().size {
+        let repeats_few = tuples.saturating_mul(run) <= FEW_ELEMENTS;
+        if repeats_few && outer_size > window_size && outer_size > 2 * run {
             let dim = self.outer.dims.remove(outer_axis);
             if self.outer.dims.is_empty() {
                 self.outer.dims.push(Dim::ONE)?;
@@ -268,7 +273,7 @@ impl Geometry {
             self.window.src += std::mem::take(&mut self.outer.src);
             self.window.dims.push(dim)?;
             self.joins = false;
-        } else if window_size > 2 * self.window.run().size {
+        } else if window_size > 2 * run {
             let dim = self.window.dims.remove(window_axis);
             self.window.dims.push(dim)?;
         }

@@ -41,7 +41,8 @@ pub enum DType {
     /// Complex of two `f64`
     Complex128,
     /// 1 byte of a type that the crate does not know, such as the 8-bit floats:
-    /// it is moved and never reduced. At any address, as all of these.
+    /// it is moved and never reduced. Its alignment is 1, as that of all `Bytes`
+    /// types.
     Bytes1,
     /// 2 bytes of such a type
     Bytes2,
@@ -125,7 +126,8 @@ impl DType {
         )
     }
 
-    /// The name of the Rust type.
+    /// A short name: that of the Rust type where there is one (`f32`), else
+    /// `complex64`, `complex128`, `bytes1` to `bytes16`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::I8 => "i8",

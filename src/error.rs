@@ -8,7 +8,7 @@ use std::fmt;
 use crate::element::DType;
 use crate::reduction::{CacheMode, Reduction};
 
-/// Why a scatter was refused.
+/// Why a scatter or a gather was refused.
 ///
 /// Nothing has been written when one is returned, with one exception that
 /// says so ([`ScatterError::PoolFailed`]). Which error is reported does not
@@ -162,12 +162,12 @@ pub enum ScatterError {
 
     /// A tuple has more coordinates than `data` has dimensions.
     #[error(
-        "tuples of {tuple_len} coordinates (the last size of `indices`) do not fit data of rank {rank}"
+        "tuples of {tuple_len} coordinates (the last size of `indices`) do not fit data of rank {rank}, batch dimensions left out"
     )]
     TupleLength {
         /// Number of coordinates in a tuple, `indices.shape[-1]`.
         tuple_len: usize,
-        /// Rank of `data`.
+        /// Rank of `data`, less the batch dimensions of a gather.
         rank: usize,
     },
 
@@ -242,8 +242,9 @@ pub enum ScatterError {
         mode: CacheMode,
     },
 
-    /// The updates of a cache have another rank or, but for the axis that is
-    /// written, other sizes.
+    /// The updates of a cache have another rank. (Other sizes off the axis that is
+    /// written are [`Self::UpdatesShape`], longer ones along it
+    /// [`Self::UpdateTooLong`].)
     #[error(
         "`updates` has shape {actual:?} but must have that of the cache, {cache:?}, with any size up to {} along axis {axis}",
         .cache[*.axis]
@@ -355,7 +356,8 @@ pub enum ScatterError {
         dtype: DType,
     },
 
-    /// A reduction was asked of the forms that only clone elements.
+    /// A reduction was asked of elements that are cloned
+    /// ([`Cloned`](crate::Cloned)).
     #[error(
         "elements that are cloned can only be replaced; reduction {reduction} needs a numeric type"
     )]
@@ -402,8 +404,9 @@ pub enum ScatterError {
         strides: Vec<isize>,
     },
 
-    /// An allocation failed: for the result, for the plan, or for the facts of
-    /// another error.
+    /// An allocation failed: for the result, for the plan, for a run that takes
+    /// sorted tuples (means, reductions without self, wide sums), for ranks above 8,
+    /// or for the facts of another error.
     #[error("an allocation of {bytes} bytes failed")]
     OutOfMemory {
         /// The bytes asked for.

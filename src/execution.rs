@@ -54,7 +54,8 @@ impl Default for Execution<'static> {
 }
 
 impl<'p> Execution<'p> {
-    /// Runs tasks on `pool` and on no other threads.
+    /// Divides work into tasks on `pool`. What is not divided runs on the calling
+    /// thread; no other thread is used.
     #[must_use]
     #[inline]
     pub fn pool<'q>(self, pool: &'q dyn Pool) -> Execution<'q>
@@ -75,7 +76,9 @@ impl<'p> Execution<'p> {
     }
 
     /// For tests and measurements: forces a schedule. Where it does not apply
-    /// or would not keep the bits of the sequential loop, the serial one runs.
+    /// or would not keep the bits of the sequential loop, the serial one runs, or
+    /// [`Schedule::Grouped`] where nothing else gives the result (means,
+    /// reductions without self, wide sums).
     #[must_use]
     #[inline]
     pub fn force_schedule(self, schedule: Schedule) -> Self {

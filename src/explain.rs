@@ -97,12 +97,14 @@ impl Explanation {
         self.outlook.taken.schedule
     }
 
-    /// Number of tasks that the pool is given.
+    /// Number of tasks that the work is divided into; one alone runs on the calling
+    /// thread.
     pub fn tasks(&self) -> usize {
         self.outlook.taken.division.tasks()
     }
 
-    /// Bytes that the run writes into the output.
+    /// Bytes of the windows of all updates, and of data that is copied. Schedules
+    /// that leave out overwritten updates, or combine them first, write fewer.
     pub fn bytes_written(&self) -> usize {
         self.moved_bytes
     }

@@ -5,7 +5,7 @@
 //! minimum, ...). It is ONNX ScatterND, ScatterElements and TensorScatter,
 //! OpenVINO ScatterNDUpdate and ScatterUpdate, torch `index_add_` and
 //! `scatter_reduce_`, the step that fills a KV cache, the gradient of an
-//! embedding table. Gathers, its inverses, come along.
+//! embedding table. Gathers, the inverse operators, are included.
 //!
 //! ```
 //! use ndscatter::{Reduction, TensorView, TensorViewMut, scatter_nd};
@@ -29,7 +29,8 @@
 //!   set, the schedule or the pool. Duplicates are applied in that order. The
 //!   one exception is the sign and payload of a NaN that arithmetic made.
 //! - Everything is checked before the first write: after a [`ScatterError`]
-//!   the output is what it was.
+//!   the output is what it was. The one exception is
+//!   [`ScatterError::PoolFailed`].
 //! - Tensors may have any strides: permuted, padded, reversed, and for inputs
 //!   zero. Nothing is copied to make them contiguous.
 //! - Small calls allocate nothing and touch no other thread.

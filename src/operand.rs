@@ -26,4 +26,5 @@ pub use owned::{AnyTensor, Tensor};
 pub use typed::{TensorView, TensorViewMut};
 
 pub(crate) use dims::Dims;
+pub(crate) use layout::{offset_of, unravel};
 pub(crate) use memory::{Contents, Elements, Source, Start, Target};

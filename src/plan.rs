@@ -22,11 +22,11 @@ pub(crate) use duplicates::{Sorted, are_seen_distinct};
 pub(crate) use flat::{Extents, Flat};
 pub(crate) use form::{Coordinates, Form};
 pub(crate) use geometry::Dim;
+use geometry::merged;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
-use resolve::merged;
 pub(crate) use resolve::{
     Block, Checked, Contiguous, Distinct, FEW, Facts, IndexRules, Piece, Resolver,
-    is_expanded_along, resolve_few, resolve_sequences,
+    is_expanded_along, resolve_few, resolve_sequences, rows_along,
 };
 pub(crate) use scale::Scale;
 
@@ -55,9 +55,10 @@ pub(crate) struct IndexPlan {
     /// them.
     applied: usize,
     skipped: usize,
-    /// Of all of these; where they move nothing, of as many of the first as
-    /// show whether any have one destination.
+    /// Of all of these; where they move nothing, of as many from `first` on as show
+    /// whether any have one destination.
     destinations: Destinations,
+    first: usize,
     /// Which tuple each destination belongs to, where some were skipped.
     positions: Option<Destinations>,
     scale: Scale,
@@ -132,6 +133,7 @@ impl IndexPlan {
             skipped: usize::saturating_sub(listed, applied) / each,
             form,
             destinations: resolved.destinations,
+            first: 0,
             positions: resolved.positions,
             scale,
             facts: resolved.facts,
@@ -161,11 +163,13 @@ impl IndexPlan {
         &self.strides
     }
 
-    /// The same plan, whose tuples move nothing, with so many of them.
-    pub(crate) fn of_nothing(self, applied: usize, skipped: usize) -> Self {
+    /// The same plan, whose tuples move nothing, with so many of them;
+    /// destinations are those of the tuples from `first` on.
+    pub(crate) fn of_nothing(self, applied: usize, skipped: usize, first: usize) -> Self {
         Self {
             applied,
             skipped,
+            first,
             ..self
         }
     }
@@ -263,9 +267,12 @@ impl IndexPlan {
     #[inline]
     pub(crate) fn tuple_at(&self, position: usize) -> usize {
         match &self.positions {
-            None => position,
+            None => self.first + position,
             // Tuples were counted with a `usize`.
-            Some(tuples) => usize::try_from(tuples.get(position)).unwrap_or(usize::MAX),
+            Some(tuples) => {
+                let tuple = usize::try_from(tuples.get(position)).unwrap_or(usize::MAX);
+                self.first.saturating_add(tuple)
+            }
         }
     }
 

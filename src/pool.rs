@@ -51,8 +51,8 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 pub trait Pool: Sync {
-    /// How many tasks can make progress at once, if that is known. Where it is
-    /// not, no work is done twice for the sake of more tasks than a few.
+    /// How many tasks can run at the same time; `None` if that is not known, and
+    /// work is then divided into four.
     fn workers(&self) -> Option<usize>;
 
     /// Calls `task` with every number in `0..tasks`, each once, in any order,

@@ -9,7 +9,10 @@ use std::str::FromStr;
 /// Updates of one destination are applied in the row-major order of
 /// `indices`, one after another. Integers wrap. `Min` and `Max` propagate NaN
 /// from either side and keep the current value on a tie. On `bool`, `Add` and
-/// `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND; it has no `Mean`.
+/// `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND; it has no `Mean`. Complex
+/// numbers have no `Min` and `Max`. Types that the crate does not know
+/// ([`DType::is_opaque`](crate::DType::is_opaque)) and elements that are cloned
+/// have `None` alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduction {

@@ -1,7 +1,8 @@
 //! Where the layers meet: indices become a plan, a plan and operands become a
 //! transfer.
 //!
-//! Everything that can be refused is refused here, before the first write.
+//! What views and operators have not refused is refused here, before the first
+//! write.
 
 mod gathered;
 mod long_lists;

@@ -78,7 +78,7 @@ impl Direct<'_> {
             // SAFETY: both hold that many elements and share no byte.
             unsafe { (kernels.copy)(output, data, &[all], Steps::UNIT) };
         }
-        for outer in 0..self.repetitions() {
+        for outer in 0..self.repetitions(!self.few.numbers.is_empty()) {
             let (numbered, listed) = self.origin(outer);
             let dst = output.wrapping_offset(numbered);
             let src = buffers.updates.wrapping_offset(listed);
@@ -102,7 +102,8 @@ impl Direct<'_> {
     #[inline]
     pub(crate) unsafe fn gather(&self, result: *mut u8, data: *const u8) {
         let kernels = self.operation.kernels;
-        for outer in 0..self.repetitions() {
+        let clears = self.few.positions.is_some();
+        for outer in 0..self.repetitions(clears || !self.few.numbers.is_empty()) {
             let (numbered, listed) = self.origin(outer);
             let dst = result.wrapping_offset(listed);
             let src = data.wrapping_offset(numbered);
@@ -119,14 +120,14 @@ impl Direct<'_> {
         }
     }
 
-    /// Repetitions in which anything is moved. Windows without elements may be
-    /// more than one could count to.
-    fn repetitions(&self) -> usize {
+    /// Repetitions in which anything is written, of windows of which there are some
+    /// or not. Windows without elements may be more than one could count to.
+    fn repetitions(&self, has_windows: bool) -> usize {
         self.check();
-        if self.few.numbers.is_empty() && self.few.positions.is_none() || self.flat.run == 0 {
-            0
-        } else {
+        if has_windows && self.flat.run > 0 {
             self.flat.outer
+        } else {
+            0
         }
     }
 
@@ -136,7 +137,7 @@ impl Direct<'_> {
         let below = |list: &[u32], end: usize| list.iter().all(|&value| (value as usize) < end);
         debug_assert!(below(numbers, flat.slices), "numbers of slices");
         // Of tuples that move nothing, only some are listed.
-        let moves = flat.outer > 0 && flat.run > 0;
+        let moves = flat.outer > 0 && flat.run > 0 && flat.slices > 0;
         let are_listed = match positions {
             Some(positions) => below(positions, flat.tuples) && positions.len() == numbers.len(),
             None => numbers.len() == flat.tuples,

@@ -2,8 +2,8 @@
 //!
 //! Every number here has a name and a unit; `docs/notes/2026-11-22-thresholds.md` says which of
 //! them are measured, which are arguments, and which measurements speak against
-//! one. Only [`choice`](super::choice), the schedules' own divisions and the
-//! small-call path read them.
+//! one. The choice, the workload, the schedules' own divisions, the walk over
+//! windows and the small-call path read them.
 
 use std::ops::RangeInclusive;
 

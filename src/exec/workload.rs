@@ -150,7 +150,7 @@ impl<'a> Workload<'a> {
 
     /// Bytes of one window.
     pub(super) fn window_bytes(&self) -> usize {
-        self.window_elements * self.element_bytes
+        self.window_elements.saturating_mul(self.element_bytes)
     }
 
     /// Windows of all tuples, in all repetitions.

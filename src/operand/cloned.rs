@@ -6,8 +6,8 @@ use super::typed::{TensorView, TensorViewMut};
 use crate::error::ScatterError;
 use crate::kernel::Kernels;
 
-/// A view of elements that are moved by [`Clone`]: of any type, such as
-/// strings, for calls without a reduction.
+/// A view of elements that are moved by [`Clone`]: of any type that is
+/// `Send` and `Sync`, such as strings, for calls without a reduction.
 ///
 /// # Examples
 ///

@@ -266,6 +266,32 @@ impl FromLast<'_> {
     }
 }
 
+/// Entry `number` of all positions in row-major order: each dim, from the last
+/// one on, and the position along it.
+#[inline(always)] // Into loops over the windows of a list.
+pub(crate) fn unravel<D>(
+    from_last: impl Iterator<Item = D>,
+    size: impl Fn(&D) -> usize,
+    mut number: usize,
+) -> impl Iterator<Item = (D, usize)> {
+    from_last.map(move |dim| {
+        let size = size(&dim);
+        let position = number % size;
+        number /= size;
+        (dim, position)
+    })
+}
+
+/// The offset of entry `number` of all positions along dims of these sizes and
+/// strides.
+#[inline(always)]
+pub(crate) fn offset_of(from_last: impl Iterator<Item = (usize, isize)>, number: usize) -> isize {
+    let positions = unravel(from_last, |&(size, _)| size, number);
+    positions.fold(0, |offset, ((_, stride), position)| {
+        offset + position.cast_signed() * stride
+    })
+}
+
 /// A layout that has its own sizes and strides: of up to 8 dimensions without an
 /// allocation.
 ///

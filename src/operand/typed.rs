@@ -8,7 +8,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::layout::Layout;
+use super::layout::{Layout, offset_of};
 use super::memory::{Contents, Elements, Output, Readable, Source, Target, Writable, sealed};
 use super::overlap::{self, Overlap};
 use crate::element::Element;
@@ -78,7 +78,9 @@ impl<'a, T> TensorView<'a, T> {
     /// # Errors
     ///
     /// [`ScatterError::OutsideSlice`] if an element lies outside `data`,
-    /// [`ScatterError::StridesRank`] if strides and shape differ in length.
+    /// [`ScatterError::StridesRank`] if strides and shape differ in length,
+    /// [`ScatterError::ShapeOverflow`] if the sizes multiply to more than memory
+    /// can address.
     pub fn strided(
         data: &'a [T],
         offset: usize,
@@ -170,14 +172,8 @@ impl<T: Clone> TensorView<'_, T> {
         let elements = layout.check(size_of::<T>())?;
         let mut values = Vec::new();
         (values.try_reserve_exact(elements)).map_err(|_| out_of_memory::<T>(elements))?;
-        let strides = layout.all_strides()?;
         for position in 0..elements {
-            let mut rest = position;
-            let mut offset = 0;
-            for (&size, &stride) in self.shape().iter().zip(&*strides).rev() {
-                offset += (rest % size).cast_signed() * stride;
-                rest /= size;
-            }
+            let offset = offset_of(layout.dims_from_last(), position);
             // SAFETY: `offset` is that of an element of the layout, which the
             // view keeps readable.
             values.push(unsafe { &*self.as_ptr().offset(offset) }.clone());

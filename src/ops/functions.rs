@@ -11,8 +11,9 @@ use crate::reduction::{CacheMode, Reduction};
 /// `indices.shape[..-1] ++ data.shape[k..]`. [`Scatter::nd`] has the options and
 /// the other verbs.
 ///
-/// Duplicates are applied in the order of `updates`, whatever the number of
-/// threads. `Min` and `Max` propagate NaN and keep the current value on a tie;
+/// The rule is that of ONNX ScatterND; negative indices count from the end.
+/// Duplicates are applied in the row-major order of `indices`, whatever the number
+/// of threads. `Min` and `Max` propagate NaN and keep the current value on a tie;
 /// integers wrap.
 ///
 /// # Errors
@@ -65,7 +66,8 @@ pub fn scatter_nd<'i, O: Output>(
 /// data.shape[axis + 1..]`. [`Scatter::update`] has the options and the other
 /// verbs.
 ///
-/// Duplicates are applied in the order of `indices`, whatever the number of
+/// The rule is that of OpenVINO ScatterUpdate and torch `index_add_`; a negative
+/// axis and negative indices count from the end. Duplicates are applied in the order of `indices`, whatever the number of
 /// threads. `Min` and `Max` propagate NaN and keep the current value on a tie;
 /// integers wrap.
 ///
@@ -149,7 +151,10 @@ pub fn scatter_elements<'i, O: Output>(
 /// Writes the rows of `update` into `past_cache`, those of each sequence from
 /// its own position on; from 0 where `write_indices` is `None`.
 ///
-/// [`Scatter::cache`] has the shapes, the other verbs, and other types of
+/// `past_cache` has the sequences on axis 0 and the positions on `axis`; `update`
+/// has its shape, but for `axis`, where it may be shorter; `write_indices` has the
+/// shape `[past_cache.shape[0]]`, or no dimension. The rule is that of ONNX
+/// TensorScatter 24. [`Scatter::cache`] has the other verbs, and other types of
 /// indices.
 ///
 /// # Errors

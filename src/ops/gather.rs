@@ -15,7 +15,8 @@ use crate::run::{self, GatherOperands, GatherPlan, Planning};
 /// Make one by [`nd`](Self::nd), [`along`](Self::along) or
 /// [`elements`](Self::elements), or by a function of
 /// [`profile`](crate::profile). The verbs take views of any kind, as those of a
-/// scatter do. Nothing is written when an error is returned.
+/// scatter do. Nothing is written when an error is returned, but for
+/// [`ScatterError::PoolFailed`].
 ///
 /// # Examples
 ///
@@ -255,6 +256,7 @@ impl Gather<'_> {
         Planning {
             duplicates: Duplicates::Allow,
             rules: self.rules,
+            gathers: true,
         }
     }
 

@@ -1,7 +1,8 @@
 //! The options that make an operator follow one runtime's published rules.
 //!
-//! Each function returns the operator with those options set; reductions are
-//! the caller's, as they are attributes there. What is not named below is as
+//! Each function returns the operator with those options set. Reductions are the
+//! caller's, as they are attributes there, but where the name says one. What is
+//! not named below is as
 //! everywhere in this crate: duplicates in order, the last one stays without a
 //! reduction, everything checked before the first write.
 //!
@@ -21,10 +22,10 @@
 //! | [`tensorflow::tensor_scatter_nd`] | negative indices are errors | the kernel may have written before it reports one |
 //! | [`tensorflow::scatter_nd`] | add; negative indices are errors | `data` is a tensor of zeros, given by the caller |
 //! | [`tensorflow::unsorted_segment`] | negative indices are errors | there they are dropped, and ids beyond the end are errors; empty segments keep `data` |
-//! | [`torch::index_put`] | – | broadcasting is the caller's |
-//! | [`torch::index_add`], [`torch::index_copy`], [`torch::index_reduce`] | negative indices are errors | `alpha` is the caller's |
+//! | [`torch::index_put`] | add, with `accumulate` | broadcasting is the caller's |
+//! | [`torch::index_add`], [`torch::index_copy`], [`torch::index_reduce`] | negative indices are errors; `index_add`: add | `alpha` is the caller's |
 //! | [`torch::scatter`] | negative indices are errors | the order of duplicates is undefined there |
-//! | [`torch::scatter_add`], [`torch::scatter_reduce`] | negative indices are errors; 16-bit floats are summed in `f32` | a sum of only -0 without self is -0 here |
+//! | [`torch::scatter_add`], [`torch::scatter_reduce`] | `scatter_add`: add; negative indices are errors; 16-bit floats are summed in `f32` | a sum of only -0 without self is -0 here |
 //! | [`torch::gather`], [`torch::index_select`] | negative indices are errors | |
 //! | [`jax::at`] | indices out of bounds are skipped | the order of duplicates is undefined there |
 //! | [`jax::scatter`] | negative indices are out of bounds; those are skipped | as above |

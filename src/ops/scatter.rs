@@ -23,7 +23,7 @@ use crate::run::{self, Operands, Planning, ScatterPlan};
 ///
 /// Whatever the options, pool and number of threads, the result is, bit for
 /// bit, that of the sequential loop over `indices` in row-major order. Nothing
-/// is written when an error is returned.
+/// is written when an error is returned, but for [`ScatterError::PoolFailed`].
 ///
 /// # Examples
 ///
@@ -58,6 +58,7 @@ impl Scatter<'static> {
                     negatives_wrap: true,
                     bounds: Bounds::Error,
                 },
+                gathers: false,
             },
             reducing: Reducing::default(),
             execution: Execution::new(),
@@ -177,10 +178,14 @@ impl Scatter<'static> {
     /// axis. Negative positions are errors in both, or, under [`Bounds::Skip`],
     /// drop the update of their sequence: the idle slots of a batch.
     ///
-    /// The rule is that of ONNX TensorScatter 24, of whose reference it wraps the
-    /// axis alone. It has no reduction, and no [`Bounds::Clamp`].
+    /// The rule is that of ONNX TensorScatter 24. Its reference wraps every
+    /// coordinate in circular mode; here, as in ONNX Runtime, only the position
+    /// along the axis wraps. There is no reduction and no [`Bounds::Clamp`];
+    /// duplicates and negative indices need no option, as rows never meet and
+    /// positions never count from the end.
     ///
-    /// Errors of its own: [`ScatterError::BatchAxis`],
+    /// Errors of its own: [`ScatterError::AxisOutOfRange`],
+    /// [`ScatterError::BatchAxis`],
     /// [`ScatterError::WriteIndicesShape`], [`ScatterError::WriteIndex`],
     /// [`ScatterError::UpdateTooLong`], [`ScatterError::CacheUpdatesShape`],
     /// [`ScatterError::UnsupportedOption`].
@@ -295,7 +300,8 @@ impl<'p> Scatter<'p> {
         }
     }
 
-    /// The shape that `updates` must have for data and indices of these shapes.
+    /// The shape that `updates` must have for data and indices of these shapes. Of a
+    /// [`cache`](Self::cache) they have [`update_len`](Self::update_len) rows.
     ///
     /// # Errors
     ///
@@ -384,8 +390,8 @@ impl Scatter<'_> {
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about the shapes of data and indices, about
-    /// indices, or about memory for the plan.
+    /// Any [`ScatterError`] about the shapes of data and indices, about options or
+    /// indices, about memory for the plan, or [`ScatterError::PoolFailed`].
     pub fn plan<'i>(
         &self,
         output: Layout<'_>,

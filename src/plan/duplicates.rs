@@ -21,7 +21,7 @@ pub(crate) struct Duplicate {
 const BITMAP_BYTES: u64 = 512 * 1024;
 
 /// So few tuples are compared with one another.
-const FEW: usize = 64;
+const COMPARED_TUPLES: usize = 64;
 
 fn fits_bitmap(count: u64) -> bool {
     count.div_ceil(8) <= BITMAP_BYTES
@@ -29,7 +29,7 @@ fn fits_bitmap(count: u64) -> bool {
 
 /// Bytes that [`first_duplicate`] needs for so many tuples and numbers.
 pub(crate) fn detection_bytes(tuples: usize, count: u64) -> usize {
-    if tuples <= FEW {
+    if tuples <= COMPARED_TUPLES {
         0
     } else if fits_bitmap(count) {
         usize::try_from(count.div_ceil(8)).unwrap_or(usize::MAX)
@@ -72,7 +72,7 @@ pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Duplicate>
 /// not below `count`, which no plan has, counts as if it did.
 fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     work::note(Work::Looking);
-    if numbers.len() <= FEW {
+    if numbers.len() <= COMPARED_TUPLES {
         return Ok(first_of_few(numbers));
     }
     if fits_bitmap(count) {
@@ -89,7 +89,7 @@ fn first_of_few<N: Number>(numbers: &[N]) -> Option<usize> {
 /// where they increase, or are few.
 pub(crate) fn are_seen_distinct(numbers: &[u32]) -> bool {
     numbers.is_sorted_by(|before, after| before < after)
-        || numbers.len() <= FEW && first_of_few(numbers).is_none()
+        || numbers.len() <= COMPARED_TUPLES && first_of_few(numbers).is_none()
 }
 
 fn by_bitmap<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {

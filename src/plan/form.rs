@@ -160,6 +160,15 @@ impl Form {
         }
     }
 
+    /// Whether the position along a dim of the list is the coordinate of the same
+    /// tuple axis.
+    pub(crate) fn is_implied(&self, dim: usize) -> bool {
+        match self.coordinates {
+            Coordinates::Listed { implied } => dim < implied,
+            _ => !self.read().contains(&dim),
+        }
+    }
+
     /// The axis of the output that a tuple axis is.
     pub(crate) fn axis(&self, tuple_axis: usize) -> usize {
         self.batch_rank + tuple_axis

@@ -6,7 +6,7 @@
 //! long as it can be.
 
 use crate::error::ScatterError;
-use crate::operand::Dims;
+use crate::operand::{Dims, offset_of, unravel};
 
 /// A loop: how often, and how far apart on either side, in elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,29 +86,12 @@ impl Span {
             loose[place..].rotate_right(1);
         }
         for &dim in &*loose {
-            span.push_merged(dim)?;
+            push_merged(&mut span.dims, dim)?;
         }
         if span.dims.is_empty() {
             span.dims.push(Dim::ONE)?;
         }
         Ok(span)
-    }
-
-    /// Adds an inner loop, as part of the one around it where they are one.
-    fn push_merged(&mut self, dim: Dim) -> Result<(), ScatterError> {
-        // A step over all of it may be more than any that is taken.
-        let follows =
-            |step: isize, inner: isize| inner.checked_mul(dim.size.cast_signed()) == Some(step);
-        match self.dims.last_mut() {
-            Some(outer) if follows(outer.dst, dim.dst) && follows(outer.src, dim.src) => {
-                *outer = Dim {
-                    size: outer.size * dim.size,
-                    ..dim
-                };
-                Ok(())
-            }
-            _ => self.dims.push(dim),
-        }
     }
 
     /// The innermost loop.
@@ -146,13 +129,11 @@ impl Span {
 
     /// Where the `number`-th combination of loop positions begins, the last of
     /// `loops` fastest.
-    pub(crate) fn at(loops: &[Dim], mut number: usize) -> (isize, isize) {
+    pub(crate) fn at(loops: &[Dim], number: usize) -> (isize, isize) {
         let (mut dst, mut src) = (0, 0);
-        for dim in loops.iter().rev() {
-            let position = (number % dim.size).cast_signed();
-            number /= dim.size;
-            dst += position * dim.dst;
-            src += position * dim.src;
+        for (dim, position) in unravel(loops.iter().rev(), |dim| dim.size, number) {
+            dst += position.cast_signed() * dim.dst;
+            src += position.cast_signed() * dim.src;
         }
         (dst, src)
     }
@@ -203,6 +184,35 @@ impl Span {
         };
         self.dims.iter().position(enough).unwrap_or_else(longest)
     }
+}
+
+/// Adds an inner loop, as part of the one around it where they are one.
+pub(super) fn push_merged(dims: &mut Dims<Dim>, dim: Dim) -> Result<(), ScatterError> {
+    // A step over all of it may be more than any that is taken.
+    let follows =
+        |step: isize, inner: isize| inner.checked_mul(dim.size.cast_signed()) == Some(step);
+    match dims.last_mut() {
+        Some(outer) if follows(outer.dst, dim.dst) && follows(outer.src, dim.src) => {
+            *outer = Dim {
+                size: outer.size * dim.size,
+                ..dim
+            };
+            Ok(())
+        }
+        _ => dims.push(dim),
+    }
+}
+
+/// Dims in row-major order, with neighbours that have one stride merged.
+pub(super) fn merged(
+    shape: &[usize],
+    strides: &[isize],
+) -> Result<Dims<(usize, isize)>, ScatterError> {
+    let mut dims = Dims::new();
+    for (&size, &src) in shape.iter().zip(strides).filter(|&(&size, _)| size != 1) {
+        push_merged(&mut dims, Dim { size, dst: 0, src })?;
+    }
+    Dims::collect(dims.len(), dims.iter().map(|dim| (dim.size, dim.src)))
 }
 
 /// A destination number as an offset. Numbers are below the number of
@@ -298,16 +308,11 @@ impl Geometry {
 
     /// Offset of the window of `tuple` in the list of windows.
     #[inline]
-    pub(crate) fn source(&self, mut tuple: usize) -> isize {
+    pub(crate) fn source(&self, tuple: usize) -> isize {
         if let [(_, step)] = self.tuples[..] {
             return tuple.cast_signed() * step;
         }
-        let mut offset = 0;
-        for &(size, stride) in self.tuples.iter().rev() {
-            offset += (tuple % size).cast_signed() * stride;
-            tuple /= size;
-        }
-        offset
+        offset_of(self.tuples.iter().rev().copied(), tuple)
     }
 
     /// Whether all windows of the list are the same one element, again and again.
@@ -330,7 +335,8 @@ impl Geometry {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dim, Span};
+    use super::{Dim, Span, merged};
+    use crate::operand::Dims;
 
     fn dim(size: usize, dst: isize, src: isize) -> Dim {
         Dim { size, dst, src }
@@ -375,5 +381,19 @@ mod tests {
         let span = Span::new([dim(3, -4, -4), dim(4, -1, -1)].into_iter()).expect("few dims");
         assert_eq!(span.dims[..], [dim(12, 1, 1)], "one run");
         assert_eq!((span.dst, span.src), (-11, -11), "from the lowest address");
+    }
+
+    fn dims(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
+        merged(shape, strides).expect("few dims")
+    }
+
+    #[test]
+    fn dims_merge_where_strides_allow() {
+        assert_eq!(dims(&[2, 3, 4], &[12, 4, 1])[..], [(24, 1)], "all");
+        assert_eq!(dims(&[2, 3, 4], &[24, 8, 2])[..], [(24, 2)], "every other");
+        assert_eq!(dims(&[2, 3], &[1, 2])[..], [(2, 1), (3, 2)], "transposed");
+        assert_eq!(dims(&[5, 1, 3], &[3, 77, 1])[..], [(15, 1)], "size 1");
+        assert_eq!(dims(&[2, 3], &[0, 0])[..], [(6, 0)], "one for all");
+        assert!(dims(&[1, 1], &[9, 9]).is_empty(), "a single tuple");
     }
 }

@@ -23,7 +23,10 @@ impl Scale {
     /// The numbering of destinations for an output, and what a step along each
     /// indexed axis adds to a number: slices where the indexed axes merge to one
     /// stride, else offsets from the lowest address.
-    pub(crate) fn new(output: &Layout<'_>, form: &Form) -> Result<(Self, Dims<i64>), ScatterError> {
+    pub(crate) fn new(
+        output: &Layout<'_>,
+        form: &Form,
+    ) -> Result<(Self, Dims<isize>), ScatterError> {
         // One without elements has no strides to honour.
         let made_up = Layout::contiguous(output.shape());
         let is_empty = output.shape().contains(&0);
@@ -37,7 +40,7 @@ impl Scale {
             let slices = Layout::contiguous(sizes);
             for (multiplier, (_, step)) in multipliers.iter_mut().rev().zip(slices.dims_from_last())
             {
-                *multiplier = step as i64;
+                *multiplier = step;
             }
             let scale = Self {
                 base: 0,
@@ -55,9 +58,7 @@ impl Scale {
             low += reach(stride, size).min(0);
             high += reach(stride, size).max(0);
         }
-        for (multiplier, &stride) in multipliers.iter_mut().zip(strides) {
-            *multiplier = stride as i64;
-        }
+        multipliers.copy_from_slice(strides);
         let scale = Self {
             base: low,
             unit: 1,
@@ -70,7 +71,7 @@ impl Scale {
     /// Bytes of the output that the numbers spread over, with elements of
     /// `size`.
     pub(crate) fn bytes(&self, size: usize) -> u64 {
-        let unit = self.unit.unsigned_abs() as u64 * size as u64;
+        let unit = (self.unit.unsigned_abs() as u64).saturating_mul(size as u64);
         self.count.saturating_mul(unit)
     }
 }

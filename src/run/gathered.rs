@@ -198,8 +198,9 @@ impl<'p> GatherRun<'p> {
     ///
     /// # Errors
     ///
-    /// [`ScatterError::PlanMismatch`] for data of another layout, or no memory
-    /// for the result.
+    /// [`ScatterError::PlanMismatch`] for data of another layout;
+    /// [`ScatterError::UnsupportedOption`] where tuples were skipped and elements
+    /// are cloned, which have no zero; no memory for the result.
     pub fn allocate<V: Input>(&self, data: V) -> Result<V::Owned, ScatterError> {
         self.plan.plan.check_output(data.source().layout())?;
         V::allocate(self.plan.output_shape(), Start::Like(&data), |output, _| {
@@ -211,8 +212,9 @@ impl<'p> GatherRun<'p> {
     ///
     /// # Errors
     ///
-    /// [`ScatterError::PlanMismatch`] for data of another layout,
-    /// [`ScatterError::OutputShape`], and errors about memory that is shared.
+    /// As [`allocate`](Self::allocate), [`ScatterError::OutputShape`],
+    /// [`ScatterError::DTypeMismatch`], [`ScatterError::ForeignBool`], and errors
+    /// about memory that is shared.
     pub fn write_into<O: Output>(&self, data: O::Input, mut output: O) -> Result<(), ScatterError> {
         self.write(&data.source(), &output.target())
     }

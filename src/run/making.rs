@@ -14,7 +14,7 @@ use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
     Checked, Coordinates, Destinations, Distinct, Form, IndexPlan, IndexRules, Number, Piece,
-    Resolved, Resolver, is_expanded_along, resolve_sequences,
+    Resolved, Resolver, is_expanded_along, resolve_sequences, rows_along,
 };
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
@@ -31,6 +31,8 @@ const ROWS: usize = 1024;
 pub(crate) struct Planning {
     pub(crate) duplicates: Duplicates,
     pub(crate) rules: IndexRules,
+    /// Whether numbered windows are read: then there are no duplicates.
+    pub(crate) gathers: bool,
 }
 
 /// Makes a plan: checks every index and numbers every destination.
@@ -49,18 +51,14 @@ pub(crate) fn make_plan(
         .iter()
         .product();
     // What is worked out of tuples that move nothing is another number.
-    let nothing = if form.moves_nothing(output.shape(), layout.shape()) {
-        Some(check_nothing(
-            output,
-            &form,
-            indices,
-            planning.rules,
-            execution,
-        )?)
+    let is_empty = !planning.gathers && output.shape().contains(&0);
+    let nothing = if is_empty || form.moves_nothing(output.shape(), layout.shape()) {
+        let checked = check_nothing(output, &form, indices, planning, execution);
+        Some(checked?)
     } else {
         None
     };
-    let tuples = nothing.map_or(tuples, |nothing| nothing.telling);
+    let (first, tuples) = nothing.map_or((0, tuples), |nothing| nothing.telling);
     let (resolver, scale) = Resolver::new(output, &form, indices, planning.rules)?;
     let spare = scratch::take_spare(tuples, scale.count);
     let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
@@ -73,8 +71,8 @@ pub(crate) fn make_plan(
         execution,
     };
     let piece = match &mut destinations {
-        Destinations::Narrow(numbers) => work.resolve(numbers),
-        Destinations::Wide(numbers) => work.resolve(numbers),
+        Destinations::Narrow(numbers) => work.resolve(first, numbers),
+        Destinations::Wide(numbers) => work.resolve(first, numbers),
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
     let mut plan = IndexPlan::new(output, form, layout, scale, resolved)?;
@@ -82,7 +80,7 @@ pub(crate) fn make_plan(
         applied, listed, ..
     }) = nothing
     {
-        plan = plan.of_nothing(applied, listed - applied);
+        plan = plan.of_nothing(applied, listed - applied, first);
     }
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_duplicates()?;
@@ -96,9 +94,10 @@ fn check_nothing(
     output: &Layout<'_>,
     form: &Form,
     indices: Integers<'_>,
-    rules: IndexRules,
+    planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<Checked, ScatterError> {
+    let rules = planning.rules;
     if let Coordinates::Sequences { len, .. } = form.coordinates {
         let skipped = resolve_sequences::<u32>(output, form, indices, rules, &mut [])?;
         let listed = output.shape()[0] * len;
@@ -106,19 +105,17 @@ fn check_nothing(
         return Ok(Checked {
             listed,
             applied: listed - skipped,
-            telling: 0,
+            telling: (0, 0),
         });
     }
     let distinct = Distinct::new(output, form, indices, rules)?;
     let checked = distinct.check(execution.instructions())?;
-    Ok(match form.coordinates {
-        // Of gathers, which have no duplicates.
-        Coordinates::Listed { implied: 1.. } => Checked {
-            telling: 0,
-            ..checked
-        },
-        _ => checked,
-    })
+    let telling = if planning.gathers {
+        (0, 0)
+    } else {
+        checked.telling
+    };
+    Ok(Checked { telling, ..checked })
 }
 
 /// A form whose indices repeat along the trailing dims of the list, as the
@@ -136,10 +133,8 @@ fn in_rows(
     if shape.contains(&0) {
         return Ok(form);
     }
-    let (count, values) = (
-        shape[..rows.list.1].iter().product::<usize>(),
-        shape.iter().product::<usize>(),
-    );
+    let count = rows_along(indices, rows.list.1)?;
+    let values = shape.iter().product::<usize>();
     let differs = AtomicBool::new(!is_expanded_along(indices, rows.list.1, 0..count.min(1))?);
     let workers = Workers::new(execution.pool, execution.max_workers);
     let parts = if values < PARALLEL_TUPLES || differs.load(Ordering::Relaxed) {
@@ -174,10 +169,10 @@ struct Resolving<'a> {
 }
 
 impl Resolving<'_> {
-    /// Numbers all tuples: on the calling thread, or in pieces on the pool. The
-    /// first piece with an error decides, so it is the same however many there
-    /// are.
-    fn resolve<N: Number>(&self, numbers: &mut [N]) -> Result<Piece, ScatterError> {
+    /// Numbers the tuples from `first` on: on the calling thread, or in pieces on
+    /// the pool. The first piece with an error decides, so it is the same however
+    /// many there are.
+    fn resolve<N: Number>(&self, first: usize, numbers: &mut [N]) -> Result<Piece, ScatterError> {
         work::note(Work::Resolving);
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
             let (output, form) = (self.output, self.form);
@@ -190,14 +185,14 @@ impl Resolving<'_> {
         }
         let set = self.execution.instructions();
         if numbers.len() < PARALLEL_TUPLES {
-            return self.resolver.resolve(set, 0, numbers);
+            return self.resolver.resolve(set, first, numbers);
         }
         let workers = Workers::new(self.execution.pool, self.execution.max_workers);
         let len = numbers.len().div_ceil(workers.parts());
         let mut pieces: Vec<OnceLock<_>> = with_room(numbers.len().div_ceil(len))?;
         pieces.extend(numbers.chunks(len).map(|_| OnceLock::new()));
         workers.run_chunks(numbers, len, &|index, chunk| {
-            pieces[index].get_or_init(|| self.resolver.resolve(set, index * len, chunk));
+            pieces[index].get_or_init(|| self.resolver.resolve(set, first + index * len, chunk));
         })?;
         let mut whole = Piece::EMPTY;
         for piece in pieces {

@@ -66,7 +66,8 @@ impl ScatterPlan {
     }
 
     /// Number of tuples that are applied: all but those that were skipped. An
-    /// index that stands for a whole row of an element scatter is one of them.
+    /// index that stands for a whole row of an element scatter is one of them, and
+    /// so is each row that a sequence has in a cache, once for all heads.
     pub fn tuples(&self) -> usize {
         self.plan.applied()
     }
@@ -141,7 +142,8 @@ pub struct ScatterRun<'p> {
 
 impl<'p> ScatterRun<'p> {
     /// Another reduction than that of the operator. The rest of what the
-    /// operator means stays.
+    /// operator means stays. The plan of a [`cache`](crate::Scatter::cache) has
+    /// none: such a run is refused ([`ScatterError::UnsupportedOption`]).
     #[must_use]
     #[inline]
     pub fn reduction(mut self, reduction: Reduction) -> Self {
@@ -181,9 +183,12 @@ impl<'p> ScatterRun<'p> {
     ///
     /// # Errors
     ///
-    /// Shapes that differ from the plan's, a reduction that the element type
-    /// does not have, a plan made for another layout than a contiguous one,
-    /// or no memory for the result.
+    /// [`ScatterError::DataShape`], [`ScatterError::UpdatesShape`] and
+    /// [`ScatterError::DTypeMismatch`]; [`ScatterError::UnsupportedReduction`],
+    /// [`ScatterError::ReductionOfClones`] and [`ScatterError::UnsupportedOption`]
+    /// for what cannot be reduced; [`ScatterError::PlanMismatch`] for a plan of
+    /// another layout than a contiguous one; [`ScatterError::OutOfMemory`];
+    /// [`ScatterError::PoolFailed`].
     pub fn allocate<V: Input>(&self, data: V, updates: V) -> Result<V::Owned, ScatterError> {
         operation(data.source().elements(), self.reducing, &self.execution)?;
         self.plan.check_updates(updates.source().shape())?;
@@ -238,11 +243,13 @@ impl<'p> ScatterRun<'p> {
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedReduction`] as a run would report it,
+    /// [`ScatterError::UnsupportedReduction`] and
+    /// [`ScatterError::UnsupportedOption`] as a run would report them,
     /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
-    /// memory.
+    /// memory, [`ScatterError::OutOfMemory`].
     pub fn explain(&self, dtype: DType, in_place: bool) -> Result<Explanation, ScatterError> {
         let operation = operation(Elements::Plain(dtype), self.reducing, &self.execution)?;
+        check_reduction(self.plan, &operation)?;
         Explanation::new(
             self.plan,
             dtype,

@@ -191,6 +191,95 @@ fn indices_of_nothing_are_checked_all_the_same() {
     });
 }
 
+/// Indices of an element scatter that stand for more tuples than one could count
+/// to, along a dim of the list and along one of the window.
+#[test]
+fn elements_of_nothing_are_compared_once() {
+    returns(|| {
+        for values in [[0_i64, 0], [0, 1]] {
+            let shape = [1, MANY / 2, 2];
+            let indices = TensorView::strided(&values, 0, &shape, &[0, 0, 1]).expect("values");
+            check_empty(&Scatter::elements(0), &[0, MANY / 2, 2], indices);
+        }
+        let shape = [2, MANY / 4, 1, 2];
+        let values = [0_i64, 0, 1, 1];
+        let indices = TensorView::strided(&values, 0, &shape, &[2, 0, 0, 1]).expect("values");
+        check_empty(&Scatter::elements(2), &[2, MANY / 4, 0, 2], indices);
+    });
+}
+
+#[test]
+fn an_axis_without_positions_has_no_tuples() {
+    returns(|| {
+        let list = many(&[0], &[MANY / 8], &[0]);
+        check_empty(&Scatter::update(0), &[0, 5], list);
+        let list = many(&[0], &[MANY / 8, 1], &[0, 0]);
+        check_empty(&Scatter::nd(), &[0, 5], list);
+    });
+}
+
+/// No index of data without elements is within bounds.
+fn check_empty(scatter: &Scatter<'_>, shape: &[usize], indices: TensorView<'_, i64>) {
+    let updates_shape = scatter
+        .updates_shape(shape, indices.shape())
+        .expect("shapes that fit");
+    let updates = TensorView::splat(&1.0, &updates_shape).expect("one value");
+    let got = scatter.in_place(data(shape), indices, updates);
+    let found = matches!(
+        got,
+        Err(ScatterError::IndexOutOfBounds {
+            tuple: 0,
+            index: 0,
+            size: 0,
+            ..
+        })
+    );
+    assert!(found, "{got:?}");
+    let skip = scatter.clone().bounds(Bounds::Skip);
+    let done = skip.in_place(data(shape), indices, updates);
+    assert_eq!(done, Ok(()), "all are skipped");
+    let plan = (skip.plan(Layout::contiguous(shape), indices)).expect("a plan of nothing");
+    assert_eq!(plan.tuples(), 0, "all are skipped");
+    assert!(plan.skipped() > 0, "and counted");
+    let done = plan.run().in_place(data(shape), updates);
+    assert_eq!(done, Ok(()), "planned");
+}
+
+#[test]
+fn skipped_tuples_before_the_first_that_is_applied_cost_nothing() {
+    returns(|| {
+        let values = [7_i64, 1];
+        let list = [2, MANY / 2, 1];
+        let far = TensorView::strided(&values, 0, &list, &[1, 0, 0]).expect("two values");
+        let skip = Scatter::nd().bounds(Bounds::Skip);
+        let plan = (skip.plan(Layout::contiguous(&[5, 0]), far)).expect("half of them");
+        assert_eq!(plan.tuples(), MANY / 2, "the others are skipped");
+        assert_eq!(plan.has_duplicates(), Ok(true), "one stands for all");
+        let reject = skip.duplicates(Duplicates::Reject);
+        let got = reject.plan(Layout::contiguous(&[5, 0]), far).map(drop);
+        let (tuple, earlier) = (MANY / 2 + 1, MANY / 2);
+        assert_eq!(got, Err(ScatterError::DuplicateIndex { tuple, earlier }));
+        let far = TensorView::strided(&values, 0, &list[..2], &[1, 0]).expect("two values");
+        let gather = Gather::along(0).bounds(Bounds::Skip);
+        let plan = gather.plan(Layout::contiguous(&[5, 0]), far).map(drop);
+        assert_eq!(plan, Ok(()), "a gather");
+    });
+}
+
+#[test]
+fn sizes_beside_a_zero_do_not_overflow() {
+    let cache = [1, 0, 1, 1 << 62];
+    let start = [-1_i64];
+    let skip = Scatter::cache(2, CacheMode::Linear).bounds(Bounds::Skip);
+    let done = skip.in_place(data(&cache), TensorView::from(&start), view(&cache));
+    assert_eq!(done, Ok(()), "an idle sequence without heads");
+    let list = TensorView::<i64>::contiguous(&[], &[0]).expect("no indices");
+    let plan = Scatter::update(0).plan(Layout::contiguous(&[0, 1 << 62]), list);
+    let plan = plan.expect("a plan of nothing");
+    let explained = plan.run().explain(DType::F32, true);
+    assert!(explained.is_ok(), "{explained:?}");
+}
+
 #[test]
 fn duplicates_of_nothing_are_found() {
     let list = |values: &'static [i64]| (values, [values.len(), 1]);

@@ -118,7 +118,8 @@ typedef struct nds_options {
   int32_t max_threads;
   // Null: the library's own threads.
   const struct nds_pool *pool;
-  // Backward of none: 0 the winning update, 1 every duplicate. Forward calls do not read it.
+  // For gradients of a scatter without a reduction: 0 the update that stays, 1
+  // every duplicate. No function reads it yet.
   int32_t none_gradient;
 } nds_options;
 
@@ -126,7 +127,7 @@ typedef struct nds_options {
 extern "C" {
 #endif // __cplusplus
 
-// The version of the library, as in "0.1.0".
+// The version of the library, as in "0.2.0".
 const char *nds_version(void);
 
 // The version of this interface: 1.
@@ -249,9 +250,10 @@ enum nds_status nds_plan_run(const struct nds_plan *plan,
                              DLTensor *output,
                              const struct nds_options *options);
 
-// What a run of the plan does, in words. *length is the capacity of buffer,
-// and becomes the length of the text with its NUL; if that is more, nothing
-// is written and the status is NDS_INVALID_ARGUMENT.
+// What a run of the plan does, in words: one out of place, on the library's
+// pool. *length is the capacity of buffer, and becomes the length of the text
+// with its NUL; if that is more, nothing is written and the status is
+// NDS_INVALID_ARGUMENT.
 enum nds_status nds_plan_explain(const struct nds_plan *plan, char *buffer, size_t *length);
 
 // Frees a plan that nobody runs any more. Null is nothing to free.

@@ -52,7 +52,7 @@ const VERSION: &CStr =
         Err(_) => panic!("a version has no NUL"),
     };
 
-/// The version of the library, as in "0.1.0".
+/// The version of the library, as in "0.2.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn nds_version() -> *const c_char {
     VERSION.as_ptr()

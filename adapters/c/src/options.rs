@@ -29,7 +29,8 @@ pub struct nds_options {
     pub max_threads: i32,
     /// Null: the library's own threads.
     pub pool: *const nds_pool,
-    /// Backward of none: 0 the winning update, 1 every duplicate. Forward calls do not read it.
+    /// For gradients of a scatter without a reduction: 0 the update that stays, 1
+    /// every duplicate. No function reads it yet.
     pub none_gradient: i32,
 }
 

@@ -256,9 +256,10 @@ pub unsafe extern "C" fn nds_plan_run(
     })
 }
 
-/// What a run of the plan does, in words. *length is the capacity of buffer,
-/// and becomes the length of the text with its NUL; if that is more, nothing
-/// is written and the status is NDS_INVALID_ARGUMENT.
+/// What a run of the plan does, in words: one out of place, on the library's
+/// pool. *length is the capacity of buffer, and becomes the length of the text
+/// with its NUL; if that is more, nothing is written and the status is
+/// NDS_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_explain(
     plan: *const nds_plan,

@@ -16,7 +16,7 @@ def describe() -> dict:
         "memory": f"{int(_first('/proc/meminfo', 'MemTotal').split()[0]) / 2**20:.0f} GiB",
         "page": f"{os.sysconf('SC_PAGE_SIZE') // 1024} KiB",
         "huge pages": _selected("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "kernel": f"{platform.system()} {platform.release()}",
+        "kernel": f"{platform.system()} {platform.release().split('-')[0]}",
         "python": platform.python_version(),
     }
 

@@ -37,7 +37,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--reuse", action="store_true", help="measure nothing: report what the last run found")
     add("--publish", action="store_true", help="put tables and plots into docs/")
     add("--rust", action="store_true", help="instead: the Rust crates that scatter")
-    add("--scaling", action="store_true", help="instead: ndscatter over numbers of threads")
+    add("--scaling", action="store_true", help="instead: ndscatter as work grows, drawn")
     add("--no-venv", action="store_true", help="use this interpreter as it is")
     options = parser.parse_args(arguments)
     if max(options.threads) > cores:

@@ -9,7 +9,7 @@ use super::listed::{BLOCK, Resolver};
 use crate::error::ScatterError;
 use crate::kernel::InstructionSet;
 use crate::operand::indices::Integers;
-use crate::operand::{Dims, Layout};
+use crate::operand::{Dims, Layout, unravel};
 use crate::plan::destinations::Number;
 use crate::plan::form::Form;
 
@@ -19,6 +19,8 @@ pub(crate) struct Distinct<'a> {
     resolver: Resolver<'a>,
     /// The dims of the list, outermost first.
     dims: Dims<Repeated>,
+    /// Positions in `indices` that one tuple stands for.
+    indices_each: usize,
 }
 
 /// A dim of the list.
@@ -35,9 +37,9 @@ pub(crate) struct Checked {
     pub(crate) listed: usize,
     /// Tuples that are not skipped.
     pub(crate) applied: usize,
-    /// So many from the first on have the first duplicate among them, if there
-    /// is one.
-    pub(crate) telling: usize,
+    /// From this tuple on, so many have the first duplicate among them, if there is
+    /// one.
+    pub(crate) telling: (usize, usize),
 }
 
 impl<'a> Distinct<'a> {
@@ -65,7 +67,11 @@ impl<'a> Distinct<'a> {
         });
         let dims = Dims::collect(last - first, dims)?;
         let (resolver, _) = Resolver::of_positions(output, form, indices, rules, own)?;
-        Ok(Self { resolver, dims })
+        Ok(Self {
+            resolver,
+            dims,
+            indices_each: form.indices_each(layout.shape()),
+        })
     }
 
     /// Checks all indices, once each.
@@ -89,34 +95,31 @@ impl<'a> Distinct<'a> {
         Ok(Checked {
             listed,
             applied: applied * (listed / own.max(1)),
-            telling: first_applied.map_or(0, |tuple| self.telling(self.listed(tuple), listed)),
+            telling: first_applied.map_or((0, 0), |tuple| self.telling(self.listed(tuple), listed)),
         })
     }
 
-    /// So many tuples show a duplicate of the first one that is applied, where an
-    /// index stands for several tuples.
-    fn telling(&self, first_applied: usize, listed: usize) -> usize {
+    /// Tuples that show a duplicate of the first one that is applied, where an index
+    /// stands for several tuples. Those before it are skipped.
+    fn telling(&self, first_applied: usize, listed: usize) -> (usize, usize) {
         let repeated = self.dims.iter().rposition(|dim| dim.own < dim.size);
         let Some(repeated) = repeated else {
-            return listed;
+            return (0, listed);
         };
-        let step: usize = self.dims[repeated + 1..]
-            .iter()
-            .map(|dim| dim.size)
-            .product();
-        listed.min(first_applied.saturating_add(step).saturating_add(1))
+        let behind = self.dims[repeated + 1..].iter();
+        let step: usize = behind.map(|dim| dim.size).product();
+        (first_applied, (step + 1).min(listed - first_applied))
     }
 
     /// The position in the whole list of the tuple that is number `own` here:
     /// the first of those that have its indices.
-    fn listed(&self, mut own: usize) -> usize {
-        let (mut position, mut step) = (0, 1);
-        for dim in self.dims.iter().rev() {
-            position += own % dim.own * step;
-            own /= dim.own;
+    fn listed(&self, own: usize) -> usize {
+        let (mut listed, mut step) = (0, 1);
+        for (dim, position) in unravel(self.dims.iter().rev(), |dim| dim.own, own) {
+            listed += position * step;
             step *= dim.size;
         }
-        position
+        listed
     }
 
     /// An error that names the tuple by its position in the whole list.
@@ -128,7 +131,7 @@ impl<'a> Distinct<'a> {
                 index,
                 size,
             } => ScatterError::IndexOutOfBounds {
-                tuple: self.listed(tuple),
+                tuple: self.listed(tuple / self.indices_each) * self.indices_each,
                 axis,
                 index,
                 size,
@@ -184,17 +187,17 @@ mod tests {
         let all = check(&[3, 4], &[many, 2], &[0, 1], Bounds::Error);
         assert_eq!(
             all,
-            applied(2 * many, 3),
+            applied(2 * many, (0, 3)),
             "tuple 2 is a duplicate of tuple 0"
         );
         let all = check(&[3, 4], &[2, many], &[1, 0], Bounds::Error);
-        assert_eq!(all, applied(2 * many, 2), "tuple 1 is one of tuple 0");
+        assert_eq!(all, applied(2 * many, (0, 2)), "tuple 1 is one of tuple 0");
         let all = check(&[3, 4], &[2, 1], &[1, 0], Bounds::Error);
-        assert_eq!(all, applied(2, 2), "nothing stands for several");
+        assert_eq!(all, applied(2, (0, 2)), "nothing stands for several");
         let some = check(&[9, 4], &[2, many], &[1, 0], Bounds::Skip);
         assert_eq!(
             some,
-            applied(many, many + 2),
+            applied(many, (many, 2)),
             "the first of 4 is far behind"
         );
     }

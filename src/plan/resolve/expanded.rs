@@ -7,16 +7,25 @@
 )]
 
 use super::block::Coordinate;
-use super::listed::merged;
 use crate::error::ScatterError;
 use crate::operand::indices::{Integers, for_index_type};
+use crate::operand::{Dims, offset_of};
+use crate::plan::geometry::merged;
 
 /// Values that are compared together.
 const BLOCK: usize = 64;
 
-/// Whether in each of the rows `rows` all values are the same. A row is what
-/// the dims from `from` on hold; there are as many rows as the other dims have
-/// positions. Gives up at the first difference.
+/// The number of rows that have values of their own: a row is what the dims from
+/// `from` on hold, and there is one for each position of the other dims but those
+/// of stride 0.
+pub(crate) fn rows_along(indices: Integers<'_>, from: usize) -> Result<usize, ScatterError> {
+    let layout = indices.layout();
+    let outer = read_dims(&layout.shape()[..from], &layout.all_strides()?)?;
+    Ok(outer.iter().map(|&(size, _)| size).product())
+}
+
+/// Whether in each of the rows `rows` all values are the same. Gives up at the
+/// first difference.
 pub(crate) fn is_expanded_along(
     indices: Integers<'_>,
     from: usize,
@@ -32,8 +41,8 @@ fn is_expanded<I: Coordinate>(
 ) -> Result<bool, ScatterError> {
     let layout = indices.layout();
     let strides = layout.all_strides()?;
-    let outer = merged(&layout.shape()[..from], &strides[..from])?;
-    let inner = merged(&layout.shape()[from..], &strides[from..])?;
+    let outer = read_dims(&layout.shape()[..from], &strides)?;
+    let inner = read_dims(&layout.shape()[from..], &strides[from..])?;
     let (run, step) = inner.last().copied().unwrap_or((1, 0));
     let around = &inner[..inner.len().saturating_sub(1)];
     let runs: usize = around.iter().map(|&(size, _)| size).product();
@@ -51,13 +60,16 @@ fn is_expanded<I: Coordinate>(
     }))
 }
 
-fn offset(dims: &[(usize, isize)], mut number: usize) -> isize {
-    let mut offset = 0;
-    for &(size, stride) in dims.iter().rev() {
-        offset += (number % size).cast_signed() * stride;
-        number /= size;
-    }
-    offset
+/// Dims with a stride for each, merged, without those of stride 0: along these the
+/// same values are read again, more often maybe than one could count to.
+fn read_dims(shape: &[usize], strides: &[isize]) -> Result<Dims<(usize, isize)>, ScatterError> {
+    let mut dims = merged(shape, &strides[..shape.len()])?;
+    dims.retain(|&(_, stride)| stride != 0);
+    Ok(dims)
+}
+
+fn offset(dims: &[(usize, isize)], number: usize) -> isize {
+    offset_of(dims.iter().rev().copied(), number)
 }
 
 /// Whether `len` values, `step` apart, are all `value`.

@@ -12,7 +12,6 @@ use crate::error::ScatterError;
 use crate::operand::indices::{Integers, for_index_type};
 use crate::plan::destinations::Number;
 use crate::plan::flat::Extents;
-use crate::plan::form::Coordinates;
 use crate::reduction::Bounds;
 
 /// The most tuples that [`resolve_few`] numbers.
@@ -70,11 +69,7 @@ impl Few<'_> {
             if axis < first || size == 1 {
                 continue;
             }
-            let is_implied = match form.coordinates {
-                Coordinates::Listed { implied } => axis - first < implied,
-                _ => !self.read.contains(&(axis - first)),
-            };
-            let step = match is_implied {
+            let step = match form.is_implied(axis - first) {
                 true => self.multiplier(axis - first),
                 false => 0,
             };

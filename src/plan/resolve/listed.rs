@@ -10,9 +10,10 @@ use super::piece::Piece;
 use crate::error::ScatterError;
 use crate::kernel::InstructionSet;
 use crate::operand::indices::{Integers, for_index_type};
-use crate::operand::{Dims, Layout};
+use crate::operand::{Dims, Layout, unravel};
 use crate::plan::destinations::Number;
 use crate::plan::form::{Coordinates, Form};
+use crate::plan::geometry::{Dim, push_merged};
 use crate::plan::scale::Scale;
 use crate::reduction::Bounds;
 
@@ -23,8 +24,9 @@ pub(super) const BLOCK: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Resolver<'a> {
     indices: Integers<'a>,
-    /// The dims of the list, merged where the strides allow it.
-    dims: Dims<ListDim>,
+    /// The dims of the list, merged where the strides allow it: a step adds `dst`
+    /// to the destination number, and goes `src` on in `indices`.
+    dims: Dims<Dim>,
     /// The axes whose coordinates are read.
     axes: Dims<Axis>,
     coordinate_stride: isize,
@@ -33,16 +35,6 @@ pub(crate) struct Resolver<'a> {
     rules: IndexRules,
     /// Positions in `indices` that one tuple stands for.
     indices_each: usize,
-}
-
-/// A dim of the list of tuples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ListDim {
-    size: usize,
-    /// Distance between the indices of neighbours.
-    stride: isize,
-    /// What one step adds to the destination number.
-    number: i64,
 }
 
 impl<'a> Resolver<'a> {
@@ -71,19 +63,22 @@ impl<'a> Resolver<'a> {
         let list = form.list.0..form.list.1;
         // Of tuple axis `axis`: what is read, else the dim that implies it.
         let read = form.read();
-        let dims = list.clone().enumerate().map(|(dim, axis)| ListDim {
-            size: positions(layout.shape()[axis], strides[axis]),
-            stride: strides[axis],
-            number: match form.coordinates {
-                Coordinates::Listed { implied } if dim >= implied => 0,
-                _ if read.contains(&dim) => 0,
-                _ => multipliers[dim],
-            },
-        });
+        let mut dims = Dims::new();
+        for (dim, axis) in list.clone().enumerate() {
+            let is_implied = form.is_implied(dim);
+            let dim = Dim {
+                size: positions(layout.shape()[axis], strides[axis]),
+                dst: if is_implied { multipliers[dim] } else { 0 },
+                src: strides[axis],
+            };
+            if dim.size != 1 {
+                push_merged(&mut dims, dim)?;
+            }
+        }
         let axes = read.clone().map(|tuple_axis| Axis {
             axis: form.axis(tuple_axis),
             size: output.shape()[form.axis(tuple_axis)],
-            multiplier: multipliers[tuple_axis],
+            multiplier: multipliers[tuple_axis] as i64,
         });
         let coordinate_stride = match form.coordinates {
             Coordinates::Listed { .. } => strides.get(list.end).copied().unwrap_or(0),
@@ -91,7 +86,7 @@ impl<'a> Resolver<'a> {
         };
         let resolver = Self {
             indices,
-            dims: merged_list(dims)?,
+            dims,
             axes: Dims::collect(read.len(), axes)?,
             coordinate_stride,
             origin: scale.base.wrapping_neg().cast_unsigned() as u64,
@@ -139,10 +134,9 @@ impl<'a> Resolver<'a> {
         first: usize,
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
-        let inner = self.dims.last().copied().unwrap_or(ListDim {
+        let inner = self.dims.last().copied().unwrap_or(Dim {
             size: 1,
-            stride: 0,
-            number: 0,
+            ..Dim::default()
         });
         let mut piece = Piece::EMPTY;
         let mut done = 0;
@@ -156,9 +150,9 @@ impl<'a> Resolver<'a> {
             let cursor = Cursor {
                 indices: self.indices,
                 offset,
-                step: inner.stride,
+                step: inner.src,
                 number: self.origin.wrapping_add(number),
-                number_step: inner.number,
+                number_step: inner.dst as i64,
                 rules: self.rules,
             };
             let coordinates = (0..).map(|position| position * self.coordinate_stride);
@@ -188,73 +182,13 @@ impl<'a> Resolver<'a> {
 
     /// Offset of the first coordinate of `tuple` in the index tensor, and what
     /// its position adds to its number.
-    fn start(&self, mut tuple: usize) -> (isize, u64) {
+    fn start(&self, tuple: usize) -> (isize, u64) {
         let (mut offset, mut number) = (0, 0_u64);
-        for dim in self.dims.iter().rev() {
-            let position = (tuple % dim.size).cast_signed();
-            offset += position * dim.stride;
-            let steps = (position as i64).wrapping_mul(dim.number);
-            number = number.wrapping_add(steps.cast_unsigned());
-            tuple /= dim.size;
+        for (dim, position) in unravel(self.dims.iter().rev(), |dim| dim.size, tuple) {
+            offset += position.cast_signed() * dim.src;
+            let steps = (position as u64).wrapping_mul((dim.dst as i64).cast_unsigned());
+            number = number.wrapping_add(steps);
         }
         (offset, number)
-    }
-}
-
-/// Dims in row-major order, with neighbours merged whose strides are one.
-fn merged_list(dims: impl Iterator<Item = ListDim>) -> Result<Dims<ListDim>, ScatterError> {
-    let mut list: Dims<ListDim> = Dims::new();
-    for dim in dims {
-        if dim.size == 1 {
-            continue;
-        }
-        let size = dim.size.cast_signed();
-        match list.last_mut() {
-            Some(outer)
-                if outer.stride == dim.stride.wrapping_mul(size)
-                    && outer.number == dim.number.wrapping_mul(size as i64) =>
-            {
-                *outer = ListDim {
-                    size: outer.size * dim.size,
-                    ..dim
-                };
-            }
-            _ => list.push(dim)?,
-        }
-    }
-    Ok(list)
-}
-
-/// Dims in row-major order, with neighbours that have one stride merged.
-pub(crate) fn merged(
-    shape: &[usize],
-    strides: &[isize],
-) -> Result<Dims<(usize, isize)>, ScatterError> {
-    let dims = shape.iter().zip(strides).map(|(&size, &stride)| ListDim {
-        size,
-        stride,
-        number: 0,
-    });
-    let list = merged_list(dims)?;
-    Dims::collect(list.len(), list.iter().map(|dim| (dim.size, dim.stride)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::merged;
-    use crate::operand::Dims;
-
-    fn dims(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
-        merged(shape, strides).expect("few dims")
-    }
-
-    #[test]
-    fn dims_merge_where_strides_allow() {
-        assert_eq!(dims(&[2, 3, 4], &[12, 4, 1])[..], [(24, 1)], "all");
-        assert_eq!(dims(&[2, 3, 4], &[24, 8, 2])[..], [(24, 2)], "every other");
-        assert_eq!(dims(&[2, 3], &[1, 2])[..], [(2, 1), (3, 2)], "transposed");
-        assert_eq!(dims(&[5, 1, 3], &[3, 77, 1])[..], [(15, 1)], "size 1");
-        assert_eq!(dims(&[2, 3], &[0, 0])[..], [(6, 0)], "one for all");
-        assert!(dims(&[1, 1], &[9, 9]).is_empty(), "a single tuple");
     }
 }

@@ -5,7 +5,7 @@
 use super::block::{Coordinate, IndexRules};
 use crate::error::ScatterError;
 use crate::operand::indices::{Integers, for_index_type};
-use crate::operand::{Dims, Layout};
+use crate::operand::{Dims, Layout, unravel};
 use crate::plan::destinations::Number;
 use crate::plan::form::{Coordinates, Form};
 use crate::plan::scale::Scale;
@@ -47,12 +47,12 @@ pub(crate) fn resolve_sequences<N: Number>(
     }
     let (scale, multipliers) = Scale::new(output, form)?;
     let dims = between.iter().zip(&multipliers[1..]);
-    let dims = dims.map(|(&size, step)| (size, step.cast_unsigned()));
+    let dims = dims.map(|(&size, step)| (size, (*step as i64).cast_unsigned()));
     let steps = Steps {
         origin: scale.base.wrapping_neg().cast_unsigned() as u64,
-        sequence: multipliers[0].cast_unsigned(),
+        sequence: (multipliers[0] as i64).cast_unsigned(),
         between: &Dims::collect(between.len(), dims)?,
-        position: multipliers[axis].cast_unsigned(),
+        position: (multipliers[axis] as i64).cast_unsigned(),
     };
     for_index_type!(starts.kind(), I => sequences.resolve::<I, N>(&steps, starts, numbers))
 }
@@ -187,16 +187,11 @@ impl Sequences {
 impl Steps<'_> {
     /// What is added for a position along the axes between, the innermost left
     /// out.
-    fn offset(&self, mut position: usize) -> u64 {
-        let mut offset = 0_u64;
-        let outer = self
-            .between
-            .split_last()
-            .map_or(&[][..], |(_, outer)| outer);
-        for &(size, step) in outer.iter().rev() {
-            offset = offset.wrapping_add(((position % size) as u64).wrapping_mul(step));
-            position /= size;
-        }
-        offset
+    fn offset(&self, number: usize) -> u64 {
+        let outer = self.between.iter().rev().skip(1);
+        let positions = unravel(outer, |dim| dim.0, number);
+        positions.fold(0, |offset: u64, (&(_, step), position)| {
+            offset.wrapping_add((position as u64).wrapping_mul(step))
+        })
     }
 }

@@ -89,10 +89,10 @@ def _allocating(problem: Problem) -> Call:
         values = native.compare_values(made.handle)
         return np.ctypeslib.as_array(values, workload.data).copy()
 
-    operator = "ScatterNd" if workload.axis is None else "ScatterUpdate"
+    operator = "nd()" if workload.axis is None else f"update({workload.axis})"
     sets = map(libraries.native_tensor, problem.indices)
     return Call(
-        how=f"ndscatter::{operator}::allocate",
+        how=f"Scatter::{operator}.allocate",
         runs=[partial(run, indices) for indices in sets],
         result=result,
     )

@@ -177,13 +177,11 @@ impl<'a> LongList<'a> {
     /// The error of the first wrong tuple from `first` on: workers only say
     /// whose tuples it is among.
     fn check_from(&self, first: usize, execution: &Execution<'_>) -> Result<(), ScatterError> {
-        let set = execution.instructions();
-        let mut numbers = [0_u64; BLOCK];
-        for first in (first..self.flat.tuples).step_by(BLOCK) {
-            let tuples = BLOCK.min(self.flat.tuples - first);
-            (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
-        }
-        Ok(())
+        self.each_block(
+            first.min(self.flat.tuples)..self.flat.tuples,
+            execution,
+            |_, _| (),
+        )
     }
 
     /// Merges copies of all elements with the output.
@@ -216,33 +214,71 @@ impl<'a> LongList<'a> {
         range: Range<usize>,
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
-        let set = execution.instructions();
+        if self.is_one_value && !range.is_empty() {
+            // SAFETY: handed on as it is.
+            return unsafe { self.apply_one_value(copy, elements, range, execution) };
+        }
         let (updates, size) = (self.buffers.updates, self.operation.kernels.size);
-        let wanted = range.len().min(BLOCK);
-        // SAFETY: there is an update, of plain bytes, as there are kernels for
-        // single elements.
-        let one = (self.is_one_value && wanted > 0)
-            .then(|| unsafe { OneValue::new(updates, size, wanted) });
-        let mut numbers = [0_u64; BLOCK];
-        for first in range.clone().step_by(BLOCK) {
-            let tuples = BLOCK.min(range.end - first);
-            let block = (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?;
+        self.each_block(range, execution, |first, block| {
             let next = updates.wrapping_add(first * size);
             let spread = Spread::NEIGHBOURS;
             // SAFETY: they are numbers of elements of the copy, and there is
             // one update for each; the caller vouches for the rest.
             unsafe {
-                match (block, &one) {
-                    (Block::Narrow(numbers), None) => (elements.u32)(copy, next, numbers, spread),
-                    (Block::Wide(numbers), None) => (elements.u64)(copy, next, numbers, spread),
-                    (Block::Narrow(numbers), Some(one)) => {
-                        one.apply(elements.u32, copy, numbers, spread);
-                    }
-                    (Block::Wide(numbers), Some(one)) => {
-                        one.apply(elements.u64, copy, numbers, spread);
-                    }
+                match block {
+                    Block::Narrow(numbers) => (elements.u32)(copy, next, numbers, spread),
+                    Block::Wide(numbers) => (elements.u64)(copy, next, numbers, spread),
                 }
             }
+        })
+    }
+
+    /// The same with one update for all. Apart, as the copies of that lie on the
+    /// stack.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_to`], with tuples in the range.
+    #[inline(never)]
+    unsafe fn apply_one_value(
+        &self,
+        copy: *mut u8,
+        elements: Elements,
+        range: Range<usize>,
+        execution: &Execution<'_>,
+    ) -> Result<(), ScatterError> {
+        let (updates, size) = (self.buffers.updates, self.operation.kernels.size);
+        // SAFETY: there is an update, of plain bytes, as there are kernels for
+        // single elements.
+        let one = unsafe { OneValue::new(updates, size, range.len().min(BLOCK)) };
+        self.each_block(range, execution, |_, block| {
+            let spread = Spread::NEIGHBOURS;
+            // SAFETY: as in `apply_to`.
+            unsafe {
+                match block {
+                    Block::Narrow(numbers) => one.apply(elements.u32, copy, numbers, spread),
+                    Block::Wide(numbers) => one.apply(elements.u64, copy, numbers, spread),
+                }
+            }
+        })
+    }
+
+    /// Numbers a range of tuples block by block, up to the first that is wrong.
+    #[inline(always)]
+    fn each_block(
+        &self,
+        range: Range<usize>,
+        execution: &Execution<'_>,
+        apply: impl Fn(usize, Block<'_>),
+    ) -> Result<(), ScatterError> {
+        let set = execution.instructions();
+        let mut numbers = [0_u64; BLOCK];
+        for first in range.clone().step_by(BLOCK) {
+            let tuples = BLOCK.min(range.end - first);
+            apply(
+                first,
+                (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?,
+            );
         }
         Ok(())
     }

@@ -231,15 +231,37 @@ impl Transfer<'_> {
             scale: self.geometry.unit,
             is_near,
         };
+        let (kernel, dst) = (N::kernel(elements), self.written_at(written));
         // SAFETY: handed on as it is.
         unsafe {
-            let (kernel, dst) = (N::kernel(elements), self.written_at(written));
             if self.is_one_value() {
-                let value = OneValue::new(source, self.kernels().size, numbers.len());
-                value.apply(kernel, dst, numbers, spread);
+                self.apply_one_value(kernel, numbers, dst, source, spread);
             } else {
                 kernel(dst, source, numbers, spread);
             }
+        }
+    }
+
+    /// Single elements that all get the value at `source`. Apart, as the copies of
+    /// that lie on the stack.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::apply_elements`], of which `kernel` is for these elements.
+    #[expect(unsafe_code, reason = "single elements go straight to the kernel")]
+    #[inline(never)]
+    unsafe fn apply_one_value<N: Width>(
+        &self,
+        kernel: ElementsFn<N>,
+        numbers: &[N],
+        dst: *mut u8,
+        source: *const u8,
+        spread: Spread,
+    ) {
+        // SAFETY: handed on as it is.
+        unsafe {
+            let value = OneValue::new(source, self.kernels().size, numbers.len());
+            value.apply(kernel, dst, numbers, spread);
         }
     }
 

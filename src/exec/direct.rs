@@ -120,8 +120,8 @@ impl Direct<'_> {
         }
     }
 
-    /// Repetitions in which anything is written, of windows of which there are some
-    /// or not. Windows without elements may be more than one could count to.
+    /// The number of repetitions in which anything is written: none where windows
+    /// have no elements, as there may then be more than one could count to.
     fn repetitions(&self, has_windows: bool) -> usize {
         self.check();
         if has_windows && self.flat.run > 0 {

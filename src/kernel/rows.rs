@@ -124,8 +124,9 @@ pub(super) unsafe fn copy<const W: usize>(
     numbers: &[u32],
     form: RowsForm<'_>,
 ) {
-    // Rows that lie in order are most of them, and few instructions: those for
-    // listed ones in the same loop took a tenth of the time of short copies.
+    // A loop of its own for rows that lie in order: beside what listed ones need,
+    // its values went through the stack, 148 instructions a row of 256 bytes where
+    // it takes 127.
     // SAFETY: handed on as it is.
     unsafe {
         match form.sources {

@@ -146,8 +146,7 @@ impl Loops {
             match self.elements {
                 Some(elements) if self.step == 0 => {
                     let (size, spread) = (transfer.kernels().size, Spread::NEIGHBOURS);
-                    let value = OneValue::new(src, size, numbers.len());
-                    value.apply(elements.u32, copy, numbers, spread);
+                    OneValue::apply_once(elements.u32, size, copy, src, numbers, spread);
                 }
                 Some(elements) => (elements.u32)(copy, src, numbers, Spread::NEIGHBOURS),
                 None => (self.rows)(copy, src, numbers, form),

@@ -235,33 +235,11 @@ impl Transfer<'_> {
         // SAFETY: handed on as it is.
         unsafe {
             if self.is_one_value() {
-                self.apply_one_value(kernel, numbers, dst, source, spread);
+                let size = self.kernels().size;
+                OneValue::apply_once(kernel, size, dst, source, numbers, spread);
             } else {
                 kernel(dst, source, numbers, spread);
             }
-        }
-    }
-
-    /// Single elements that all get the value at `source`. Apart, as the copies of
-    /// that lie on the stack.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::apply_elements`], of which `kernel` is for these elements.
-    #[expect(unsafe_code, reason = "single elements go straight to the kernel")]
-    #[inline(never)]
-    unsafe fn apply_one_value<N: Width>(
-        &self,
-        kernel: ElementsFn<N>,
-        numbers: &[N],
-        dst: *mut u8,
-        source: *const u8,
-        spread: Spread,
-    ) {
-        // SAFETY: handed on as it is.
-        unsafe {
-            let value = OneValue::new(source, self.kernels().size, numbers.len());
-            value.apply(kernel, dst, numbers, spread);
         }
     }
 

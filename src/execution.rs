@@ -99,9 +99,10 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// The instruction set to work with; kernels hold it against the machine's.
+    /// The best instruction set to work with. Whoever uses it takes the lesser of it
+    /// and what the machine has, for which a call need not ask twice.
     #[inline]
     pub(crate) fn instructions(&self) -> InstructionSet {
-        self.instruction_set.unwrap_or_else(InstructionSet::best)
+        self.instruction_set.unwrap_or(InstructionSet::LAST)
     }
 }

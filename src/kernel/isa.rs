@@ -22,6 +22,9 @@ impl InstructionSet {
     /// Every instruction set, in the order of their declaration.
     const ALL: [Self; 2] = [Self::Portable, Self::Avx2];
 
+    /// The last of them, which a machine may lack.
+    pub(crate) const LAST: Self = Self::ALL[Self::ALL.len() - 1];
+
     /// The instruction sets that this machine has, best last.
     ///
     /// The machine is asked once; later calls read one byte.

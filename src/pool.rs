@@ -101,8 +101,9 @@ impl Pool for Rayon {
         if !global::is_usable() {
             return CallingThread.run(tasks, task);
         }
-        let work = drain(tasks, task);
-        rayon::in_place_scope(|scope| share(scope, rayon::current_num_threads(), tasks, &work));
+        let workers = rayon::current_num_threads();
+        let work = drain(tasks, workers, task);
+        rayon::in_place_scope(|scope| share(scope, workers, tasks, &work));
     }
 }
 
@@ -123,15 +124,20 @@ impl Pool for rayon::ThreadPool {
             self.install(|| Rayon.run(tasks, task));
             return;
         }
-        let work = drain(tasks, task);
-        self.in_place_scope(|scope| share(scope, self.current_num_threads(), tasks, &work));
+        let workers = self.current_num_threads();
+        let work = drain(tasks, workers, task);
+        self.in_place_scope(|scope| share(scope, workers, tasks, &work));
     }
 }
 
-/// Takes tasks one by one until there are none.
-fn drain(tasks: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn() + Sync {
-    let next = AtomicUsize::new(0);
+/// Takes tasks one by one until there are none, for the first so many threads
+/// that come: others find nothing to do.
+fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn() + Sync {
+    let (came, next) = (AtomicUsize::new(0), AtomicUsize::new(0));
     move || {
+        if came.fetch_add(1, Ordering::Relaxed) >= workers {
+            return;
+        }
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             if index >= tasks {
@@ -151,7 +157,8 @@ fn drain(tasks: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn() + Sync {
 /// in every second call after a pause (two cores). The one too many finds
 /// nothing left to do.
 fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (impl Fn() + Sync)) {
-    for _ in 0..tasks.min(workers) {
+    let woken = if workers > 1 { tasks.min(workers) } else { 0 };
+    for _ in 0..woken {
         scope.spawn(move |_| work());
     }
     work();
@@ -182,18 +189,21 @@ impl fmt::Debug for dyn Pool + '_ {
 mod tests {
     use std::sync::Mutex;
     use std::thread;
+    use std::time::Duration;
 
     use super::Pool;
 
     #[test]
     fn a_caller_from_outside_is_one_of_the_workers() {
-        for workers in 1..=3 {
+        // Often, and each task for a while, so that one thread too many is seen.
+        for workers in [1, 2, 3].repeat(20) {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(workers)
                 .build()
                 .expect("threads");
             let ran = Mutex::new(Vec::new());
             Pool::run(&pool, 20, &|index| {
+                thread::sleep(Duration::from_micros(20));
                 let thread = thread::current().id();
                 ran.lock().expect("no task panics").push((index, thread));
             });

@@ -121,10 +121,7 @@ fn rows_of_nothing_are_skipped_too() {
         assert_eq!((plan.tuples(), plan.skipped()), (2, 4), "{mode:?}");
         let data = TensorView::contiguous(&none, &[3, 5, 0]).expect("no elements");
         let updates = TensorView::contiguous(&none, &[3, 2, 0]).expect("no elements");
-        assert_eq!(
-            plan.run().allocate(data, updates).expect("nothing to do"),
-            [],
-            "{mode:?}"
-        );
+        let result = plan.run().allocate(data, updates).expect("nothing to do");
+        assert!(result.is_empty(), "{mode:?}");
     }
 }

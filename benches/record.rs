@@ -1,0 +1,193 @@
+//! Records what this machine takes for some hundred problems, with every schedule
+//! that applies, on one worker and on all: what choices are judged by.
+//!
+//! ```text
+//! cargo bench --bench record -- --out benches/machines/NAME.json
+//! cargo bench --bench record -- --report benches/machines/NAME.json
+//! ```
+//!
+//! Every result is checked bit for bit against a plain sequential loop before it
+//! is timed. It takes some 15 minutes on two cores, 24 GiB of memory, and a
+//! machine that does nothing else meanwhile.
+
+mod common;
+#[path = "record/file.rs"]
+mod file;
+#[path = "record/machine.rs"]
+mod machine;
+#[path = "record/names.rs"]
+mod names;
+#[path = "record/problem.rs"]
+mod problem;
+#[path = "record/subject.rs"]
+mod subject;
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use common::random;
+use file::{DEFAULT, Entry, FORMAT, Record};
+use half::f16;
+use indicatif::{ProgressBar, ProgressStyle};
+use ndscatter::DType;
+use problem::Problem;
+use subject::{Number, Subject};
+
+/// Records a machine, or tells what a record says.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Where to write the record.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// A record to report on.
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Only problems of these numbers, from..to.
+    #[arg(long, value_parser = range)]
+    only: Option<std::ops::Range<usize>>,
+    /// Threads of the pool; default one a core.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// What Cargo passes to benches; without it, a few problems are checked.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
+    let parts = text.split_once("..").ok_or("a range is from..to")?;
+    let number = |text: &str| text.parse().map_err(|e| format!("{text}: {e}"));
+    Ok(number(parts.0)?..number(parts.1)?)
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let result = match &options.report {
+        Some(path) => Record::read(path).map(|record| report(&record)),
+        None => record(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Small problems, for a check alone.
+const CHECKED_BYTES: u64 = 1 << 20;
+
+fn record(options: &Options) -> Result<(), String> {
+    let threads = options
+        .threads
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get));
+    (rayon::ThreadPoolBuilder::new().num_threads(threads))
+        .build_global()
+        .map_err(|e| e.to_string())?;
+    let mut problems = Problem::all();
+    if let Some(only) = &options.only {
+        problems.retain(|problem| only.contains(&problem.number));
+    }
+    if !options.bench {
+        problems.retain(|problem| problem.moved_bytes() < CHECKED_BYTES);
+        problems.truncate(12);
+    }
+    let bar = ProgressBar::new(problems.len() as u64);
+    let style = ProgressStyle::with_template("{elapsed} {wide_bar} {pos} of {len}, {eta} left");
+    bar.set_style(style.map_err(|e| e.to_string())?);
+    let mut entries = Vec::new();
+    for problem in problems {
+        entries.push(entry(problem, threads));
+        bar.inc(1);
+    }
+    bar.finish();
+    let record = Record {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").into(),
+        machine: machine::describe(threads),
+        entries,
+    };
+    if options.bench {
+        report(&record);
+    }
+    match &options.out {
+        Some(path) => record.write(path),
+        None => Ok(()),
+    }
+}
+
+fn entry(problem: Problem, threads: usize) -> Entry {
+    match problem.dtype {
+        DType::F32 => typed::<f32>(problem, threads),
+        DType::F16 => typed::<f16>(problem, threads),
+        DType::I64 => typed::<i64>(problem, threads),
+        DType::U8 => typed::<u8>(problem, threads),
+        other => unreachable!("no problem has elements of {other}"),
+    }
+}
+
+fn typed<T: Number>(problem: Problem, threads: usize) -> Entry {
+    let mut subject = Subject::<T>::new(&problem);
+    let chosen = [1, threads].map(|workers| (workers, subject.chosen(workers)));
+    let times = subject.times(threads).into_iter().collect();
+    drop(subject);
+    Entry {
+        problem,
+        chosen: BTreeMap::from(chosen),
+        times,
+    }
+}
+
+/// Prints how far the choice of the version that recorded lies from the best.
+fn report(record: &Record) {
+    let machine = &record.machine;
+    println!(
+        "{}, {} threads, version {}",
+        machine.processor, machine.threads, record.version
+    );
+    println!(
+        "| workers | call | problems | median | 95 of 100 | worst |\n|---|---|---|---|---|---|"
+    );
+    let mut worst = Vec::new();
+    for workers in [1, machine.threads] {
+        for is_planned in [false, true] {
+            let mut regrets: Vec<(f64, &Entry)> = (record.entries.iter())
+                .filter_map(|entry| Some((entry.regret(DEFAULT, workers, is_planned)?, entry)))
+                .collect();
+            regrets.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let Some(last) = regrets.len().checked_sub(1) else {
+                continue;
+            };
+            let at = |percent: usize| regrets[last * percent / 100].0;
+            let call = if is_planned { "planned" } else { "once" };
+            println!(
+                "| {workers} | {call} | {} | {:.2} | {:.2} | {:.2} |",
+                regrets.len(),
+                at(50),
+                at(95),
+                at(100)
+            );
+            worst.extend(
+                regrets
+                    .iter()
+                    .rev()
+                    .take(8)
+                    .map(|&(regret, entry)| (workers, call, regret, entry)),
+            );
+        }
+    }
+    for (workers, call, regret, entry) in worst {
+        let problem = &entry.problem;
+        let schedule = entry.chosen.get(&workers).map_or("", String::as_str);
+        println!("{workers}, {call}: {regret:.2} by {schedule}: {problem:?}");
+        for (key, time) in &entry.times {
+            println!(
+                "    {key}: {} ({} to {}, CPU {})",
+                time.0, time.1, time.2, time.3
+            );
+        }
+    }
+}

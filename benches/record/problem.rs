@@ -1,0 +1,390 @@
+//! The problems that machines are recorded by: what is scattered, how much of it
+//! and where to, drawn from one seed.
+//!
+//! Knows sizes and destinations. Holds no tensor: all of a problem follows from
+//! its number.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "sizes of problems are far from the limits of every type here"
+)]
+
+use ndscatter::{CacheMode, DType, Reduction, Scatter};
+use serde::{Deserialize, Serialize};
+
+use super::random::Random;
+
+/// The problems of every record; a change of either makes older records useless.
+pub(crate) const PROBLEMS: usize = 320;
+const SEED: u64 = 0x6e64_7363_6174_7465;
+
+/// Most bytes that a problem moves, and those of the large ones.
+const MOVED_BYTES: u64 = 1 << 30;
+const LARGE_BYTES: u64 = 4 << 30;
+const COMMON_BYTES: u64 = 128 << 20;
+const LEAST_BYTES: u64 = 2 << 20;
+const LARGE: [usize; 2] = [100, 200];
+
+/// Rows of a cluster.
+const CLUSTER: usize = 64;
+
+/// Heads of a cache.
+const HEADS: usize = 8;
+
+/// Which shapes the numbers of a problem become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Operator {
+    /// `[slices, window]`, one coordinate a tuple.
+    Nd,
+    /// `[slices / columns, columns, window]`, two coordinates.
+    Pairs,
+    /// `[repetitions, slices, window]`, indices along axis 1.
+    Batched,
+    /// `[slices, window]`, an index along axis 0 for each element.
+    Elements,
+    /// `[sequences, 8, positions, window]`, rows that follow one another.
+    Cache,
+}
+
+/// Where tuples go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Places {
+    /// No two to one place, in no order.
+    Unique,
+    Uniform,
+    /// Number r of all places with a weight of about 1 / r.
+    Zipf,
+    /// In order, as evenly as can be.
+    Sorted,
+    /// 64 neighbours from anywhere on.
+    Clustered,
+    /// All to one.
+    One,
+}
+
+/// One problem.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Problem {
+    pub(crate) number: usize,
+    pub(crate) operator: Operator,
+    #[serde(with = "super::names")]
+    pub(crate) dtype: DType,
+    #[serde(with = "super::names")]
+    pub(crate) reduction: Reduction,
+    pub(crate) in_place: bool,
+    /// Elements of a window.
+    pub(crate) window: usize,
+    pub(crate) tuples: usize,
+    /// Windows of one repetition of the data.
+    pub(crate) slices: usize,
+    pub(crate) repetitions: usize,
+    pub(crate) places: Places,
+}
+
+/// The shapes of data, indices and updates.
+#[derive(Debug)]
+pub(crate) struct Shapes {
+    pub(crate) data: Vec<usize>,
+    pub(crate) indices: Vec<usize>,
+    pub(crate) updates: Vec<usize>,
+}
+
+impl Problem {
+    /// All of them.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut random = Random::new(SEED);
+        (0..PROBLEMS)
+            .map(|number| {
+                loop {
+                    let problem = Self::draw(number, &mut random);
+                    if problem.is_wanted() && problem.is_drawn(&mut random) {
+                        return problem;
+                    }
+                }
+            })
+            .collect()
+    }
+
+    fn draw(number: usize, random: &mut Random) -> Self {
+        use Operator::{Batched, Cache, Elements, Nd, Pairs};
+        use Places::{Clustered, One, Sorted, Uniform, Unique, Zipf};
+        use Reduction::{Add, Max, Mul, None};
+        let mut one_of = |count| random.below(count);
+        let operator = [Nd, Nd, Nd, Nd, Pairs, Batched, Elements, Cache][one_of(8)];
+        let dtype = [DType::F32, DType::F32, DType::F16, DType::I64, DType::U8][one_of(5)];
+        let reduction = [None, None, None, Add, Add, Add, Max, Mul][one_of(8)];
+        let places = [Unique, Uniform, Uniform, Zipf, Sorted, Clustered, One];
+        let places = places[one_of(places.len())];
+        let in_place = one_of(2) == 0;
+        let mut power = |from: f64, to: f64| (from + random.unit() * (to - from)).exp2();
+        let window = (power(0.0, 16.0) as usize / dtype.size()).max(1);
+        let tuples = power(8.0, 24.0) as usize;
+        let region = power(14.0, 32.0) as usize;
+        let repetitions = power(1.0, 6.0) as usize;
+        Self {
+            number,
+            operator,
+            dtype,
+            reduction,
+            in_place,
+            window,
+            tuples,
+            slices: (region / (window * dtype.size())).max(1),
+            repetitions,
+            places,
+        }
+        .fitted()
+    }
+
+    /// With what its operator makes of it.
+    fn fitted(mut self) -> Self {
+        if self.operator != Operator::Batched {
+            self.repetitions = 1;
+        } else {
+            self.slices = (self.slices / self.repetitions).max(1);
+            self.tuples = (self.tuples / self.repetitions).max(1);
+        }
+        match self.operator {
+            Operator::Elements => {
+                self.window = self.window.min(64);
+                self.tuples = (self.tuples / self.window).max(1);
+            }
+            Operator::Pairs => {
+                let columns = self.columns();
+                self.slices = self.slices.next_multiple_of(columns);
+            }
+            Operator::Cache => {
+                let each = HEADS * self.sequences();
+                self.reduction = Reduction::None;
+                self.places = Places::Unique;
+                self.tuples = (self.tuples / each).max(1) * each;
+                self.slices = (self.slices / each).max(self.tuples / each) * each;
+            }
+            Operator::Nd | Operator::Batched => {}
+        }
+        self
+    }
+
+    fn is_wanted(&self) -> bool {
+        let is_large = LARGE.contains(&self.number);
+        let (least, most) = match is_large {
+            true => (LARGE_BYTES / 2, LARGE_BYTES),
+            false => (0, MOVED_BYTES),
+        };
+        let fits = self.places != Places::Unique || self.tuples <= self.slices;
+        let bytes = self.window * self.dtype.size();
+        // Far more updates for a place than there are rows in any workload.
+        let is_dense = self.tuples / 65536 > self.slices;
+        fits && bytes <= 1 << 16 && !is_dense && (least..=most).contains(&self.moved_bytes())
+    }
+
+    /// The more it moves the rarer it is, or a record would take hours; and of
+    /// the least there are enough.
+    fn is_drawn(&self, random: &mut Random) -> bool {
+        let moved = self.moved_bytes();
+        let times = match moved < LEAST_BYTES {
+            true => 3,
+            false => moved / COMMON_BYTES + 1,
+        };
+        LARGE.contains(&self.number) || random.below(times as usize) == 0
+    }
+
+    /// Bytes of indices and updates that are read, of windows that are written,
+    /// and of data that is copied.
+    pub(crate) fn moved_bytes(&self) -> u64 {
+        let windows = (self.tuples * self.repetitions * self.window * self.dtype.size()) as u64;
+        let copied = if self.in_place { 0 } else { self.data_len() };
+        let indices = self.shapes().indices.iter().product::<usize>() * size_of::<i64>();
+        2 * windows + 2 * (copied * self.dtype.size()) as u64 + indices as u64
+    }
+
+    /// Elements of the data.
+    pub(crate) fn data_len(&self) -> usize {
+        self.slices * self.repetitions * self.window
+    }
+
+    pub(crate) fn updates_len(&self) -> usize {
+        self.tuples * self.repetitions * self.window
+    }
+
+    pub(crate) fn operator(&self) -> Scatter<'static> {
+        let scatter = match self.operator {
+            Operator::Nd | Operator::Pairs => Scatter::nd(),
+            Operator::Batched => Scatter::update(1),
+            Operator::Elements => Scatter::elements(0),
+            Operator::Cache => Scatter::cache(2, CacheMode::Linear).update_len(self.rows()),
+        };
+        scatter.reduction(self.reduction)
+    }
+
+    pub(crate) fn shapes(&self) -> Shapes {
+        let Self {
+            tuples,
+            slices,
+            window,
+            repetitions,
+            ..
+        } = *self;
+        let (data, indices, updates) = match self.operator {
+            Operator::Nd => (vec![slices, window], vec![tuples, 1], vec![tuples, window]),
+            Operator::Pairs => {
+                let columns = self.columns();
+                (
+                    vec![slices / columns, columns, window],
+                    vec![tuples, 2],
+                    vec![tuples, window],
+                )
+            }
+            Operator::Batched => (
+                vec![repetitions, slices, window],
+                vec![tuples],
+                vec![repetitions, tuples, window],
+            ),
+            Operator::Elements => (
+                vec![slices, window],
+                vec![tuples, window],
+                vec![tuples, window],
+            ),
+            Operator::Cache => {
+                let sequences = self.sequences();
+                (
+                    vec![sequences, HEADS, self.positions(), window],
+                    vec![sequences],
+                    vec![sequences, HEADS, self.rows(), window],
+                )
+            }
+        };
+        Shapes {
+            data,
+            indices,
+            updates,
+        }
+    }
+
+    /// Of the second of two coordinates.
+    fn columns(&self) -> usize {
+        1 << (self.slices.ilog2() / 2)
+    }
+
+    fn sequences(&self) -> usize {
+        // A power of two, from the bits that nothing else is taken from.
+        1 << (self.number % 5)
+    }
+
+    fn positions(&self) -> usize {
+        self.slices / (HEADS * self.sequences())
+    }
+
+    /// Of a sequence's update.
+    fn rows(&self) -> usize {
+        self.tuples / (HEADS * self.sequences())
+    }
+
+    /// The place of a tuple, of `0..slices`, in one set of indices.
+    fn place(&self, tuple: usize, set: usize) -> usize {
+        let seed = ((self.number as u64) << 8 | set as u64).wrapping_mul(SEED);
+        let random = |position: usize| Random::new(seed ^ (position as u64) << 20);
+        match self.places {
+            Places::Unique => permuted(tuple, self.slices, seed),
+            Places::Uniform => random(tuple).below(self.slices),
+            Places::Zipf => {
+                let rank = (self.slices as f64).powf(random(tuple).unit()) as usize;
+                permuted(rank.min(self.slices) - 1, self.slices, seed)
+            }
+            Places::Sorted => (tuple as u128 * self.slices as u128 / self.tuples as u128) as usize,
+            Places::Clustered => {
+                let start = random(tuple / CLUSTER).below(self.slices);
+                (start + tuple % CLUSTER) % self.slices
+            }
+            Places::One => self.slices / 2,
+        }
+    }
+
+    /// Set `set` of the indices.
+    pub(crate) fn indices(&self, set: usize) -> Vec<i64> {
+        let index = |place: usize| i64::try_from(place).expect("few places");
+        match self.operator {
+            Operator::Nd | Operator::Batched => (0..self.tuples)
+                .map(|tuple| index(self.place(tuple, set)))
+                .collect(),
+            Operator::Pairs => {
+                let columns = self.columns();
+                (0..self.tuples)
+                    .map(|tuple| self.place(tuple, set))
+                    .flat_map(|place| [index(place / columns), index(place % columns)])
+                    .collect()
+            }
+            Operator::Elements => (0..self.tuples)
+                .flat_map(|tuple| (0..self.window).map(move |column| (tuple, column)))
+                .map(|(tuple, column)| index(self.place_in_column(tuple, column, set)))
+                .collect(),
+            Operator::Cache => (0..self.sequences())
+                .map(|sequence| index(self.start(sequence, set)))
+                .collect(),
+        }
+    }
+
+    fn place_in_column(&self, tuple: usize, column: usize, set: usize) -> usize {
+        match self.places {
+            Places::Sorted | Places::One => self.place(tuple, set),
+            Places::Unique => self.place((tuple + 7919 * column) % self.slices, set),
+            _ => self.place(tuple + self.tuples * column, set),
+        }
+    }
+
+    /// Where the rows of a sequence begin.
+    fn start(&self, sequence: usize, set: usize) -> usize {
+        let seed = ((self.number as u64) << 8 | set as u64).wrapping_mul(SEED);
+        let room = self.positions() - self.rows();
+        Random::new(seed ^ (sequence as u64) << 20).below(room + 1)
+    }
+
+    /// The windows that tuples go to, in their order, and how long they are: what
+    /// a plain loop needs to know.
+    pub(crate) fn destinations(&self, set: usize) -> (Vec<usize>, usize) {
+        let all = match self.operator {
+            Operator::Elements => {
+                let columns = (0..self.tuples)
+                    .flat_map(|tuple| (0..self.window).map(move |column| (tuple, column)));
+                let element = |(tuple, column)| {
+                    self.place_in_column(tuple, column, set) * self.window + column
+                };
+                return (columns.map(element).collect(), 1);
+            }
+            Operator::Cache => {
+                let lines = (0..self.sequences() * HEADS).flat_map(|line| {
+                    let first = line * self.positions() + self.start(line / HEADS, set);
+                    first..first + self.rows()
+                });
+                lines.collect()
+            }
+            _ => (0..self.tuples)
+                .map(|tuple| self.place(tuple, set))
+                .collect(),
+        };
+        (all, self.window)
+    }
+}
+
+/// Another number below `count` for each number below it: four rounds of a
+/// mixing that has an inverse, on as many bits as `count` has, until one is below.
+fn permuted(number: usize, count: usize, seed: u64) -> usize {
+    let bits = usize::BITS - (count - 1).leading_zeros();
+    let bits = bits.max(2);
+    let mask = (1_u64 << bits) - 1;
+    let mut value = number as u64;
+    loop {
+        for round in 0..4 {
+            value = value.wrapping_mul(0x9e37_79b9_7f4a_7c15 | 1) & mask;
+            value ^= value >> (bits / 2);
+            value = value.wrapping_add(seed >> (8 * round)) & mask;
+        }
+        if value < count as u64 {
+            return value as usize;
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! A problem in memory: its tensors, its calls, and the plain loop that judges
+//! them.
+
+use std::time::{Duration, Instant};
+
+use cpu_time::ProcessTime;
+use half::f16;
+use ndscatter::{
+    Element, Execution, Layout, Reduction, ScatterPlan, Schedule, TensorView, TensorViewMut,
+};
+
+use super::file::{DEFAULT, Time, key};
+use super::problem::{Problem, Shapes};
+use crate::common::aligned::Aligned;
+use crate::common::random::Random;
+
+/// Runs of everything that is timed.
+const RUNS: usize = 5;
+
+/// A sample is of as many calls as take about so long.
+const SAMPLE: Duration = Duration::from_millis(1);
+const MOST_CALLS: u32 = 1000;
+
+/// Sets of indices that calls take in turns, so that no branch learns one; of
+/// long lists, which are too long for that, there is one.
+const SETS: usize = 3;
+const LONG: usize = 1 << 17;
+
+/// An element type, as the plain loop knows it.
+pub(crate) trait Number: Element {
+    /// Of -1, 1 and the like, of which products stay finite.
+    fn of(small: i8) -> Self;
+    fn combined(self, update: Self, reduction: Reduction) -> Self;
+    fn bits(self) -> u64;
+}
+
+macro_rules! numbers {
+    ($($number:ty: $of:expr, $add:expr, $mul:expr, $bits:expr;)*) => {$(
+        impl Number for $number {
+            fn of(small: i8) -> Self {
+                $of(small)
+            }
+            fn combined(self, update: Self, reduction: Reduction) -> Self {
+                match reduction {
+                    Reduction::None => update,
+                    Reduction::Add => $add(self, update),
+                    Reduction::Mul => $mul(self, update),
+                    Reduction::Max => if update > self { update } else { self },
+                    other => unreachable!("no problem has the reduction {other}"),
+                }
+            }
+            fn bits(self) -> u64 {
+                $bits(self)
+            }
+        }
+    )*};
+}
+
+numbers! {
+    f32: f32::from, |a: f32, b| a + b, |a: f32, b| a * b, |a: f32| a.to_bits().into();
+    f16: f16::from, |a: f16, b: f16| f16::from_f32(a.to_f32() + b.to_f32()),
+        |a: f16, b: f16| f16::from_f32(a.to_f32() * b.to_f32()), |a: f16| a.to_bits().into();
+    i64: i64::from, i64::wrapping_add, i64::wrapping_mul, i64::cast_unsigned;
+    u8: i8::cast_unsigned, u8::wrapping_add, u8::wrapping_mul, u64::from;
+}
+
+/// A problem with elements of one type.
+pub(crate) struct Subject<'p, T> {
+    problem: &'p Problem,
+    shapes: Shapes,
+    indices: Vec<Vec<i64>>,
+    data: Option<Aligned<T>>,
+    updates: Aligned<T>,
+    target: Aligned<T>,
+}
+
+/// Something to time.
+struct Contender {
+    key: String,
+    execution: Execution<'static>,
+    /// For each set, where plans are kept.
+    plans: Option<Vec<ScatterPlan>>,
+}
+
+impl<'p, T: Number> Subject<'p, T> {
+    pub(crate) fn new(problem: &'p Problem) -> Self {
+        let sets = if problem.tuples > LONG { 1 } else { SETS };
+        let mut random = Random::new(problem.number as u64);
+        let mut values = [T::of(1); 61];
+        for value in &mut values {
+            *value = T::of(if random.below(2) == 0 { 1 } else { -1 });
+        }
+        let filled = |len: usize| {
+            let mut result = Aligned::new(T::of(0), len);
+            for chunk in result.chunks_mut(values.len()) {
+                chunk.copy_from_slice(&values[..chunk.len()]);
+            }
+            result
+        };
+        Self {
+            shapes: problem.shapes(),
+            indices: (0..sets).map(|set| problem.indices(set)).collect(),
+            // In place, pages that no tuple comes to are never touched.
+            data: (!problem.in_place).then(|| filled(problem.data_len())),
+            updates: filled(problem.updates_len()),
+            target: Aligned::new(T::of(0), problem.data_len()),
+            problem,
+        }
+    }
+
+    fn views(&self, set: usize) -> (TensorView<'_, i64>, TensorView<'_, T>) {
+        let indices = TensorView::contiguous(&self.indices[set], &self.shapes.indices);
+        let updates = TensorView::contiguous(&self.updates, &self.shapes.updates);
+        (indices.expect("indices"), updates.expect("updates"))
+    }
+
+    fn plan(&self, set: usize, execution: Execution<'static>) -> ScatterPlan {
+        let scatter = self.problem.operator().execution(execution);
+        let plan = scatter.plan(Layout::contiguous(&self.shapes.data), self.views(set).0);
+        plan.expect("problems are valid")
+    }
+
+    /// The schedule that runs with a fresh plan.
+    fn schedule(&self, execution: Execution<'static>) -> Schedule {
+        let plan = self.plan(0, execution);
+        let run = plan
+            .run()
+            .reduction(self.problem.reduction)
+            .execution(execution);
+        let explained = run.explain(T::DTYPE, self.problem.in_place);
+        explained.expect("problems are valid").schedule()
+    }
+
+    /// What the crate does by itself for so many workers.
+    pub(crate) fn chosen(&self, workers: usize) -> String {
+        let execution = Execution::new().max_workers(workers);
+        self.schedule(execution).as_str().into()
+    }
+
+    /// The default and every schedule that applies, on one worker and on all, once
+    /// and with a plan.
+    fn contenders(&self, threads: usize) -> Vec<Contender> {
+        let mut contenders = Vec::new();
+        let mut numbers = vec![1, threads];
+        numbers.dedup();
+        for workers in numbers {
+            let default = Execution::new().max_workers(workers);
+            let mut executions = vec![(DEFAULT, default)];
+            for schedule in Schedule::ALL {
+                let forced = default.force_schedule(schedule);
+                if is_one_of_its_own(schedule, workers) && self.schedule(forced) == schedule {
+                    executions.push((schedule.as_str(), forced));
+                }
+            }
+            for (name, execution) in executions {
+                for is_planned in [false, true] {
+                    let sets = 0..self.indices.len();
+                    contenders.push(Contender {
+                        key: key(name, workers, is_planned),
+                        execution,
+                        plans: is_planned
+                            .then(|| sets.map(|set| self.plan(set, execution)).collect()),
+                    });
+                }
+            }
+        }
+        contenders
+    }
+
+    fn run(&mut self, contender: &Contender, set: usize) {
+        let mut target = std::mem::replace(&mut self.target, Aligned::new(T::of(0), 0));
+        let output = TensorViewMut::contiguous(&mut target, &self.shapes.data).expect("target");
+        let (indices, updates) = self.views(set);
+        let data = (self.data.as_ref())
+            .map(|data| TensorView::contiguous(data, &self.shapes.data).expect("data"));
+        let result = if let Some(plans) = &contender.plans {
+            let run = plans[set].run().reduction(self.problem.reduction);
+            let run = run.execution(contender.execution);
+            match data {
+                Some(data) => run.write_into(data, updates, output),
+                None => run.in_place(output, updates),
+            }
+        } else {
+            let scatter = self.problem.operator().execution(contender.execution);
+            match data {
+                Some(data) => scatter.write_into(data, indices, updates, output),
+                None => scatter.in_place(output, indices, updates),
+            }
+        };
+        result.expect("problems are valid");
+        self.target = target;
+    }
+
+    /// Times all, in turns, after each has given the bits of the plain loop.
+    pub(crate) fn times(&mut self, threads: usize) -> Vec<(String, Time)> {
+        let contenders = self.contenders(threads);
+        let estimates = self.check(&contenders);
+        let mut samples = vec![Vec::with_capacity(RUNS); contenders.len()];
+        let sets = self.indices.len();
+        for round in 0..RUNS {
+            for turn in 0..contenders.len() {
+                let which = (round + turn) % contenders.len();
+                let calls = calls(estimates[which]);
+                let (start, cpu) = (Instant::now(), ProcessTime::now());
+                for call in 0..calls {
+                    self.run(&contenders[which], (round + call as usize) % sets);
+                }
+                samples[which].push((start.elapsed() / calls, cpu.elapsed() / calls));
+            }
+        }
+        let times = samples.into_iter().map(time_of);
+        (contenders.into_iter().map(|contender| contender.key))
+            .zip(times)
+            .collect()
+    }
+
+    /// Panics unless every contender gives the bits of the plain loop. Returns
+    /// what a second run takes, about.
+    fn check(&mut self, contenders: &[Contender]) -> Vec<Duration> {
+        let (destinations, window) = self.problem.destinations(0);
+        let expected = self.expected(&destinations, window);
+        let mut estimates = Vec::new();
+        for contender in contenders {
+            self.reset(&destinations, window);
+            self.run(contender, 0);
+            let result = &self.target;
+            let wrong = self
+                .looked_at(&destinations, window)
+                .find(|&at| result[at].bits() != expected[at].bits());
+            if let Some(at) = wrong {
+                let (is, not) = (result[at], expected[at]);
+                panic!(
+                    "{:?}, {}: element {at} is {is:?}, not {not:?}",
+                    self.problem, contender.key
+                );
+            }
+            let start = Instant::now();
+            self.run(contender, 0);
+            estimates.push(start.elapsed());
+        }
+        estimates
+    }
+
+    /// What one tuple after another makes of the data.
+    fn expected(&self, destinations: &[usize], window: usize) -> Aligned<T> {
+        let mut result = Aligned::new(T::of(0), self.problem.data_len());
+        if let Some(data) = &self.data {
+            result.copy_from_slice(data);
+        }
+        let each = result.len() / self.problem.repetitions;
+        let updates = self.updates.chunks_exact(destinations.len() * window);
+        for (data, updates) in result.chunks_exact_mut(each).zip(updates) {
+            for (&number, update) in destinations.iter().zip(updates.chunks_exact(window)) {
+                let row = &mut data[number * window..][..window];
+                for (value, &update) in row.iter_mut().zip(update) {
+                    *value = value.combined(update, self.problem.reduction);
+                }
+            }
+        }
+        result
+    }
+
+    /// The data as it was, in place; out of place, nothing that could be a result.
+    fn reset(&mut self, destinations: &[usize], window: usize) {
+        if !self.problem.in_place {
+            self.target.fill(T::of(3));
+            return;
+        }
+        let each = self.target.len() / self.problem.repetitions;
+        for data in self.target.chunks_exact_mut(each) {
+            for &number in destinations {
+                data[number * window..][..window].fill(T::of(0));
+            }
+        }
+    }
+
+    /// Elements to compare: all, or, in place, those that tuples come to and some
+    /// of the others.
+    fn looked_at<'a>(
+        &self,
+        destinations: &'a [usize],
+        window: usize,
+    ) -> Box<dyn Iterator<Item = usize> + 'a> {
+        let len = self.target.len();
+        if !self.problem.in_place {
+            return Box::new(0..len);
+        }
+        let each = len / self.problem.repetitions;
+        let written = (0..self.problem.repetitions).flat_map(move |repetition| {
+            let windows = destinations.iter();
+            windows.flat_map(move |&number| {
+                let first = repetition * each + number * window;
+                first..first + window
+            })
+        });
+        Box::new(written.chain((0..len).step_by(4099)))
+    }
+}
+
+/// With one worker, schedules that only divide are the serial one.
+fn is_one_of_its_own(schedule: Schedule, workers: usize) -> bool {
+    use Schedule::{ByBatch, ByColumn, ByDestination, ByTuple};
+    workers > 1 || !matches!(schedule, ByBatch | ByTuple | ByColumn | ByDestination)
+}
+
+fn calls(estimate: Duration) -> u32 {
+    let calls = SAMPLE.as_nanos() / estimate.as_nanos().max(1);
+    u32::try_from(calls)
+        .unwrap_or(MOST_CALLS)
+        .clamp(1, MOST_CALLS)
+}
+
+fn time_of(mut samples: Vec<(Duration, Duration)>) -> Time {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).expect("years");
+    samples.sort_unstable_by_key(|&(_, cpu)| cpu);
+    let cpu = samples[samples.len() / 2].1;
+    samples.sort_unstable();
+    let [least, median, most] =
+        [0, samples.len() / 2, samples.len() - 1].map(|at| nanoseconds(samples[at].0));
+    Time(median, least, most, nanoseconds(cpu))
+}

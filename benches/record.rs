@@ -112,6 +112,8 @@ fn record(options: &Options) -> Result<(), String> {
     };
     if options.bench {
         report(&record);
+    } else {
+        println!("all results are those of the plain loop");
     }
     match &options.out {
         Some(path) => record.write(path),

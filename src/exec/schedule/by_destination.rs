@@ -16,6 +16,9 @@ impl Scheduler for ByDestination {
         if work.tuples == 0 {
             return Err(Reason("there are no tuples"));
         }
+        if u32::try_from(work.tuples).is_err() {
+            return Err(Reason("there are too many tuples"));
+        }
         let columns = if work.in_place {
             (work.window_bytes() / COLUMN_BYTES)
                 .clamp(1, parts)

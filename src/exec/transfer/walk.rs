@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use super::super::one_value::OneValue;
 use super::super::scratch::Scratch;
-use super::super::sink::Sink;
 use super::super::thresholds::{CACHED_BYTES, STREAMED_RUN_BYTES, STREAMED_WINDOW_BYTES};
 use super::super::tile::{Part, Tile};
 use super::super::workload::Direction;
@@ -14,8 +13,9 @@ use super::Transfer;
 use crate::kernel::{Elements, ElementsFn, RowsFn, RowsForm, Spread};
 use crate::plan::{Destinations, Number, Span, signed};
 
-/// Tuples that are filtered together, without a branch on each.
-const FILTER_BLOCK: usize = 128;
+/// Tuples that are filtered together, without a branch on each, and that make a
+/// list to apply: what comes up is prefetched within a list.
+const FILTER_BLOCK: usize = 1024;
 
 /// A width of destination numbers, and the kernels that take it.
 pub(in super::super) trait Width: Number + Scratch {
@@ -286,7 +286,8 @@ impl Transfer<'_> {
         sink.finish();
     }
 
-    /// The tuples whose number lies in `range`, of all of the plan's.
+    /// The tuples whose number lies in `range`, of all of the plan's. Half of them
+    /// may, at random: they are collected first, without a branch to mispredict.
     fn apply_filtered<N: Width>(
         &self,
         numbers: &[N],
@@ -295,38 +296,31 @@ impl Transfer<'_> {
         origin: (isize, isize),
         streams: bool,
     ) {
-        let streams = streams && self.is_streamed(window);
-        let kernel = self.streaming(self.kernels().apply, window, streams);
-        #[expect(unsafe_code, reason = "a tile is its task's own")]
-        // SAFETY: what is pushed are windows of destinations that the tile has;
-        // where they are streamed, no two have one, as the caller of `apply`
-        // knows.
-        let mut sink = unsafe { self.window_sink(kernel, window) };
-        self.push_filtered(numbers, range, origin, &mut sink);
-        sink.finish();
-    }
-
-    /// Half of the tuples may lie in the range, at random: their positions are
-    /// collected first, without a branch to mispredict.
-    fn push_filtered<N: Number>(
-        &self,
-        numbers: &[N],
-        range: Range<u64>,
-        origin: (isize, isize),
-        sink: &mut Sink<'_>,
-    ) {
         let length = range.end - range.start;
-        let mut selected = [0_usize; FILTER_BLOCK];
-        for (block, numbers_of_block) in numbers.chunks(FILTER_BLOCK).enumerate() {
-            let mut len = 0;
-            for (position, number) in numbers_of_block.iter().enumerate() {
-                selected[len] = block * FILTER_BLOCK + position;
+        let mut kept = [N::zeroed(); 2 * FILTER_BLOCK];
+        let mut positions = [0_u32; 2 * FILTER_BLOCK];
+        let mut len = 0;
+        for first in (0..numbers.len()).step_by(FILTER_BLOCK) {
+            let end = numbers.len().min(first + FILTER_BLOCK);
+            for (position, &number) in (first..end).zip(&numbers[first..end]) {
+                kept[len] = number;
+                positions[len] = Number::new(position as u64);
                 len += usize::from(number.get().wrapping_sub(range.start) < length);
             }
-            sink.push_all(
-                (selected[..len].iter())
-                    .map(|&tuple| self.window_at(numbers[tuple].get(), tuple, origin)),
-            );
+            if len < FILTER_BLOCK && end < numbers.len() {
+                continue;
+            }
+            let list = Listed {
+                numbers: &kept[..len],
+                positions: Positions::Each(&positions[..len]),
+            };
+            #[expect(unsafe_code, reason = "a tile is its task's own")]
+            // SAFETY: the windows of tuples whose destinations the tile has; where
+            // they are streamed, no two have one, as the caller of `apply` knows.
+            unsafe {
+                self.apply_listed(list, window, origin, false, streams);
+            }
+            len = 0;
         }
     }
 }

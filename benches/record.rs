@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every result is checked bit for bit against a plain sequential loop before it
-//! is timed. It takes some 15 minutes on two cores, 24 GiB of memory, and a
+//! is timed. It takes half an hour or more on two cores, 24 GiB of memory, and a
 //! machine that does nothing else meanwhile.
 
 mod common;
@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Parser;
 use common::random;
@@ -100,8 +101,13 @@ fn record(options: &Options) -> Result<(), String> {
     bar.set_style(style.map_err(|e| e.to_string())?);
     let mut entries = Vec::new();
     for problem in problems {
+        let number = problem.number;
+        let start = Instant::now();
         entries.push(entry(problem, threads));
         bar.inc(1);
+        if bar.is_hidden() {
+            eprintln!("problem {number}: {:.1} s", start.elapsed().as_secs_f64());
+        }
     }
     bar.finish();
     let record = Record {

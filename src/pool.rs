@@ -61,6 +61,14 @@ pub trait Pool: Sync {
     /// Tasks never wait for one another. A pool that skips or repeats one
     /// makes the call fail with [`ScatterError::PoolFailed`](crate::ScatterError::PoolFailed).
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync));
+
+    /// Where the calls that are at work on the pool are counted, if they share its
+    /// workers out among them: each that begins takes its part of them, at least
+    /// one. The crate counts up and down, and a pool has only to keep the number. By
+    /// itself none is kept, and every call takes all workers.
+    fn calls(&self) -> Option<&AtomicUsize> {
+        None
+    }
 }
 
 /// The default: the rayon pool that the calling thread belongs to (as inside
@@ -80,10 +88,20 @@ pub trait Pool: Sync {
 ///   needed the pool starts its own.
 ///
 /// A pool that the program has started is used once it has answered.
+///
+/// Calls side by side share its workers out: with as many callers as workers, each
+/// call runs on the thread that made it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rayon;
 
+/// Calls at work on [`Rayon`].
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
 impl Pool for Rayon {
+    fn calls(&self) -> Option<&AtomicUsize> {
+        Some(&CALLS)
+    }
+
     fn workers(&self) -> Option<usize> {
         let pooled = is_in_a_pool() || global::is_usable();
         Some(if pooled {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::places::Places;
 use crate::error::ScatterError;
+use crate::execution::Execution;
 use crate::pool::{CallingThread, Pool};
 
 /// Most tasks of one run: what fits in the claims, and more than a pool can
@@ -19,20 +20,60 @@ const PARTS_IF_UNKNOWN: usize = 4;
 pub(crate) struct Workers<'p> {
     pool: &'p dyn Pool,
     limit: usize,
+    /// Calls that share the pool, this one among them.
+    callers: usize,
+}
+
+/// A call at work on a pool, which those that begin meanwhile know of.
+#[derive(Debug)]
+pub(crate) struct Call<'p> {
+    workers: Workers<'p>,
+    calls: Option<&'p AtomicUsize>,
+}
+
+impl<'p> Call<'p> {
+    pub(crate) fn begin(execution: &Execution<'p>) -> Self {
+        let mut workers = Workers::of(execution);
+        // Relaxed: a number to go by, which nothing else depends on.
+        let calls = workers.pool.calls();
+        workers.callers += calls.map_or(0, |calls| calls.fetch_add(1, Ordering::Relaxed));
+        Self { workers, calls }
+    }
+
+    pub(crate) fn workers(&self) -> &Workers<'p> {
+        &self.workers
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if let Some(calls) = self.calls {
+            calls.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl<'p> Workers<'p> {
     pub(crate) fn new(pool: &'p dyn Pool, limit: Option<usize>) -> Self {
         let limit = limit.unwrap_or(MAX_TASKS).clamp(1, MAX_TASKS);
         let pool = if limit == 1 { &CallingThread } else { pool };
-        Self { pool, limit }
+        Self {
+            pool,
+            limit,
+            callers: 1,
+        }
+    }
+
+    /// Those that a call has alone.
+    pub(crate) fn of(execution: &Execution<'p>) -> Self {
+        Self::new(execution.pool, execution.max_workers)
     }
 
     /// How many parts to divide work into. Asks the pool, which may start it:
     /// small calls do not come here.
     pub(crate) fn parts(&self) -> usize {
         let workers = self.pool.workers().unwrap_or(PARTS_IF_UNKNOWN);
-        workers.clamp(1, self.limit)
+        (workers / self.callers).clamp(1, self.limit)
     }
 
     /// Runs `task` with every number in `0..tasks`, each once; one task alone
@@ -128,5 +169,55 @@ impl Claims {
             completed: done,
             surplus,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::Call;
+    use crate::execution::Execution;
+    use crate::pool::Pool;
+
+    /// Six workers, shared out among calls, which run nothing here.
+    #[derive(Default)]
+    struct Shared(AtomicUsize);
+
+    impl Pool for Shared {
+        fn workers(&self) -> Option<usize> {
+            Some(6)
+        }
+
+        fn run(&self, _: usize, _: &(dyn Fn(usize) + Sync)) {
+            unreachable!("no call runs anything");
+        }
+
+        fn calls(&self) -> Option<&AtomicUsize> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn calls_side_by_side_share_the_workers_out() {
+        let pool = Shared::default();
+        let execution = Execution::new().pool(&pool);
+        let parts = |call: &Call<'_>| call.workers().parts();
+        let first = Call::begin(&execution);
+        let second = Call::begin(&execution);
+        let alone = Call::begin(&execution.max_workers(1));
+        assert_eq!([&first, &second, &alone].map(parts), [6, 3, 1]);
+        let others: Vec<_> = (0..8).map(|_| Call::begin(&execution)).collect();
+        let parts_of_others: Vec<_> = others.iter().map(parts).collect();
+        assert_eq!(
+            parts_of_others,
+            [2, 1, 1, 1, 1, 1, 1, 1],
+            "at least one each"
+        );
+        drop((first, others, alone));
+        let third = Call::begin(&execution.max_workers(2));
+        assert_eq!(parts(&third), 2, "at most what it is given");
+        drop((second, third));
+        assert_eq!(pool.0.load(Ordering::Relaxed), 0, "all are over");
     }
 }

@@ -9,7 +9,7 @@ use super::making::{Planning, make_plan};
 use super::operands::{GatherOperands, Transferred, operation};
 use super::small::{self, Small};
 use crate::error::ScatterError;
-use crate::exec::tasks::Workers;
+use crate::exec::tasks::Call;
 use crate::exec::{self, Transfer, scratch};
 use crate::execution::Execution;
 use crate::operand::indices::Integers;
@@ -109,8 +109,8 @@ impl GatherPlan {
             let (result, data) = (output.as_mut_ptr().cast(), operands.data.as_ptr());
             Transfer::gather(&self.plan, *operands.operation, data, result, geometry)
         };
-        let workers = Workers::new(execution.pool, execution.max_workers);
-        exec::run(&transfer, &workers, execution.schedule)
+        let call = Call::begin(execution);
+        exec::run(&transfer, call.workers(), execution.schedule)
     }
 }
 

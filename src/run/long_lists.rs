@@ -10,7 +10,7 @@ use super::small::Small;
 use crate::error::ScatterError;
 use crate::exec::one_value::OneValue;
 use crate::exec::scratch::Scratch;
-use crate::exec::tasks::Workers;
+use crate::exec::tasks::{Call, Workers};
 use crate::exec::{Buffers, Copies, Merged, part};
 use crate::execution::Execution;
 use crate::kernel::identity::Private;
@@ -64,10 +64,13 @@ impl<'a> LongList<'a> {
         let Some(elements) = self.suits_a_copy() else {
             return Ok(false);
         };
+        let call = Call::begin(execution);
         // SAFETY: the caller vouches for what both of them ask.
         unsafe {
-            match self.private_copies(execution) {
-                Some((private, parts)) => self.run_in_copies(elements, private, parts, execution),
+            match self.private_copies(call.workers()) {
+                Some((private, parts)) => {
+                    self.run_in_copies(elements, (private, parts), execution, call.workers())
+                }
                 None => self.run_in_copy(elements, execution),
             }
         }
@@ -91,10 +94,9 @@ impl<'a> LongList<'a> {
     /// How many workers get a copy each, and what that takes; `None` where one
     /// copy is as good. Work grows with the copies, which must be cleared and
     /// merged: the more tuples for each element, the more of them pay.
-    fn private_copies(&self, execution: &Execution<'_>) -> Option<(Private, usize)> {
+    fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
         let private = (self.operation.private()).filter(|_| tuples >= DIVIDED_TUPLES)?;
-        let workers = Workers::new(execution.pool, execution.max_workers);
         let most = (tuples / self.flat.elements.max(1)).isqrt();
         let parts = workers.parts().min(most);
         (parts > 1).then_some((private, parts))
@@ -143,9 +145,9 @@ impl<'a> LongList<'a> {
     unsafe fn run_in_copies(
         &self,
         elements: Elements,
-        private: Private,
-        parts: usize,
+        (private, parts): (Private, usize),
         execution: &Execution<'_>,
+        workers: &Workers<'_>,
     ) -> Result<bool, ScatterError> {
         let count = self.flat.elements;
         let Ok(mut copies) = Copies::take(private, self.operation.kernels, (count, 1), parts)
@@ -153,8 +155,7 @@ impl<'a> LongList<'a> {
             return Ok(false);
         };
         let first_wrong = AtomicUsize::new(usize::MAX);
-        let workers = Workers::new(execution.pool, execution.max_workers);
-        let done = copies.fill(&workers, &|index, copy| {
+        let done = copies.fill(workers, &|index, copy| {
             let tuples = part(self.flat.tuples, parts, index);
             let first = tuples.start;
             // SAFETY: a copy of all elements, which no one else has; the caller

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::ScatterError;
 use crate::exec::part;
 use crate::exec::scratch;
-use crate::exec::tasks::Workers;
+use crate::exec::tasks::Call;
 use crate::execution::Execution;
 use crate::memory::with_room;
 use crate::operand::Layout;
@@ -136,7 +136,8 @@ fn in_rows(
     let count = rows_along(indices, rows.list.1)?;
     let values = shape.iter().product::<usize>();
     let differs = AtomicBool::new(!is_expanded_along(indices, rows.list.1, 0..count.min(1))?);
-    let workers = Workers::new(execution.pool, execution.max_workers);
+    let call = Call::begin(execution);
+    let workers = call.workers();
     let parts = if values < PARALLEL_TUPLES || differs.load(Ordering::Relaxed) {
         1
     } else {
@@ -187,7 +188,8 @@ impl Resolving<'_> {
         if numbers.len() < PARALLEL_TUPLES {
             return self.resolver.resolve(set, first, numbers);
         }
-        let workers = Workers::new(self.execution.pool, self.execution.max_workers);
+        let call = Call::begin(self.execution);
+        let workers = call.workers();
         let len = numbers.len().div_ceil(workers.parts());
         let mut pieces: Vec<OnceLock<_>> = with_room(numbers.len().div_ceil(len))?;
         pieces.extend(numbers.chunks(len).map(|_| OnceLock::new()));

@@ -12,7 +12,7 @@ use super::operands::{Operands, Transferred};
 use super::small::{self, Small};
 use crate::error::ScatterError;
 use crate::exec::one_value::OneRun;
-use crate::exec::tasks::Workers;
+use crate::exec::tasks::Call;
 use crate::exec::{self, Transfer, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
@@ -57,6 +57,7 @@ fn execute_by_schedule(
     operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
+    let call = Call::begin(execution);
     let updates_strides = if plan.updates_shape().len() == operands.updates_shape().len() {
         operands.updates.layout().all_strides()?
     } else {
@@ -77,9 +78,8 @@ fn execute_by_schedule(
     // SAFETY: `execute` has checked layout and shapes against the plan's;
     // `Operands` vouches for the rest.
     let transfer = unsafe { Transfer::scatter(plan, *operands.operation, buffers, geometry, copy) };
-    let workers = Workers::new(execution.pool, execution.max_workers);
     let transfer = transfer.of_kept_plan(is_kept);
-    let result = exec::run(&transfer, &workers, execution.schedule);
+    let result = exec::run(&transfer, call.workers(), execution.schedule);
     one_run.into_iter().for_each(OneRun::put_back);
     result
 }

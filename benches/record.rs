@@ -29,13 +29,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use common::numbers::Number;
 use common::random;
-use file::{DEFAULT, Entry, FORMAT, Record};
+use file::{Call, DEFAULT, Entry, FORMAT, Record};
 use half::f16;
 use indicatif::{ProgressBar, ProgressStyle};
 use ndscatter::DType;
 use problem::Problem;
-use subject::{Number, Subject};
+use subject::Subject;
 
 /// Records a machine, or tells what a record says.
 #[derive(Debug, Parser)]
@@ -140,7 +141,7 @@ fn entry(problem: Problem, threads: usize) -> Entry {
 fn typed<T: Number>(problem: Problem, threads: usize) -> Entry {
     let mut subject = Subject::<T>::new(&problem);
     let chosen = [1, threads].map(|workers| (workers, subject.chosen(workers)));
-    let times = subject.times(threads).into_iter().collect();
+    let times = subject.times(threads);
     drop(subject);
     Entry {
         problem,
@@ -149,53 +150,42 @@ fn typed<T: Number>(problem: Problem, threads: usize) -> Entry {
     }
 }
 
+/// Of the worst choices, so many are printed.
+const WORST: usize = 8;
+
 /// Prints how far the choice of the version that recorded lies from the best.
 fn report(record: &Record) {
     let machine = &record.machine;
-    println!(
-        "{}, {} threads, version {}",
-        machine.processor, machine.threads, record.version
-    );
+    let (processor, threads, version) = (&machine.processor, machine.threads, &record.version);
+    println!("{processor}, {threads} threads, version {version}");
     println!(
         "| workers | call | problems | median | 95 of 100 | worst |\n|---|---|---|---|---|---|"
     );
     let mut worst = Vec::new();
-    for workers in [1, machine.threads] {
-        for is_planned in [false, true] {
-            let mut regrets: Vec<(f64, &Entry)> = (record.entries.iter())
-                .filter_map(|entry| Some((entry.regret(DEFAULT, workers, is_planned)?, entry)))
-                .collect();
-            regrets.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let Some(last) = regrets.len().checked_sub(1) else {
-                continue;
-            };
-            let at = |percent: usize| regrets[last * percent / 100].0;
-            let call = if is_planned { "planned" } else { "once" };
-            println!(
-                "| {workers} | {call} | {} | {:.2} | {:.2} | {:.2} |",
-                regrets.len(),
-                at(50),
-                at(95),
-                at(100)
-            );
-            worst.extend(
-                regrets
-                    .iter()
-                    .rev()
-                    .take(8)
-                    .map(|&(regret, entry)| (workers, call, regret, entry)),
-            );
-        }
+    for (workers, is_planned) in [(1, false), (1, true), (threads, false), (threads, true)] {
+        let call = Call {
+            schedule: DEFAULT.into(),
+            workers,
+            is_planned,
+        };
+        let mut regrets: Vec<(f64, &Entry)> = (record.entries.iter())
+            .filter_map(|entry| Some((entry.regret(&call)?, entry)))
+            .collect();
+        regrets.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let Some(last) = regrets.len().checked_sub(1) else {
+            continue;
+        };
+        let [median, most, all] = [50, 95, 100].map(|percent| regrets[last * percent / 100].0);
+        let (kind, problems) = (if is_planned { "planned" } else { "once" }, regrets.len());
+        println!("| {workers} | {kind} | {problems} | {median:.2} | {most:.2} | {all:.2} |");
+        let first = regrets.len().saturating_sub(WORST);
+        worst.extend(regrets.drain(first..).map(|found| (call.clone(), found)));
     }
-    for (workers, call, regret, entry) in worst {
-        let problem = &entry.problem;
-        let schedule = entry.chosen.get(&workers).map_or("", String::as_str);
-        println!("{workers}, {call}: {regret:.2} by {schedule}: {problem:?}");
-        for (key, time) in &entry.times {
-            println!(
-                "    {key}: {} ({} to {}, CPU {})",
-                time.0, time.1, time.2, time.3
-            );
+    for (call, (regret, entry)) in worst {
+        let schedule = entry.chosen.get(&call.workers).map_or("", String::as_str);
+        println!("{regret:.2} by {schedule}, {call:?}: {:?}", entry.problem);
+        for (call, time) in &entry.times {
+            println!("    {call:?}: {time:?}");
         }
     }
 }

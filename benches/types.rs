@@ -26,11 +26,12 @@ use std::process::ExitCode;
 use common::aligned::Aligned;
 use common::contenders::{Contender, Time, time};
 use common::inputs::{Form, Inputs, SETS};
+use common::numbers::Number;
 use common::options::Options;
 use common::workloads::{WORKLOADS, Workload};
 use half::{bf16, f16};
 use ndscatter::{DType, Execution, Reduction, Schedule};
-use typed::{Number, Place, Typed};
+use typed::{Place, Typed};
 
 /// Rounds, unless others are asked for.
 const ROUNDS: &str = "9";

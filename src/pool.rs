@@ -63,9 +63,37 @@ pub trait Pool: Sync {
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync));
 
     /// Where the calls that are at work on the pool are counted, if they share its
-    /// workers out among them: each that begins takes its part of them, at least
-    /// one. The crate counts up and down, and a pool has only to keep the number. By
-    /// itself none is kept, and every call takes all workers.
+    /// workers out: a call that begins as one of n divides its work among an nth of
+    /// them, at least one. The crate counts up and down, and a pool has only to keep
+    /// the number; one that hands on to another hands this on too. By default none
+    /// is kept, and every call takes all workers. No result depends on it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::AtomicUsize;
+    ///
+    /// use ndscatter::Pool;
+    ///
+    /// struct Host {
+    ///     threads: rayon::ThreadPool,
+    ///     calls: AtomicUsize,
+    /// }
+    ///
+    /// impl Pool for Host {
+    ///     fn workers(&self) -> Option<usize> {
+    ///         self.threads.workers()
+    ///     }
+    ///
+    ///     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+    ///         self.threads.run(tasks, task);
+    ///     }
+    ///
+    ///     fn calls(&self) -> Option<&AtomicUsize> {
+    ///         Some(&self.calls)
+    ///     }
+    /// }
+    /// ```
     fn calls(&self) -> Option<&AtomicUsize> {
         None
     }
@@ -89,8 +117,9 @@ pub trait Pool: Sync {
 ///
 /// A pool that the program has started is used once it has answered.
 ///
-/// Calls side by side share its workers out: with as many callers as workers, each
-/// call runs on the thread that made it.
+/// Calls side by side share its workers out ([`Pool::calls`]): one that begins
+/// while as many others are at work as there are workers, or more, runs on the
+/// thread that made it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rayon;
 
@@ -172,8 +201,8 @@ fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn
 /// One worker more is woken than is needed beside it. A system may put a
 /// worker that was asleep behind the calling thread, on the same core, and
 /// leave it there: with one other worker, two tasks of a millisecond took two
-/// in every second call after a pause (two cores). The one too many finds
-/// nothing left to do.
+/// in every second call after a pause (two cores). The one too many is turned
+/// away ([`drain`]). Of a pool of one worker, none is woken.
 fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (impl Fn() + Sync)) {
     let woken = if workers > 1 { tasks.min(workers) } else { 0 };
     for _ in 0..woken {

@@ -6,6 +6,8 @@
 pub(crate) mod aligned;
 pub(crate) mod contenders;
 pub(crate) mod inputs;
+#[cfg(feature = "half")]
+pub(crate) mod numbers;
 pub(crate) mod options;
 pub(crate) mod random;
 pub(crate) mod roof;

@@ -39,39 +39,32 @@ pub(crate) struct Entry {
     pub(crate) problem: Problem,
     /// For each number of workers the schedule that this version chose.
     pub(crate) chosen: BTreeMap<usize, String>,
-    /// By [key].
-    pub(crate) times: BTreeMap<String, Time>,
+    /// What each call takes.
+    pub(crate) times: Vec<(Call, Time)>,
 }
 
-/// Nanoseconds of one call: median, least and most of the runs, and the median
-/// of what all threads spent.
+/// A way to do it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Call {
+    /// Its name, or [`DEFAULT`].
+    pub(crate) schedule: String,
+    pub(crate) workers: usize,
+    pub(crate) is_planned: bool,
+}
+
+/// Nanoseconds of one call.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Time(
-    pub(crate) u64,
-    pub(crate) u64,
-    pub(crate) u64,
-    pub(crate) u64,
-);
-
-impl Time {
-    pub(crate) fn median(self) -> u64 {
-        self.0
-    }
-
-    /// Whether runs of this were as short as the median of others.
-    pub(crate) fn reaches(self, median: u64) -> bool {
-        self.1 <= median
-    }
+pub(crate) struct Time {
+    /// Of the runs.
+    pub(crate) median: u64,
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+    /// What all threads spent, in the median.
+    pub(crate) cpu: u64,
 }
 
-/// The name of what the crate does by itself.
+/// What the crate does by itself.
 pub(crate) const DEFAULT: &str = "default";
-
-/// What a time is kept under.
-pub(crate) fn key(schedule: &str, workers: usize, is_planned: bool) -> String {
-    let call = if is_planned { "planned" } else { "once" };
-    format!("{schedule}, {workers}, {call}")
-}
 
 impl Record {
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
@@ -100,22 +93,18 @@ impl Record {
 }
 
 impl Entry {
-    /// The time of what was chosen in that of the fastest, for so many workers; 1
-    /// where it lies within the spread. `None` where nothing was recorded.
-    pub(crate) fn regret(&self, chosen: &str, workers: usize, is_planned: bool) -> Option<f64> {
-        let time = *self.times.get(&key(chosen, workers, is_planned))?;
-        let call = if is_planned { "planned" } else { "once" };
-        let is_rival = |name: &str| {
-            let mut parts = name.rsplit(", ");
-            let (last, number) = (parts.next(), parts.next().and_then(|n| n.parse().ok()));
-            last == Some(call) && number.is_some_and(|number: usize| number <= workers)
-        };
-        let rivals = self.times.iter().filter(|(name, _)| is_rival(name));
-        let best = rivals.map(|(_, time)| time.median()).min()?;
-        if time.reaches(best) {
+    /// The time of a call in that of the fastest on no more workers, planned or not
+    /// as it is; 1 where it lies within the spread. `None` where it was not recorded.
+    pub(crate) fn regret(&self, call: &Call) -> Option<f64> {
+        let (_, time) = self.times.iter().find(|(timed, _)| timed == call)?;
+        let rivals = self.times.iter().filter(|(rival, _)| {
+            rival.is_planned == call.is_planned && rival.workers <= call.workers
+        });
+        let best = rivals.map(|(_, rival)| rival.median).min()?;
+        if time.least <= best {
             return Some(1.0);
         }
         #[allow(clippy::cast_precision_loss, reason = "nanoseconds of seconds")]
-        Some(time.median() as f64 / best as f64)
+        Some(time.median as f64 / best as f64)
     }
 }

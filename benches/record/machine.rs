@@ -8,7 +8,11 @@ pub(crate) fn describe(threads: usize) -> Machine {
     Machine {
         processor: processor().unwrap_or_else(|| std::env::consts::ARCH.into()),
         threads,
-        caches: (0..).map_while(cache).flatten().collect(),
+        caches: (0..)
+            .map_while(|index| Some((index, cache_file(index, "type")?)))
+            .filter(|(_, holds)| holds != "Instruction")
+            .filter_map(|(index, _)| cache(index))
+            .collect(),
     }
 }
 
@@ -18,30 +22,24 @@ fn processor() -> Option<String> {
     Some(line.split_once(": ")?.1.into())
 }
 
-/// Cache `index` of the first processor: level, bytes, and who shares it. `None`
-/// in `Some` where it holds instructions.
-fn cache(index: usize) -> Option<Option<(u8, u64, usize)>> {
-    let file = |name: &str| {
-        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");
-        fs::read_to_string(path).ok()
-    };
-    if file("type")?.trim() == "Instruction" {
-        return Some(None);
-    }
-    let level = file("level")?.trim().parse().ok()?;
-    let size = file("size")?;
-    let (number, unit) = size.trim().split_at(size.trim().len() - 1);
+/// Cache `index` of the first processor: level, bytes, and how many processors
+/// share it.
+fn cache(index: usize) -> Option<(u8, u64, usize)> {
+    let size = cache_file(index, "size")?;
+    let (number, unit) = size.split_at_checked(size.len().checked_sub(1)?)?;
     let unit = match unit {
         "K" => 1 << 10,
         "M" => 1 << 20,
         _ => return None,
     };
-    let shared = file("shared_cpu_map")?;
-    let sharers: u32 = shared
-        .chars()
-        .filter_map(|digit| digit.to_digit(16))
-        .map(u32::count_ones)
-        .sum();
-    let bytes = number.parse::<u64>().ok()? * unit;
-    Some(Some((level, bytes, sharers as usize)))
+    let shared = cache_file(index, "shared_cpu_map")?;
+    let sharers = shared.chars().filter_map(|digit| digit.to_digit(16));
+    let sharers: u32 = sharers.map(u32::count_ones).sum();
+    let level = cache_file(index, "level")?.parse().ok()?;
+    Some((level, number.parse::<u64>().ok()? * unit, sharers as usize))
+}
+
+fn cache_file(index: usize, name: &str) -> Option<String> {
+    let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}");
+    Some(fs::read_to_string(path).ok()?.trim().into())
 }

@@ -20,12 +20,15 @@ use super::random::Random;
 pub(crate) const PROBLEMS: usize = 320;
 const SEED: u64 = 0x6e64_7363_6174_7465;
 
-/// Most bytes that a problem moves, and those of the large ones.
+/// Most bytes that a problem moves; those of the large ones, and their numbers.
 const MOVED_BYTES: u64 = 1 << 30;
 const LARGE_BYTES: u64 = 4 << 30;
+const LARGE: [usize; 2] = [100, 200];
+
+/// Problems that move more are drawn the more rarely, of those that move less than
+/// the other every third.
 const COMMON_BYTES: u64 = 128 << 20;
 const LEAST_BYTES: u64 = 2 << 20;
-const LARGE: [usize; 2] = [100, 200];
 
 /// Rows of a cluster.
 const CLUSTER: usize = 64;
@@ -271,7 +274,7 @@ impl Problem {
     }
 
     fn sequences(&self) -> usize {
-        // A power of two, from the bits that nothing else is taken from.
+        // Any power of two.
         1 << (self.number % 5)
     }
 
@@ -284,10 +287,19 @@ impl Problem {
         self.tuples / (HEADS * self.sequences())
     }
 
+    fn seed(&self, set: usize) -> u64 {
+        ((self.number as u64) << 8 | set as u64).wrapping_mul(SEED)
+    }
+
+    /// Numbers of one position in one set of indices.
+    fn random(&self, position: usize, set: usize) -> Random {
+        Random::new(self.seed(set) ^ (position as u64) << 20)
+    }
+
     /// The place of a tuple, of `0..slices`, in one set of indices.
     fn place(&self, tuple: usize, set: usize) -> usize {
-        let seed = ((self.number as u64) << 8 | set as u64).wrapping_mul(SEED);
-        let random = |position: usize| Random::new(seed ^ (position as u64) << 20);
+        let seed = self.seed(set);
+        let random = |position| self.random(position, set);
         match self.places {
             Places::Unique => permuted(tuple, self.slices, seed),
             Places::Uniform => random(tuple).below(self.slices),
@@ -318,14 +330,19 @@ impl Problem {
                     .flat_map(|place| [index(place / columns), index(place % columns)])
                     .collect()
             }
-            Operator::Elements => (0..self.tuples)
-                .flat_map(|tuple| (0..self.window).map(move |column| (tuple, column)))
-                .map(|(tuple, column)| index(self.place_in_column(tuple, column, set)))
+            Operator::Elements => (self.elements(set))
+                .map(|(place, _)| index(place))
                 .collect(),
             Operator::Cache => (0..self.sequences())
                 .map(|sequence| index(self.start(sequence, set)))
                 .collect(),
         }
+    }
+
+    /// Place and column of each element of the updates, in order.
+    fn elements(&self, set: usize) -> impl Iterator<Item = (usize, usize)> {
+        let all = (0..self.tuples).flat_map(|tuple| (0..self.window).map(move |c| (tuple, c)));
+        all.map(move |(tuple, column)| (self.place_in_column(tuple, column, set), column))
     }
 
     fn place_in_column(&self, tuple: usize, column: usize, set: usize) -> usize {
@@ -338,9 +355,8 @@ impl Problem {
 
     /// Where the rows of a sequence begin.
     fn start(&self, sequence: usize, set: usize) -> usize {
-        let seed = ((self.number as u64) << 8 | set as u64).wrapping_mul(SEED);
         let room = self.positions() - self.rows();
-        Random::new(seed ^ (sequence as u64) << 20).below(room + 1)
+        self.random(sequence, set).below(room + 1)
     }
 
     /// The windows that tuples go to, in their order, and how long they are: what
@@ -348,12 +364,9 @@ impl Problem {
     pub(crate) fn destinations(&self, set: usize) -> (Vec<usize>, usize) {
         let all = match self.operator {
             Operator::Elements => {
-                let columns = (0..self.tuples)
-                    .flat_map(|tuple| (0..self.window).map(move |column| (tuple, column)));
-                let element = |(tuple, column)| {
-                    self.place_in_column(tuple, column, set) * self.window + column
-                };
-                return (columns.map(element).collect(), 1);
+                let elements = self.elements(set);
+                let numbers = elements.map(|(place, column)| place * self.window + column);
+                return (numbers.collect(), 1);
             }
             Operator::Cache => {
                 let lines = (0..self.sequences() * HEADS).flat_map(|line| {

@@ -4,14 +4,12 @@
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
-use half::f16;
-use ndscatter::{
-    Element, Execution, Layout, Reduction, ScatterPlan, Schedule, TensorView, TensorViewMut,
-};
+use ndscatter::{Execution, Layout, ScatterPlan, Schedule, TensorView, TensorViewMut};
 
-use super::file::{DEFAULT, Time, key};
+use super::file::{Call, DEFAULT, Time};
 use super::problem::{Problem, Shapes};
 use crate::common::aligned::Aligned;
+use crate::common::numbers::Number;
 use crate::common::random::Random;
 
 /// Runs of everything that is timed.
@@ -26,43 +24,8 @@ const MOST_CALLS: u32 = 1000;
 const SETS: usize = 3;
 const LONG: usize = 1 << 17;
 
-/// An element type, as the plain loop knows it.
-pub(crate) trait Number: Element {
-    /// Of -1, 1 and the like, of which products stay finite.
-    fn of(small: i8) -> Self;
-    fn combined(self, update: Self, reduction: Reduction) -> Self;
-    fn bits(self) -> u64;
-}
-
-macro_rules! numbers {
-    ($($number:ty: $of:expr, $add:expr, $mul:expr, $bits:expr;)*) => {$(
-        impl Number for $number {
-            fn of(small: i8) -> Self {
-                $of(small)
-            }
-            fn combined(self, update: Self, reduction: Reduction) -> Self {
-                match reduction {
-                    Reduction::None => update,
-                    Reduction::Add => $add(self, update),
-                    Reduction::Mul => $mul(self, update),
-                    Reduction::Max => if update > self { update } else { self },
-                    other => unreachable!("no problem has the reduction {other}"),
-                }
-            }
-            fn bits(self) -> u64 {
-                $bits(self)
-            }
-        }
-    )*};
-}
-
-numbers! {
-    f32: f32::from, |a: f32, b| a + b, |a: f32, b| a * b, |a: f32| a.to_bits().into();
-    f16: f16::from, |a: f16, b: f16| f16::from_f32(a.to_f32() + b.to_f32()),
-        |a: f16, b: f16| f16::from_f32(a.to_f32() * b.to_f32()), |a: f16| a.to_bits().into();
-    i64: i64::from, i64::wrapping_add, i64::wrapping_mul, i64::cast_unsigned;
-    u8: i8::cast_unsigned, u8::wrapping_add, u8::wrapping_mul, u64::from;
-}
+/// No result: what a call out of place must not leave.
+const UNWRITTEN: f32 = 0.3;
 
 /// A problem with elements of one type.
 pub(crate) struct Subject<'p, T> {
@@ -76,7 +39,7 @@ pub(crate) struct Subject<'p, T> {
 
 /// Something to time.
 struct Contender {
-    key: String,
+    call: Call,
     execution: Execution<'static>,
     /// For each set, where plans are kept.
     plans: Option<Vec<ScatterPlan>>,
@@ -86,12 +49,10 @@ impl<'p, T: Number> Subject<'p, T> {
     pub(crate) fn new(problem: &'p Problem) -> Self {
         let sets = if problem.tuples > LONG { 1 } else { SETS };
         let mut random = Random::new(problem.number as u64);
-        let mut values = [T::of(1); 61];
-        for value in &mut values {
-            *value = T::of(if random.below(2) == 0 { 1 } else { -1 });
-        }
+        // Of which products stay finite.
+        let values = [(); 61].map(|()| T::of(if random.below(2) == 0 { 1.0 } else { -1.0 }));
         let filled = |len: usize| {
-            let mut result = Aligned::new(T::of(0), len);
+            let mut result = Aligned::new(T::of(0.0), len);
             for chunk in result.chunks_mut(values.len()) {
                 chunk.copy_from_slice(&values[..chunk.len()]);
             }
@@ -103,7 +64,7 @@ impl<'p, T: Number> Subject<'p, T> {
             // In place, pages that no tuple comes to are never touched.
             data: (!problem.in_place).then(|| filled(problem.data_len())),
             updates: filled(problem.updates_len()),
-            target: Aligned::new(T::of(0), problem.data_len()),
+            target: Aligned::new(T::of(0.0), problem.data_len()),
             problem,
         }
     }
@@ -123,10 +84,7 @@ impl<'p, T: Number> Subject<'p, T> {
     /// The schedule that runs with a fresh plan.
     fn schedule(&self, execution: Execution<'static>) -> Schedule {
         let plan = self.plan(0, execution);
-        let run = plan
-            .run()
-            .reduction(self.problem.reduction)
-            .execution(execution);
+        let run = plan.run().execution(execution);
         let explained = run.explain(T::DTYPE, self.problem.in_place);
         explained.expect("problems are valid").schedule()
     }
@@ -156,7 +114,11 @@ impl<'p, T: Number> Subject<'p, T> {
                 for is_planned in [false, true] {
                     let sets = 0..self.indices.len();
                     contenders.push(Contender {
-                        key: key(name, workers, is_planned),
+                        call: Call {
+                            schedule: name.into(),
+                            workers,
+                            is_planned,
+                        },
                         execution,
                         plans: is_planned
                             .then(|| sets.map(|set| self.plan(set, execution)).collect()),
@@ -168,14 +130,13 @@ impl<'p, T: Number> Subject<'p, T> {
     }
 
     fn run(&mut self, contender: &Contender, set: usize) {
-        let mut target = std::mem::replace(&mut self.target, Aligned::new(T::of(0), 0));
+        let mut target = std::mem::replace(&mut self.target, Aligned::new(T::of(0.0), 0));
         let output = TensorViewMut::contiguous(&mut target, &self.shapes.data).expect("target");
         let (indices, updates) = self.views(set);
         let data = (self.data.as_ref())
             .map(|data| TensorView::contiguous(data, &self.shapes.data).expect("data"));
         let result = if let Some(plans) = &contender.plans {
-            let run = plans[set].run().reduction(self.problem.reduction);
-            let run = run.execution(contender.execution);
+            let run = plans[set].run().execution(contender.execution);
             match data {
                 Some(data) => run.write_into(data, updates, output),
                 None => run.in_place(output, updates),
@@ -192,7 +153,7 @@ impl<'p, T: Number> Subject<'p, T> {
     }
 
     /// Times all, in turns, after each has given the bits of the plain loop.
-    pub(crate) fn times(&mut self, threads: usize) -> Vec<(String, Time)> {
+    pub(crate) fn times(&mut self, threads: usize) -> Vec<(Call, Time)> {
         let contenders = self.contenders(threads);
         let estimates = self.check(&contenders);
         let mut samples = vec![Vec::with_capacity(RUNS); contenders.len()];
@@ -209,7 +170,7 @@ impl<'p, T: Number> Subject<'p, T> {
             }
         }
         let times = samples.into_iter().map(time_of);
-        (contenders.into_iter().map(|contender| contender.key))
+        (contenders.into_iter().map(|contender| contender.call))
             .zip(times)
             .collect()
     }
@@ -230,8 +191,8 @@ impl<'p, T: Number> Subject<'p, T> {
             if let Some(at) = wrong {
                 let (is, not) = (result[at], expected[at]);
                 panic!(
-                    "{:?}, {}: element {at} is {is:?}, not {not:?}",
-                    self.problem, contender.key
+                    "{:?}, {:?}: element {at} is {is:?}, not {not:?}",
+                    self.problem, contender.call
                 );
             }
             let start = Instant::now();
@@ -243,9 +204,10 @@ impl<'p, T: Number> Subject<'p, T> {
 
     /// What one tuple after another makes of the data.
     fn expected(&self, destinations: &[usize], window: usize) -> Aligned<T> {
-        let mut result = Aligned::new(T::of(0), self.problem.data_len());
-        if let Some(data) = &self.data {
-            result.copy_from_slice(data);
+        let mut result = Aligned::new(T::of(0.0), self.problem.data_len());
+        match &self.data {
+            Some(data) => result.copy_from_slice(data),
+            None => begin(&mut result, self.problem.repetitions, destinations, window),
         }
         let each = result.len() / self.problem.repetitions;
         let updates = self.updates.chunks_exact(destinations.len() * window);
@@ -262,15 +224,11 @@ impl<'p, T: Number> Subject<'p, T> {
 
     /// The data as it was, in place; out of place, nothing that could be a result.
     fn reset(&mut self, destinations: &[usize], window: usize) {
-        if !self.problem.in_place {
-            self.target.fill(T::of(3));
-            return;
-        }
-        let each = self.target.len() / self.problem.repetitions;
-        for data in self.target.chunks_exact_mut(each) {
-            for &number in destinations {
-                data[number * window..][..window].fill(T::of(0));
-            }
+        if self.problem.in_place {
+            let repetitions = self.problem.repetitions;
+            begin(&mut self.target, repetitions, destinations, window);
+        } else {
+            self.target.fill(T::of(UNWRITTEN));
         }
     }
 
@@ -297,6 +255,16 @@ impl<'p, T: Number> Subject<'p, T> {
     }
 }
 
+/// In place, the windows that tuples come to, of which products are none of zeros.
+fn begin<T: Number>(data: &mut [T], repetitions: usize, destinations: &[usize], window: usize) {
+    let each = data.len() / repetitions;
+    for data in data.chunks_exact_mut(each) {
+        for &number in destinations {
+            data[number * window..][..window].fill(T::of(1.0));
+        }
+    }
+}
+
 /// With one worker, schedules that only divide are the serial one.
 fn is_one_of_its_own(schedule: Schedule, workers: usize) -> bool {
     use Schedule::{ByBatch, ByColumn, ByDestination, ByTuple};
@@ -317,5 +285,10 @@ fn time_of(mut samples: Vec<(Duration, Duration)>) -> Time {
     samples.sort_unstable();
     let [least, median, most] =
         [0, samples.len() / 2, samples.len() - 1].map(|at| nanoseconds(samples[at].0));
-    Time(median, least, most, nanoseconds(cpu))
+    Time {
+        median,
+        least,
+        most,
+        cpu: nanoseconds(cpu),
+    }
 }

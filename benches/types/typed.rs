@@ -10,84 +10,15 @@
 
 use std::cell::RefCell;
 
-use half::{bf16, f16};
-use ndscatter::{
-    Element, Gather, Index, Layout, Reduction, Scatter, Schedule, TensorView, TensorViewMut,
-};
+use ndscatter::{Gather, Index, Layout, Scatter, Schedule, TensorView, TensorViewMut};
 
 use crate::common::aligned::Aligned;
 use crate::common::inputs::{Form, Inputs, SETS};
+use crate::common::numbers::Number;
 use crate::common::workloads::Operator;
-
-/// Integers for numbers of `[-1, 1)`: so many times as large.
-const INTEGER_SCALE: f32 = (1 << 20) as f32;
 
 /// No number of a workload: what a functional call must not leave.
 const UNWRITTEN: f32 = 2.0;
-
-/// An element type, as the plain loop knows it.
-pub(crate) trait Number: Element {
-    fn of(value: f32) -> Self;
-
-    /// In this very type: rounded here, or wrapped.
-    fn plus(self, other: Self) -> Self;
-
-    fn bits(self) -> u64;
-}
-
-macro_rules! half {
-    ($($half:ty),*) => {$(
-        impl Number for $half {
-            fn of(value: f32) -> Self {
-                Self::from_f32(value)
-            }
-            fn plus(self, other: Self) -> Self {
-                Self::from_f32(self.to_f32() + other.to_f32())
-            }
-            fn bits(self) -> u64 {
-                self.to_bits().into()
-            }
-        }
-    )*};
-}
-
-half!(f16, bf16);
-
-impl Number for f32 {
-    fn of(value: f32) -> Self {
-        value
-    }
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    fn bits(self) -> u64 {
-        self.to_bits().into()
-    }
-}
-
-impl Number for f64 {
-    fn of(value: f32) -> Self {
-        value.into()
-    }
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    fn bits(self) -> u64 {
-        self.to_bits()
-    }
-}
-
-impl Number for i64 {
-    fn of(value: f32) -> Self {
-        (value * INTEGER_SCALE) as Self
-    }
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    fn bits(self) -> u64 {
-        self.cast_unsigned()
-    }
-}
 
 /// A type of indices.
 pub(crate) trait Place: Index + TryFrom<i64> + Into<i64> {}
@@ -195,14 +126,8 @@ impl<'a, T: Number, I: Place> Typed<'a, T, I> {
                 number * size + place.into() as usize
             });
             let row = &mut result[number * len..][..len];
-            match workload.reduction {
-                Reduction::None => row.copy_from_slice(update),
-                Reduction::Add => {
-                    for (value, &update) in row.iter_mut().zip(update) {
-                        *value = value.plus(update);
-                    }
-                }
-                other => unreachable!("no workload here has the reduction {other}"),
+            for (value, &update) in row.iter_mut().zip(update) {
+                *value = value.combined(update, workload.reduction);
             }
         }
         result

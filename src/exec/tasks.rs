@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::places::Places;
 use crate::error::ScatterError;
-use crate::execution::Execution;
 use crate::pool::{CallingThread, Pool};
 
 /// Most tasks of one run: what fits in the claims, and more than a pool can
@@ -24,7 +23,8 @@ pub(crate) struct Workers<'p> {
     callers: usize,
 }
 
-/// A call at work on a pool, which those that begin meanwhile know of.
+/// A call at work on a pool, which those that begin meanwhile know of. Dropped,
+/// it is over.
 #[derive(Debug)]
 pub(crate) struct Call<'p> {
     workers: Workers<'p>,
@@ -32,11 +32,14 @@ pub(crate) struct Call<'p> {
 }
 
 impl<'p> Call<'p> {
-    pub(crate) fn begin(execution: &Execution<'p>) -> Self {
-        let mut workers = Workers::of(execution);
-        // Relaxed: a number to go by, which nothing else depends on.
+    /// As [`Workers::new`].
+    pub(crate) fn begin(pool: &'p dyn Pool, limit: Option<usize>) -> Self {
+        let mut workers = Workers::new(pool, limit);
         let calls = workers.pool.calls();
-        workers.callers += calls.map_or(0, |calls| calls.fetch_add(1, Ordering::Relaxed));
+        // Relaxed: a number to go by, which nothing else depends on. Whatever number
+        // a pool of someone else's keeps there.
+        let others = calls.map_or(0, |calls| calls.fetch_add(1, Ordering::Relaxed));
+        workers.callers = others.saturating_add(1);
         Self { workers, calls }
     }
 
@@ -54,6 +57,7 @@ impl Drop for Call<'_> {
 }
 
 impl<'p> Workers<'p> {
+    /// Those that a call has alone.
     pub(crate) fn new(pool: &'p dyn Pool, limit: Option<usize>) -> Self {
         let limit = limit.unwrap_or(MAX_TASKS).clamp(1, MAX_TASKS);
         let pool = if limit == 1 { &CallingThread } else { pool };
@@ -62,11 +66,6 @@ impl<'p> Workers<'p> {
             limit,
             callers: 1,
         }
-    }
-
-    /// Those that a call has alone.
-    pub(crate) fn of(execution: &Execution<'p>) -> Self {
-        Self::new(execution.pool, execution.max_workers)
     }
 
     /// How many parts to divide work into. Asks the pool, which may start it:
@@ -177,7 +176,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::Call;
-    use crate::execution::Execution;
     use crate::pool::Pool;
 
     /// Six workers, shared out among calls, which run nothing here.
@@ -201,13 +199,13 @@ mod tests {
     #[test]
     fn calls_side_by_side_share_the_workers_out() {
         let pool = Shared::default();
-        let execution = Execution::new().pool(&pool);
+        let begin = |limit| Call::begin(&pool, limit);
         let parts = |call: &Call<'_>| call.workers().parts();
-        let first = Call::begin(&execution);
-        let second = Call::begin(&execution);
-        let alone = Call::begin(&execution.max_workers(1));
+        let first = begin(None);
+        let second = begin(None);
+        let alone = begin(Some(1));
         assert_eq!([&first, &second, &alone].map(parts), [6, 3, 1]);
-        let others: Vec<_> = (0..8).map(|_| Call::begin(&execution)).collect();
+        let others: Vec<_> = (0..8).map(|_| begin(None)).collect();
         let parts_of_others: Vec<_> = others.iter().map(parts).collect();
         assert_eq!(
             parts_of_others,
@@ -215,9 +213,11 @@ mod tests {
             "at least one each"
         );
         drop((first, others, alone));
-        let third = Call::begin(&execution.max_workers(2));
+        let third = begin(Some(2));
         assert_eq!(parts(&third), 2, "at most what it is given");
         drop((second, third));
         assert_eq!(pool.0.load(Ordering::Relaxed), 0, "all are over");
+        pool.0.store(usize::MAX, Ordering::Relaxed);
+        assert_eq!(parts(&begin(None)), 1, "a number that is none of calls");
     }
 }

@@ -37,7 +37,7 @@ impl Rule {
     ) -> Result<Form, ScatterError> {
         // Forms that functions return are built again from their fields: the smallest
         // calls would read theirs out of the memory that it shares with them, in pieces
-        // that no store has written whole, and wait (5 ns of 80).
+        // that no store has written whole, and wait (5 ns of 85 on a Xeon, Skylake).
         match self {
             Self::Nd { batch_dims } => nd(batch_dims, data, indices),
             Self::Along { axis } => Ok(Form {

@@ -239,7 +239,8 @@ impl<'p> ScatterRun<'p> {
         check_reduction(self.plan, &operation)
     }
 
-    /// What a run will do: for people, and for tests.
+    /// What a run will do, if no other call is at work on its pool meanwhile: for
+    /// people, and for tests.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ndscatter::{Pool, Rayon};
 
@@ -97,6 +97,14 @@ impl Pool for Threads {
                 0 => None,
                 workers => usize::try_from(workers).ok(),
             },
+        }
+    }
+
+    fn calls(&self) -> Option<&AtomicUsize> {
+        match self {
+            Self::Library => Rayon.calls(),
+            // A host knows best how many calls it makes at once.
+            Self::Host(_) => None,
         }
     }
 

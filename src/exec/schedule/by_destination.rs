@@ -16,6 +16,7 @@ impl Scheduler for ByDestination {
         if work.tuples == 0 {
             return Err(Reason("there are no tuples"));
         }
+        // Tasks keep the positions of their tuples in 32 bits.
         if u32::try_from(work.tuples).is_err() {
             return Err(Reason("there are too many tuples"));
         }

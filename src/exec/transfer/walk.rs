@@ -76,15 +76,15 @@ impl Transfer<'_> {
     fn apply_part<N: Width>(&self, numbers: &[N], tile: &Tile, streams: bool) {
         let cut = (tile.columns()).map(|columns| columns.of(&self.geometry.window));
         let window = cut.as_ref().unwrap_or(&self.geometry.window);
-        for repetition in tile.repetitions() {
-            let origin = self.geometry.repetition(repetition);
-            match tile.part() {
-                Part::Tuples(tuples) => {
-                    let list = Listed {
-                        numbers: &numbers[tuples.clone()],
-                        positions: Positions::From(tuples.start),
-                    };
-                    let joins = cut.is_none() && self.joins();
+        match tile.part() {
+            Part::Tuples(tuples) => {
+                let list = Listed {
+                    numbers: &numbers[tuples.clone()],
+                    positions: Positions::From(tuples.start),
+                };
+                let joins = cut.is_none() && self.joins();
+                for repetition in tile.repetitions() {
+                    let origin = self.geometry.repetition(repetition);
                     #[expect(unsafe_code, reason = "a tile is its task's own")]
                     // SAFETY: the tile has the windows of its tuples, cut to its
                     // columns as `window` is; where they are streamed, no two
@@ -93,11 +93,11 @@ impl Transfer<'_> {
                         self.apply_listed(list, window, origin, joins, streams);
                     }
                 }
-                Part::Destinations(range) => {
-                    self.apply_filtered(numbers, range.clone(), window, origin, streams);
-                }
-                Part::Sorted(_) => debug_assert!(false, "not in the order of tuples"),
             }
+            Part::Destinations(range) => {
+                self.apply_filtered(numbers, range, window, tile.repetitions(), streams);
+            }
+            Part::Sorted(_) => debug_assert!(false, "not in the order of tuples"),
         }
     }
 
@@ -286,41 +286,50 @@ impl Transfer<'_> {
         sink.finish();
     }
 
-    /// The tuples whose number lies in `range`, of all of the plan's. Half of them
-    /// may, at random: they are collected first, without a branch to mispredict.
+    /// The tuples whose number lies in `range`, of all of the plan's, of which
+    /// there are as many as 32 bits number. Half of them may, at random: they are
+    /// collected first, without a branch to mispredict. A function of its own, as
+    /// the lists lie on the stack.
+    #[inline(never)]
     fn apply_filtered<N: Width>(
         &self,
         numbers: &[N],
-        range: Range<u64>,
+        range: &Range<u64>,
         window: &Span,
-        origin: (isize, isize),
+        repetitions: Range<usize>,
         streams: bool,
     ) {
+        // `ByDestination`, whose tiles these are, has refused longer lists.
+        debug_assert!(u32::try_from(numbers.len()).is_ok(), "positions of 32 bits");
         let length = range.end - range.start;
         let mut kept = [N::zeroed(); 2 * FILTER_BLOCK];
         let mut positions = [0_u32; 2 * FILTER_BLOCK];
-        let mut len = 0;
-        for first in (0..numbers.len()).step_by(FILTER_BLOCK) {
-            let end = numbers.len().min(first + FILTER_BLOCK);
-            for (position, &number) in (first..end).zip(&numbers[first..end]) {
-                kept[len] = number;
-                positions[len] = Number::new(position as u64);
-                len += usize::from(number.get().wrapping_sub(range.start) < length);
+        for repetition in repetitions {
+            let origin = self.geometry.repetition(repetition);
+            let mut len = 0;
+            for first in (0..numbers.len()).step_by(FILTER_BLOCK) {
+                let end = numbers.len().min(first + FILTER_BLOCK);
+                for (position, &number) in (first..end).zip(&numbers[first..end]) {
+                    kept[len] = number;
+                    positions[len] = Number::new(position as u64);
+                    len += usize::from(number.get().wrapping_sub(range.start) < length);
+                }
+                if len < FILTER_BLOCK && end < numbers.len() {
+                    continue;
+                }
+                let list = Listed {
+                    numbers: &kept[..len],
+                    positions: Positions::Each(&positions[..len]),
+                };
+                #[expect(unsafe_code, reason = "a tile is its task's own")]
+                // SAFETY: each was kept with its position; the tile has their
+                // destinations, and `window` is cut to its columns; where they are
+                // streamed, no two have one, as the caller of `apply` knows.
+                unsafe {
+                    self.apply_listed(list, window, origin, false, streams);
+                }
+                len = 0;
             }
-            if len < FILTER_BLOCK && end < numbers.len() {
-                continue;
-            }
-            let list = Listed {
-                numbers: &kept[..len],
-                positions: Positions::Each(&positions[..len]),
-            };
-            #[expect(unsafe_code, reason = "a tile is its task's own")]
-            // SAFETY: the windows of tuples whose destinations the tile has; where
-            // they are streamed, no two have one, as the caller of `apply` knows.
-            unsafe {
-                self.apply_listed(list, window, origin, false, streams);
-            }
-            len = 0;
         }
     }
 }

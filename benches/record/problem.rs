@@ -12,6 +12,7 @@
 )]
 
 use ndscatter::{CacheMode, DType, Reduction, Scatter};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::random::Random;
@@ -25,10 +26,13 @@ const MOVED_BYTES: u64 = 1 << 30;
 const LARGE_BYTES: u64 = 4 << 30;
 const LARGE: [usize; 2] = [100, 200];
 
-/// Problems that move more are drawn the more rarely, of those that move less than
-/// the other every third.
+/// Problems that touch more are drawn the more rarely, of those that touch less
+/// than the other every third.
 const COMMON_BYTES: u64 = 128 << 20;
 const LEAST_BYTES: u64 = 2 << 20;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// Rows of a cluster.
 const CLUSTER: usize = 64;
@@ -185,13 +189,13 @@ impl Problem {
         fits && bytes <= 1 << 16 && !is_dense && (least..=most).contains(&self.moved_bytes())
     }
 
-    /// The more it moves the rarer it is, or a record would take hours; and of
+    /// The more it touches the rarer it is, or a record would take hours; and of
     /// the least there are enough.
     fn is_drawn(&self, random: &mut Random) -> bool {
-        let moved = self.moved_bytes();
-        let times = match moved < LEAST_BYTES {
+        let touched = self.moved_bytes() + self.line_bytes();
+        let times = match touched < LEAST_BYTES {
             true => 3,
-            false => moved / COMMON_BYTES + 1,
+            false => touched / COMMON_BYTES + 1,
         };
         LARGE.contains(&self.number) || random.below(times as usize) == 0
     }
@@ -203,6 +207,16 @@ impl Problem {
         let copied = if self.in_place { 0 } else { self.data_len() };
         let indices = self.shapes().indices.iter().product::<usize>() * size_of::<i64>();
         2 * windows + 2 * (copied * self.dtype.size()) as u64 + indices as u64
+    }
+
+    /// Bytes of the lines that windows lie in, where they are shorter than one.
+    fn line_bytes(&self) -> u64 {
+        let bytes = match self.operator {
+            Operator::Elements => self.dtype.size(),
+            _ => self.window * self.dtype.size(),
+        };
+        let windows = self.updates_len() * self.dtype.size() / bytes;
+        (windows * LINE.saturating_sub(bytes)) as u64
     }
 
     /// Elements of the data.
@@ -316,19 +330,23 @@ impl Problem {
         }
     }
 
+    /// The places of all tuples, in order.
+    fn places(&self, set: usize) -> impl IndexedParallelIterator<Item = usize> {
+        (0..self.tuples)
+            .into_par_iter()
+            .map(move |tuple| self.place(tuple, set))
+    }
+
     /// Set `set` of the indices.
     pub(crate) fn indices(&self, set: usize) -> Vec<i64> {
         let index = |place: usize| i64::try_from(place).expect("few places");
         match self.operator {
-            Operator::Nd | Operator::Batched => (0..self.tuples)
-                .map(|tuple| index(self.place(tuple, set)))
-                .collect(),
+            Operator::Nd | Operator::Batched => (self.places(set)).map(index).collect(),
             Operator::Pairs => {
                 let columns = self.columns();
-                (0..self.tuples)
-                    .map(|tuple| self.place(tuple, set))
-                    .flat_map(|place| [index(place / columns), index(place % columns)])
-                    .collect()
+                let pairs = self.places(set);
+                let pairs = pairs.map(|place| [index(place / columns), index(place % columns)]);
+                pairs.collect::<Vec<_>>().into_flattened()
             }
             Operator::Elements => (self.elements(set))
                 .map(|(place, _)| index(place))
@@ -340,9 +358,12 @@ impl Problem {
     }
 
     /// Place and column of each element of the updates, in order.
-    fn elements(&self, set: usize) -> impl Iterator<Item = (usize, usize)> {
-        let all = (0..self.tuples).flat_map(|tuple| (0..self.window).map(move |c| (tuple, c)));
-        all.map(move |(tuple, column)| (self.place_in_column(tuple, column, set), column))
+    fn elements(&self, set: usize) -> impl IndexedParallelIterator<Item = (usize, usize)> {
+        let all = (0..self.tuples * self.window).into_par_iter();
+        all.map(move |at| {
+            let (tuple, column) = (at / self.window, at % self.window);
+            (self.place_in_column(tuple, column, set), column)
+        })
     }
 
     fn place_in_column(&self, tuple: usize, column: usize, set: usize) -> usize {
@@ -375,9 +396,7 @@ impl Problem {
                 });
                 lines.collect()
             }
-            _ => (0..self.tuples)
-                .map(|tuple| self.place(tuple, set))
-                .collect(),
+            _ => self.places(set).collect(),
         };
         (all, self.window)
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use ndscatter::{Execution, Layout, ScatterPlan, Schedule, TensorView, TensorViewMut};
+use rayon::prelude::*;
 
 use super::file::{Call, DEFAULT, Time};
 use super::problem::{Problem, Shapes};
@@ -106,7 +107,7 @@ impl<'p, T: Number> Subject<'p, T> {
             let mut executions = vec![(DEFAULT, default)];
             for schedule in Schedule::ALL {
                 let forced = default.force_schedule(schedule);
-                if is_one_of_its_own(schedule, workers) && self.schedule(forced) == schedule {
+                if self.is_one_of_its_own(schedule, workers) && self.schedule(forced) == schedule {
                     executions.push((schedule.as_str(), forced));
                 }
             }
@@ -127,6 +128,17 @@ impl<'p, T: Number> Subject<'p, T> {
             }
         }
         contenders
+    }
+
+    /// With one worker, schedules that only divide are the serial one; with several,
+    /// the serial one is that of one worker, unless there is data that all copy.
+    fn is_one_of_its_own(&self, schedule: Schedule, workers: usize) -> bool {
+        use Schedule::{ByBatch, ByColumn, ByDestination, ByTuple, Serial};
+        match schedule {
+            ByBatch | ByTuple | ByColumn | ByDestination => workers > 1,
+            Serial => workers == 1 || !self.problem.in_place,
+            _ => true,
+        }
     }
 
     fn run(&mut self, contender: &Contender, set: usize) {
@@ -176,40 +188,41 @@ impl<'p, T: Number> Subject<'p, T> {
     }
 
     /// Panics unless every contender gives the bits of the plain loop. Returns
-    /// what a second run takes, about.
+    /// what a run takes, about.
     fn check(&mut self, contenders: &[Contender]) -> Vec<Duration> {
         let (destinations, window) = self.problem.destinations(0);
-        let expected = self.expected(&destinations, window);
+        let written = Written::new(&destinations, window, self.problem);
+        let expected = self.expected(&destinations, &written);
         let mut estimates = Vec::new();
         for contender in contenders {
-            self.reset(&destinations, window);
+            self.reset(&written);
+            let start = Instant::now();
             self.run(contender, 0);
-            let result = &self.target;
-            let wrong = self
-                .looked_at(&destinations, window)
-                .find(|&at| result[at].bits() != expected[at].bits());
+            estimates.push(start.elapsed());
+            let wrong = match self.problem.in_place {
+                true => written.first_difference(&self.target, &expected),
+                false => first_difference(&self.target, &expected),
+            };
             if let Some(at) = wrong {
-                let (is, not) = (result[at], expected[at]);
+                let (is, not) = (self.target[at], expected[at]);
                 panic!(
                     "{:?}, {:?}: element {at} is {is:?}, not {not:?}",
                     self.problem, contender.call
                 );
             }
-            let start = Instant::now();
-            self.run(contender, 0);
-            estimates.push(start.elapsed());
         }
         estimates
     }
 
     /// What one tuple after another makes of the data.
-    fn expected(&self, destinations: &[usize], window: usize) -> Aligned<T> {
+    fn expected(&self, destinations: &[usize], written: &Written) -> Aligned<T> {
         let mut result = Aligned::new(T::of(0.0), self.problem.data_len());
         match &self.data {
             Some(data) => result.copy_from_slice(data),
-            None => begin(&mut result, self.problem.repetitions, destinations, window),
+            None => written.fill(&mut result),
         }
         let each = result.len() / self.problem.repetitions;
+        let window = written.window;
         let updates = self.updates.chunks_exact(destinations.len() * window);
         for (data, updates) in result.chunks_exact_mut(each).zip(updates) {
             for (&number, update) in destinations.iter().zip(updates.chunks_exact(window)) {
@@ -223,52 +236,84 @@ impl<'p, T: Number> Subject<'p, T> {
     }
 
     /// The data as it was, in place; out of place, nothing that could be a result.
-    fn reset(&mut self, destinations: &[usize], window: usize) {
+    fn reset(&mut self, written: &Written) {
         if self.problem.in_place {
-            let repetitions = self.problem.repetitions;
-            begin(&mut self.target, repetitions, destinations, window);
+            written.fill(&mut self.target);
         } else {
-            self.target.fill(T::of(UNWRITTEN));
+            let target: &mut [T] = &mut self.target;
+            (target.par_chunks_mut(CHUNK)).for_each(|chunk| chunk.fill(T::of(UNWRITTEN)));
+        }
+    }
+}
+
+/// The windows that tuples come to.
+struct Written {
+    /// Their numbers, each once.
+    numbers: Vec<usize>,
+    window: usize,
+    /// Elements of a repetition of the data.
+    each: usize,
+}
+
+impl Written {
+    fn new(destinations: &[usize], window: usize, problem: &Problem) -> Self {
+        let mut numbers = destinations.to_vec();
+        numbers.par_sort_unstable();
+        numbers.dedup();
+        Self {
+            numbers,
+            window,
+            each: problem.data_len() / problem.repetitions,
         }
     }
 
-    /// Elements to compare: all, or, in place, those that tuples come to and some
-    /// of the others.
-    fn looked_at<'a>(
-        &self,
-        destinations: &'a [usize],
-        window: usize,
-    ) -> Box<dyn Iterator<Item = usize> + 'a> {
-        let len = self.target.len();
-        if !self.problem.in_place {
-            return Box::new(0..len);
+    /// In place, what tuples come to begins as ones: products are none of zeros.
+    fn fill<T: Number>(&self, data: &mut [T]) {
+        for data in data.chunks_exact_mut(self.each) {
+            for &number in &self.numbers {
+                data[number * self.window..][..self.window].fill(T::of(1.0));
+            }
         }
-        let each = len / self.problem.repetitions;
-        let written = (0..self.problem.repetitions).flat_map(move |repetition| {
-            let windows = destinations.iter();
-            windows.flat_map(move |&number| {
-                let first = repetition * each + number * window;
-                first..first + window
-            })
+    }
+
+    /// Only of windows that are written and some other elements: pages that nobody
+    /// writes to are not touched.
+    fn first_difference<T: Number>(&self, result: &[T], expected: &[T]) -> Option<usize> {
+        let repetitions = (0..result.len()).step_by(self.each);
+        let of_window = |first: usize| {
+            let window = first..first + self.window;
+            first_difference(&result[window.clone()], &expected[window]).map(|at| first + at)
+        };
+        let in_windows = repetitions.into_iter().find_map(|start| {
+            let numbers = self.numbers.par_iter();
+            numbers.find_map_any(|number| of_window(start + number * self.window))
         });
-        Box::new(written.chain((0..len).step_by(4099)))
+        let mut others = (0..result.len()).step_by(4099);
+        in_windows.or_else(|| others.find(|&at| result[at].bits() != expected[at].bits()))
     }
 }
 
-/// In place, the windows that tuples come to, of which products are none of zeros.
-fn begin<T: Number>(data: &mut [T], repetitions: usize, destinations: &[usize], window: usize) {
-    let each = data.len() / repetitions;
-    for data in data.chunks_exact_mut(each) {
-        for &number in destinations {
-            data[number * window..][..window].fill(T::of(1.0));
-        }
-    }
-}
+/// Elements that are compared at once.
+const CHUNK: usize = 1 << 14;
 
-/// With one worker, schedules that only divide are the serial one.
-fn is_one_of_its_own(schedule: Schedule, workers: usize) -> bool {
-    use Schedule::{ByBatch, ByColumn, ByDestination, ByTuple};
-    workers > 1 || !matches!(schedule, ByBatch | ByTuple | ByColumn | ByDestination)
+fn first_difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
+    let pairs = |chunk: usize| {
+        let end = result.len().min((chunk + 1) * CHUNK);
+        let range = chunk * CHUNK..end;
+        result[range.clone()].iter().zip(&expected[range])
+    };
+    let differs = |chunk: &usize| {
+        // Without a branch for each.
+        pairs(*chunk).fold(0, |all, (is, not)| all | (is.bits() ^ not.bits())) != 0
+    };
+    let chunk = match result.len() {
+        0..=CHUNK => Some(0).filter(differs),
+        len => (0..len.div_ceil(CHUNK))
+            .into_par_iter()
+            .find_any(differs),
+    }?;
+    let within = pairs(chunk).position(|(is, not)| is.bits() != not.bits());
+    within.map(|at| chunk * CHUNK + at)
 }
 
 fn calls(estimate: Duration) -> u32 {

@@ -308,9 +308,7 @@ fn first_difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
     };
     let chunk = match result.len() {
         0..=CHUNK => Some(0).filter(differs),
-        len => (0..len.div_ceil(CHUNK))
-            .into_par_iter()
-            .find_any(differs),
+        len => (0..len.div_ceil(CHUNK)).into_par_iter().find_any(differs),
     }?;
     let within = pairs(chunk).position(|(is, not)| is.bits() != not.bits());
     within.map(|at| chunk * CHUNK + at)

@@ -71,6 +71,12 @@ impl_reducer! {
 pub(super) trait Loop<T, R> {
     /// Replaces each `dst[i]` by `R(dst[i], src[i])`.
     fn reduce(dst: &mut [T], src: &[T]);
+
+    /// The same for slices of a length that is known.
+    #[inline(always)]
+    fn reduce_array<const N: usize>(dst: &mut [T; N], src: &[T; N]) {
+        Self::reduce(dst, src);
+    }
 }
 
 /// One by one, for the compiler to make vectors of.
@@ -83,6 +89,17 @@ impl<T: Copy, R: Reducer<T>> Loop<T, R> for Plain {
         for (d, &s) in dst.iter_mut().zip(src) {
             *d = R::apply(*d, s);
         }
+    }
+
+    /// All are read before the first is written: where both come from addresses, the
+    /// compiler does not know them to be apart, and would go one by one.
+    #[inline(always)]
+    fn reduce_array<const N: usize>(dst: &mut [T; N], src: &[T; N]) {
+        let (mut values, updates) = (*dst, *src);
+        for (value, update) in values.iter_mut().zip(updates) {
+            *value = R::apply(*value, update);
+        }
+        *dst = values;
     }
 }
 

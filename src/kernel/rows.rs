@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code, reason = "makes slices of addresses")]
 
+use std::mem::take;
+
 use super::RowsForm;
 use super::copy::copy_bytes;
 use super::prefetch::{Distance, Lines};
@@ -91,24 +93,84 @@ pub(super) unsafe fn reduce<T, L, R>(
     L: Loop<T, R>,
     R: Reducer<T>,
 {
-    if form.len == 0 {
-        return;
+    /// Rows of a length that is known are arrays.
+    macro_rules! by_length {
+        ($($len:literal)*) => {
+            match form.len {
+                0 => {}
+                $($len if const { has_short_rows::<T>() } => {
+                    let form = RowsForm { len: $len, ..form };
+                    reduce_rows(dst, src, numbers, form, |dst: *mut T, src: *const T| {
+                        // SAFETY: as below.
+                        L::reduce_array(&mut *dst.cast::<[T; $len]>(), &*src.cast::<[T; $len]>());
+                    });
+                })*
+                len => reduce_rows(dst, src, numbers, form, |dst: *mut T, src: *const T| {
+                    // SAFETY: the caller vouches for `form.len` neighbours on both
+                    // sides, and for the sides being apart.
+                    let dst = std::slice::from_raw_parts_mut(dst, len);
+                    let src = std::slice::from_raw_parts(src, len);
+                    if len < SHORT {
+                        reduce_short::<T, L, R>(dst, src);
+                    } else {
+                        L::reduce(dst, src);
+                    }
+                }),
+            }
+        };
     }
+    // SAFETY: see above.
+    unsafe { by_length!(1 2 3 4 6 8 12 16 24 32 48 64) };
+}
+
+/// From so many elements on, what a loop takes to begin with is little.
+const SHORT: usize = 64;
+
+/// Goes through a short row in arrays of 8 and, at its end, of 4, 2 and 1.
+#[inline(always)]
+fn reduce_short<T: Copy, L: Loop<T, R>, R>(dst: &mut [T], src: &[T]) {
+    let (blocks, mut dst) = dst.as_chunks_mut::<8>();
+    let (updates, mut src) = src.as_chunks::<8>();
+    for (dst, src) in blocks.iter_mut().zip(updates) {
+        L::reduce_array(dst, src);
+    }
+    /// The rest, which has a length of these, each no more than once.
+    macro_rules! rest {
+        ($($len:literal)*) => {$(
+            if let Some((update, later)) = src.split_first_chunk::<$len>()
+                && let Some((value, others)) = take(&mut dst).split_first_chunk_mut::<$len>()
+            {
+                L::reduce_array(value, update);
+                (dst, src) = (others, later);
+            }
+        )*};
+    }
+    rest!(4 2 1);
+    debug_assert!(dst.is_empty() && src.is_empty(), "all of the row");
+}
+
+/// Not bytes, and not the widest elements: of either, a row of these lengths is
+/// rare.
+const fn has_short_rows<T>() -> bool {
+    matches!(size_of::<T>(), 2..=8)
+}
+
+#[inline(always)]
+fn reduce_rows<T: Copy>(
+    dst: *mut u8,
+    src: *const u8,
+    numbers: &[u32],
+    form: RowsForm<'_>,
+    reduce: impl Fn(*mut T, *const T),
+) {
     let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
     let prefetching = Prefetching::new(dst, src, &form);
     for (position, &number) in numbers.iter().enumerate() {
         prefetching.later(dst, src, numbers, position, &form);
-        let dst = row_of(dst, number, form.unit);
-        let src = source_of(src, position, &form);
-        // SAFETY: the caller vouches for `form.len` neighbours on both sides,
-        // and for the sides being apart.
-        let (dst, src) = unsafe {
-            (
-                std::slice::from_raw_parts_mut(dst, form.len),
-                std::slice::from_raw_parts(src, form.len),
-            )
-        };
-        L::reduce(dst, src);
+        reduce(
+            row_of(dst, number, form.unit),
+            source_of(src, position, &form),
+        );
     }
 }
 
@@ -124,43 +186,50 @@ pub(super) unsafe fn copy<const W: usize>(
     numbers: &[u32],
     form: RowsForm<'_>,
 ) {
-    // A loop of its own for rows in a cache that lie in order: beside what others
-    // need, its values went through the stack, 148 instructions a row of 256 bytes
-    // where it takes 127. Rows that wait for memory took up to 1.05 of their time so
-    // (on a Xeon, Skylake).
-    // SAFETY: handed on as it is.
-    unsafe {
-        match form {
-            RowsForm {
-                sources: None,
-                is_near: true,
-                ..
-            } => copy_rows::<W>(
-                dst,
-                src,
-                numbers,
-                RowsForm {
-                    sources: None,
-                    is_near: true,
-                    ..form
-                },
-            ),
-            _ => copy_rows::<W>(dst, src, numbers, form),
-        }
+    let bytes = |elements: isize| elements.wrapping_mul(W.cast_signed());
+    let form = RowsForm {
+        unit: bytes(form.unit),
+        step: bytes(form.step),
+        len: form.len * W,
+        ..form
+    };
+    // SAFETY: the same rows, counted in bytes.
+    unsafe { copy_rows(dst, src, numbers, form) }
+}
+
+/// [`copy`] of rows that are counted in bytes.
+///
+/// # Safety
+///
+/// As for [`copy`].
+unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
+    /// A loop of its own for each of these lengths, and for rows in a cache that lie
+    /// in order: beside what others need, the values of that one went through the
+    /// stack, 148 instructions a row of 256 bytes where it takes 127. Rows that wait
+    /// for memory took up to 1.05 of their time so (on a Xeon, Skylake).
+    macro_rules! by_length {
+        ($($len:literal)*) => {
+            match form {
+                $(RowsForm { len: $len, .. } => {
+                    copy_each(dst, src, numbers, RowsForm { len: $len, ..form });
+                })*
+                RowsForm { sources: None, is_near: true, .. } => {
+                    let form = RowsForm { sources: None, is_near: true, ..form };
+                    copy_each(dst, src, numbers, form);
+                }
+                _ => copy_each(dst, src, numbers, form),
+            }
+        };
     }
+    // SAFETY: handed on as it is.
+    unsafe { by_length!(4 8 12 16 24 32 48 64 96 128 256) };
 }
 
 /// # Safety
 ///
-/// As for [`copy`].
+/// As for [`copy_rows`].
 #[inline(always)]
-unsafe fn copy_rows<const W: usize>(
-    dst: *mut u8,
-    src: *const u8,
-    numbers: &[u32],
-    form: RowsForm<'_>,
-) {
-    let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
+unsafe fn copy_each(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
     let prefetching = Prefetching::new(dst, src, &form);
     for (position, &number) in numbers.iter().enumerate() {
         prefetching.later(dst, src, numbers, position, &form);
@@ -168,7 +237,7 @@ unsafe fn copy_rows<const W: usize>(
         let src = source_of(src, position, &form);
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
         // and for the sides being apart.
-        unsafe { copy_bytes(dst.cast(), src.cast(), form.len * W) };
+        unsafe { copy_bytes(dst, src, form.len) };
     }
 }
 

@@ -260,7 +260,18 @@ impl Transfer<'_> {
         let mut sink = unsafe { self.window_sink(kernel, window) };
         let numbers = list.numbers.iter().map(|number| number.get());
         match (list.positions, self.source_step()) {
-            (Positions::From(first), _) if joins => {
+            (Positions::From(first), Some(step)) if joins => {
+                let (unit, len) = (self.geometry.unit, window.run().size);
+                let follows = |before: &N, after: &N| before.get().wrapping_add(1) == after.get();
+                let mut first = first.cast_signed();
+                for joined in list.numbers.chunk_by(follows) {
+                    let number = signed(joined[0].get());
+                    let (dst, src) = self.placed(number * unit, first * step, origin);
+                    sink.push_run(dst, src, joined.len() * len);
+                    first += joined.len().cast_signed();
+                }
+            }
+            (Positions::From(first), None) if joins => {
                 for (number, position) in numbers.zip(first..) {
                     let (dst, src) = self.window_at(number, position, origin);
                     sink.push_joined(dst, src);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every result is checked bit for bit against a plain sequential loop before it
-//! is timed. It takes some twenty minutes on two cores, 24 GiB of memory, and a
+//! is timed. It takes a quarter of an hour on two cores, 24 GiB of memory, and a
 //! machine that does nothing else meanwhile.
 
 mod common;

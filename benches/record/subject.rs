@@ -200,8 +200,8 @@ impl<'p, T: Number> Subject<'p, T> {
             self.run(contender, 0);
             estimates.push(start.elapsed());
             let wrong = match self.problem.in_place {
-                true => written.first_difference(&self.target, &expected),
-                false => first_difference(&self.target, &expected),
+                true => written.a_difference(&self.target, &expected),
+                false => a_difference(&self.target, &expected),
             };
             if let Some(at) = wrong {
                 let (is, not) = (self.target[at], expected[at]);
@@ -278,11 +278,11 @@ impl Written {
 
     /// Only of windows that are written and some other elements: pages that nobody
     /// writes to are not touched.
-    fn first_difference<T: Number>(&self, result: &[T], expected: &[T]) -> Option<usize> {
+    fn a_difference<T: Number>(&self, result: &[T], expected: &[T]) -> Option<usize> {
         let repetitions = (0..result.len()).step_by(self.each);
         let of_window = |first: usize| {
             let window = first..first + self.window;
-            first_difference(&result[window.clone()], &expected[window]).map(|at| first + at)
+            a_difference(&result[window.clone()], &expected[window]).map(|at| first + at)
         };
         let in_windows = repetitions.into_iter().find_map(|start| {
             let numbers = self.numbers.par_iter();
@@ -296,7 +296,7 @@ impl Written {
 /// Elements that are compared at once.
 const CHUNK: usize = 1 << 14;
 
-fn first_difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
+fn a_difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
     let pairs = |chunk: usize| {
         let end = result.len().min((chunk + 1) * CHUNK);
         let range = chunk * CHUNK..end;

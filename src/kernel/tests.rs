@@ -165,7 +165,8 @@ const SOURCES: [u32; 40] = {
 /// from one source, each with sources in order and with listed ones.
 fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
     let steps = [(0, 0), (1, 3), (0, 1), (-1, -1)];
-    [1_usize, 2, 5, 16, 33, 130]
+    // With a loop of their own, and in arrays of 8, 4, 2 and 1.
+    [1_usize, 2, 3, 4, 5, 7, 8, 12, 16, 24, 32, 33, 63, 64, 130]
         .into_iter()
         .flat_map(move |len| {
             steps.into_iter().map(move |(unit, step)| RowsForm {

@@ -331,7 +331,7 @@ impl Problem {
     }
 
     /// The places of all tuples, in order.
-    fn places(&self, set: usize) -> impl IndexedParallelIterator<Item = usize> {
+    fn all_places(&self, set: usize) -> impl IndexedParallelIterator<Item = usize> {
         (0..self.tuples)
             .into_par_iter()
             .map(move |tuple| self.place(tuple, set))
@@ -341,10 +341,10 @@ impl Problem {
     pub(crate) fn indices(&self, set: usize) -> Vec<i64> {
         let index = |place: usize| i64::try_from(place).expect("few places");
         match self.operator {
-            Operator::Nd | Operator::Batched => (self.places(set)).map(index).collect(),
+            Operator::Nd | Operator::Batched => (self.all_places(set)).map(index).collect(),
             Operator::Pairs => {
                 let columns = self.columns();
-                let pairs = self.places(set);
+                let pairs = self.all_places(set);
                 let pairs = pairs.map(|place| [index(place / columns), index(place % columns)]);
                 pairs.collect::<Vec<_>>().into_flattened()
             }
@@ -396,7 +396,7 @@ impl Problem {
                 });
                 lines.collect()
             }
-            _ => self.places(set).collect(),
+            _ => self.all_places(set).collect(),
         };
         (all, self.window)
     }

@@ -135,7 +135,8 @@ const fn goes_in_arrays<T>() -> bool {
     matches!(size_of::<T>(), 4 | 8)
 }
 
-/// From so many elements on, what a loop takes to begin with is little.
+/// Rows of so many elements and more have the compiler's own loop: in arrays they were
+/// not measured.
 const SHORT: usize = 64;
 
 /// Goes through a short row in arrays of 8 and, at its end, of 4, 2 and 1.

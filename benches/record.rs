@@ -22,7 +22,6 @@ mod problem;
 #[path = "record/subject.rs"]
 mod subject;
 
-use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -140,12 +139,12 @@ fn entry(problem: Problem, threads: usize) -> Entry {
 
 fn typed<T: Number>(problem: Problem, threads: usize) -> Entry {
     let mut subject = Subject::<T>::new(&problem);
-    let chosen = [1, threads].map(|workers| (workers, subject.chosen(workers)));
+    let chosen = subject.chosen(threads);
     let times = subject.times(threads);
     drop(subject);
     Entry {
         problem,
-        chosen: BTreeMap::from(chosen),
+        chosen,
         times,
     }
 }
@@ -182,7 +181,10 @@ fn report(record: &Record) {
         worst.extend(regrets.drain(first..).map(|found| (call.clone(), found)));
     }
     for (call, (regret, entry)) in worst {
-        let schedule = entry.chosen.get(&call.workers).map_or("", String::as_str);
+        let of_call =
+            |chosen: &&Call| chosen.workers == call.workers && chosen.is_planned == call.is_planned;
+        let chosen = entry.chosen.iter().find(of_call);
+        let schedule = chosen.map_or("", |chosen| &chosen.schedule);
         println!("{regret:.2} by {schedule}, {call:?}: {:?}", entry.problem);
         for (call, time) in &entry.times {
             println!("    {call:?}: {time:?}");

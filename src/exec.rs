@@ -6,6 +6,7 @@
 
 mod choice;
 mod copies;
+mod cost;
 pub(crate) mod direct;
 mod division;
 pub(crate) mod one_value;

@@ -4,6 +4,7 @@
 //! changes no bit of a result.
 
 use crate::kernel::InstructionSet;
+use crate::machine::Machine;
 use crate::pool::{Pool, Rayon};
 use crate::schedule::Schedule;
 
@@ -32,6 +33,7 @@ pub struct Execution<'p> {
     pub(crate) max_workers: Option<usize>,
     pub(crate) schedule: Option<Schedule>,
     pub(crate) instruction_set: Option<InstructionSet>,
+    pub(crate) machine: Option<&'p Machine>,
 }
 
 impl Execution<'static> {
@@ -43,6 +45,7 @@ impl Execution<'static> {
             max_workers: None,
             schedule: None,
             instruction_set: None,
+            machine: None,
         }
     }
 }
@@ -71,6 +74,20 @@ impl<'p> Execution<'p> {
     pub fn max_workers(self, workers: usize) -> Self {
         Self {
             max_workers: Some(workers),
+            ..self
+        }
+    }
+
+    /// Chooses schedules as for this machine, and not as for the one that
+    /// [is here](Machine::detected).
+    #[must_use]
+    #[inline]
+    pub fn machine<'q>(self, machine: &'q Machine) -> Execution<'q>
+    where
+        'p: 'q,
+    {
+        Execution {
+            machine: Some(machine),
             ..self
         }
     }

@@ -42,6 +42,7 @@ impl Explanation {
         reduction: Reduction,
         execution: &Execution<'_>,
         in_place: bool,
+        is_kept: bool,
     ) -> Result<Self, ScatterError> {
         // What no view of such elements can be, no run can be given.
         let updates_shape = plan.updates_shape();
@@ -63,11 +64,12 @@ impl Explanation {
             copy.as_ref(),
             &operation,
         );
+        let work = work.of_kept_plan(is_kept);
         let distinct = plan
             .look_for_duplicate()
             .ok()
             .map(|duplicate| duplicate.is_none());
-        let workers = Workers::new(execution.pool, execution.max_workers);
+        let workers = Workers::new(execution.pool, execution.max_workers).on(execution.machine);
         let outlook = Outlook::new(&work, &workers, execution.schedule, distinct);
         let outlook = outlook.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
         let joins = geometry.joins && !outlook.taken.division.cuts_windows();

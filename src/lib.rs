@@ -77,6 +77,7 @@ mod exec;
 mod execution;
 mod explain;
 mod kernel;
+mod machine;
 mod memory;
 mod operand;
 mod ops;
@@ -93,6 +94,7 @@ pub use exec::scratch::release_scratch;
 pub use execution::Execution;
 pub use explain::Explanation;
 pub use kernel::InstructionSet;
+pub use machine::Machine;
 pub use operand::{
     AnyTensor, AnyView, AnyViewMut, Cloned, Index, Indices, Input, Layout, LayoutBuf, Output,
     Tensor, TensorView, TensorViewMut,

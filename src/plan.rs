@@ -308,6 +308,11 @@ impl IndexPlan {
         self.facts.increasing || matches!(self.first_duplicate.get(), Some(None))
     }
 
+    /// Whether it takes a sort to look for duplicates.
+    pub(crate) fn looks_by_sort(&self) -> bool {
+        !self.facts.ordered && duplicates::takes_a_sort(self.tuples(), self.scale.count)
+    }
+
     /// Bytes that it takes to look for duplicates.
     pub(crate) fn detection_bytes(&self) -> usize {
         if self.facts.ordered {

@@ -3,7 +3,6 @@
 //! Knows the format. Knows nothing of how times are taken, or what they are
 //! judged by.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -37,8 +36,8 @@ pub(crate) struct Machine {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) problem: Problem,
-    /// For each number of workers the schedule that this version chose.
-    pub(crate) chosen: BTreeMap<usize, String>,
+    /// What the version that recorded chose.
+    pub(crate) chosen: Vec<Call>,
     /// What each call takes.
     pub(crate) times: Vec<(Call, Time)>,
 }
@@ -96,10 +95,16 @@ impl Entry {
     /// The time of a call in that of the fastest on no more workers, planned or not
     /// as it is; 1 where it lies within the spread. `None` where it was not recorded.
     pub(crate) fn regret(&self, call: &Call) -> Option<f64> {
+        self.regret_among(call, call.workers)
+    }
+
+    /// The same among calls on at most so many workers.
+    pub(crate) fn regret_among(&self, call: &Call, workers: usize) -> Option<f64> {
         let (_, time) = self.times.iter().find(|(timed, _)| timed == call)?;
-        let rivals = self.times.iter().filter(|(rival, _)| {
-            rival.is_planned == call.is_planned && rival.workers <= call.workers
-        });
+        let rivals = self
+            .times
+            .iter()
+            .filter(|(rival, _)| rival.is_planned == call.is_planned && rival.workers <= workers);
         let best = rivals.map(|(_, rival)| rival.median).min()?;
         if time.least <= best {
             return Some(1.0);

@@ -90,19 +90,33 @@ impl<'p, T: Number> Subject<'p, T> {
         explained.expect("problems are valid").schedule()
     }
 
-    /// What the crate does by itself for so many workers.
-    pub(crate) fn chosen(&self, workers: usize) -> String {
-        let execution = Execution::new().max_workers(workers);
-        self.schedule(execution).as_str().into()
+    /// What the crate does by itself on one worker and on all, once and with a plan.
+    pub(crate) fn chosen(&self, threads: usize) -> Vec<Call> {
+        let mut chosen = Vec::new();
+        for workers in numbers_of_workers(threads) {
+            let execution = Execution::new().max_workers(workers);
+            let output = Layout::contiguous(&self.shapes.data);
+            let scatter = self.problem.operator().execution(execution);
+            let once = scatter
+                .explain(output, self.views(0).0, T::DTYPE, self.problem.in_place)
+                .expect("problems are valid")
+                .schedule();
+            for (is_planned, schedule) in [(false, once), (true, self.schedule(execution))] {
+                chosen.push(Call {
+                    schedule: schedule.as_str().into(),
+                    workers,
+                    is_planned,
+                });
+            }
+        }
+        chosen
     }
 
     /// The default and every schedule that applies, on one worker and on all, once
     /// and with a plan.
     fn contenders(&self, threads: usize) -> Vec<Contender> {
         let mut contenders = Vec::new();
-        let mut numbers = vec![1, threads];
-        numbers.dedup();
-        for workers in numbers {
+        for workers in numbers_of_workers(threads) {
             let default = Execution::new().max_workers(workers);
             let mut executions = vec![(DEFAULT, default)];
             for schedule in Schedule::ALL {
@@ -312,6 +326,13 @@ fn a_difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
     }?;
     let within = pairs(chunk).position(|(is, not)| is.bits() != not.bits());
     within.map(|at| chunk * CHUNK + at)
+}
+
+/// One and all.
+fn numbers_of_workers(threads: usize) -> Vec<usize> {
+    let mut numbers = vec![1, threads];
+    numbers.dedup();
+    numbers
 }
 
 fn calls(estimate: Duration) -> u32 {

@@ -17,13 +17,8 @@ pub(crate) enum Division {
     Tuples { parts: usize, cut: Cut },
     /// Columns of every window.
     Columns { parts: usize },
-    /// Ranges of destination numbers, in parts of the repetitions and in
-    /// columns of the windows.
-    Destinations {
-        repetitions: usize,
-        ranges: usize,
-        columns: usize,
-    },
+    /// Ranges of destination numbers, in parts of the repetitions.
+    Destinations { repetitions: usize, ranges: usize },
     /// Parts of a list of tuples that is sorted by destination, cut between
     /// destinations.
     Sorted {
@@ -64,10 +59,9 @@ impl Division {
             | Self::Copies { parts } => parts,
             Self::Destinations {
                 repetitions,
-                ranges: parts,
-                columns,
-            }
-            | Self::Sorted {
+                ranges,
+            } => repetitions * ranges,
+            Self::Sorted {
                 repetitions,
                 parts,
                 columns,
@@ -79,7 +73,7 @@ impl Division {
     pub(crate) fn cuts_windows(self) -> bool {
         match self {
             Self::Columns { .. } => true,
-            Self::Destinations { columns, .. } | Self::Sorted { columns, .. } => columns > 1,
+            Self::Sorted { columns, .. } => columns > 1,
             _ => false,
         }
     }
@@ -97,10 +91,9 @@ impl fmt::Display for Division {
             Self::Destinations {
                 repetitions,
                 ranges,
-                columns,
             } => write!(
                 f,
-                "{repetitions} of the repetitions x {ranges} ranges of destinations x {columns} of every window"
+                "{repetitions} of the repetitions x {ranges} ranges of destinations"
             ),
             Self::Sorted {
                 repetitions,

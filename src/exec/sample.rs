@@ -2,10 +2,14 @@
 //!
 //! Knows destination numbers. Knows nothing of windows or workers' schedules.
 
+use super::tile::{Cuts, LINE_BYTES, part_of_numbers};
 use crate::plan::Destinations;
 
-/// Tuples that are looked at.
+/// Tuples that are looked at, at most: of short lists fewer, as a call may take no
+/// longer than ten times what it takes to look at all of these.
 const SAMPLE: usize = 256;
+const SHORT_SAMPLE: usize = 64;
+const TUPLES_EACH: usize = 512;
 
 /// The destinations of some tuples from all over the list, or of all.
 #[derive(Clone, Debug)]
@@ -14,22 +18,81 @@ pub(super) struct Sample {
     numbers: [u64; SAMPLE],
     len: usize,
     is_all: bool,
+    neighbours: Neighbours,
 }
 
+/// How far the tuples of a sample are from those that follow them in the list:
+/// parts of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Neighbours {
+    /// With one destination.
+    pub(super) same: f64,
+    /// That begin in one line.
+    pub(super) in_line: f64,
+    /// Less than a page apart.
+    pub(super) in_page: f64,
+}
+
+/// Bytes of a page, on most machines.
+const PAGE_BYTES: u64 = 4096;
+
 impl Sample {
-    pub(super) fn new(destinations: &Destinations) -> Self {
+    /// Neighbouring numbers lie `unit` bytes apart.
+    pub(super) fn new(destinations: &Destinations, unit: u64) -> Self {
         let tuples = destinations.len();
-        let len = tuples.min(SAMPLE);
+        let len = (tuples / TUPLES_EACH)
+            .clamp(SHORT_SAMPLE, SAMPLE)
+            .min(tuples);
         let mut numbers = [0; SAMPLE];
+        let [mut same, mut in_line, mut in_page] = [0_u32; 3];
         for (position, number) in numbers[..len].iter_mut().enumerate() {
-            *number = destinations.get(position * (tuples / len));
+            let at = position * (tuples / len);
+            *number = destinations.get(at);
+            let next = if at + 1 < tuples {
+                at + 1
+            } else {
+                at.saturating_sub(1)
+            };
+            let [this, next] = [*number, destinations.get(next)].map(|n| n.saturating_mul(unit));
+            same += u32::from(this == next);
+            in_line += u32::from(this / LINE_BYTES as u64 == next / LINE_BYTES as u64);
+            in_page += u32::from(this.abs_diff(next) < PAGE_BYTES);
         }
         numbers[..len].sort_unstable();
+        #[expect(clippy::cast_possible_truncation, reason = "a few hundred")]
+        let part = |count: u32| f64::from(count) / f64::from((len as u32).max(1));
         Self {
             numbers,
             len,
             is_all: len == tuples,
+            neighbours: Neighbours {
+                same: part(same),
+                in_line: part(in_line),
+                in_page: part(in_page),
+            },
         }
+    }
+
+    /// Whether two of its tuples have one destination.
+    pub(super) fn has_duplicates(&self) -> bool {
+        !self.numbers().is_sorted_by(|before, after| before < after)
+    }
+
+    /// Whether it is no sample, but all of them.
+    pub(super) fn is_all(&self) -> bool {
+        self.is_all
+    }
+
+    pub(super) fn neighbours(&self) -> Neighbours {
+        self.neighbours
+    }
+
+    /// The greatest part of the tuples that fall into one range of `1 << shift`
+    /// destination numbers.
+    pub(super) fn most(&self, shift: u32) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+        let part = |count: usize| count as f64 / self.len.max(1) as f64;
+        part(self.most_in_one(shift))
     }
 
     fn numbers(&self) -> &[u64] {
@@ -58,18 +121,6 @@ impl Sample {
         Some(distinct + unseen)
     }
 
-    /// Whether the tuples fall into several ranges of `1 << shift` destination
-    /// numbers, and not nearly all of them into one.
-    pub(super) fn is_spread(&self, shift: u32) -> bool {
-        self.most_in_one(shift) <= self.len * 15 / 16
-    }
-
-    /// Whether so many workers that have whole groups of tuples, of one
-    /// destination each, have about as much to do.
-    pub(super) fn groups_balance(&self, parts: usize) -> bool {
-        self.most_in_one(0) <= self.len.div_ceil(2 * parts)
-    }
-
     /// Whether workers, of which each takes the next range of `1 << shift`
     /// destination numbers when it is done with one, have about as much to do.
     pub(super) fn balances(&self, shift: u32, parts: usize) -> bool {
@@ -82,6 +133,44 @@ impl Sample {
         }
         let most = loads.iter().max().map_or(0, |&most| most);
         most * loads.len() <= self.len * 5 / 4
+    }
+
+    /// Where to cut `0..count` into so many ranges of about as much work, which is
+    /// so much for all numbers and so much for all tuples; `None` where even ranges
+    /// are no worse than what a sample can tell.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate"
+    )]
+    pub(super) fn cuts(&self, ranges: usize, count: u64, work: [usize; 2]) -> Option<Cuts> {
+        let [numbers, tuples] = work.map(|bytes| bytes as f64);
+        let per_number = numbers / count.max(1) as f64;
+        let per_tuple = tuples / self.len.max(1) as f64;
+        let each = (numbers + tuples) / ranges as f64;
+        let below = |number: u64| self.numbers().partition_point(|&other| other < number);
+        let load = |start: u64, end: u64| {
+            per_number * (end - start) as f64 + per_tuple * (below(end) - below(start)) as f64
+        };
+        let even = |index: usize| part_of_numbers(count, ranges, index);
+        let is_even =
+            (0..ranges).all(|index| load(even(index).start, even(index).end) <= 1.25 * each);
+        if is_even || ranges < 2 {
+            return None;
+        }
+        // The first number below which lies as much as the ranges so far should have.
+        let cut = |index: usize| {
+            let wanted = each * index as f64;
+            let before = (0..self.len)
+                .map(|at| per_number * self.numbers[at] as f64 + per_tuple * at as f64);
+            let at = before.take_while(|&before| before <= wanted).count();
+            let number = (wanted - per_tuple * at as f64) / per_number.max(f64::MIN_POSITIVE);
+            let last = at.checked_sub(1).map_or(0, |at| self.numbers[at] + 1);
+            let next = self.numbers().get(at).map_or(count, |&next| next);
+            (number as u64).clamp(last.min(next), next)
+        };
+        Some(Cuts::at((1..ranges).map(cut).collect()))
     }
 
     /// How many fall into one range of `1 << shift` destination numbers.
@@ -98,7 +187,7 @@ impl Sample {
 
 #[cfg(test)]
 mod tests {
-    use super::{SAMPLE, Sample};
+    use super::{Neighbours, SAMPLE, Sample};
 
     fn sample(mut numbers: [u64; SAMPLE]) -> Sample {
         numbers.sort_unstable();
@@ -106,6 +195,7 @@ mod tests {
             numbers,
             len: SAMPLE,
             is_all: false,
+            neighbours: Neighbours::default(),
         }
     }
 
@@ -142,6 +232,37 @@ mod tests {
     }
 
     #[test]
+    fn ranges_are_cut_where_tuples_are() {
+        let even = uniform(1 << 20).cuts(2, 1 << 20, [0, 1 << 20]);
+        assert!(even.is_none(), "evenly");
+        // Three quarters of the tuples below 1000.
+        let number = |tuple: usize| {
+            if tuple % 4 < 3 {
+                tuple as u64 * 3
+            } else {
+                1 << 19
+            }
+        };
+        let skewed = sample(std::array::from_fn(number));
+        let in_place = skewed.cuts(2, 1 << 20, [0, 1 << 20]).expect("unevenly");
+        let first = in_place.range(0, 1 << 20);
+        assert!(
+            (400..700).contains(&first.end),
+            "{first:?} has half of the tuples"
+        );
+        // Of 1.5 in all, 0.5 are for numbers.
+        let copying = skewed.cuts(2, 1 << 20, [1 << 19, 1 << 20]);
+        let first = copying.expect("unevenly").range(0, 1 << 20);
+        assert!(
+            (500..2000).contains(&first.end),
+            "{first:?} has half of the work"
+        );
+        let one = sample([77; SAMPLE]).cuts(2, 100, [0, 1]).expect("unevenly");
+        let has = |index: usize| one.range(index, 100).contains(&77);
+        assert!(has(0) != has(1), "one range has the one destination");
+    }
+
+    #[test]
     fn ranges_are_shared_out() {
         let two = uniform(1 << 20);
         assert!(two.balances(19, 2), "one range each");
@@ -160,8 +281,10 @@ mod tests {
         let numbers = std::array::from_fn(|tuple| (tuple as u64).saturating_sub(127));
         let sample = sample(numbers);
         assert!(sample.distinct().is_some_and(|distinct| distinct > 4096));
-        assert!(!sample.groups_balance(2), "one has half of them");
-        assert!(sample.is_spread(0), "not nearly all");
-        assert!(!sample.is_spread(8), "all in one range");
+        assert!(
+            (0.49..0.52).contains(&sample.most(0)),
+            "one has half of them"
+        );
+        assert!((0.99..=1.0).contains(&sample.most(8)), "all in one range");
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::places::Places;
 use crate::error::ScatterError;
+use crate::machine::Machine;
 use crate::pool::{CallingThread, Pool};
 
 /// Most tasks of one run: what fits in the claims, and more than a pool can
@@ -21,6 +22,8 @@ pub(crate) struct Workers<'p> {
     limit: usize,
     /// Calls that share the pool, this one among them.
     callers: usize,
+    /// What it runs on, where that is not to be found out.
+    machine: Option<&'p Machine>,
 }
 
 /// A call at work on a pool, which those that begin meanwhile know of. Dropped,
@@ -41,6 +44,12 @@ impl<'p> Call<'p> {
         let others = calls.map_or(0, |calls| calls.fetch_add(1, Ordering::Relaxed));
         workers.callers = others.saturating_add(1);
         Self { workers, calls }
+    }
+
+    /// The same on a machine that is known.
+    pub(crate) fn on(mut self, machine: Option<&'p Machine>) -> Self {
+        self.workers = self.workers.on(machine);
+        self
     }
 
     pub(crate) fn workers(&self) -> &Workers<'p> {
@@ -65,6 +74,20 @@ impl<'p> Workers<'p> {
             pool,
             limit,
             callers: 1,
+            machine: None,
+        }
+    }
+
+    /// The same on a machine that is known.
+    pub(crate) fn on(self, machine: Option<&'p Machine>) -> Self {
+        Self { machine, ..self }
+    }
+
+    /// What schedules are chosen by.
+    pub(crate) fn machine(&self) -> &'p Machine {
+        match self.machine {
+            Some(machine) => machine,
+            None => Machine::detected(),
         }
     }
 

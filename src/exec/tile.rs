@@ -6,6 +6,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::division::{Cut, Division};
 use crate::plan::{IndexPlan, Sorted, Span};
 
@@ -76,14 +78,16 @@ impl Tile {
             Division::Destinations {
                 repetitions: outer,
                 ranges,
-                columns,
             } => {
-                let (outer_index, range, column) = place(index, ranges, columns);
-                let numbers = part_of_numbers(count, ranges, range);
+                let (outer_index, range, _) = place(index, ranges, 1);
+                let numbers = match whole.cuts {
+                    Some(cuts) => cuts.range(range, count),
+                    None => part_of_numbers(count, ranges, range),
+                };
                 (
                     repetitions(outer, outer_index),
                     Part::Destinations(numbers),
-                    whole.columns(columns, column),
+                    None,
                 )
             }
             Division::Sorted {
@@ -151,6 +155,28 @@ pub(super) struct Whole<'a> {
     pub(super) address: usize,
     /// The tuples by destination, where a division cuts that list.
     pub(super) sorted: Option<&'a Sorted>,
+    /// Where ranges of destination numbers are cut, if not evenly.
+    pub(super) cuts: Option<&'a Cuts>,
+}
+
+/// Where ranges of destination numbers begin and end: they share none, whatever
+/// they were made of.
+#[derive(Clone, Debug)]
+pub(super) struct Cuts(SmallVec<[u64; 15]>);
+
+impl Cuts {
+    /// At these numbers, between as many ranges and one more.
+    pub(super) fn at(mut numbers: SmallVec<[u64; 15]>) -> Self {
+        numbers.sort_unstable();
+        Self(numbers)
+    }
+
+    /// Range `index` of `0..count`.
+    pub(super) fn range(&self, index: usize, count: u64) -> Range<u64> {
+        let cut = |index: usize| self.0.get(index).map_or(count, |&cut| cut.min(count));
+        let start = index.checked_sub(1).map_or(0, cut);
+        start..cut(index)
+    }
 }
 
 impl Whole<'_> {
@@ -206,7 +232,7 @@ pub(crate) fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
 }
 
 /// [`part`] of a range of destination numbers.
-fn part_of_numbers(count: u64, parts: usize, index: usize) -> Range<u64> {
+pub(super) fn part_of_numbers(count: u64, parts: usize, index: usize) -> Range<u64> {
     let (each, extra) = (count / parts as u64, count % parts as u64);
     let start = |index: u64| each * index + index.min(extra);
     start(index as u64)..start(index as u64 + 1)
@@ -266,7 +292,9 @@ mod tests {
 
     use std::collections::BTreeMap;
 
-    use super::{Cut, Division, Part, Tile, Whole, columns, part, part_of_numbers};
+    use smallvec::SmallVec;
+
+    use super::{Cut, Cuts, Division, Part, Tile, Whole, columns, part, part_of_numbers};
     use crate::plan::{Dim, IndexPlan, Span};
     use crate::{Layout, Scatter, ScatterPlan, TensorView};
 
@@ -336,6 +364,10 @@ mod tests {
     /// Which task has each tuple in each repetition and column; and, that each
     /// has one and those of one destination the same.
     fn check(division: Division, tiles: usize, plan: &IndexPlan) {
+        check_cut(division, tiles, plan, None);
+    }
+
+    fn check_cut(division: Division, tiles: usize, plan: &IndexPlan, cuts: Option<&Cuts>) {
         let window = run_of(COLUMNS);
         let sorted = match division {
             Division::Sorted { .. } => Some(plan.groups().expect("memory")),
@@ -348,6 +380,7 @@ mod tests {
             size: 4,
             address: 20,
             sorted,
+            cuts,
         };
         let mut owners = BTreeMap::new();
         let mut slices = BTreeMap::new();
@@ -400,12 +433,10 @@ mod tests {
                 Division::Destinations {
                     repetitions: 1,
                     ranges: parts,
-                    columns: 2,
                 },
                 Division::Destinations {
                     repetitions: parts,
                     ranges: 2,
-                    columns: 1,
                 },
                 Division::Sorted {
                     repetitions: 2,
@@ -431,6 +462,19 @@ mod tests {
                 cut: Cut::Anywhere,
             };
             check(anywhere, parts, distinct.indices());
+        }
+    }
+
+    #[test]
+    fn ranges_that_are_cut_anywhere_share_nothing() {
+        let plan = plan((0..90).map(|tuple| tuple * tuple % SLICES));
+        for cuts in [&[3, 20, 20][..], &[0, 0, 0], &[7, 39, 1 << 40], &[25, 3, 9]] {
+            let division = Division::Destinations {
+                repetitions: 2,
+                ranges: 4,
+            };
+            let cuts = Cuts::at(SmallVec::from(cuts));
+            check_cut(division, tiles(division), plan.indices(), Some(&cuts));
         }
     }
 

@@ -142,13 +142,14 @@ impl<'a> Transfer<'a> {
 
     /// What the choice of a schedule depends on.
     pub(super) fn workload(&self) -> Workload<'_> {
-        Workload::new(
+        let work = Workload::new(
             self.direction,
             self.plan,
             &self.geometry,
             self.copy.as_ref(),
             &self.operation,
-        )
+        );
+        work.of_kept_plan(self.plan_stays)
     }
 
     pub(super) fn plan(&self) -> &'a IndexPlan {
@@ -202,6 +203,7 @@ impl<'a> Transfer<'a> {
             size: self.kernels().size,
             address: self.written_at(first).addr(),
             sorted,
+            cuts: None,
         }
     }
 

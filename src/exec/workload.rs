@@ -7,11 +7,14 @@
 use std::cell::OnceCell;
 
 use super::copies::copy_words;
+use super::cost::Load;
+use super::division::Division;
 use super::sample::Sample;
+use super::schedule::partition_shift;
 use super::thresholds::{
     PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_DETECTION_BYTES, STREAMED_WINDOW_BYTES,
 };
-use super::tile::{LINE_BYTES, can_be_cut};
+use super::tile::{Cuts, LINE_BYTES, can_be_cut};
 use crate::kernel::Operation;
 use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan};
 
@@ -67,8 +70,17 @@ pub(crate) struct Workload<'a> {
     pub(super) detection_bytes: usize,
     /// Parts of the list that share no destination by its shape alone.
     pub(super) strands: usize,
-    /// Whether updates replace what is there.
+    /// Whether updates replace what is there, and whether machines cannot calculate
+    /// with the elements.
     pub(super) replaces: bool,
+    pub(super) is_heavy: bool,
+    /// Runs of a window, and whether most tuples follow the one before on both sides.
+    pub(super) runs: usize,
+    pub(super) joins: bool,
+    /// Whether it takes a sort to look for duplicates.
+    pub(super) looks_by_sort: bool,
+    /// Whether the plan stays, with what runs work out about it.
+    pub(super) is_kept: bool,
     pub(super) grouping: Grouping,
     /// Whether there are streaming stores for these elements.
     pub(super) can_stream: bool,
@@ -129,6 +141,11 @@ impl<'a> Workload<'a> {
             detection_bytes: plan.detection_bytes(),
             strands: plan.strands(),
             replaces: kernels.replaces,
+            is_heavy: operation.is_heavy(),
+            runs: window.runs(),
+            joins: geometry.joins && facts.breaks * 2 < plan.tuples(),
+            looks_by_sort: plan.looks_by_sort(),
+            is_kept: false,
             grouping: match operation.group {
                 None => Grouping::Impossible,
                 Some(_) if operation.needs_groups => Grouping::Needed,
@@ -145,6 +162,58 @@ impl<'a> Workload<'a> {
                 && operation.private().is_some(),
             destinations: plan.destinations(),
             sample: OnceCell::new(),
+        }
+    }
+
+    /// The same by a plan that stays, or does not.
+    pub(crate) fn of_kept_plan(self, is_kept: bool) -> Self {
+        Self { is_kept, ..self }
+    }
+
+    /// What it costs by, for so many parts.
+    #[expect(clippy::cast_precision_loss, reason = "estimates")]
+    pub(super) fn load(&self, parts: usize) -> Load {
+        let sample = self.sample();
+        let neighbours = sample.neighbours();
+        let distinct = self.distinct();
+        let line = self.window_bytes().max(LINE_BYTES) as f64;
+        let region = self.region_bytes as f64;
+        Load {
+            tuples: self.tuples as f64,
+            repetitions: self.repetitions as f64,
+            window: self.window_bytes() as f64,
+            runs: self.runs as f64,
+            copied: self.copied_bytes as f64,
+            slices: self.slices as f64,
+            region,
+            distinct,
+            destinations: (distinct * line).min(region),
+            same: neighbours.same,
+            in_line: neighbours.in_line,
+            in_page: neighbours.in_page,
+            most: sample.most(0),
+            most_in_partition: sample.most(partition_shift(self, parts)),
+            is_ordered: self.order != Order::Unordered,
+            is_increasing: self.order == Order::Increasing,
+            known_distinct: self.known_distinct,
+            has_strands: self.strands >= parts,
+            looks_by_sort: self.looks_by_sort,
+            joins: self.joins,
+            replaces: self.replaces,
+            is_heavy: self.is_heavy,
+            in_place: self.in_place,
+            streams_copy: self.is_sparse(),
+            streams_windows: self.streaming() != Streaming::Never,
+            streams_slices: match self.in_place {
+                true => {
+                    self.window_bytes() >= STREAMED_WINDOW_BYTES
+                        && distinct * self.repetitions as f64 * line >= STREAM_BYTES as f64
+                }
+                false => self.copied_bytes >= STREAM_BYTES,
+            },
+            copies_much: self.copies_much(),
+            is_single: self.window_elements == 1,
+            is_kept: self.is_kept,
         }
     }
 
@@ -168,11 +237,6 @@ impl<'a> Workload<'a> {
         self.applied_bytes().saturating_add(self.copied_bytes)
     }
 
-    /// Bytes of the lines that windows lie in.
-    pub(super) fn line_bytes(&self) -> usize {
-        touched_bytes(self.windows(), self.window_bytes(), 0)
-    }
-
     /// [`touched_bytes`] of the call.
     pub(super) fn touched_bytes(&self) -> usize {
         touched_bytes(self.windows(), self.window_bytes(), self.copied_bytes)
@@ -189,19 +253,39 @@ impl<'a> Workload<'a> {
     }
 
     pub(super) fn sample(&self) -> &Sample {
-        self.sample.get_or_init(|| Sample::new(self.destinations))
+        let unit = self.region_bytes / self.slices.max(1);
+        (self.sample).get_or_init(|| Sample::new(self.destinations, unit))
     }
 
-    /// How many destinations tuples have, about.
-    pub(super) fn distinct(&self) -> u64 {
-        let distinct = self.sample().distinct();
-        distinct.map_or(self.slices, |distinct| distinct.min(self.slices))
+    /// Where to cut the ranges of a division, so that each is about as much work:
+    /// `None` where that is evenly.
+    pub(super) fn cuts(&self, division: Division) -> Option<Cuts> {
+        let Division::Destinations { ranges, .. } = division else {
+            return None;
+        };
+        (self.sample()).cuts(
+            ranges,
+            self.slices,
+            [self.copied_bytes, self.applied_bytes()],
+        )
     }
 
-    /// Bytes of the lines of the output that windows lie in, about.
-    pub(super) fn destination_bytes(&self) -> u64 {
-        let line = self.window_bytes().max(LINE_BYTES) as u64;
-        self.distinct().saturating_mul(line).min(self.region_bytes)
+    /// How many destinations tuples have, about: where they may have some number
+    /// of them in no order, not all have been met.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    fn distinct(&self) -> f64 {
+        let tuples = self.tuples as f64;
+        if self.known_distinct {
+            return tuples;
+        }
+        match self.sample().distinct() {
+            Some(distinct) if self.sample().is_all() => distinct as f64,
+            among => {
+                let among = among.map_or(self.slices, |among| among.min(self.slices)) as f64;
+                let missed = (-tuples / among.max(1.0)).exp();
+                (among * (1.0 - missed)).clamp(1.0, tuples.max(1.0))
+            }
+        }
     }
 
     /// Whether a large output is mostly copied: few of its bytes are touched

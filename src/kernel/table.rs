@@ -191,6 +191,22 @@ fn groups_of<T: Copy, F: Fold<T>>(isa: InstructionSet) -> GroupFn {
 }
 
 impl Operation {
+    /// Whether machines do by several instructions what a reduction of these elements
+    /// does.
+    pub(crate) fn is_heavy(&self) -> bool {
+        matches!(
+            self.serves,
+            Some(
+                (DType::F16 | DType::BF16, ..)
+                    | (
+                        DType::I8 | DType::U8 | DType::I64 | DType::U64,
+                        Reduction::Mul,
+                        _
+                    )
+            )
+        )
+    }
+
     /// What serves plain elements; `None` where they do not have the
     /// reduction. Of `isa` and what this machine has, the lesser is used.
     pub(crate) fn plain(element: DType, reducing: Reducing, isa: InstructionSet) -> Option<Self> {

@@ -1,8 +1,10 @@
 //! A scatter with its options, and its verbs.
 
 use super::rule::Rule;
+use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
+use crate::explain::Explanation;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::IndexRules;
 use crate::reduction::{Accumulate, Bounds, CacheMode, Duplicates, Reducing, Reduction};
@@ -406,6 +408,25 @@ impl Scatter<'_> {
         let indices = indices.integers()?;
         let plan = run::make_plan(&output, form, indices, self.planning, &self.execution)?;
         Ok(ScatterPlan::new(plan, self.reducing))
+    }
+
+    /// What one call will do with contiguous updates and data, if no other is at work
+    /// on its pool meanwhile: for people, and for tests. Long lists of single elements
+    /// for a small output may be applied without the schedule that is named.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan), and as [`ScatterRun::explain`](crate::ScatterRun::explain).
+    pub fn explain<'i>(
+        &self,
+        output: Layout<'_>,
+        indices: impl Into<Indices<'i>>,
+        dtype: DType,
+        in_place: bool,
+    ) -> Result<Explanation, ScatterError> {
+        let plan = self.plan(output, indices)?;
+        let run = plan.run().execution(self.execution);
+        run.explanation(dtype, in_place, false)
     }
 
     /// What can be refused before memory is allocated for a result.

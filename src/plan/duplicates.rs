@@ -16,22 +16,30 @@ pub(crate) struct Duplicate {
     pub(crate) earlier: usize,
 }
 
-/// Largest bitmap, in bytes: half of a common second-level cache. Beyond it
-/// every test of a random bit is a cache miss, and sorting costs less.
+/// Largest bitmap, in bytes: half of a common second-level cache. Longer lists may
+/// have a larger one, of so many bytes a tuple: tests of bits wait for memory side
+/// by side, while a sort goes through 16 bytes a tuple again and again.
 const BITMAP_BYTES: u64 = 512 * 1024;
+const BITMAP_BYTES_EACH: u64 = 4;
 
 /// So few tuples are compared with one another.
 const COMPARED_TUPLES: usize = 64;
 
-fn fits_bitmap(count: u64) -> bool {
-    count.div_ceil(8) <= BITMAP_BYTES
+fn fits_bitmap(tuples: usize, count: u64) -> bool {
+    let most = (tuples as u64).saturating_mul(BITMAP_BYTES_EACH);
+    count.div_ceil(8) <= most.max(BITMAP_BYTES)
+}
+
+/// Whether [`first_duplicate`] sorts so many tuples and numbers.
+pub(crate) fn takes_a_sort(tuples: usize, count: u64) -> bool {
+    tuples > COMPARED_TUPLES && !fits_bitmap(tuples, count)
 }
 
 /// Bytes that [`first_duplicate`] needs for so many tuples and numbers.
 pub(crate) fn detection_bytes(tuples: usize, count: u64) -> usize {
     if tuples <= COMPARED_TUPLES {
         0
-    } else if fits_bitmap(count) {
+    } else if fits_bitmap(tuples, count) {
         usize::try_from(count.div_ceil(8)).unwrap_or(usize::MAX)
     } else {
         tuples.saturating_mul(2 * size_of::<u64>())
@@ -75,7 +83,7 @@ fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>,
     if numbers.len() <= COMPARED_TUPLES {
         return Ok(first_of_few(numbers));
     }
-    if fits_bitmap(count) {
+    if fits_bitmap(numbers.len(), count) {
         return by_bitmap(numbers, count);
     }
     by_sort(numbers, count)

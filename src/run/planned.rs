@@ -240,7 +240,8 @@ impl<'p> ScatterRun<'p> {
     }
 
     /// What a run will do, if no other call is at work on its pool meanwhile: for
-    /// people, and for tests.
+    /// people, and for tests. Of many runs: what the first one works out about the
+    /// indices, and leaves in the plan, counts for nothing.
     ///
     /// # Errors
     ///
@@ -249,6 +250,16 @@ impl<'p> ScatterRun<'p> {
     /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
     /// memory, [`ScatterError::OutOfMemory`].
     pub fn explain(&self, dtype: DType, in_place: bool) -> Result<Explanation, ScatterError> {
+        self.explanation(dtype, in_place, true)
+    }
+
+    /// `is_kept`: whether the plan is run again.
+    pub(crate) fn explanation(
+        &self,
+        dtype: DType,
+        in_place: bool,
+        is_kept: bool,
+    ) -> Result<Explanation, ScatterError> {
         let operation = operation(Elements::Plain(dtype), self.reducing, &self.execution)?;
         check_reduction(self.plan, &operation)?;
         Explanation::new(
@@ -258,6 +269,7 @@ impl<'p> ScatterRun<'p> {
             self.reducing.reduction,
             &self.execution,
             in_place,
+            is_kept,
         )
     }
 

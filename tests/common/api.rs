@@ -2,10 +2,12 @@
 //! of a table is built, and how each verb is asked for. An operator more, or
 //! another name in the interface, is a change here.
 
+use std::sync::LazyLock;
+
 use ndscatter::{
     Accumulate, AnyView, AnyViewMut, Bounds, Duplicates, Element, Execution, Explanation, Gather,
-    GatherPlan, Index, InstructionSet, Layout, Pool, Reduction, Scatter, ScatterError, ScatterPlan,
-    ScatterRun, Schedule, TensorView, TensorViewMut,
+    GatherPlan, Index, InstructionSet, Layout, Machine, Pool, Reduction, Scatter, ScatterError,
+    ScatterPlan, ScatterRun, Schedule, TensorView, TensorViewMut,
 };
 
 use super::Tensor;
@@ -26,11 +28,15 @@ pub(crate) struct Request<'p> {
     pool: Option<&'p dyn Pool>,
 }
 
+/// Choices are tested as on one machine, wherever tests run.
+static MACHINE: LazyLock<Machine> =
+    LazyLock::new(|| Machine::with_caches([32 << 10, 1 << 20, 32 << 20]));
+
 impl Request<'static> {
     pub(crate) fn new(reduction: Reduction) -> Self {
         Self {
             reduction,
-            execution: Execution::new(),
+            execution: Execution::new().machine(&MACHINE),
             pool: None,
         }
     }

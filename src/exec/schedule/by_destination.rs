@@ -2,16 +2,16 @@
 //! them, in order.
 
 use super::super::division::Division;
-use super::super::thresholds::COLUMN_BYTES;
 use super::super::workload::Workload;
 use super::scheduler::{Reason, Scheduler};
 
 pub(super) struct ByDestination;
 
 impl Scheduler for ByDestination {
-    /// Slices of different numbers share no element. Columns as wide as they
-    /// should be, and ranges of destinations for the workers that are left: out
-    /// of place ranges alone, of which each copies its data.
+    /// Slices of different numbers share no element. Out of place each range copies
+    /// its data. To share windows out by columns as well took up to 2.4 times as
+    /// long where destinations fall into several ranges: each worker then reads all
+    /// tuples, and parts of rows.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.tuples == 0 {
             return Err(Reason("there are no tuples"));
@@ -20,18 +20,10 @@ impl Scheduler for ByDestination {
         if u32::try_from(work.tuples).is_err() {
             return Err(Reason("there are too many tuples"));
         }
-        let columns = if work.in_place {
-            (work.window_bytes() / COLUMN_BYTES)
-                .clamp(1, parts)
-                .min(work.columns)
-        } else {
-            1
-        };
         let slices = usize::try_from(work.slices).unwrap_or(usize::MAX);
         Ok(Division::Destinations {
             repetitions: 1,
-            ranges: (parts / columns).clamp(1, slices.max(1)),
-            columns,
+            ranges: parts.clamp(1, slices.max(1)),
         })
     }
 }

@@ -39,7 +39,6 @@ impl Scheduler for LastWrite {
             Ok(Division::Destinations {
                 repetitions,
                 ranges: each,
-                columns: 1,
             })
         } else {
             Err(Reason("the output is not made of evenly spaced slices"))

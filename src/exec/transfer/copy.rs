@@ -50,7 +50,7 @@ impl Transfer<'_> {
             Division::Repetitions { .. } => true,
             // With a loop more for the slices, that of the window must still fit
             // in place (`can_be_cut`).
-            Division::Destinations { columns: 1, .. } | Division::Partitions { .. } => {
+            Division::Destinations { .. } | Division::Partitions { .. } => {
                 copy.slices.is_some() && copy.window.dims.is_inline_with(1)
             }
             _ => false,

@@ -2,7 +2,7 @@
 
 use super::super::division::Division;
 use super::super::tasks::Workers;
-use super::super::tile::Tile;
+use super::super::tile::{Tile, Whole};
 use super::super::workload::{Streaming, Workload};
 use super::Transfer;
 use crate::error::ScatterError;
@@ -22,7 +22,11 @@ impl Transfer<'_> {
         if fused.is_none() {
             self.copy_before(work, division.tasks(), workers)?;
         }
-        let whole = self.whole(None);
+        let cuts = work.cuts(division);
+        let whole = Whole {
+            cuts: cuts.as_ref(),
+            ..self.whole(None)
+        };
         workers.run(division.tasks(), &|index| {
             #[expect(unsafe_code, reason = "every task has a tile of its own")]
             // SAFETY: the schedule has divided this transfer and prepared what

@@ -411,7 +411,7 @@ pub(super) fn histograms() -> Vec<Case> {
         many(&[256], I64, 50, &[(Min, F32)]),
         // Partial sums of floats would round elsewhere.
         Case {
-            chosen: Some((8, Schedule::Serial, 1)),
+            chosen: Some((8, Schedule::Grouped, 8)),
             ..many(&[256], I64, 50, &[(Add, F32)])
         },
         many(&[256], I32, 0, &[(Max, F32)]),
@@ -570,7 +570,7 @@ pub(super) fn elements_that_go_their_own_way() -> Vec<Case> {
             data: &[300, 2000],
             indices: &[145, 2500],
             values: &[(NONE, F64)],
-            chosen: Some((8, Schedule::ByTuple, 8)),
+            chosen: Some((8, Schedule::LastWrite, 8)),
             ..MANY
         },
         Case {
@@ -608,7 +608,7 @@ pub(super) fn rows_written_out() -> Vec<Case> {
         Case {
             indices: &[25_000, 64],
             values: &[(Add, F64)],
-            chosen: Some((8, Schedule::ByPartition, 8)),
+            chosen: Some((8, Schedule::ByDestination, 8)),
             ..WRITTEN_OUT
         },
         // Windows that reach less far than data.
@@ -700,7 +700,7 @@ pub(super) fn large_histograms() -> Vec<Case> {
             ..in_parts
         },
         Case {
-            chosen: Some((8, Schedule::Serial, 1)),
+            chosen: Some((8, Schedule::Grouped, 8)),
             ..many
         },
         Case {
@@ -764,7 +764,7 @@ pub(super) fn skipped_and_clamped() -> Vec<Case> {
         Case {
             data: &[3600, 64],
             indices: &[27_000, 1],
-            chosen: Some((8, Schedule::ByPartition, 8)),
+            chosen: Some((8, Schedule::ByDestination, 8)),
             ..bounded(skip, &[(Add, F64)], MESSAGES)
         },
     ]
@@ -790,12 +790,12 @@ pub(super) fn what_is_chosen() -> Vec<Case> {
     let (rows, line): (&[_], &[_]) = (&[2003, 67], &[3_000_017]);
     let (many, few): (&[_], &[_]) = (&[30_011, 1], &[250_007, 1]);
     vec![
-        chosen(Schedule::ByPartition, rows, many, Skewed, sum),
+        chosen(Schedule::ByDestination, rows, many, Skewed, sum),
         chosen(Schedule::ByTuple, rows, many, Together, sum),
         chosen(Schedule::LastWrite, rows, many, Skewed, moves),
-        chosen(Schedule::Serial, rows, &[5003, 1], Skewed, sum),
-        chosen(Schedule::ByColumn, &[401, 67], many, Skewed, sum),
-        chosen(Schedule::Serial, rows, many, One, sum),
+        chosen(Schedule::ByDestination, rows, &[5003, 1], Skewed, sum),
+        chosen(Schedule::ByDestination, &[401, 67], many, Skewed, sum),
+        chosen(Schedule::ByColumn, rows, many, One, sum),
         chosen(
             Schedule::ByTuple,
             &[29_009, 67],
@@ -803,7 +803,13 @@ pub(super) fn what_is_chosen() -> Vec<Case> {
             Distinct,
             moves,
         ),
-        chosen(Schedule::Grouped, &[1009, 503], &[4003, 1], Skewed, sum),
+        chosen(
+            Schedule::ByDestination,
+            &[1009, 503],
+            &[4003, 1],
+            Skewed,
+            sum,
+        ),
         chosen(Schedule::ByColumn, &[5, 300_007], &[7, 1], One, sum),
         // Nothing to apply, but much to copy.
         chosen(Schedule::Serial, &[60_013, 17], &[0, 1], Skewed, sum),
@@ -811,7 +817,8 @@ pub(super) fn what_is_chosen() -> Vec<Case> {
             operator: Update { axis: 1 },
             ..chosen(Schedule::ByBatch, &[67, 41, 101], &[347], Skewed, sum)
         },
-        chosen(Schedule::ByPartition, line, few, Distinct, sum),
+        chosen(Schedule::ByTuple, line, few, Distinct, sum),
+        chosen(Schedule::ByPartition, line, few, Random, sum),
         chosen(Schedule::ByTuple, line, few, Together, sum),
         chosen(
             Schedule::Private,
@@ -891,16 +898,22 @@ pub(super) fn rows_that_are_streamed() -> Vec<Case> {
 
 /// Rows of a graph, in no order, over a table that no cache holds.
 pub(super) fn large_tables() -> Vec<Case> {
-    let shapes: [&[usize]; 4] = [&[750_000, 8], &[375_000, 16], &[93_750, 64], &[60_000, 100]];
-    let table = |data| Case {
+    use Schedule::{ByDestination, ByPartition};
+    let tables: [(&[usize], _); 4] = [
+        (&[750_000, 8], ByPartition),
+        (&[375_000, 16], ByDestination),
+        (&[93_750, 64], ByDestination),
+        (&[60_000, 100], ByDestination),
+    ];
+    let table = |(data, schedule)| Case {
         data,
         indices: &[200_000, 1],
         values: &[(Add, F32), (Max, F32)],
         destinations: Random,
-        chosen: Some((2, Schedule::ByPartition, 2)),
+        chosen: Some((2, schedule, 2)),
         ..HUGE
     };
-    shapes.map(table).into()
+    tables.map(table).into()
 }
 
 /// A few rows have most of the tuples: at the front, all over, or all of them.

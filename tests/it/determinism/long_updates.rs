@@ -33,7 +33,9 @@ fn few_partitions_on_few_workers() {
     // All ones: sums are counts.
     let updates = vec![1_u8; TUPLES * WIDTH];
     for workers in [2, 3, 8] {
-        let request = Request::new(Reduction::Add).pool(rayon_pool(workers));
+        let forced = Some(Schedule::ByPartition);
+        let request = Request::new(Reduction::Add).schedule(forced);
+        let request = request.pool(rayon_pool(workers));
         let options = Options::new(Operator::Nd, request);
         let plan = indices.plan(&options, Layout::contiguous(&[ROWS, WIDTH]));
         let explained = options.explain(&plan.expect("valid indices"), DType::U8, true);

@@ -1,0 +1,574 @@
+//! What each schedule takes on a machine: the lines that it moves from each level
+//! of memory, its passes over the tuples, its barriers, what it prepares, and how
+//! evenly it is shared out.
+//!
+//! Pure: plain numbers in, plain numbers out. Knows nothing of tensors, plans or
+//! threads. A wrong cost is never a wrong result: all schedules give the same bits.
+
+use crate::machine::{Machine, Rates};
+use crate::schedule::Schedule;
+
+/// Bytes of a cache line, and of a vector of the loops over rows.
+const LINE: f64 = 64.0;
+const VECTOR: f64 = 32.0;
+
+/// Most partitions, however many workers there are.
+const MOST_PARTITIONS: f64 = 256.0;
+
+/// What a call moves.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    pub(super) tuples: f64,
+    pub(super) repetitions: f64,
+    /// Bytes of a window, and the runs that it is made of.
+    pub(super) window: f64,
+    pub(super) runs: f64,
+    /// Bytes of data that are copied.
+    pub(super) copied: f64,
+    /// Destination numbers lie below this, and spread over so many bytes.
+    pub(super) slices: f64,
+    pub(super) region: f64,
+    /// How many destinations tuples have, and the bytes of their lines.
+    pub(super) distinct: f64,
+    pub(super) destinations: f64,
+    /// Of tuples, the part whose neighbour in the list has the same destination,
+    /// begins in the same line, or less than a page away.
+    pub(super) same: f64,
+    pub(super) in_line: f64,
+    pub(super) in_page: f64,
+    /// Of tuples, the greatest part that has one destination, or destinations in
+    /// one partition.
+    pub(super) most: f64,
+    pub(super) most_in_partition: f64,
+    pub(super) is_ordered: bool,
+    pub(super) is_increasing: bool,
+    pub(super) known_distinct: bool,
+    /// Whether tuples may be cut anywhere though they have duplicates.
+    pub(super) has_strands: bool,
+    /// Whether it takes a sort to find duplicates, and not a bitmap.
+    pub(super) looks_by_sort: bool,
+    /// Whether most tuples follow the one before on both sides.
+    pub(super) joins: bool,
+    pub(super) replaces: bool,
+    /// Whether machines cannot calculate with the elements.
+    pub(super) is_heavy: bool,
+    pub(super) in_place: bool,
+    /// Whether data that is copied first is streamed, and slices that are written once.
+    pub(super) streams_copy: bool,
+    pub(super) streams_windows: bool,
+    pub(super) streams_slices: bool,
+    /// Whether several workers copy data though one applies updates.
+    pub(super) copies_much: bool,
+    /// Whether windows are single elements, of which partitions take values along.
+    pub(super) is_single: bool,
+    /// Whether the plan stays: what is prepared is prepared once.
+    pub(super) is_kept: bool,
+}
+
+/// Nanoseconds of a call: until it returns, and of all its workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Cost {
+    pub(super) time: f64,
+    pub(super) cpu: f64,
+}
+
+/// Nanoseconds of one worker: of instructions, and of lines on their way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    instructions: f64,
+    memory: f64,
+}
+
+impl Spent {
+    fn all(self) -> f64 {
+        self.instructions + self.memory
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self {
+            instructions: self.instructions * factor,
+            memory: self.memory * factor,
+        }
+    }
+}
+
+/// Windows that are gone through in some order.
+#[derive(Clone, Copy, Debug)]
+struct Walk {
+    tuples: f64,
+    window: f64,
+    /// Bytes of the lines that are written, of the region that they lie in, and of
+    /// the updates that are read.
+    destinations: f64,
+    region: f64,
+    updates: f64,
+    /// The part of them that is the first of its destination.
+    firsts: f64,
+    /// Bytes of both sides of the data that is copied just before.
+    copied: f64,
+    /// Whether each tuple is looked up in a list.
+    is_listed: bool,
+    /// Whether windows are written by streaming stores.
+    is_streamed: bool,
+}
+
+/// A load on a machine, for so many workers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Model<'a> {
+    load: &'a Load,
+    machine: &'a Machine,
+    workers: f64,
+}
+
+/// Lines of a run of so many bytes.
+fn lines(bytes: f64) -> f64 {
+    let crosses = if bytes % LINE == 0.0 { 0.0 } else { 0.5 };
+    (bytes / LINE + crosses).max(1.0)
+}
+
+impl<'a> Model<'a> {
+    pub(super) fn new(load: &'a Load, machine: &'a Machine, workers: usize) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "few workers")]
+        let workers = workers.max(1) as f64;
+        Self {
+            load,
+            machine,
+            workers,
+        }
+    }
+
+    /// What the call takes by a schedule that applies.
+    pub(super) fn cost(&self, schedule: Schedule) -> Cost {
+        match schedule {
+            Schedule::Serial => self.serial(),
+            Schedule::ByBatch => self.by_batch(),
+            Schedule::ByTuple => self.by_tuple(),
+            Schedule::LastWrite => self.last_write(),
+            Schedule::ByColumn => self.by_column(),
+            Schedule::ByDestination => self.by_destination(),
+            Schedule::ByPartition => self.by_partition(),
+            Schedule::Grouped => self.grouped(),
+            Schedule::Private => self.private(),
+        }
+    }
+
+    fn rates(&self) -> &Rates {
+        &self.machine.rates
+    }
+
+    /// Nanoseconds a line, of lines in so many bytes that are gone through again
+    /// and again: some of them are in each level.
+    fn of_level(&self, bytes: f64, rates: [f64; 4]) -> f64 {
+        let mut below = 0.0;
+        let mut sum = 0.0;
+        for (rate, level) in rates.into_iter().zip(self.machine.levels()) {
+            let held = (level / bytes.max(1.0)).clamp(below, 1.0);
+            sum += rate * (held - below);
+            below = held;
+        }
+        sum
+    }
+
+    /// A line in no order, which is written, of so many bytes that lie in a region.
+    fn random(&self, bytes: f64, region: f64) -> f64 {
+        let rates = self.rates();
+        let beyond = |reach: f64| 1.0 - (reach / region.max(1.0)).min(1.0);
+        let [near, far] = rates.page_walk;
+        self.of_level(bytes, rates.random)
+            + near * beyond(self.machine.page_reach())
+            + far * beyond(self.machine.page_table_reach())
+    }
+
+    /// Rows that are read in no order though they are looked up well before.
+    fn gathered(&self, rows: f64, window: f64, bytes: f64) -> f64 {
+        let next = self.rates().next_line * (lines(window) - 1.0);
+        rows * self.random(bytes, bytes) * (1.0 + next)
+    }
+
+    /// All updates of one repetition, one after another.
+    fn walk(&self) -> Walk {
+        let load = self.load;
+        Walk {
+            tuples: load.tuples,
+            window: load.window,
+            destinations: load.destinations,
+            region: load.region,
+            updates: load.tuples * load.window,
+            firsts: (load.distinct / load.tuples.max(1.0)).min(1.0),
+            copied: 2.0 * load.copied / load.repetitions.max(1.0),
+            is_listed: false,
+            is_streamed: load.streams_windows,
+        }
+    }
+
+    /// What one worker takes for it.
+    fn spent(&self, walk: Walk) -> Spent {
+        let (load, rates) = (self.load, self.rates());
+        let ordered_part = load.in_page;
+        let others = 1.0 - ordered_part;
+        // What lies between two visits of a line.
+        let index_bytes = 4.0 * walk.tuples;
+        let between = walk.destinations + (walk.updates + index_bytes) * walk.firsts;
+        // Of what was copied a cache has kept the end.
+        let begun = between.max(walk.copied);
+        let of_both = |first: f64, later: f64| walk.firsts * first + (1.0 - walk.firsts) * later;
+        let ordered = of_both(
+            self.of_level(begun, rates.ordered),
+            self.of_level(between, rates.ordered),
+        );
+        let mut random = of_both(
+            self.random(begun, walk.region),
+            self.random(between, walk.region),
+        );
+        if load.is_ordered {
+            random *= rates.ascending;
+        }
+        let new_line = if walk.window < LINE {
+            1.0 - load.in_line
+        } else {
+            1.0
+        };
+        let first = new_line * (ordered_part * ordered + others * random);
+        let next = ordered_part * ordered
+            + others * (ordered + (random - ordered).max(0.0) * rates.next_line);
+        let streamed = if walk.is_streamed {
+            rates.streamed
+        } else {
+            1.0
+        };
+        let written = streamed * walk.tuples * (first + (lines(walk.window) - 1.0) * next);
+        let read =
+            walk.updates / LINE * self.of_level(walk.updates + walk.destinations, rates.read);
+        let listed = if walk.is_listed {
+            walk.tuples * rates.listed
+        } else {
+            0.0
+        };
+        let is_joined = load.joins && !walk.is_listed;
+        let each = if is_joined {
+            rates.joined
+        } else if load.is_single && !walk.is_listed {
+            rates.element
+        } else {
+            rates.row + (load.runs - 1.0) * rates.run
+        };
+        let vector = rates.vector * self.of_elements(rates.moved, 1.0, rates.heavy);
+        let waits = if load.replaces || is_joined {
+            0.0
+        } else {
+            load.same * rates.chain
+        };
+        Spent {
+            instructions: walk.tuples * (each + waits + walk.window / VECTOR * vector),
+            memory: written + read + listed,
+        }
+    }
+
+    /// By what elements are: only moved, combined, or that by other means.
+    fn of_elements(&self, moved: f64, plain: f64, heavy: f64) -> f64 {
+        match (self.load.replaces, self.load.is_heavy) {
+            (true, _) => moved,
+            (false, false) => plain,
+            (false, true) => heavy,
+        }
+    }
+
+    /// What is shared out among all workers, of whom one has such a part at least.
+    fn shared(&self, spent: Spent, most: f64) -> Cost {
+        let alone = spent.all();
+        let (speed, memory_speed) = self.speeds();
+        let even = spent.instructions / speed + spent.memory / memory_speed;
+        Cost {
+            time: even.max(alone * most),
+            cpu: even.max(alone * most).max(alone),
+        }
+    }
+
+    /// How many times as fast as one all workers are: with instructions, and with
+    /// lines on their way.
+    fn speeds(&self) -> (f64, f64) {
+        let rates = self.rates();
+        let speed = 1.0 + (self.workers - 1.0) * rates.parallel;
+        (speed, speed.min(rates.memory_workers.max(1.0)))
+    }
+
+    /// What each worker does in full, beside the others.
+    fn by_each(&self, spent: Spent) -> Cost {
+        let (speed, memory_speed) = self.speeds();
+        let (slower, memory_slower) = (self.workers / speed, self.workers / memory_speed);
+        let time = spent.instructions * slower + spent.memory * memory_slower;
+        Cost {
+            time,
+            cpu: time * self.workers,
+        }
+    }
+
+    fn alone(nanoseconds: f64) -> Cost {
+        Cost {
+            time: nanoseconds,
+            cpu: nanoseconds,
+        }
+    }
+
+    /// Tasks that begin and end together.
+    fn barrier(&self) -> Cost {
+        if self.workers > 1.0 {
+            let wake = self.rates().wake;
+            Cost {
+                time: wake,
+                cpu: wake * self.workers,
+            }
+        } else {
+            Cost::default()
+        }
+    }
+
+    /// The copy of so many bytes of data.
+    fn copy(&self, bytes: f64, is_shared: bool) -> Cost {
+        let rates = self.rates();
+        let [_, second, last, _] = self.machine.levels();
+        let level = match 2.0 * self.load.copied {
+            touched if touched < second => 0,
+            touched if touched < last => 1,
+            _ => 2,
+        };
+        let alone = bytes / LINE * rates.copied[level];
+        if is_shared {
+            let memory = Spent {
+                memory: alone,
+                ..Spent::default()
+            };
+            self.shared(memory, 0.0)
+        } else {
+            Self::alone(alone)
+        }
+    }
+
+    /// The copy of all data before tasks begin.
+    fn copy_before(&self) -> Cost {
+        if self.load.in_place {
+            return Cost::default();
+        }
+        self.streamed(self.load.copied, true, self.load.streams_copy) + self.barrier()
+    }
+
+    /// A copy with streaming stores or without.
+    fn streamed(&self, bytes: f64, is_shared: bool, streams: bool) -> Cost {
+        let factor = if streams { self.rates().streamed } else { 1.0 };
+        self.copy(bytes, is_shared).times(factor)
+    }
+
+    fn serial(&self) -> Cost {
+        let spent = self.spent(self.walk()).all() * self.load.repetitions;
+        let copy = if self.load.copies_much && self.workers > 1.0 {
+            self.copy_before()
+        } else {
+            self.streamed(self.load.copied, false, self.load.streams_copy)
+        };
+        copy + Self::alone(spent)
+    }
+
+    fn by_batch(&self) -> Cost {
+        let spent = self.spent(self.walk()).times(self.load.repetitions);
+        self.barrier() + self.copy(self.load.copied, true) + self.shared(spent, 0.0)
+    }
+
+    /// Duplicates, where they have to be looked for.
+    fn looking(&self) -> Cost {
+        let (load, rates) = (self.load, self.rates());
+        if load.is_kept || load.known_distinct || load.is_ordered || load.has_strands {
+            return Cost::default();
+        }
+        let bits = load.slices / 8.0;
+        let each = if load.looks_by_sort {
+            rates.sort
+        } else {
+            rates.look + rates.look_line * self.random(bits, bits)
+        };
+        Self::alone(load.tuples * each)
+    }
+
+    fn by_tuple(&self) -> Cost {
+        let load = self.load;
+        let spent = self.spent(self.walk()).times(load.repetitions);
+        let most = if load.is_ordered && !load.is_increasing {
+            load.most
+        } else {
+            0.0
+        };
+        self.looking() + self.barrier() + self.copy_before() + self.shared(spent, most)
+    }
+
+    /// Each worker reads a part of every row, and begins anew for each.
+    fn by_column(&self) -> Cost {
+        let (load, rates) = (self.load, self.rates());
+        let walk = self.walk();
+        let part = Walk {
+            window: (walk.window / self.workers).max(1.0),
+            destinations: walk.destinations / self.workers,
+            updates: walk.updates / self.workers,
+            ..walk
+        };
+        let restart = self.of_level(walk.updates, rates.restart);
+        let mut each = self.spent(part);
+        each.memory += walk.tuples * restart;
+        let each = each.times(load.repetitions);
+        self.barrier() + self.copy_before() + self.by_each(each)
+    }
+
+    /// Each worker looks at all tuples.
+    fn by_destination(&self) -> Cost {
+        let (load, rates) = (self.load, self.rates());
+        let walk = self.walk();
+        let part = load.most.max(1.0 / self.workers);
+        let own = Walk {
+            tuples: walk.tuples * part,
+            destinations: walk.destinations / self.workers,
+            copied: walk.copied / self.workers,
+            updates: walk.updates * part,
+            is_listed: true,
+            ..walk
+        };
+        let mut each = self.spent(own);
+        each.instructions += walk.tuples * rates.filtered + own.tuples * rates.kept;
+        let each = each.times(load.repetitions);
+        self.barrier() + self.copy(load.copied, true) + self.by_each(each)
+    }
+
+    fn by_partition(&self) -> Cost {
+        let (load, rates) = (self.load, self.rates());
+        let walk = self.walk();
+        let by_cache = load.region / rates.partition_bytes;
+        let partitions = by_cache.max(4.0 * self.workers).min(MOST_PARTITIONS);
+        let values = if load.is_single {
+            load.window / 4.0
+        } else {
+            1.0
+        };
+        let moved = rates.partition_move + rates.partition_value * values;
+        let prepared = match (load.is_kept, load.is_single) {
+            (false, _) => rates.partition_count + moved,
+            (true, true) => moved * rates.values_again,
+            (true, false) => 0.0,
+        };
+        let prepared = Spent {
+            instructions: walk.tuples * prepared + partitions * rates.partition,
+            memory: 0.0,
+        };
+        let mut spent = self.spent(Walk {
+            is_streamed: false,
+            destinations: walk.destinations / partitions,
+            region: walk.region / partitions,
+            copied: walk.copied / partitions,
+            is_listed: true,
+            ..walk
+        });
+        // Rows are read where they are, a partition's all over the list.
+        if !load.is_single && load.in_page < 0.5 {
+            let rows = self.gathered(walk.tuples, walk.window, walk.updates);
+            spent.memory += rows * rates.partition_rows;
+        }
+        let most = if load.is_ordered {
+            load.most
+        } else {
+            load.most.max(load.most_in_partition)
+        };
+        let barriers = if load.is_kept { 1.0 } else { 2.0 };
+        self.barrier().times(barriers)
+            + self.copy(load.copied, true)
+            + self.shared(prepared, 0.0)
+            + self.shared(spent.times(load.repetitions), most)
+    }
+
+    /// What it takes to sort tuples by destination, unless a plan has done so.
+    fn sorting(&self) -> Cost {
+        let (load, rates) = (self.load, self.rates());
+        let each = match (load.is_kept || load.is_increasing, load.is_ordered) {
+            (true, _) => 0.0,
+            (false, true) => rates.sort_ordered,
+            (false, false) => rates.sort,
+        };
+        Self::alone(load.tuples * each)
+    }
+
+    /// Out of place, what updates replace is not copied.
+    fn last_write(&self) -> Cost {
+        let (load, rates) = (self.load, self.rates());
+        let rows = load.distinct.min(load.tuples);
+        let walk = Walk {
+            tuples: rows,
+            updates: rows * load.window,
+            firsts: 1.0,
+            copied: 0.0,
+            is_listed: true,
+            ..self.walk()
+        };
+        let mut spent = self.spent(Walk {
+            is_streamed: load.in_place && load.streams_slices,
+            ..walk
+        });
+        spent.instructions += rows * rates.last_write;
+        if !load.is_ordered && load.in_page < 0.5 {
+            let all = load.tuples * load.window;
+            spent.memory += self.gathered(rows, load.window, all) * rates.last_write_rows;
+        }
+        if !load.in_place {
+            spent.instructions += rows * rates.slice;
+        }
+        let moved = spent.times(load.repetitions);
+        let kept = (load.copied - load.repetitions * rows * load.window).max(0.0);
+        let copy = self.streamed(kept, true, load.streams_slices);
+        self.sorting() + self.barrier() + self.shared(moved, 0.0) + copy
+    }
+
+    fn grouped(&self) -> Cost {
+        let (load, rates) = (self.load, self.rates());
+        let updates = load.tuples * load.window;
+        let read = if load.is_ordered || load.in_page >= 0.5 {
+            updates / LINE * self.of_level(updates, rates.read)
+        } else {
+            rates.group_rows * self.gathered(load.tuples, load.window, updates)
+        };
+        let heavy = self.of_elements(1.0, 1.0, rates.group_heavy);
+        let vectors = load.window / VECTOR * rates.vector * rates.group_vector * heavy;
+        let spent = Spent {
+            instructions: load.tuples * (rates.group * load.runs + vectors),
+            memory: read,
+        };
+        let spent = spent.times(load.repetitions);
+        self.sorting() + self.barrier() + self.copy_before() + self.shared(spent, load.most)
+    }
+
+    fn private(&self) -> Cost {
+        let (load, rates) = (self.load, self.rates());
+        let spent = self.spent(self.walk()).times(load.repetitions);
+        let vectors = load.region / VECTOR * load.repetitions;
+        // Each is cleared by its worker; then all are merged, by all.
+        let merged = vectors * rates.merged;
+        let merged = Cost {
+            time: merged,
+            cpu: merged * self.workers,
+        };
+        self.barrier().times(2.0) + self.copy_before() + self.shared(spent, 0.0) + merged
+    }
+}
+
+impl std::ops::Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            time: self.time + other.time,
+            cpu: self.cpu + other.cpu,
+        }
+    }
+}
+
+impl Cost {
+    fn times(self, factor: f64) -> Self {
+        Self {
+            time: self.time * factor,
+            cpu: self.cpu * factor,
+        }
+    }
+}

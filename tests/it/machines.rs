@@ -1,0 +1,155 @@
+//! What the crate chooses, held against the times of every machine that has been
+//! recorded (`benches/machines/`), wherever this runs.
+
+// The records' own modules, as `benches/record.rs` has them.
+#[path = "../../benches/record/file.rs"]
+#[allow(dead_code, reason = "the bench writes what is only read here")]
+mod file;
+#[path = "../../benches/record/names.rs"]
+mod names;
+#[path = "../../benches/record/problem.rs"]
+#[allow(dead_code, reason = "the bench needs more of it")]
+mod problem;
+#[path = "../../benches/common/random.rs"]
+#[allow(dead_code, reason = "other benches need more of it")]
+mod random;
+
+use std::path::{Path, PathBuf};
+
+use file::{Call, DEFAULT, Entry, Record};
+use ndscatter::{Execution, Layout, Machine, Pool, TensorView};
+use problem::Problem;
+
+/// The time of what is chosen in that of the fastest: the median, that of 95 of 100,
+/// and the worst.
+type Limits = [f64; 3];
+
+/// What the choice reaches on every record; it shall not become worse. For one
+/// worker and for all, once and planned.
+const LIMITS: [(bool, bool, Limits); 4] = [
+    (false, false, [1.0, 1.3, 2.0]),
+    (false, true, [1.0, 1.6, 17.0]),
+    (true, false, [1.0, 1.5, 2.2]),
+    (true, true, [1.0, 1.7, 17.0]),
+];
+
+/// Has workers, and must run nothing.
+struct Asked(usize);
+
+impl Pool for Asked {
+    fn workers(&self) -> Option<usize> {
+        Some(self.0)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        // Long lists of indices are checked by tasks.
+        (0..tasks).for_each(task);
+    }
+}
+
+fn records() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/machines");
+    let files = std::fs::read_dir(folder).expect("the folder of records");
+    let paths = files.map(|file| file.expect("a file").path());
+    paths
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .collect()
+}
+
+/// The machine that was recorded, by its caches.
+fn machine(record: &Record) -> Machine {
+    let level = |level: u8| {
+        let caches = record.machine.caches.iter();
+        let found = caches.filter(|cache| cache.0 == level).map(|cache| cache.1);
+        found.max().unwrap_or(0)
+    };
+    Machine::with_caches([level(1), level(2), level(3)])
+}
+
+/// What this version chooses for a problem, once and planned: a schedule, and the
+/// number of tasks.
+fn chosen(problem: &Problem, workers: usize, machine: &Machine) -> [(String, usize); 2] {
+    let pool = Asked(workers);
+    let execution = Execution::new().pool(&pool).machine(machine);
+    let (shapes, indices) = (problem.shapes(), problem.indices(0));
+    let indices = TensorView::contiguous(&indices, &shapes.indices).expect("indices");
+    let output = Layout::contiguous(&shapes.data);
+    let scatter = problem.operator().execution(execution);
+    let once = scatter.explain(output, indices, problem.dtype, problem.in_place);
+    let plan = scatter.plan(output, indices).expect("problems are valid");
+    let run = plan.run().execution(execution);
+    let planned = run.explain(problem.dtype, problem.in_place);
+    [once, planned].map(|explained| {
+        let explained = explained.expect("problems are valid");
+        (explained.schedule().as_str().into(), explained.tasks())
+    })
+}
+
+/// By the default's own time where the choice is still that of the version that
+/// recorded: not all that it does is a schedule.
+fn regret(entry: &Entry, chosen: &(String, usize), workers: usize, is_planned: bool) -> f64 {
+    let (chosen, tasks) = chosen;
+    let of = |schedule: &str, workers: usize| Call {
+        schedule: schedule.into(),
+        workers,
+        is_planned,
+    };
+    let is_same = entry.chosen.contains(&of(chosen, workers)) && chosen == "serial";
+    let call = of(if is_same { DEFAULT } else { chosen }, workers);
+    let among = |call: &Call| entry.regret_among(call, workers);
+    let alone = || among(&of(chosen, 1));
+    // Where several copy data the serial schedule has a time of its own.
+    let found = match (*tasks, chosen.as_str()) {
+        (1, "serial") | (2.., _) => among(&call).or_else(alone),
+        _ => alone().or_else(|| among(&call)),
+    };
+    found.unwrap_or_else(|| panic!("{:?}: no time of {chosen}", entry.problem))
+}
+
+#[test]
+fn choices_are_good_on_every_machine_recorded() {
+    let paths = records();
+    assert!(!paths.is_empty(), "no machine has been recorded");
+    for path in paths {
+        let record = Record::read(&path).unwrap_or_else(|message| panic!("{message}"));
+        let (problems, machine) = (Problem::all(), machine(&record));
+        assert!(record.entries.len() >= 300, "{}", path.display());
+        let mut regrets = [const { Vec::new() }; 4];
+        for entry in &record.entries {
+            let number = entry.problem.number;
+            assert_eq!(problems[number], entry.problem, "of this generator");
+            for (all, workers) in [1, record.machine.threads].into_iter().enumerate() {
+                let choices = chosen(&entry.problem, workers, &machine);
+                for (kind, chosen) in choices.into_iter().enumerate() {
+                    let regret = regret(entry, &chosen, workers, kind == 1);
+                    regrets[2 * all + kind].push((regret, number, chosen));
+                }
+            }
+        }
+        for ((is_shared, is_planned, limits), mut regrets) in LIMITS.into_iter().zip(regrets) {
+            regrets.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let last = regrets.len() - 1;
+            let reached = [50, 95, 100].map(|percent| regrets[last * percent / 100].0);
+            let held_out: Vec<f64> = (regrets.iter())
+                .filter(|(_, number, _)| number % 3 == 0)
+                .map(|regret| regret.0)
+                .collect();
+            let last = held_out.len() - 1;
+            let unseen = [50, 95, 100].map(|percent| held_out[last * percent / 100]);
+            println!(
+                "{}: shared {is_shared}, planned {is_planned}: {reached:.2?}, held out {unseen:.2?}",
+                path.display()
+            );
+            let worst = &regrets[regrets.len().saturating_sub(9)..];
+            let is_kept = reached
+                .iter()
+                .zip(limits)
+                .all(|(&reached, limit)| reached <= limit);
+            assert!(
+                is_kept,
+                "{}: {reached:.2?}, not {limits:?}: {worst:?}",
+                path.display()
+            );
+        }
+    }
+}

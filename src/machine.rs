@@ -71,11 +71,16 @@ impl Machine {
     }
 
     /// How many bytes stay in each level when they are gone through again and
-    /// again; all in the last one, which is memory.
-    pub(crate) fn levels(&self) -> [f64; 4] {
+    /// again by so many who share the last cache; all in the last one, which is memory.
+    pub(crate) fn levels(&self, sharers: f64) -> [f64; 4] {
         #[expect(clippy::cast_precision_loss, reason = "sizes to compare with")]
         let [first, second, last] = self.caches.map(|bytes| bytes as f64);
-        [first, second * OWN_PART, last * OWN_PART, f64::INFINITY]
+        [
+            first,
+            second * OWN_PART,
+            last * OWN_PART / sharers,
+            f64::INFINITY,
+        ]
     }
 
     /// Bytes whose pages are found without a walk through the page table.
@@ -188,7 +193,7 @@ mod tests {
             Machine::with_caches([0, 0, 0]),
             Machine::with_caches([9 << 20, 1 << 10, 2]),
         ] {
-            let levels = machine.levels();
+            let levels = machine.levels(1.0);
             assert!(levels[0] > 0.0, "{machine}");
             let caches = machine.caches();
             assert!(caches.is_sorted(), "{machine}");

@@ -78,7 +78,7 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
             };
             if is_another
                 && let Ok(candidate) = Candidate::new(schedule, work, parts)
-                && !(needs_distinct(&candidate) && work.sample().has_duplicates())
+                && !(needs_distinct(&candidate) && work.has_duplicates())
             {
                 options.push((time(schedule, parts), candidate));
             }
@@ -142,11 +142,12 @@ fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, is_forced: boo
 }
 
 fn is_small(work: &Workload<'_>) -> bool {
-    let bytes = match work.direction {
-        Direction::Scatter => work.touched_bytes(),
-        Direction::Gather => work.bytes(),
-    };
-    bytes < SMALL_CALL_BYTES
+    match work.direction {
+        Direction::Scatter => {
+            work.touched_bytes() < SMALL_CALL_BYTES && !work.is_mostly_overwritten()
+        }
+        Direction::Gather => work.bytes() < SMALL_CALL_BYTES,
+    }
 }
 
 /// Repetitions for every worker, else tuples, else columns.
@@ -212,6 +213,7 @@ mod tests {
             is_heavy: false,
             runs: 1,
             joins: false,
+            breaks: 1_166_243,
             looks_by_sort: false,
             is_kept: false,
             grouping: Grouping::Possible,
@@ -392,7 +394,7 @@ mod tests {
                     ..moves(all_over)
                 },
                 2,
-                &[ByTuple, LastWrite, Serial],
+                &[ByTuple, ByColumn, Serial],
             ),
             (
                 "sums into a large copy",

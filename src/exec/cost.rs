@@ -12,6 +12,9 @@ use crate::schedule::Schedule;
 const LINE: f64 = 64.0;
 const VECTOR: f64 = 32.0;
 
+/// Bytes of a page, across which nothing is read ahead.
+const PAGE: f64 = 4096.0;
+
 /// Most partitions, however many workers there are.
 const MOST_PARTITIONS: f64 = 256.0;
 
@@ -20,7 +23,8 @@ const MOST_PARTITIONS: f64 = 256.0;
 pub(super) struct Load {
     pub(super) tuples: f64,
     pub(super) repetitions: f64,
-    /// Bytes of a window, and the runs that it is made of.
+    /// Bytes of an element and of a window, and the runs that it is made of.
+    pub(super) element: f64,
     pub(super) window: f64,
     pub(super) runs: f64,
     /// Bytes of data that are copied.
@@ -47,8 +51,10 @@ pub(super) struct Load {
     pub(super) has_strands: bool,
     /// Whether it takes a sort to find duplicates, and not a bitmap.
     pub(super) looks_by_sort: bool,
-    /// Whether most tuples follow the one before on both sides.
+    /// Whether most tuples follow the one before on both sides, and the part of those
+    /// that do not.
     pub(super) joins: bool,
+    pub(super) breaks: f64,
     pub(super) replaces: bool,
     /// Whether machines cannot calculate with the elements.
     pub(super) is_heavy: bool,
@@ -92,6 +98,17 @@ impl Spent {
     }
 }
 
+impl std::ops::Add for Spent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            instructions: self.instructions + other.instructions,
+            memory: self.memory + other.memory,
+        }
+    }
+}
+
 /// Windows that are gone through in some order.
 #[derive(Clone, Copy, Debug)]
 struct Walk {
@@ -106,6 +123,8 @@ struct Walk {
     firsts: f64,
     /// Bytes of both sides of the data that is copied just before.
     copied: f64,
+    /// Workers that share the last cache, each with bytes of its own.
+    sharers: f64,
     /// Whether each tuple is looked up in a list.
     is_listed: bool,
     /// Whether windows are written by streaming stores.
@@ -157,11 +176,11 @@ impl<'a> Model<'a> {
     }
 
     /// Nanoseconds a line, of lines in so many bytes that are gone through again
-    /// and again: some of them are in each level.
-    fn of_level(&self, bytes: f64, rates: [f64; 4]) -> f64 {
+    /// and again by each of those who share the last cache: some are in each level.
+    fn of_level(&self, bytes: f64, sharers: f64, rates: [f64; 4]) -> f64 {
         let mut below = 0.0;
         let mut sum = 0.0;
-        for (rate, level) in rates.into_iter().zip(self.machine.levels()) {
+        for (rate, level) in rates.into_iter().zip(self.machine.levels(sharers)) {
             let held = (level / bytes.max(1.0)).clamp(below, 1.0);
             sum += rate * (held - below);
             below = held;
@@ -170,11 +189,11 @@ impl<'a> Model<'a> {
     }
 
     /// A line in no order, which is written, of so many bytes that lie in a region.
-    fn random(&self, bytes: f64, region: f64) -> f64 {
+    fn random(&self, bytes: f64, sharers: f64, region: f64) -> f64 {
         let rates = self.rates();
         let beyond = |reach: f64| 1.0 - (reach / region.max(1.0)).min(1.0);
         let [near, far] = rates.page_walk;
-        self.of_level(bytes, rates.random)
+        self.of_level(bytes, sharers, rates.random)
             + near * beyond(self.machine.page_reach())
             + far * beyond(self.machine.page_table_reach())
     }
@@ -182,7 +201,7 @@ impl<'a> Model<'a> {
     /// Rows that are read in no order though they are looked up well before.
     fn gathered(&self, rows: f64, window: f64, bytes: f64) -> f64 {
         let next = self.rates().next_line * (lines(window) - 1.0);
-        rows * self.random(bytes, bytes) * (1.0 + next)
+        rows * self.random(bytes, 1.0, bytes) * (1.0 + next)
     }
 
     /// All updates of one repetition, one after another.
@@ -196,6 +215,7 @@ impl<'a> Model<'a> {
             updates: load.tuples * load.window,
             firsts: (load.distinct / load.tuples.max(1.0)).min(1.0),
             copied: 2.0 * load.copied / load.repetitions.max(1.0),
+            sharers: 1.0,
             is_listed: false,
             is_streamed: load.streams_windows,
         }
@@ -213,12 +233,12 @@ impl<'a> Model<'a> {
         let begun = between.max(walk.copied);
         let of_both = |first: f64, later: f64| walk.firsts * first + (1.0 - walk.firsts) * later;
         let ordered = of_both(
-            self.of_level(begun, rates.ordered),
-            self.of_level(between, rates.ordered),
+            self.of_level(begun, walk.sharers, rates.ordered),
+            self.of_level(between, walk.sharers, rates.ordered),
         );
         let mut random = of_both(
-            self.random(begun, walk.region),
-            self.random(between, walk.region),
+            self.random(begun, walk.sharers, walk.region),
+            self.random(between, walk.sharers, walk.region),
         );
         if load.is_ordered {
             random *= rates.ascending;
@@ -237,8 +257,8 @@ impl<'a> Model<'a> {
             1.0
         };
         let written = streamed * walk.tuples * (first + (lines(walk.window) - 1.0) * next);
-        let read =
-            walk.updates / LINE * self.of_level(walk.updates + walk.destinations, rates.read);
+        let gone_through = walk.updates + walk.destinations;
+        let read = walk.updates / LINE * self.of_level(gone_through, walk.sharers, rates.read);
         let listed = if walk.is_listed {
             walk.tuples * rates.listed
         } else {
@@ -246,31 +266,42 @@ impl<'a> Model<'a> {
         };
         let is_joined = load.joins && !walk.is_listed;
         let each = if is_joined {
-            rates.joined
+            rates.joined + load.breaks * rates.joined_run
         } else if load.is_single && !walk.is_listed {
             rates.element
         } else {
             rates.row + (load.runs - 1.0) * rates.run
         };
-        let vector = rates.vector * self.of_elements(rates.moved, 1.0, rates.heavy);
+        let combined = if load.replaces {
+            walk.window / VECTOR * rates.vector * rates.moved
+        } else {
+            self.combined(walk.window, is_joined)
+        };
         let waits = if load.replaces || is_joined {
             0.0
         } else {
             load.same * rates.chain
         };
         Spent {
-            instructions: walk.tuples * (each + waits + walk.window / VECTOR * vector),
+            instructions: walk.tuples * (each + waits + combined),
             memory: written + read + listed,
         }
     }
 
-    /// By what elements are: only moved, combined, or that by other means.
-    fn of_elements(&self, moved: f64, plain: f64, heavy: f64) -> f64 {
-        match (self.load.replaces, self.load.is_heavy) {
-            (true, _) => moved,
-            (false, false) => plain,
-            (false, true) => heavy,
+    /// The elements of one window, combined: whole vectors, and what is left one by one,
+    /// unless the next window follows.
+    fn combined(&self, window: f64, is_joined: bool) -> f64 {
+        let (load, rates) = (self.load, self.rates());
+        let (vector, element) = if load.is_heavy {
+            (rates.vector * rates.heavy, rates.heavy_element)
+        } else {
+            (rates.vector, rates.last_element)
+        };
+        if is_joined {
+            return window / VECTOR * vector;
         }
+        let vectors = (window / VECTOR).floor();
+        vectors * vector + (window - vectors * VECTOR) / load.element * element
     }
 
     /// What is shared out among all workers, of whom one has such a part at least.
@@ -326,7 +357,7 @@ impl<'a> Model<'a> {
     /// The copy of so many bytes of data.
     fn copy(&self, bytes: f64, is_shared: bool) -> Cost {
         let rates = self.rates();
-        let [_, second, last, _] = self.machine.levels();
+        let [_, second, last, _] = self.machine.levels(1.0);
         let level = match 2.0 * self.load.copied {
             touched if touched < second => 0,
             touched if touched < last => 1,
@@ -383,7 +414,7 @@ impl<'a> Model<'a> {
         let each = if load.looks_by_sort {
             rates.sort
         } else {
-            rates.look + rates.look_line * self.random(bits, bits)
+            rates.look + rates.look_line * self.random(bits, 1.0, bits)
         };
         Self::alone(load.tuples * each)
     }
@@ -407,9 +438,10 @@ impl<'a> Model<'a> {
             window: (walk.window / self.workers).max(1.0),
             destinations: walk.destinations / self.workers,
             updates: walk.updates / self.workers,
+            sharers: self.workers,
             ..walk
         };
-        let restart = self.of_level(walk.updates, rates.restart);
+        let restart = self.of_level(walk.updates, 1.0, rates.restart);
         let mut each = self.spent(part);
         each.memory += walk.tuples * restart;
         let each = each.times(load.repetitions);
@@ -426,6 +458,7 @@ impl<'a> Model<'a> {
             destinations: walk.destinations / self.workers,
             copied: walk.copied / self.workers,
             updates: walk.updates * part,
+            sharers: self.workers,
             is_listed: true,
             ..walk
         };
@@ -463,10 +496,13 @@ impl<'a> Model<'a> {
             is_listed: true,
             ..walk
         });
-        // Rows are read where they are, a partition's all over the list.
+        // Rows are read where they are, a partition's all over the list; but for one
+        // that has so many that they stand close together.
         if !load.is_single && load.in_page < 0.5 {
+            let most = load.most_in_partition;
+            let dense = if walk.window < most * PAGE { most } else { 0.0 };
             let rows = self.gathered(walk.tuples, walk.window, walk.updates);
-            spent.memory += rows * rates.partition_rows;
+            spent.memory += (1.0 - dense) * rows * rates.partition_rows;
         }
         let most = if load.is_ordered {
             load.most
@@ -474,10 +510,16 @@ impl<'a> Model<'a> {
             load.most.max(load.most_in_partition)
         };
         let barriers = if load.is_kept { 1.0 } else { 2.0 };
+        // Workers that have no large partition copy data meanwhile.
+        let applied = spent.times(load.repetitions);
+        let copied = Spent {
+            memory: self.copy(load.copied, false).time,
+            ..Spent::default()
+        };
+        let most = most * applied.all() / (applied + copied).all().max(1.0);
         self.barrier().times(barriers)
-            + self.copy(load.copied, true)
             + self.shared(prepared, 0.0)
-            + self.shared(spent.times(load.repetitions), most)
+            + self.shared(applied + copied, most)
     }
 
     /// What it takes to sort tuples by destination, unless a plan has done so.
@@ -525,11 +567,15 @@ impl<'a> Model<'a> {
         let (load, rates) = (self.load, self.rates());
         let updates = load.tuples * load.window;
         let read = if load.is_ordered || load.in_page >= 0.5 {
-            updates / LINE * self.of_level(updates, rates.read)
+            updates / LINE * self.of_level(updates, 1.0, rates.read)
         } else {
             rates.group_rows * self.gathered(load.tuples, load.window, updates)
         };
-        let heavy = self.of_elements(1.0, 1.0, rates.group_heavy);
+        let heavy = if load.is_heavy {
+            rates.group_heavy
+        } else {
+            1.0
+        };
         let vectors = load.window / VECTOR * rates.vector * rates.group_vector * heavy;
         let spent = Spent {
             instructions: load.tuples * (rates.group * load.runs + vectors),

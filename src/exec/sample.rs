@@ -9,7 +9,7 @@ use crate::plan::Destinations;
 /// longer than ten times what it takes to look at all of these.
 const SAMPLE: usize = 256;
 const SHORT_SAMPLE: usize = 64;
-const TUPLES_EACH: usize = 512;
+const TUPLES_EACH: usize = 256;
 
 /// The destinations of some tuples from all over the list, or of all.
 #[derive(Clone, Debug)]
@@ -31,6 +31,50 @@ pub(super) struct Neighbours {
     pub(super) in_line: f64,
     /// Less than a page apart.
     pub(super) in_page: f64,
+}
+
+/// Destinations of a sample, those of them with one and two of its tuples, and tuples
+/// of all others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    distinct: f64,
+    once: f64,
+    twice: f64,
+    more: f64,
+}
+
+impl Counts {
+    /// How many destinations there are, of so many, if all are as frequent: all, where
+    /// those that were met twice may be chance.
+    fn among(self, slices: f64) -> f64 {
+        let Self {
+            distinct,
+            once,
+            twice,
+            more,
+        } = self;
+        let tuples = once + 2.0 * twice + more;
+        let by_chance = tuples * (tuples - 1.0) / 2.0 / slices.max(1.0);
+        if twice + more <= by_chance + 2.0 * by_chance.sqrt() + 0.5 {
+            return slices;
+        }
+        let unseen = match twice {
+            0.0 => once * (once - 1.0).max(0.0) / 2.0,
+            _ => once * once / (2.0 * twice),
+        };
+        (distinct + unseen).min(slices)
+    }
+
+    /// Whether far more tuples share theirs with two others than would if all were as
+    /// frequent as one and two tuples suggest.
+    fn is_skewed(self) -> bool {
+        if self.once == 0.0 {
+            return false;
+        }
+        let each = 2.0 * self.twice / self.once;
+        let expected = self.once * (each.exp() - 1.0 - each);
+        self.more > 4.0 * expected + 6.0
+    }
 }
 
 /// Bytes of a page, on most machines.
@@ -78,11 +122,6 @@ impl Sample {
         !self.numbers().is_sorted_by(|before, after| before < after)
     }
 
-    /// Whether it is no sample, but all of them.
-    pub(super) fn is_all(&self) -> bool {
-        self.is_all
-    }
-
     pub(super) fn neighbours(&self) -> Neighbours {
         self.neighbours
     }
@@ -99,26 +138,39 @@ impl Sample {
         &self.numbers[..self.len]
     }
 
-    /// How many destinations there are, estimated from how many have one and two
-    /// tuples of the sample (Chao 1984): rather too few where some have most of
-    /// the tuples. `None` where there is nothing to go by.
-    pub(super) fn distinct(&self) -> Option<u64> {
-        let (mut distinct, mut once, mut twice) = (0_u64, 0_u64, 0_u64);
+    /// How many destinations `tuples` tuples have of so many, about. Where all are as
+    /// frequent it is estimated from how many have one and two tuples of the sample
+    /// (Chao 1984), of whom not all need have been met.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(super) fn distinct(&self, tuples: usize, slices: u64) -> f64 {
+        let (tuples, slices) = (tuples as f64, slices as f64);
+        let counts = self.counts();
+        if self.is_all {
+            return counts.distinct;
+        }
+        let met = |tuples: f64, among: f64| among * (1.0 - (-tuples / among.max(1.0)).exp());
+        let found = if counts.is_skewed() {
+            // Zipf and its like: the rest of the tuples goes anywhere, if not evenly.
+            let rest = counts.once / self.len.max(1) as f64;
+            (met(tuples * rest, slices) / 2.0).max(counts.distinct)
+        } else {
+            met(tuples, counts.among(slices))
+        };
+        found.clamp(1.0, tuples.max(1.0))
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
         for same in self.numbers().chunk_by(|a, b| a == b) {
-            distinct += 1;
+            counts.distinct += 1.0;
             match same.len() {
-                1 => once += 1,
-                2 => twice += 1,
-                _ => {}
+                1 => counts.once += 1.0,
+                2 => counts.twice += 1.0,
+                #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+                more => counts.more += more as f64,
             }
         }
-        let unseen = match twice {
-            _ if self.is_all => 0,
-            0 if once == distinct => return None,
-            0 => once * once.saturating_sub(1) / 2,
-            _ => once * once / (2 * twice),
-        };
-        Some(distinct + unseen)
+        counts
     }
 
     /// Whether workers, of which each takes the next range of `1 << shift`
@@ -213,22 +265,37 @@ mod tests {
     #[test]
     fn destinations_are_estimated() {
         for (count, least, most) in [
-            (1, 1, 1),
-            (16, 16, 16),
-            (128, 100, 160),
-            (1024, 600, 1700),
-            (4096, 1500, 12_000),
+            (1, 1.0, 1.0),
+            (16, 16.0, 16.0),
+            (128, 100.0, 160.0),
+            (1024, 600.0, 1700.0),
+            (4096, 1500.0, 12_000.0),
+            // Nothing to go by.
+            (1 << 40, 999_999.0, 1e6),
         ] {
-            let distinct = uniform(count).distinct().expect("some have two");
+            let distinct = uniform(count).distinct(1_000_000, 1 << 40);
             assert!((least..=most).contains(&distinct), "{distinct} of {count}");
         }
-        assert_eq!(uniform(1 << 40).distinct(), None, "nothing to go by");
         let all = Sample {
             len: 9,
             is_all: true,
             ..uniform(1 << 40)
         };
-        assert_eq!(all.distinct(), Some(9), "nothing to estimate");
+        assert_eq!(all.distinct(9, 1 << 40), 9.0, "nothing to estimate");
+    }
+
+    /// Each as often as its rank says: 18151 of 20000 in 262144 tuples, as drawn once.
+    #[test]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "ranks"
+    )]
+    fn destinations_of_skewed_tuples_are_estimated() {
+        let rank = |tuple: usize| 20_000_f64.powf((tuple as f64 + 0.5) / SAMPLE as f64);
+        let skewed = sample(std::array::from_fn(|tuple| rank(tuple) as u64));
+        let distinct = skewed.distinct(262_144, 20_000);
+        assert!((9000.0..=20_000.0).contains(&distinct), "{distinct}");
     }
 
     #[test]
@@ -280,7 +347,7 @@ mod tests {
     fn a_long_tail_is_seen() {
         let numbers = std::array::from_fn(|tuple| (tuple as u64).saturating_sub(127));
         let sample = sample(numbers);
-        assert!(sample.distinct().is_some_and(|distinct| distinct > 4096));
+        assert!(sample.distinct(1 << 20, 1 << 20) > 4096.0);
         assert!(
             (0.49..0.52).contains(&sample.most(0)),
             "one has half of them"

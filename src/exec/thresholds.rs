@@ -9,6 +9,11 @@
 /// making.
 pub(super) const SMALL_CALL_BYTES: usize = 512 << 10;
 
+/// A small call by a kept plan is looked at where it moves so many windows, which takes
+/// some 5 microseconds, the look 0.3; and has so many for a destination.
+pub(super) const MANY_WINDOWS: usize = 1024;
+pub(super) const FEW: usize = 64;
+
 /// Calls that touch fewer bytes than this
 /// ([`Workload::touched_bytes`](super::workload::Workload::touched_bytes))
 /// stay on the calling thread: a worker that sleeps begins some 30

@@ -12,7 +12,8 @@ use super::division::Division;
 use super::sample::Sample;
 use super::schedule::partition_shift;
 use super::thresholds::{
-    PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_DETECTION_BYTES, STREAMED_WINDOW_BYTES,
+    FEW, MANY_WINDOWS, PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_DETECTION_BYTES,
+    STREAMED_WINDOW_BYTES,
 };
 use super::tile::{Cuts, LINE_BYTES, can_be_cut};
 use crate::kernel::Operation;
@@ -77,6 +78,8 @@ pub(crate) struct Workload<'a> {
     /// Runs of a window, and whether most tuples follow the one before on both sides.
     pub(super) runs: usize,
     pub(super) joins: bool,
+    /// Of tuples, those that do not.
+    pub(super) breaks: usize,
     /// Whether it takes a sort to look for duplicates.
     pub(super) looks_by_sort: bool,
     /// Whether the plan stays, with what runs work out about it.
@@ -144,6 +147,7 @@ impl<'a> Workload<'a> {
             is_heavy: operation.is_heavy(),
             runs: window.runs(),
             joins: geometry.joins && facts.breaks * 2 < plan.tuples(),
+            breaks: facts.breaks,
             looks_by_sort: plan.looks_by_sort(),
             is_kept: false,
             grouping: match operation.group {
@@ -181,6 +185,7 @@ impl<'a> Workload<'a> {
         Load {
             tuples: self.tuples as f64,
             repetitions: self.repetitions as f64,
+            element: self.element_bytes as f64,
             window: self.window_bytes() as f64,
             runs: self.runs as f64,
             copied: self.copied_bytes as f64,
@@ -199,6 +204,7 @@ impl<'a> Workload<'a> {
             has_strands: self.strands >= parts,
             looks_by_sort: self.looks_by_sort,
             joins: self.joins,
+            breaks: self.breaks as f64 / (self.tuples as f64).max(1.0),
             replaces: self.replaces,
             is_heavy: self.is_heavy,
             in_place: self.in_place,
@@ -270,22 +276,29 @@ impl<'a> Workload<'a> {
         )
     }
 
-    /// How many destinations tuples have, about: where they may have some number
-    /// of them in no order, not all have been met.
+    /// Whether two tuples are seen to have one destination, or must have.
+    pub(super) fn has_duplicates(&self) -> bool {
+        self.tuples as u64 > self.slices || self.sample().has_duplicates()
+    }
+
+    /// How many destinations tuples have, about.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn distinct(&self) -> f64 {
-        let tuples = self.tuples as f64;
-        if self.known_distinct {
-            return tuples;
+        match self.known_distinct {
+            true => self.tuples as f64,
+            false => self.sample().distinct(self.tuples, self.slices),
         }
-        match self.sample().distinct() {
-            Some(distinct) if self.sample().is_all() => distinct as f64,
-            among => {
-                let among = among.map_or(self.slices, |among| among.min(self.slices)) as f64;
-                let missed = (-tuples / among.max(1.0)).exp();
-                (among * (1.0 - missed)).clamp(1.0, tuples.max(1.0))
-            }
-        }
+    }
+
+    /// Whether a plan that stays has many windows for few destinations, of which the
+    /// last alone need moving.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(super) fn is_mostly_overwritten(&self) -> bool {
+        self.is_kept
+            && self.replaces
+            && !self.known_distinct
+            && self.windows() >= MANY_WINDOWS
+            && self.distinct() * FEW as f64 <= self.tuples as f64
     }
 
     /// Whether a large output is mostly copied: few of its bytes are touched

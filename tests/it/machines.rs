@@ -27,10 +27,10 @@ type Limits = [f64; 3];
 /// What the choice reaches on every record; it shall not become worse. For one
 /// worker and for all, once and planned.
 const LIMITS: [(bool, bool, Limits); 4] = [
-    (false, false, [1.0, 1.3, 2.0]),
-    (false, true, [1.0, 1.6, 17.0]),
-    (true, false, [1.0, 1.5, 2.2]),
-    (true, true, [1.0, 1.7, 17.0]),
+    (false, false, [1.0, 1.25, 1.8]),
+    (false, true, [1.0, 1.25, 3.2]),
+    (true, false, [1.0, 1.4, 2.2]),
+    (true, true, [1.0, 1.55, 4.8]),
 ];
 
 /// Has workers, and must run nothing.

@@ -411,7 +411,7 @@ pub(super) fn histograms() -> Vec<Case> {
         many(&[256], I64, 50, &[(Min, F32)]),
         // Partial sums of floats would round elsewhere.
         Case {
-            chosen: Some((8, Schedule::Grouped, 8)),
+            chosen: Some((8, Schedule::Serial, 1)),
             ..many(&[256], I64, 50, &[(Add, F32)])
         },
         many(&[256], I32, 0, &[(Max, F32)]),
@@ -700,7 +700,7 @@ pub(super) fn large_histograms() -> Vec<Case> {
             ..in_parts
         },
         Case {
-            chosen: Some((8, Schedule::Grouped, 8)),
+            chosen: Some((8, Schedule::Serial, 1)),
             ..many
         },
         Case {
@@ -773,8 +773,7 @@ pub(super) fn skipped_and_clamped() -> Vec<Case> {
 /// What is chosen on two workers where a call is worth dividing.
 pub(super) fn what_is_chosen() -> Vec<Case> {
     let tasks = |schedule| match schedule {
-        // Few last writes are moved by one worker.
-        Schedule::Serial | Schedule::LastWrite => 1,
+        Schedule::Serial => 1,
         _ => 2,
     };
     let chosen = |schedule, data, indices, destinations, values| Case {
@@ -791,11 +790,11 @@ pub(super) fn what_is_chosen() -> Vec<Case> {
     let (many, few): (&[_], &[_]) = (&[30_011, 1], &[250_007, 1]);
     vec![
         chosen(Schedule::ByDestination, rows, many, Skewed, sum),
-        chosen(Schedule::ByTuple, rows, many, Together, sum),
+        chosen(Schedule::ByPartition, rows, many, Together, sum),
         chosen(Schedule::LastWrite, rows, many, Skewed, moves),
-        chosen(Schedule::ByDestination, rows, &[5003, 1], Skewed, sum),
+        chosen(Schedule::Serial, rows, &[5003, 1], Skewed, sum),
         chosen(Schedule::ByDestination, &[401, 67], many, Skewed, sum),
-        chosen(Schedule::ByColumn, rows, many, One, sum),
+        chosen(Schedule::Serial, rows, many, One, sum),
         chosen(
             Schedule::ByTuple,
             &[29_009, 67],
@@ -817,7 +816,7 @@ pub(super) fn what_is_chosen() -> Vec<Case> {
             operator: Update { axis: 1 },
             ..chosen(Schedule::ByBatch, &[67, 41, 101], &[347], Skewed, sum)
         },
-        chosen(Schedule::ByTuple, line, few, Distinct, sum),
+        chosen(Schedule::ByPartition, line, few, Distinct, sum),
         chosen(Schedule::ByPartition, line, few, Random, sum),
         chosen(Schedule::ByTuple, line, few, Together, sum),
         chosen(
@@ -898,22 +897,16 @@ pub(super) fn rows_that_are_streamed() -> Vec<Case> {
 
 /// Rows of a graph, in no order, over a table that no cache holds.
 pub(super) fn large_tables() -> Vec<Case> {
-    use Schedule::{ByDestination, ByPartition};
-    let tables: [(&[usize], _); 4] = [
-        (&[750_000, 8], ByPartition),
-        (&[375_000, 16], ByDestination),
-        (&[93_750, 64], ByDestination),
-        (&[60_000, 100], ByDestination),
-    ];
-    let table = |(data, schedule)| Case {
+    let shapes: [&[usize]; 4] = [&[750_000, 8], &[375_000, 16], &[93_750, 64], &[60_000, 100]];
+    let table = |data| Case {
         data,
         indices: &[200_000, 1],
         values: &[(Add, F32), (Max, F32)],
         destinations: Random,
-        chosen: Some((2, schedule, 2)),
+        chosen: Some((2, Schedule::ByDestination, 2)),
         ..HUGE
     };
-    tables.map(table).into()
+    shapes.map(table).into()
 }
 
 /// A few rows have most of the tuples: at the front, all over, or all of them.

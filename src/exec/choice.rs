@@ -70,8 +70,9 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
     let serial = Candidate::new(Schedule::Serial, work, 1).ok();
     let mut options: SmallVec<[(f64, Candidate); 12]> = SmallVec::new();
     options.extend(serial.map(|candidate| (time(Schedule::Serial, all), candidate)));
+    let numbers = if all == 1 { &[1][..] } else { &[1, all] };
     for schedule in Schedule::ALL {
-        for parts in [1, all] {
+        for &parts in numbers {
             let is_another = match parts {
                 1 => works_alone(schedule) && (all == 1 || schedule == Schedule::LastWrite),
                 _ => schedule != Schedule::Serial,

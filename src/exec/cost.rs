@@ -5,18 +5,16 @@
 //! Pure: plain numbers in, plain numbers out. Knows nothing of tensors, plans or
 //! threads. A wrong cost is never a wrong result: all schedules give the same bits.
 
+use super::sample::PAGE_BYTES;
+use super::tile::LINE_BYTES;
 use crate::machine::{Machine, Rates};
 use crate::schedule::Schedule;
 
-/// Bytes of a cache line, and of a vector of the loops over rows.
-const LINE: f64 = 64.0;
+/// Bytes of a line, of a page, across which nothing is read ahead, and of a vector of the
+/// loops over rows.
+const LINE: f64 = LINE_BYTES as f64;
+const PAGE: f64 = PAGE_BYTES as f64;
 const VECTOR: f64 = 32.0;
-
-/// Bytes of a page, across which nothing is read ahead.
-const PAGE: f64 = 4096.0;
-
-/// Most partitions, however many workers there are.
-const MOST_PARTITIONS: f64 = 256.0;
 
 /// What a call moves.
 #[derive(Clone, Debug)]
@@ -44,6 +42,8 @@ pub(super) struct Load {
     /// one partition.
     pub(super) most: f64,
     pub(super) most_in_partition: f64,
+    /// Partitions that the output would be divided into.
+    pub(super) partitions: f64,
     pub(super) is_ordered: bool,
     pub(super) is_increasing: bool,
     pub(super) known_distinct: bool,
@@ -471,8 +471,7 @@ impl<'a> Model<'a> {
     fn by_partition(&self) -> Cost {
         let (load, rates) = (self.load, self.rates());
         let walk = self.walk();
-        let by_cache = load.region / rates.partition_bytes;
-        let partitions = by_cache.max(4.0 * self.workers).min(MOST_PARTITIONS);
+        let partitions = load.partitions;
         let values = if load.is_single {
             load.window / 4.0
         } else {
@@ -616,5 +615,167 @@ impl Cost {
             time: self.time * factor,
             cpu: self.cpu * factor,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Load, Model};
+    use crate::machine::Machine;
+    use crate::schedule::Schedule;
+
+    /// Sums of rows of 64 `f32` in no order, in a table of 169343.
+    fn sums() -> Load {
+        let (tuples, slices, window) = (1_166_243.0, 169_343.0, 256.0);
+        Load {
+            tuples,
+            repetitions: 1.0,
+            element: 4.0,
+            window,
+            runs: 1.0,
+            copied: 0.0,
+            slices,
+            region: slices * window,
+            distinct: slices,
+            destinations: slices * window,
+            same: 0.0,
+            in_line: 0.0,
+            in_page: 0.0,
+            most: 1.0 / 256.0,
+            most_in_partition: 0.02,
+            partitions: 83.0,
+            is_ordered: false,
+            is_increasing: false,
+            known_distinct: false,
+            has_strands: false,
+            looks_by_sort: false,
+            joins: false,
+            breaks: 1.0,
+            replaces: false,
+            is_heavy: false,
+            in_place: true,
+            streams_copy: false,
+            streams_windows: false,
+            streams_slices: false,
+            copies_much: false,
+            is_single: false,
+            is_kept: false,
+        }
+    }
+
+    fn loads() -> [Load; 6] {
+        let out_of_place = Load {
+            in_place: false,
+            copied: sums().region,
+            copies_much: true,
+            ..sums()
+        };
+        let nothing = Load {
+            tuples: 0.0,
+            distinct: 1.0,
+            destinations: 0.0,
+            breaks: 0.0,
+            ..out_of_place.clone()
+        };
+        let elements = Load {
+            window: 4.0,
+            is_single: true,
+            region: 4.0 * sums().slices,
+            destinations: 64.0 * sums().slices,
+            ..sums()
+        };
+        let to_one_place = Load {
+            distinct: 1.0,
+            destinations: 256.0,
+            same: 1.0,
+            most: 1.0,
+            most_in_partition: 1.0,
+            is_ordered: true,
+            ..sums()
+        };
+        let vast = Load {
+            tuples: 1e18,
+            repetitions: 1e18,
+            slices: 1e18,
+            region: 1e19,
+            ..sums()
+        };
+        [sums(), out_of_place, nothing, elements, to_one_place, vast]
+    }
+
+    fn server() -> Machine {
+        Machine::with_caches([32 << 10, 1 << 20, 32 << 20])
+    }
+
+    #[test]
+    fn costs_can_be_compared() {
+        for machine in [server(), Machine::with_caches([0, 0, 0])] {
+            for load in loads() {
+                for workers in [1, 2, 16, 1024] {
+                    for schedule in Schedule::ALL {
+                        let cost = Model::new(&load, &machine, workers).cost(schedule);
+                        let what = format!("{schedule}, {workers}: {cost:?} of {load:?}");
+                        assert!(cost.time.is_finite() && cost.time >= 0.0, "{what}");
+                        assert!(cost.cpu.is_finite() && cost.cpu >= cost.time, "{what}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_plan_keeps_costs_nothing_again() {
+        let machine = server();
+        for once in loads() {
+            let kept = Load {
+                is_kept: true,
+                ..once.clone()
+            };
+            for schedule in Schedule::ALL {
+                let time = |load| Model::new(load, &machine, 2).cost(schedule).time;
+                assert!(time(&kept) <= time(&once), "{schedule} of {once:?}");
+            }
+        }
+        let sorting = [Schedule::Grouped, Schedule::LastWrite, Schedule::ByTuple];
+        for schedule in sorting {
+            let time = |is_kept| {
+                let load = Load { is_kept, ..sums() };
+                Model::new(&load, &machine, 2).cost(schedule).time
+            };
+            let saved = time(false) - time(true);
+            assert!(saved > 1e6, "{schedule}: a pass over a million tuples");
+        }
+    }
+
+    #[test]
+    fn work_is_shared_out_but_for_the_largest_part() {
+        let machine = server();
+        let time = |most, workers| {
+            let load = Load {
+                most_in_partition: most,
+                is_kept: true,
+                ..sums()
+            };
+            Model::new(&load, &machine, workers)
+                .cost(Schedule::ByPartition)
+                .time
+        };
+        assert!(time(0.02, 2) < 0.6 * time(0.02, 1), "nearly halves");
+        assert!(time(0.9, 2) > 0.8 * time(0.9, 1), "one has most of it");
+    }
+
+    /// 165 MiB of rows are in a last cache of 480 MiB, and not in one of 32.
+    #[test]
+    fn a_larger_cache_takes_no_longer() {
+        let large = Machine::with_caches([32 << 10, 1 << 20, 480 << 20]);
+        let load = Load {
+            slices: 4.0 * sums().slices,
+            region: 4.0 * sums().region,
+            distinct: 4.0 * sums().distinct,
+            destinations: 4.0 * sums().destinations,
+            ..sums()
+        };
+        let time = |machine| Model::new(&load, machine, 2).cost(Schedule::Serial).time;
+        assert!(time(&large) < 0.9 * time(&server()));
     }
 }

@@ -78,7 +78,7 @@ impl Counts {
 }
 
 /// Bytes of a page, on most machines.
-const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE_BYTES: u64 = 4096;
 
 impl Sample {
     /// Neighbouring numbers lie `unit` bytes apart.

@@ -22,7 +22,7 @@ use super::transfer::Transfer;
 use super::workload::{Direction, Workload};
 use crate::schedule::Schedule;
 
-pub(super) use self::by_partition::shift as partition_shift;
+pub(super) use self::by_partition::{number as partition_number, shift as partition_shift};
 pub(crate) use self::scheduler::Reason;
 pub(super) use self::scheduler::{Step, Stop};
 

@@ -1,4 +1,4 @@
-//! The sizes that decide between schedules.
+//! Sizes that schedules, the walk over windows and the small-call path go by.
 //!
 //! Every number here has a name and a unit; `docs/notes/2026-11-22-thresholds.md` says which of
 //! them are measured, which are arguments, and which measurements speak against
@@ -14,10 +14,8 @@ pub(super) const SMALL_CALL_BYTES: usize = 512 << 10;
 pub(super) const MANY_WINDOWS: usize = 1024;
 pub(super) const FEW: usize = 64;
 
-/// Calls that touch fewer bytes than this
-/// ([`Workload::touched_bytes`](super::workload::Workload::touched_bytes))
-/// stay on the calling thread: a worker that sleeps begins some 30
-/// microseconds late, at each step of a schedule.
+/// Where one worker applies updates, data is copied by all if the copy touches so many
+/// bytes: a worker that sleeps begins some 30 microseconds late.
 pub(super) const PARALLEL_BYTES: usize = 12 << 20;
 
 /// Where few destinations have many duplicates, all that is left to do is to

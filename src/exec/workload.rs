@@ -10,7 +10,7 @@ use super::copies::copy_words;
 use super::cost::Load;
 use super::division::Division;
 use super::sample::Sample;
-use super::schedule::partition_shift;
+use super::schedule::{partition_number, partition_shift};
 use super::thresholds::{
     FEW, MANY_WINDOWS, PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_DETECTION_BYTES,
     STREAMED_WINDOW_BYTES,
@@ -182,6 +182,7 @@ impl<'a> Workload<'a> {
         let distinct = self.distinct();
         let line = self.window_bytes().max(LINE_BYTES) as f64;
         let region = self.region_bytes as f64;
+        let shift = partition_shift(self, parts);
         Load {
             tuples: self.tuples as f64,
             repetitions: self.repetitions as f64,
@@ -197,7 +198,8 @@ impl<'a> Workload<'a> {
             in_line: neighbours.in_line,
             in_page: neighbours.in_page,
             most: sample.most(0),
-            most_in_partition: sample.most(partition_shift(self, parts)),
+            most_in_partition: sample.most(shift),
+            partitions: partition_number(self, shift) as f64,
             is_ordered: self.order != Order::Unordered,
             is_increasing: self.order == Order::Increasing,
             known_distinct: self.known_distinct,

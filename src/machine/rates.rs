@@ -57,9 +57,7 @@ pub(crate) struct Rates {
     /// By destination: a tuple that is looked at, and one that is kept.
     pub(crate) filtered: f64,
     pub(crate) kept: f64,
-    /// By partition: bytes of the output in each.
-    pub(crate) partition_bytes: f64,
-    /// A partition.
+    /// By partition: each of them.
     pub(crate) partition: f64,
     /// A tuple that is counted, and one that is moved.
     pub(crate) partition_count: f64,
@@ -119,7 +117,6 @@ impl Rates {
         listed: 0.76,
         filtered: 2.5,
         kept: 0.57,
-        partition_bytes: 524288.0,
         partition: 410.0,
         partition_count: 3.2,
         partition_move: 1.6,

@@ -104,6 +104,11 @@ pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
         .unwrap_or(shift)
 }
 
+/// How many there are: one at least.
+pub(in super::super) fn number(work: &Workload<'_>, shift: u32) -> usize {
+    partitions(work.slices, shift).max(1)
+}
+
 /// The ranges of a power of two of `count` numbers that make at most so many
 /// partitions.
 fn shift_of(count: u64, partitions: u64) -> u32 {

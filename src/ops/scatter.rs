@@ -417,6 +417,19 @@ impl Scatter<'_> {
     /// # Errors
     ///
     /// As [`plan`](Self::plan), and as [`ScatterRun::explain`](crate::ScatterRun::explain).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{DType, Layout, Reduction, Scatter, Schedule, TensorView};
+    ///
+    /// let indices = TensorView::contiguous(&[1_i64, 3], &[2, 1])?;
+    /// let sums = Scatter::nd().reduction(Reduction::Add);
+    /// let explained = sums.explain(Layout::contiguous(&[4, 8]), indices, DType::F32, true)?;
+    /// assert_eq!(explained.schedule(), Schedule::Serial);
+    /// println!("{explained}");
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
     pub fn explain<'i>(
         &self,
         output: Layout<'_>,

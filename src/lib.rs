@@ -94,7 +94,7 @@ pub use exec::scratch::release_scratch;
 pub use execution::Execution;
 pub use explain::Explanation;
 pub use kernel::InstructionSet;
-pub use machine::Machine;
+pub use machine::{Machine, MachineError};
 pub use operand::{
     AnyTensor, AnyView, AnyViewMut, Cloned, Index, Indices, Input, Layout, LayoutBuf, Output,
     Tensor, TensorView, TensorViewMut,

@@ -4,11 +4,15 @@
 //! Knows the system's files and what was measured on machines of a kind. Knows
 //! nothing of calls; no result depends on it.
 
+mod detection;
+mod file;
+mod measurement;
 mod rates;
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
+pub use file::MachineError;
 pub(crate) use rates::Rates;
 
 /// The caches of a machine, and typical rates: what schedules are chosen by. No
@@ -32,6 +36,12 @@ pub struct Machine {
     pub(crate) rates: Rates,
 }
 
+/// Names the file of the machine that calls go by.
+const VARIABLE: &str = "NDSCATTER_MACHINE";
+
+/// The one that was set last.
+static CURRENT: RwLock<Option<&'static Machine>> = RwLock::new(None);
+
 /// Of a common server, where the system does not tell.
 const TYPICAL: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
 
@@ -50,7 +60,49 @@ impl Machine {
     /// common server.
     pub fn detected() -> &'static Self {
         static DETECTED: OnceLock<Machine> = OnceLock::new();
-        DETECTED.get_or_init(|| Self::with_caches(detect().unwrap_or(TYPICAL)))
+        DETECTED.get_or_init(|| Self::with_caches(detection::detect().unwrap_or(TYPICAL)))
+    }
+
+    /// The one that calls go by which name none: that of [`set_current`](Self::set_current),
+    /// else the one in the file that the environment variable `NDSCATTER_MACHINE` names,
+    /// else what was [`detected`](Self::detected).
+    pub fn current() -> &'static Self {
+        let set = *CURRENT.read().unwrap_or_else(PoisonError::into_inner);
+        set.unwrap_or_else(Self::first)
+    }
+
+    /// This one, with rates by what it does in some 50 milliseconds, on one core that
+    /// should have nothing else to do. Calls go by it once it is
+    /// [set](Self::set_current), or the file that it was [written](Self::write) to is named.
+    pub fn measure() -> Self {
+        let detected = Self::detected();
+        let rates = measurement::rates(detected.caches);
+        Self {
+            rates: rates.unwrap_or(Rates::TYPICAL),
+            ..detected.clone()
+        }
+    }
+
+    /// From now on calls of this process go by it. Meant for the beginning: each
+    /// machine that is set stays in memory.
+    pub fn set_current(self) {
+        let machine = Box::leak(Box::new(self));
+        *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = Some(machine);
+    }
+
+    fn first() -> &'static Self {
+        static FIRST: OnceLock<Option<Machine>> = OnceLock::new();
+        let named = FIRST.get_or_init(|| {
+            let path = std::env::var_os(VARIABLE)?;
+            // A library has nobody to tell; `explain` says what calls go by.
+            Self::read(path).ok()
+        });
+        named.as_ref().unwrap_or_else(Self::detected)
+    }
+
+    /// A common server.
+    pub(crate) fn typical() -> Self {
+        Self::with_caches(TYPICAL)
     }
 
     /// One with first, second and last caches of so many bytes, as one core sees
@@ -103,88 +155,9 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The system's files on the caches of the first processor: what each holds, its
-/// level and its size. Written out, as a name that is put together takes memory, which
-/// may be refused.
-#[cfg(all(target_os = "linux", not(miri)))]
-macro_rules! cache_files {
-    ($($index:literal)*) => {
-        [$([
-            concat!("/sys/devices/system/cpu/cpu0/cache/index", $index, "/type"),
-            concat!("/sys/devices/system/cpu/cpu0/cache/index", $index, "/level"),
-            concat!("/sys/devices/system/cpu/cpu0/cache/index", $index, "/size"),
-        ]),*]
-    };
-}
-
-/// The data caches of the first processor.
-#[cfg(all(target_os = "linux", not(miri)))]
-fn detect() -> Option<[u64; 3]> {
-    let mut caches = [0; 3];
-    for [holds, level, size] in cache_files!(0 1 2 3 4) {
-        let (mut first, mut second) = ([0; 32], [0; 32]);
-        let Some(holds) = read(holds, &mut first) else {
-            break;
-        };
-        if holds == "Instruction" {
-            continue;
-        }
-        let level: usize = read(level, &mut first)?.parse().ok()?;
-        let slot = caches.get_mut(level.checked_sub(1)?.min(2))?;
-        *slot = bytes(read(size, &mut second)?)?;
-    }
-    let [first, second, last] = caches;
-    (first > 0).then_some([first, second.max(first), last.max(second).max(first)])
-}
-
-/// The short text of a file. Takes no memory: the standard library has the names of
-/// such files on the stack.
-#[cfg(all(target_os = "linux", not(miri)))]
-fn read<'b>(path: &str, buffer: &'b mut [u8; 32]) -> Option<&'b str> {
-    use std::io::Read;
-
-    let len = std::fs::File::open(path).ok()?.read(buffer).ok()?;
-    Some(std::str::from_utf8(&buffer[..len]).ok()?.trim())
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-fn detect() -> Option<[u64; 3]> {
-    None
-}
-
-/// A size as the system writes it: `1024K`.
-#[cfg(any(test, all(target_os = "linux", not(miri))))]
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());
-    let unit = match &text[digits.len()..] {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << unit)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Machine, bytes};
-
-    #[test]
-    fn sizes_are_read() {
-        for (text, expected) in [
-            ("32K", Some(32 << 10)),
-            ("480M", Some(480 << 20)),
-            ("512", Some(512)),
-            ("K", None),
-            ("1T", None),
-            ("-1K", None),
-            ("", None),
-            ("99999999999999G", None),
-        ] {
-            assert_eq!(bytes(text), expected, "{text:?}");
-        }
-    }
+    use super::Machine;
 
     #[test]
     fn levels_ascend() {

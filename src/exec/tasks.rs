@@ -87,7 +87,7 @@ impl<'p> Workers<'p> {
     pub(crate) fn machine(&self) -> &'p Machine {
         match self.machine {
             Some(machine) => machine,
-            None => Machine::detected(),
+            None => Machine::current(),
         }
     }
 

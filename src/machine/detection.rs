@@ -1,0 +1,87 @@
+//! The caches of this machine, by what the system says of them.
+//!
+//! Knows the system's files. Knows nothing of what caches are for.
+
+/// The system's files on the caches of the first processor: what each holds, its
+/// level and its size. Written out, as a name that is put together takes memory, which
+/// may be refused.
+#[cfg(all(target_os = "linux", not(miri)))]
+macro_rules! cache_files {
+    ($($index:literal)*) => {
+        [$([
+            concat!("/sys/devices/system/cpu/cpu0/cache/index", $index, "/type"),
+            concat!("/sys/devices/system/cpu/cpu0/cache/index", $index, "/level"),
+            concat!("/sys/devices/system/cpu/cpu0/cache/index", $index, "/size"),
+        ]),*]
+    };
+}
+
+/// The data caches of the first processor: first, second and last, in bytes.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(super) fn detect() -> Option<[u64; 3]> {
+    let mut caches = [0; 3];
+    for [holds, level, size] in cache_files!(0 1 2 3 4) {
+        let (mut first, mut second) = ([0; 32], [0; 32]);
+        let Some(holds) = read(holds, &mut first) else {
+            break;
+        };
+        if holds == "Instruction" {
+            continue;
+        }
+        let level: usize = read(level, &mut first)?.parse().ok()?;
+        let slot = caches.get_mut(level.checked_sub(1)?.min(2))?;
+        *slot = bytes(read(size, &mut second)?)?;
+    }
+    let [first, second, last] = caches;
+    (first > 0).then_some([first, second.max(first), last.max(second).max(first)])
+}
+
+/// The short text of a file. Takes no memory: the standard library has the names of
+/// such files on the stack.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn read<'b>(path: &str, buffer: &'b mut [u8; 32]) -> Option<&'b str> {
+    use std::io::Read;
+
+    let len = std::fs::File::open(path).ok()?.read(buffer).ok()?;
+    Some(std::str::from_utf8(&buffer[..len]).ok()?.trim())
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub(super) fn detect() -> Option<[u64; 3]> {
+    None
+}
+
+/// A size as the system writes it: `1024K`.
+#[cfg(any(test, all(target_os = "linux", not(miri))))]
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, expected) in [
+            ("32K", Some(32 << 10)),
+            ("480M", Some(480 << 20)),
+            ("512", Some(512)),
+            ("K", None),
+            ("1T", None),
+            ("-1K", None),
+            ("", None),
+            ("99999999999999G", None),
+        ] {
+            assert_eq!(bytes(text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A machine as text: a line for its caches and one for each rate.
+//!
+//! Knows names and numbers. Knows nothing of what they mean.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::Machine;
+
+/// What the line of caches begins with.
+const CACHES: &str = "caches";
+
+/// Why a machine could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// The system does not give the file, or does not take it.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A line says nothing of a machine.
+    #[error("line {line}: {reason}")]
+    Line {
+        /// The line, the first of which is 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl Machine {
+    /// One from a file that [`write`](Self::write) wrote; what it does not name is as
+    /// on a typical machine.
+    ///
+    /// # Errors
+    ///
+    /// [`MachineError::File`] where it cannot be read, and [`MachineError::Line`] where
+    /// a line has an unknown name, or no numbers that can be what it says.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, MachineError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|source| of_file(path, source))?;
+        text.parse()
+    }
+
+    /// Writes it where [`read`](Self::read) can find it.
+    ///
+    /// # Errors
+    ///
+    /// [`MachineError::File`] where it cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), MachineError> {
+        let path = path.as_ref();
+        std::fs::write(path, Text(self).to_string()).map_err(|source| of_file(path, source))
+    }
+}
+
+fn of_file(path: &Path, source: std::io::Error) -> MachineError {
+    let path = path.to_owned();
+    MachineError::File { path, source }
+}
+
+impl FromStr for Machine {
+    type Err = MachineError;
+
+    fn from_str(text: &str) -> Result<Self, MachineError> {
+        let mut machine = Self::typical();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if !line.is_empty() {
+                machine.take(line).map_err(|reason| MachineError::Line {
+                    line: number,
+                    reason,
+                })?;
+            }
+        }
+        Ok(machine)
+    }
+}
+
+impl Machine {
+    fn take(&mut self, line: &str) -> Result<(), &'static str> {
+        let (name, numbers) = line.split_once('=').ok_or("no `name = numbers`")?;
+        let (name, numbers) = (name.trim(), numbers.split_whitespace());
+        if name == CACHES {
+            let mut bytes = [0; 3];
+            fill(&mut bytes, numbers, |text| text.parse().ok())?;
+            let rates = self.rates.clone();
+            *self = Self::with_caches(bytes);
+            self.rates = rates;
+            return Ok(());
+        }
+        let rate = self.rates.named_mut(name).ok_or("an unknown name")?;
+        fill(rate, numbers, |text| {
+            text.parse().ok().filter(|&rate| can_be(rate))
+        })
+    }
+}
+
+/// Costs are sums and products of rates, and are to be compared.
+fn can_be(rate: f64) -> bool {
+    rate.is_finite() && (0.0..1e12).contains(&rate)
+}
+
+/// As many numbers as there are places.
+fn fill<'t, T>(
+    places: &mut [T],
+    mut numbers: impl Iterator<Item = &'t str>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<(), &'static str> {
+    for place in places {
+        let text = numbers.next().ok_or("too few numbers")?;
+        *place = parse(text).ok_or("not a number, or one that cannot be")?;
+    }
+    match numbers.next() {
+        None => Ok(()),
+        Some(_) => Err("too many numbers"),
+    }
+}
+
+struct Text<'m>(&'m Machine);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "# A machine, for ndscatter: bytes of its caches, nanoseconds of what it does."
+        )?;
+        let [first, second, last] = self.0.caches;
+        writeln!(f, "{CACHES} = {first} {second} {last}")?;
+        for (name, numbers) in self.0.rates.each() {
+            write!(f, "{name} =")?;
+            for number in numbers {
+                write!(f, " {number}")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Machine, MachineError, Text};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut machine = Machine::with_caches([1 << 15, 1 << 20, 480 << 20]);
+        for (place, rate) in (1..).zip(["random", "wake", "merged"]) {
+            let numbers = machine.rates.named_mut(rate).expect("a rate");
+            numbers.fill(0.1 * f64::from(place));
+        }
+        let text = Text(&machine).to_string();
+        assert_eq!(text.parse::<Machine>().expect("as written"), machine);
+    }
+
+    #[test]
+    fn a_part_is_enough() {
+        let text = "# by hand\n\n wake=5000 # less\ncaches = 1 2 3\r\n";
+        let machine: Machine = text.parse().expect("two lines");
+        assert_eq!(machine.caches(), [1, 2, 3]);
+        assert_eq!(machine.rates.wake, 5000.0);
+        assert_eq!(machine.rates.row, Machine::typical().rates.row);
+    }
+
+    #[test]
+    fn what_says_nothing_is_refused() {
+        for line in [
+            "wake",
+            "wake =",
+            "wake = fast",
+            "wake = 1 2",
+            "wake = -1",
+            "wake = NaN",
+            "wake = inf",
+            "wake = 1e300",
+            "walk = 1",
+            "random = 1 2 3",
+            "caches = 1 2",
+            "caches = 1 2 -3",
+            "caches = 1 2 3 4",
+            "= 1",
+        ] {
+            let text = format!("row = 1\n{line}");
+            let found = text.parse::<Machine>();
+            assert!(
+                matches!(found, Err(MachineError::Line { line: 2, .. })),
+                "{line:?}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = Machine::read("no/such/file").expect_err("none");
+        assert!(error.to_string().starts_with("no/such/file"), "{error}");
+    }
+}

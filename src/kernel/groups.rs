@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "goes to addresses")]
 
 use super::fold::Fold;
-use super::prefetch::{Distance, prefetch_run};
+use super::prefetch::{Distance, are_prefetched, prefetch_run};
 use super::{Group, GroupRun, Sources, Steps};
 
 /// Elements of a run whose running values are in registers together.
@@ -28,10 +28,20 @@ pub(super) unsafe fn fold<T, F>(
     T: Copy,
     F: Fold<T>,
 {
-    let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    let distance = Distance::of(run.len * size_of::<T>());
+    let is_prefetched =
+        run.steps == Steps::UNIT && are_prefetched(run.len.saturating_mul(size_of::<T>()));
     for (position, group) in groups.iter().enumerate() {
-        prefetch_later(dst, src, &groups[position..], sources, run, distance);
+        if is_prefetched {
+            prefetch_later(
+                dst,
+                src,
+                &groups[position..],
+                sources,
+                run.len,
+                size_of::<T>(),
+            );
+        }
+        let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
         let mut done = 0;
         // SAFETY: the caller vouches for `run.len` elements of the group's
         // destination and of each of its sources.
@@ -57,32 +67,30 @@ pub(super) unsafe fn fold<T, F>(
 }
 
 /// Prefetches the destinations of groups that come up after the first, and as
-/// many later sources as that one has.
-#[inline(always)]
-fn prefetch_later<T>(
-    dst: *const T,
-    src: *const T,
+/// many later sources as that one has, of elements of `size` bytes. A function for all
+/// types, as copies of it in their loops were a tenth of the library.
+#[inline(never)]
+fn prefetch_later(
+    dst: *const u8,
+    src: *const u8,
     groups: &[Group],
     sources: Sources<'_>,
-    run: GroupRun,
-    distance: Distance,
+    len: usize,
+    size: usize,
 ) {
-    if run.steps != Steps::UNIT {
-        return;
-    }
-    for (distance, level) in distance.each() {
+    let bytes = len.saturating_mul(size);
+    let at = |base: *const u8, elements: isize| {
+        base.wrapping_offset(elements.wrapping_mul(size.cast_signed()))
+    };
+    for (distance, level) in Distance::of(bytes).each() {
         if let Some(later) = groups.get(distance) {
-            prefetch_run(dst.wrapping_offset(later.dst), run.len, level);
+            prefetch_run(at(dst, later.dst), bytes, level);
         }
         let Some(list) = sources.list else {
             continue;
         };
         for position in groups[0].start + distance..(groups[0].end + distance).min(list.len()) {
-            prefetch_run(
-                src.wrapping_offset(sources.offset(position)),
-                run.len,
-                level,
-            );
+            prefetch_run(at(src, sources.offset(position)), bytes, level);
         }
     }
 }

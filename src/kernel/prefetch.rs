@@ -93,6 +93,12 @@ pub(super) fn prefetch<T>(address: *const T, level: Level) {
     let _ = (address, level);
 }
 
+/// Whether runs of so many bytes are not left to the machine.
+#[inline(always)]
+pub(super) fn are_prefetched(bytes: usize) -> bool {
+    bytes <= PREFETCHED_BYTES
+}
+
 /// How many lines a run has; none where it is left to the machine.
 #[derive(Clone, Copy)]
 pub(super) struct Lines(usize);
@@ -101,7 +107,7 @@ impl Lines {
     /// Of runs of so many bytes that begin so far behind the start of a line.
     #[inline(always)]
     fn new(bytes: usize, skipped: usize) -> Self {
-        Self(if bytes <= PREFETCHED_BYTES {
+        Self(if are_prefetched(bytes) {
             (skipped + bytes).div_ceil(LINE)
         } else {
             0

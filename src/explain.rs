@@ -8,6 +8,7 @@ use crate::exec::tasks::Workers;
 use crate::exec::{Direction, Outlook, Workload};
 use crate::execution::Execution;
 use crate::kernel::Operation;
+use crate::machine::{Machine, MachineError};
 use crate::memory::copied;
 use crate::operand::Layout;
 use crate::plan::IndexPlan;
@@ -32,6 +33,9 @@ pub struct Explanation {
     distinct: Option<bool>,
     moved_bytes: usize,
     outlook: Outlook,
+    machine: Machine,
+    /// Why it is not the one that the environment names.
+    unused: Option<&'static MachineError>,
 }
 
 impl Explanation {
@@ -91,6 +95,8 @@ impl Explanation {
             distinct,
             moved_bytes: work.bytes(),
             outlook,
+            machine: workers.machine().clone(),
+            unused: Machine::from_environment().and_then(|named| named.as_ref().err()),
         })
     }
 
@@ -109,6 +115,11 @@ impl Explanation {
     /// that leave out overwritten updates, or combine them first, write fewer.
     pub fn bytes_written(&self) -> usize {
         self.moved_bytes
+    }
+
+    /// What the schedule was chosen by.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// Bytes of memory that the run needs besides its tensors and the plan.
@@ -159,11 +170,16 @@ impl fmt::Display for Explanation {
         for (schedule, reason) in &self.outlook.others {
             writeln!(f, "             not {schedule}: {reason}")?;
         }
-        write!(
+        writeln!(
             f,
             "  bytes      {} written, {} of scratch",
             self.moved_bytes, self.outlook.scratch_bytes
-        )
+        )?;
+        write!(f, "  machine    {}", self.machine)?;
+        match self.unused {
+            Some(error) => write!(f, "; NDSCATTER_MACHINE: {error}"),
+            None => Ok(()),
+        }
     }
 }
 

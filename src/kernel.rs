@@ -28,6 +28,7 @@ mod vector;
 mod vendor;
 
 pub use isa::InstructionSet;
+pub(crate) use prefetch::flush;
 
 use crate::element::DType;
 use crate::reduction::Reduction;

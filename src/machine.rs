@@ -15,8 +15,14 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 pub use file::MachineError;
 pub(crate) use rates::Rates;
 
-/// The caches of a machine, and typical rates: what schedules are chosen by. No
-/// result depends on it.
+/// The caches of a machine, and what lines and steps take there: what schedules are
+/// chosen by. No result depends on it.
+///
+/// Calls go by [`Machine::current`]: the caches that the system tells of, and typical
+/// rates, fitted to the machines that were recorded. Where a machine differs, its own
+/// can be [measured](Self::measure) once, [written](Self::write) to a file, and that
+/// file named in the environment variable `NDSCATTER_MACHINE`, or
+/// [read](Self::read) and [set](Self::set_current) by the program.
 ///
 /// # Examples
 ///
@@ -63,17 +69,54 @@ impl Machine {
         DETECTED.get_or_init(|| Self::with_caches(detection::detect().unwrap_or(TYPICAL)))
     }
 
-    /// The one that calls go by which name none: that of [`set_current`](Self::set_current),
-    /// else the one in the file that the environment variable `NDSCATTER_MACHINE` names,
-    /// else what was [`detected`](Self::detected).
+    /// The one that calls go by which [name](crate::Execution::machine) none: that of
+    /// [`set_current`](Self::set_current), else that of
+    /// [`from_environment`](Self::from_environment), else what was
+    /// [`detected`](Self::detected).
     pub fn current() -> &'static Self {
         let set = *CURRENT.read().unwrap_or_else(PoisonError::into_inner);
-        set.unwrap_or_else(Self::first)
+        set.unwrap_or_else(|| match Self::from_environment() {
+            Some(Ok(machine)) => machine,
+            _ => Self::detected(),
+        })
     }
 
-    /// This one, with rates by what it does in some 50 milliseconds, on one core that
-    /// should have nothing else to do. Calls go by it once it is
-    /// [set](Self::set_current), or the file that it was [written](Self::write) to is named.
+    /// The one in the file that the environment variable `NDSCATTER_MACHINE` names; the
+    /// variable and the file are read once. `None` where it is not set; where the file
+    /// cannot be used, calls go by what was [`detected`](Self::detected), and
+    /// explanations say why.
+    pub fn from_environment() -> Option<&'static Result<Self, MachineError>> {
+        static NAMED: OnceLock<Option<Result<Machine, MachineError>>> = OnceLock::new();
+        let named = NAMED.get_or_init(|| std::env::var_os(VARIABLE).map(Machine::read));
+        named.as_ref()
+    }
+
+    /// From now on calls of this process go by it. Meant for the beginning: each
+    /// machine that is set, and differs from the one before, stays in memory.
+    pub fn set_current(self) {
+        let mut current = CURRENT.write().unwrap_or_else(PoisonError::into_inner);
+        if *current != Some(&self) {
+            *current = Some(Box::leak(Box::new(self)));
+        }
+    }
+
+    /// This one, with rates by what lines take it, in at most some 50 milliseconds on one
+    /// core that should have nothing else to do, and 8 MiB of memory. No call does this
+    /// by itself. Lines are written, read and copied in each cache and in memory; what
+    /// schedules take is scaled by it. Where a machine was disturbed meanwhile, choices
+    /// are worse, and no result is wrong.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use ndscatter::Machine;
+    ///
+    /// // Once, when a server is set up.
+    /// Machine::measure().write("/etc/ndscatter-machine")?;
+    /// // Whenever it starts; or `NDSCATTER_MACHINE=/etc/ndscatter-machine`.
+    /// Machine::read("/etc/ndscatter-machine")?.set_current();
+    /// # Ok::<(), ndscatter::MachineError>(())
+    /// ```
     pub fn measure() -> Self {
         let detected = Self::detected();
         let rates = measurement::rates(detected.caches);
@@ -81,28 +124,6 @@ impl Machine {
             rates: rates.unwrap_or(Rates::TYPICAL),
             ..detected.clone()
         }
-    }
-
-    /// From now on calls of this process go by it. Meant for the beginning: each
-    /// machine that is set stays in memory.
-    pub fn set_current(self) {
-        let machine = Box::leak(Box::new(self));
-        *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = Some(machine);
-    }
-
-    fn first() -> &'static Self {
-        static FIRST: OnceLock<Option<Machine>> = OnceLock::new();
-        let named = FIRST.get_or_init(|| {
-            let path = std::env::var_os(VARIABLE)?;
-            // A library has nobody to tell; `explain` says what calls go by.
-            Self::read(path).ok()
-        });
-        named.as_ref().unwrap_or_else(Self::detected)
-    }
-
-    /// A common server.
-    pub(crate) fn typical() -> Self {
-        Self::with_caches(TYPICAL)
     }
 
     /// One with first, second and last caches of so many bytes, as one core sees
@@ -151,7 +172,12 @@ impl Machine {
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second, last] = self.caches.map(|bytes| bytes >> 10);
-        write!(f, "caches of {first}, {second} and {last} KiB")
+        let rates = if self.rates == Rates::TYPICAL {
+            "typical rates"
+        } else {
+            "rates of its own"
+        };
+        write!(f, "caches of {first}, {second} and {last} KiB, {rates}")
     }
 }
 

@@ -93,6 +93,23 @@ pub(super) fn prefetch<T>(address: *const T, level: Level) {
     let _ = (address, level);
 }
 
+/// Sends the lines of words to memory, where the machine can be told to; for
+/// measurements of what memory takes.
+pub(crate) fn flush(words: &[u64]) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_mm_clflush, _mm_mfence};
+        for line in words.chunks(LINE / size_of::<u64>()) {
+            // SAFETY: SSE2 is part of x86-64, and the line is that of a reference.
+            unsafe { _mm_clflush(line.as_ptr().cast()) };
+        }
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_mfence() };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = words;
+}
+
 /// Whether runs of so many bytes are not left to the machine.
 #[inline(always)]
 pub(super) fn are_prefetched(bytes: usize) -> bool {

@@ -34,8 +34,9 @@ pub enum MachineError {
 }
 
 impl Machine {
-    /// One from a file that [`write`](Self::write) wrote; what it does not name is as
-    /// on a typical machine.
+    /// One from a file that [`write`](Self::write) wrote. A file may name a part: caches
+    /// that it does not name are those [detected](Self::detected), rates typical ones.
+    /// What follows a `#` is a comment.
     ///
     /// # Errors
     ///
@@ -67,7 +68,7 @@ impl FromStr for Machine {
     type Err = MachineError;
 
     fn from_str(text: &str) -> Result<Self, MachineError> {
-        let mut machine = Self::typical();
+        let mut machine = Self::detected().clone();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.split('#').next().unwrap_or_default().trim();
             if !line.is_empty() {
@@ -163,7 +164,9 @@ mod tests {
         let machine: Machine = text.parse().expect("two lines");
         assert_eq!(machine.caches(), [1, 2, 3]);
         assert_eq!(machine.rates.wake, 5000.0);
-        assert_eq!(machine.rates.row, Machine::typical().rates.row);
+        assert_eq!(machine.rates.row, Machine::detected().rates.row);
+        let machine: Machine = "".parse().expect("no line");
+        assert_eq!(&machine, Machine::detected());
     }
 
     #[test]

@@ -2,158 +2,179 @@
 //!
 //! Knows a clock and memory of its own. Knows nothing of calls.
 
+use std::array::from_fn;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::Rates;
+use crate::kernel::flush;
 use crate::memory::zeroed;
 
 /// Bytes of a line, in words of 8.
 const LINE_WORDS: usize = 8;
 
-/// Most bytes that are gone through: to get 64 MiB from the system takes some 10
-/// milliseconds. Caches that hold as much hide what memory takes.
-const MOST_BYTES: u64 = 64 << 20;
+/// Most bytes that are gone through: to get 8 MiB from the system takes 6 of the 50
+/// milliseconds on a slow virtual machine.
+const MOST_BYTES: u64 = 8 << 20;
 
-/// Time for one kind of line in one level, three rounds at least; and most lines of one
-/// round.
-const ENOUGH: Duration = Duration::from_micros(1000);
+/// Words gone through by one round: few enough to be flushed in some 100 microseconds.
+const ROUND_WORDS: usize = 1 << 17;
+
+/// Time for one kind of line in one level, and the fewest rounds of it.
+const ENOUGH: Duration = Duration::from_micros(400);
 const ROUNDS: usize = 3;
-const MOST_LINES: usize = 1 << 16;
 
-/// Nanoseconds a line in the first, second and last cache and in memory: read in order,
-/// written in order, written in no order, copied.
-#[derive(Clone, Copy, Debug)]
-struct Lines {
-    read: [f64; 4],
-    ordered: [f64; 4],
-    random: [f64; 4],
-    copied: [f64; 4],
-}
+/// By how much a machine may differ from the one that the rates are from. What is
+/// further off was disturbed.
+const MOST_APART: f64 = 5.0;
 
-/// Of the machine that the rates were fitted to, an Intel Xeon (Skylake) at 2.5 GHz.
-const REFERENCE: Lines = Lines {
-    read: [1.1, 1.4, 5.4, 6.0],
-    ordered: [1.4, 1.6, 5.9, 6.3],
-    random: [1.4, 1.6, 10.0, 10.8],
-    copied: [1.0, 1.4, 11.0, 12.4],
-};
+/// Nanoseconds a line, for each of [`KINDS`].
+type Lines = [f64; 4];
+
+/// How lines are gone through.
+const KINDS: [fn(&mut [u64]); 4] = [read_in_order, write_in_order, write_anywhere, copy_half];
+
+/// Of the machine that the rates were fitted to, an Intel Xeon (Skylake) at 2.5 GHz:
+/// in the first, second and last cache, and from memory.
+const REFERENCE: [Lines; 4] = [
+    [1.05, 1.33, 1.60, 0.41],
+    [1.38, 1.63, 1.62, 0.73],
+    [5.7, 5.3, 11.8, 3.9],
+    [5.8, 6.1, 12.2, 6.3],
+];
 
 /// Typical rates, by what lines take here in what they take there; steps as lines
 /// in the first cache. `None` without memory to measure in.
 pub(super) fn rates(caches: [u64; 3]) -> Option<Rates> {
-    let here = Lines::measured(caches)?;
+    let here = lines(caches)?;
+    let [read, ordered, random, copied] = from_fn(|kind| {
+        from_fn::<f64, 4, _>(|level| {
+            let ratio = here[level][kind] / REFERENCE[level][kind];
+            ratio.clamp(MOST_APART.recip(), MOST_APART)
+        })
+    });
     let mut rates = Rates::TYPICAL;
-    let ratios = |here: [f64; 4], there: [f64; 4]| {
-        std::array::from_fn::<f64, 4, _>(|level| here[level] / there[level])
-    };
-    scale(&mut rates.read, ratios(here.read, REFERENCE.read));
-    scale(&mut rates.ordered, ratios(here.ordered, REFERENCE.ordered));
-    let random = ratios(here.random, REFERENCE.random);
-    scale(&mut rates.random, random);
-    scale(&mut rates.restart, random);
-    let [_, second, last, memory] = ratios(here.copied, REFERENCE.copied);
-    for (rate, ratio) in rates.copied.iter_mut().zip([second, last, memory]) {
-        *rate *= ratio;
-    }
+    scale(&mut rates.read, &read);
+    scale(&mut rates.ordered, &ordered);
+    scale(&mut rates.random, &random);
+    scale(&mut rates.restart, &random);
+    scale(&mut rates.copied, &copied[1..]);
+    let core = (read[0] + ordered[0] + random[0]) / 3.0;
     for rate in rates.steps_mut() {
-        *rate *= random[0];
+        *rate *= core;
     }
     Some(rates)
 }
 
-fn scale(rates: &mut [f64; 4], ratios: [f64; 4]) {
+fn scale(rates: &mut [f64], ratios: &[f64]) {
     for (rate, ratio) in rates.iter_mut().zip(ratios) {
         *rate *= ratio;
     }
 }
 
-impl Lines {
-    fn measured(caches: [u64; 3]) -> Option<Self> {
-        let [first, second, last] = caches;
-        let beyond = last.saturating_mul(2).min(MOST_BYTES);
-        let sizes = [first / 2, second / 2, (last / 2).min(beyond), beyond];
-        let words = |bytes: u64| usize::try_from(bytes / 8).unwrap_or(0).max(2 * LINE_WORDS);
-        let mut memory =
-            zeroed::<u64>(words(beyond).max(words(last / 2).min(words(MOST_BYTES)))).ok()?;
-        let mut lines = Self {
-            read: [0.0; 4],
-            ordered: [0.0; 4],
-            random: [0.0; 4],
-            copied: [0.0; 4],
-        };
-        // From memory on, so that its pages are there when caches are measured.
-        for level in (0..4).rev() {
-            let words = words(sizes[level]).min(memory.len());
-            let region = &mut memory[..words];
-            let region_len = region.len();
-            let parts = region.len().div_ceil(MOST_LINES * LINE_WORDS);
-            let part = |round: usize| {
-                let len = region_len / parts;
-                let start = round % parts * len;
-                start..start + len
-            };
-            lines.ordered[level] = best(|round| write_in_order(&mut region[part(round)]));
-            lines.read[level] = best(|round| read_in_order(&region[part(round)]));
-            lines.random[level] = best(|_| write_anywhere(region));
-            lines.copied[level] = best(|round| copy_half(&mut region[part(round)]));
+/// What they take here, in each level.
+fn lines(caches: [u64; 3]) -> Option<[Lines; 4]> {
+    let sizes = caches.map(|bytes| {
+        let words = usize::try_from((bytes / 2).min(MOST_BYTES) / 8).unwrap_or(0);
+        words.max(2 * LINE_WORDS)
+    });
+    let mut memory = zeroed::<u64>(sizes[2]).ok()?;
+    Some(from_fn(|level| {
+        // From memory comes what was flushed, wherever it was before.
+        let is_flushed = level == sizes.len();
+        let region = &mut memory[..sizes[level.min(2)]];
+        if !is_flushed {
+            write_in_order(region);
         }
-        Some(lines)
-    }
+        KINDS.map(|go_through| line(region, go_through, is_flushed))
+    }))
 }
 
-/// Nanoseconds a line of the fastest round.
-fn best(mut round: impl FnMut(usize) -> usize) -> f64 {
+/// Nanoseconds a line of a region takes in the fastest round.
+fn line(region: &mut [u64], go_through: fn(&mut [u64]), is_flushed: bool) -> f64 {
+    let len = region.len().min(ROUND_WORDS);
+    let parts = region.len() / len;
+    let repeated = if is_flushed { 1 } else { ROUND_WORDS / len };
     let begun = Instant::now();
     let mut best = f64::INFINITY;
     for number in 0.. {
         if number >= ROUNDS && begun.elapsed() >= ENOUGH {
             break;
         }
+        let part = &mut region[number % parts * len..][..len];
+        if is_flushed {
+            flush(part);
+        }
         let start = Instant::now();
-        let lines = round(number);
+        for _ in 0..repeated {
+            go_through(black_box(part));
+        }
         #[expect(clippy::cast_precision_loss, reason = "few lines")]
-        let each = start.elapsed().as_secs_f64() * 1e9 / lines.max(1) as f64;
-        best = best.min(each);
+        let gone_through = (repeated * len / LINE_WORDS) as f64;
+        best = best.min(start.elapsed().as_secs_f64() * 1e9 / gone_through);
     }
-    // A clock that does not tell.
-    best.max(0.01)
+    best
 }
 
-fn read_in_order(region: &[u64]) -> usize {
-    let mut sum = 0_u64;
-    for &word in black_box(region) {
-        sum = sum.wrapping_add(word);
-    }
-    black_box(sum);
-    region.len() / LINE_WORDS
+fn read_in_order(part: &mut [u64]) {
+    black_box(part.iter().fold(0_u64, |sum, &word| sum.wrapping_add(word)));
 }
 
-fn write_in_order(region: &mut [u64]) -> usize {
-    for word in black_box(&mut *region) {
+fn write_in_order(part: &mut [u64]) {
+    for word in part {
         *word = word.wrapping_add(1);
     }
-    region.len() / LINE_WORDS
 }
 
-fn write_anywhere(region: &mut [u64]) -> usize {
-    let lines = region.len() / LINE_WORDS;
-    let touched = lines.min(MOST_LINES);
-    let region = black_box(region);
-    for number in 0..touched as u64 {
-        // No two steps alike, and none waits for the one before.
+/// As many lines as there are, in no order; none waits for the one before.
+fn write_anywhere(part: &mut [u64]) {
+    let lines = part.len() / LINE_WORDS;
+    for number in 0..lines as u64 {
         let mixed = (number ^ (number >> 7)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let line = (mixed * lines as u64) >> 32;
-        #[expect(clippy::cast_possible_truncation, reason = "below the length")]
-        let word = &mut region[line as usize * LINE_WORDS];
+        let word = &mut part[((mixed * lines as u64) >> 32) as usize * LINE_WORDS];
         *word = word.wrapping_add(1);
     }
-    touched
 }
 
-fn copy_half(region: &mut [u64]) -> usize {
-    let (to, from) = region.split_at_mut(region.len() / 2);
+/// A line of a copy is one that is read and one that is written, so that the half
+/// counts as all.
+fn copy_half(part: &mut [u64]) {
+    let (to, from) = part.split_at_mut(part.len() / 2);
     let len = to.len().min(from.len());
-    black_box(&mut *to)[..len].copy_from_slice(&black_box(&*from)[..len]);
-    len / LINE_WORDS
+    to[..len].copy_from_slice(&from[..len]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lines, rates};
+    use crate::machine::Rates;
+
+    #[test]
+    fn every_line_takes_time() {
+        for caches in [
+            [32 << 10, 1 << 20, 32 << 20],
+            [1, 1, 1],
+            [64, 1 << 10, 1 << 12],
+        ] {
+            let lines = lines(caches).expect("memory");
+            let all = lines.as_flattened();
+            assert!(
+                all.iter().all(|&line| line > 0.0 && line.is_finite()),
+                "{lines:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn rates_stay_near_typical_ones() {
+        let measured = rates([32 << 10, 1 << 20, 32 << 20]).expect("memory");
+        for ((name, found), (_, typical)) in measured.each().zip(Rates::TYPICAL.each()) {
+            for (found, typical) in found.iter().zip(typical) {
+                assert!(
+                    (typical / 6.0..=typical * 6.0).contains(found),
+                    "{name}: {found} for {typical}"
+                );
+            }
+        }
+    }
 }

@@ -141,6 +141,12 @@ const char *nds_last_error(void);
 // The facts of what failed last on the calling thread.
 enum nds_status nds_last_error_info(struct nds_error_info *info);
 
+// From now on schedules are chosen as for the machine in a file, for all calls
+// of the process; null is this machine as the library finds it. No result
+// depends on it. A file that cannot be used is an NDS_INVALID_ARGUMENT, and changes
+// nothing.
+enum nds_status nds_set_machine_file(const char *path);
+
 // Writes slices of updates into a copy of data, in output, at the places that
 // the tuples along the last dim of indices name: ONNX ScatterND. An output
 // with the address, shape and strides of data is written in place. No struct,

@@ -21,6 +21,7 @@ mod error_info;
 mod failure;
 mod float_mode;
 mod last_error;
+mod machine;
 mod operators;
 mod options;
 mod plan;
@@ -30,6 +31,7 @@ mod threads;
 
 pub use dlpack::{DLDataType, DLDevice, DLTensor};
 pub use error_info::{nds_error_info, nds_last_error, nds_last_error_info};
+pub use machine::nds_set_machine_file;
 pub use operators::{
     nds_gather, nds_gather_elements, nds_gather_nd, nds_scatter_elements, nds_scatter_nd,
     nds_scatter_update, nds_tensor_scatter,

@@ -170,6 +170,7 @@ void test_pools(void);
 void test_threads(void);
 void test_fork_before_threads(void);
 void test_fork(void);
+void test_machine(void);
 void test_floats(void);
 
 #endif

@@ -28,6 +28,7 @@ static const suite SUITES[] = {
     {"pools", test_pools},
     {"threads", test_threads},
     {"fork", test_fork},
+    {"machine", test_machine},
     {"floats", test_floats},
 };
 

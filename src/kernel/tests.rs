@@ -162,7 +162,7 @@ const SOURCES: [u32; 40] = {
 };
 
 /// Rows one behind the other, apart, overlapping those before them, and all
-/// from one source, each with sources in order and with listed ones.
+/// from one source, each with sources in order, near or not, and with listed ones.
 fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
     let steps = [(0, 0), (1, 3), (0, 1), (-1, -1)];
     // With a loop of their own, and in arrays of 8, 4, 2 and 1.
@@ -174,12 +174,17 @@ fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
                 step: if step < 0 { 0 } else { len as isize + step },
                 len,
                 sources: None,
-                is_near: len == 5,
+                is_near: false,
             })
         })
         .flat_map(|form| {
             let sources = Some(SOURCES.as_slice());
-            [form, RowsForm { sources, ..form }]
+            let is_near = true;
+            [
+                form,
+                RowsForm { is_near, ..form },
+                RowsForm { sources, ..form },
+            ]
         })
 }
 

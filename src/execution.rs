@@ -3,6 +3,7 @@
 //! Knows nothing of what the call means: to set or to replace any of this
 //! changes no bit of a result.
 
+use crate::goal::Goal;
 use crate::kernel::InstructionSet;
 use crate::machine::Machine;
 use crate::pool::{Pool, Rayon};
@@ -31,6 +32,7 @@ use crate::schedule::Schedule;
 pub struct Execution<'p> {
     pub(crate) pool: &'p dyn Pool,
     pub(crate) max_workers: Option<usize>,
+    pub(crate) goal: Option<Goal>,
     pub(crate) schedule: Option<Schedule>,
     pub(crate) instruction_set: Option<InstructionSet>,
     pub(crate) machine: Option<&'p Machine>,
@@ -43,6 +45,7 @@ impl Execution<'static> {
         Self {
             pool: &Rayon,
             max_workers: None,
+            goal: None,
             schedule: None,
             instruction_set: None,
             machine: None,
@@ -74,6 +77,16 @@ impl<'p> Execution<'p> {
     pub fn max_workers(self, workers: usize) -> Self {
         Self {
             max_workers: Some(workers),
+            ..self
+        }
+    }
+
+    /// Says what the call is to have least of: time or CPU time.
+    #[must_use]
+    #[inline]
+    pub fn goal(self, goal: Goal) -> Self {
+        Self {
+            goal: Some(goal),
             ..self
         }
     }

@@ -73,7 +73,9 @@ impl Explanation {
             .look_for_duplicate()
             .ok()
             .map(|duplicate| duplicate.is_none());
-        let workers = Workers::new(execution.pool, execution.max_workers).on(execution.machine);
+        let workers = Workers::new(execution.pool, execution.max_workers)
+            .on(execution.machine)
+            .toward(execution.goal);
         let outlook = Outlook::new(&work, &workers, execution.schedule, distinct);
         let outlook = outlook.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
         let joins = geometry.joins && !outlook.taken.division.cuts_windows();

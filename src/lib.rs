@@ -76,6 +76,7 @@ mod error;
 mod exec;
 mod execution;
 mod explain;
+mod goal;
 mod kernel;
 mod machine;
 mod memory;
@@ -93,6 +94,7 @@ pub use error::ScatterError;
 pub use exec::scratch::release_scratch;
 pub use execution::Execution;
 pub use explain::Explanation;
+pub use goal::Goal;
 pub use kernel::InstructionSet;
 pub use machine::{Machine, MachineError};
 pub use operand::{

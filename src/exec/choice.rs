@@ -13,6 +13,7 @@ use super::schedule::{Candidate, Reason, Step};
 use super::tasks::Workers;
 use super::thresholds::SMALL_CALL_BYTES;
 use super::workload::{Direction, Grouping, Workload};
+use crate::goal::Goal;
 use crate::schedule::Schedule;
 
 /// Schedules to try, best first: the last one needs no preparation, unless there
@@ -57,19 +58,29 @@ fn applying<const N: usize>(work: &Workload<'_>, wanted: [(Schedule, usize); N])
     candidates
 }
 
+/// Of the CPU time that a schedule takes, what counts beside its time: of two that are
+/// about as fast, the other work of a machine has more of the one with less. No more, or
+/// calls that have the machine for themselves would wait.
+const CPU_TIME: f64 = 0.03;
+
 /// The schedule that takes least time; where it may find that it does not apply,
 /// then the best of those that do; and the serial one, which needs nothing.
 fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
     let all = workers.parts();
     let load = work.load(all);
-    let time = |schedule, parts| {
+    let cpu_time = match workers.goal() {
+        Some(Goal::Latency) => 0.0,
+        _ => CPU_TIME,
+    };
+    let price = |schedule, parts| {
         let model = Model::new(&load, workers.machine(), parts);
-        model.cost(schedule).time
+        let cost = model.cost(schedule);
+        cost.time + cpu_time * cost.cpu
     };
     // The serial schedule knows of the workers that copy data with it.
     let serial = Candidate::new(Schedule::Serial, work, 1).ok();
     let mut options: SmallVec<[(f64, Candidate); 12]> = SmallVec::new();
-    options.extend(serial.map(|candidate| (time(Schedule::Serial, all), candidate)));
+    options.extend(serial.map(|candidate| (price(Schedule::Serial, all), candidate)));
     let numbers = if all == 1 { &[1][..] } else { &[1, all] };
     for schedule in Schedule::ALL {
         for &parts in numbers {
@@ -81,12 +92,12 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
                 && let Ok(candidate) = Candidate::new(schedule, work, parts)
                 && !(needs_distinct(&candidate) && work.has_duplicates())
             {
-                options.push((time(schedule, parts), candidate));
+                options.push((price(schedule, parts), candidate));
             }
         }
     }
     // Stable: of two alike the serial one.
-    options.sort_by(|(time, _), (other, _)| time.total_cmp(other));
+    options.sort_by(|(price, _), (other, _)| price.total_cmp(other));
     let mut candidates = Candidates::new();
     for (_, candidate) in options {
         let is_wanted = candidates.iter().all(needs_distinct);

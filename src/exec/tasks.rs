@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::places::Places;
 use crate::error::ScatterError;
+use crate::goal::Goal;
 use crate::machine::Machine;
 use crate::pool::{CallingThread, Pool};
 
@@ -24,6 +25,7 @@ pub(crate) struct Workers<'p> {
     callers: usize,
     /// What it runs on, where that is not to be found out.
     machine: Option<&'p Machine>,
+    goal: Option<Goal>,
 }
 
 /// A call at work on a pool, which those that begin meanwhile know of. Dropped,
@@ -52,6 +54,12 @@ impl<'p> Call<'p> {
         self
     }
 
+    /// The same with a goal.
+    pub(crate) fn toward(mut self, goal: Option<Goal>) -> Self {
+        self.workers = self.workers.toward(goal);
+        self
+    }
+
     pub(crate) fn workers(&self) -> &Workers<'p> {
         &self.workers
     }
@@ -75,12 +83,23 @@ impl<'p> Workers<'p> {
             limit,
             callers: 1,
             machine: None,
+            goal: None,
         }
     }
 
     /// The same on a machine that is known.
     pub(crate) fn on(self, machine: Option<&'p Machine>) -> Self {
         Self { machine, ..self }
+    }
+
+    /// The same with a goal.
+    pub(crate) fn toward(self, goal: Option<Goal>) -> Self {
+        Self { goal, ..self }
+    }
+
+    /// What schedules shall have least of.
+    pub(crate) fn goal(&self) -> Option<Goal> {
+        self.goal
     }
 
     /// What schedules are chosen by.
@@ -94,8 +113,13 @@ impl<'p> Workers<'p> {
     /// How many parts to divide work into. Asks the pool, which may start it:
     /// small calls do not come here.
     pub(crate) fn parts(&self) -> usize {
+        let callers = match self.goal {
+            Some(Goal::Throughput) => return 1,
+            Some(Goal::Latency) => 1,
+            None => self.callers,
+        };
         let workers = self.pool.workers().unwrap_or(PARTS_IF_UNKNOWN);
-        (workers / self.callers).clamp(1, self.limit)
+        (workers / callers).clamp(1, self.limit)
     }
 
     /// Runs `task` with every number in `0..tasks`, each once; one task alone
@@ -199,6 +223,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::Call;
+    use crate::goal::Goal;
     use crate::pool::Pool;
 
     /// Six workers, shared out among calls, which run nothing here.
@@ -235,6 +260,8 @@ mod tests {
             [2, 1, 1, 1, 1, 1, 1, 1],
             "at least one each"
         );
+        let toward = |goal| parts(&begin(None).toward(Some(goal)));
+        assert_eq!([Goal::Latency, Goal::Throughput].map(toward), [6, 1]);
         drop((first, others, alone));
         let third = begin(Some(2));
         assert_eq!(parts(&third), 2, "at most what it is given");

@@ -109,7 +109,7 @@ impl GatherPlan {
             let (result, data) = (output.as_mut_ptr().cast(), operands.data.as_ptr());
             Transfer::gather(&self.plan, *operands.operation, data, result, geometry)
         };
-        let call = Call::begin(execution.pool, execution.max_workers);
+        let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
         exec::run(&transfer, call.workers(), execution.schedule)
     }
 }

@@ -64,7 +64,7 @@ impl<'a> LongList<'a> {
         let Some(elements) = self.suits_a_copy() else {
             return Ok(false);
         };
-        let call = Call::begin(execution.pool, execution.max_workers);
+        let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
         // SAFETY: the caller vouches for what both of them ask.
         unsafe {
             match self.private_copies(call.workers()) {

@@ -136,7 +136,7 @@ fn in_rows(
     let count = rows_along(indices, rows.list.1)?;
     let values = shape.iter().product::<usize>();
     let differs = AtomicBool::new(!is_expanded_along(indices, rows.list.1, 0..count.min(1))?);
-    let call = Call::begin(execution.pool, execution.max_workers);
+    let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
     let workers = call.workers();
     let parts = if values < PARALLEL_TUPLES || differs.load(Ordering::Relaxed) {
         1
@@ -188,7 +188,8 @@ impl Resolving<'_> {
         if numbers.len() < PARALLEL_TUPLES {
             return self.resolver.resolve(set, first, numbers);
         }
-        let call = Call::begin(self.execution.pool, self.execution.max_workers);
+        let call = Call::begin(self.execution.pool, self.execution.max_workers)
+            .toward(self.execution.goal);
         let workers = call.workers();
         let len = numbers.len().div_ceil(workers.parts());
         let mut pieces: Vec<OnceLock<_>> = with_room(numbers.len().div_ceil(len))?;

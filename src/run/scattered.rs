@@ -57,7 +57,9 @@ fn execute_by_schedule(
     operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    let call = Call::begin(execution.pool, execution.max_workers).on(execution.machine);
+    let call = Call::begin(execution.pool, execution.max_workers)
+        .toward(execution.goal)
+        .on(execution.machine);
     let updates_strides = if plan.updates_shape().len() == operands.updates_shape().len() {
         operands.updates.layout().all_strides()?
     } else {

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use ndscatter::{
     Accumulate, AnyView, AnyViewMut, Bounds, Duplicates, Element, Execution, Explanation, Gather,
-    GatherPlan, Index, InstructionSet, Layout, Machine, Pool, Reduction, Scatter, ScatterError,
-    ScatterPlan, ScatterRun, Schedule, TensorView, TensorViewMut,
+    GatherPlan, Goal, Index, InstructionSet, Layout, Machine, Pool, Reduction, Scatter,
+    ScatterError, ScatterPlan, ScatterRun, Schedule, TensorView, TensorViewMut,
 };
 
 use super::Tensor;
@@ -67,6 +67,14 @@ impl<'p> Request<'p> {
 
     pub(crate) fn max_workers(mut self, workers: usize) -> Self {
         self.execution = self.execution.max_workers(workers);
+        self
+    }
+
+    /// Sets the goal, if there is one.
+    pub(crate) fn goal(mut self, goal: impl Into<Option<Goal>>) -> Self {
+        if let Some(goal) = goal.into() {
+            self.execution = self.execution.goal(goal);
+        }
         self
     }
 

@@ -16,8 +16,8 @@ use crate::common::request::Request;
 use crate::common::{Tensor, scatter_nd};
 use ndscatter::{
     AnyView, AnyViewMut, CallingThread, Cloned, Execution, Explanation, Gather, GatherPlan,
-    GatherRun, Layout, Pool, Rayon, Reduction, Scatter, ScatterError, ScatterPlan, ScatterRun,
-    Schedule, TensorView, TensorViewMut,
+    GatherRun, Goal, Layout, Pool, Rayon, Reduction, Scatter, ScatterError, ScatterPlan,
+    ScatterRun, Schedule, TensorView, TensorViewMut,
 };
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -110,6 +110,53 @@ impl Workload {
             is_exact(reduction),
         )
         .unwrap_or_else(|difference| panic!("{reduction}: {difference}"));
+    }
+}
+
+/// Four threads, which three other calls are at work on; counts what it is asked to run.
+#[derive(Default)]
+struct Crowded {
+    runs: AtomicUsize,
+    calls: AtomicUsize,
+}
+
+impl Pool for Crowded {
+    fn workers(&self) -> Option<usize> {
+        Some(4)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        Threads(4).run(tasks, task);
+    }
+
+    fn calls(&self) -> Option<&AtomicUsize> {
+        Some(&self.calls)
+    }
+}
+
+#[test]
+fn goals_decide_who_runs_and_change_no_bit() {
+    // Long enough that several workers pay.
+    let workload = Workload::new(&[20_000, 64], 60_000, 3);
+    let cases = [
+        (None, 0, true),
+        (None, 3, false),
+        (Some(Goal::Latency), 0, true),
+        (Some(Goal::Latency), 3, true),
+        (Some(Goal::Throughput), 0, false),
+        (Some(Goal::Throughput), 3, false),
+    ];
+    for (goal, others, is_divided) in cases {
+        for reduction in [Reduction::Add, Reduction::None] {
+            let pool = Crowded::default();
+            pool.calls.store(others, Ordering::Relaxed);
+            let request = Request::new(reduction).goal(goal).pool(&pool);
+            workload.check_in_place(request, reduction);
+            let runs = pool.runs.load(Ordering::Relaxed);
+            assert_eq!(runs > 0, is_divided, "{goal:?}, {others}, {reduction}");
+            assert_eq!(pool.calls.load(Ordering::Relaxed), others, "it is over");
+        }
     }
 }
 

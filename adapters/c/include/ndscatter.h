@@ -121,6 +121,11 @@ typedef struct nds_options {
   // For gradients of a scatter without a reduction: 0 the update that stays, 1
   // every duplicate. No function reads it yet.
   int32_t none_gradient;
+  // Never read: callers of an older header have padding here, with anything in it.
+  int32_t reserved;
+  // 0: calls side by side share the pool's threads out; 1 latency: this one takes all
+  // that it may; 2 throughput: it runs on the calling thread. No result depends on it.
+  int32_t goal;
 } nds_options;
 
 #ifdef __cplusplus

@@ -1,6 +1,8 @@
 //! The options of a call.
 
-use ndscatter::{Accumulate, Bounds, Duplicates, Execution, Gather, Pool, Reduction, Scatter};
+use ndscatter::{
+    Accumulate, Bounds, Duplicates, Execution, Gather, Goal, Pool, Reduction, Scatter,
+};
 
 use crate::failure::Failure;
 use crate::structs::{self, Sized32};
@@ -32,13 +34,31 @@ pub struct nds_options {
     /// For gradients of a scatter without a reduction: 0 the update that stays, 1
     /// every duplicate. No function reads it yet.
     pub none_gradient: i32,
+    /// Never read: callers of an older header have padding here, with anything in it.
+    pub reserved: i32,
+    /// 0: calls side by side share the pool's threads out; 1 latency: this one takes all
+    /// that it may; 2 throughput: it runs on the calling thread. No result depends on it.
+    pub goal: i32,
 }
 
 // SAFETY: `repr(C)`; integers and a pointer that may be null; after the last
 // field there is padding at most.
 unsafe impl Sized32 for nds_options {
     const NAME: &'static str = "nds_options";
-    const ENDS: &'static [usize] = &[4, 8, 12, 16, 20, 24, 28, 32, POOL_END, POOL_END + 4];
+    const ENDS: &'static [usize] = &[
+        4,
+        8,
+        12,
+        16,
+        20,
+        24,
+        28,
+        32,
+        POOL_END,
+        POOL_END + 4,
+        POOL_END + 8,
+        POOL_END + 12,
+    ];
     const DEFAULT: Self = Self {
         size: 0,
         reduction: 0,
@@ -50,6 +70,8 @@ unsafe impl Sized32 for nds_options {
         max_threads: 0,
         pool: std::ptr::null(),
         none_gradient: 0,
+        reserved: 0,
+        goal: 0,
     };
 }
 
@@ -70,6 +92,7 @@ const REDUCTIONS: [Reduction; 7] = [
 pub(crate) struct Options {
     how: How,
     max_workers: Option<usize>,
+    goal: Option<Goal>,
     pub(crate) threads: Threads,
 }
 
@@ -125,6 +148,11 @@ impl Options {
         Ok(Self {
             how,
             max_workers: (max_threads > 0).then_some(max_threads),
+            goal: one_of(
+                "goal",
+                given.goal,
+                [None, Some(Goal::Latency), Some(Goal::Throughput)],
+            )?,
             // SAFETY: the caller vouches for the pool.
             threads: unsafe { Threads::new(given.pool)? },
         })
@@ -133,11 +161,14 @@ impl Options {
     /// Who runs a call.
     pub(crate) fn execution(&self) -> Execution<'_> {
         let pool: &dyn Pool = &self.threads;
-        let execution = Execution::new().pool(pool);
-        match self.max_workers {
-            Some(workers) => execution.max_workers(workers),
-            None => execution,
+        let mut execution = Execution::new().pool(pool);
+        if let Some(workers) = self.max_workers {
+            execution = execution.max_workers(workers);
         }
+        if let Some(goal) = self.goal {
+            execution = execution.goal(goal);
+        }
+        execution
     }
 
     pub(crate) fn scatter(&self, operator: Scatter<'static>) -> Scatter<'_> {

@@ -141,6 +141,8 @@ static void idle_options(void) {
       OPTIONS(.exclude_self = 1),
       OPTIONS(.max_threads = 1),
       OPTIONS(.max_threads = INT32_MAX),
+      OPTIONS(.goal = 1),
+      OPTIONS(.goal = 2),
   };
   for (size_t i = 0; i < COUNT(idle); i++) {
     set_case("options %zu", i);

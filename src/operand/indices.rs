@@ -210,7 +210,9 @@ impl<'a> Integers<'a> {
         }
     }
 
-    /// Copies the elements at offsets `first`, `first + step`, ... to `run`.
+    /// Copies the elements at offsets `first`, `first + step`, ... to `run`. What
+    /// is checked and used is the copy: foreign memory, which may change at any
+    /// time, is read once for it.
     ///
     /// # Safety
     ///
@@ -220,6 +222,11 @@ impl<'a> Integers<'a> {
     pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "another type");
         let base = self.indices.memory.ptr.cast::<I>();
+        if self.is_foreign() {
+            // SAFETY: handed on as it is.
+            unsafe { read_once(base, first, step, run) };
+            return;
+        }
         if step == 1 {
             // SAFETY: the caller vouches for the offsets; `run` is exclusive,
             // so the two do not overlap.
@@ -232,5 +239,24 @@ impl<'a> Integers<'a> {
             *value = unsafe { base.offset(offset).read() };
             offset = offset.wrapping_add(step);
         }
+    }
+}
+
+/// Copies elements that another thread may be writing, each by one load. The
+/// loads are volatile, so that the compiler cannot go back to that memory for a
+/// value that has been checked. Not atomic: these ask for memory that may be
+/// written, and indices may lie where they can only be read.
+///
+/// # Safety
+///
+/// There are elements to read at `first`, `first + step`, ... from `base`, as
+/// many as `run` has.
+#[inline]
+unsafe fn read_once<I: Index>(base: *const I, first: isize, step: isize, run: &mut [I]) {
+    let mut offset = first;
+    for value in run {
+        // SAFETY: the caller vouches for the element.
+        *value = unsafe { base.offset(offset).read_volatile() };
+        offset = offset.wrapping_add(step);
     }
 }

@@ -1,86 +1,791 @@
-//! Indices of a foreign runtime that change while a call reads them: what comes
-//! out is unspecified, but nothing outside the output is written.
+//! Indices of a foreign runtime that a thread writes while calls read them: what
+//! comes out is unspecified, but it comes out inside of the output.
+//!
+//! No call is held against a reference. What is looked at is what an index that
+//! is read twice would do: to write outside (around every output lie marks), to
+//! write after an error, or to bring two workers to one slice, which would lose
+//! updates of a sum or mix those of two tuples in a slice.
 
 #![allow(
     unsafe_code,
     reason = "views of foreign memory are made by unsafe calls"
 )]
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicUsize, Ordering};
 
 use ndscatter::{
-    AnyView, AnyViewMut, Bounds, CallingThread, DType, Execution, Gather, Layout, Reduction,
-    Scatter, ScatterError, TensorView, TensorViewMut,
+    AnyView, Bounds, CacheMode, DType, Duplicates, Layout, Pool, Reduction, ScatterError, Schedule,
+    TensorView, TensorViewMut,
 };
 
-const BINS: usize = 1000;
-const TUPLES: usize = 100_000;
+use crate::common::api::{self, GatherOptions, Options, Request};
+use crate::common::indices::resolve_axis;
+use crate::common::ndindex;
+use crate::common::operators::{Gatherer, Operator};
+use crate::common::pools::Workers;
+use crate::common::random::Random;
 
-/// An index that lies far outside of all memory.
-const WILD: i64 = 1 << 44;
+/// What lies around tensors.
+const MARK: u32 = 0xDEAD_BEEF;
 
-/// Calls `call` while another thread makes an index wild and right again.
-fn while_they_change(call: impl Fn(AnyView<'_>) -> Result<(), ScatterError>) {
-    let indices: Vec<AtomicI64> = (0..TUPLES).map(|_| AtomicI64::new(7)).collect();
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // Always the same one: about as often as not it is right when it is
-            // read first, and wild when it is read again.
-            let index = &indices[TUPLES / 2];
-            while !stop.load(Ordering::Relaxed) {
-                index.store(WILD, Ordering::Relaxed);
-                index.store(7, Ordering::Relaxed);
-            }
-        });
-        let shape = [TUPLES, 1];
-        for _ in 0..300 {
-            // SAFETY: the memory is there for as long as the view. That another
-            // thread writes it stands for a host that does what it must not.
-            let view = unsafe {
-                AnyView::from_raw_parts(
-                    indices.as_ptr().cast(),
-                    DType::I64,
-                    Layout::contiguous(&shape),
-                )
-            };
-            match call(view.expect("aligned")) {
-                Ok(()) | Err(ScatterError::IndexOutOfBounds { .. }) => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
-        stop.store(true, Ordering::Relaxed);
-    });
+/// Calls of each schedule by each of [`WORKERS`].
+const CALLS: usize = 6;
+
+const WORKERS: [Workers; 4] = [
+    Workers::Given(4),
+    Workers::Installed(3),
+    Workers::Threads,
+    Workers::CallingThread,
+];
+
+/// An index in memory that a thread writes.
+trait Cell: Sync {
+    const DTYPE: DType;
+    /// Far outside of all memory.
+    const WILD: i64;
+
+    fn new(value: i64) -> Self;
+    fn set(&self, value: i64);
 }
 
-/// Long lists of single elements, which are applied as they are read, and rows.
+impl Cell for AtomicI32 {
+    const DTYPE: DType = DType::I32;
+    const WILD: i64 = 1 << 30;
+
+    fn new(value: i64) -> Self {
+        Self::new(narrow(value))
+    }
+
+    fn set(&self, value: i64) {
+        self.store(narrow(value), Ordering::Relaxed);
+    }
+}
+
+fn narrow(value: i64) -> i32 {
+    value.try_into().expect("a small value")
+}
+
+impl Cell for AtomicI64 {
+    const DTYPE: DType = DType::I64;
+    const WILD: i64 = 1 << 44;
+
+    fn new(value: i64) -> Self {
+        Self::new(value)
+    }
+
+    fn set(&self, value: i64) {
+        self.store(value, Ordering::Relaxed);
+    }
+}
+
+/// What indices become in turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    /// Others that are right: those of other tuples among them.
+    Right,
+    /// Any: right, a little outside, far outside.
+    Any,
+}
+
+/// Which destinations tuples have while nobody writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Order {
+    /// One after the other, and round the end.
+    Increasing,
+    /// In steps that visit all.
+    Scattered,
+}
+
+/// The indices of a call.
+#[derive(Clone, Copy, Debug)]
+struct List<'a> {
+    shape: &'a [usize],
+    order: Order,
+    /// Leading dims along which they differ; along the others they are the same.
+    differ: usize,
+    /// Distance of neighbours in memory.
+    step: usize,
+}
+
+impl<'a> List<'a> {
+    fn new(shape: &'a [usize], order: Order) -> Self {
+        Self {
+            shape,
+            order,
+            differ: shape.len(),
+            step: 1,
+        }
+    }
+
+    /// Calls `run` with a view of them while a thread writes some of them, each to
+    /// one of `sizes` by turns: those of the axes that a tuple addresses.
+    fn while_they_change<C: Cell>(
+        &self,
+        sizes: &[usize],
+        change: Change,
+        counts_from_end: bool,
+        run: impl FnOnce(AnyView<'_>),
+    ) {
+        let copies: usize = self.shape[self.differ..].iter().product();
+        let count: usize = self.shape.iter().product();
+        let signed = |value: usize| i64::try_from(value).expect("small");
+        let right = |at: usize| {
+            let (tuple, axis) = (at / copies / sizes.len(), at % sizes.len());
+            let stride = match self.order {
+                Order::Increasing => 1,
+                Order::Scattered => 7,
+            };
+            // Of the other axes, how often the ones behind have been gone round.
+            let behind: usize = sizes[axis + 1..].iter().product();
+            signed(tuple * stride / behind % sizes[axis])
+        };
+        // What lies between is never right.
+        let cells: Vec<C> = (0..count * self.step)
+            .map(|at| match at % self.step {
+                0 => C::new(right(at / self.step)),
+                _ => C::new(C::WILD),
+            })
+            .collect();
+        let written: Vec<(usize, Vec<i64>)> = [0, count / 3, count / 2, count - 1]
+            .into_iter()
+            .map(|at| {
+                let size = signed(sizes[at % sizes.len()]);
+                let mut values = vec![0, right((at + count / 2 + sizes.len()) % count)];
+                if counts_from_end {
+                    values.push(-1);
+                }
+                if change == Change::Any {
+                    values.extend([size, size + 2, C::WILD, -size - 2, -C::WILD]);
+                }
+                values.push(right(at));
+                (at * self.step, values)
+            })
+            .collect();
+        let mut strides = vec![0; self.shape.len()];
+        let mut stride = self.step.cast_signed();
+        for (at, &size) in self.shape.iter().enumerate().rev() {
+            strides[at] = stride;
+            stride *= size.cast_signed();
+        }
+        // Strides that say so do not make a layout a contiguous one.
+        let layout = match self.step {
+            1 => Layout::contiguous(self.shape),
+            _ => Layout::strided(self.shape, &strides).expect("one stride a dim"),
+        };
+        // SAFETY: the memory is there for as long as the view. That another thread
+        // writes it stands for a host that does what it must not.
+        let view = unsafe { AnyView::from_raw_parts(cells.as_ptr().cast(), C::DTYPE, layout) };
+        let view = view.expect("aligned");
+
+        let (stop, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // One after another, so that two differ at times and agree at times.
+                while !stop.load(Ordering::Relaxed) {
+                    let round = rounds.fetch_add(1, Ordering::Relaxed);
+                    for (number, (at, values)) in written.iter().enumerate() {
+                        cells[*at].set(values[(round + number * round / 5) % values.len()]);
+                    }
+                    if round % 64 == 0 {
+                        // Workers need a core as well.
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            // Also where `run` panics, as the scope waits for its threads.
+            let _stop = Stop(&stop);
+            while rounds.load(Ordering::Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            run(view);
+        });
+    }
+}
+
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A tensor with marks before, behind and, where its rows are apart, between.
+struct Guarded {
+    memory: Vec<u32>,
+    shape: Vec<usize>,
+    strides: Vec<isize>,
+    is_contiguous: bool,
+    first: usize,
+    /// Where its elements lie, in row-major order, and all other places.
+    inside: Vec<usize>,
+    outside: Vec<usize>,
+}
+
+impl Guarded {
+    /// `apart` unused rows lie between the slices of the outermost axis.
+    fn new(shape: &[usize], apart: usize, mut value: impl FnMut(usize) -> u32) -> Self {
+        let mut strides = vec![1; shape.len()];
+        for at in (1..shape.len()).rev() {
+            let apart = if at == 1 { apart } else { 0 };
+            strides[at - 1] = strides[at] * (shape[at] + apart);
+        }
+        let behind = strides[0] * shape[0];
+        // So many as an index that is a little outside would go wrong by.
+        let first = 4 * strides.iter().max().expect("an axis");
+        let offset = |index: Vec<usize>| -> usize {
+            first
+                + index
+                    .iter()
+                    .zip(&strides)
+                    .map(|(at, stride)| at * stride)
+                    .sum::<usize>()
+        };
+        let inside: Vec<usize> = ndindex(shape).map(offset).collect();
+        let mut memory = vec![MARK; first + behind + first];
+        for (number, &at) in inside.iter().enumerate() {
+            memory[at] = value(number);
+        }
+        let mut is_inside = vec![false; memory.len()];
+        inside.iter().for_each(|&at| is_inside[at] = true);
+        Self {
+            outside: (0..memory.len()).filter(|&at| !is_inside[at]).collect(),
+            strides: strides.iter().map(|stride| stride.cast_signed()).collect(),
+            is_contiguous: apart == 0,
+            shape: shape.to_vec(),
+            memory,
+            first,
+            inside,
+        }
+    }
+
+    fn view(&self) -> TensorView<'_, u32> {
+        let last = self.memory.len() - self.first;
+        if self.is_contiguous {
+            TensorView::contiguous(&self.memory[self.first..last], &self.shape)
+        } else {
+            TensorView::strided(&self.memory, self.first, &self.shape, &self.strides)
+        }
+        .expect("inside")
+    }
+
+    fn view_mut(&mut self) -> TensorViewMut<'_, u32> {
+        let last = self.memory.len() - self.first;
+        if self.is_contiguous {
+            TensorViewMut::contiguous(&mut self.memory[self.first..last], &self.shape)
+        } else {
+            TensorViewMut::strided(&mut self.memory, self.first, &self.shape, &self.strides)
+        }
+        .expect("inside")
+    }
+
+    fn layout(&self) -> Layout<'_> {
+        if self.is_contiguous {
+            Layout::contiguous(&self.shape)
+        } else {
+            Layout::strided(&self.shape, &self.strides).expect("one stride a dim")
+        }
+    }
+
+    fn fill(&mut self, value: u32) {
+        self.inside.iter().for_each(|&at| self.memory[at] = value);
+    }
+
+    fn values(&self) -> impl Iterator<Item = u32> {
+        self.inside.iter().map(|&at| self.memory[at])
+    }
+
+    fn check_marks(&self, case: &dyn std::fmt::Debug) {
+        let wrong = self.outside.iter().find(|&&at| self.memory[at] != MARK);
+        assert_eq!(
+            wrong, None,
+            "written outside, the first is {}: {case:?}",
+            self.first
+        );
+    }
+}
+
+/// A scatter of indices that change.
+#[derive(Clone, Copy, Debug)]
+struct Case<'a> {
+    operator: Operator,
+    data: &'a [usize],
+    /// Rows between the slices of the output's outermost axis.
+    apart: usize,
+    list: List<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    InPlace,
+    WriteInto,
+    /// A plan, run twice: the second time with its tasks in reverse order.
+    Planned,
+}
+
+impl Way {
+    const ALL: [Self; 3] = [Self::InPlace, Self::WriteInto, Self::Planned];
+}
+
+/// Runs tasks from the last one to the first; says that it has so many workers.
+struct Backwards(usize);
+
+impl Pool for Backwards {
+    fn workers(&self) -> Option<usize> {
+        Some(self.0)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        (0..tasks).rev().for_each(task);
+    }
+}
+
+/// What a case is run on.
+struct Tensors {
+    output: Guarded,
+    zeros: Vec<u32>,
+    /// Of the updates: ones, which are counted, or a value of its own for every
+    /// window.
+    shape: Vec<usize>,
+    ones: Vec<u32>,
+    numbers: Vec<u32>,
+}
+
+impl Tensors {
+    fn new(case: &Case<'_>) -> Self {
+        let shape = case.operator.updates_shape(case.data, case.list.shape);
+        let count = shape.iter().product();
+        let window = case.window();
+        let number = |at| u32::try_from(at / window + 1).expect("few");
+        Self {
+            output: Guarded::new(case.data, case.apart, |_| 0),
+            zeros: vec![0; case.data.iter().product()],
+            ones: vec![1; count],
+            numbers: (0..count).map(number).collect(),
+            shape,
+        }
+    }
+}
+
+impl Case<'_> {
+    /// By every schedule, of indices of two types, side by side and apart.
+    fn check(&self) {
+        for change in [Change::Right, Change::Any] {
+            self.check_list::<AtomicI64>(change);
+            let list = List {
+                step: 3,
+                ..self.list
+            };
+            Case { list, ..*self }.check_list::<AtomicI32>(change);
+        }
+    }
+
+    fn check_list<C: Cell>(&self, change: Change) {
+        let is_cache = matches!(self.operator, Operator::Cache { .. });
+        let reductions: &[Reduction] = match is_cache {
+            true => &[Reduction::None],
+            false => &[Reduction::Add, Reduction::None],
+        };
+        let bounds = match change {
+            Change::Right => [Bounds::Error].as_slice(),
+            Change::Any if is_cache => &[Bounds::Error, Bounds::Skip],
+            Change::Any => &[Bounds::Error, Bounds::Skip, Bounds::Clamp],
+        };
+        let mut random = Random::new(5);
+        self.while_they_change::<C>(change, |indices| {
+            let mut tensors = Tensors::new(self);
+            for schedule in Schedule::ALL.map(Some).into_iter().chain([None]) {
+                for workers in WORKERS.repeat(CALLS) {
+                    let reduction = random.pick(reductions);
+                    let bounds = random.pick(bounds);
+                    let way = random.pick(&Way::ALL);
+                    let duplicates = match random.one_in(3) {
+                        true => Duplicates::Reject,
+                        false => Duplicates::Allow,
+                    };
+                    workers.with(|pool| {
+                        let request = Request::new(reduction).pool(pool).schedule(schedule);
+                        let options = Options {
+                            bounds,
+                            duplicates,
+                            ..Options::new(self.operator, request)
+                        };
+                        self.check_call(change, indices, &mut tensors, &options, way);
+                    });
+                }
+            }
+        });
+    }
+
+    fn while_they_change<C: Cell>(&self, change: Change, run: impl FnOnce(AnyView<'_>)) {
+        let axes = self.operator.axes(self.data, self.list.shape);
+        let sizes: Vec<usize> = axes.iter().map(|&(_, size)| size).collect();
+        let counts_from_end = !matches!(self.operator, Operator::Cache { .. });
+        self.list
+            .while_they_change::<C>(&sizes, change, counts_from_end, run);
+    }
+
+    fn check_call(
+        &self,
+        change: Change,
+        indices: AnyView<'_>,
+        tensors: &mut Tensors,
+        options: &Options<'_>,
+        way: Way,
+    ) {
+        let case = (self, change, options.execution, way);
+        let Tensors {
+            output,
+            zeros,
+            shape,
+            ones,
+            numbers,
+        } = tensors;
+        let adds = options.execution.reduction == Reduction::Add;
+        let (updates, count) = (if adds { &*ones } else { &*numbers }, ones.len());
+        let updates = TensorView::contiguous(updates, shape).expect("as many");
+        let data = TensorView::contiguous(zeros, self.data).expect("as many");
+        let before = if way == Way::InPlace { 0 } else { 77 };
+        output.fill(before);
+
+        let result = match way {
+            Way::InPlace => {
+                let view = output.view_mut().into();
+                api::in_place(options, view, indices, updates.into())
+            }
+            Way::WriteInto => {
+                let view = output.view_mut().into();
+                api::write_into(options, data.into(), indices, updates.into(), view)
+            }
+            Way::Planned => {
+                let plan = options.scatter().plan(output.layout(), indices);
+                plan.map(|plan| {
+                    // Where tasks share a slice, their order would show.
+                    let execution = options.execution.execution;
+                    let runs = [execution, execution.pool(&Backwards(4))].map(|execution| {
+                        output.fill(before);
+                        let run = options.run(&plan).execution(execution);
+                        let done = run.write_into(data, updates, output.view_mut());
+                        done.expect("all has been checked");
+                        output.values().collect::<Vec<_>>()
+                    });
+                    assert!(runs[0] == runs[1], "two runs of one plan: {case:?}");
+                })
+            }
+        };
+        output.check_marks(&case);
+        match result {
+            Err(error) => {
+                self.check_error(change, options, &error);
+                let same = output.values().all(|value| value == before);
+                assert!(same, "written after {error}: {case:?}");
+            }
+            Ok(()) if adds => {
+                let total: usize = output.values().map(|value| value as usize).sum();
+                // With an index that is not right any of them may have been left out.
+                assert!(
+                    total == count || (change == Change::Any && total < count),
+                    "{total} of {count} updates: {case:?}"
+                );
+            }
+            Ok(()) => {
+                let values: Vec<u32> = output.values().collect();
+                let mut slices = values.chunks(self.window());
+                let mixed = slices.position(|slice| slice.iter().any(|&value| value != slice[0]));
+                assert_eq!(mixed, None, "a slice of two updates: {case:?}");
+            }
+        }
+    }
+
+    fn check_error(&self, change: Change, options: &Options<'_>, error: &ScatterError) {
+        let is_expected = match error {
+            ScatterError::IndexOutOfBounds { .. } | ScatterError::WriteIndex { .. } => {
+                change == Change::Any
+            }
+            ScatterError::DuplicateIndex { .. } => options.duplicates == Duplicates::Reject,
+            _ => false,
+        };
+        assert!(is_expected, "{error}: {self:?}, {change:?}");
+    }
+
+    /// Elements that lie behind what tuples address.
+    fn window(&self) -> usize {
+        let behind = match self.operator {
+            Operator::Nd => self.list.shape[self.list.shape.len() - 1],
+            Operator::Update { axis } | Operator::Cache { axis, .. } => {
+                resolve_axis(axis, self.data.len()) + 1
+            }
+            // Each element has an index.
+            Operator::Elements { .. } => self.data.len(),
+        };
+        self.data[behind..].iter().product()
+    }
+}
+
+const fn nd<'a>(data: &'a [usize], list: List<'a>) -> Case<'a> {
+    Case {
+        operator: Operator::Nd,
+        data,
+        apart: 0,
+        list,
+    }
+}
+
 #[test]
-fn scatters_stay_inside_their_output() {
-    for run in [1, 3] {
-        let updates = vec![1_u32; TUPLES * run];
-        let (shape, updates_shape) = ([BINS, run], [TUPLES, run]);
-        for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp] {
-            let scatter = Scatter::nd()
-                .reduction(Reduction::Add)
-                .bounds(bounds)
-                .execution(Execution::new().pool(&CallingThread));
-            while_they_change(|indices| {
-                let mut data = vec![0_u32; BINS * run];
-                let view = TensorViewMut::contiguous(&mut data, &shape)?;
-                let updates = TensorView::contiguous(&updates, &updates_shape)?;
-                scatter.in_place(AnyViewMut::from(view), indices, updates.into())
+fn rows_of_distinct_destinations() {
+    for order in [Order::Increasing, Order::Scattered] {
+        nd(&[150, 40], List::new(&[120, 1], order)).check();
+    }
+}
+
+/// Tuples become duplicates of others where there were none. Rows are so wide that
+/// two workers with one destination would be there at one time; of plans the order
+/// of tasks would show.
+#[test]
+fn distinct_destinations_that_meet() {
+    for order in [Order::Increasing, Order::Scattered] {
+        for (width, way, turns) in [(1 << 17, Way::InPlace, 30), (8, Way::Planned, 300)] {
+            let data = [5, width];
+            let case = nd(&data, List::new(&[4, 1], order));
+            case.while_they_change::<AtomicI64>(Change::Right, |indices| {
+                let mut tensors = Tensors::new(&case);
+                for reduction in [Reduction::Add, Reduction::None].repeat(turns) {
+                    for workers in [Workers::Given(4), Workers::Threads] {
+                        workers.with(|pool| {
+                            let request = Request::new(reduction).pool(pool);
+                            let request = request.schedule(Schedule::ByTuple);
+                            let options = Options::new(case.operator, request);
+                            let change = Change::Right;
+                            case.check_call(change, indices, &mut tensors, &options, way);
+                        });
+                    }
+                }
             });
         }
     }
 }
 
 #[test]
+fn rows_with_duplicates() {
+    nd(&[30, 24], List::new(&[400, 1], Order::Scattered)).check();
+}
+
+#[test]
+fn tuples_of_two_coordinates() {
+    let case = nd(&[12, 10, 16], List::new(&[100, 2], Order::Scattered));
+    case.check();
+    // Destinations are offsets, not numbers of slices.
+    Case { apart: 1, ..case }.check();
+}
+
+#[test]
+fn single_elements() {
+    // Many for the output, and few.
+    for (data, tuples) in [(90, 1200), (3000, 700)] {
+        nd(&[data], List::new(&[tuples, 1], Order::Scattered)).check();
+    }
+}
+
+#[test]
+fn small_calls() {
+    for (shape, operator) in [
+        (&[9, 2][..], Operator::Nd),
+        (&[300, 2], Operator::Nd),
+        (&[3, 3], Operator::Update { axis: 0 }),
+        (&[4, 4], Operator::Elements { axis: 0 }),
+        (&[4, 4], Operator::Elements { axis: 1 }),
+    ] {
+        let data: &[usize] = match operator {
+            Operator::Elements { .. } => &[20, 20],
+            _ => &[20, 20, 2],
+        };
+        let list = List::new(shape, Order::Scattered);
+        Case {
+            operator,
+            ..nd(data, list)
+        }
+        .check();
+    }
+}
+
+#[test]
+fn slices_along_an_axis() {
+    for (axis, data) in [(0, &[90, 24][..]), (1, &[3, 90, 8]), (2, &[2, 3, 90])] {
+        let list = List::new(&[8, 10], Order::Scattered);
+        Case {
+            operator: Operator::Update { axis },
+            ..nd(data, list)
+        }
+        .check();
+    }
+}
+
+#[test]
+fn elements_along_an_axis() {
+    for axis in [0, 1] {
+        let list = List::new(&[40, 30], Order::Scattered);
+        Case {
+            operator: Operator::Elements { axis },
+            ..nd(&[50, 40], list)
+        }
+        .check();
+    }
+}
+
+/// Found to be the same along the last axis, and read once more where they are.
+#[test]
+fn elements_that_are_rows() {
+    for order in [Order::Increasing, Order::Scattered] {
+        let list = List {
+            differ: 1,
+            ..List::new(&[45, 30], order)
+        };
+        Case {
+            operator: Operator::Elements { axis: 0 },
+            ..nd(&[50, 30], list)
+        }
+        .check();
+    }
+}
+
+#[test]
+fn sequences_of_a_cache() {
+    for mode in [CacheMode::Linear, CacheMode::Circular] {
+        let operator = Operator::Cache {
+            axis: 2,
+            mode,
+            len: 4,
+        };
+        let list = List::new(&[6], Order::Scattered);
+        Case {
+            operator,
+            ..nd(&[6, 3, 20, 8], list)
+        }
+        .check();
+    }
+}
+
+/// Lists that are so long that several workers check them, each a part: for a
+/// plan, in copies of a small output, and to find that they are rows.
+#[test]
+fn long_lists() {
+    let list = |shape| List::new(shape, Order::Scattered);
+    let rows = List {
+        differ: 1,
+        ..list(&[70_000, 16])
+    };
+    let cases = [
+        nd(&[100], list(&[300_000, 1])),
+        nd(&[70_000], list(&[1_050_000, 1])),
+        Case {
+            operator: Operator::Elements { axis: 0 },
+            ..nd(&[200, 16], rows)
+        },
+    ];
+    for case in cases {
+        for change in [Change::Right, Change::Any] {
+            case.while_they_change::<AtomicI32>(change, |indices| {
+                let mut tensors = Tensors::new(&case);
+                Workers::Given(4).with(|pool| {
+                    let request = Request::new(Reduction::Add).pool(pool);
+                    for bounds in [Bounds::Error, Bounds::Skip] {
+                        let options = Options {
+                            bounds,
+                            ..Options::new(case.operator, request)
+                        };
+                        case.check_call(change, indices, &mut tensors, &options, Way::InPlace);
+                    }
+                });
+            });
+        }
+    }
+}
+
+/// Short lists that are checked again and again, so that one index is right when
+/// it is read first and wrong when it is read again.
+#[test]
+fn many_calls() {
+    let cases = [
+        nd(&[100], List::new(&[2000, 1], Order::Scattered)),
+        nd(&[100, 3], List::new(&[2000, 1], Order::Scattered)),
+    ];
+    for case in cases {
+        // Errors end a call early.
+        let bounds = [Bounds::Error, Bounds::Error, Bounds::Skip, Bounds::Clamp];
+        case.while_they_change::<AtomicI64>(Change::Any, |indices| {
+            let mut tensors = Tensors::new(&case);
+            for bounds in bounds.repeat(1500) {
+                Workers::CallingThread.with(|pool| {
+                    let request = Request::new(Reduction::Add).pool(pool);
+                    let options = Options {
+                        bounds,
+                        ..Options::new(case.operator, request)
+                    };
+                    case.check_call(Change::Any, indices, &mut tensors, &options, Way::InPlace);
+                });
+            }
+        });
+    }
+}
+
+#[test]
 fn gathers_stay_inside_their_data() {
-    let data = vec![1_u32; BINS];
-    while_they_change(|indices| {
-        let mut output = vec![0_u32; TUPLES];
-        let view = TensorViewMut::contiguous(&mut output, &[TUPLES, 1])?;
-        let data = TensorView::contiguous(&data, &[BINS])?;
-        Gather::along(0).write_into(data.into(), indices, AnyViewMut::from(view))
+    let rows: &[usize] = &[60, 4];
+    for (gatherer, data, shape) in [
+        (Gatherer::Along { axis: 0 }, rows, &[700][..]),
+        (Gatherer::Nd { batch_dims: 0 }, rows, &[700, 1]),
+        (Gatherer::Nd { batch_dims: 0 }, rows, &[9, 2]),
+        (Gatherer::Elements { axis: 0 }, rows, &[300, 4]),
+    ] {
+        let k = match gatherer {
+            Gatherer::Nd { .. } => shape[shape.len() - 1],
+            _ => 1,
+        };
+        let list = List::new(shape, Order::Scattered);
+        list.while_they_change::<AtomicI64>(&data[..k], Change::Any, true, |indices| {
+            for workers in WORKERS {
+                for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp].repeat(20) {
+                    workers.with(|pool| {
+                        let mut options = GatherOptions::new(gatherer).bounds(bounds);
+                        options.execution = options.execution.pool(pool);
+                        check_gather(&options, data, indices);
+                    });
+                }
+            }
+        });
+    }
+}
+
+fn check_gather(options: &GatherOptions<'_>, data: &[usize], indices: AnyView<'_>) {
+    let case = (options.gatherer, options.rule, indices.shape());
+    let data = Guarded::new(data, 0, |at| u32::try_from(at).expect("few"));
+    let gather = options.gather();
+    let shape = gather.output_shape(&data.shape, indices.shape());
+    let mut output = Guarded::new(&shape.expect("shapes that fit"), 0, |_| 77);
+    let result = gather.write_into(data.view(), indices, output.view_mut());
+    let planned = gather.plan(data.layout(), indices).map(|plan| {
+        let run = || {
+            plan.run()
+                .execution(options.execution)
+                .allocate(data.view())
+        };
+        let runs = [run(), run()].map(|made| made.expect("all has been checked").into_vec());
+        assert!(runs[0] == runs[1], "a plan reads no indices: {case:?}");
+        assert!(!runs[0].contains(&MARK), "read outside: {case:?}");
     });
+    output.check_marks(&case);
+    assert!(
+        !output.values().any(|value| value == MARK),
+        "read outside: {case:?}"
+    );
+    for result in [&result, &planned] {
+        match result {
+            Ok(()) | Err(ScatterError::IndexOutOfBounds { .. }) => {}
+            Err(error) => panic!("{error}: {case:?}"),
+        }
+    }
+    if result.is_err() {
+        let same = output.values().all(|value| value == 77);
+        assert!(same, "written after an error: {case:?}");
+    }
 }

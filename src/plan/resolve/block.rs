@@ -1,7 +1,8 @@
 //! A block of tuples: coordinates checked, destinations numbered.
 //!
-//! Every coordinate is read once, checked against its own axis in its own
-//! type, and only then multiplied.
+//! Every coordinate is read once for its number, checked against its own axis in
+//! its own type, and only then multiplied. Of blocks with outliers all are read
+//! and checked anew.
 
 #![expect(
     unsafe_code,

@@ -163,6 +163,7 @@ void test_plans(void);
 void test_bad_tensors(void);
 void test_bad_calls(void);
 void test_bad_indices(void);
+void test_changing(void);
 void test_overlaps(void);
 void test_bad_structs(void);
 void test_last_error(void);

@@ -22,6 +22,7 @@ static const suite SUITES[] = {
     {"bad tensors", test_bad_tensors},
     {"bad calls", test_bad_calls},
     {"bad indices", test_bad_indices},
+    {"changing indices", test_changing},
     {"overlaps", test_overlaps},
     {"bad structs", test_bad_structs},
     {"last error", test_last_error},

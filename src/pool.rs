@@ -97,6 +97,14 @@ pub trait Pool: Sync {
     fn calls(&self) -> Option<&AtomicUsize> {
         None
     }
+
+    /// For measurements: whether work that tasks take in pieces, each the next one when
+    /// it is done with one, comes with a task for each piece instead. A pool that runs
+    /// one task after another would else see the first of them do everything.
+    #[doc(hidden)]
+    fn sees_pieces(&self) -> bool {
+        false
+    }
 }
 
 /// The default: the rayon pool that the calling thread belongs to (as inside

@@ -88,7 +88,7 @@ impl Inputs {
     }
 
     /// The operator, with what it means.
-    fn operator(&self) -> Scatter<'static> {
+    pub(crate) fn operator(&self) -> Scatter<'static> {
         let operator = match self.workload.operator {
             Operator::Nd => Scatter::nd(),
             Operator::Update { axis } => Scatter::update(axis as isize),

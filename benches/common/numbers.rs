@@ -53,6 +53,8 @@ numbers! {
         |a: bf16, b: bf16| bf16::from_f32(a.to_f32() * b.to_f32()), |a: bf16| a.to_bits().into();
     i64: |value: f32| (value * I64_SCALE) as i64, i64::wrapping_add, i64::wrapping_mul,
         i64::cast_unsigned;
+    u32: |value: f32| ((value * I64_SCALE) as i32).cast_unsigned(), u32::wrapping_add,
+        u32::wrapping_mul, u64::from;
     u8: |value: f32| ((value * U8_SCALE) as i8).cast_unsigned(), u8::wrapping_add,
         u8::wrapping_mul, u64::from;
 }

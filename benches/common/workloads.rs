@@ -70,7 +70,7 @@ pub(crate) const WORKLOADS: [Workload; 15] = {
     ]
 };
 
-const fn nd(
+pub(crate) const fn nd(
     name: &'static str,
     data: &'static [usize],
     indices: &'static [usize],
@@ -88,7 +88,7 @@ const fn nd(
     }
 }
 
-const fn update(
+pub(crate) const fn update(
     name: &'static str,
     data: &'static [usize],
     indices: &'static [usize],

@@ -171,6 +171,9 @@ impl<'p> Workers<'p> {
         items: usize,
         task: &(dyn Fn(usize) + Sync),
     ) -> Result<(), ScatterError> {
+        if items <= MAX_TASKS && self.pool.sees_pieces() {
+            return self.run(items, task);
+        }
         let next = AtomicUsize::new(0);
         self.run(self.parts().min(items), &|_| {
             loop {
@@ -220,9 +223,10 @@ impl Claims {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::Call;
+    use super::{Call, MAX_TASKS, Workers};
     use crate::goal::Goal;
     use crate::pool::Pool;
 
@@ -269,5 +273,51 @@ mod tests {
         assert_eq!(pool.0.load(Ordering::Relaxed), 0, "all are over");
         pool.0.store(usize::MAX, Ordering::Relaxed);
         assert_eq!(parts(&begin(None)), 1, "a number that is none of calls");
+    }
+
+    /// Two workers, and how many tasks each run had.
+    struct Counting {
+        sees_pieces: bool,
+        runs: Mutex<Vec<usize>>,
+    }
+
+    impl Pool for Counting {
+        fn workers(&self) -> Option<usize> {
+            Some(2)
+        }
+
+        fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+            (self.runs.lock().expect("no task panics")).push(tasks);
+            (0..tasks).for_each(task);
+        }
+
+        fn sees_pieces(&self) -> bool {
+            self.sees_pieces
+        }
+    }
+
+    #[test]
+    fn a_pool_that_sees_pieces_is_given_each() {
+        for (sees_pieces, items, tasks) in [
+            (false, 7, 2),
+            (true, 7, 7),
+            (true, MAX_TASKS, MAX_TASKS),
+            (true, MAX_TASKS + 1, 2),
+        ] {
+            let pool = Counting {
+                sees_pieces,
+                runs: Mutex::default(),
+            };
+            let ran = Mutex::new(Vec::new());
+            let workers = Workers::new(&pool, None);
+            let done = workers.run_each(items, &|item| {
+                ran.lock().expect("no task panics").push(item);
+            });
+            assert_eq!(done, Ok(()));
+            let ran = ran.into_inner().expect("no task panics");
+            assert!(ran.into_iter().eq(0..items), "{items} items, each once");
+            let runs = pool.runs.into_inner().expect("no task panics");
+            assert_eq!(runs, [tasks], "{items} items, {sees_pieces}");
+        }
     }
 }

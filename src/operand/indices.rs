@@ -8,6 +8,8 @@
     reason = "reads elements at offsets that the caller takes from the layout"
 )]
 
+use std::sync::atomic::{Ordering, compiler_fence};
+
 use super::any::AnyView;
 use super::layout::Layout;
 use super::memory::{Contents, Elements, Readable, Source};
@@ -222,41 +224,22 @@ impl<'a> Integers<'a> {
     pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "another type");
         let base = self.indices.memory.ptr.cast::<I>();
-        if self.is_foreign() {
-            // SAFETY: handed on as it is.
-            unsafe { read_once(base, first, step, run) };
-            return;
-        }
         if step == 1 {
             // SAFETY: the caller vouches for the offsets; `run` is exclusive,
             // so the two do not overlap.
             unsafe { (base.offset(first)).copy_to_nonoverlapping(run.as_mut_ptr(), run.len()) };
-            return;
+        } else {
+            let mut offset = first;
+            for value in run {
+                // SAFETY: as above, for one element.
+                *value = unsafe { base.offset(offset).read() };
+                offset = offset.wrapping_add(step);
+            }
         }
-        let mut offset = first;
-        for value in run {
-            // SAFETY: as above, for one element.
-            *value = unsafe { base.offset(offset).read() };
-            offset = offset.wrapping_add(step);
+        if self.is_foreign() {
+            // The compiler takes it that the memory changes here, and cannot go back to it
+            // for a value that has been checked in the copy.
+            compiler_fence(Ordering::SeqCst);
         }
-    }
-}
-
-/// Copies elements that another thread may be writing, each by one load. The
-/// loads are volatile, so that the compiler cannot go back to that memory for a
-/// value that has been checked. Not atomic: these ask for memory that may be
-/// written, and indices may lie where they can only be read.
-///
-/// # Safety
-///
-/// There are elements to read at `first`, `first + step`, ... from `base`, as
-/// many as `run` has.
-#[inline]
-unsafe fn read_once<I: Index>(base: *const I, first: isize, step: isize, run: &mut [I]) {
-    let mut offset = first;
-    for value in run {
-        // SAFETY: the caller vouches for the element.
-        *value = unsafe { base.offset(offset).read_volatile() };
-        offset = offset.wrapping_add(step);
     }
 }

@@ -69,6 +69,30 @@ impl Division {
         }
     }
 
+    /// The same in so many times as many parts, for tasks to take one by one, where that
+    /// takes no more work in all: not where each goes through all tuples.
+    pub(crate) fn finer(self, pieces: usize) -> Self {
+        match self {
+            Self::Repetitions { parts } => Self::Repetitions {
+                parts: parts * pieces,
+            },
+            Self::Tuples { parts, cut } => Self::Tuples {
+                parts: parts * pieces,
+                cut,
+            },
+            Self::Sorted {
+                repetitions,
+                parts,
+                columns,
+            } => Self::Sorted {
+                repetitions,
+                parts: parts * pieces,
+                columns,
+            },
+            _ => self,
+        }
+    }
+
     /// Whether windows are cut into columns.
     pub(crate) fn cuts_windows(self) -> bool {
         match self {

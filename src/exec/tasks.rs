@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::places::Places;
+use super::tile::part;
 use crate::error::ScatterError;
 use crate::goal::Goal;
 use crate::machine::Machine;
@@ -11,6 +12,9 @@ use crate::pool::{CallingThread, Pool};
 /// Most tasks of one run: what fits in the claims, and more than a pool can
 /// use to balance its load.
 pub(crate) const MAX_TASKS: usize = 1024;
+
+/// Most lists of pieces that tasks begin with; further ones share them.
+const MAX_LANES: usize = 64;
 
 /// Parts that work is divided into where the number of workers is unknown.
 /// Schedules whose total work grows with the number of parts stay at these.
@@ -182,6 +186,28 @@ impl<'p> Workers<'p> {
                     break;
                 }
                 task(item);
+            }
+        })
+    }
+
+    /// Runs `task` with every number in `0..pieces`. Each of so many tasks goes through a
+    /// part of them in order, as if it had no other, and then takes what is left of the
+    /// others: one that is late has fewer.
+    pub(crate) fn run_pieces(
+        &self,
+        tasks: usize,
+        pieces: usize,
+        task: &(dyn Fn(usize) + Sync),
+    ) -> Result<(), ScatterError> {
+        let lanes = tasks.min(MAX_LANES);
+        let taken = [const { AtomicUsize::new(0) }; MAX_LANES];
+        self.run(tasks, &|index| {
+            for lane in (0..lanes).map(|at| (index + at) % lanes) {
+                let lane_pieces = part(pieces, lanes, lane);
+                let take = || taken[lane].fetch_add(1, Ordering::Relaxed);
+                while let Some(piece) = lane_pieces.clone().nth(take()) {
+                    task(piece);
+                }
             }
         })
     }

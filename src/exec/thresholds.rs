@@ -35,6 +35,12 @@ pub(super) const STREAM_BYTES: usize = 16 << 20;
 pub(super) const STREAMED_WINDOW_BYTES: usize = 256;
 pub(super) const SPARSE: usize = 4;
 
+/// Tasks take pieces of at least so many bytes, and of no more than so many for each: a
+/// worker that begins late, or shares its core, then keeps the others waiting for a
+/// piece, and not for its part of the call.
+pub(super) const PIECE_BYTES: usize = 256 * 1024;
+pub(super) const MOST_PIECES: usize = 8;
+
 /// Runs of a gather's result of at least this many bytes are streamed.
 pub(super) const STREAMED_RUN_BYTES: usize = 1024;
 

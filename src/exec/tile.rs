@@ -447,7 +447,8 @@ mod tests {
                 Division::Copies { parts },
                 Division::Whole,
             ];
-            for division in of_any {
+            let finer = of_any.map(|division| division.finer(5));
+            for division in of_any.into_iter().chain(finer) {
                 for plan in [&duplicates, &ordered, &distinct] {
                     check(division, tiles(division), plan.indices());
                 }
@@ -457,11 +458,13 @@ mod tests {
                 cut: Cut::BetweenDestinations,
             };
             check(between, parts, ordered.indices());
+            check(between.finer(30), 30 * parts, ordered.indices());
             let anywhere = Division::Tuples {
                 parts,
                 cut: Cut::Anywhere,
             };
             check(anywhere, parts, distinct.indices());
+            check(anywhere.finer(30), 30 * parts, distinct.indices());
         }
     }
 
@@ -489,7 +492,7 @@ mod tests {
             .expect("in range");
         let plan = plan.indices();
         assert_eq!(plan.strands(), 6, "one for each row");
-        for parts in 1..=6 {
+        for parts in 1..=12 {
             let cut = Cut::BetweenStrands;
             check(Division::Tuples { parts, cut }, parts, plan);
         }

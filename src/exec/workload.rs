@@ -12,8 +12,8 @@ use super::division::Division;
 use super::sample::Sample;
 use super::schedule::{partition_number, partition_shift};
 use super::thresholds::{
-    FEW, MANY_WINDOWS, PARALLEL_BYTES, SPARSE, STREAM_BYTES, STREAMED_DETECTION_BYTES,
-    STREAMED_WINDOW_BYTES,
+    FEW, MANY_WINDOWS, MOST_PIECES, PARALLEL_BYTES, PIECE_BYTES, SPARSE, STREAM_BYTES,
+    STREAMED_DETECTION_BYTES, STREAMED_WINDOW_BYTES,
 };
 use super::tile::{Cuts, LINE_BYTES, can_be_cut};
 use crate::kernel::Operation;
@@ -243,6 +243,14 @@ impl<'a> Workload<'a> {
     /// Bytes that the call writes, at least.
     pub(crate) fn bytes(&self) -> usize {
         self.applied_bytes().saturating_add(self.copied_bytes)
+    }
+
+    /// In how many pieces each task of a division takes its part.
+    pub(super) fn pieces(&self, division: Division) -> usize {
+        match division.tasks() {
+            1 => 1,
+            tasks => (self.bytes() / tasks / PIECE_BYTES).clamp(1, MOST_PIECES),
+        }
     }
 
     /// [`touched_bytes`] of the call.

@@ -72,11 +72,12 @@ impl Scheduler for Grouped {
             sources: sources(transfer, sorted, offsets.as_deref()),
         };
         let whole = transfer.whole(Some(sorted));
-        workers.run(division.tasks(), &|index| {
-            #[expect(unsafe_code, reason = "every task has a tile of its own")]
-            // SAFETY: `divide` has made the division of this transfer, and `run`
-            // hands out every number once.
-            let tile = unsafe { Tile::new(division, index, &whole) };
+        let pieces = division.finer(work.pieces(division));
+        workers.run_pieces(division.tasks(), pieces.tasks(), &|index| {
+            #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+            // SAFETY: `divide` has made the division of this transfer, in fewer
+            // parts, and `run_pieces` hands out every number once.
+            let tile = unsafe { Tile::new(pieces, index, &whole) };
             groups.fold(&tile);
         })?;
         Ok(())

@@ -72,12 +72,13 @@ impl Scheduler for LastWrite {
         };
         let streams = written >= STREAM_BYTES;
         let whole = transfer.whole(Some(last_writes));
-        workers.run(division.tasks(), &|index| {
-            #[expect(unsafe_code, reason = "every task has a tile of its own")]
-            // SAFETY: `divide` has made the division of this transfer; last
-            // writes have different destinations; `run` hands out every number
-            // once.
-            let tile = unsafe { Tile::new(division, index, &whole) };
+        let pieces = in_pieces(division, work.pieces(division));
+        workers.run_pieces(division.tasks(), pieces.tasks(), &|index| {
+            #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+            // SAFETY: `divide` has made the division of this transfer, in fewer
+            // parts; last writes have different destinations; `run_pieces` hands
+            // out every number once.
+            let tile = unsafe { Tile::new(pieces, index, &whole) };
             for repetition in tile.repetitions() {
                 match (tile.part(), transfer.data_geometry()) {
                     (Part::Sorted(positions), None) => {
@@ -91,6 +92,20 @@ impl Scheduler for LastWrite {
             }
         })?;
         Ok(())
+    }
+}
+
+/// Ranges of slices, too, are finer at no price: their last writes are found at once.
+fn in_pieces(division: Division, pieces: usize) -> Division {
+    match division {
+        Division::Destinations {
+            repetitions,
+            ranges,
+        } => Division::Destinations {
+            repetitions,
+            ranges: ranges * pieces,
+        },
+        other => other.finer(pieces),
     }
 }
 

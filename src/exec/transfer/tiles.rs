@@ -27,11 +27,13 @@ impl Transfer<'_> {
             cuts: cuts.as_ref(),
             ..self.whole(None)
         };
-        workers.run(division.tasks(), &|index| {
-            #[expect(unsafe_code, reason = "every task has a tile of its own")]
+        let pieces = division.finer(work.pieces(division));
+        workers.run_pieces(division.tasks(), pieces.tasks(), &|index| {
+            #[expect(unsafe_code, reason = "every piece is a tile of its own")]
             // SAFETY: the schedule has divided this transfer and prepared what
-            // that rests on; `run` hands out every number once.
-            let tile = unsafe { Tile::new(division, index, &whole) };
+            // that rests on, for any number of parts; `run_pieces` hands out every
+            // number once.
+            let tile = unsafe { Tile::new(pieces, index, &whole) };
             if let Some(copy) = fused {
                 self.copy_tile(copy, &tile);
             }

@@ -199,6 +199,9 @@ impl<'p> Workers<'p> {
         pieces: usize,
         task: &(dyn Fn(usize) + Sync),
     ) -> Result<(), ScatterError> {
+        if tasks > 1 && pieces <= MAX_TASKS && self.pool.sees_pieces() {
+            return self.run(pieces, task);
+        }
         let lanes = tasks.min(MAX_LANES);
         let taken = [const { AtomicUsize::new(0) }; MAX_LANES];
         self.run(tasks, &|index| {
@@ -271,6 +274,24 @@ mod tests {
 
         fn calls(&self) -> Option<&AtomicUsize> {
             Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn every_piece_is_taken_once() {
+        let pool = crate::pool::CallingThread;
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(3).build();
+        let threads = threads.expect("threads can be started");
+        for pool in [&pool as &dyn Pool, &threads] {
+            for (tasks, pieces) in [(1, 1), (2, 16), (3, 7), (5, 3), (64, 512), (100, 800)] {
+                let taken: Vec<_> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
+                let run = Workers::new(pool, None).run_pieces(tasks, pieces, &|piece| {
+                    taken[piece].fetch_add(1, Ordering::Relaxed);
+                });
+                assert!(run.is_ok(), "{tasks} tasks");
+                let once = taken.iter().all(|taken| taken.load(Ordering::Relaxed) == 1);
+                assert!(once, "{tasks} tasks, {pieces} pieces");
+            }
         }
     }
 

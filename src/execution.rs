@@ -82,6 +82,25 @@ impl<'p> Execution<'p> {
     }
 
     /// Says what the call is to have least of: time or CPU time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Execution, Goal, Reduction, Scatter, TensorView, TensorViewMut};
+    ///
+    /// // One of many threads that serve requests: no other is disturbed.
+    /// let mut counts = [0_u32; 4];
+    /// Scatter::nd()
+    ///     .reduction(Reduction::Add)
+    ///     .execution(Execution::new().goal(Goal::Throughput))
+    ///     .in_place(
+    ///         TensorViewMut::contiguous(&mut counts, &[4])?,
+    ///         TensorView::contiguous(&[1_i64, 1, 3], &[3, 1])?,
+    ///         TensorView::contiguous(&[1, 1, 1], &[3])?,
+    ///     )?;
+    /// assert_eq!(counts, [0, 2, 0, 1]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
     #[must_use]
     #[inline]
     pub fn goal(self, goal: Goal) -> Self {
@@ -91,8 +110,8 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// Chooses schedules as for this machine, and not as for the one that
-    /// [is here](Machine::detected).
+    /// Chooses schedules as for this machine, and not as for the one that calls of the
+    /// process [go by](Machine::current).
     #[must_use]
     #[inline]
     pub fn machine<'q>(self, machine: &'q Machine) -> Execution<'q>

@@ -34,7 +34,7 @@ pub struct Explanation {
     moved_bytes: usize,
     outlook: Outlook,
     machine: Machine,
-    /// Why it is not the one that the environment names.
+    /// Why the file that the environment names, if it does, cannot be used.
     unused: Option<&'static MachineError>,
 }
 

@@ -168,6 +168,11 @@ impl<'p> Workers<'p> {
         })
     }
 
+    /// Whether the pool asks for a task for each of so many pieces, and can have them.
+    fn shows(&self, pieces: usize) -> bool {
+        pieces <= MAX_TASKS && self.pool.sees_pieces()
+    }
+
     /// Runs `task` with every number in `0..items`, handed out one by one to
     /// as many tasks as there are parts.
     pub(crate) fn run_each(
@@ -175,7 +180,7 @@ impl<'p> Workers<'p> {
         items: usize,
         task: &(dyn Fn(usize) + Sync),
     ) -> Result<(), ScatterError> {
-        if items <= MAX_TASKS && self.pool.sees_pieces() {
+        if self.shows(items) {
             return self.run(items, task);
         }
         let next = AtomicUsize::new(0);
@@ -199,7 +204,7 @@ impl<'p> Workers<'p> {
         pieces: usize,
         task: &(dyn Fn(usize) + Sync),
     ) -> Result<(), ScatterError> {
-        if tasks > 1 && pieces <= MAX_TASKS && self.pool.sees_pieces() {
+        if pieces == tasks || self.shows(pieces) {
             return self.run(pieces, task);
         }
         let lanes = tasks.min(MAX_LANES);
@@ -295,6 +300,34 @@ mod tests {
         }
     }
 
+    /// Runs the last task first.
+    struct Backwards;
+
+    impl Pool for Backwards {
+        fn workers(&self) -> Option<usize> {
+            Some(3)
+        }
+
+        fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+            (0..tasks).rev().for_each(task);
+        }
+    }
+
+    #[test]
+    fn who_is_done_takes_what_is_left_of_the_others() {
+        let order = Mutex::new(Vec::new());
+        let run = Workers::new(&Backwards, None).run_pieces(3, 7, &|piece| {
+            order.lock().expect("no task panics").push(piece);
+        });
+        assert_eq!(run, Ok(()));
+        let order = order.into_inner().expect("no task panics");
+        assert_eq!(
+            order,
+            [5, 6, 0, 1, 2, 3, 4],
+            "all by the task that ran first"
+        );
+    }
+
     #[test]
     fn calls_side_by_side_share_the_workers_out() {
         let pool = Shared::default();
@@ -351,20 +384,25 @@ mod tests {
             (true, MAX_TASKS, MAX_TASKS),
             (true, MAX_TASKS + 1, 2),
         ] {
-            let pool = Counting {
-                sees_pieces,
-                runs: Mutex::default(),
-            };
-            let ran = Mutex::new(Vec::new());
-            let workers = Workers::new(&pool, None);
-            let done = workers.run_each(items, &|item| {
-                ran.lock().expect("no task panics").push(item);
-            });
-            assert_eq!(done, Ok(()));
-            let ran = ran.into_inner().expect("no task panics");
-            assert!(ran.into_iter().eq(0..items), "{items} items, each once");
-            let runs = pool.runs.into_inner().expect("no task panics");
-            assert_eq!(runs, [tasks], "{items} items, {sees_pieces}");
+            for in_lists in [false, true] {
+                let pool = Counting {
+                    sees_pieces,
+                    runs: Mutex::default(),
+                };
+                let ran = Mutex::new(Vec::new());
+                let task = |item| ran.lock().expect("no task panics").push(item);
+                let workers = Workers::new(&pool, None);
+                let done = if in_lists {
+                    workers.run_pieces(2, items, &task)
+                } else {
+                    workers.run_each(items, &task)
+                };
+                assert_eq!(done, Ok(()));
+                let ran = ran.into_inner().expect("no task panics");
+                assert!(ran.into_iter().eq(0..items), "{items} items, each once");
+                let runs = pool.runs.into_inner().expect("no task panics");
+                assert_eq!(runs, [tasks], "{items} items, {sees_pieces}");
+            }
         }
     }
 }

@@ -37,7 +37,8 @@ pub(super) const SPARSE: usize = 4;
 
 /// Tasks take pieces of at least so many bytes, and of no more than so many for each: a
 /// worker that begins late, or shares its core, then keeps the others waiting for a
-/// piece, and not for its part of the call.
+/// piece, and not for its part of the call. Eight cost nothing that was seen, sixteen
+/// took assignments of rows up to 1.04 of the time (a Xeon, Skylake).
 pub(super) const PIECE_BYTES: usize = 256 * 1024;
 pub(super) const MOST_PIECES: usize = 8;
 

@@ -68,7 +68,7 @@ pub(super) unsafe fn fold<T, F>(
 
 /// Prefetches the destinations of groups that come up after the first, and as
 /// many later sources as that one has, of elements of `size` bytes. A function for all
-/// types, as copies of it in their loops were a tenth of the library.
+/// types, as copies of it in their loops were a twelfth of the library.
 #[inline(never)]
 fn prefetch_later(
     dst: *const u8,

@@ -1,4 +1,5 @@
-//! Prefetching: runs and elements are asked of memory before their turn.
+//! Prefetching: runs and elements are asked of memory before their turn; and, for
+//! measurements, sent back to it.
 //!
 //! Knows addresses and jobs, and at which distance prefetching pays. Knows
 //! nothing of what is done with what arrives.

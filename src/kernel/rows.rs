@@ -97,7 +97,8 @@ pub(super) unsafe fn reduce<T, L, R>(
     unsafe { reduce_rows::<T, L, R, { !cfg!(target_arch = "x86_64") }>(dst, src, numbers, form) }
 }
 
-/// [`reduce`], with loops of lengths for rows in a cache where `NEAR`.
+/// [`reduce`], with loops of lengths for rows in a cache where `NEAR`: for AVX2, and where
+/// a machine has but one set of instructions (there they were not measured).
 ///
 /// # Safety
 ///

@@ -17,7 +17,7 @@ const LINE_WORDS: usize = 8;
 /// milliseconds on a slow virtual machine.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// Words gone through by one round: few enough to be flushed in some 100 microseconds.
+/// Most words gone through by one round, 1 MiB.
 const ROUND_WORDS: usize = 1 << 17;
 
 /// Time for one kind of line in one level, and the fewest rounds of it.
@@ -46,7 +46,10 @@ const REFERENCE: [Lines; 4] = [
 /// Typical rates, by what lines take here in what they take there; steps as lines
 /// in the first cache. `None` without memory to measure in.
 pub(super) fn rates(caches: [u64; 3]) -> Option<Rates> {
-    let here = lines(caches)?;
+    lines(caches).map(|here| scaled(&here))
+}
+
+fn scaled(here: &[Lines; 4]) -> Rates {
     let [read, ordered, random, copied] = from_fn(|kind| {
         from_fn::<f64, 4, _>(|level| {
             let ratio = here[level][kind] / REFERENCE[level][kind];
@@ -63,7 +66,7 @@ pub(super) fn rates(caches: [u64; 3]) -> Option<Rates> {
     for rate in rates.steps_mut() {
         *rate *= core;
     }
-    Some(rates)
+    rates
 }
 
 fn scale(rates: &mut [f64], ratios: &[f64]) {
@@ -146,7 +149,7 @@ fn copy_half(part: &mut [u64]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{lines, rates};
+    use super::{REFERENCE, lines, rates, scaled};
     use crate::machine::Rates;
 
     #[test]
@@ -162,6 +165,21 @@ mod tests {
                 all.iter().all(|&line| line > 0.0 && line.is_finite()),
                 "{lines:?}"
             );
+        }
+    }
+
+    #[test]
+    fn what_lines_take_scales_rates() {
+        assert_eq!(scaled(&REFERENCE), Rates::TYPICAL);
+        let slow = scaled(&REFERENCE.map(|lines| lines.map(|line| 2.0 * line)));
+        for ((name, slow), (_, typical)) in slow.each().zip(Rates::TYPICAL.each()) {
+            let factor = match name {
+                "random" | "ordered" | "read" | "copied" | "restart" | "row" | "sort" => 2.0,
+                "wake" | "parallel" | "streamed" | "ascending" | "moved" => 1.0,
+                _ => continue,
+            };
+            let expected: Vec<f64> = typical.iter().map(|rate| factor * rate).collect();
+            assert_eq!(slow, expected, "{name}");
         }
     }
 

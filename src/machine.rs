@@ -45,8 +45,9 @@ pub struct Machine {
 /// Names the file of the machine that calls go by.
 const VARIABLE: &str = "NDSCATTER_MACHINE";
 
-/// The one that was set last.
-static CURRENT: RwLock<Option<&'static Machine>> = RwLock::new(None);
+/// Those that were set, each once, as calls in flight may go by any of them; the
+/// last one is what calls go by.
+static SET: RwLock<Vec<&'static Machine>> = RwLock::new(Vec::new());
 
 /// Of a common server, where the system does not tell.
 const TYPICAL: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
@@ -74,8 +75,10 @@ impl Machine {
     /// [`from_environment`](Self::from_environment), else what was
     /// [`detected`](Self::detected).
     pub fn current() -> &'static Self {
-        let set = *CURRENT.read().unwrap_or_else(PoisonError::into_inner);
-        set.unwrap_or_else(|| match Self::from_environment() {
+        let set = SET.read().unwrap_or_else(PoisonError::into_inner);
+        let last = set.last().copied();
+        drop(set);
+        last.unwrap_or_else(|| match Self::from_environment() {
             Some(Ok(machine)) => machine,
             _ => Self::detected(),
         })
@@ -92,12 +95,15 @@ impl Machine {
     }
 
     /// From now on calls of this process go by it. Meant for the beginning: each
-    /// machine that is set, and differs from the one before, stays in memory.
+    /// machine that was ever set stays in memory, once.
     pub fn set_current(self) {
-        let mut current = CURRENT.write().unwrap_or_else(PoisonError::into_inner);
-        if *current != Some(&self) {
-            *current = Some(Box::leak(Box::new(self)));
-        }
+        let mut set = SET.write().unwrap_or_else(PoisonError::into_inner);
+        let before = set.iter().position(|machine| **machine == self);
+        let machine = match before {
+            Some(number) => set.remove(number),
+            None => Box::leak(Box::new(self)),
+        };
+        set.push(machine);
     }
 
     /// This one, with rates by what lines take it, in at most some 50 milliseconds on one

@@ -107,7 +107,9 @@ fn a_file_that_cannot_be_used_is_named_and_harmless() {
 #[test]
 fn one_that_is_set_is_used_and_changes_no_bit() {
     let (_, expected) = call();
-    for (text, is_divided) in [("wake = 1", true), ("wake = 1e11", false)] {
+    let (divided, alone) = (("wake = 1", true), ("wake = 1e11", false));
+    // One that was set before is set again as a new one is.
+    for (text, is_divided) in [divided, alone, alone, divided] {
         let machine: Machine = text.parse().expect("a machine");
         machine.clone().set_current();
         assert_eq!(Machine::current(), &machine);

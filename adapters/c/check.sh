@@ -22,13 +22,12 @@ check_valgrind() {
     # unless something was found. Valgrind runs one thread at a time, and its
     # usual scheduler may leave the others waiting for minutes.
     rm -f "$check"/valgrind.*
+    local held=true
     valgrind -q --fair-sched=yes --error-exitcode=1 --log-file="$check/valgrind.%p" \
         --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
-        "$check/test-valgrind"
-    if [[ -n $(cat "$check"/valgrind.*) ]]; then
-        cat "$check"/valgrind.* >&2
-        return 1
-    fi
+        "$check/test-valgrind" || held=false
+    cat "$check"/valgrind.* >&2
+    $held && [[ -z $(cat "$check"/valgrind.*) ]]
 }
 
 # The tests linked with the static library, both instrumented.

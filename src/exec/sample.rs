@@ -11,6 +11,9 @@ const SAMPLE: usize = 256;
 const SHORT_SAMPLE: usize = 64;
 const TUPLES_EACH: usize = 256;
 
+/// Ranges that have so much more to do than others, in the part of one, are even.
+const UNEVEN: f64 = 0.25;
+
 /// The destinations of some tuples from all over the list, or of all.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
@@ -206,8 +209,11 @@ impl Sample {
             per_number * (end - start) as f64 + per_tuple * (below(end) - below(start)) as f64
         };
         let even = |index: usize| part_of_numbers(count, ranges, index);
-        let is_even =
-            (0..ranges).all(|index| load(even(index).start, even(index).end) <= 1.25 * each);
+        // Of few tuples a range has more or fewer by chance, and cuts that follow them
+        // are worse than none.
+        let chance = 3.0 / (self.len as f64 / ranges as f64).sqrt();
+        let most = each + (UNEVEN * each).max(chance * tuples / ranges as f64);
+        let is_even = (0..ranges).all(|index| load(even(index).start, even(index).end) <= most);
         if is_even || ranges < 2 {
             return None;
         }
@@ -300,6 +306,14 @@ mod tests {
 
     #[test]
     fn ranges_are_cut_where_tuples_are() {
+        let anywhere = sample(std::array::from_fn(|tuple| {
+            let mixed = (tuple as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 44
+        }));
+        for ranges in [2, 3, 16] {
+            let even = anywhere.cuts(ranges, 1 << 20, [0, 1 << 20]);
+            assert!(even.is_none(), "chance, {ranges} ranges: {even:?}");
+        }
         let even = uniform(1 << 20).cuts(2, 1 << 20, [0, 1 << 20]);
         assert!(even.is_none(), "evenly");
         // Three quarters of the tuples below 1000.

@@ -464,6 +464,10 @@ impl<'a> Model<'a> {
         };
         let mut each = self.spent(own);
         each.instructions += walk.tuples * rates.filtered + own.tuples * rates.kept;
+        // Of two workers each reads about every other row, as memory brings them; of
+        // many, rows that are as far apart as those of a partition.
+        let apart = (1.0 - 2.0 / self.workers).max(0.0);
+        each.memory += apart * self.rows_apart(own.tuples);
         let each = each.times(load.repetitions);
         self.barrier() + self.copy(load.copied, true) + self.by_each(each)
     }
@@ -497,12 +501,9 @@ impl<'a> Model<'a> {
         });
         // Rows are read where they are, a partition's all over the list; but for one
         // that has so many that they stand close together.
-        if !load.is_single && load.in_page < 0.5 {
-            let most = load.most_in_partition;
-            let dense = if walk.window < most * PAGE { most } else { 0.0 };
-            let rows = self.gathered(walk.tuples, walk.window, walk.updates);
-            spent.memory += (1.0 - dense) * rows * rates.partition_rows;
-        }
+        let most = load.most_in_partition;
+        let dense = if walk.window < most * PAGE { most } else { 0.0 };
+        spent.memory += (1.0 - dense) * self.rows_apart(walk.tuples);
         let most = if load.is_ordered {
             load.most
         } else {
@@ -519,6 +520,15 @@ impl<'a> Model<'a> {
         self.barrier().times(barriers)
             + self.shared(prepared, 0.0)
             + self.shared(applied + copied, most)
+    }
+
+    /// What it takes to read rows of so many tuples that stand all over the list.
+    fn rows_apart(&self, tuples: f64) -> f64 {
+        let (load, walk) = (self.load, self.walk());
+        if load.is_single || load.in_page >= 0.5 {
+            return 0.0;
+        }
+        self.gathered(tuples, walk.window, walk.updates) * self.rates().partition_rows
     }
 
     /// What it takes to sort tuples by destination, unless a plan has done so.

@@ -448,11 +448,23 @@ impl<'a> Model<'a> {
         self.barrier() + self.copy_before() + self.by_each(each)
     }
 
-    /// Each worker looks at all tuples.
+    /// Each worker looks at all tuples. One with a frequent destination has more to do
+    /// than the others, and the memory for itself in the end.
     fn by_destination(&self) -> Cost {
-        let (load, rates) = (self.load, self.rates());
-        let walk = self.walk();
-        let part = load.most.max(1.0 / self.workers);
+        let load = self.load;
+        let each = self.own_range(1.0 / self.workers);
+        let most = self.own_range(load.most.max(1.0 / self.workers));
+        let cost = self.by_each(each.times(load.repetitions));
+        let slowest = Cost {
+            time: cost.time.max(most.times(load.repetitions).all()),
+            ..cost
+        };
+        self.barrier() + self.copy(load.copied, true) + slowest
+    }
+
+    /// What a worker takes that has such a part of the tuples in its range.
+    fn own_range(&self, part: f64) -> Spent {
+        let (rates, walk) = (self.rates(), self.walk());
         let own = Walk {
             tuples: walk.tuples * part,
             destinations: walk.destinations / self.workers,
@@ -462,14 +474,13 @@ impl<'a> Model<'a> {
             is_listed: true,
             ..walk
         };
-        let mut each = self.spent(own);
-        each.instructions += walk.tuples * rates.filtered + own.tuples * rates.kept;
-        // Of two workers each reads about every other row, as memory brings them; of
-        // many, rows that are as far apart as those of a partition.
-        let apart = (1.0 - 2.0 / self.workers).max(0.0);
-        each.memory += apart * self.rows_apart(own.tuples);
-        let each = each.times(load.repetitions);
-        self.barrier() + self.copy(load.copied, true) + self.by_each(each)
+        let mut spent = self.spent(own);
+        spent.instructions += walk.tuples * rates.filtered + own.tuples * rates.kept;
+        // One who has half of the rows reads about every other one, as memory brings
+        // them; of many each reads rows that are as far apart as those of a partition.
+        let apart = (1.0 - 2.0 * part).max(0.0);
+        spent.memory += apart * self.rows_apart(own.tuples);
+        spent
     }
 
     fn by_partition(&self) -> Cost {

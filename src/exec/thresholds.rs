@@ -67,6 +67,6 @@ pub(super) const PAGED_BYTES: u64 = 512 << 20;
 pub(super) const READ_THROUGH_BYTES: usize = 256;
 pub(super) const UPDATES_OF_REGION: u64 = 4;
 
-/// Largest copy that a worker makes of all windows: what a first-level and a
-/// part of a second-level cache hold.
-pub(super) const PRIVATE_BYTES: u64 = 256 * 1024;
+/// Largest copy that a worker makes of all windows: half of a common second-level
+/// cache.
+pub(super) const PRIVATE_BYTES: u64 = 512 * 1024;

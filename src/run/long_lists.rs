@@ -15,14 +15,11 @@ use crate::exec::{Buffers, Copies, Merged, part};
 use crate::execution::Execution;
 use crate::kernel::identity::Private;
 use crate::kernel::{Elements, Operation, Spread};
+use crate::machine::Machine;
 use crate::plan::{Block, Contiguous, Flat};
 
 /// Tuples that are checked together.
 const BLOCK: usize = 512;
-
-/// Largest output, in bytes, that a long list of single elements is applied to
-/// in a copy: it stays in the first or second-level cache.
-const COPIED_BYTES: usize = 256 * 1024;
 
 /// From as many tuples on, several workers get a copy each, where copies can be
 /// combined.
@@ -30,6 +27,13 @@ const DIVIDED_TUPLES: usize = 256 * 1024;
 
 /// The copy, to and back, is little work beside so many tuples an element.
 const COPIED_TUPLES: usize = 4;
+
+/// Each of several copies is cleared and merged beside so many tuples an element at
+/// least.
+const TUPLES_A_COPY: usize = 2;
+
+/// Copies of so many bytes in all are merged by all workers.
+const MERGED_BYTES: usize = 512 * 1024;
 
 /// A call of contiguous tensors whose indices list all coordinates.
 pub(super) struct LongList<'a> {
@@ -61,7 +65,7 @@ impl<'a> LongList<'a> {
     /// `flat` says how the tensors lie that the buffers were lent for: side by
     /// side, without gaps; updates may be one value.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        let Some(elements) = self.suits_a_copy() else {
+        let Some(elements) = self.suits_a_copy(execution) else {
             return Ok(false);
         };
         let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
@@ -78,26 +82,37 @@ impl<'a> LongList<'a> {
 
     /// The loop over elements, where the work on indices is most of the call
     /// and nothing beats doing it block by block, each just before it is
-    /// applied.
+    /// applied: in a copy that stays in a second-level cache.
     #[inline(never)]
-    fn suits_a_copy(&self) -> Option<Elements> {
+    fn suits_a_copy(&self, execution: &Execution<'_>) -> Option<Elements> {
         let flat = &self.flat;
         let elements = flat.elements;
+        let second_cache = || {
+            let machine = match execution.machine {
+                Some(machine) => machine,
+                None => Machine::current(),
+            };
+            machine.caches()[1]
+        };
         let suits = flat.outer == 1
             && flat.run == 1
             && !self.operation.needs_groups
-            && elements.saturating_mul(self.operation.kernels.size) <= COPIED_BYTES
-            && flat.tuples >= COPIED_TUPLES * elements;
+            && flat.tuples / COPIED_TUPLES >= elements
+            && self.copy_bytes() as u64 <= second_cache();
         self.operation.kernels.apply_elements.filter(|_| suits)
     }
 
+    /// Bytes of a copy of all elements.
+    fn copy_bytes(&self) -> usize {
+        (self.flat.elements).saturating_mul(self.operation.kernels.size)
+    }
+
     /// How many workers get a copy each, and what that takes; `None` where one
-    /// copy is as good. Work grows with the copies, which must be cleared and
-    /// merged: the more tuples for each element, the more of them pay.
+    /// copy is as good.
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
         let private = (self.operation.private()).filter(|_| tuples >= DIVIDED_TUPLES)?;
-        let most = (tuples / self.flat.elements.max(1)).isqrt();
+        let most = tuples / TUPLES_A_COPY / self.flat.elements.max(1);
         let parts = workers.parts().min(most);
         (parts > 1).then_some((private, parts))
     }
@@ -115,7 +130,7 @@ impl<'a> LongList<'a> {
         elements: Elements,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let bytes = self.flat.elements * self.operation.kernels.size;
+        let bytes = self.copy_bytes();
         let Ok(mut memory) = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())) else {
             return Ok(false);
         };
@@ -166,11 +181,17 @@ impl<'a> LongList<'a> {
             }
         });
         let result = done.and_then(|()| self.check_from(first_wrong.into_inner(), execution));
-        if result.is_ok() {
-            // SAFETY: as many elements in every copy as in the output; the
-            // caller vouches for output and data.
-            unsafe { self.merge(&copies) };
-        }
+        let result = result.and_then(|()| {
+            let tasks = match parts * self.copy_bytes() {
+                MERGED_BYTES.. => parts,
+                _ => 1,
+            };
+            workers.run(tasks, &|index| {
+                // SAFETY: as many elements in every copy as in the output, of which
+                // each task has a part; the caller vouches for output and data.
+                unsafe { self.merge(&copies, part(count, tasks, index)) };
+            })
+        });
         copies.put_back();
         result.map(|()| true)
     }
@@ -185,22 +206,25 @@ impl<'a> LongList<'a> {
         )
     }
 
-    /// Merges copies of all elements with the output.
+    /// Merges a range of elements of all copies with the output.
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`].
-    unsafe fn merge(&self, copies: &Copies<'_>) {
+    /// As for [`Self::run`]; no one else has these elements of the output meanwhile.
+    unsafe fn merge(&self, copies: &Copies<'_>, range: Range<usize>) {
         let output: *mut u8 = self.buffers.output.cast();
-        let count = self.flat.elements;
+        let size = self.operation.kernels.size;
         if let Some(data) = self.buffers.data {
-            let bytes = count * self.operation.kernels.size;
-            // SAFETY: the caller vouches for both, which share no byte.
-            unsafe { data.copy_to_nonoverlapping(output, bytes) };
+            let (first, bytes) = (range.start * size, range.len() * size);
+            // SAFETY: both have these elements, by the caller, and share no byte.
+            unsafe {
+                let data = data.add(first);
+                data.copy_to_nonoverlapping(output.add(first), bytes);
+            }
         }
         let into = Merged { output, unit: 1 };
-        // SAFETY: the output is initialised by now, and this call's alone.
-        unsafe { copies.merge(into, 0..count as u64) };
+        // SAFETY: these elements are initialised by now, and the caller's alone.
+        unsafe { copies.merge(into, range.start as u64..range.end as u64) };
     }
 
     /// Applies a range of tuples to `copy`, up to the first that is wrong.

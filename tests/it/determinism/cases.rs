@@ -418,6 +418,8 @@ pub(super) fn histograms() -> Vec<Case> {
         many(&[1000], I32, 50, &[(Mul, U32)]),
         many(&[40_000], I64, 50, &[(Min, F32)]),
         many(&[40_000], I32, 0, &[(Max, F32)]),
+        // Copies that all workers merge, without a plan too.
+        many(&[60_000], I64, 50, &[(Max, F64), (Add, U64)]),
     ];
     for data in [&[1][..], &[256], &[1000], &[40_000]] {
         cases.extend([

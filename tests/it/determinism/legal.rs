@@ -16,7 +16,7 @@ use crate::common::{Tensor, ndindex};
 pub(super) const WORKERS: usize = 8;
 
 /// Largest copy of all windows that a worker makes.
-const COPY_BYTES: usize = 256 * 1024;
+const COPY_BYTES: usize = 512 * 1024;
 
 /// What the rules ask of a case.
 #[derive(Debug)]

@@ -21,7 +21,10 @@ mod names;
 mod problem;
 #[path = "record/subject.rs"]
 mod subject;
+#[path = "record/variants.rs"]
+mod variants;
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -189,5 +192,36 @@ fn report(record: &Record) {
         for (call, time) in &entry.times {
             println!("    {call:?}: {time:?}");
         }
+    }
+    report_variants(record);
+}
+
+/// Prints what each variant of the kernels takes, in the time of the default.
+fn report_variants(record: &Record) {
+    println!(
+        "\n| variant | workers | problems | least | 5 of 100 | median | 95 of 100 | most |\n\
+         |---|---|---|---|---|---|---|---|"
+    );
+    let mut ratios: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
+    for entry in &record.entries {
+        for (call, time) in entry.times.iter().filter(|(call, _)| call.is_variant()) {
+            let default = Call {
+                schedule: DEFAULT.into(),
+                ..call.clone()
+            };
+            if let Some((_, default)) = entry.times.iter().find(|(other, _)| *other == default) {
+                #[allow(clippy::cast_precision_loss, reason = "nanoseconds of seconds")]
+                let ratio = time.median as f64 / default.median as f64;
+                let name = call.schedule.as_str();
+                ratios.entry((name, call.workers)).or_default().push(ratio);
+            }
+        }
+    }
+    for ((variant, workers), mut ratios) in ratios {
+        ratios.sort_by(f64::total_cmp);
+        let problems = ratios.len();
+        let parts = [0, 5, 50, 95, 100].map(|percent| ratios[(problems - 1) * percent / 100]);
+        let parts = parts.map(|part| format!("{part:.2}")).join(" | ");
+        println!("| {variant} | {workers} | {problems} | {parts} |");
     }
 }

@@ -39,7 +39,7 @@ use crate::schedule::Schedule;
 
 /// Runs a transfer. `forced` is used where it applies and keeps the bits.
 pub(crate) fn run(
-    transfer: &Transfer<'_>,
+    transfer: Transfer<'_>,
     workers: &Workers<'_>,
     forced: Option<Schedule>,
 ) -> Result<(), ScatterError> {
@@ -48,13 +48,27 @@ pub(crate) fn run(
     }
     transfer.clear_skipped()?;
     let work = transfer.workload();
-    if transfer.moves_nothing() {
-        return transfer.copy_before(&work, 1, workers);
+    if choice::is_small(&work) {
+        return run_by_choice(&transfer, &work, *workers, forced);
     }
-    let mut workers = *workers;
+    // Small calls have no time to ask for them.
+    let transfer = transfer.by(workers.machine().variants);
+    run_by_choice(&transfer, &transfer.workload(), *workers, forced)
+}
+
+/// Runs the first schedule that can.
+fn run_by_choice(
+    transfer: &Transfer<'_>,
+    work: &Workload<'_>,
+    mut workers: Workers<'_>,
+    forced: Option<Schedule>,
+) -> Result<(), ScatterError> {
+    if transfer.moves_nothing() {
+        return transfer.copy_before(work, 1, &workers);
+    }
     let mut failed = ScatterError::OutOfMemory { bytes: 0 };
-    for candidate in &choice::choose(&work, &workers, forced) {
-        match candidate.run(transfer, &work, &workers) {
+    for candidate in &choice::choose(work, &workers, forced) {
+        match candidate.run(transfer, work, &workers) {
             Ok(()) => return Ok(()),
             Err(Stop::Duplicates) => {}
             Err(Stop::OutOfMemory(error)) => {

@@ -68,7 +68,6 @@ impl Explanation {
             copy.as_ref(),
             &operation,
         );
-        let work = work.of_kept_plan(is_kept);
         let distinct = plan
             .look_for_duplicate()
             .ok()
@@ -76,6 +75,7 @@ impl Explanation {
         let workers = Workers::new(execution.pool, execution.max_workers)
             .on(execution.machine)
             .toward(execution.goal);
+        let work = work.of_kept_plan(is_kept).by(workers.machine().variants);
         let outlook = Outlook::new(&work, &workers, execution.schedule, distinct);
         let outlook = outlook.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
         let joins = geometry.joins && !outlook.taken.division.cuts_windows();

@@ -25,8 +25,6 @@ mod table;
 mod tests;
 mod vector;
 #[cfg(target_arch = "x86_64")]
-mod vendor;
-
 pub use isa::InstructionSet;
 pub(crate) use prefetch::flush;
 
@@ -217,6 +215,17 @@ impl Operation {
     }
 }
 
+/// A copy with streaming (non-temporal) stores: of contiguous runs only (`Steps::UNIT`).
+/// Its stores are visible to every reader once it has returned, but not ordered with one
+/// another: beside the contract of [`RunsFn`], no two jobs of a list have a `dst` element
+/// in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Streams {
+    pub(crate) plain: RunsFn,
+    /// The same, with sources prefetched.
+    pub(crate) prefetching: RunsFn,
+}
+
 /// All functions that serve one element type and one reduction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernels {
@@ -227,11 +236,8 @@ pub(crate) struct Kernels {
     /// Replaces `dst` elements with `src` elements.
     pub(crate) copy: RunsFn,
     /// `copy` with streaming (non-temporal) stores, where the machine has them;
-    /// `None` where it has none or elements are not plain bytes. Contiguous runs only (`Steps::UNIT`). Its stores are
-    /// visible to every reader once it has returned, but not ordered with one
-    /// another: beside the contract of [`RunsFn`], no two jobs of a list have a
-    /// `dst` element in common.
-    pub(crate) stream: Option<RunsFn>,
+    /// `None` where it has none or elements are not plain bytes.
+    pub(crate) stream: Option<Streams>,
     /// Replaces single elements; `None` where elements are not plain bytes.
     pub(crate) copy_elements: Option<Elements>,
     /// Combines `dst` elements with `src` elements (`copy` where there is no

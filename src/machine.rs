@@ -8,12 +8,15 @@ mod detection;
 mod file;
 mod measurement;
 mod rates;
+mod variants;
+mod vendor;
 
 use std::fmt;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 pub use file::MachineError;
 pub(crate) use rates::Rates;
+pub(crate) use variants::Variants;
 
 /// The caches of a machine, and what lines and steps take there: what schedules are
 /// chosen by. No result depends on it.
@@ -40,6 +43,7 @@ pub(crate) use rates::Rates;
 pub struct Machine {
     caches: [u64; 3],
     pub(crate) rates: Rates,
+    pub(crate) variants: Variants,
 }
 
 /// Names the file of the machine that calls go by.
@@ -133,7 +137,8 @@ impl Machine {
     }
 
     /// One with first, second and last caches of so many bytes, as one core sees
-    /// them. Sizes that do not ascend are taken as if they did.
+    /// them. Sizes that do not ascend are taken as if they did. What else there is of it
+    /// is typical of machines of the vendor of this one.
     pub fn with_caches(bytes: [u64; 3]) -> Self {
         let [first, second, last] = bytes;
         let first = first.max(1);
@@ -141,6 +146,7 @@ impl Machine {
         Self {
             caches: [first, second, last.max(second)],
             rates: Rates::TYPICAL,
+            variants: Variants::detected(),
         }
     }
 

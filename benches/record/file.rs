@@ -45,7 +45,7 @@ pub(crate) struct Entry {
 /// A way to do it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Call {
-    /// Its name, or [`DEFAULT`].
+    /// Its name, or [`DEFAULT`]; or that and the name of a variant of the kernels.
     pub(crate) schedule: String,
     pub(crate) workers: usize,
     pub(crate) is_planned: bool,
@@ -62,8 +62,15 @@ pub(crate) struct Time {
     pub(crate) cpu: u64,
 }
 
-/// What the crate does by itself.
+/// What the crate does by itself; a variant's name begins with it.
 pub(crate) const DEFAULT: &str = "default";
+
+impl Call {
+    /// Whether the default runs with other variants of the kernels.
+    pub(crate) fn is_variant(&self) -> bool {
+        self.schedule.starts_with(DEFAULT) && self.schedule != DEFAULT
+    }
+}
 
 impl Record {
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
@@ -101,10 +108,9 @@ impl Entry {
     /// The same among calls on at most so many workers.
     pub(crate) fn regret_among(&self, call: &Call, workers: usize) -> Option<f64> {
         let (_, time) = self.times.iter().find(|(timed, _)| timed == call)?;
-        let rivals = self
-            .times
-            .iter()
-            .filter(|(rival, _)| rival.is_planned == call.is_planned && rival.workers <= workers);
+        let rivals = self.times.iter().filter(|(rival, _)| {
+            rival.is_planned == call.is_planned && rival.workers <= workers && !rival.is_variant()
+        });
         let best = rivals.map(|(_, rival)| rival.median).min()?;
         if time.least <= best {
             return Some(1.0);

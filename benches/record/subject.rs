@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::file::{Call, DEFAULT, Time};
 use super::problem::{Problem, Shapes};
+use super::variants;
 use crate::common::aligned::Aligned;
 use crate::common::numbers::Number;
 use crate::common::random::Random;
@@ -113,7 +114,7 @@ impl<'p, T: Number> Subject<'p, T> {
     }
 
     /// The default and every schedule that applies, on one worker and on all, once
-    /// and with a plan.
+    /// and with a plan; and with a plan the variants of kernels.
     fn contenders(&self, threads: usize) -> Vec<Contender> {
         let mut contenders = Vec::new();
         for workers in numbers_of_workers(threads) {
@@ -127,21 +128,35 @@ impl<'p, T: Number> Subject<'p, T> {
             }
             for (name, execution) in executions {
                 for is_planned in [false, true] {
-                    let sets = 0..self.indices.len();
-                    contenders.push(Contender {
-                        call: Call {
-                            schedule: name.into(),
-                            workers,
-                            is_planned,
-                        },
-                        execution,
-                        plans: is_planned
-                            .then(|| sets.map(|set| self.plan(set, execution)).collect()),
-                    });
+                    contenders.push(self.contender(name, (workers, is_planned), execution));
                 }
+            }
+            // By one schedule, so that nothing but kernels differ.
+            let forced = default.force_schedule(self.schedule(default));
+            for variant in variants::of(self.problem) {
+                let execution = forced.machine(&variant.machine);
+                contenders.push(self.contender(&variant.name, (workers, true), execution));
             }
         }
         contenders
+    }
+
+    fn contender(
+        &self,
+        name: &str,
+        (workers, is_planned): (usize, bool),
+        execution: Execution<'static>,
+    ) -> Contender {
+        let sets = 0..self.indices.len();
+        Contender {
+            call: Call {
+                schedule: name.into(),
+                workers,
+                is_planned,
+            },
+            execution,
+            plans: is_planned.then(|| sets.map(|set| self.plan(set, execution)).collect()),
+        }
     }
 
     /// With one worker, schedules that only divide are the serial one; with several,

@@ -158,7 +158,7 @@ fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, is_forced: boo
     }
 }
 
-fn is_small(work: &Workload<'_>) -> bool {
+pub(super) fn is_small(work: &Workload<'_>) -> bool {
     match work.direction {
         Direction::Scatter => {
             work.touched_bytes() < SMALL_CALL_BYTES && !work.is_mostly_overwritten()
@@ -190,7 +190,7 @@ mod tests {
     use crate::exec::schedule::Step;
     use crate::exec::tasks::Workers;
     use crate::exec::workload::{Direction, Grouping, Order, Workload};
-    use crate::machine::Machine;
+    use crate::machine::{Machine, Variants};
     use crate::plan::Destinations;
     use crate::pool::Pool;
     use crate::schedule::Schedule;
@@ -237,6 +237,7 @@ mod tests {
             can_stream: true,
             has_slices: false,
             can_merge: false,
+            variants: Variants::TYPICAL,
             destinations,
             sample: OnceCell::new(),
         }

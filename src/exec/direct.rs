@@ -5,12 +5,13 @@
 
 #![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
 
-use super::thresholds::{CACHED_BYTES, SMALL_CALL_BYTES};
+use super::thresholds::SMALL_CALL_BYTES;
 use super::transfer::Buffers;
 use super::workload::{Direction, touched_bytes};
 use crate::kernel::{
     Group, GroupFn, GroupRun, Job, Kernels, Operation, RowsForm, RunsFn, Sources, Spread, Steps,
 };
+use crate::machine::Variants;
 use crate::plan::{Flat, signed};
 
 /// Jobs and groups of one kernel call.
@@ -157,7 +158,7 @@ impl Direct<'_> {
     /// Whether a cache holds all that numbers spread over.
     fn is_near(&self) -> bool {
         let distance = self.flat.unit.unsigned_abs() * self.operation.kernels.size;
-        self.flat.slices.saturating_mul(distance) as u64 <= CACHED_BYTES
+        self.flat.slices.saturating_mul(distance) as u64 <= Variants::TYPICAL.near_bytes
     }
 
     fn rows(&self) -> RowsForm<'_> {

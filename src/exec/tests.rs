@@ -9,7 +9,7 @@ use super::schedule::Stop;
 use super::tasks::Workers;
 use super::{Buffers, Outlook, Transfer, choice, run};
 use crate::element::DType;
-use crate::kernel::{InstructionSet, Job, Kernels, Operation, Steps};
+use crate::kernel::{InstructionSet, Job, Kernels, Operation, Steps, Streams};
 use crate::plan::{Geometry, IndexPlan};
 use crate::work;
 use crate::{
@@ -44,7 +44,10 @@ unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
 
 /// A row whose streaming copies are watched.
 static WATCHED: LazyLock<Kernels> = LazyLock::new(|| Kernels {
-    stream: Some(watched),
+    stream: Some(Streams {
+        plain: watched,
+        prefetching: watched,
+    }),
     ..*plain()
 });
 
@@ -82,7 +85,7 @@ fn streamed(plan: &ScatterPlan, schedule: Schedule) -> usize {
         )
     };
     let workers = Workers::new(&CallingThread, None);
-    run(&transfer, &workers, Some(schedule)).expect("no memory needed");
+    run(transfer, &workers, Some(schedule)).expect("no memory needed");
     let mut expected = data.clone();
     for tuple in 0..TUPLES {
         let slice = usize::try_from(plan.destinations().get(tuple)).expect("it fits");
@@ -198,7 +201,7 @@ fn the_next_schedule_runs_where_one_cannot_be_prepared() {
         output.iter().all(|&value| value == 1.0),
         "nothing is written"
     );
-    run(&transfer, &workers, forced).expect("by the serial schedule");
+    run(transfer, &workers, forced).expect("by the serial schedule");
     let mut expected = vec![1.0_f32; SLICES * LEN];
     for tuple in 0..TUPLES {
         let slice = tuple * 77 % 40;
@@ -256,7 +259,7 @@ fn gathers_by_every_schedule() {
                         Transfer::gather(plan, moving, data, result, geometry)
                     };
                     let pool = Claims(workers);
-                    run(&transfer, &Workers::new(&pool, None), Some(schedule)).expect("no error");
+                    run(transfer, &Workers::new(&pool, None), Some(schedule)).expect("no error");
                     assert_eq!(result, expected, "{schedule}, {workers}, {strides:?}");
                 }
             }

@@ -24,11 +24,6 @@ pub(super) const PARALLEL_BYTES: usize = 12 << 20;
 pub(super) const WIDE_BYTES: usize = 1024;
 pub(super) const READING_PARTS: usize = 4;
 
-/// Outputs of at least this many bytes are written with streaming stores where
-/// no later step of the call touches them: they would push out of the caches
-/// what is there.
-pub(super) const STREAM_BYTES: usize = 16 << 20;
-
 /// Out of place, windows of so many bytes are streamed where data was; that
 /// beats finding last writes where updates come in no order and are at most
 /// this part of the output.
@@ -48,10 +43,6 @@ pub(super) const STREAMED_RUN_BYTES: usize = 1024;
 /// Most bytes for looking for duplicates before windows are streamed: a bitmap,
 /// or a sort of 32768 tuples.
 pub(super) const STREAMED_DETECTION_BYTES: usize = 512 * 1024;
-
-/// Windows that lie in so many bytes are in a core's caches after a while: to
-/// prefetch them costs more than it gains.
-pub(super) const CACHED_BYTES: u64 = 1 << 20;
 
 /// Bytes of the output that one partition covers: half of a common
 /// second-level cache.

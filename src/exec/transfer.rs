@@ -15,6 +15,7 @@ use super::tile::Whole;
 use super::workload::{Direction, Workload};
 use crate::error::ScatterError;
 use crate::kernel::{Kernels, Operation, RunsFn};
+use crate::machine::Variants;
 use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
 
 /// What stands for elements that no index names.
@@ -46,6 +47,7 @@ pub(crate) struct Transfer<'a> {
     /// Whether the plan will be run again, so that what a run works out about
     /// indices is worth leaving in it.
     plan_stays: bool,
+    variants: Variants,
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
@@ -97,6 +99,7 @@ impl<'a> Transfer<'a> {
             read: buffers.updates,
             data: buffers.data,
             plan_stays: false,
+            variants: Variants::TYPICAL,
         }
     }
 
@@ -132,12 +135,23 @@ impl<'a> Transfer<'a> {
             read: data,
             data: None,
             plan_stays: false,
+            variants: Variants::TYPICAL,
         }
     }
 
     /// The same transfer, by a plan that will be run again.
     pub(crate) fn of_kept_plan(self, plan_stays: bool) -> Self {
         Self { plan_stays, ..self }
+    }
+
+    /// The same transfer, by these variants of kernels.
+    pub(super) fn by(self, variants: Variants) -> Self {
+        Self { variants, ..self }
+    }
+
+    /// Which variants of kernels it goes by.
+    pub(super) fn variants(&self) -> Variants {
+        self.variants
     }
 
     /// What the choice of a schedule depends on.
@@ -149,7 +163,7 @@ impl<'a> Transfer<'a> {
             self.copy.as_ref(),
             &self.operation,
         );
-        work.of_kept_plan(self.plan_stays)
+        work.of_kept_plan(self.plan_stays).by(self.variants)
     }
 
     pub(super) fn plan(&self) -> &'a IndexPlan {
@@ -308,8 +322,13 @@ impl<'a> Transfer<'a> {
     pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> RunsFn {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;
-        let stream = self.kernels().stream;
-        stream.filter(|_| wanted && contiguous).unwrap_or(kernel)
+        match self.kernels().stream {
+            Some(stream) if wanted && contiguous => match self.variants.stream_prefetch {
+                0 => stream.plain,
+                _ => stream.prefetching,
+            },
+            _ => kernel,
+        }
     }
 
     /// Address `elements` away from the first one that is written.

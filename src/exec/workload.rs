@@ -12,11 +12,12 @@ use super::division::Division;
 use super::sample::Sample;
 use super::schedule::{partition_number, partition_shift};
 use super::thresholds::{
-    FEW, MANY_WINDOWS, MOST_PIECES, PARALLEL_BYTES, PIECE_BYTES, SPARSE, STREAM_BYTES,
-    STREAMED_DETECTION_BYTES, STREAMED_WINDOW_BYTES,
+    FEW, MANY_WINDOWS, MOST_PIECES, PARALLEL_BYTES, PIECE_BYTES, SPARSE, STREAMED_DETECTION_BYTES,
+    STREAMED_WINDOW_BYTES,
 };
 use super::tile::{Cuts, LINE_BYTES, can_be_cut};
 use crate::kernel::Operation;
+use crate::machine::Variants;
 use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan};
 
 /// Which way elements go.
@@ -93,6 +94,7 @@ pub(crate) struct Workload<'a> {
     /// Whether windows are rows at slices of one distance, with evenly spaced
     /// sources and an operation whose partial results can be merged.
     pub(super) can_merge: bool,
+    pub(super) variants: Variants,
     pub(super) destinations: &'a Destinations,
     /// Taken when first asked for, the same for every run.
     pub(super) sample: OnceCell<Sample>,
@@ -164,9 +166,15 @@ impl<'a> Workload<'a> {
                 && geometry.source_step().is_some()
                 && plan.skips_none()
                 && operation.private().is_some(),
+            variants: Variants::TYPICAL,
             destinations: plan.destinations(),
             sample: OnceCell::new(),
         }
+    }
+
+    /// The same by these variants of kernels.
+    pub(crate) fn by(self, variants: Variants) -> Self {
+        Self { variants, ..self }
     }
 
     /// The same by a plan that stays, or does not.
@@ -215,9 +223,10 @@ impl<'a> Workload<'a> {
             streams_slices: match self.in_place {
                 true => {
                     self.window_bytes() >= STREAMED_WINDOW_BYTES
-                        && distinct * self.repetitions as f64 * line >= STREAM_BYTES as f64
+                        && distinct * self.repetitions as f64 * line
+                            >= self.variants.stream_bytes as f64
                 }
-                false => self.copied_bytes >= STREAM_BYTES,
+                false => self.streams(self.copied_bytes),
             },
             copies_much: self.copies_much(),
             is_single: self.window_elements == 1,
@@ -316,7 +325,12 @@ impl<'a> Workload<'a> {
     pub(super) fn is_sparse(&self) -> bool {
         let (copied, applied) = (self.copied_bytes, self.applied_bytes());
         let replaced = self.replaces || applied == 0;
-        replaced && copied >= STREAM_BYTES && applied <= copied / SPARSE
+        replaced && self.streams(copied) && applied <= copied / SPARSE
+    }
+
+    /// Whether so many bytes that are written once are streamed.
+    pub(super) fn streams(&self, bytes: usize) -> bool {
+        bytes as u64 >= self.variants.stream_bytes
     }
 
     /// Whether windows are to be streamed: after a copy of data that was, and in
@@ -326,7 +340,7 @@ impl<'a> Workload<'a> {
         let written = self.bytes();
         let is_wide = || self.region_bytes / SPARSE as u64 >= written as u64;
         let is_large_in_place =
-            self.in_place && self.replaces && written >= STREAM_BYTES && is_wide();
+            self.in_place && self.replaces && self.streams(written) && is_wide();
         is_large_in_place || self.is_sparse()
     }
 
@@ -336,7 +350,7 @@ impl<'a> Workload<'a> {
     /// gains.
     pub(super) fn streaming(&self) -> Streaming {
         if self.direction == Direction::Gather {
-            return match self.bytes() >= STREAM_BYTES {
+            return match self.streams(self.bytes()) {
                 true => Streaming::Always,
                 false => Streaming::Never,
             };

@@ -10,14 +10,12 @@ use super::Job;
 use super::Steps;
 use super::copy::copy_bytes;
 use super::prefetch::{Distance, LINE, prefetch_source};
-use super::vendor;
 use std::arch::x86_64 as x86;
 
 /// Shorter runs have too few whole lines, and are copied.
 const SHORTEST_BYTES: usize = 256;
 
-/// Bytes before their turn at which sources are prefetched, where that gains
-/// ([`vendor`]).
+/// Bytes before their turn at which sources are prefetched, where that gains.
 const DISTANCE: usize = 512;
 
 /// An instruction set's way to move a line.
@@ -130,55 +128,13 @@ unsafe fn stream_bytes<M: Mover, const PREFETCHES: bool>(dst: *mut u8, src: *con
     }
 }
 
-/// The `RunsFn` that streams elements of `W` bytes.
+/// The `RunsFn` that streams elements of `W` bytes, with sources prefetched or not.
 ///
 /// # Safety
 ///
 /// As for `copy`, with steps of 1, and no two jobs have a `dst` element in
 /// common.
-pub(super) unsafe fn stream_sse2<const W: usize>(
-    dst: *mut u8,
-    src: *const u8,
-    jobs: &[Job],
-    steps: Steps,
-) {
-    // SAFETY: handed on as it is.
-    unsafe {
-        if vendor::loses_by_prefetching() {
-            list_sse2::<W, false>(dst, src, jobs, steps);
-        } else {
-            list_sse2::<W, true>(dst, src, jobs, steps);
-        }
-    }
-}
-
-/// [`stream_sse2`] by AVX2.
-///
-/// # Safety
-///
-/// As for [`stream_sse2`], and the machine has AVX2.
-pub(super) unsafe fn stream_avx2<const W: usize>(
-    dst: *mut u8,
-    src: *const u8,
-    jobs: &[Job],
-    steps: Steps,
-) {
-    // SAFETY: handed on as it is.
-    unsafe {
-        if vendor::loses_by_prefetching() {
-            list_avx2::<W, false>(dst, src, jobs, steps);
-        } else {
-            list_avx2::<W, true>(dst, src, jobs, steps);
-        }
-    }
-}
-
-/// [`stream_sse2`], with sources prefetched or not.
-///
-/// # Safety
-///
-/// As for [`stream_sse2`].
-pub(super) unsafe fn list_sse2<const W: usize, const PREFETCHES: bool>(
+pub(super) unsafe fn stream_sse2<const W: usize, const PREFETCHES: bool>(
     dst: *mut u8,
     src: *const u8,
     jobs: &[Job],
@@ -188,13 +144,13 @@ pub(super) unsafe fn list_sse2<const W: usize, const PREFETCHES: bool>(
     unsafe { stream::<W, Sse2, PREFETCHES>(dst, src, jobs, steps) }
 }
 
-/// [`stream_avx2`], with sources prefetched or not.
+/// [`stream_sse2`] by AVX2.
 ///
 /// # Safety
 ///
-/// As for [`stream_avx2`].
+/// As for [`stream_sse2`], and the machine has AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn list_avx2<const W: usize, const PREFETCHES: bool>(
+pub(super) unsafe fn stream_avx2<const W: usize, const PREFETCHES: bool>(
     dst: *mut u8,
     src: *const u8,
     jobs: &[Job],

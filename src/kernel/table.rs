@@ -11,6 +11,7 @@ use super::Kernels;
 use super::Operation;
 use super::RowsFn;
 use super::RunsFn;
+use super::Streams;
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
 use super::copy;
@@ -278,15 +279,21 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
 }
 
 #[cfg(target_arch = "x86_64")]
-const fn stream_of<const W: usize>(isa: InstructionSet) -> Option<RunsFn> {
+const fn stream_of<const W: usize>(isa: InstructionSet) -> Option<Streams> {
     Some(match isa {
-        InstructionSet::Portable => stream::stream_sse2::<W>,
-        InstructionSet::Avx2 => stream::stream_avx2::<W>,
+        InstructionSet::Portable => Streams {
+            plain: stream::stream_sse2::<W, false>,
+            prefetching: stream::stream_sse2::<W, true>,
+        },
+        InstructionSet::Avx2 => Streams {
+            plain: stream::stream_avx2::<W, false>,
+            prefetching: stream::stream_avx2::<W, true>,
+        },
     })
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-const fn stream_of<const W: usize>(_isa: InstructionSet) -> Option<RunsFn> {
+const fn stream_of<const W: usize>(_isa: InstructionSet) -> Option<Streams> {
     None
 }
 

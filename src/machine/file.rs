@@ -89,10 +89,13 @@ impl Machine {
         if name == CACHES {
             let mut bytes = [0; 3];
             fill(&mut bytes, numbers, |text| text.parse().ok())?;
-            let rates = self.rates.clone();
-            *self = Self::with_caches(bytes);
-            self.rates = rates;
+            self.caches = Self::with_caches(bytes).caches;
             return Ok(());
+        }
+        if let Some(variant) = self.variants.named_mut(name) {
+            return fill(std::slice::from_mut(variant), numbers, |text| {
+                text.parse().ok()
+            });
         }
         let rate = self.rates.named_mut(name).ok_or("an unknown name")?;
         fill(rate, numbers, |text| {
@@ -139,6 +142,9 @@ impl fmt::Display for Text<'_> {
             }
             writeln!(f)?;
         }
+        for (name, number) in self.0.variants.each() {
+            writeln!(f, "{name} = {number}")?;
+        }
         Ok(())
     }
 }
@@ -153,6 +159,9 @@ mod tests {
         for (place, rate) in (1..).zip(["random", "wake", "merged"]) {
             let numbers = machine.rates.named_mut(rate).expect("a rate");
             numbers.fill(0.1 * f64::from(place));
+        }
+        for (name, number) in machine.variants.each() {
+            *machine.variants.named_mut(name).expect("a variant") = number + 7;
         }
         let text = Text(&machine).to_string();
         assert_eq!(text.parse::<Machine>().expect("as written"), machine);
@@ -181,6 +190,9 @@ mod tests {
             "wake = inf",
             "wake = 1e300",
             "walk = 1",
+            "near_bytes = 1.5",
+            "stream_prefetch = no",
+            "stream_bytes = 1 2",
             "random = 1 2 3",
             "caches = 1 2",
             "caches = 1 2 -3",

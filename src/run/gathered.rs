@@ -110,7 +110,7 @@ impl GatherPlan {
             Transfer::gather(&self.plan, *operands.operation, data, result, geometry)
         };
         let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
-        exec::run(&transfer, call.workers(), execution.schedule)
+        exec::run(transfer, call.workers(), execution.schedule)
     }
 }
 

@@ -81,7 +81,7 @@ fn execute_by_schedule(
     // `Operands` vouches for the rest.
     let transfer = unsafe { Transfer::scatter(plan, *operands.operation, buffers, geometry, copy) };
     let transfer = transfer.of_kept_plan(is_kept);
-    let result = exec::run(&transfer, call.workers(), execution.schedule);
+    let result = exec::run(transfer, call.workers(), execution.schedule);
     one_run.into_iter().for_each(OneRun::put_back);
     result
 }

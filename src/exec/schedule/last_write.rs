@@ -7,7 +7,6 @@ use std::ops::Range;
 use super::super::division::Division;
 use super::super::sink::Sink;
 use super::super::tasks::Workers;
-use super::super::thresholds::STREAM_BYTES;
 use super::super::tile::{Part, Tile};
 use super::super::transfer::Transfer;
 use super::super::workload::Order;
@@ -70,7 +69,7 @@ impl Scheduler for LastWrite {
                 .len(work.tuples)
                 .saturating_mul(work.window_bytes()),
         };
-        let streams = written >= STREAM_BYTES;
+        let streams = work.streams(written);
         let whole = transfer.whole(Some(last_writes));
         let pieces = in_pieces(division, work.pieces(division));
         workers.run_pieces(division.tasks(), pieces.tasks(), &|index| {

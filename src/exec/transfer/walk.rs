@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::super::one_value::OneValue;
 use super::super::scratch::Scratch;
-use super::super::thresholds::{CACHED_BYTES, STREAMED_RUN_BYTES, STREAMED_WINDOW_BYTES};
+use super::super::thresholds::{STREAMED_RUN_BYTES, STREAMED_WINDOW_BYTES};
 use super::super::tile::{Part, Tile};
 use super::super::workload::Direction;
 use super::Transfer;
@@ -126,7 +126,7 @@ impl Transfer<'_> {
 
     /// Whether all that destination numbers spread over is in a cache soon.
     fn is_near(&self) -> bool {
-        self.plan.scale().bytes(self.kernels().size) <= CACHED_BYTES
+        self.plan.scale().bytes(self.kernels().size) <= self.variants().near_bytes
     }
 
     /// Whether windows are long enough to be streamed: to read what is there

@@ -6,7 +6,6 @@ use super::super::Kernels;
 use super::super::RunsFn;
 use super::super::Steps;
 #[cfg(target_arch = "x86_64")]
-use super::super::stream;
 use super::Bits;
 use super::Buffer;
 use super::call;
@@ -123,8 +122,7 @@ fn the_last_job_of_a_destination_stays() {
     }
 }
 
-/// Every way to stream elements of `W` bytes, with their size: what a row has,
-/// and both of what that chooses from by the machine.
+/// Every way to stream elements of `W` bytes, with their size.
 fn streams_of<const W: usize>(isa: InstructionSet) -> Vec<(usize, RunsFn)> {
     let element = match W {
         1 => DType::U8,
@@ -140,14 +138,10 @@ fn streams_of<const W: usize>(isa: InstructionSet) -> Vec<(usize, RunsFn)> {
         cfg!(target_arch = "x86_64"),
         "x86-64 can"
     );
-    #[cfg(target_arch = "x86_64")]
-    let lists: [RunsFn; 2] = match isa {
-        InstructionSet::Portable => [stream::list_sse2::<W, true>, stream::list_sse2::<W, false>],
-        InstructionSet::Avx2 => [stream::list_avx2::<W, true>, stream::list_avx2::<W, false>],
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let lists: [RunsFn; 0] = [];
-    (row.stream.into_iter().chain(lists))
+    let streams = row
+        .stream
+        .map(|streams| [streams.plain, streams.prefetching]);
+    (streams.into_iter().flatten())
         .map(|stream| (W, stream))
         .collect()
 }

@@ -196,7 +196,11 @@ fn report(record: &Record) {
     report_variants(record);
 }
 
-/// Prints what each variant of the kernels takes, in the time of the default.
+/// Shorter calls are mostly the choice, which the variants are spared.
+const LONG: u64 = 100_000;
+
+/// Prints what each variant of the kernels takes, in the time of the same schedule
+/// without it.
 fn report_variants(record: &Record) {
     println!(
         "\n| variant | workers | problems | least | 5 of 100 | median | 95 of 100 | most |\n\
@@ -205,13 +209,11 @@ fn report_variants(record: &Record) {
     let mut ratios: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
     for entry in &record.entries {
         for (call, time) in entry.times.iter().filter(|(call, _)| call.is_variant()) {
-            let default = Call {
-                schedule: DEFAULT.into(),
-                ..call.clone()
-            };
-            if let Some((_, default)) = entry.times.iter().find(|(other, _)| *other == default) {
+            if let Some(without) = entry.time_of_chosen(call.workers, call.is_planned)
+                && without.median >= LONG
+            {
                 #[allow(clippy::cast_precision_loss, reason = "nanoseconds of seconds")]
-                let ratio = time.median as f64 / default.median as f64;
+                let ratio = time.median as f64 / without.median as f64;
                 let name = call.schedule.as_str();
                 ratios.entry((name, call.workers)).or_default().push(ratio);
             }

@@ -237,7 +237,7 @@ fn number(coordinates: &[i64], sizes: &[usize]) -> usize {
 }
 
 /// Makes one index set.
-fn coordinates(workload: &Workload, random: &mut Random) -> Vec<i64> {
+pub(crate) fn coordinates(workload: &Workload, random: &mut Random) -> Vec<i64> {
     let (tuples, slices) = (workload.tuples(), workload.slices());
     let numbers = match workload.pattern {
         Pattern::Unique => random.distinct(tuples, slices),

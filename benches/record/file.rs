@@ -99,6 +99,18 @@ impl Record {
 }
 
 impl Entry {
+    /// The time of the schedule that was chosen, forced; else of the default.
+    pub(crate) fn time_of_chosen(&self, workers: usize, is_planned: bool) -> Option<Time> {
+        let is_asked = |call: &Call| call.is_planned == is_planned && call.workers == workers;
+        let chosen = self.chosen.iter().find(|call| is_asked(call))?;
+        let of = |schedule: &str| {
+            let mut times = self.times.iter();
+            times.find(|(call, _)| is_asked(call) && call.schedule == schedule)
+        };
+        let found = of(&chosen.schedule).or_else(|| of(DEFAULT));
+        found.map(|(_, time)| *time)
+    }
+
     /// The time of a call in that of the fastest on no more workers, planned or not
     /// as it is; 1 where it lies within the spread. `None` where it was not recorded.
     pub(crate) fn regret(&self, call: &Call) -> Option<f64> {

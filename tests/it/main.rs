@@ -28,6 +28,7 @@ mod nothing;
 mod onnx;
 mod operator_errors;
 mod options;
+mod partial_records;
 mod profiles;
 mod properties;
 mod reductions;

@@ -29,7 +29,7 @@ import numpy as np
 REDUCTIONS = {"none": 0, "add": 1, "max": 5}
 
 _CPU = 1
-_DTYPES = {np.dtype(np.int64): (0, 64), np.dtype(np.float32): (2, 32)}
+_CODES = {"i": 0, "u": 1, "f": 2}
 
 
 class Device(Structure):
@@ -75,7 +75,7 @@ class NativeTensor(Structure):
 
 def dl_tensor(array: np.ndarray) -> DLTensor:
     """Views `array`, which must outlive it, and be row-major."""
-    code, bits = _DTYPES[array.dtype]
+    code, bits = _CODES[array.dtype.kind], 8 * array.itemsize
     shape = (c_int64 * array.ndim)(*array.shape)
     return DLTensor(
         array.ctypes.data, Device(_CPU, 0), array.ndim, DataType(code, bits, 1), shape, None, 0

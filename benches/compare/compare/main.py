@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     print(text)
     print(f"written: {stored}, results.md, ratios.svg and roof.svg beside it", file=sys.stderr)
     if chosen.publish:
-        publish.publish(results, folder)
+        publish.publish(results, folder, chosen.publish)
     return 0
 
 

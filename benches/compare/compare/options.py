@@ -35,7 +35,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--huge-pages", action="store_true", help="ask for huge pages for the shared arrays")
     add("--append", action="store_true", help="keep rows of earlier runs that this one has not")
     add("--reuse", action="store_true", help="measure nothing: report what the last run found")
-    add("--publish", action="store_true", help="put tables and plots into docs/")
+    add(
+        "--publish",
+        metavar="MACHINE",
+        help="put tables and plots into docs/, as those of a kind of machine",
+    )
     add("--rust", action="store_true", help="instead: the Rust crates that scatter")
     add("--scaling", action="store_true", help="instead: ndscatter as work grows, drawn")
     add("--no-venv", action="store_true", help="use this interpreter as it is")

@@ -1,6 +1,7 @@
 """What a result must be, and the verdict on one.
 
-Without a reduction and for maxima a result is exact. For sums two results are
+Without a reduction, for maxima and for integers a result is exact. For sums of
+floats two results are
 kept: that of the sequential loop in f32, which ndscatter must give bit for
 bit, and the sum in f64, from which every contender may differ by
 
@@ -76,7 +77,7 @@ class Oracle:
 
     @cached_property
     def sequential(self) -> np.ndarray:
-        """The result of the sequential loop in f32."""
+        """The result of the sequential loop, in the type of the data."""
         return self._scattered(self.problem.data, self.problem.updates)
 
     @cached_property
@@ -95,14 +96,15 @@ class Oracle:
         return 8 * 2.0**-24 * (addends + 1)
 
     def judge(self, result: np.ndarray, bit_for_bit: bool) -> Verdict:
-        if result.shape != self.problem.data.shape or result.dtype != np.float32:
+        data = self.problem.data
+        if result.shape != data.shape or result.dtype != data.dtype:
             return Verdict(WRONG, f"a result of {result.dtype} {list(result.shape)}")
         result = np.ascontiguousarray(result)
-        if np.array_equal(result.view(np.int32), self.sequential.view(np.int32)):
+        if np.array_equal(result.view(np.uint8), self.sequential.view(np.uint8)):
             return Verdict(OK)
         if bit_for_bit:
             return self._count(result != self.sequential, "not the bits of the sequential loop")
-        if self.workload.reduction == "add":
+        if self.workload.reduction == "add" and data.dtype.kind == "f":
             return self._judge_sum(result)
         # Differences of bits that are none of value: zeros of either sign.
         different = result != self.sequential

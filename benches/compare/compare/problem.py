@@ -24,14 +24,15 @@ class Problem:
     def __init__(self, workload: Workload, huge_pages: bool = False):
         self.workload = workload
         random = np.random.default_rng(1)
-        self.data = empty(workload.data, np.float32, huge_pages)
+        dtype = np.dtype(workload.dtype)
+        self.data = empty(workload.data, dtype, huge_pages)
         if workload.starts_lowest:
             self.data.fill(-np.inf)
         else:
             fill(random, self.data)
-        self.updates = empty(workload.updates, np.float32, huge_pages)
+        self.updates = empty(workload.updates, dtype, huge_pages)
         fill(random, self.updates)
-        self.target = empty(workload.data, np.float32, huge_pages)
+        self.target = empty(workload.data, dtype, huge_pages)
         self.target.fill(0)
         self.numbers = [_destinations(workload, random) for _ in range(SETS)]
         self.indices = [self._tuples(numbers, huge_pages) for numbers in self.numbers]
@@ -65,7 +66,7 @@ class Problem:
         return needed + kept, kept + touched
 
 
-def empty(shape: tuple[int, ...], dtype: type, huge_pages: bool = False) -> np.ndarray:
+def empty(shape: tuple[int, ...], dtype: np.dtype | type, huge_pages: bool = False) -> np.ndarray:
     """An array on pages of its own: aligned for every runtime, and of small
     pages unless others are asked for. numpy's own memory asks for huge ones,
     which what the other contenders allocate has not."""
@@ -77,7 +78,11 @@ def empty(shape: tuple[int, ...], dtype: type, huge_pages: bool = False) -> np.n
 
 
 def fill(random: np.random.Generator, array: np.ndarray) -> None:
-    """Numbers of [-1, 1): sums of many stay finite and far from denormal."""
+    """Numbers of [-1, 1): sums of many stay finite and far from denormal. Of
+    integers ones."""
+    if array.dtype.kind != "f":
+        array.fill(1)
+        return
     random.random(dtype=np.float32, out=array)
     array *= 2
     array -= 1
@@ -96,6 +101,8 @@ def _destinations(workload: Workload, random: np.random.Generator) -> np.ndarray
             sums = np.cumsum(weights)
             found = np.searchsorted(sums, random.random(tuples) * sums[-1], side="right")
             return np.minimum(found, slices - 1)
+        case "sorted":
+            return np.sort(random.integers(0, slices, tuples))
         case "even":
             return random.permutation(tuples) % slices
         case "stretches":

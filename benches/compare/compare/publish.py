@@ -27,11 +27,11 @@ _RUNTIMES = _Page(
 
 `python3 benches/compare/run.py` runs ndscatter and the scatters of six runtimes in one process, on the same arrays, in turns, and
 checks every result; [its page](../../benches/compare/README.md) says how, and what is fair. The figures are in
-[results.json](../compare/results.json).
+[results.json](../compare/{machine}/results.json).
 
-![How many times the best correct peer's time is ndscatter's](../compare/ratios.svg)
+![How many times the best correct peer's time is ndscatter's](../compare/{machine}/ratios.svg)
 
-![Share of the roof](../compare/roof.svg)
+![Share of the roof](../compare/{machine}/roof.svg)
 """,
 )
 
@@ -46,11 +46,13 @@ are handed matrices and row numbers in memory of their own. The figures are in [
 )
 
 
-def publish(results: dict, made: Path) -> None:
+def publish(results: dict, made: Path, machine: str) -> None:
+    """As the figures of a kind of machine, which has a folder and a page by its name."""
     assert not any(run["quick"] for run in results["runs"]), "small shapes are no figures to keep"
-    plots([made / name for name in ["ratios.svg", "roof.svg"]])
-    _store("results.json", results)
-    _put(_RUNTIMES, report.markdown(results))
+    plots([made / name for name in ["ratios.svg", "roof.svg"]], machine)
+    _store(f"{machine}/results.json", results)
+    page = _Page(f"{_RUNTIMES.name}-{machine}", _RUNTIMES.start.format(machine=machine))
+    _put(page, report.markdown(results))
 
 
 def publish_crates(runs: list[dict], tables: str) -> None:
@@ -58,13 +60,13 @@ def publish_crates(runs: list[dict], tables: str) -> None:
     _put(_CRATES, tables)
 
 
-def plots(files: Iterable[Path]) -> None:
+def plots(files: Iterable[Path], machine: str = "") -> None:
     for file in files:
-        shutil.copyfile(file, _folder() / file.name)
+        shutil.copyfile(file, _folder(machine) / file.name)
 
 
-def _folder() -> Path:
-    folder = places.ROOT / "docs" / "compare"
+def _folder(machine: str = "") -> Path:
+    folder = places.ROOT / "docs" / "compare" / machine
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

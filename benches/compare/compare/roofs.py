@@ -13,23 +13,27 @@ from .problem import SETS, Problem
 COPIES = ["memcpy", "streaming copy", "rep movsb"]
 READ = "read"
 
+# Bytes of what the helpers count in.
+WORD = 4
+
 
 def calls(problem: Problem) -> dict[str, Call]:
     library = native()
     target, data = problem.target, problem.data
     read_from = _longest_input(problem)
+    words = data.nbytes // WORD
     runs = {
-        name: partial(library.compare_copy, way, target.ctypes.data, data.ctypes.data, data.size)
+        name: partial(library.compare_copy, way, target.ctypes.data, data.ctypes.data, words)
         for way, name in enumerate(COPIES)
     }
     if not runs[COPIES[-1]]():  # a machine without the other two
         runs = {COPIES[0]: runs[COPIES[0]]}
-    runs[READ] = partial(library.compare_read, read_from.ctypes.data, read_from.size)
+    runs[READ] = partial(library.compare_read, read_from.ctypes.data, read_from.nbytes // WORD)
     return {name: Call(name, [run] * SETS, lambda _: problem.target) for name, run in runs.items()}
 
 
 def _longest_input(problem: Problem):
-    return max(problem.data, problem.updates, key=lambda array: array.size)
+    return max(problem.data, problem.updates, key=lambda array: array.nbytes)
 
 
 def summary(problem: Problem, form: str, times: dict[str, float]) -> dict:

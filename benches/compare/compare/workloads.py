@@ -1,6 +1,8 @@
-"""The workloads, one a line: the twin of `benches/common/workloads.rs`.
+"""The workloads, one a line: those of `benches/common/workloads.rs`, then short
+rows and counts of integers.
 
-All are f32 data with i64 indices. Knows shapes and patterns, no arrays.
+f32 data unless a line says otherwise, and i64 indices. Knows shapes and
+patterns, no arrays.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ class Workload:
     data: tuple[int, ...]
     indices: tuple[int, ...]
     reduction: str  # none, add or max
-    pattern: str  # unique, uniform, zipf, even or stretches
+    pattern: str  # unique, uniform, zipf, sorted, even or stretches
     axis: int | None = None  # of ScatterUpdate; None is ScatterND
     starts_lowest: bool = False  # data that every update exceeds
+    dtype: str = "float32"  # numpy's name; updates of integers are ones
 
     @property
     def indexed_axes(self) -> slice:
@@ -64,7 +67,7 @@ class Workload:
     @property
     def repeats(self) -> bool:
         """Whether two tuples may have one destination."""
-        return self.pattern in ("uniform", "zipf", "even")
+        return self.pattern in ("uniform", "zipf", "sorted", "even")
 
 
 def _smaller(workload: Workload) -> Workload:
@@ -109,6 +112,24 @@ WORKLOADS = [
     # the repetitions.
     Workload("seed_nd", (1000, 256, 10, 15), (25, 125, 3), "none", "unique"),
     Workload("seed_update", (100, 256, 10, 15), (125, 20), "none", "uniform", axis=1),
+    # Rows of 8 to 256 bytes, in tables of 1 and of 16 MiB: what graphs, points
+    # and small embeddings have.
+    Workload("row2_add", (131_072, 2), (2_097_152, 1), "add", "uniform"),
+    Workload("row8_add", (32_768, 8), (1_048_576, 1), "add", "uniform"),
+    Workload("row8_add_sorted", (524_288, 8), (1_048_576, 1), "add", "sorted"),
+    Workload("row16_max", (16_384, 16), (1_048_576, 1), "max", "uniform", starts_lowest=True),
+    Workload("row24_add", (174_763, 24), (600_000, 1), "add", "uniform"),
+    Workload("row32_max_hot", (131_072, 32), (400_000, 1), "max", "zipf", starts_lowest=True),
+    Workload("row64_add", (65_536, 64), (262_144, 1), "add", "uniform"),
+    Workload("row16_set", (262_144, 16), (200_000, 1), "none", "unique"),
+    Workload("row4_set_sorted", (65_536, 4), (1_048_576, 1), "none", "sorted"),
+    Workload("row32_set_hot", (131_072, 32), (400_000, 1), "none", "zipf"),
+    # Counts, in types whose partial results combine to the bits of the loop.
+    Workload("counts_u8", (256,), (4_194_304, 1), "add", "uniform", dtype="uint8"),
+    Workload("counts_u32", (1000,), (4_194_304, 1), "add", "uniform", dtype="uint32"),
+    Workload("counts_u32_1mi", (65_536,), (1_048_576, 1), "add", "uniform", dtype="uint32"),
+    Workload("counts_i64", (1000,), (4_194_304, 1), "add", "uniform", dtype="int64"),
+    Workload("counts_i64_many", (65_536,), (4_194_304, 1), "add", "uniform", dtype="int64"),
 ]
 # fmt: on
 

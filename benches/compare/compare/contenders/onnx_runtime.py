@@ -79,8 +79,10 @@ def _binding(
 
 
 def _model(problem: Problem, indices: np.ndarray, updates: np.ndarray) -> bytes:
-    def floats(name: str, shape: tuple[int, ...]):
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    element = helper.np_dtype_to_tensor_dtype(problem.data.dtype)
+
+    def elements(name: str, shape: tuple[int, ...]):
+        return helper.make_tensor_value_info(name, element, shape)
 
     scatter = helper.make_node(
         "ScatterND",
@@ -92,11 +94,11 @@ def _model(problem: Problem, indices: np.ndarray, updates: np.ndarray) -> bytes:
         [scatter],
         "scatter",
         [
-            floats("data", problem.data.shape),
+            elements("data", problem.data.shape),
             helper.make_tensor_value_info("indices", TensorProto.INT64, indices.shape),
-            floats("updates", updates.shape),
+            elements("updates", updates.shape),
         ],
-        [floats("output", problem.data.shape)],
+        [elements("output", problem.data.shape)],
     )
     model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION

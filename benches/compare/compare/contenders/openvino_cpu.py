@@ -49,9 +49,9 @@ class OpenVino:
 
 def _model(problem: Problem) -> openvino.Model:
     workload = problem.workload
-    data = opset15.parameter(list(workload.data), np.float32)
+    data = opset15.parameter(list(workload.data), problem.data.dtype)
     indices = opset15.parameter(list(workload.indices), np.int64)
-    updates = opset15.parameter(list(workload.updates), np.float32)
+    updates = opset15.parameter(list(workload.updates), problem.data.dtype)
     if workload.axis is None:
         reduction = _REDUCTIONS[workload.reduction]
         scatter = opset15.scatter_nd_update(data, indices, updates, reduction)

@@ -23,7 +23,7 @@ class NdScatter:
 
     def calls(self, problem: Problem, form: str) -> list[Call]:
         if form == ALLOCATING:
-            return [_allocating(problem)]
+            return [_allocating(problem)] if problem.data.dtype == np.float32 else []
         return [self._on_tensors(problem, in_place=form == IN_PLACE)]
 
     def _on_tensors(self, problem: Problem, in_place: bool) -> Call:

@@ -52,8 +52,14 @@ pub(crate) fn run(
         return run_by_choice(&transfer, &work, *workers, forced);
     }
     // Small calls have no time to ask for them.
-    let transfer = transfer.by(workers.machine().variants);
-    run_by_choice(&transfer, &transfer.workload(), *workers, forced)
+    let variants = work.near_or_far(workers.machine().variants);
+    let sample = work.sample;
+    let transfer = transfer.by(variants);
+    let work = Workload {
+        sample,
+        ..transfer.workload()
+    };
+    run_by_choice(&transfer, &work, *workers, forced)
 }
 
 /// Runs the first schedule that can.

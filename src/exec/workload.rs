@@ -328,6 +328,23 @@ impl<'a> Workload<'a> {
         replaced && self.streams(copied) && applied <= copied / SPARSE
     }
 
+    /// The variants of kernels for this call: windows of few destinations are in a cache
+    /// soon, wherever they lie. With a frequent one among 80 Mi places of 16 bytes, sums
+    /// of integers took three times as long prefetched (a Xeon, Skylake).
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(super) fn near_or_far(&self, variants: Variants) -> Variants {
+        let is_scatter = self.direction == Direction::Scatter;
+        let near = variants.near_bytes as f64;
+        let written = || self.distinct() * self.window_bytes().max(LINE_BYTES) as f64;
+        match is_scatter && self.region_bytes > variants.near_bytes && written() <= near {
+            true => Variants {
+                near_bytes: u64::MAX,
+                ..variants
+            },
+            false => variants,
+        }
+    }
+
     /// Whether so many bytes that are written once are streamed.
     pub(super) fn streams(&self, bytes: usize) -> bool {
         bytes as u64 >= self.variants.stream_bytes

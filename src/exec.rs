@@ -51,7 +51,7 @@ pub(crate) fn run(
     if choice::is_small(&work) {
         return run_by_choice(&transfer, &work, *workers, forced);
     }
-    // Small calls have no time to ask for them.
+    // Small calls have no time to ask for the machine's.
     let variants = work.near_or_far(workers.machine().variants);
     let sample = work.sample;
     let transfer = transfer.by(variants);

@@ -30,7 +30,7 @@ pub(crate) use resolve::{
 };
 pub(crate) use scale::Scale;
 
-use self::slot::Slot;
+pub(crate) use self::slot::Slot;
 use crate::error::ScatterError;
 use crate::memory::copied;
 use crate::operand::{Dims, Layout};
@@ -67,6 +67,7 @@ pub(crate) struct IndexPlan {
     last_writes: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
     slot: Slot,
+    sample: Slot,
     flat: Option<Flat>,
 }
 
@@ -141,6 +142,7 @@ impl IndexPlan {
             last_writes: OnceLock::new(),
             groups: OnceLock::new(),
             slot: Slot::default(),
+            sample: Slot::default(),
             flat: None,
         };
         let updates = Layout::contiguous(&plan.updates_shape);
@@ -293,6 +295,11 @@ impl IndexPlan {
     /// Room for what runs work out from the plan.
     pub(crate) fn slot(&self) -> &Slot {
         &self.slot
+    }
+
+    /// Room for what a choice has seen of the tuples.
+    pub(crate) fn sample(&self) -> &Slot {
+        &self.sample
     }
 
     pub(crate) fn scale(&self) -> Scale {

@@ -240,6 +240,7 @@ mod tests {
             variants: Variants::TYPICAL,
             destinations,
             sample: OnceCell::new(),
+            samples: None,
         }
     }
 

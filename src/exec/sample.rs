@@ -21,6 +21,8 @@ pub(super) struct Sample {
     numbers: [u64; SAMPLE],
     len: usize,
     is_all: bool,
+    /// Bytes from one number to the next.
+    unit: u64,
     neighbours: Neighbours,
 }
 
@@ -112,12 +114,18 @@ impl Sample {
             numbers,
             len,
             is_all: len == tuples,
+            unit,
             neighbours: Neighbours {
                 same: part(same),
                 in_line: part(in_line),
                 in_page: part(in_page),
             },
         }
+    }
+
+    /// Whether it was taken where neighbouring numbers lie so many bytes apart.
+    pub(super) fn is_of(&self, unit: u64) -> bool {
+        self.unit == unit
     }
 
     /// Whether two of its tuples have one destination.
@@ -253,6 +261,7 @@ mod tests {
             numbers,
             len: SAMPLE,
             is_all: false,
+            unit: 4,
             neighbours: Neighbours::default(),
         }
     }

@@ -155,7 +155,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// What the choice of a schedule depends on.
-    pub(super) fn workload(&self) -> Workload<'_> {
+    pub(super) fn workload(&self) -> Workload<'a> {
         let work = Workload::new(
             self.direction,
             self.plan,
@@ -163,7 +163,10 @@ impl<'a> Transfer<'a> {
             self.copy.as_ref(),
             &self.operation,
         );
-        work.of_kept_plan(self.plan_stays).by(self.variants)
+        let samples = self.plan_stays.then(|| self.plan.sample());
+        work.of_kept_plan(self.plan_stays)
+            .by(self.variants)
+            .sampled_in(samples)
     }
 
     pub(super) fn plan(&self) -> &'a IndexPlan {

@@ -4,6 +4,7 @@
 //! Knows what a call moves. Knows nothing of where it lies, of who works on it,
 //! and of the schedules that it is held against.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use super::copies::copy_words;
@@ -18,7 +19,7 @@ use super::thresholds::{
 use super::tile::{Cuts, LINE_BYTES, can_be_cut};
 use crate::kernel::Operation;
 use crate::machine::Variants;
-use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan};
+use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan, Slot};
 
 /// Which way elements go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +98,9 @@ pub(crate) struct Workload<'a> {
     pub(super) variants: Variants,
     pub(super) destinations: &'a Destinations,
     /// Taken when first asked for, the same for every run.
-    pub(super) sample: OnceCell<Sample>,
+    pub(super) sample: OnceCell<Cow<'a, Sample>>,
+    /// Where a plan that stays keeps it.
+    pub(super) samples: Option<&'a Slot>,
 }
 
 /// Bytes that say how long a call takes: of each window whole lines, and what is
@@ -169,6 +172,7 @@ impl<'a> Workload<'a> {
             variants: Variants::TYPICAL,
             destinations: plan.destinations(),
             sample: OnceCell::new(),
+            samples: None,
         }
     }
 
@@ -180,6 +184,11 @@ impl<'a> Workload<'a> {
     /// The same by a plan that stays, or does not.
     pub(crate) fn of_kept_plan(self, is_kept: bool) -> Self {
         Self { is_kept, ..self }
+    }
+
+    /// The same with a sample that is kept, once a run has taken it.
+    pub(super) fn sampled_in(self, samples: Option<&'a Slot>) -> Self {
+        Self { samples, ..self }
     }
 
     /// What it costs by, for so many parts.
@@ -279,7 +288,18 @@ impl<'a> Workload<'a> {
 
     pub(super) fn sample(&self) -> &Sample {
         let unit = self.region_bytes / self.slices.max(1);
-        (self.sample).get_or_init(|| Sample::new(self.destinations, unit))
+        let taken = || Sample::new(self.destinations, unit);
+        (self.sample).get_or_init(|| {
+            // Each of its tuples is a line that waits for memory, the first time.
+            let kept = self.samples.and_then(|slot| match slot.get() {
+                Some(sample) => Some(sample),
+                None => slot.get_or_put(taken()),
+            });
+            match kept.filter(|sample| sample.is_of(unit)) {
+                Some(sample) => Cow::Borrowed(sample),
+                None => Cow::Owned(taken()),
+            }
+        })
     }
 
     /// Where to cut the ranges of a division, so that each is about as much work:

@@ -184,12 +184,15 @@ impl Machine {
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second, last] = self.caches.map(|bytes| bytes >> 10);
-        let rates = if self.rates == Rates::TYPICAL {
-            "typical rates"
-        } else {
-            "rates of its own"
+        let rates = match self.rates == Rates::TYPICAL {
+            true => "typical rates",
+            false => "rates of its own",
         };
-        write!(f, "caches of {first}, {second} and {last} KiB, {rates}")
+        write!(f, "caches of {first}, {second} and {last} KiB, {rates}")?;
+        match self.variants == Variants::detected() {
+            true => Ok(()),
+            false => f.write_str(", kernels of its own"),
+        }
     }
 }
 

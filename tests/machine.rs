@@ -89,6 +89,9 @@ fn a_named_file_is_used() {
         "{said}"
     );
     assert!(!said.contains("tasks: 1\n"), "{said}");
+    assert!(!said.contains("kernels of its own"), "{said}");
+    let said = said_with(&file("other-kernels", "near_bytes = 0\n"));
+    assert!(said.contains("typical rates, kernels of its own"), "{said}");
     let said = said_with(&file("slow-to-wake", "wake = 1e11\n"));
     assert!(said.contains("tasks: 1\n"), "{said}");
 }

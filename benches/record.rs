@@ -1,5 +1,6 @@
 //! Records what this machine takes for some hundred problems, with every schedule
-//! that applies, on one worker and on all: what choices are judged by.
+//! that applies and other variants of the kernels, on one worker and on all: what
+//! choices are judged by.
 //!
 //! ```text
 //! cargo bench --bench record -- --out benches/machines/NAME.json

@@ -51,15 +51,9 @@ pub(crate) fn run(
     if choice::is_small(&work) {
         return run_by_choice(&transfer, &work, *workers, forced);
     }
-    // Small calls have no time to ask for the machine's.
+    // Small calls have no time to ask which variants the machine has.
     let variants = work.near_or_far(workers.machine().variants);
-    let sample = work.sample;
-    let transfer = transfer.by(variants);
-    let work = Workload {
-        sample,
-        ..transfer.workload()
-    };
-    run_by_choice(&transfer, &work, *workers, forced)
+    run_by_choice(&transfer.by(variants), &work.by(variants), *workers, forced)
 }
 
 /// Runs the first schedule that can.

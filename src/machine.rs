@@ -88,6 +88,14 @@ impl Machine {
         })
     }
 
+    /// This one, else the current one.
+    pub(crate) fn or_current(named: Option<&Self>) -> &Self {
+        match named {
+            Some(machine) => machine,
+            None => Self::current(),
+        }
+    }
+
     /// The one in the file that the environment variable `NDSCATTER_MACHINE` names; the
     /// variable and the file are read once. `None` where it is not set; where the file
     /// cannot be used, calls go by what was [`detected`](Self::detected), and

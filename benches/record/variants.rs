@@ -17,6 +17,9 @@ const SMALL_BYTES: u64 = 512 << 10;
 const NEAR_BYTES: u64 = 1 << 20;
 const STREAM_BYTES: u64 = 16 << 20;
 
+/// Smaller outputs stay in a second-level cache, and are not tried.
+const LEAST_STREAMED_BYTES: u64 = 1 << 20;
+
 /// A machine with another variant.
 #[derive(Debug)]
 pub(crate) struct Variant {
@@ -49,7 +52,7 @@ static VARIANTS: LazyLock<[Variant; 6]> = LazyLock::new(|| {
             sizes.region > NEAR_BYTES
         }),
         of("all streamed", "stream_bytes = 0", |sizes| {
-            (NEAR_BYTES..STREAM_BYTES).contains(&sizes.streamed)
+            (LEAST_STREAMED_BYTES..STREAM_BYTES).contains(&sizes.streamed)
         }),
         of("none streamed", &never("stream_bytes"), is_streamed),
         of("streams prefetch", "stream_prefetch = 1", is_streamed),

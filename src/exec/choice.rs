@@ -257,6 +257,19 @@ mod tests {
         Destinations::Narrow((0..4096).map(|tuple| tuple * 7919 % 169_343).collect())
     }
 
+    #[test]
+    fn few_destinations_are_near_wherever_they_lie() {
+        let variants = Variants::TYPICAL;
+        let (few, many) = (Destinations::Narrow(vec![7919; 4096].into()), spread());
+        assert_eq!(sums(&few).near_or_far(variants).near_bytes, u64::MAX, "one");
+        assert_eq!(sums(&many).near_or_far(variants), variants, "many");
+        let gather = Workload {
+            direction: Direction::Gather,
+            ..sums(&few)
+        };
+        assert_eq!(gather.near_or_far(variants), variants, "none is written");
+    }
+
     fn chosen(work: &Workload<'_>, workers: usize, forced: Option<Schedule>) -> Candidates {
         let machine = Machine::with_caches([32 << 10, 1 << 20, 32 << 20]);
         let workers = &Asked(workers);

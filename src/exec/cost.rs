@@ -785,6 +785,23 @@ mod tests {
         assert!(time(0.9, 2) > 0.8 * time(0.9, 1), "one has most of it");
     }
 
+    #[test]
+    fn workers_that_all_look_at_all_tuples_gain_less_the_more_they_are() {
+        let machine = server();
+        let of = |schedule, workers, most| {
+            let load = Load { most, ..sums() };
+            Model::new(&load, &machine, workers).cost(schedule)
+        };
+        let even = |schedule, workers| of(schedule, workers, 1e-4).time;
+        let (destination, partition) = (Schedule::ByDestination, Schedule::ByPartition);
+        assert!(even(destination, 2) < even(partition, 2), "two workers");
+        assert!(even(destination, 16) > even(partition, 16), "sixteen");
+        // Half of the tuples is what all wait for, and no more work for all.
+        let (frequent, even) = (of(destination, 16, 0.5), of(destination, 16, 1e-4));
+        assert!(frequent.time > 1.5 * even.time, "one has more to do");
+        assert_eq!(frequent.cpu, even.cpu, "the others have not");
+    }
+
     /// 165 MiB of rows are in a last cache of 480 MiB, and not in one of 32.
     #[test]
     fn a_larger_cache_takes_no_longer() {

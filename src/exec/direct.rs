@@ -155,7 +155,8 @@ impl Direct<'_> {
         )
     }
 
-    /// Whether a cache holds all that numbers spread over.
+    /// Whether a cache holds all that numbers spread over, on a typical machine: there is
+    /// no time to ask for this one.
     fn is_near(&self) -> bool {
         let distance = self.flat.unit.unsigned_abs() * self.operation.kernels.size;
         self.flat.slices.saturating_mul(distance) as u64 <= Variants::TYPICAL.near_bytes

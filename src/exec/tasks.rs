@@ -108,10 +108,7 @@ impl<'p> Workers<'p> {
 
     /// What schedules are chosen by.
     pub(crate) fn machine(&self) -> &'p Machine {
-        match self.machine {
-            Some(machine) => machine,
-            None => Machine::current(),
-        }
+        Machine::or_current(self.machine)
     }
 
     /// How many parts to divide work into. Asks the pool, which may start it:

@@ -5,11 +5,13 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::sample::Sample;
 use super::schedule::Stop;
 use super::tasks::Workers;
 use super::{Buffers, Outlook, Transfer, choice, run};
 use crate::element::DType;
 use crate::kernel::{InstructionSet, Job, Kernels, Operation, Steps, Streams};
+use crate::machine::Machine;
 use crate::plan::{Geometry, IndexPlan};
 use crate::work;
 use crate::{
@@ -23,6 +25,8 @@ const TUPLES: usize = 64;
 /// Windows that were streamed, and those of one list that had an element
 /// in common with an earlier one.
 static STREAMED: AtomicUsize = AtomicUsize::new(0);
+/// Lists whose sources were prefetched.
+static PREFETCHED: AtomicUsize = AtomicUsize::new(0);
 static TWICE: AtomicUsize = AtomicUsize::new(0);
 
 fn plain() -> &'static Kernels {
@@ -42,11 +46,17 @@ unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
     unsafe { (plain().copy)(dst, src, jobs, steps) };
 }
 
+unsafe fn prefetching(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
+    PREFETCHED.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: handed on as it is.
+    unsafe { watched(dst, src, jobs, steps) };
+}
+
 /// A row whose streaming copies are watched.
 static WATCHED: LazyLock<Kernels> = LazyLock::new(|| Kernels {
     stream: Some(Streams {
         plain: watched,
-        prefetching: watched,
+        prefetching,
     }),
     ..*plain()
 });
@@ -61,7 +71,7 @@ fn plan(place: impl Fn(usize) -> usize) -> ScatterPlan {
 
 /// Runs a plan out of place and returns how many windows were streamed
 /// beside the data.
-fn streamed(plan: &ScatterPlan, schedule: Schedule) -> usize {
+fn streamed(plan: &ScatterPlan, schedule: Schedule, machine: &Machine) -> usize {
     let plan = plan.indices();
     let strides = [LEN.cast_signed(), 1];
     let geometry = plan.geometry(&strides).expect("few dims");
@@ -84,7 +94,7 @@ fn streamed(plan: &ScatterPlan, schedule: Schedule) -> usize {
             Some(copy),
         )
     };
-    let workers = Workers::new(&CallingThread, None);
+    let workers = Workers::new(&CallingThread, None).on(Some(machine));
     run(transfer, &workers, Some(schedule)).expect("no memory needed");
     let mut expected = data.clone();
     for tuple in 0..TUPLES {
@@ -100,28 +110,29 @@ fn windows_are_streamed_only_where_destinations_are_distinct() {
     let distinct = plan(|tuple| tuple * 77 % SLICES);
     let increasing = plan(|tuple| tuple * 5);
     let repeating = plan(|tuple| tuple * 77 % 40);
+    let machine = |text: &str| text.parse::<Machine>().expect("a machine");
+    let plain = machine("stream_prefetch = 0");
     for schedule in [
         Schedule::Serial,
         Schedule::ByColumn,
         Schedule::ByDestination,
     ] {
-        assert_eq!(
-            streamed(&distinct, schedule),
-            TUPLES,
-            "{schedule}: distinct"
-        );
-        assert_eq!(
-            streamed(&increasing, schedule),
-            TUPLES,
-            "{schedule}: in order"
-        );
-        assert_eq!(streamed(&repeating, schedule), 0, "{schedule}: repeating");
+        let streamed = |plan| streamed(plan, schedule, &plain);
+        assert_eq!(streamed(&distinct), TUPLES, "{schedule}: distinct");
+        assert_eq!(streamed(&increasing), TUPLES, "{schedule}: in order");
+        assert_eq!(streamed(&repeating), 0, "{schedule}: repeating");
     }
     assert_eq!(
         TWICE.load(Ordering::Relaxed),
         0,
         "not ordered with one another"
     );
+    // Which of them, and whether at all, is the machine's.
+    assert_eq!(PREFETCHED.load(Ordering::Relaxed), 0, "none prefetches");
+    let serial = |text| streamed(&distinct, Schedule::Serial, &machine(text));
+    assert_eq!(serial("stream_prefetch = 1"), TUPLES, "as many");
+    assert_ne!(PREFETCHED.load(Ordering::Relaxed), 0, "they prefetch");
+    assert_eq!(serial("stream_bytes = 1000000000000"), 0, "too few bytes");
 }
 
 /// Claims so many workers, and is alone: its tasks run one after another.
@@ -265,4 +276,35 @@ fn gathers_by_every_schedule() {
             }
         }
     }
+}
+
+#[test]
+fn what_was_seen_of_the_tuples_stays_in_a_kept_plan_alone() {
+    let plan = plan(|tuple| tuple * 77 % 40);
+    let plan = plan.indices();
+    let mut output = vec![1.0_f32; SLICES * LEN];
+    let (data, updates) = (vec![0.0_f32; SLICES * LEN], vec![2.0_f32; TUPLES * LEN]);
+    let mut run_once = |plan_stays| {
+        let buffers = Buffers {
+            output: output.as_mut_ptr().cast(),
+            updates: updates.as_ptr().cast(),
+            data: Some(data.as_ptr().cast()),
+        };
+        let copy = plan.copy_geometry(&[LEN.cast_signed(), 1]);
+        let copy = Some(copy.expect("few dims"));
+        // SAFETY: contiguous tensors of the plan's shapes, initialised.
+        let transfer = unsafe {
+            let moving = Operation::moving(plain());
+            Transfer::scatter(plan, moving, buffers, contiguous(plan), copy)
+        };
+        let workers = Workers::new(&CallingThread, None);
+        run(transfer.of_kept_plan(plan_stays), &workers, None).expect("some schedule");
+    };
+    run_once(false);
+    assert!(plan.sample().get::<Sample>().is_none(), "a call of its own");
+    run_once(true);
+    let kept = plan.sample().get::<Sample>().expect("by the first run");
+    run_once(true);
+    let again = plan.sample().get::<Sample>().expect("as before");
+    assert!(std::ptr::eq(kept, again), "taken once");
 }

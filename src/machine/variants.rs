@@ -15,8 +15,8 @@ pub(crate) struct Variants {
     /// later step of the call touches them: they would push out of the caches what is
     /// there.
     pub(crate) stream_bytes: u64,
-    /// Whether streaming copies prefetch what they read, past the caches as well: 1 or
-    /// 0.
+    /// Whether streaming copies prefetch what they read, past the caches as well; 0 is
+    /// no.
     pub(crate) stream_prefetch: u64,
 }
 
@@ -38,21 +38,20 @@ impl Variants {
     }
 
     /// All of them, by name.
-    pub(super) fn each(self) -> [(&'static str, u64); 3] {
+    pub(super) fn each_mut(&mut self) -> [(&'static str, &mut u64); 3] {
         [
-            ("near_bytes", self.near_bytes),
-            ("stream_bytes", self.stream_bytes),
-            ("stream_prefetch", self.stream_prefetch),
+            ("near_bytes", &mut self.near_bytes),
+            ("stream_bytes", &mut self.stream_bytes),
+            ("stream_prefetch", &mut self.stream_prefetch),
         ]
     }
 
     /// The one with a name.
     pub(super) fn named_mut(&mut self, name: &str) -> Option<&mut u64> {
-        match name {
-            "near_bytes" => Some(&mut self.near_bytes),
-            "stream_bytes" => Some(&mut self.stream_bytes),
-            "stream_prefetch" => Some(&mut self.stream_prefetch),
-            _ => None,
-        }
+        let named = self
+            .each_mut()
+            .into_iter()
+            .find(|variant| variant.0 == name);
+        named.map(|variant| variant.1)
     }
 }

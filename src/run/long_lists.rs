@@ -87,13 +87,7 @@ impl<'a> LongList<'a> {
     fn suits_a_copy(&self, execution: &Execution<'_>) -> Option<Elements> {
         let flat = &self.flat;
         let elements = flat.elements;
-        let second_cache = || {
-            let machine = match execution.machine {
-                Some(machine) => machine,
-                None => Machine::current(),
-            };
-            machine.caches()[1]
-        };
+        let second_cache = || Machine::or_current(execution.machine).caches()[1];
         let suits = flat.outer == 1
             && flat.run == 1
             && !self.operation.needs_groups

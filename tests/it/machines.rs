@@ -4,7 +4,7 @@
 // The records' own modules, as `benches/record.rs` has them.
 #[path = "../../benches/record/file.rs"]
 #[allow(dead_code, reason = "the bench writes what is only read here")]
-mod file;
+pub(crate) mod file;
 #[path = "../../benches/record/names.rs"]
 mod names;
 #[path = "../../benches/record/problem.rs"]
@@ -57,9 +57,9 @@ fn records() -> Vec<PathBuf> {
 }
 
 /// The machine that was recorded, by its caches.
-fn machine(record: &Record) -> Machine {
+pub(crate) fn machine(recorded: &file::Machine) -> Machine {
     let level = |level: u8| {
-        let caches = record.machine.caches.iter();
+        let caches = recorded.caches.iter();
         let found = caches.filter(|cache| cache.0 == level).map(|cache| cache.1);
         found.max().unwrap_or(0)
     };
@@ -112,7 +112,7 @@ fn choices_are_good_on_every_machine_recorded() {
     assert!(!paths.is_empty(), "no machine has been recorded");
     for path in paths {
         let record = Record::read(&path).unwrap_or_else(|message| panic!("{message}"));
-        let (problems, machine) = (Problem::all(), machine(&record));
+        let (problems, machine) = (Problem::all(), machine(&record.machine));
         assert!(record.entries.len() >= 300, "{}", path.display());
         let mut regrets = [const { Vec::new() }; 4];
         for entry in &record.entries {

@@ -29,6 +29,7 @@ import numpy as np
 REDUCTIONS = {"none": 0, "add": 1, "max": 5}
 
 _CPU = 1
+# Of DLPack, by numpy's kind of an element.
 _CODES = {"i": 0, "u": 1, "f": 2}
 
 

@@ -16,7 +16,7 @@ from . import machine, options, places, plots, publish, report, rust_peers
 def main(arguments: list[str]) -> int:
     chosen = options.parse(arguments)
     if chosen.scaling:
-        return _scaling(chosen.publish)
+        return _scaling(is_published=chosen.publish is not None)
     if chosen.rust:
         return rust_peers.run(chosen)
     folder = places.output()
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     plots.draw(results, folder)
     print(text)
     print(f"written: {stored}, results.md, ratios.svg and roof.svg beside it", file=sys.stderr)
-    if chosen.publish:
+    if chosen.publish is not None:
         publish.publish(results, folder, chosen.publish)
     return 0
 

@@ -37,8 +37,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--reuse", action="store_true", help="measure nothing: report what the last run found")
     add(
         "--publish",
+        nargs="?",
+        const="",
         metavar="MACHINE",
-        help="put tables and plots into docs/, as those of a kind of machine",
+        help="put tables and plots into docs/; those beside the runtimes by a kind of machine",
     )
     add("--rust", action="store_true", help="instead: the Rust crates that scatter")
     add("--scaling", action="store_true", help="instead: ndscatter as work grows, drawn")
@@ -48,8 +50,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"--threads: there are {cores} CPUs")
     if options.rounds < 1:
         parser.error("--rounds: at least one")
-    if options.publish and options.quick:
+    if options.publish is not None and options.quick:
         parser.error("--quick measures nothing that could be published")
+    if options.publish == "" and not (options.rust or options.scaling):
+        parser.error("--publish: as the figures of which kind of machine?")
     return options
 
 

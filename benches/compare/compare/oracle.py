@@ -1,9 +1,9 @@
 """What a result must be, and the verdict on one.
 
 Without a reduction, for maxima and for integers a result is exact. For sums of
-floats two results are
-kept: that of the sequential loop in f32, which ndscatter must give bit for
-bit, and the sum in f64, from which every contender may differ by
+floats two results are kept: that of the sequential loop in f32, which ndscatter
+must give bit for bit, and the sum in f64, from which every contender may differ
+by
 
     8 * 2^-24 * (addends + 1).
 

@@ -27,7 +27,7 @@ def run(chosen: argparse.Namespace) -> int:
     (folder / "rust.json").write_text(json.dumps({"runs": runs}, indent=1) + "\n")
     (folder / "rust.md").write_text(text)
     print(text)
-    if chosen.publish:
+    if chosen.publish is not None:
         publish.publish_crates(runs, text)
     return 0
 

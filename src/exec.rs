@@ -29,7 +29,7 @@ pub(crate) use copies::{Copies, Merged};
 pub(crate) use schedule::{Candidate, Reason};
 pub(crate) use tile::part;
 pub(crate) use transfer::{Buffers, Transfer};
-pub(crate) use workload::{Direction, Workload};
+pub(crate) use workload::{Direction, Workload, may_be_overwritten};
 
 use self::schedule::{Step, Stop};
 use self::tasks::Workers;

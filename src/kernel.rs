@@ -127,6 +127,8 @@ pub(crate) struct RowsForm<'a> {
     /// Whether they all lie so close together that a cache holds them:
     /// prefetching would cost more than it gains.
     pub(crate) is_near: bool,
+    /// Whether rows of the other side are prefetched where they are listed.
+    pub(crate) fetches_sources: bool,
 }
 
 /// Combines the updates of one destination after another, group by group. For

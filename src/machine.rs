@@ -17,6 +17,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 pub use file::MachineError;
 pub(crate) use rates::Rates;
 pub(crate) use variants::Variants;
+pub(crate) use vendor::Vendor;
 
 /// The caches of a machine, and what lines and steps take there: what schedules are
 /// chosen by. No result depends on it.
@@ -42,6 +43,7 @@ pub(crate) use variants::Variants;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     caches: [u64; 3],
+    vendor: Vendor,
     pub(crate) rates: Rates,
     pub(crate) variants: Variants,
 }
@@ -137,10 +139,12 @@ impl Machine {
     /// ```
     pub fn measure() -> Self {
         let detected = Self::detected();
-        let rates = measurement::rates(detected.caches);
-        Self {
-            rates: rates.unwrap_or(Rates::TYPICAL),
-            ..detected.clone()
+        match measurement::rates(detected.caches, detected.vendor) {
+            Some(rates) => Self {
+                rates,
+                ..detected.clone()
+            },
+            None => detected.clone(),
         }
     }
 
@@ -148,13 +152,19 @@ impl Machine {
     /// them. Sizes that do not ascend are taken as if they did. What else there is of it
     /// is typical of machines of the vendor of this one.
     pub fn with_caches(bytes: [u64; 3]) -> Self {
+        Self::of(Vendor::here(), bytes)
+    }
+
+    /// The same of another vendor.
+    pub(crate) fn of(vendor: Vendor, bytes: [u64; 3]) -> Self {
         let [first, second, last] = bytes;
         let first = first.max(1);
         let second = second.max(first);
         Self {
             caches: [first, second, last.max(second)],
-            rates: Rates::TYPICAL,
-            variants: Variants::detected(),
+            vendor,
+            rates: Rates::of(vendor),
+            variants: Variants::of(vendor),
         }
     }
 
@@ -192,12 +202,12 @@ impl Machine {
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second, last] = self.caches.map(|bytes| bytes >> 10);
-        let rates = match self.rates == Rates::TYPICAL {
+        let rates = match self.rates == Rates::of(self.vendor) {
             true => "typical rates",
             false => "rates of its own",
         };
         write!(f, "caches of {first}, {second} and {last} KiB, {rates}")?;
-        match self.variants == Variants::detected() {
+        match self.variants == Variants::of(self.vendor) {
             true => Ok(()),
             false => f.write_str(", kernels of its own"),
         }

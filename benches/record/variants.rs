@@ -12,9 +12,10 @@ use crate::file::DEFAULT;
 /// Smaller calls go by the default everywhere.
 const SMALL_BYTES: u64 = 512 << 10;
 
-/// What the default has: regions that are prefetched are larger, outputs that are
-/// streamed at least so large.
+/// What the default has: regions that are prefetched are larger, updates of which rows
+/// are for near destinations and outputs that are streamed at least so large.
 const NEAR_BYTES: u64 = 1 << 20;
+const FAR_BYTES: u64 = 16 << 20;
 const STREAM_BYTES: u64 = 16 << 20;
 
 /// Smaller outputs stay in a second-level cache, and are not tried.
@@ -32,12 +33,14 @@ pub(crate) struct Variant {
 /// What decides which variants differ from the default.
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// Of the region of one repetition, and of the output that may be streamed.
+    /// Of the region of one repetition, of the updates, and of the output that may be
+    /// streamed.
     region: u64,
+    updates: u64,
     streamed: u64,
 }
 
-static VARIANTS: LazyLock<[Variant; 6]> = LazyLock::new(|| {
+static VARIANTS: LazyLock<[Variant; 8]> = LazyLock::new(|| {
     let of = |name: &str, line: &str, applies| Variant {
         name: format!("{DEFAULT}, {name}"),
         machine: line.parse().expect("a line of a machine's file"),
@@ -45,11 +48,19 @@ static VARIANTS: LazyLock<[Variant; 6]> = LazyLock::new(|| {
     };
     let never = |name: &str| format!("{name} = {}", u64::MAX);
     [
-        of("all prefetched", "near_bytes = 0", |sizes| {
-            sizes.region <= NEAR_BYTES
-        }),
+        of(
+            "all prefetched",
+            "near_bytes = 0\nnear_short_bytes = 0",
+            |sizes| sizes.region <= NEAR_BYTES,
+        ),
         of("none prefetched", &never("near_bytes"), |sizes| {
             sizes.region > NEAR_BYTES
+        }),
+        of("all updates prefetched", "far_bytes = 0", |sizes| {
+            sizes.region <= NEAR_BYTES && sizes.updates < FAR_BYTES
+        }),
+        of("no updates prefetched", &never("far_bytes"), |sizes| {
+            sizes.region <= NEAR_BYTES && sizes.updates >= FAR_BYTES
         }),
         of("all streamed", "stream_bytes = 0", |sizes| {
             (LEAST_STREAMED_BYTES..STREAM_BYTES).contains(&sizes.streamed)
@@ -76,6 +87,7 @@ pub(crate) fn of(problem: &Problem) -> Vec<&'static Variant> {
     let moves = problem.reduction == ndscatter::Reduction::None;
     let sizes = Sizes {
         region: data / problem.repetitions as u64,
+        updates: updates / problem.repetitions as u64,
         streamed: match problem.in_place {
             true if moves => updates,
             true => 0,

@@ -190,7 +190,7 @@ mod tests {
     use crate::exec::schedule::Step;
     use crate::exec::tasks::Workers;
     use crate::exec::workload::{Direction, Grouping, Order, Workload};
-    use crate::machine::{Machine, Variants};
+    use crate::machine::{Machine, Variants, Vendor};
     use crate::plan::Destinations;
     use crate::pool::Pool;
     use crate::schedule::Schedule;
@@ -270,8 +270,37 @@ mod tests {
         assert_eq!(gather.near_or_far(variants), variants, "none is written");
     }
 
+    #[test]
+    fn windows_that_are_met_again_soon_are_near() {
+        let variants = Variants::TYPICAL;
+        let (anywhere, repeated, apart) = (
+            spread(),
+            Destinations::Narrow((0..4096).map(|tuple| tuple / 2 * 77).collect()),
+            Destinations::Narrow((0..4096).map(|tuple| tuple * 39).collect()),
+        );
+        let rows = |destinations, elements, region_bytes, order| {
+            let rows = Workload {
+                window_elements: elements,
+                region_bytes,
+                order,
+                ..sums(destinations)
+            };
+            rows.near_or_far(variants).near_bytes == u64::MAX
+        };
+        let (short, long) = (variants.near_short_bytes, 64 << 20);
+        assert!(rows(&anywhere, 16, short, Order::Unordered), "a line each");
+        assert!(!rows(&anywhere, 17, short, Order::Unordered), "longer");
+        assert!(!rows(&anywhere, 16, short + 1, Order::Unordered), "farther");
+        assert!(rows(&repeated, 64, long, Order::Ascending), "pairs");
+        assert!(
+            !rows(&repeated, 64, long, Order::Unordered),
+            "pairs anywhere"
+        );
+        assert!(!rows(&apart, 64, long, Order::Increasing), "in order");
+    }
+
     fn chosen(work: &Workload<'_>, workers: usize, forced: Option<Schedule>) -> Candidates {
-        let machine = Machine::with_caches([32 << 10, 1 << 20, 32 << 20]);
+        let machine = Machine::of(Vendor::Intel, [32 << 10, 1 << 20, 32 << 20]);
         let workers = &Asked(workers);
         choose(
             work,
@@ -426,7 +455,7 @@ mod tests {
                     ..moves(all_over)
                 },
                 2,
-                &[ByTuple, ByColumn, Serial],
+                &[ByTuple, Serial],
             ),
             (
                 "sums into a large copy",

@@ -598,7 +598,8 @@ impl<'a> Model<'a> {
         };
         let vectors = load.window / VECTOR * rates.vector * rates.group_vector * heavy;
         let spent = Spent {
-            instructions: load.tuples * (rates.group * load.runs + vectors),
+            instructions: load.tuples * (rates.grouped * load.runs + vectors)
+                + load.distinct * rates.group * load.runs,
             memory: read,
         };
         let spent = spent.times(load.repetitions);
@@ -642,7 +643,7 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::{Load, Model};
-    use crate::machine::Machine;
+    use crate::machine::{Machine, Vendor};
     use crate::schedule::Schedule;
 
     /// Sums of rows of 64 `f32` in no order, in a table of 169343.
@@ -725,12 +726,12 @@ mod tests {
     }
 
     fn server() -> Machine {
-        Machine::with_caches([32 << 10, 1 << 20, 32 << 20])
+        Machine::of(Vendor::Intel, [32 << 10, 1 << 20, 32 << 20])
     }
 
     #[test]
     fn costs_can_be_compared() {
-        for machine in [server(), Machine::with_caches([0, 0, 0])] {
+        for machine in [server(), Machine::of(Vendor::Amd, [0, 0, 0])] {
             for load in loads() {
                 for workers in [1, 2, 16, 1024] {
                     for schedule in Schedule::ALL {
@@ -805,7 +806,7 @@ mod tests {
     /// 165 MiB of rows are in a last cache of 480 MiB, and not in one of 32.
     #[test]
     fn a_larger_cache_takes_no_longer() {
-        let large = Machine::with_caches([32 << 10, 1 << 20, 480 << 20]);
+        let large = Machine::of(Vendor::Intel, [32 << 10, 1 << 20, 480 << 20]);
         let load = Load {
             slices: 4.0 * sums().slices,
             region: 4.0 * sums().region,

@@ -169,6 +169,7 @@ impl Direct<'_> {
             len: self.flat.run,
             sources: self.few.positions,
             is_near: self.is_near(),
+            fetches_sources: !self.is_near(),
         }
     }
 

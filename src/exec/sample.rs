@@ -24,6 +24,8 @@ pub(super) struct Sample {
     /// Bytes from one number to the next.
     unit: u64,
     neighbours: Neighbours,
+    /// Of `numbers`; a kept sample is asked by every run.
+    counts: Counts,
 }
 
 /// How far the tuples of a sample are from those that follow them in the list:
@@ -49,6 +51,21 @@ struct Counts {
 }
 
 impl Counts {
+    /// Of numbers in order.
+    fn new(numbers: &[u64]) -> Self {
+        let mut counts = Self::default();
+        for same in numbers.chunk_by(|a, b| a == b) {
+            counts.distinct += 1.0;
+            match same.len() {
+                1 => counts.once += 1.0,
+                2 => counts.twice += 1.0,
+                #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+                more => counts.more += more as f64,
+            }
+        }
+        counts
+    }
+
     /// How many destinations there are, of so many, if all are as frequent: all, where
     /// those that were met twice may be chance.
     fn among(self, slices: f64) -> f64 {
@@ -108,6 +125,7 @@ impl Sample {
             in_page += u32::from(this.abs_diff(next) < PAGE_BYTES);
         }
         numbers[..len].sort_unstable();
+        let counts = Counts::new(&numbers[..len]);
         #[expect(clippy::cast_possible_truncation, reason = "a few hundred")]
         let part = |count: u32| f64::from(count) / f64::from((len as u32).max(1));
         Self {
@@ -120,6 +138,7 @@ impl Sample {
                 in_line: part(in_line),
                 in_page: part(in_page),
             },
+            counts,
         }
     }
 
@@ -155,7 +174,7 @@ impl Sample {
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn distinct(&self, tuples: usize, slices: u64) -> f64 {
         let (tuples, slices) = (tuples as f64, slices as f64);
-        let counts = self.counts();
+        let counts = self.counts;
         if self.is_all {
             return counts.distinct;
         }
@@ -168,20 +187,6 @@ impl Sample {
             met(tuples, counts.among(slices))
         };
         found.clamp(1.0, tuples.max(1.0))
-    }
-
-    fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        for same in self.numbers().chunk_by(|a, b| a == b) {
-            counts.distinct += 1.0;
-            match same.len() {
-                1 => counts.once += 1.0,
-                2 => counts.twice += 1.0,
-                #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
-                more => counts.more += more as f64,
-            }
-        }
-        counts
     }
 
     /// Whether workers, of which each takes the next range of `1 << shift`
@@ -253,7 +258,7 @@ impl Sample {
 
 #[cfg(test)]
 mod tests {
-    use super::{Neighbours, SAMPLE, Sample};
+    use super::{Counts, Neighbours, SAMPLE, Sample};
 
     fn sample(mut numbers: [u64; SAMPLE]) -> Sample {
         numbers.sort_unstable();
@@ -263,6 +268,7 @@ mod tests {
             is_all: false,
             unit: 4,
             neighbours: Neighbours::default(),
+            counts: Counts::new(&numbers),
         }
     }
 
@@ -294,6 +300,7 @@ mod tests {
         let all = Sample {
             len: 9,
             is_all: true,
+            counts: Counts::new(&uniform(1 << 40).numbers[..9]),
             ..uniform(1 << 40)
         };
         assert_eq!(all.distinct(9, 1 << 40), 9.0, "nothing to estimate");

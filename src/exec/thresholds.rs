@@ -14,6 +14,10 @@ pub(super) const SMALL_CALL_BYTES: usize = 512 << 10;
 pub(super) const MANY_WINDOWS: usize = 1024;
 pub(super) const FEW: usize = 64;
 
+/// Of windows in order, the part that begins in the line of the one before, from which on
+/// none is prefetched: where they begin 48 bytes apart, or most repeat.
+pub(super) const DENSE: f64 = 0.25;
+
 /// Where one worker applies updates, data is copied by all if the copy touches so many
 /// bytes: a worker that sleeps begins some 30 microseconds late.
 pub(super) const PARALLEL_BYTES: usize = 12 << 20;

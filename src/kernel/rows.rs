@@ -59,7 +59,8 @@ impl Prefetching {
         position: usize,
         form: &RowsForm<'_>,
     ) {
-        if form.is_near {
+        let fetches_source = form.fetches_sources && form.sources.is_some();
+        if form.is_near && !fetches_source {
             return;
         }
         for (distance, level) in self.distance.each() {
@@ -67,9 +68,11 @@ impl Prefetching {
             let Some(&number) = numbers.get(later) else {
                 continue;
             };
-            let row = row_of(dst.cast_mut(), number, form.unit);
-            self.lines.prefetch(row, level);
-            if form.sources.is_some() {
+            if !form.is_near {
+                let row = row_of(dst.cast_mut(), number, form.unit);
+                self.lines.prefetch(row, level);
+            }
+            if fetches_source {
                 self.source_lines
                     .prefetch(source_of(src, later, form), level);
             }

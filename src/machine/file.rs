@@ -1,4 +1,4 @@
-//! A machine as text: a line for its caches and one for each rate.
+//! A machine as text: lines for its caches and its vendor, and one for each rate.
 //!
 //! Knows names and numbers. Knows nothing of what they mean.
 
@@ -6,10 +6,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::Machine;
+use super::{Machine, Vendor};
 
-/// What the line of caches begins with.
+/// What the lines of caches and of the vendor begin with.
 const CACHES: &str = "caches";
+const VENDOR: &str = "vendor";
 
 /// Why a machine could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +36,10 @@ pub enum MachineError {
 
 impl Machine {
     /// One from a file that [`write`](Self::write) wrote. A file may name a part: caches
-    /// that it does not name are those [detected](Self::detected), rates typical ones,
-    /// variants of kernels those of the vendor's machines.
-    /// What follows a `#` is a comment.
+    /// that it does not name are those [detected](Self::detected), rates and variants of kernels
+    /// those typical of machines of this one's vendor.
+    /// A line `vendor = amd`, `intel` or `other` begins anew with rates and variants of that
+    /// vendor's machines. What follows a `#` is a comment.
     ///
     /// # Errors
     ///
@@ -93,6 +95,12 @@ impl Machine {
             self.caches = Self::with_caches(bytes).caches;
             return Ok(());
         }
+        if name == VENDOR {
+            let mut vendor = [self.vendor];
+            fill(&mut vendor, numbers, Vendor::named)?;
+            *self = Self::of(vendor[0], self.caches);
+            return Ok(());
+        }
         if let Some(variant) = self.variants.named_mut(name) {
             return fill(std::slice::from_mut(variant), numbers, |text| {
                 text.parse().ok()
@@ -136,6 +144,7 @@ impl fmt::Display for Text<'_> {
         )?;
         let [first, second, last] = self.0.caches;
         writeln!(f, "{CACHES} = {first} {second} {last}")?;
+        writeln!(f, "{VENDOR} = {}", self.0.vendor.name())?;
         for (name, numbers) in self.0.rates.each() {
             write!(f, "{name} =")?;
             for number in numbers {
@@ -153,7 +162,7 @@ impl fmt::Display for Text<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, MachineError, Text};
+    use super::{Machine, MachineError, Text, Vendor};
 
     #[test]
     fn what_is_written_is_read() {
@@ -167,6 +176,21 @@ mod tests {
         }
         let text = Text(&machine).to_string();
         assert_eq!(text.parse::<Machine>().expect("as written"), machine);
+        for vendor in [Vendor::Intel, Vendor::Amd, Vendor::Other] {
+            let machine = Machine::of(vendor, [1 << 15, 1 << 20, 480 << 20]);
+            let text = Text(&machine).to_string();
+            assert_eq!(text.parse::<Machine>().expect("as written"), machine);
+        }
+    }
+
+    #[test]
+    fn a_vendor_stands_for_what_is_typical_of_its_machines() {
+        let caches = Machine::detected().caches();
+        let amd: Machine = "wake = 1\nvendor = amd".parse().expect("two lines");
+        assert_eq!(amd, Machine::of(Vendor::Amd, caches), "begun anew");
+        assert_ne!(amd.rates, Machine::of(Vendor::Intel, caches).rates);
+        let other = Machine::of(Vendor::Other, caches);
+        assert_eq!(other.rates, Machine::of(Vendor::Intel, caches).rates);
     }
 
     #[test]
@@ -183,6 +207,8 @@ mod tests {
     #[test]
     fn what_says_nothing_is_refused() {
         for line in [
+            "vendor = AMD",
+            "vendor =",
             "wake",
             "wake =",
             "wake = fast",

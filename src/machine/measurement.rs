@@ -6,7 +6,7 @@ use std::array::from_fn;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::Rates;
+use super::{Rates, Vendor};
 use crate::kernel::flush;
 use crate::memory::zeroed;
 
@@ -34,29 +34,43 @@ type Lines = [f64; 4];
 /// How lines are gone through.
 const KINDS: [fn(&mut [u64]); 4] = [read_in_order, write_in_order, write_anywhere, copy_half];
 
-/// Of the machine that the rates were fitted to, an Intel Xeon (Skylake) at 2.5 GHz:
-/// in the first, second and last cache, and from memory.
+/// Of the machines that the rates were fitted to, in the first, second and last cache,
+/// and from memory: an Intel Xeon (Skylake) at 2.5 GHz, and an AMD EPYC (Zen 4).
 const REFERENCE: [Lines; 4] = [
     [1.05, 1.33, 1.60, 0.41],
     [1.38, 1.63, 1.62, 0.73],
     [5.7, 5.3, 11.8, 3.9],
     [5.8, 6.1, 12.2, 6.3],
 ];
+const AMD_REFERENCE: [Lines; 4] = [
+    [0.58, 1.14, 1.05, 0.31],
+    [0.58, 1.10, 1.17, 0.57],
+    [0.64, 1.11, 1.97, 0.71],
+    [1.66, 1.72, 12.9, 1.65],
+];
 
-/// Typical rates, by what lines take here in what they take there; steps as lines
-/// in the first cache. `None` without memory to measure in.
-pub(super) fn rates(caches: [u64; 3]) -> Option<Rates> {
-    lines(caches).map(|here| scaled(&here))
+fn reference(vendor: Vendor) -> &'static [Lines; 4] {
+    match vendor {
+        Vendor::Amd => &AMD_REFERENCE,
+        Vendor::Intel | Vendor::Other => &REFERENCE,
+    }
 }
 
-fn scaled(here: &[Lines; 4]) -> Rates {
+/// Rates that are typical of a vendor's machines, by what lines take here in what they
+/// take there; steps as lines in the first cache. `None` without memory to measure in.
+pub(super) fn rates(caches: [u64; 3], vendor: Vendor) -> Option<Rates> {
+    lines(caches).map(|here| scaled(&here, vendor))
+}
+
+fn scaled(here: &[Lines; 4], vendor: Vendor) -> Rates {
+    let there = reference(vendor);
     let [read, ordered, random, copied] = from_fn(|kind| {
         from_fn::<f64, 4, _>(|level| {
-            let ratio = here[level][kind] / REFERENCE[level][kind];
+            let ratio = here[level][kind] / there[level][kind];
             ratio.clamp(MOST_APART.recip(), MOST_APART)
         })
     });
-    let mut rates = Rates::TYPICAL;
+    let mut rates = Rates::of(vendor);
     scale(&mut rates.read, &read);
     scale(&mut rates.ordered, &ordered);
     scale(&mut rates.random, &random);
@@ -149,8 +163,8 @@ fn copy_half(part: &mut [u64]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{REFERENCE, lines, rates, scaled};
-    use crate::machine::Rates;
+    use super::{lines, rates, reference, scaled};
+    use crate::machine::{Rates, Vendor};
 
     #[test]
     fn every_line_takes_time() {
@@ -170,23 +184,27 @@ mod tests {
 
     #[test]
     fn what_lines_take_scales_rates() {
-        assert_eq!(scaled(&REFERENCE), Rates::TYPICAL);
-        let slow = scaled(&REFERENCE.map(|lines| lines.map(|line| 2.0 * line)));
-        for ((name, slow), (_, typical)) in slow.each().zip(Rates::TYPICAL.each()) {
-            let factor = match name {
-                "random" | "ordered" | "read" | "copied" | "restart" | "row" | "sort" => 2.0,
-                "wake" | "parallel" | "streamed" | "ascending" | "moved" => 1.0,
-                _ => continue,
-            };
-            let expected: Vec<f64> = typical.iter().map(|rate| factor * rate).collect();
-            assert_eq!(slow, expected, "{name}");
+        for vendor in [Vendor::Intel, Vendor::Amd, Vendor::Other] {
+            let (there, typical) = (reference(vendor), Rates::of(vendor));
+            assert_eq!(scaled(there, vendor), typical);
+            let slow = scaled(&there.map(|lines| lines.map(|line| 2.0 * line)), vendor);
+            for ((name, slow), (_, typical)) in slow.each().zip(typical.each()) {
+                let factor = match name {
+                    "random" | "ordered" | "read" | "copied" | "restart" | "row" | "sort" => 2.0,
+                    "wake" | "parallel" | "streamed" | "ascending" | "moved" => 1.0,
+                    _ => continue,
+                };
+                let expected: Vec<f64> = typical.iter().map(|rate| factor * rate).collect();
+                assert_eq!(slow, expected, "{name}");
+            }
         }
     }
 
     #[test]
     fn rates_stay_near_typical_ones() {
-        let measured = rates([32 << 10, 1 << 20, 32 << 20]).expect("memory");
-        for ((name, found), (_, typical)) in measured.each().zip(Rates::TYPICAL.each()) {
+        let vendor = Vendor::here();
+        let measured = rates([32 << 10, 1 << 20, 32 << 20], vendor).expect("memory");
+        for ((name, found), (_, typical)) in measured.each().zip(Rates::of(vendor).each()) {
             for (found, typical) in found.iter().zip(typical) {
                 assert!(
                     (typical / 6.0..=typical * 6.0).contains(found),

@@ -3,6 +3,8 @@
 //! Fitted to the records in `benches/machines`: `docs/notes/2026-11-23-costs.md`
 //! says how, and where they are wrong.
 
+use super::vendor::Vendor;
+
 /// One number or several.
 trait Numbers {
     fn all(&self) -> &[f64];
@@ -30,9 +32,10 @@ impl<const N: usize> Numbers for [f64; N] {
 }
 
 /// The table of rates: what each means, its name and its numbers on one core of a
-/// server with others to be had.
+/// server with others to be had: of Intel, which stand for those of other vendors too,
+/// and of AMD.
 macro_rules! rates {
-    ($($(#[$meaning:meta])* $name:ident: $numbers:ty = $typical:expr;)*) => {
+    ($($(#[$meaning:meta])* $name:ident: $numbers:ty = $typical:expr, $amd:expr;)*) => {
         /// Nanoseconds, but for those that are a part of another one.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Rates {
@@ -40,8 +43,12 @@ macro_rules! rates {
         }
 
         impl Rates {
-            pub(crate) const TYPICAL: Self = Self {
+            const TYPICAL: Self = Self {
                 $($name: $typical,)*
+            };
+
+            const AMD: Self = Self {
+                $($name: $amd,)*
             };
 
             /// All of them, by name.
@@ -63,87 +70,96 @@ macro_rules! rates {
 rates! {
     /// A line in no order, looked up well before its turn and written: in the first,
     /// second and last cache, and in memory.
-    random: [f64; 4] = [4.4, 1.1, 5.7, 12.0];
+    random: [f64; 4] = [4.8, 2.2, 7.9, 12.0], [6.0, 4.1, 4.6, 3.4];
     /// What a page adds to that which the translation buffer does not have, and one whose
     /// table lies in no near cache.
-    page_walk: [f64; 2] = [6.5, 30.0];
+    page_walk: [f64; 2] = [9.0, 35.0], [11.0, 24.0];
     /// Of that, what each further line of a row takes.
-    next_line: f64 = 0.016;
+    next_line: f64 = 0.0085, 0.024;
     /// A line in order, written.
-    ordered: [f64; 4] = [0.44, 0.16, 2.7, 11.0];
+    ordered: [f64; 4] = [0.31, 0.17, 2.8, 11.0], [0.18, 0.16, 1.3, 2.2];
     /// Of a random line, what one takes that lies after all before it, pages away.
-    ascending: f64 = 0.35;
+    ascending: f64 = 0.27, 0.64;
     /// A line of updates, read in order.
-    read: [f64; 4] = [0.097, 1.9, 0.44, 1.9];
+    read: [f64; 4] = [0.097, 1.9, 0.41, 1.2], [0.095, 1.7, 0.38, 0.37];
     /// A line of data that is copied: within the second cache, the last one, memory.
-    copied: [f64; 3] = [1.7, 6.8, 12.0];
+    copied: [f64; 3] = [1.8, 4.2, 6.0], [1.5, 2.8, 2.2];
     /// Of that, what streaming stores take.
-    streamed: f64 = 0.8;
+    streamed: f64 = 0.8, 0.47;
     /// To read on elsewhere after a part of a row.
-    restart: [f64; 4] = [0.0, 1.9, 9.4, 19.0];
+    restart: [f64; 4] = [0.0, 2.2, 19.0, 26.0], [0.0, 5.5, 68.0, 38.0];
     /// What each worker after the first adds, of what the first does.
-    parallel: f64 = 0.85;
+    parallel: f64 = 0.85, 0.85;
     /// Workers that memory serves side by side.
-    memory_workers: f64 = 8.0;
+    memory_workers: f64 = 8.0, 8.0;
     /// Until tasks have begun and all have ended.
-    wake: f64 = 20000.0;
+    wake: f64 = 20000.0, 19000.0;
     /// A tuple of a single element.
-    element: f64 = 0.25;
+    element: f64 = 0.28, 0.21;
     /// A tuple of a row.
-    row: f64 = 2.2;
+    row: f64 = 1.6, 1.8;
     /// Each further run of a window.
-    run: f64 = 5.0;
+    run: f64 = 5.0, 5.0;
     /// A tuple that follows the one before.
-    joined: f64 = 0.49;
+    joined: f64 = 0.81, 0.078;
     /// A run of those.
-    joined_run: f64 = 21.0;
+    joined_run: f64 = 27.0, 130.0;
     /// 32 bytes that are combined, and one of the elements that are left.
-    vector: f64 = 0.49;
-    last_element: f64 = 0.13;
+    vector: f64 = 0.31, 0.23;
+    last_element: f64 = 0.11, 0.35;
     /// The same of elements that machines cannot calculate with, the first in that of others.
-    heavy: f64 = 1.7;
-    heavy_element: f64 = 0.68;
+    heavy: f64 = 1.5, 0.74;
+    heavy_element: f64 = 0.59, 1.4;
     /// 32 bytes that are moved, in that of combined ones.
-    moved: f64 = 2.3;
+    moved: f64 = 2.1, 4.6;
     /// To wait for the tuple before, with the same destination.
-    chain: f64 = 2.8;
+    chain: f64 = 2.2, 1.4;
     /// To look up where a tuple of a list is.
-    listed: f64 = 0.76;
+    listed: f64 = 1.4, 2.0;
     /// By destination: a tuple that is looked at, and one that is kept.
-    filtered: f64 = 2.5;
-    kept: f64 = 0.57;
+    filtered: f64 = 2.7, 5.1;
+    kept: f64 = 0.58, 0.54;
     /// By partition: each of them.
-    partition: f64 = 410.0;
+    partition: f64 = 630.0, 2100.0;
     /// A tuple that is counted, and one that is moved.
-    partition_count: f64 = 3.2;
-    partition_move: f64 = 1.6;
+    partition_count: f64 = 2.3, 2.1;
+    partition_move: f64 = 1.3, 1.0;
     /// 4 bytes of a value that is moved along, or the number of a tuple.
-    partition_value: f64 = 0.89;
+    partition_value: f64 = 0.76, 2.2;
     /// Of both, what values take whose places a plan has.
-    values_again: f64 = 0.12;
+    values_again: f64 = 0.13, 0.58;
     /// Of a random line, what one of the rows takes that a partition reads.
-    partition_rows: f64 = 3.7;
+    partition_rows: f64 = 2.7, 0.94;
     /// A tuple that is sorted by destination, and one in order.
-    sort: f64 = 9.2;
-    sort_ordered: f64 = 7.4;
+    sort: f64 = 7.4, 10.0;
+    sort_ordered: f64 = 7.3, 9.2;
     /// Last writes: a tuple, a line of one, and a slice out of place.
-    last_write: f64 = 11.0;
-    last_write_rows: f64 = 8.6;
-    slice: f64 = 2.0;
-    /// Groups: a tuple, a line of one, and 32 bytes in those of a row.
-    group: f64 = 20.0;
-    group_rows: f64 = 4.7;
-    group_vector: f64 = 2.0;
+    last_write: f64 = 7.1, 4.8;
+    last_write_rows: f64 = 9.2, 13.0;
+    slice: f64 = 2.0, 5.1;
+    /// Groups: one, a tuple, a line of one, and 32 bytes in those of a row.
+    group: f64 = 66.0, 67.0;
+    grouped: f64 = 18.0, 20.0;
+    group_rows: f64 = 4.8, 1.7;
+    group_vector: f64 = 2.3, 2.1;
     /// Of those, what elements take that machines cannot calculate with.
-    group_heavy: f64 = 9.2;
+    group_heavy: f64 = 10.0, 13.0;
     /// A tuple whose bit is looked up, and its line in that of a random one.
-    look: f64 = 0.76;
-    look_line: f64 = 0.45;
+    look: f64 = 0.68, 0.8;
+    look_line: f64 = 0.37, 0.52;
     /// 32 bytes of a private copy: cleared and merged.
-    merged: f64 = 5.9;
+    merged: f64 = 12.0, 26.0;
 }
 
 impl Rates {
+    /// What is typical of a vendor's machines.
+    pub(super) fn of(vendor: Vendor) -> Self {
+        match vendor {
+            Vendor::Amd => Self::AMD,
+            Vendor::Intel | Vendor::Other => Self::TYPICAL,
+        }
+    }
+
     /// Those of steps, which a faster core takes faster.
     pub(super) fn steps_mut(&mut self) -> impl Iterator<Item = &mut f64> {
         [
@@ -168,6 +184,7 @@ impl Rates {
             &mut self.last_write,
             &mut self.slice,
             &mut self.group,
+            &mut self.grouped,
             &mut self.look,
             &mut self.merged,
         ]

@@ -3,7 +3,7 @@
 //! Knows what was measured on machines of a kind, in `benches/machines`. Knows nothing
 //! of how a variant does what it does; all of them give the same bits.
 
-use super::vendor;
+use super::vendor::Vendor;
 
 /// From where on each variant is used.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,6 +11,13 @@ pub(crate) struct Variants {
     /// Windows that lie in at most so many bytes are in a core's caches after a while,
     /// and not prefetched: that costs more than it gains.
     pub(crate) near_bytes: u64,
+    /// The same for windows of at most a line, of which a core looks far enough ahead by
+    /// itself to wait for the next caches' lines.
+    pub(crate) near_short_bytes: u64,
+    /// Of updates of at least so many bytes rows are prefetched that are not applied in
+    /// order, though their destinations are near: they come from memory, and no machine
+    /// reads ahead across the gaps between them.
+    pub(crate) far_bytes: u64,
     /// Outputs of at least so many bytes are written with streaming stores where no
     /// later step of the call touches them: they would push out of the caches what is
     /// there.
@@ -23,24 +30,28 @@ pub(crate) struct Variants {
 impl Variants {
     pub(crate) const TYPICAL: Self = Self {
         near_bytes: 1 << 20,
+        near_short_bytes: 4 << 20,
+        far_bytes: 16 << 20,
         stream_bytes: 16 << 20,
         stream_prefetch: 1,
     };
 
-    /// Those of this machine, by who made it. On Intel's Xeons a streaming copy that
+    /// What is typical of a vendor's machines. On Intel's Xeons a streaming copy that
     /// prefetches takes 1.4 to 1.6 times as long, on AMD's Zen 4 0.94 to 1.03 times;
     /// others were not measured, and prefetch.
-    pub(super) fn detected() -> Self {
+    pub(super) fn of(vendor: Vendor) -> Self {
         Self {
-            stream_prefetch: u64::from(!vendor::is_intel()),
+            stream_prefetch: u64::from(vendor != Vendor::Intel),
             ..Self::TYPICAL
         }
     }
 
     /// All of them, by name.
-    pub(super) fn each_mut(&mut self) -> [(&'static str, &mut u64); 3] {
+    pub(super) fn each_mut(&mut self) -> [(&'static str, &mut u64); 5] {
         [
             ("near_bytes", &mut self.near_bytes),
+            ("near_short_bytes", &mut self.near_short_bytes),
+            ("far_bytes", &mut self.far_bytes),
             ("stream_bytes", &mut self.stream_bytes),
             ("stream_prefetch", &mut self.stream_prefetch),
         ]

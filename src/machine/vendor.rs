@@ -5,14 +5,49 @@
 
 #![allow(unsafe_code, reason = "asks the processor for its name")]
 
-/// Whether Intel made it.
-pub(super) fn is_intel() -> bool {
-    is_intel_by(name())
+/// A maker of processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vendor {
+    Intel,
+    Amd,
+    Other,
+}
+
+impl Vendor {
+    /// Each, its name in a machine's file, and its name in a processor.
+    const NAMES: [(Self, &'static str, &'static [u8; 12]); 3] = [
+        (Self::Intel, "intel", b"GenuineIntel"),
+        (Self::Amd, "amd", b"AuthenticAMD"),
+        (Self::Other, "other", &[0; 12]),
+    ];
+
+    /// Who made this one.
+    pub(super) fn here() -> Self {
+        Self::of_registers(registers())
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        Self::NAMES[self as usize].1
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let found = Self::NAMES.iter().find(|vendor| vendor.1 == name);
+        found.map(|vendor| vendor.0)
+    }
+
+    fn of_registers(registers: [u32; 3]) -> Self {
+        let mut letters = [0; 12];
+        for (letters, register) in letters.chunks_exact_mut(4).zip(registers) {
+            letters.copy_from_slice(&register.to_le_bytes());
+        }
+        let found = Self::NAMES.iter().find(|vendor| *vendor.2 == letters);
+        found.map_or(Self::Other, |vendor| vendor.0)
+    }
 }
 
 /// The registers of `cpuid` that hold the name, in the order of its letters.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-fn name() -> [u32; 3] {
+fn registers() -> [u32; 3] {
     // Safe or not by the version of the compiler.
     #[allow(unused_unsafe, reason = "a safe function of later compilers")]
     // SAFETY: every x86-64 processor has the instruction and leaf 0.
@@ -22,29 +57,35 @@ fn name() -> [u32; 3] {
 
 /// Other processors, and the interpreter, have no such instruction.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn name() -> [u32; 3] {
+fn registers() -> [u32; 3] {
     [0; 3]
-}
-
-fn is_intel_by(name: [u32; 3]) -> bool {
-    let mut letters = [0; 12];
-    for (letters, register) in letters.chunks_exact_mut(4).zip(name) {
-        letters.copy_from_slice(&register.to_le_bytes());
-    }
-    letters == *b"GenuineIntel"
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_intel_by;
+    use super::Vendor;
 
     #[test]
     fn vendors_are_told_apart() {
         // As the registers have them.
         let intel = [0x756e_6547, 0x4965_6e69, 0x6c65_746e];
         let amd = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
-        assert!(is_intel_by(intel), "GenuineIntel");
-        assert!(!is_intel_by(amd), "AuthenticAMD");
-        assert!(!is_intel_by([0; 3]), "without a name");
+        assert_eq!(Vendor::of_registers(intel), Vendor::Intel);
+        assert_eq!(Vendor::of_registers(amd), Vendor::Amd);
+        for unknown in [[0; 3], [1; 3], [amd[0], amd[1], intel[2]]] {
+            assert_eq!(Vendor::of_registers(unknown), Vendor::Other);
+        }
+    }
+
+    #[test]
+    fn each_has_its_name() {
+        for (place, vendor) in [Vendor::Intel, Vendor::Amd, Vendor::Other]
+            .into_iter()
+            .enumerate()
+        {
+            assert_eq!(Vendor::NAMES[place].0, vendor, "in order");
+            assert_eq!(Vendor::named(vendor.name()), Some(vendor));
+        }
+        assert_eq!(Vendor::named("AMD"), None);
     }
 }

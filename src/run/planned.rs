@@ -345,4 +345,30 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn small_moves_that_are_mostly_overwritten_leave_all_but_the_last_out() {
+        for (destinations, sorts) in [(1, true), (2000, false)] {
+            let indices: Vec<i64> = (0..2000).map(|tuple| tuple % destinations).collect();
+            let indices = TensorView::contiguous(&indices, &[2000, 1]).expect("indices");
+            let plan = Scatter::nd().plan(Layout::contiguous(&[2000, 4]), indices);
+            let plan = plan.expect("a plan");
+            let updates: Vec<f32> = (0..8000_u16).map(f32::from).collect();
+            let mut data = vec![0.0_f32; 8000];
+            work::take();
+            for _ in 0..2 {
+                let data = TensorViewMut::contiguous(&mut data, &[2000, 4]).expect("data");
+                let updates = TensorView::contiguous(&updates, &[2000, 4]).expect("updates");
+                plan.run().in_place(data, updates).expect("a run");
+            }
+            let done = work::take();
+            assert_eq!(
+                done.contains(&Work::Sorting),
+                sorts,
+                "{destinations}: {done:?}"
+            );
+            let row = 4 * (2000 - usize::try_from(destinations).expect("few"));
+            assert_eq!(data[..4], updates[row..row + 4], "{destinations}: the last");
+        }
+    }
 }

@@ -41,8 +41,10 @@ pub(crate) fn execute(
     check_reduction(plan, operands.operation)?;
     plan.check_output(operands.output.layout())?;
     plan.check_updates(operands.updates_shape())?;
+    let may_be_small = execution.schedule.is_none()
+        && !(is_kept && exec::may_be_overwritten(plan, operands.operation));
     // SAFETY: layout and shapes have just been checked.
-    if execution.schedule.is_none() && unsafe { small::run_planned(plan, operands) } {
+    if may_be_small && unsafe { small::run_planned(plan, operands) } {
         return Ok(());
     }
     execute_by_schedule(plan, is_kept, operands, execution)

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::super::one_value::OneValue;
 use super::super::scratch::Scratch;
 use super::super::thresholds::{STREAMED_RUN_BYTES, STREAMED_WINDOW_BYTES};
-use super::super::tile::{Part, Tile};
+use super::super::tile::{LINE_BYTES, Part, Tile};
 use super::super::workload::Direction;
 use super::Transfer;
 use crate::kernel::{Elements, ElementsFn, RowsFn, RowsForm, Spread};
@@ -129,6 +129,13 @@ impl Transfer<'_> {
         self.plan.scale().bytes(self.kernels().size) <= self.variants().near_bytes
     }
 
+    /// Whether rows of the list are worth a prefetch where they are read with gaps.
+    fn is_far(&self, window: &Span) -> bool {
+        let bytes = window.elements() * self.kernels().size;
+        let updates = self.plan.tuples().saturating_mul(bytes) as u64;
+        bytes > LINE_BYTES && updates >= self.variants().far_bytes
+    }
+
     /// Whether windows are long enough to be streamed: to read what is there
     /// into the caches first would be for nothing.
     fn is_streamed(&self, window: &Span) -> bool {
@@ -152,6 +159,7 @@ impl Transfer<'_> {
             len: window.run().size,
             sources: None,
             is_near: self.is_near(),
+            fetches_sources: !self.is_near() || self.is_far(window),
         };
         let kernel = kernel.filter(|_| window.is_row())?;
         Some((kernel, form))

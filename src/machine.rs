@@ -22,11 +22,11 @@ pub(crate) use vendor::Vendor;
 /// The caches of a machine, and what lines and steps take there: what schedules are
 /// chosen by. No result depends on it.
 ///
-/// Calls go by [`Machine::current`]: the caches that the system tells of, and typical
-/// rates, fitted to the machines that were recorded. Where a machine differs, its own
-/// can be [measured](Self::measure) once, [written](Self::write) to a file, and that
-/// file named in the environment variable `NDSCATTER_MACHINE`, or
-/// [read](Self::read) and [set](Self::set_current) by the program.
+/// Calls go by [`Machine::current`]: the caches that the system tells of, and rates that
+/// are typical of its vendor's machines, fitted to those that were recorded. Where a
+/// machine differs, its own can be [measured](Self::measure) once,
+/// [written](Self::write) to a file, and that file named in the environment variable
+/// `NDSCATTER_MACHINE`, or [read](Self::read) and [set](Self::set_current) by the program.
 ///
 /// # Examples
 ///

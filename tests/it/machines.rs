@@ -29,7 +29,7 @@ type Limits = [f64; 3];
 const LIMITS: [(bool, bool, Limits); 4] = [
     (false, false, [1.0, 1.15, 2.4]),
     (false, true, [1.0, 1.2, 2.4]),
-    (true, false, [1.0, 1.3, 2.4]),
+    (true, false, [1.0, 1.25, 2.4]),
     (true, true, [1.0, 1.4, 3.2]),
 ];
 

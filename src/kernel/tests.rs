@@ -185,6 +185,11 @@ fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
                 form,
                 RowsForm { is_near, ..form },
                 RowsForm { sources, ..form },
+                RowsForm {
+                    is_near,
+                    sources,
+                    ..form
+                },
             ]
         })
 }

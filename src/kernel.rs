@@ -128,7 +128,7 @@ pub(crate) struct RowsForm<'a> {
     /// prefetching would cost more than it gains.
     pub(crate) is_near: bool,
     /// Whether rows of the other side are prefetched where they are listed.
-    pub(crate) fetches_sources: bool,
+    pub(crate) prefetches_sources: bool,
 }
 
 /// Combines the updates of one destination after another, group by group. For

@@ -12,8 +12,8 @@ use crate::file::DEFAULT;
 /// Smaller calls go by the default everywhere.
 const SMALL_BYTES: u64 = 512 << 10;
 
-/// What the default has: regions that are prefetched are larger, updates of which rows
-/// are for near destinations and outputs that are streamed at least so large.
+/// What the default has: larger regions are prefetched; for smaller ones updates of so
+/// many bytes and more; and outputs of so many and more are streamed.
 const NEAR_BYTES: u64 = 1 << 20;
 const FAR_BYTES: u64 = 16 << 20;
 const STREAM_BYTES: u64 = 16 << 20;

@@ -163,13 +163,14 @@ impl Direct<'_> {
     }
 
     fn rows(&self) -> RowsForm<'_> {
+        let is_near = self.is_near();
         RowsForm {
             unit: self.flat.unit,
             step: self.flat.step,
             len: self.flat.run,
             sources: self.few.positions,
-            is_near: self.is_near(),
-            fetches_sources: !self.is_near(),
+            is_near,
+            prefetches_sources: !is_near,
         }
     }
 

@@ -10,9 +10,9 @@ use super::schedule::Stop;
 use super::tasks::Workers;
 use super::{Buffers, Outlook, Transfer, choice, run};
 use crate::element::DType;
-use crate::kernel::{InstructionSet, Job, Kernels, Operation, Steps, Streams};
+use crate::kernel::{InstructionSet, Job, Kernels, Operation, RowsForm, Steps, Streams};
 use crate::machine::Machine;
-use crate::plan::{Geometry, IndexPlan};
+use crate::plan::IndexPlan;
 use crate::work;
 use crate::{
     Bounds, CallingThread, Layout, Pool, Reduction, Scatter, ScatterPlan, Schedule, TensorView,
@@ -21,6 +21,9 @@ use crate::{
 const SLICES: usize = 4096;
 const LEN: usize = 1024;
 const TUPLES: usize = 64;
+
+/// Of a row-major tensor of rows.
+const STRIDES: [isize; 2] = [LEN.cast_signed(), 1];
 
 /// Windows that were streamed, and those of one list that had an element
 /// in common with an earlier one.
@@ -69,31 +72,38 @@ fn plan(place: impl Fn(usize) -> usize) -> ScatterPlan {
     (Scatter::nd().plan(Layout::contiguous(&[SLICES, LEN]), indices)).expect("in range")
 }
 
+/// A transfer of moves between contiguous tensors of a plan's shapes, by these kernels;
+/// in place without data.
+fn moves<'p>(
+    plan: &'p IndexPlan,
+    kernels: &'static Kernels,
+    output: &'p mut [f32],
+    updates: &'p [f32],
+    data: Option<&'p [f32]>,
+) -> Transfer<'p> {
+    assert_eq!([output.len(), updates.len()], [SLICES * LEN, TUPLES * LEN]);
+    assert!(data.is_none_or(|data| data.len() == SLICES * LEN));
+    let buffers = Buffers {
+        output: output.as_mut_ptr().cast(),
+        updates: updates.as_ptr().cast(),
+        data: data.map(|data| data.as_ptr().cast()),
+    };
+    let copy = data.map(|_| plan.copy_geometry(&STRIDES).expect("few dims"));
+    let geometry = plan.geometry(&STRIDES).expect("few dims");
+    // SAFETY: contiguous tensors of the plan's shapes, initialised, and borrowed for as
+    // long as the transfer is.
+    unsafe { Transfer::scatter(plan, Operation::moving(kernels), buffers, geometry, copy) }
+}
+
 /// Runs a plan out of place and returns how many windows were streamed
 /// beside the data.
 fn streamed(plan: &ScatterPlan, schedule: Schedule, machine: &Machine) -> usize {
     let plan = plan.indices();
-    let strides = [LEN.cast_signed(), 1];
-    let geometry = plan.geometry(&strides).expect("few dims");
-    let copy = plan.copy_geometry(&strides).expect("few dims");
     let data = vec![0.0_f32; SLICES * LEN];
     let updates: Vec<f32> = (0..TUPLES * LEN).map(|at| at as f32).collect();
     let mut output = vec![1.0_f32; SLICES * LEN];
     STREAMED.store(0, Ordering::Relaxed);
-    // SAFETY: contiguous tensors of the plan's shapes, initialised.
-    let transfer = unsafe {
-        Transfer::scatter(
-            plan,
-            Operation::moving(&WATCHED),
-            Buffers {
-                output: output.as_mut_ptr().cast(),
-                updates: updates.as_ptr().cast(),
-                data: Some(data.as_ptr().cast()),
-            },
-            geometry,
-            Some(copy),
-        )
-    };
+    let transfer = moves(plan, &WATCHED, &mut output, &updates, Some(&data));
     let workers = Workers::new(&CallingThread, None).on(Some(machine));
     run(transfer, &workers, Some(schedule)).expect("no memory needed");
     let mut expected = data.clone();
@@ -148,26 +158,13 @@ impl Pool for Claims {
     }
 }
 
-fn contiguous(plan: &IndexPlan) -> Geometry {
-    plan.geometry(&[LEN.cast_signed(), 1]).expect("few dims")
-}
-
 #[test]
 fn a_choice_works_nothing_out() {
     let plan = plan(|tuple| tuple * 77 % SLICES);
     let plan = plan.indices();
     let mut output = vec![1.0_f32; SLICES * LEN];
     let updates = vec![2.0_f32; TUPLES * LEN];
-    let buffers = Buffers {
-        output: output.as_mut_ptr().cast(),
-        updates: updates.as_ptr().cast(),
-        data: None,
-    };
-    // SAFETY: contiguous tensors of the plan's shapes, initialised.
-    let transfer = unsafe {
-        let moving = Operation::moving(plain());
-        Transfer::scatter(plan, moving, buffers, contiguous(plan), None)
-    };
+    let transfer = moves(plan, plain(), &mut output, &updates, None);
     work::take();
     let pool = Claims(8);
     for forced in Schedule::ALL.map(Some).into_iter().chain([None]) {
@@ -196,10 +193,11 @@ fn the_next_schedule_runs_where_one_cannot_be_prepared() {
         updates: updates.as_ptr().cast(),
         data: None,
     };
+    let geometry = plan.geometry(&STRIDES).expect("few dims");
     // SAFETY: contiguous tensors of the plan's shapes, initialised.
     let transfer = unsafe {
         let moving = Operation::moving(plain());
-        Transfer::scatter(plan, moving, buffers, contiguous(plan), None)
+        Transfer::scatter(plan, moving, buffers, geometry, None)
     };
     let pool = Claims(3);
     let workers = Workers::new(&pool, None);
@@ -285,18 +283,7 @@ fn what_was_seen_of_the_tuples_stays_in_a_kept_plan_alone() {
     let mut output = vec![1.0_f32; SLICES * LEN];
     let (data, updates) = (vec![0.0_f32; SLICES * LEN], vec![2.0_f32; TUPLES * LEN]);
     let mut run_once = |plan_stays| {
-        let buffers = Buffers {
-            output: output.as_mut_ptr().cast(),
-            updates: updates.as_ptr().cast(),
-            data: Some(data.as_ptr().cast()),
-        };
-        let copy = plan.copy_geometry(&[LEN.cast_signed(), 1]);
-        let copy = Some(copy.expect("few dims"));
-        // SAFETY: contiguous tensors of the plan's shapes, initialised.
-        let transfer = unsafe {
-            let moving = Operation::moving(plain());
-            Transfer::scatter(plan, moving, buffers, contiguous(plan), copy)
-        };
+        let transfer = moves(plan, plain(), &mut output, &updates, Some(&data));
         let workers = Workers::new(&CallingThread, None);
         run(transfer.of_kept_plan(plan_stays), &workers, None).expect("some schedule");
     };
@@ -307,4 +294,50 @@ fn what_was_seen_of_the_tuples_stays_in_a_kept_plan_alone() {
     run_once(true);
     let again = plan.sample().get::<Sample>().expect("as before");
     assert!(std::ptr::eq(kept, again), "taken once");
+}
+
+/// Lists of rows whose updates were to be prefetched.
+static ROWS_PREFETCHED: AtomicUsize = AtomicUsize::new(0);
+
+unsafe fn watched_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
+    let is_prefetched = form.sources.is_some() && form.prefetches_sources;
+    ROWS_PREFETCHED.fetch_add(usize::from(is_prefetched), Ordering::Relaxed);
+    let rows = plain().apply_rows.expect("rows of plain bytes");
+    // SAFETY: handed on as it is.
+    unsafe { rows(dst, src, numbers, form) };
+}
+
+#[test]
+fn updates_that_are_read_with_gaps_are_prefetched_where_they_are_far() {
+    static WATCHED_ROWS: LazyLock<Kernels> = LazyLock::new(|| Kernels {
+        apply_rows: Some(watched_rows),
+        stream: None,
+        ..*plain()
+    });
+    let plan = plan(|tuple| tuple * 77 % SLICES);
+    let data = vec![0.0_f32; SLICES * LEN];
+    let updates = vec![2.0_f32; TUPLES * LEN];
+    let mut output = vec![1.0_f32; SLICES * LEN];
+    let mut prefetched = |schedule, near: u64, far: usize| {
+        let text = format!("near_bytes = {near}\nfar_bytes = {far}");
+        let machine: Machine = text.parse().expect("a machine");
+        let workers = Workers::new(&CallingThread, None).on(Some(&machine));
+        let transfer = moves(
+            plan.indices(),
+            &WATCHED_ROWS,
+            &mut output,
+            &updates,
+            Some(&data),
+        );
+        run(transfer, &workers, Some(schedule)).expect("no memory needed");
+        ROWS_PREFETCHED.swap(0, Ordering::Relaxed) > 0
+    };
+    let (by_destination, bytes) = (Schedule::ByDestination, size_of_val(&*updates));
+    assert!(prefetched(by_destination, u64::MAX, bytes), "near, and far");
+    assert!(
+        !prefetched(by_destination, u64::MAX, bytes + 1),
+        "both near"
+    );
+    assert!(prefetched(by_destination, 0, bytes + 1), "far windows");
+    assert!(!prefetched(Schedule::Serial, 0, 0), "in order");
 }

@@ -435,7 +435,11 @@ fn are_few(distinct: f64, tuples: usize) -> bool {
 #[inline]
 pub(crate) fn may_be_overwritten(plan: &IndexPlan, operation: &Operation) -> bool {
     let tuples = plan.tuples();
-    operation.kernels.replaces && tuples >= MANY_WINDOWS && !plan.is_known_unique() && {
+    let windows = plan
+        .flat()
+        .map_or(1, |flat| flat.outer)
+        .saturating_mul(tuples);
+    operation.kernels.replaces && windows >= MANY_WINDOWS && !plan.is_known_unique() && {
         let sample = plan.sample().get::<Sample>();
         sample.is_none_or(|sample| are_few(sample.distinct(tuples, plan.scale().count), tuples))
     }

@@ -30,8 +30,9 @@ fn source_of<T>(src: *const T, position: usize, form: &RowsForm<'_>) -> *const T
     src.wrapping_offset(number.cast_signed().wrapping_mul(form.step))
 }
 
-/// Which rows are prefetched: those that come up; of the other side only where
-/// they are listed, as the machine itself prefetches those in order.
+/// Which rows are prefetched: those that come up, where the form says so of their side;
+/// of the other side only where they are listed, as the machine itself prefetches those
+/// in order.
 #[derive(Clone, Copy)]
 struct Prefetching {
     distance: Distance,
@@ -59,8 +60,8 @@ impl Prefetching {
         position: usize,
         form: &RowsForm<'_>,
     ) {
-        let fetches_source = form.fetches_sources && form.sources.is_some();
-        if form.is_near && !fetches_source {
+        let prefetches_source = form.prefetches_sources && form.sources.is_some();
+        if form.is_near && !prefetches_source {
             return;
         }
         for (distance, level) in self.distance.each() {
@@ -72,7 +73,7 @@ impl Prefetching {
                 let row = row_of(dst.cast_mut(), number, form.unit);
                 self.lines.prefetch(row, level);
             }
-            if fetches_source {
+            if prefetches_source {
                 self.source_lines
                     .prefetch(source_of(src, later, form), level);
             }

@@ -175,7 +175,7 @@ fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
                 len,
                 sources: None,
                 is_near: false,
-                fetches_sources: true,
+                prefetches_sources: true,
             })
         })
         .flat_map(|form| {

@@ -36,10 +36,9 @@ pub enum MachineError {
 
 impl Machine {
     /// One from a file that [`write`](Self::write) wrote. A file may name a part: caches
-    /// that it does not name are those [detected](Self::detected), rates and variants of kernels
-    /// those typical of machines of this one's vendor.
-    /// A line `vendor = amd`, `intel` or `other` begins anew with rates and variants of that
-    /// vendor's machines. What follows a `#` is a comment.
+    /// that it does not name are those [detected](Self::detected), rates and variants of
+    /// kernels typical of this machine's vendor. A line `vendor = amd`, `intel` or `other`
+    /// begins anew with those of that vendor. What follows a `#` is a comment.
     ///
     /// # Errors
     ///
@@ -176,7 +175,7 @@ mod tests {
         }
         let text = Text(&machine).to_string();
         assert_eq!(text.parse::<Machine>().expect("as written"), machine);
-        for vendor in [Vendor::Intel, Vendor::Amd, Vendor::Other] {
+        for vendor in Vendor::ALL {
             let machine = Machine::of(vendor, [1 << 15, 1 << 20, 480 << 20]);
             let text = Text(&machine).to_string();
             assert_eq!(text.parse::<Machine>().expect("as written"), machine);

@@ -36,13 +36,13 @@ const KINDS: [fn(&mut [u64]); 4] = [read_in_order, write_in_order, write_anywher
 
 /// Of the machines that the rates were fitted to, in the first, second and last cache,
 /// and from memory: an Intel Xeon (Skylake) at 2.5 GHz, and an AMD EPYC (Zen 4).
-const REFERENCE: [Lines; 4] = [
+const INTEL: [Lines; 4] = [
     [1.05, 1.33, 1.60, 0.41],
     [1.38, 1.63, 1.62, 0.73],
     [5.7, 5.3, 11.8, 3.9],
     [5.8, 6.1, 12.2, 6.3],
 ];
-const AMD_REFERENCE: [Lines; 4] = [
+const AMD: [Lines; 4] = [
     [0.58, 1.14, 1.05, 0.31],
     [0.58, 1.10, 1.17, 0.57],
     [0.64, 1.11, 1.97, 0.71],
@@ -51,8 +51,8 @@ const AMD_REFERENCE: [Lines; 4] = [
 
 fn reference(vendor: Vendor) -> &'static [Lines; 4] {
     match vendor {
-        Vendor::Amd => &AMD_REFERENCE,
-        Vendor::Intel | Vendor::Other => &REFERENCE,
+        Vendor::Amd => &AMD,
+        Vendor::Intel | Vendor::Other => &INTEL,
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_lines_take_scales_rates() {
-        for vendor in [Vendor::Intel, Vendor::Amd, Vendor::Other] {
+        for vendor in Vendor::ALL {
             let (there, typical) = (reference(vendor), Rates::of(vendor));
             assert_eq!(scaled(there, vendor), typical);
             let slow = scaled(&there.map(|lines| lines.map(|line| 2.0 * line)), vendor);

@@ -35,7 +35,7 @@ impl<const N: usize> Numbers for [f64; N] {
 /// server with others to be had: of Intel, which stand for those of other vendors too,
 /// and of AMD.
 macro_rules! rates {
-    ($($(#[$meaning:meta])* $name:ident: $numbers:ty = $typical:expr, $amd:expr;)*) => {
+    ($($(#[$meaning:meta])* $name:ident: $numbers:ty = $intel:expr, $amd:expr;)*) => {
         /// Nanoseconds, but for those that are a part of another one.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Rates {
@@ -43,8 +43,8 @@ macro_rules! rates {
         }
 
         impl Rates {
-            const TYPICAL: Self = Self {
-                $($name: $typical,)*
+            const INTEL: Self = Self {
+                $($name: $intel,)*
             };
 
             const AMD: Self = Self {
@@ -156,7 +156,7 @@ impl Rates {
     pub(super) fn of(vendor: Vendor) -> Self {
         match vendor {
             Vendor::Amd => Self::AMD,
-            Vendor::Intel | Vendor::Other => Self::TYPICAL,
+            Vendor::Intel | Vendor::Other => Self::INTEL,
         }
     }
 

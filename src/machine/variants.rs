@@ -11,12 +11,11 @@ pub(crate) struct Variants {
     /// Windows that lie in at most so many bytes are in a core's caches after a while,
     /// and not prefetched: that costs more than it gains.
     pub(crate) near_bytes: u64,
-    /// The same for windows of at most a line, of which a core looks far enough ahead by
-    /// itself to wait for the next caches' lines.
+    /// The same for windows of at most a line, which gain as little in a larger region.
     pub(crate) near_short_bytes: u64,
-    /// Of updates of at least so many bytes rows are prefetched that are not applied in
-    /// order, though their destinations are near: they come from memory, and no machine
-    /// reads ahead across the gaps between them.
+    /// Rows of updates that are not read in order are prefetched, though their
+    /// destinations are near, where all of them have at least so many bytes: they come
+    /// from memory.
     pub(crate) far_bytes: u64,
     /// Outputs of at least so many bytes are written with streaming stores where no
     /// later step of the call touches them: they would push out of the caches what is

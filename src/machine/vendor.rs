@@ -14,25 +14,11 @@ pub(crate) enum Vendor {
 }
 
 impl Vendor {
-    /// Each, its name in a machine's file, and its name in a processor.
-    const NAMES: [(Self, &'static str, &'static [u8; 12]); 3] = [
-        (Self::Intel, "intel", b"GenuineIntel"),
-        (Self::Amd, "amd", b"AuthenticAMD"),
-        (Self::Other, "other", &[0; 12]),
-    ];
+    pub(crate) const ALL: [Self; 3] = [Self::Intel, Self::Amd, Self::Other];
 
     /// Who made this one.
     pub(super) fn here() -> Self {
         Self::of_registers(registers())
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        Self::NAMES[self as usize].1
-    }
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        let found = Self::NAMES.iter().find(|vendor| vendor.1 == name);
-        found.map(|vendor| vendor.0)
     }
 
     fn of_registers(registers: [u32; 3]) -> Self {
@@ -40,8 +26,24 @@ impl Vendor {
         for (letters, register) in letters.chunks_exact_mut(4).zip(registers) {
             letters.copy_from_slice(&register.to_le_bytes());
         }
-        let found = Self::NAMES.iter().find(|vendor| *vendor.2 == letters);
-        found.map_or(Self::Other, |vendor| vendor.0)
+        match &letters {
+            b"GenuineIntel" => Self::Intel,
+            b"AuthenticAMD" => Self::Amd,
+            _ => Self::Other,
+        }
+    }
+
+    /// As a machine's file has it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Intel => "intel",
+            Self::Amd => "amd",
+            Self::Other => "other",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|vendor| vendor.name() == name)
     }
 }
 
@@ -78,12 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn each_has_its_name() {
-        for (place, vendor) in [Vendor::Intel, Vendor::Amd, Vendor::Other]
-            .into_iter()
-            .enumerate()
-        {
-            assert_eq!(Vendor::NAMES[place].0, vendor, "in order");
+    fn each_has_a_name_of_its_own() {
+        for vendor in Vendor::ALL {
             assert_eq!(Vendor::named(vendor.name()), Some(vendor));
         }
         assert_eq!(Vendor::named("AMD"), None);

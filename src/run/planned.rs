@@ -371,4 +371,21 @@ mod tests {
             assert_eq!(data[..4], updates[row..row + 4], "{destinations}: the last");
         }
     }
+
+    #[test]
+    fn so_do_repetitions_of_few() {
+        let indices = TensorView::contiguous(&[7_i64; 240], &[240]).expect("indices");
+        let plan = Scatter::update(1).plan(Layout::contiguous(&[20, 300, 1]), indices);
+        let plan = plan.expect("a plan");
+        let updates: Vec<f32> = (0..4800_u16).map(f32::from).collect();
+        let mut data = vec![0.0_f32; 6000];
+        work::take();
+        let target = TensorViewMut::contiguous(&mut data, &[20, 300, 1]).expect("data");
+        let source = TensorView::contiguous(&updates, &[20, 240, 1]).expect("updates");
+        plan.run().in_place(target, source).expect("a run");
+        assert_eq!(work::take(), [Work::Sorting]);
+        for (row, updates) in data.chunks_exact(300).zip(updates.chunks_exact(240)) {
+            assert_eq!(row[7], updates[239], "the last");
+        }
+    }
 }

@@ -136,7 +136,7 @@ impl Loops {
             len: self.len,
             sources: None,
             is_near: true,
-            fetches_sources: false,
+            prefetches_sources: false,
         };
         #[expect(unsafe_code, reason = "hands a worker's own copy to the kernels")]
         // SAFETY: the copy holds all windows, apart from everything else and

@@ -129,8 +129,8 @@ impl Transfer<'_> {
         self.plan.scale().bytes(self.kernels().size) <= self.variants().near_bytes
     }
 
-    /// Whether rows of the list are worth a prefetch where they are read with gaps.
-    fn is_far(&self, window: &Span) -> bool {
+    /// Whether rows of the list are worth a prefetch where they are not read in order.
+    fn are_sources_far(&self, window: &Span) -> bool {
         let bytes = window.elements() * self.kernels().size;
         let updates = self.plan.tuples().saturating_mul(bytes) as u64;
         bytes > LINE_BYTES && updates >= self.variants().far_bytes
@@ -153,13 +153,14 @@ impl Transfer<'_> {
             Direction::Scatter => self.kernels().apply_rows,
             Direction::Gather => self.kernels().gather_rows,
         };
+        let is_near = self.is_near();
         let form = RowsForm {
             unit: self.geometry.unit,
             step: self.source_step()?,
             len: window.run().size,
             sources: None,
-            is_near: self.is_near(),
-            fetches_sources: !self.is_near() || self.is_far(window),
+            is_near,
+            prefetches_sources: !is_near || self.are_sources_far(window),
         };
         let kernel = kernel.filter(|_| window.is_row())?;
         Some((kernel, form))

@@ -26,7 +26,7 @@ mod tests;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 pub use isa::InstructionSet;
-pub(crate) use prefetch::flush;
+pub(crate) use prefetch::{flush, prefetch_bytes};
 
 use crate::element::DType;
 use crate::reduction::Reduction;

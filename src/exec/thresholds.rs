@@ -63,5 +63,6 @@ pub(super) const READ_THROUGH_BYTES: usize = 256;
 pub(super) const UPDATES_OF_REGION: u64 = 4;
 
 /// Largest copy that a worker makes of all windows: half of a common second-level
-/// cache.
+/// cache of single elements, all of it of rows.
 pub(super) const PRIVATE_BYTES: u64 = 512 * 1024;
+pub(super) const PRIVATE_ROW_BYTES: u64 = 1024 * 1024;

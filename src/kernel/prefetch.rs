@@ -94,6 +94,14 @@ pub(super) fn prefetch<T>(address: *const T, level: Level) {
     let _ = (address, level);
 }
 
+/// Prefetches so many bytes, which need not be valid, into the second cache.
+#[inline(always)]
+pub(crate) fn prefetch_bytes(address: *const u8, bytes: usize) {
+    for line in (0..bytes).step_by(LINE) {
+        prefetch(address.wrapping_add(line), Level::Second);
+    }
+}
+
 /// Sends the lines of words to memory, where the machine can be told to; for
 /// measurements of what memory takes.
 pub(crate) fn flush(words: &[u64]) {

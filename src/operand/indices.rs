@@ -193,6 +193,13 @@ impl<'a> Integers<'a> {
         &self.indices.memory.layout
     }
 
+    /// Where element `number` of a contiguous view lies, if it has so many.
+    #[inline]
+    pub(crate) fn address(&self, number: usize) -> *const u8 {
+        let size = for_index_type!(self.kind, I => size_of::<I>());
+        (self.indices.memory.ptr).wrapping_add(number.wrapping_mul(size))
+    }
+
     /// The `len` elements from offset `first` on, side by side.
     ///
     /// # Safety

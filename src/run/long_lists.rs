@@ -14,12 +14,20 @@ use crate::exec::tasks::{Call, Workers};
 use crate::exec::{Buffers, Copies, Merged, part};
 use crate::execution::Execution;
 use crate::kernel::identity::Private;
-use crate::kernel::{Elements, Operation, Spread};
+use crate::kernel::{Elements, InstructionSet, Operation, Spread};
 use crate::machine::Machine;
 use crate::plan::{Block, Contiguous, Flat};
 
-/// Tuples that are checked together.
+/// Tuples that are checked together, and the same where indices are prefetched.
 const BLOCK: usize = 512;
+const FAR_BLOCK: usize = 256;
+
+/// How many tuples before their turn indices are prefetched.
+const AHEAD: usize = 512;
+
+/// Blocks whose first and last element are no further apart are in some order: their
+/// elements do not wait for the second cache.
+const NEAR_BYTES: u64 = 4096;
 
 /// From as many tuples on, several workers get a copy each, where copies can be
 /// combined.
@@ -34,6 +42,17 @@ const TUPLES_A_COPY: usize = 2;
 
 /// Copies of so many bytes in all are merged by all workers.
 const MERGED_BYTES: usize = 512 * 1024;
+
+/// How tuples are gone through.
+#[derive(Clone, Copy)]
+struct Loop {
+    elements: Elements,
+    /// Indices are checked with these.
+    set: InstructionSet,
+    /// Elements of a block that are further apart wait for the second cache, and later
+    /// indices are prefetched meanwhile.
+    near_bytes: u64,
+}
 
 /// A call of contiguous tensors whose indices list all coordinates.
 pub(super) struct LongList<'a> {
@@ -65,17 +84,15 @@ impl<'a> LongList<'a> {
     /// `flat` says how the tensors lie that the buffers were lent for: side by
     /// side, without gaps; updates may be one value.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        let Some(elements) = self.suits_a_copy(execution) else {
+        let Some(each) = self.suits_a_copy(execution) else {
             return Ok(false);
         };
         let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
         // SAFETY: the caller vouches for what both of them ask.
         unsafe {
             match self.private_copies(call.workers()) {
-                Some((private, parts)) => {
-                    self.run_in_copies(elements, (private, parts), execution, call.workers())
-                }
-                None => self.run_in_copy(elements, execution),
+                Some(copies) => self.run_in_copies(each, copies, call.workers()),
+                None => self.run_in_copy(each),
             }
         }
     }
@@ -84,16 +101,22 @@ impl<'a> LongList<'a> {
     /// and nothing beats doing it block by block, each just before it is
     /// applied: in a copy that stays in a second-level cache.
     #[inline(never)]
-    fn suits_a_copy(&self, execution: &Execution<'_>) -> Option<Elements> {
+    fn suits_a_copy(&self, execution: &Execution<'_>) -> Option<Loop> {
         let flat = &self.flat;
-        let elements = flat.elements;
-        let second_cache = || Machine::or_current(execution.machine).caches()[1];
         let suits = flat.outer == 1
             && flat.run == 1
             && !self.operation.needs_groups
-            && flat.tuples / COPIED_TUPLES >= elements
-            && self.copy_bytes() as u64 <= second_cache();
-        self.operation.kernels.apply_elements.filter(|_| suits)
+            && flat.tuples / COPIED_TUPLES >= flat.elements;
+        let elements = self.operation.kernels.apply_elements.filter(|_| suits)?;
+        let machine = Machine::or_current(execution.machine);
+        let [first_cache, second_cache, _] = machine.caches();
+        let bytes = self.copy_bytes() as u64;
+        let prefetches = machine.variants.index_prefetch != 0 && bytes > first_cache;
+        (bytes <= second_cache).then_some(Loop {
+            elements,
+            set: execution.instructions(),
+            near_bytes: if prefetches { NEAR_BYTES } else { u64::MAX },
+        })
     }
 
     /// Bytes of a copy of all elements.
@@ -119,11 +142,7 @@ impl<'a> LongList<'a> {
     ///
     /// As for [`Self::run`].
     #[inline(never)]
-    unsafe fn run_in_copy(
-        &self,
-        elements: Elements,
-        execution: &Execution<'_>,
-    ) -> Result<bool, ScatterError> {
+    unsafe fn run_in_copy(&self, each: Loop) -> Result<bool, ScatterError> {
         let bytes = self.copy_bytes();
         let Ok(mut memory) = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())) else {
             return Ok(false);
@@ -134,7 +153,7 @@ impl<'a> LongList<'a> {
         // SAFETY: the tensors have so many bytes, and so has the copy.
         unsafe { source.copy_to_nonoverlapping(copy, bytes) };
         // SAFETY: the caller vouches for updates; the copy is like the output.
-        let result = unsafe { self.apply_to(copy, elements, 0..self.flat.tuples, execution) };
+        let result = unsafe { self.apply_to(copy, each, 0..self.flat.tuples) };
         if result.is_ok() {
             // SAFETY: as above, the other way.
             unsafe { copy.copy_to_nonoverlapping(output, bytes) };
@@ -153,9 +172,8 @@ impl<'a> LongList<'a> {
     #[inline(never)]
     unsafe fn run_in_copies(
         &self,
-        elements: Elements,
+        each: Loop,
         (private, parts): (Private, usize),
-        execution: &Execution<'_>,
         workers: &Workers<'_>,
     ) -> Result<bool, ScatterError> {
         let count = self.flat.elements;
@@ -169,12 +187,12 @@ impl<'a> LongList<'a> {
             let first = tuples.start;
             // SAFETY: a copy of all elements, which no one else has; the caller
             // vouches for updates.
-            let applied = unsafe { self.apply_to(copy, elements, tuples, execution) };
+            let applied = unsafe { self.apply_to(copy, each, tuples) };
             if applied.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
             }
         });
-        let result = done.and_then(|()| self.check_from(first_wrong.into_inner(), execution));
+        let result = done.and_then(|()| self.check_from(first_wrong.into_inner(), each));
         let result = result.and_then(|()| {
             let tasks = match parts * self.copy_bytes() {
                 MERGED_BYTES.. => parts,
@@ -192,10 +210,10 @@ impl<'a> LongList<'a> {
 
     /// The error of the first wrong tuple from `first` on: workers only say
     /// whose tuples it is among.
-    fn check_from(&self, first: usize, execution: &Execution<'_>) -> Result<(), ScatterError> {
+    fn check_from(&self, first: usize, each: Loop) -> Result<(), ScatterError> {
         self.each_block(
             first.min(self.flat.tuples)..self.flat.tuples,
-            execution,
+            each,
             |_, _| (),
         )
     }
@@ -229,24 +247,23 @@ impl<'a> LongList<'a> {
     unsafe fn apply_to(
         &self,
         copy: *mut u8,
-        elements: Elements,
+        each: Loop,
         range: Range<usize>,
-        execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
         if self.is_one_value && !range.is_empty() {
             // SAFETY: handed on as it is.
-            return unsafe { self.apply_one_value(copy, elements, range, execution) };
+            return unsafe { self.apply_one_value(copy, each, range) };
         }
         let (updates, size) = (self.buffers.updates, self.operation.kernels.size);
-        self.each_block(range, execution, |first, block| {
+        self.each_block(range, each, |first, block| {
             let next = updates.wrapping_add(first * size);
             let spread = Spread::NEIGHBOURS;
             // SAFETY: they are numbers of elements of the copy, and there is
             // one update for each; the caller vouches for the rest.
             unsafe {
                 match block {
-                    Block::Narrow(numbers) => (elements.u32)(copy, next, numbers, spread),
-                    Block::Wide(numbers) => (elements.u64)(copy, next, numbers, spread),
+                    Block::Narrow(numbers) => (each.elements.u32)(copy, next, numbers, spread),
+                    Block::Wide(numbers) => (each.elements.u64)(copy, next, numbers, spread),
                 }
             }
         })
@@ -262,21 +279,20 @@ impl<'a> LongList<'a> {
     unsafe fn apply_one_value(
         &self,
         copy: *mut u8,
-        elements: Elements,
+        each: Loop,
         range: Range<usize>,
-        execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
         let (updates, size) = (self.buffers.updates, self.operation.kernels.size);
         // SAFETY: there is an update, of plain bytes, as there are kernels for
         // single elements.
         let one = unsafe { OneValue::new(updates, size, range.len().min(BLOCK)) };
-        self.each_block(range, execution, |_, block| {
+        self.each_block(range, each, |_, block| {
             let spread = Spread::NEIGHBOURS;
             // SAFETY: as in `apply_to`.
             unsafe {
                 match block {
-                    Block::Narrow(numbers) => one.apply(elements.u32, copy, numbers, spread),
-                    Block::Wide(numbers) => one.apply(elements.u64, copy, numbers, spread),
+                    Block::Narrow(numbers) => one.apply(each.elements.u32, copy, numbers, spread),
+                    Block::Wide(numbers) => one.apply(each.elements.u64, copy, numbers, spread),
                 }
             }
         })
@@ -287,17 +303,27 @@ impl<'a> LongList<'a> {
     fn each_block(
         &self,
         range: Range<usize>,
-        execution: &Execution<'_>,
+        each: Loop,
         apply: impl Fn(usize, Block<'_>),
     ) -> Result<(), ScatterError> {
-        let set = execution.instructions();
         let mut numbers = [0_u64; BLOCK];
-        for first in range.clone().step_by(BLOCK) {
-            let tuples = BLOCK.min(range.end - first);
-            apply(
-                first,
-                (self.tuples).resolve_block(set, first, &mut numbers[..tuples])?,
-            );
+        let mut is_far = false;
+        let mut first = range.start;
+        while first < range.end {
+            let most = if is_far { FAR_BLOCK } else { BLOCK };
+            let tuples = most.min(range.end - first);
+            if is_far {
+                let later = first + AHEAD;
+                self.tuples.prefetch(later..later + tuples);
+            }
+            let numbers = &mut numbers[..tuples];
+            let block = (self.tuples).resolve_block(each.set, first, numbers)?;
+            let span = block
+                .span()
+                .saturating_mul(self.operation.kernels.size as u64);
+            is_far = span > each.near_bytes;
+            apply(first, block);
+            first += tuples;
         }
         Ok(())
     }

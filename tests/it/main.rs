@@ -21,6 +21,7 @@ mod gathers;
 mod idle_slots;
 mod interface;
 mod late_errors;
+mod long_lists;
 mod machines;
 #[cfg(feature = "ndarray")]
 mod ndarray_views;

@@ -5,7 +5,7 @@ use super::super::copies::{Copies, Merged};
 use super::super::division::Division;
 use super::super::one_value::OneValue;
 use super::super::tasks::Workers;
-use super::super::thresholds::PRIVATE_BYTES;
+use super::super::thresholds::{PRIVATE_BYTES, PRIVATE_ROW_BYTES};
 use super::super::tile::{Tile, part};
 use super::super::transfer::Transfer;
 use super::super::workload::Workload;
@@ -22,7 +22,11 @@ impl Scheduler for PrivateCopies {
         if !work.can_merge {
             return Err(Reason("partial results cannot be merged"));
         }
-        if work.copy_bytes() > PRIVATE_BYTES {
+        let most = match work.window_elements {
+            ..=1 => PRIVATE_BYTES,
+            _ => PRIVATE_ROW_BYTES,
+        };
+        if work.copy_bytes() > most {
             return Err(Reason("copies of all windows fit in no cache"));
         }
         if work.tuples < parts {

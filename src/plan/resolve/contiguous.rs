@@ -5,9 +5,11 @@
     reason = "reads indices at the offsets of a contiguous view"
 )]
 
+use std::ops::Range;
+
 use super::block::{Axis, Coordinate, Cursor, IndexRules, Outlier};
 use crate::error::ScatterError;
-use crate::kernel::InstructionSet;
+use crate::kernel::{InstructionSet, prefetch_bytes};
 use crate::operand::indices::{Integers, for_index_type};
 use crate::plan::flat::Extents;
 use crate::reduction::Bounds;
@@ -22,6 +24,18 @@ pub(crate) enum Block<'a> {
     Narrow(&'a [u32]),
     /// Indices of 64 bits, as they lie.
     Wide(&'a [u64]),
+}
+
+impl Block<'_> {
+    /// How far apart the first and the last slice are.
+    #[inline(always)]
+    pub(crate) fn span(&self) -> u64 {
+        match *self {
+            Block::Narrow([first, .., last]) => u64::from(first.abs_diff(*last)),
+            Block::Wide([first, .., last]) => first.abs_diff(*last),
+            _ => 0,
+        }
+    }
 }
 
 /// Tuples of a contiguous index tensor: what [`Resolver`](super::Resolver)
@@ -71,6 +85,14 @@ impl<'a> Contiguous<'a> {
             InstructionSet::Avx2 => unsafe { self.block_avx2::<I>(first, buffer) },
             _ => self.block_as::<I>(first, buffer),
         })
+    }
+
+    /// Prefetches the indices of a range of tuples, which need not exist.
+    #[inline]
+    pub(crate) fn prefetch(&self, tuples: Range<usize>) {
+        let [first, end] = [tuples.start, tuples.end]
+            .map(|tuple| (self.indices).address(tuple.wrapping_mul(self.sizes.len())));
+        prefetch_bytes(first, end.addr().wrapping_sub(first.addr()));
     }
 
     /// [`Self::block_as`], compiled for AVX2.

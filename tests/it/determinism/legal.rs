@@ -15,8 +15,9 @@ use crate::common::{Tensor, ndindex};
 /// How many workers the rules are for.
 pub(super) const WORKERS: usize = 8;
 
-/// Largest copy of all windows that a worker makes.
+/// Largest copy of all windows that a worker makes, of single elements and of rows.
 const COPY_BYTES: usize = 512 * 1024;
+const ROW_COPY_BYTES: usize = 1024 * 1024;
 
 /// What the rules ask of a case.
 #[derive(Debug)]
@@ -106,11 +107,16 @@ impl Facts {
             Schedule::ByDestination | Schedule::ByPartition => several,
             Schedule::Grouped => several && !moves,
             Schedule::Private => {
+                let most = if self.window > 1 {
+                    ROW_COPY_BYTES
+                } else {
+                    COPY_BYTES
+                };
                 in_parts
                     && !self.skips
                     && self.tuples >= WORKERS
                     && case.layout == Arrangement::Contiguous
-                    && self.addressed * dtype.size() <= COPY_BYTES
+                    && self.addressed * dtype.size() <= most
             }
             _ => false,
         };

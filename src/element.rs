@@ -126,6 +126,16 @@ impl DType {
         )
     }
 
+    /// The real type in which gradients of these elements are computed, or its
+    /// components are; `None` for elements that have none.
+    pub(crate) const fn computed(self) -> Option<Self> {
+        match self {
+            Self::F16 | Self::BF16 | Self::F32 | Self::Complex64 => Some(Self::F32),
+            Self::F64 | Self::Complex128 => Some(Self::F64),
+            _ => None,
+        }
+    }
+
     /// A short name: that of the Rust type where there is one (`f32`), else
     /// `complex64`, `complex128`, `bytes1` to `bytes16`.
     pub const fn as_str(self) -> &'static str {

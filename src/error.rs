@@ -356,6 +356,37 @@ pub enum ScatterError {
         dtype: DType,
     },
 
+    /// Elements of this type have no gradient.
+    #[error("{dtype} has no gradient; use floats or complex numbers")]
+    NoGradient {
+        /// The element type.
+        dtype: DType,
+    },
+
+    /// A gradient was asked of elements that are cloned
+    /// ([`Cloned`](crate::Cloned)).
+    #[error("elements that are cloned have no gradient; use floats or complex numbers")]
+    GradientOfClones,
+
+    /// The factor of a gradient is no finite number in the type that gradients are
+    /// computed in.
+    #[error("`scale` is not a finite {dtype}")]
+    Scale {
+        /// The type that it was rounded to: `f32` or `f64`.
+        dtype: DType,
+    },
+
+    /// A gradient has another shape than the tensor that it is the gradient of.
+    #[error("`{tensor}` has shape {actual:?} but {expected:?} is asked for")]
+    GradientShape {
+        /// Which gradient.
+        tensor: &'static str,
+        /// The shape that the other tensors ask for.
+        expected: Vec<usize>,
+        /// Its shape.
+        actual: Vec<usize>,
+    },
+
     /// A reduction was asked of elements that are cloned
     /// ([`Cloned`](crate::Cloned)).
     #[error(

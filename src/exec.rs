@@ -31,6 +31,7 @@ pub(crate) use tile::part;
 pub(crate) use transfer::{Buffers, Transfer};
 pub(crate) use workload::{Direction, Workload, may_be_overwritten};
 
+use self::division::Division;
 use self::schedule::{Step, Stop};
 use self::tasks::Workers;
 use crate::error::ScatterError;
@@ -64,12 +65,13 @@ fn run_by_choice(
     forced: Option<Schedule>,
 ) -> Result<(), ScatterError> {
     if transfer.moves_nothing() {
-        return transfer.copy_before(work, 1, &workers);
+        transfer.copy_before(work, 1, &workers)?;
+        return transfer.scale_after(work, Division::Whole, &workers);
     }
     let mut failed = ScatterError::OutOfMemory { bytes: 0 };
     for candidate in &choice::choose(work, &workers, forced) {
         match candidate.run(transfer, work, &workers) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return transfer.scale_after(work, candidate.division, &workers),
             Err(Stop::Duplicates) => {}
             Err(Stop::OutOfMemory(error)) => {
                 // What a pool allocates for its tasks might fail as well, and

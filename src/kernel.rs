@@ -18,6 +18,7 @@ mod reduce;
 mod rows;
 mod runs;
 mod scalar;
+mod scale;
 #[cfg(target_arch = "x86_64")]
 mod stream;
 mod table;
@@ -186,7 +187,17 @@ pub(crate) struct GroupRun {
     pub(crate) steps: Steps,
     /// Whether the value that is there takes part.
     pub(crate) include_self: bool,
+    /// What gradients are multiplied by at last.
+    pub(crate) factor: f64,
 }
+
+/// Multiplies `len` elements, `step` apart, by a factor.
+///
+/// # Safety
+///
+/// They are initialised elements of the function's type, and nothing else reads or
+/// writes them during the call.
+pub(crate) type ScaleFn = unsafe fn(dst: *mut u8, len: usize, step: isize, factor: f64);
 
 /// What a call does to elements: the kernels that do it, and what goes beside
 /// them.
@@ -199,6 +210,10 @@ pub(crate) struct Operation {
     /// wider type or begin with the first update.
     pub(crate) needs_groups: bool,
     pub(crate) include_self: bool,
+    /// What gradients are multiplied by at last, 1 for all else; and the function that
+    /// does so in the output, where groups do not.
+    pub(crate) factor: f64,
+    pub(crate) scale: Option<ScaleFn>,
     /// `None` where elements are only moved.
     serves: Option<(DType, Reduction, InstructionSet)>,
 }
@@ -212,6 +227,8 @@ impl Operation {
             group: None,
             needs_groups: false,
             include_self: true,
+            factor: 1.0,
+            scale: None,
             serves: None,
         }
     }

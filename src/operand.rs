@@ -27,4 +27,4 @@ pub use typed::{TensorView, TensorViewMut};
 
 pub(crate) use dims::Dims;
 pub(crate) use layout::{offset_of, unravel};
-pub(crate) use memory::{Contents, Elements, Source, Start, Target};
+pub(crate) use memory::{Contents, Elements, Readable, Source, Start, Target};

@@ -5,6 +5,7 @@
 //! write.
 
 mod gathered;
+mod gradient;
 mod long_lists;
 mod making;
 mod operands;
@@ -14,6 +15,7 @@ mod small;
 
 pub(crate) use gathered::gather_once;
 pub use gathered::{GatherPlan, GatherRun};
+pub(crate) use gradient::sum_once;
 pub(crate) use making::{Planning, make_plan};
 pub(crate) use operands::{GatherOperands, Operands, operation};
 pub use planned::{ScatterPlan, ScatterRun};

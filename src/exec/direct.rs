@@ -291,6 +291,7 @@ impl Direct<'_> {
             len: self.flat.run,
             steps: Steps::UNIT,
             include_self: self.operation.include_self,
+            factor: self.operation.factor,
         };
         let mut groups = [Group::default(); GROUPS];
         let (mut len, mut start) = (0, 0);

@@ -5,6 +5,7 @@
 //! which schedule divides it.
 
 mod copy;
+mod scale;
 mod tiles;
 pub(super) mod walk;
 

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use super::half::Half;
 use super::reduce::{Add, Arithmetic, Max, Min, Mul, Reducer, Single, Sub};
 use super::scalar::{Bool, Complex};
+use super::scale::Scaled;
 
 /// The updates of one destination, as a type.
 pub(super) trait Fold<T> {
@@ -18,8 +19,8 @@ pub(super) trait Fold<T> {
     /// Begins with the first update.
     fn first(update: T) -> Self::Running;
     fn step(running: Self::Running, update: T) -> Self::Running;
-    /// The result, of `count` values.
-    fn finish(running: Self::Running, count: u64) -> T;
+    /// The result, of `count` values; of gradients, multiplied by the factor.
+    fn finish(running: Self::Running, count: u64, factor: f64) -> T;
 }
 
 /// A sum that can be divided by a count.
@@ -74,7 +75,7 @@ impl<T: Single, R: Begin<T>> Fold<T> for Native<R> {
         R::apply(running, update)
     }
     #[inline(always)]
-    fn finish(running: T, _: u64) -> T {
+    fn finish(running: T, _: u64, _: f64) -> T {
         running
     }
 }
@@ -98,7 +99,7 @@ impl<T: Divided> Fold<T> for Mean {
         running.add(update)
     }
     #[inline(always)]
-    fn finish(running: T, count: u64) -> T {
+    fn finish(running: T, count: u64, _: f64) -> T {
         running.divided(count)
     }
 }
@@ -122,7 +123,7 @@ impl<H: Half, R: Begin<f32>> Fold<H> for InF32<R> {
         R::apply(running, update.widen())
     }
     #[inline(always)]
-    fn finish(running: f32, _: u64) -> H {
+    fn finish(running: f32, _: u64, _: f64) -> H {
         H::narrow(running)
     }
 }
@@ -146,8 +147,32 @@ impl<H: Half> Fold<H> for MeanInF32 {
         running + update.widen()
     }
     #[inline(always)]
-    fn finish(running: f32, count: u64) -> H {
+    fn finish(running: f32, count: u64, _: f64) -> H {
         H::narrow(running / rounded(count))
+    }
+}
+
+/// The sum of 16-bit gradients, from zero, kept and multiplied in `f32`.
+pub(super) struct GradientInF32;
+
+impl<H: Half> Fold<H> for GradientInF32 {
+    type Running = f32;
+
+    #[inline(always)]
+    fn include(_: H) -> f32 {
+        0.0
+    }
+    #[inline(always)]
+    fn first(update: H) -> f32 {
+        0.0 + update.widen()
+    }
+    #[inline(always)]
+    fn step(running: f32, update: H) -> f32 {
+        running + update.widen()
+    }
+    #[inline(always)]
+    fn finish(running: f32, _: u64, factor: f64) -> H {
+        H::narrow(running.multiplied(factor))
     }
 }
 

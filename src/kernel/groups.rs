@@ -143,7 +143,9 @@ unsafe fn fold_part<T, F, const N: usize>(
     let count = (group.end - group.start) as u64 + u64::from(run.include_self);
     for (at, running) in running.into_iter().enumerate() {
         // SAFETY: as above.
-        unsafe { *dst.offset(at.cast_signed() * run.steps.dst) = F::finish(running, count) };
+        unsafe {
+            *dst.offset(at.cast_signed() * run.steps.dst) = F::finish(running, count, run.factor)
+        };
     }
 }
 

@@ -11,12 +11,13 @@ use super::Kernels;
 use super::Operation;
 use super::RowsFn;
 use super::RunsFn;
+use super::ScaleFn;
 use super::Streams;
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
 use super::copy;
 use super::elements;
-use super::fold::{Fold, InF32, Mean, MeanInF32, Native};
+use super::fold::{Fold, GradientInF32, InF32, Mean, MeanInF32, Native};
 use super::groups;
 use super::half::Bf16;
 use super::half::F16;
@@ -33,6 +34,7 @@ use super::rows;
 use super::runs;
 use super::scalar::Bool;
 use super::scalar::Complex;
+use super::scale;
 #[cfg(target_arch = "x86_64")]
 use super::stream;
 use crate::element::DType;
@@ -77,10 +79,9 @@ macro_rules! combine_table {
     };
 }
 
-// AVX-512 was tried, as plain loops, and left out. On Zen 4 most rows of 1 to
-// 4 KiB in the first cache take 10 to 40 % longer than by AVX2 (`f32` sums: 55
-// against 49 ns for 4 KiB, 19 against 14 ns for 1 KiB). It gains a tenth on
-// bfloat16 and a third on products of 64-bit integers.
+// AVX-512 was tried twice and left out: on Zen 4 it gains a tenth to a half on 16-bit
+// floats and on products of bytes and 64-bit integers, loses as much on minima of
+// 64-bit integers and sums of complex numbers, and changes nothing else.
 combine_table! {
     DType::I8 | DType::U8, Add Sub Mul => u8, By<u8x32>; u8, Plain;
     DType::I16 | DType::U16, Add Sub Mul => u16, By<u16x16>; u16, Plain;
@@ -233,9 +234,58 @@ impl Operation {
                 || in_f32.is_some()
                 || !reducing.include_self,
             include_self: reducing.include_self,
+            factor: 1.0,
+            scale: None,
             serves: Some((element, reduction, isa)),
         })
     }
+}
+
+/// Lists, for element types that have gradients, how these are multiplied: in the
+/// output once it holds their sums, or as the groups of a sum end.
+macro_rules! gradient_table {
+    ($($element:ident => $how:tt;)*) => {
+        impl Operation {
+            /// Sums of gradients, from zero, multiplied by a factor; `None` for
+            /// elements that have none.
+            pub(crate) fn gradient(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
+                let isa = isa.min(InstructionSet::best());
+                let sums = Reducing {
+                    reduction: Reduction::Add,
+                    ..Reducing::default()
+                };
+                let sum = || Self::plain(element, sums, isa);
+                match element {
+                    $(DType::$element => gradient_table!(@ $how, sum, factor, isa),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+    (@ (output $type:ty), $sum:ident, $factor:ident, $isa:ident) => {
+        Some(Self {
+            factor: $factor,
+            scale: ($factor != 1.0).then_some(scale::scale::<$type> as ScaleFn),
+            ..$sum()?
+        })
+    };
+    (@ (groups $type:ty), $sum:ident, $factor:ident, $isa:ident) => {
+        Some(Self {
+            factor: $factor,
+            group: Some(groups_of::<$type, GradientInF32>($isa)),
+            needs_groups: true,
+            ..$sum()?
+        })
+    };
+}
+
+gradient_table! {
+    F16 => (groups F16);
+    BF16 => (groups Bf16);
+    F32 => (output f32);
+    F64 => (output f64);
+    Complex64 => (output Complex<f32>);
+    Complex128 => (output Complex<f64>);
 }
 
 const fn portable<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {

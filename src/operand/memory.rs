@@ -27,6 +27,30 @@ pub(crate) struct Writable<'a> {
     pub(super) layout: Layout<'a>,
 }
 
+/// Zero bytes for an element of any plain type, which is aligned for it.
+static ZERO: u128 = 0;
+
+/// The 16-bit float that is zero and negative.
+static NEGATIVE_HALF: u16 = 0x8000;
+
+impl<'a> Readable<'a> {
+    /// One zero that stands for all elements of a shape; `strides` are zeros.
+    pub(crate) fn zeros(shape: &'a [usize], strides: &'a [isize]) -> Self {
+        Self::one((&raw const ZERO).cast(), shape, strides)
+    }
+
+    /// The same, of 16-bit floats, negative.
+    pub(crate) fn negative_halves(shape: &'a [usize], strides: &'a [isize]) -> Self {
+        Self::one((&raw const NEGATIVE_HALF).cast(), shape, strides)
+    }
+
+    fn one(ptr: *const u8, shape: &'a [usize], strides: &'a [isize]) -> Self {
+        debug_assert!(strides.iter().all(|&stride| stride == 0), "one element");
+        let layout = Layout::of_parts(shape, strides);
+        Self { ptr, layout }
+    }
+}
+
 /// What the elements of a tensor are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Elements {
@@ -92,6 +116,15 @@ impl Contents {
 }
 
 impl<'a> Source<'a> {
+    /// Plain elements that are zeros.
+    pub(crate) fn of_zeros(zeros: &'a Readable<'a>, dtype: DType) -> Self {
+        Self {
+            memory: zeros,
+            elements: Elements::Plain(dtype),
+            contents: Contents::Rust,
+        }
+    }
+
     #[inline]
     pub(crate) fn as_ptr(&self) -> *const u8 {
         self.memory.ptr

@@ -5,6 +5,7 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
+use super::gradient::sum_planned;
 use super::making::{Planning, make_plan};
 use super::operands::{GatherOperands, Transferred, operation};
 use super::small::{self, Small};
@@ -217,6 +218,46 @@ impl<'p> GatherRun<'p> {
     /// about memory that is shared.
     pub fn write_into<O: Output>(&self, data: O::Input, mut output: O) -> Result<(), ScatterError> {
         self.write(&data.source(), &output.target())
+    }
+
+    /// Returns the gradient for data, row-major, of a gather by this plan: as
+    /// [`Gather::backward`](crate::Gather::backward).
+    ///
+    /// # Errors
+    ///
+    /// As [`backward_into`](Self::backward_into), with [`ScatterError::PlanMismatch`]
+    /// for a plan of another layout than a contiguous one; no memory for the result.
+    pub fn backward<V: Input>(&self, grad_output: V, scale: f64) -> Result<V::Owned, ScatterError> {
+        V::allocate(self.plan.shape(), Start::Like(&grad_output), |sums, _| {
+            self.sum(&grad_output.source(), scale, &sums)
+        })
+    }
+
+    /// Writes the gradient for data into `grad_data`, of the layout of the plan's data:
+    /// as [`Gather::backward_into`](crate::Gather::backward_into).
+    ///
+    /// # Errors
+    ///
+    /// As [`Gather::backward_into`](crate::Gather::backward_into), with
+    /// [`ScatterError::PlanMismatch`] for a gradient of another layout, and
+    /// [`ScatterError::PoolFailed`].
+    pub fn backward_into<O: Output>(
+        &self,
+        grad_output: O::Input,
+        scale: f64,
+        mut grad_data: O,
+    ) -> Result<(), ScatterError> {
+        self.sum(&grad_output.source(), scale, &grad_data.target())
+    }
+
+    fn sum(
+        &self,
+        gradient: &Source<'_>,
+        scale: f64,
+        sums: &Target<'_>,
+    ) -> Result<(), ScatterError> {
+        let (plan, execution) = (&self.plan.plan, &self.execution);
+        sum_planned(plan, sums, gradient, scale, execution)
     }
 
     fn write(&self, data: &Source<'_>, output: &Target<'_>) -> Result<(), ScatterError> {

@@ -19,6 +19,7 @@ pub(crate) mod by_hand;
 pub(crate) mod destinations;
 pub(crate) mod elements;
 pub(crate) mod gathers;
+pub(crate) mod gradients;
 pub(crate) mod harness;
 pub(crate) mod indices;
 pub(crate) mod layouts;

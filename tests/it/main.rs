@@ -18,6 +18,7 @@ mod exhaustive;
 mod foreign_indices;
 mod gather_errors;
 mod gathers;
+mod gradients;
 mod idle_slots;
 mod interface;
 mod late_errors;

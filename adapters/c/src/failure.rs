@@ -76,7 +76,8 @@ fn status_of(error: &ScatterError) -> nds_status {
         | ScatterError::OverlapUndecided { .. }
         | ScatterError::SelfOverlapUndecided { .. }
         | ScatterError::UnsupportedOption { .. }
-        | ScatterError::UnsupportedReduction { .. } => nds_status::NDS_UNSUPPORTED,
+        | ScatterError::UnsupportedReduction { .. }
+        | ScatterError::NoGradient { .. } => nds_status::NDS_UNSUPPORTED,
         ScatterError::OutOfMemory { .. } => nds_status::NDS_OUT_OF_MEMORY,
         ScatterError::PoolFailed { .. } => nds_status::NDS_INTERNAL,
         _ => nds_status::NDS_INVALID_ARGUMENT,

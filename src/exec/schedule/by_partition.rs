@@ -248,6 +248,9 @@ impl<N: Width> Partitioned<'_, N> {
                 transfer.copy_tile(copy, &tile);
             }
             self.apply_partition(&tile, partitions.ranges[index].clone());
+            if let Some(copy) = fused {
+                transfer.scale_tile(copy, &tile);
+            }
         })
     }
 

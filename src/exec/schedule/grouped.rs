@@ -206,6 +206,7 @@ impl Groups<'_> {
                 src: run.src,
             },
             include_self: self.transfer.operation().include_self,
+            factor: self.transfer.operation().factor,
         };
         for number in 0..window.runs() {
             let (loop_dst, loop_src) = Span::at(window.loops(), number);

@@ -23,22 +23,53 @@ impl Transfer<'_> {
         let Some(copy) = &self.copy else {
             return Ok(());
         };
-        let whole = &copy.whole;
-        let is_shared = (tasks > 1 || work.copies_much()) && can_be_cut(whole);
-        let parts = if is_shared { workers.parts() } else { 1 };
+        let is_shared = tasks > 1 || work.copies_much();
         let streams = work.is_sparse();
+        self.each_cut(&copy.whole, is_shared, workers, &|span| {
+            #[expect(unsafe_code, reason = "tasks copy columns of their own")]
+            // SAFETY: a `CopyGeometry` places elements of the one shape that
+            // data and output have; cuts share none, and nothing else runs.
+            unsafe {
+                self.copy_span(span, (0, 0), streams);
+            }
+        })
+    }
+
+    /// Hands all elements of the output to a task, or, where they are shared out, to each
+    /// worker's columns of them, which have none in common.
+    pub(super) fn each_cut(
+        &self,
+        whole: &Span,
+        is_shared: bool,
+        workers: &Workers<'_>,
+        task: &(dyn Fn(&Span) + Sync),
+    ) -> Result<(), ScatterError> {
+        let is_shared = is_shared && can_be_cut(whole);
+        let parts = if is_shared { workers.parts() } else { 1 };
         workers.run(parts, &|index| {
             let cut = (parts > 1).then(|| {
                 let address = self.written_at(whole.dst).addr();
                 columns(whole, self.kernels().size, address, parts, index).of(whole)
             });
-            #[expect(unsafe_code, reason = "tasks copy columns of their own")]
-            // SAFETY: a `CopyGeometry` places elements of the one shape that
-            // data and output have; columns share none, and nothing else runs.
-            unsafe {
-                self.copy_span(cut.as_ref().unwrap_or(whole), (0, 0), streams);
-            }
+            task(cut.as_ref().unwrap_or(whole));
         })
+    }
+
+    /// The slices of each repetition that a tile has, `None` where it has all, of a
+    /// division that [fuses](Self::fused_copy) the copy, which has seen that they are
+    /// found without memory.
+    ///
+    /// # Panics
+    ///
+    /// If they are not: other tiles write the rest of the repetition.
+    pub(super) fn slices_of_tile(copy: &CopyGeometry, tile: &Tile) -> Option<Span> {
+        let slices = tile.destinations().and_then(|numbers| {
+            let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+            copy.span_of_slices(position(numbers.start), position(numbers.end))
+        });
+        let is_found = slices.is_some() || tile.destinations().is_none();
+        assert!(is_found, "the slices of a tile");
+        slices
     }
 
     /// How data lies, where each task's tile is a region of the output of its
@@ -60,19 +91,9 @@ impl Transfer<'_> {
     }
 
     /// The part of `data` that belongs to a tile of a division that
-    /// [fuses](Self::fused_copy) the copy, which has seen that the slices of a
-    /// tile are found without memory.
-    ///
-    /// # Panics
-    ///
-    /// If they are not: other tiles write the rest of the repetition.
+    /// [fuses](Self::fused_copy) the copy.
     pub(in super::super) fn copy_tile(&self, copy: &CopyGeometry, tile: &Tile) {
-        let slices = tile.destinations().and_then(|numbers| {
-            let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-            copy.span_of_slices(position(numbers.start), position(numbers.end))
-        });
-        let is_found = slices.is_some() || tile.destinations().is_none();
-        assert!(is_found, "the slices of a tile");
+        let slices = Self::slices_of_tile(copy, tile);
         let span = slices.as_ref().unwrap_or(&copy.inner);
         for repetition in tile.repetitions() {
             let (dst, src) = Span::at(&copy.outer.dims, repetition);

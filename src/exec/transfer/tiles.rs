@@ -38,6 +38,9 @@ impl Transfer<'_> {
                 self.copy_tile(copy, &tile);
             }
             self.apply(&tile, streams);
+            if let Some(copy) = fused {
+                self.scale_tile(copy, &tile);
+            }
         })
     }
 

@@ -312,6 +312,7 @@ fn call_groups(case: &Case, dst: &mut [u8], src: &[u8], len: usize, steps: Steps
         len,
         steps,
         include_self: true,
+        factor: 1.0,
     };
     let sources = Sources {
         list: Some(&[0xf0, 0xf2, 0xf1, 0xf4, 0xf3, 0xf3]),

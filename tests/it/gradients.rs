@@ -1,0 +1,459 @@
+//! Gradients: held bit for bit against their definitions, in every layout, by every
+//! schedule and number of workers; and what is refused.
+
+#![allow(
+    unsafe_code,
+    reason = "tensors of a foreign runtime are handed over as raw parts"
+)]
+
+use ndscatter::{
+    AnyView, AnyViewMut, Bounds, Cloned, DType, Execution, Gather, InstructionSet, Layout,
+    ScatterError, Schedule, TensorView, TensorViewMut,
+};
+
+use crate::common::Tensor;
+use crate::common::api::{GatherOptions, Indices};
+use crate::common::elements::{Palette, compare};
+use crate::common::gradients::{Graded, of_gather};
+use crate::common::indices::IndexRule;
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::operators::Gatherer;
+use crate::common::pools::{Sequential, Workers};
+use crate::common::random::Random;
+use crate::common::small::{draw_elements, draw_tuples, elements_shapes, place, shapes};
+
+const SCALES: [f64; 7] = [1.0, 0.5, -3.0, 0.1, 0.0, -0.0, 1e-60];
+
+/// The gradient of one gather's result, and where that of its data goes.
+struct Problem<'i, T> {
+    indices: &'i dyn Indices,
+    gradient: Strided<T>,
+    data: Strided<T>,
+    expected: Tensor<T>,
+    scale: f64,
+}
+
+impl<'i, T: Graded> Problem<'i, T> {
+    fn new(
+        options: &GatherOptions<'_>,
+        data: &[usize],
+        indices: &'i dyn Indices,
+        (palette, scale): (Palette, f64),
+        random: &mut Random,
+    ) -> Self {
+        let logical = indices.logical();
+        let shape = options.gatherer.output_shape(data, &logical.shape);
+        let gradient = Tensor::generate(&shape, || T::sample(palette, random));
+        let gradient = place(&gradient, &Arrangement::INPUTS, random);
+        let arrangement = random.pick(&Arrangement::OUTPUTS);
+        let (gatherer, rule) = (options.gatherer, options.rule);
+        let read = gradient.read();
+        Self {
+            indices,
+            expected: of_gather(gatherer, rule, data, &logical, &read, scale),
+            data: Strided::marked(data, arrangement, 1, T::sentinel()),
+            gradient,
+            scale,
+        }
+    }
+
+    /// By every way to ask for it.
+    fn check(&self, options: &GatherOptions<'_>) {
+        let (gather, scale) = (options.gather(), self.scale);
+        let (gradient, indices) = (self.gradient.view(), self.indices);
+        self.check_written(options, "into", |data| {
+            gather.backward_into(gradient, indices.typed(), scale, data)
+        });
+        self.check_written(options, "any", |data| {
+            let (gradient, data) = (AnyView::from(gradient), AnyViewMut::from(data));
+            gather.backward_into(gradient, indices.any(), scale, data)
+        });
+        let plan = gather.plan(self.data.layout(), indices.typed());
+        let plan = plan.expect("right indices");
+        let run = plan.run().execution(options.execution);
+        for _ in 0..2 {
+            self.check_written(options, "planned", |data| {
+                run.backward_into(gradient, scale, data)
+            });
+        }
+        let shape = self.data.shape();
+        let made = gather.backward(gradient, shape, indices.typed(), scale);
+        let made = made.expect("right indices");
+        assert_eq!(made.shape(), shape, "that of data");
+        self.compare(options, "allocated", &made);
+        let plan = gather.plan(Layout::contiguous(shape), indices.typed());
+        let run = plan.expect("right indices");
+        let run = run.run().execution(options.execution);
+        let made = run.backward(gradient, scale).expect("a plan of the shape");
+        self.compare(options, "planned, allocated", &made);
+    }
+
+    fn check_written(
+        &self,
+        options: &GatherOptions<'_>,
+        way: &str,
+        call: impl FnOnce(TensorViewMut<'_, T>) -> Result<(), ScatterError>,
+    ) {
+        let mut data = self.data.clone();
+        call(data.view_mut()).expect("right indices");
+        self.compare(options, way, &data.read().values);
+        // Nothing beside the tensor was written.
+        let mut untouched = self.data.clone();
+        untouched.write(&data.read());
+        let same = compare(&data.buffer, &untouched.buffer, false);
+        same.unwrap_or_else(|what| panic!("gaps, {way}: {what}"));
+    }
+
+    fn compare(&self, options: &GatherOptions<'_>, way: &str, got: &[T]) {
+        compare(got, &self.expected.values, false).unwrap_or_else(|difference| {
+            let mut logical = self.indices.logical();
+            logical.values.truncate(40);
+            let (shape, values) = (logical.shape, logical.values);
+            let (dtype, scale) = (T::DTYPE, self.scale);
+            panic!("{way}, {dtype}, {scale}, {options:?}, {shape:?}, {values:?}: {difference}");
+        });
+    }
+}
+
+fn check_small<T: Graded>(
+    gatherer: Gatherer,
+    data: &[usize],
+    indices: &Strided<i64>,
+    random: &mut Random,
+) {
+    let indices: &dyn Indices = indices;
+    let rule = IndexRule {
+        negative: !random.one_in(5),
+        bounds: random.pick(&[Bounds::Error, Bounds::Skip, Bounds::Clamp]),
+    };
+    let execution = Execution::new().pool(&Sequential);
+    let set = random.pick(InstructionSet::available());
+    let mut options = GatherOptions {
+        gatherer,
+        execution: execution.force_instruction_set(set),
+        rule,
+    };
+    if random.one_in(2) {
+        options.execution = (options.execution).force_schedule(random.pick(&Schedule::ALL));
+    }
+    if let Some(error) = gatherer.refusal(rule, data, &indices.logical()) {
+        let shape = gatherer.output_shape(data, &indices.logical().shape);
+        let gradient = Tensor::generate(&shape, T::zero_value);
+        let gradient = Strided::new(&gradient, Arrangement::Contiguous, 0, T::sentinel());
+        let mut sums = Strided::marked(data, Arrangement::Contiguous, 0, T::sentinel());
+        let gather = options.gather();
+        let view = sums.view_mut();
+        let refused = gather.backward_into(gradient.view(), indices.typed(), 1.0, view);
+        assert_eq!(refused, Err(error), "{options:?}");
+        let untouched = sums.buffer.iter().all(|&value| value == T::sentinel());
+        assert!(untouched, "written before it was refused");
+        return;
+    }
+    let values = (random.pick(&Palette::ALL), random.pick(&SCALES));
+    Problem::<T>::new(&options, data, indices, values, random).check(&options);
+}
+
+/// Of every type that has gradients.
+fn check_of_any_type(
+    gatherer: Gatherer,
+    data: &[usize],
+    indices: &Strided<i64>,
+    random: &mut Random,
+) {
+    let check = random.pick(&[
+        check_small::<f32>,
+        check_small::<f64>,
+        #[cfg(feature = "half")]
+        check_small::<half::f16>,
+        #[cfg(feature = "half")]
+        check_small::<half::bf16>,
+        #[cfg(feature = "num-complex")]
+        check_small::<num_complex::Complex<f32>>,
+        #[cfg(feature = "num-complex")]
+        check_small::<num_complex::Complex<f64>>,
+    ]);
+    check(gatherer, data, indices, random);
+}
+
+fn check_tuples(gatherer: Gatherer, data: &[usize], indices: &[usize], random: &mut Random) {
+    let wild = random.one_in(4);
+    let indices = draw_tuples(&gatherer.axes(data, indices), indices, wild, random);
+    let indices = place(&indices, &Arrangement::INPUTS, random);
+    check_of_any_type(gatherer, data, &indices, random);
+}
+
+#[test]
+fn of_every_small_gather_nd() {
+    let mut random = Random::new(31);
+    for data in shapes(0..=3, 4) {
+        for batch_dims in 0..data.len().max(1) {
+            for k in 0..=data.len() - batch_dims {
+                for tuples in shapes(0..=1, 4) {
+                    let indices = [&data[..batch_dims], &tuples, &[k]].concat();
+                    check_tuples(Gatherer::Nd { batch_dims }, &data, &indices, &mut random);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn of_every_small_gather() {
+    let mut random = Random::new(32);
+    for data in shapes(1..=3, 4) {
+        for axis in 0..data.len().cast_signed() {
+            for indices in shapes(0..=2, 4) {
+                check_tuples(Gatherer::Along { axis }, &data, &indices, &mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn of_every_small_gather_elements() {
+    let mut random = Random::new(33);
+    for data in shapes(1..=3, 3) {
+        for axis in 0..data.len() {
+            for indices in elements_shapes(&data, axis, 4) {
+                let axis = axis.cast_signed();
+                let wild = random.one_in(4);
+                let indices = draw_elements(&data, &indices, axis, wild, &mut random);
+                let gatherer = Gatherer::Elements { axis };
+                check_of_any_type(gatherer, &data, &indices, &mut random);
+            }
+        }
+    }
+}
+
+/// Tensors that are divided: every schedule, 1 to 8 workers, every pool.
+fn check_large<T: Graded>(
+    gatherer: Gatherer,
+    (data, indices): (&[usize], &[usize]),
+    random: &mut Random,
+) {
+    let indices = draw_tuples(&gatherer.axes(data, indices), indices, false, random);
+    let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
+    let indices: &dyn Indices = &indices;
+    let options = GatherOptions::new(gatherer);
+    for scale in [1.0, -0.3] {
+        let values = (Palette::Ordinary, scale);
+        let problem = Problem::<T>::new(&options, data, indices, values, random);
+        for workers in Workers::ALL {
+            workers.with(|pool| {
+                let mut options = GatherOptions::new(gatherer);
+                for forced in Schedule::ALL.map(Some).into_iter().chain([None]) {
+                    options.execution = Execution::new().pool(pool);
+                    if let Some(forced) = forced {
+                        options.execution = options.execution.force_schedule(forced);
+                    }
+                    problem.check(&options);
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn of_rows_by_every_schedule() {
+    let mut random = Random::new(34);
+    let rows = (&[400, 24][..], &[3000][..]);
+    check_large::<f32>(Gatherer::Along { axis: 0 }, rows, &mut random);
+    let batches = (&[6, 50, 8][..], &[200][..]);
+    check_large::<f64>(Gatherer::Along { axis: 1 }, batches, &mut random);
+    #[cfg(feature = "half")]
+    check_large::<half::f16>(Gatherer::Along { axis: 0 }, rows, &mut random);
+    #[cfg(feature = "num-complex")]
+    check_large::<num_complex::Complex<f32>>(
+        Gatherer::Nd { batch_dims: 0 },
+        (&[30, 20, 5], &[2000, 2]),
+        &mut random,
+    );
+}
+
+#[test]
+fn of_single_elements_by_every_schedule() {
+    let mut random = Random::new(35);
+    let elements = (&[5000][..], &[9000, 1][..]);
+    let gatherer = Gatherer::Nd { batch_dims: 0 };
+    check_large::<f32>(gatherer, elements, &mut random);
+    #[cfg(feature = "half")]
+    check_large::<half::bf16>(gatherer, elements, &mut random);
+    check_large::<f64>(
+        Gatherer::Elements { axis: 0 },
+        (&[300, 9], &[500, 9]),
+        &mut random,
+    );
+}
+
+/// A table of megabytes, of which partitions and ranges of destinations each scale
+/// their own part.
+#[test]
+fn of_a_large_table() {
+    let (rows, len, tuples) = (70_001_usize, 16, 100_003);
+    let mut random = Random::new(36);
+    let indices: Vec<i64> = (0..tuples)
+        .map(|_| i64::try_from(random.below(rows)).expect("it fits"))
+        .collect();
+    let gradient: Vec<f32> = (0..tuples * len)
+        .map(|at| 0.1 + (at % 997) as f32)
+        .collect();
+    let mut expected = vec![0.0_f32; rows * len];
+    for (index, gradient) in indices.iter().zip(gradient.chunks_exact(len)) {
+        let row = usize::try_from(*index).expect("it fits") * len;
+        for (sum, value) in expected[row..row + len].iter_mut().zip(gradient) {
+            *sum += value;
+        }
+    }
+    expected.iter_mut().for_each(|sum| *sum *= -0.7);
+    for workers in Workers::ALL {
+        for forced in Schedule::ALL.map(Some).into_iter().chain([None]) {
+            let mut sums = vec![9.0_f32; rows * len];
+            workers.with(|pool| {
+                let mut execution = Execution::new().pool(pool);
+                if let Some(forced) = forced {
+                    execution = execution.force_schedule(forced);
+                }
+                let gather = Gather::along(0).execution(execution);
+                let [shape, listed] = [[rows, len], [tuples, len]];
+                let gradient = TensorView::contiguous(&gradient, &listed);
+                let sums = TensorViewMut::contiguous(&mut sums, &shape);
+                let (gradient, sums) = (gradient.expect("rows"), sums.expect("a table"));
+                let indices = TensorView::from(&indices[..]);
+                gather
+                    .backward_into(gradient, indices, -0.7, sums)
+                    .expect("right");
+            });
+            let same = compare(&sums, &expected, true);
+            same.unwrap_or_else(|what| panic!("{forced:?} on {workers:?}: {what}"));
+        }
+    }
+}
+
+/// What is multiplied by zero is +0, infinity and NaN as well.
+#[test]
+fn of_no_use() {
+    let gradient = [f32::INFINITY, f32::NAN, -1.0];
+    for scale in [0.0, -0.0, 1e-60] {
+        let made = Gather::along(0)
+            .backward(
+                TensorView::from(&gradient),
+                &[2],
+                TensorView::from(&[0_i64, 1, 1]),
+                scale,
+            )
+            .expect("a gradient");
+        assert_eq!(
+            made.iter().map(|sum| sum.to_bits()).collect::<Vec<_>>(),
+            [0, 0]
+        );
+    }
+    let refused = Gather::along(0).backward(
+        TensorView::from(&gradient),
+        &[2],
+        TensorView::from(&[0_i64, 2, 1]),
+        0.0,
+    );
+    assert!(matches!(
+        refused,
+        Err(ScatterError::IndexOutOfBounds { tuple: 1, .. })
+    ));
+}
+
+/// 16-bit floats are rounded once, after the factor.
+#[cfg(feature = "half")]
+#[test]
+#[allow(clippy::float_cmp, reason = "exact")]
+fn of_halves_that_are_rounded_once() {
+    let gradient = [2048.0, 1.0, 1.0, 1.0].map(half::f16::from_f32);
+    let made = |scale| {
+        let indices = TensorView::from(&[0_i64; 4]);
+        let made = Gather::along(0).backward(TensorView::from(&gradient), &[1], indices, scale);
+        made.expect("a gradient")[0].to_f32()
+    };
+    // In its own type each of the ones would be lost, and 2051 is 2052.
+    assert_eq!(made(1.0), 2052.0);
+    assert_eq!(
+        made(0.5),
+        1025.0 + 1.0,
+        "1025.5, to the even one of 1025 and 1026"
+    );
+    assert_eq!(made(0.25), 513.0, "512.75; 2052 / 4 as well");
+    assert_eq!(made(1.0 / 3.0), 683.5, "683.67; a third of 2052 is 684");
+}
+
+#[test]
+fn what_is_refused() {
+    let indices = [0_i64, 1];
+    let indices = || TensorView::from(&indices);
+    let along = Gather::along(0);
+    let gradient = [1.0_f32, 2.0];
+    let view = TensorView::from(&gradient);
+    for scale in [f64::NAN, f64::INFINITY, 1e60] {
+        let refused = along.backward(view, &[2], indices(), scale);
+        let dtype = DType::F32;
+        assert_eq!(refused.err(), Some(ScatterError::Scale { dtype }));
+    }
+    let wide = along.backward(TensorView::from(&[1.0_f64, 2.0]), &[2], indices(), 1e60);
+    assert_eq!(wide.expect("an f64"), [1e60, 2e60]);
+    let refused = along.backward(TensorView::from(&[1, 2]), &[2], indices(), 1.0);
+    let dtype = DType::I32;
+    assert_eq!(refused.err(), Some(ScatterError::NoGradient { dtype }));
+    let refused = along.backward(TensorView::from(&[true, false]), &[2], indices(), 1.0);
+    let dtype = DType::Bool;
+    assert_eq!(refused.err(), Some(ScatterError::NoGradient { dtype }));
+    let mut sums = ["a"; 2];
+    let refused = along.backward_into(
+        Cloned(TensorView::from(&["b", "c"])),
+        indices(),
+        1.0,
+        Cloned(TensorViewMut::from(&mut sums)),
+    );
+    assert_eq!(refused, Err(ScatterError::GradientOfClones));
+    let refused = along.backward(TensorView::from(&[1.0_f32; 3]), &[2], indices(), 1.0);
+    let expected = ScatterError::GradientShape {
+        tensor: "grad_output",
+        expected: vec![2],
+        actual: vec![3],
+    };
+    assert_eq!(refused.err(), Some(expected));
+    let plan = along
+        .plan(Layout::contiguous(&[2]), indices())
+        .expect("a plan");
+    let mut sums = [9.0_f32; 3];
+    let refused = plan
+        .run()
+        .backward_into(view, 1.0, TensorViewMut::from(&mut sums));
+    assert!(matches!(refused, Err(ScatterError::PlanMismatch { .. })));
+    assert_eq!(sums, [9.0; 3]);
+}
+
+/// Foreign tensors that share memory, or are of two types.
+#[test]
+fn foreign_tensors_that_do_not_fit() {
+    let mut memory = [1.0_f32, 2.0, 3.0, 4.0];
+    let first = memory.as_mut_ptr();
+    let along = Gather::along(0);
+    let indices = || TensorView::from(&[0_i64, 1]);
+    let layout = Layout::contiguous(&[2]);
+    // SAFETY: of the memory, which outlives the views and which nothing else touches.
+    let (gradient, sums) = unsafe {
+        let sums = first.wrapping_add(1).cast();
+        (
+            AnyView::from_raw_parts(first.cast(), DType::F32, layout).expect("a view"),
+            AnyViewMut::from_raw_parts(sums, DType::F32, layout).expect("a view"),
+        )
+    };
+    let refused = along.backward_into(gradient, indices(), 1.0, sums);
+    let tensor = "grad_output";
+    assert_eq!(refused, Err(ScatterError::InputOverlap { tensor }));
+    let mut other = [0.0_f64; 2];
+    let sums = AnyViewMut::from(TensorViewMut::from(&mut other));
+    let refused = along.backward_into(gradient, indices(), 1.0, sums);
+    let expected = ScatterError::DTypeMismatch {
+        tensor,
+        expected: DType::F64,
+        actual: DType::F32,
+    };
+    assert_eq!(refused, Err(expected));
+    assert_eq!(memory, [1.0, 2.0, 3.0, 4.0]);
+}

@@ -211,6 +211,33 @@ enum nds_status nds_gather_elements(const DLTensor *data,
                                     DLTensor *output,
                                     const struct nds_options *options);
 
+// The gradient for data of nds_gather_nd, given that of its output: into grad_data, of
+// the shape of data, the sums of what was gathered from each place, from zero and in
+// the order of indices, times scale. float16 and bfloat16 are summed in float32. Only
+// floats and complex numbers have gradients.
+enum nds_status nds_gather_nd_backward(const DLTensor *grad_output,
+                                       const DLTensor *indices,
+                                       int64_t batch_dims,
+                                       double scale,
+                                       DLTensor *grad_data,
+                                       const struct nds_options *options);
+
+// The same of nds_gather: the gradient of an embedding.
+enum nds_status nds_gather_backward(const DLTensor *grad_output,
+                                    const DLTensor *indices,
+                                    int64_t axis,
+                                    double scale,
+                                    DLTensor *grad_data,
+                                    const struct nds_options *options);
+
+// The same of nds_gather_elements.
+enum nds_status nds_gather_elements_backward(const DLTensor *grad_output,
+                                             const DLTensor *indices,
+                                             int64_t axis,
+                                             double scale,
+                                             DLTensor *grad_data,
+                                             const struct nds_options *options);
+
 // A plan of nds_scatter_nd. The values of data are not read; its strides are
 // those that output will have.
 enum nds_status nds_plan_scatter_nd(const DLTensor *data,

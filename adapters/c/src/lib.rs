@@ -33,7 +33,8 @@ pub use dlpack::{DLDataType, DLDevice, DLTensor};
 pub use error_info::{nds_error_info, nds_last_error, nds_last_error_info};
 pub use machine::nds_set_machine_file;
 pub use operators::{
-    nds_gather, nds_gather_elements, nds_gather_nd, nds_scatter_elements, nds_scatter_nd,
+    nds_gather, nds_gather_backward, nds_gather_elements, nds_gather_elements_backward,
+    nds_gather_nd, nds_gather_nd_backward, nds_scatter_elements, nds_scatter_nd,
     nds_scatter_update, nds_tensor_scatter,
 };
 pub use options::nds_options;

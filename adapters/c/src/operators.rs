@@ -80,6 +80,37 @@ unsafe fn gather(
     })
 }
 
+/// # Safety
+///
+/// As for [`scatter`].
+unsafe fn gather_backward(
+    operator: impl FnOnce() -> Result<Gather<'static>, Failure>,
+    [grad_output, indices]: [*const DLTensor; 2],
+    scale: f64,
+    grad_data: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    border::cross(|| {
+        // SAFETY: as in `scatter`.
+        unsafe {
+            let options = Options::new(options)?;
+            let operator = options.gather(operator()?)?;
+            let (gradient, at) = (
+                dlpack::view("grad_output", grad_output)?,
+                dlpack::view("indices", indices)?,
+            );
+            let sums = dlpack::view_mut("grad_data", grad_data)?;
+            let written = [("grad_data", grad_data.cast_const())];
+            dlpack::check_types((*grad_output).dtype, written)?;
+            let inputs = [("grad_output", grad_output), ("indices", indices)];
+            dlpack::check_descriptions(grad_data, inputs)?;
+            let done = operator.backward_into(gradient, at, scale, sums);
+            options.threads.check()?;
+            Ok(done?)
+        }
+    })
+}
+
 /// An axis of C. One that does not fit is out of range for any rank.
 pub(crate) fn axis(axis: i64) -> isize {
     isize::try_from(axis).unwrap_or(isize::MAX)
@@ -251,4 +282,52 @@ pub unsafe extern "C" fn nds_gather_elements(
     let operator = || Ok(Gather::elements(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { gather(operator, [data, indices], output, options) }
+}
+
+/// The gradient for data of nds_gather_nd, given that of its output: into grad_data, of
+/// the shape of data, the sums of what was gathered from each place, from zero and in
+/// the order of indices, times scale. float16 and bfloat16 are summed in float32. Only
+/// floats and complex numbers have gradients.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_gather_nd_backward(
+    grad_output: *const DLTensor,
+    indices: *const DLTensor,
+    batch_dims: i64,
+    scale: f64,
+    grad_data: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let operator = || Ok(Gather::nd(self::batch_dims(batch_dims)?));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { gather_backward(operator, [grad_output, indices], scale, grad_data, options) }
+}
+
+/// The same of nds_gather: the gradient of an embedding.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_gather_backward(
+    grad_output: *const DLTensor,
+    indices: *const DLTensor,
+    axis: i64,
+    scale: f64,
+    grad_data: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let operator = || Ok(Gather::along(self::axis(axis)));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { gather_backward(operator, [grad_output, indices], scale, grad_data, options) }
+}
+
+/// The same of nds_gather_elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nds_gather_elements_backward(
+    grad_output: *const DLTensor,
+    indices: *const DLTensor,
+    axis: i64,
+    scale: f64,
+    grad_data: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let operator = || Ok(Gather::elements(self::axis(axis)));
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { gather_backward(operator, [grad_output, indices], scale, grad_data, options) }
 }

@@ -173,5 +173,6 @@ void test_fork_before_threads(void);
 void test_fork(void);
 void test_machine(void);
 void test_floats(void);
+void test_gradients(void);
 
 #endif

@@ -31,6 +31,7 @@ static const suite SUITES[] = {
     {"fork", test_fork},
     {"machine", test_machine},
     {"floats", test_floats},
+    {"gradients", test_gradients},
 };
 
 /* Of AddressSanitizer: memory that cannot be had is null, as without it. */

@@ -66,12 +66,12 @@ fn run_by_choice(
 ) -> Result<(), ScatterError> {
     if transfer.moves_nothing() {
         transfer.copy_before(work, 1, &workers)?;
-        return transfer.scale_after(work, Division::Whole, &workers);
+        return transfer.multiply_after(work, Division::Whole, &workers);
     }
     let mut failed = ScatterError::OutOfMemory { bytes: 0 };
     for candidate in &choice::choose(work, &workers, forced) {
         match candidate.run(transfer, work, &workers) {
-            Ok(()) => return transfer.scale_after(work, candidate.division, &workers),
+            Ok(()) => return transfer.multiply_after(work, candidate.division, &workers),
             Err(Stop::Duplicates) => {}
             Err(Stop::OutOfMemory(error)) => {
                 // What a pool allocates for its tasks might fail as well, and

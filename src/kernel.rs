@@ -13,12 +13,12 @@ mod groups;
 mod half;
 pub(crate) mod identity;
 mod isa;
+mod multiply;
 mod prefetch;
 mod reduce;
 mod rows;
 mod runs;
 mod scalar;
-mod scale;
 #[cfg(target_arch = "x86_64")]
 mod stream;
 mod table;
@@ -195,9 +195,9 @@ pub(crate) struct GroupRun {
 ///
 /// # Safety
 ///
-/// They are initialised elements of the function's type, and nothing else reads or
+/// They are initialised and aligned elements of the function's type, and nothing else reads or
 /// writes them during the call.
-pub(crate) type ScaleFn = unsafe fn(dst: *mut u8, len: usize, step: isize, factor: f64);
+pub(crate) type MultiplyFn = unsafe fn(dst: *mut u8, len: usize, step: isize, factor: f64);
 
 /// What a call does to elements: the kernels that do it, and what goes beside
 /// them.
@@ -213,7 +213,7 @@ pub(crate) struct Operation {
     /// What gradients are multiplied by at last, 1 for all else; and the function that
     /// does so in the output, where groups do not.
     pub(crate) factor: f64,
-    pub(crate) scale: Option<ScaleFn>,
+    pub(crate) multiply: Option<MultiplyFn>,
     /// `None` where elements are only moved.
     serves: Option<(DType, Reduction, InstructionSet)>,
 }
@@ -228,7 +228,7 @@ impl Operation {
             needs_groups: false,
             include_self: true,
             factor: 1.0,
-            scale: None,
+            multiply: None,
             serves: None,
         }
     }

@@ -40,8 +40,8 @@
 //! [`Scatter::nd`], [`Scatter::update`], [`Scatter::elements`] and
 //! [`Scatter::cache`] are the operators; options follow, then one of four verbs.
 //! The gathers [`Gather::nd`], [`Gather::along`] and [`Gather::elements`] have
-//! three of them, and [`Gather::backward`] for their gradients. Functions in [`profile`] set the options that follow one
-//! runtime's rules.
+//! three of them, and [`Gather::backward`] for their gradients. Functions in
+//! [`profile`] set the options that follow one runtime's rules.
 //!
 //! | verb | use it when |
 //! |---|---|

@@ -5,7 +5,7 @@
 //! which schedule divides it.
 
 mod copy;
-mod scale;
+mod multiply;
 mod tiles;
 pub(super) mod walk;
 

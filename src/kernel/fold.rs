@@ -6,9 +6,9 @@
 use std::marker::PhantomData;
 
 use super::half::Half;
+use super::multiply::Multiplied;
 use super::reduce::{Add, Arithmetic, Max, Min, Mul, Reducer, Single, Sub};
 use super::scalar::{Bool, Complex};
-use super::scale::Scaled;
 
 /// The updates of one destination, as a type.
 pub(super) trait Fold<T> {

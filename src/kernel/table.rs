@@ -8,10 +8,10 @@ use super::Elements;
 use super::GroupFn;
 use super::InstructionSet;
 use super::Kernels;
+use super::MultiplyFn;
 use super::Operation;
 use super::RowsFn;
 use super::RunsFn;
-use super::ScaleFn;
 use super::Streams;
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
@@ -21,6 +21,7 @@ use super::fold::{Fold, GradientInF32, InF32, Mean, MeanInF32, Native};
 use super::groups;
 use super::half::Bf16;
 use super::half::F16;
+use super::multiply::multiply;
 use super::reduce::Add;
 use super::reduce::By;
 use super::reduce::Loop;
@@ -34,7 +35,6 @@ use super::rows;
 use super::runs;
 use super::scalar::Bool;
 use super::scalar::Complex;
-use super::scale;
 #[cfg(target_arch = "x86_64")]
 use super::stream;
 use crate::element::DType;
@@ -235,57 +235,40 @@ impl Operation {
                 || !reducing.include_self,
             include_self: reducing.include_self,
             factor: 1.0,
-            scale: None,
+            multiply: None,
             serves: Some((element, reduction, isa)),
         })
     }
 }
 
-/// Lists, for element types that have gradients, how these are multiplied: in the
-/// output once it holds their sums, or as the groups of a sum end.
-macro_rules! gradient_table {
-    ($($element:ident => $how:tt;)*) => {
-        impl Operation {
-            /// Sums of gradients, from zero, multiplied by a factor; `None` for
-            /// elements that have none.
-            pub(crate) fn gradient(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
-                let isa = isa.min(InstructionSet::best());
-                let sums = Reducing {
-                    reduction: Reduction::Add,
-                    ..Reducing::default()
-                };
-                let sum = || Self::plain(element, sums, isa);
-                match element {
-                    $(DType::$element => gradient_table!(@ $how, sum, factor, isa),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-    (@ (output $type:ty), $sum:ident, $factor:ident, $isa:ident) => {
+impl Operation {
+    /// Sums of gradients, from zero, multiplied by a factor: of 16-bit floats as their
+    /// groups end, before they are rounded, of others in the output once it holds the
+    /// sums. `None` for elements that have no gradients.
+    pub(crate) fn gradient(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
+        let isa = isa.min(InstructionSet::best());
+        let (group, multiply): (_, Option<MultiplyFn>) = match element {
+            DType::F16 => (Some(groups_of::<F16, GradientInF32>(isa)), None),
+            DType::BF16 => (Some(groups_of::<Bf16, GradientInF32>(isa)), None),
+            DType::F32 => (None, Some(multiply::<f32>)),
+            DType::F64 => (None, Some(multiply::<f64>)),
+            DType::Complex64 => (None, Some(multiply::<Complex<f32>>)),
+            DType::Complex128 => (None, Some(multiply::<Complex<f64>>)),
+            _ => return None,
+        };
+        let reducing = Reducing {
+            reduction: Reduction::Add,
+            ..Reducing::default()
+        };
+        let sum = Self::plain(element, reducing, isa)?;
         Some(Self {
-            factor: $factor,
-            scale: ($factor != 1.0).then_some(scale::scale::<$type> as ScaleFn),
-            ..$sum()?
+            group: group.or(sum.group),
+            needs_groups: group.is_some(),
+            factor,
+            multiply: multiply.filter(|_| factor != 1.0),
+            ..sum
         })
-    };
-    (@ (groups $type:ty), $sum:ident, $factor:ident, $isa:ident) => {
-        Some(Self {
-            factor: $factor,
-            group: Some(groups_of::<$type, GradientInF32>($isa)),
-            needs_groups: true,
-            ..$sum()?
-        })
-    };
-}
-
-gradient_table! {
-    F16 => (groups F16);
-    BF16 => (groups Bf16);
-    F32 => (output f32);
-    F64 => (output f64);
-    Complex64 => (output Complex<f32>);
-    Complex128 => (output Complex<f64>);
+    }
 }
 
 const fn portable<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {

@@ -24,9 +24,8 @@ pub(crate) struct Variants {
     /// Whether streaming copies prefetch what they read, past the caches as well; 0 is
     /// no.
     pub(crate) stream_prefetch: u64,
-    /// Whether indices are prefetched that are checked block by block, between windows
-    /// that wait for the second cache: meanwhile the machine does not read ahead; 0 is
-    /// no.
+    /// Whether indices are prefetched that are checked block by block, between elements
+    /// of a larger region than a first cache; 0 is no.
     pub(crate) index_prefetch: u64,
 }
 

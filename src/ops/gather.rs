@@ -228,6 +228,18 @@ impl Gather<'_> {
     /// # Errors
     ///
     /// As [`backward_into`](Self::backward_into), or no memory for the result.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Gather, TensorView};
+    ///
+    /// let grad_output = TensorView::from(&[1.0_f32, 2.0, 4.0]);
+    /// let taken = TensorView::from(&[1_i64, 3, 1]);
+    /// let grad_data = Gather::along(0).backward(grad_output, &[4], taken, 1.0)?;
+    /// assert_eq!(grad_data, [0.0, 5.0, 0.0, 2.0]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
     pub fn backward<'i, V: Input>(
         &self,
         grad_output: V,

@@ -241,6 +241,23 @@ impl<'p> GatherRun<'p> {
     /// As [`Gather::backward_into`](crate::Gather::backward_into), with
     /// [`ScatterError::PlanMismatch`] for a gradient of another layout, and
     /// [`ScatterError::PoolFailed`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Gather, Layout, TensorView, TensorViewMut};
+    ///
+    /// let taken = TensorView::from(&[1_i64, 3, 1]);
+    /// let plan = Gather::along(0).plan(Layout::contiguous(&[4]), taken)?;
+    /// let mut grad_data = [9.0; 4];
+    /// plan.run().backward_into(
+    ///     TensorView::from(&[1.0, 2.0, 4.0]),
+    ///     0.5,
+    ///     TensorViewMut::from(&mut grad_data),
+    /// )?;
+    /// assert_eq!(grad_data, [0.0, 2.5, 0.0, 1.0]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
     pub fn backward_into<O: Output>(
         &self,
         grad_output: O::Input,

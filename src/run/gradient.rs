@@ -128,18 +128,16 @@ fn named(error: ScatterError) -> ScatterError {
     }
 }
 
-/// Refuses a gradient of another shape.
-fn check_gradient(expected: &[usize], gradient: &Source<'_>) -> Result<(), ScatterError> {
-    if gradient.shape() == expected {
-        return Ok(());
-    }
-    Err(ScatterError::with_facts(|| {
+/// Of a gradient that has another shape.
+#[cold]
+fn other_shape(expected: &[usize], gradient: &Source<'_>) -> ScatterError {
+    ScatterError::with_facts(|| {
         Ok(ScatterError::GradientShape {
             tensor: "grad_output",
             expected: copied(expected)?,
             actual: copied(gradient.shape())?,
         })
-    }))
+    })
 }
 
 /// Plans and sums once.
@@ -153,8 +151,10 @@ pub(crate) fn sum_once(
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
     let summing = Summing::new(sums.elements(), scale, execution)?;
-    let expected = form.updates_shape(sums.shape(), indices.layout().shape())?;
-    check_gradient(&expected, gradient)?;
+    let (shape, listed) = (sums.shape(), indices.layout().shape());
+    if !form.is_updates_shape(shape, listed, gradient.shape()) {
+        return Err(other_shape(&form.updates_shape(shape, listed)?, gradient));
+    }
     summing.lend(sums, gradient, Some(indices), |operands| {
         once(form, operands, &indices.integers()?, planning, execution)
     })
@@ -169,7 +169,9 @@ pub(super) fn sum_planned(
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
     let summing = Summing::new(sums.elements(), scale, execution)?;
-    check_gradient(plan.updates_shape(), gradient)?;
+    if gradient.shape() != plan.updates_shape() {
+        return Err(other_shape(plan.updates_shape(), gradient));
+    }
     summing.lend(sums, gradient, None, |operands| {
         execute(plan, true, operands, execution)
     })

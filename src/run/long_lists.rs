@@ -25,8 +25,8 @@ const FAR_BLOCK: usize = 256;
 /// How many tuples before their turn indices are prefetched.
 const AHEAD: usize = 512;
 
-/// Blocks whose first and last element are no further apart are in some order: their
-/// elements do not wait for the second cache.
+/// Blocks whose first and last element are no further apart are taken to be in order,
+/// and to prefetch nothing: sorted lists took longer with it.
 const NEAR_BYTES: u64 = 4096;
 
 /// From as many tuples on, several workers get a copy each, where copies can be
@@ -49,9 +49,8 @@ struct Loop {
     elements: Elements,
     /// Indices are checked with these.
     set: InstructionSet,
-    /// Elements of a block that are further apart wait for the second cache, and later
-    /// indices are prefetched meanwhile.
-    near_bytes: u64,
+    /// Whether indices are prefetched, where the elements of a block are far apart.
+    prefetches: bool,
 }
 
 /// A call of contiguous tensors whose indices list all coordinates.
@@ -111,11 +110,10 @@ impl<'a> LongList<'a> {
         let machine = Machine::or_current(execution.machine);
         let [first_cache, second_cache, _] = machine.caches();
         let bytes = self.copy_bytes() as u64;
-        let prefetches = machine.variants.index_prefetch != 0 && bytes > first_cache;
         (bytes <= second_cache).then_some(Loop {
             elements,
             set: execution.instructions(),
-            near_bytes: if prefetches { NEAR_BYTES } else { u64::MAX },
+            prefetches: machine.variants.index_prefetch != 0 && bytes > first_cache,
         })
     }
 
@@ -318,10 +316,8 @@ impl<'a> LongList<'a> {
             }
             let numbers = &mut numbers[..tuples];
             let block = (self.tuples).resolve_block(each.set, first, numbers)?;
-            let span = block
-                .span()
-                .saturating_mul(self.operation.kernels.size as u64);
-            is_far = span > each.near_bytes;
+            let size = self.operation.kernels.size as u64;
+            is_far = each.prefetches && block.span().saturating_mul(size) > NEAR_BYTES;
             apply(first, block);
             first += tuples;
         }

@@ -6,9 +6,9 @@ use ndscatter::{Bounds, CacheMode, Duplicates, Reduction, ScatterError, Schedule
 use super::api::{Indices, Options, Request, Verb, Verbs};
 use super::elements::{Palette, Ref};
 use super::harness::{Problem, Round};
-use super::indices::resolve_axis;
+use super::indices::{IndexRule, resolve_axis};
 use super::layouts::{Arrangement, Strided};
-use super::operators::Operator;
+use super::operators::{Gatherer, Operator};
 use super::pools::Sequential;
 use super::random::Random;
 use super::{Tensor, ndindex};
@@ -101,6 +101,73 @@ pub(crate) fn draw_elements(
         random.pick(&Arrangement::INPUTS)
     };
     Strided::new(&Tensor::new(shape, values), arrangement, 1, 77)
+}
+
+/// What is done with each small gather: indices for data of this shape, in some layout.
+type OfGather<'c> = &'c dyn Fn(Gatherer, &[usize], &Strided<i64>, &mut Random);
+
+fn of_tuples(
+    gatherer: Gatherer,
+    data: &[usize],
+    indices: &[usize],
+    random: &mut Random,
+    check: OfGather<'_>,
+) {
+    let wild = random.one_in(4);
+    let indices = draw_tuples(&gatherer.axes(data, indices), indices, wild, random);
+    let indices = place(&indices, &Arrangement::INPUTS, random);
+    check(gatherer, data, &indices, random);
+}
+
+/// Every `gather_nd` of data of up to so many dimensions.
+pub(crate) fn each_gather_nd(rank: usize, random: &mut Random, check: OfGather<'_>) {
+    for data in shapes(0..=rank, 4) {
+        for batch_dims in 0..data.len().max(1) {
+            for k in 0..=data.len() - batch_dims {
+                for tuples in shapes(0..=1, 3) {
+                    let indices = [&data[..batch_dims], &tuples, &[k]].concat();
+                    let gatherer = Gatherer::Nd { batch_dims };
+                    of_tuples(gatherer, &data, &indices, random, check);
+                }
+            }
+        }
+    }
+}
+
+/// The same of `gather`.
+pub(crate) fn each_gather(rank: usize, random: &mut Random, check: OfGather<'_>) {
+    for data in shapes(1..=rank, 4) {
+        let rank = data.len().cast_signed();
+        for axis in -rank..rank {
+            for indices in tuple_shapes() {
+                let gatherer = Gatherer::Along { axis };
+                of_tuples(gatherer, &data, &indices, random, check);
+            }
+        }
+    }
+}
+
+/// The same of `gather_elements`.
+pub(crate) fn each_gather_elements(rank: usize, random: &mut Random, check: OfGather<'_>) {
+    for data in shapes(1..=rank, 4) {
+        for axis in 0..data.len() {
+            for shape in elements_shapes(&data, axis, 4) {
+                let from_end = axis.cast_signed() - data.len().cast_signed();
+                let axis = random.pick(&[axis.cast_signed(), from_end]);
+                let wild = random.one_in(4);
+                let indices = draw_elements(&data, &shape, axis, wild, random);
+                check(Gatherer::Elements { axis }, &data, &indices, random);
+            }
+        }
+    }
+}
+
+/// An index rule: negative indices mostly count from the end, whatever the bounds.
+pub(crate) fn draw_rule(random: &mut Random) -> IndexRule {
+    IndexRule {
+        negative: !random.one_in(5),
+        bounds: random.pick(&[Bounds::Error, Bounds::Skip, Bounds::Clamp]),
+    }
 }
 
 /// Contiguous in half of the cases.

@@ -19,7 +19,7 @@ use crate::common::pools::{Sequential, Workers};
 use crate::common::random::Random;
 use crate::common::refused::numbers;
 use crate::common::small::{
-    draw_elements, draw_tuples, elements_shapes, place, shapes, tuple_shapes,
+    draw_rule, draw_tuples, each_gather, each_gather_elements, each_gather_nd,
 };
 use crate::with_element;
 use ndscatter::{
@@ -272,10 +272,7 @@ fn check_small<T: Ref>(
         output,
         margin: 1,
     };
-    let rule = IndexRule {
-        negative: !random.one_in(5),
-        bounds: random.pick(&[Bounds::Error, Bounds::Skip, Bounds::Clamp]),
-    };
+    let rule = draw_rule(random);
     let execution = ndscatter::Execution::new().pool(&Sequential);
     let execution = execution.force_instruction_set(random.pick(InstructionSet::available()));
     let options = GatherOptions {
@@ -314,55 +311,19 @@ fn check_of_any_size(
     check(gatherer, data, indices, random);
 }
 
-fn check_tuples(gatherer: Gatherer, data: &[usize], indices: &[usize], random: &mut Random) {
-    let wild = random.one_in(4);
-    let indices = draw_tuples(&gatherer.axes(data, indices), indices, wild, random);
-    let indices = place(&indices, &Arrangement::INPUTS, random);
-    check_of_any_size(gatherer, data, &indices, random);
-}
-
 #[test]
 fn gather_nd_of_every_small_shape() {
-    let mut random = Random::new(1);
-    for data in shapes(0..=4, 4) {
-        for batch_dims in 0..data.len().max(1) {
-            for k in 0..=data.len() - batch_dims {
-                for tuples in shapes(0..=1, 3) {
-                    let indices = [&data[..batch_dims], &tuples, &[k]].concat();
-                    check_tuples(Gatherer::Nd { batch_dims }, &data, &indices, &mut random);
-                }
-            }
-        }
-    }
+    each_gather_nd(4, &mut Random::new(1), &check_of_any_size);
 }
 
 #[test]
 fn gather_of_every_small_shape() {
-    let mut random = Random::new(2);
-    for data in shapes(1..=4, 4) {
-        let rank = data.len().cast_signed();
-        for axis in -rank..rank {
-            for indices in tuple_shapes() {
-                check_tuples(Gatherer::Along { axis }, &data, &indices, &mut random);
-            }
-        }
-    }
+    each_gather(4, &mut Random::new(2), &check_of_any_size);
 }
 
 #[test]
 fn gather_elements_of_every_small_shape() {
-    let mut random = Random::new(3);
-    for data in shapes(1..=4, 4) {
-        for axis in 0..data.len() {
-            for shape in elements_shapes(&data, axis, 4) {
-                let from_end = axis.cast_signed() - data.len().cast_signed();
-                let axis = random.pick(&[axis.cast_signed(), from_end]);
-                let wild = random.one_in(4);
-                let indices = draw_elements(&data, &shape, axis, wild, &mut random);
-                check_of_any_size(Gatherer::Elements { axis }, &data, &indices, &mut random);
-            }
-        }
-    }
+    each_gather_elements(4, &mut Random::new(3), &check_of_any_size);
 }
 
 /// A gather of some size, from a layout to a layout.

@@ -7,20 +7,21 @@
 )]
 
 use ndscatter::{
-    AnyView, AnyViewMut, Bounds, Cloned, DType, Execution, Gather, InstructionSet, Layout,
-    ScatterError, Schedule, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Cloned, DType, Execution, Gather, InstructionSet, Layout, ScatterError,
+    Schedule, TensorView, TensorViewMut,
 };
 
 use crate::common::Tensor;
 use crate::common::api::{GatherOptions, Indices};
 use crate::common::elements::{Palette, compare};
 use crate::common::gradients::{Graded, of_gather};
-use crate::common::indices::IndexRule;
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::operators::Gatherer;
 use crate::common::pools::{Sequential, Workers};
 use crate::common::random::Random;
-use crate::common::small::{draw_elements, draw_tuples, elements_shapes, place, shapes};
+use crate::common::small::{
+    draw_rule, draw_tuples, each_gather, each_gather_elements, each_gather_nd, place,
+};
 
 const SCALES: [f64; 7] = [1.0, 0.5, -3.0, 0.1, 0.0, -0.0, 1e-60];
 
@@ -122,10 +123,7 @@ fn check_small<T: Graded>(
     random: &mut Random,
 ) {
     let indices: &dyn Indices = indices;
-    let rule = IndexRule {
-        negative: !random.one_in(5),
-        bounds: random.pick(&[Bounds::Error, Bounds::Skip, Bounds::Clamp]),
-    };
+    let rule = draw_rule(random);
     let execution = Execution::new().pool(&Sequential);
     let set = random.pick(InstructionSet::available());
     let mut options = GatherOptions {
@@ -175,54 +173,19 @@ fn check_of_any_type(
     check(gatherer, data, indices, random);
 }
 
-fn check_tuples(gatherer: Gatherer, data: &[usize], indices: &[usize], random: &mut Random) {
-    let wild = random.one_in(4);
-    let indices = draw_tuples(&gatherer.axes(data, indices), indices, wild, random);
-    let indices = place(&indices, &Arrangement::INPUTS, random);
-    check_of_any_type(gatherer, data, &indices, random);
-}
-
 #[test]
 fn of_every_small_gather_nd() {
-    let mut random = Random::new(31);
-    for data in shapes(0..=3, 4) {
-        for batch_dims in 0..data.len().max(1) {
-            for k in 0..=data.len() - batch_dims {
-                for tuples in shapes(0..=1, 4) {
-                    let indices = [&data[..batch_dims], &tuples, &[k]].concat();
-                    check_tuples(Gatherer::Nd { batch_dims }, &data, &indices, &mut random);
-                }
-            }
-        }
-    }
+    each_gather_nd(3, &mut Random::new(31), &check_of_any_type);
 }
 
 #[test]
 fn of_every_small_gather() {
-    let mut random = Random::new(32);
-    for data in shapes(1..=3, 4) {
-        for axis in 0..data.len().cast_signed() {
-            for indices in shapes(0..=2, 4) {
-                check_tuples(Gatherer::Along { axis }, &data, &indices, &mut random);
-            }
-        }
-    }
+    each_gather(3, &mut Random::new(32), &check_of_any_type);
 }
 
 #[test]
 fn of_every_small_gather_elements() {
-    let mut random = Random::new(33);
-    for data in shapes(1..=3, 3) {
-        for axis in 0..data.len() {
-            for indices in elements_shapes(&data, axis, 4) {
-                let axis = axis.cast_signed();
-                let wild = random.one_in(4);
-                let indices = draw_elements(&data, &indices, axis, wild, &mut random);
-                let gatherer = Gatherer::Elements { axis };
-                check_of_any_type(gatherer, &data, &indices, &mut random);
-            }
-        }
-    }
+    each_gather_elements(3, &mut Random::new(33), &check_of_any_type);
 }
 
 /// Tensors that are divided: every schedule, 1 to 8 workers, every pool.

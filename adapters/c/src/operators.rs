@@ -1,6 +1,6 @@
 //! The operators, one call each.
 
-use ndscatter::{AnyView, CacheMode, Gather, Layout, Scatter};
+use ndscatter::{AnyView, AnyViewMut, CacheMode, Gather, Layout, Scatter, ScatterError};
 
 use crate::border;
 use crate::dlpack::{self, DLTensor};
@@ -52,32 +52,55 @@ unsafe fn scatter(
     })
 }
 
+/// A call of a gather that reads two tensors and writes one.
+///
 /// # Safety
 ///
 /// As for [`scatter`].
 unsafe fn gather(
     operator: impl FnOnce() -> Result<Gather<'static>, Failure>,
-    [data, indices]: [*const DLTensor; 2],
-    output: *mut DLTensor,
+    inputs: [(&'static str, *const DLTensor); 2],
+    (name, output): (&'static str, *mut DLTensor),
     options: *const nds_options,
+    call: impl FnOnce(Gather<'_>, [AnyView<'_>; 2], AnyViewMut<'_>) -> Result<(), ScatterError>,
 ) -> nds_status {
     border::cross(|| {
         // SAFETY: as in `scatter`.
         unsafe {
             let options = Options::new(options)?;
             let operator = options.gather(operator()?)?;
-            let (from, at) = (
-                dlpack::view("data", data)?,
-                dlpack::view("indices", indices)?,
-            );
-            let written = dlpack::view_mut("output", output)?;
-            dlpack::check_types((*data).dtype, [("output", output.cast_const())])?;
-            dlpack::check_descriptions(output, [("data", data), ("indices", indices)])?;
-            let done = operator.write_into(from, at, written);
+            let [(first, values), (second, indices)] = inputs;
+            let read = [dlpack::view(first, values)?, dlpack::view(second, indices)?];
+            let written = dlpack::view_mut(name, output)?;
+            dlpack::check_types((*values).dtype, [(name, output.cast_const())])?;
+            dlpack::check_descriptions(output, inputs)?;
+            let done = call(operator, read, written);
             options.threads.check()?;
             Ok(done?)
         }
     })
+}
+
+/// # Safety
+///
+/// As for [`scatter`].
+unsafe fn gather_forward(
+    operator: impl FnOnce() -> Result<Gather<'static>, Failure>,
+    [data, indices]: [*const DLTensor; 2],
+    output: *mut DLTensor,
+    options: *const nds_options,
+) -> nds_status {
+    let inputs = [("data", data), ("indices", indices)];
+    // SAFETY: handed on as it is.
+    unsafe {
+        gather(
+            operator,
+            inputs,
+            ("output", output),
+            options,
+            |gather, [data, at], output| gather.write_into(data, at, output),
+        )
+    }
 }
 
 /// # Safety
@@ -90,25 +113,17 @@ unsafe fn gather_backward(
     grad_data: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    border::cross(|| {
-        // SAFETY: as in `scatter`.
-        unsafe {
-            let options = Options::new(options)?;
-            let operator = options.gather(operator()?)?;
-            let (gradient, at) = (
-                dlpack::view("grad_output", grad_output)?,
-                dlpack::view("indices", indices)?,
-            );
-            let sums = dlpack::view_mut("grad_data", grad_data)?;
-            let written = [("grad_data", grad_data.cast_const())];
-            dlpack::check_types((*grad_output).dtype, written)?;
-            let inputs = [("grad_output", grad_output), ("indices", indices)];
-            dlpack::check_descriptions(grad_data, inputs)?;
-            let done = operator.backward_into(gradient, at, scale, sums);
-            options.threads.check()?;
-            Ok(done?)
-        }
-    })
+    let inputs = [("grad_output", grad_output), ("indices", indices)];
+    // SAFETY: handed on as it is.
+    unsafe {
+        gather(
+            operator,
+            inputs,
+            ("grad_data", grad_data),
+            options,
+            |gather, [gradient, at], sums| gather.backward_into(gradient, at, scale, sums),
+        )
+    }
 }
 
 /// An axis of C. One that does not fit is out of range for any rank.
@@ -253,7 +268,7 @@ pub unsafe extern "C" fn nds_gather_nd(
 ) -> nds_status {
     let operator = || Ok(Gather::nd(self::batch_dims(batch_dims)?));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(operator, [data, indices], output, options) }
+    unsafe { gather_forward(operator, [data, indices], output, options) }
 }
 
 /// Slices along one axis: ONNX Gather.
@@ -267,7 +282,7 @@ pub unsafe extern "C" fn nds_gather(
 ) -> nds_status {
     let operator = || Ok(Gather::along(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(operator, [data, indices], output, options) }
+    unsafe { gather_forward(operator, [data, indices], output, options) }
 }
 
 /// Element by element: ONNX GatherElements.
@@ -281,7 +296,7 @@ pub unsafe extern "C" fn nds_gather_elements(
 ) -> nds_status {
     let operator = || Ok(Gather::elements(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(operator, [data, indices], output, options) }
+    unsafe { gather_forward(operator, [data, indices], output, options) }
 }
 
 /// The gradient for data of nds_gather_nd, given that of its output: into grad_data, of

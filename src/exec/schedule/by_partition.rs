@@ -244,13 +244,9 @@ impl<N: Width> Partitioned<'_, N> {
             // of another run of its plan; `run_each` hands out every partition
             // once.
             let tile = unsafe { Tile::new(division, index, &whole) };
-            if let Some(copy) = fused {
-                transfer.copy_tile(copy, &tile);
-            }
-            self.apply_partition(&tile, partitions.ranges[index].clone());
-            if let Some(copy) = fused {
-                transfer.scale_tile(copy, &tile);
-            }
+            transfer.fill_tile(fused, &tile, || {
+                self.apply_partition(&tile, partitions.ranges[index].clone());
+            });
         })
     }
 

@@ -90,9 +90,25 @@ impl Transfer<'_> {
         (one_region && same_repetitions && self.plan.is_whole()).then_some(copy)
     }
 
+    /// Applies the windows of a tile: where the copy is [fused](Self::fused_copy), after
+    /// that of the tile's part of data, and with what was written multiplied at last.
+    pub(in super::super) fn fill_tile(
+        &self,
+        fused: Option<&CopyGeometry>,
+        tile: &Tile,
+        apply: impl FnOnce(),
+    ) {
+        let Some(copy) = fused else {
+            return apply();
+        };
+        self.copy_tile(copy, tile);
+        apply();
+        self.multiply_tile(copy, tile);
+    }
+
     /// The part of `data` that belongs to a tile of a division that
     /// [fuses](Self::fused_copy) the copy.
-    pub(in super::super) fn copy_tile(&self, copy: &CopyGeometry, tile: &Tile) {
+    fn copy_tile(&self, copy: &CopyGeometry, tile: &Tile) {
         let slices = Self::slices_of_tile(copy, tile);
         let span = slices.as_ref().unwrap_or(&copy.inner);
         for repetition in tile.repetitions() {

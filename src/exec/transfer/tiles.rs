@@ -34,13 +34,7 @@ impl Transfer<'_> {
             // that rests on, for any number of parts; `run_pieces` hands out every
             // number once.
             let tile = unsafe { Tile::new(pieces, index, &whole) };
-            if let Some(copy) = fused {
-                self.copy_tile(copy, &tile);
-            }
-            self.apply(&tile, streams);
-            if let Some(copy) = fused {
-                self.scale_tile(copy, &tile);
-            }
+            self.fill_tile(fused, &tile, || self.apply(&tile, streams));
         })
     }
 

@@ -7,12 +7,12 @@
 use super::scalar::Complex;
 
 /// Values that a real number multiplies.
-pub(super) trait Scaled: Copy {
+pub(super) trait Multiplied: Copy {
     /// `factor` is a value of the type, or of its components.
     fn multiplied(self, factor: f64) -> Self;
 }
 
-impl Scaled for f32 {
+impl Multiplied for f32 {
     #[expect(clippy::cast_possible_truncation, reason = "the factor is an `f32`")]
     #[inline(always)]
     fn multiplied(self, factor: f64) -> Self {
@@ -20,26 +20,26 @@ impl Scaled for f32 {
     }
 }
 
-impl Scaled for f64 {
+impl Multiplied for f64 {
     #[inline(always)]
     fn multiplied(self, factor: f64) -> Self {
         self * factor
     }
 }
 
-impl<F: Scaled> Scaled for Complex<F> {
+impl<F: Multiplied> Multiplied for Complex<F> {
     #[inline(always)]
     fn multiplied(self, factor: f64) -> Self {
         self.by_component(|component| component.multiplied(factor))
     }
 }
 
-/// The `ScaleFn` of a type.
+/// The `MultiplyFn` of a type.
 ///
 /// # Safety
 ///
-/// As for `ScaleFn`, for elements of type `T`.
-pub(super) unsafe fn scale<T: Scaled>(dst: *mut u8, len: usize, step: isize, factor: f64) {
+/// As for `MultiplyFn`, for elements of type `T`.
+pub(super) unsafe fn multiply<T: Multiplied>(dst: *mut u8, len: usize, step: isize, factor: f64) {
     let dst = dst.cast::<T>();
     if step == 1 && len > 0 {
         // SAFETY: the caller vouches for so many neighbours.

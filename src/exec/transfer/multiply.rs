@@ -11,13 +11,13 @@ use crate::plan::{CopyGeometry, Span};
 impl Transfer<'_> {
     /// Multiplies all of the output, after tasks of this division, by as many workers,
     /// if it is to be and they have not.
-    pub(in super::super) fn scale_after(
+    pub(in super::super) fn multiply_after(
         &self,
         work: &Workload<'_>,
         division: Division,
         workers: &Workers<'_>,
     ) -> Result<(), ScatterError> {
-        let (Some(_), Some(copy)) = (self.operation.scale, &self.copy) else {
+        let (Some(_), Some(copy)) = (self.operation.multiply, &self.copy) else {
             return Ok(());
         };
         if self.fused_copy(division).is_some() {
@@ -25,19 +25,19 @@ impl Transfer<'_> {
         }
         let is_shared = division.tasks() > 1 || work.copies_much();
         self.each_cut(&copy.whole, is_shared, workers, &|span| {
-            #[expect(unsafe_code, reason = "tasks scale columns of their own")]
+            #[expect(unsafe_code, reason = "tasks multiply columns of their own")]
             // SAFETY: a `CopyGeometry` places elements of the output, which hold values
             // by now; cuts share none, and nothing else runs.
             unsafe {
-                self.scale_span(span, 0);
+                self.multiply_span(span, 0);
             }
         })
     }
 
     /// Multiplies the part of the output that belongs to a tile whose data was
     /// [copied with it](Self::copy_tile), once its windows have been applied.
-    pub(in super::super) fn scale_tile(&self, copy: &CopyGeometry, tile: &Tile) {
-        if self.operation.scale.is_none() {
+    pub(super) fn multiply_tile(&self, copy: &CopyGeometry, tile: &Tile) {
+        if self.operation.multiply.is_none() {
             return;
         }
         let slices = Self::slices_of_tile(copy, tile);
@@ -48,7 +48,7 @@ impl Transfer<'_> {
             // SAFETY: these are the elements that `copy_tile` has written for the same
             // tile, and no one else's.
             unsafe {
-                self.scale_span(span, copy.outer.dst + dst);
+                self.multiply_span(span, copy.outer.dst + dst);
             }
         }
     }
@@ -58,8 +58,8 @@ impl Transfer<'_> {
     /// The elements of `span`, `origin` away, are elements of the output that hold
     /// values, and nothing else reads or writes them meanwhile.
     #[expect(unsafe_code, reason = "as the kernel that it calls")]
-    unsafe fn scale_span(&self, span: &Span, origin: isize) {
-        let Some(scale) = self.operation.scale else {
+    unsafe fn multiply_span(&self, span: &Span, origin: isize) {
+        let Some(multiply) = self.operation.multiply else {
             return;
         };
         let run = span.run();
@@ -68,7 +68,7 @@ impl Transfer<'_> {
             let first = self.written_at(origin + span.dst + dst);
             // SAFETY: the caller vouches for the elements, which are those of the
             // operation.
-            unsafe { scale(first, run.size, run.dst, self.operation.factor) };
+            unsafe { multiply(first, run.size, run.dst, self.operation.factor) };
         }
     }
 }

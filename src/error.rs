@@ -376,6 +376,15 @@ pub enum ScatterError {
         dtype: DType,
     },
 
+    /// The gradient of a reduction depends on a tensor that was not handed over.
+    #[error("the gradient of {reduction} needs `{tensor}` of the forward pass")]
+    MissingInput {
+        /// Which tensor: `data` or `updates`.
+        tensor: &'static str,
+        /// The reduction.
+        reduction: Reduction,
+    },
+
     /// A gradient has another shape than the tensor that it is the gradient of.
     #[error("`{tensor}` has shape {actual:?} but {expected:?} is asked for")]
     GradientShape {

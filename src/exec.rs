@@ -9,6 +9,7 @@ mod copies;
 mod cost;
 pub(crate) mod direct;
 mod division;
+pub(crate) mod gradients;
 pub(crate) mod one_value;
 mod places;
 mod sample;

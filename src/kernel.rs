@@ -9,6 +9,7 @@ mod avx2;
 mod copy;
 mod elements;
 mod fold;
+mod gradient;
 mod groups;
 mod half;
 pub(crate) mod identity;
@@ -199,6 +200,81 @@ pub(crate) struct GroupRun {
 /// writes them during the call.
 pub(crate) type MultiplyFn = unsafe fn(dst: *mut u8, len: usize, step: isize, factor: f64);
 
+/// A [`RunsFn`] that replaces elements by others multiplied by a factor.
+pub(crate) type MultiplyingFn =
+    unsafe fn(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps, factor: f64);
+
+/// Goes through groups in order, and gives each value that took part in the result of a
+/// destination its share of the gradient of that.
+///
+/// # Safety
+///
+/// - Around its base address every tensor has, at the offset of each group or of each of
+///   its sources, `len` initialised elements of the function's type, its step apart; those
+///   of gradients that are written are aligned and may be written.
+/// - Nothing else reads or writes what is written meanwhile, and it lies apart from all
+///   that is read, but that `grad_data` may be where `grad_output` is.
+/// - Every group has a source.
+/// - Products and ties have `updates`, and `data` where it takes part.
+pub(crate) type GradientFn =
+    unsafe fn(tensors: &GradientTensors<'_>, groups: &[GradientGroup], shares: &Shares);
+
+/// The runs of a tensor of which each group has one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbered {
+    /// Written only where it is that of a gradient.
+    pub(crate) base: *mut u8,
+    /// From one element of a run to the next.
+    pub(crate) step: isize,
+}
+
+/// The runs of a tensor of which each source has one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listed<'a> {
+    pub(crate) run: Numbered,
+    pub(crate) sources: Sources<'a>,
+}
+
+/// The tensors of a gradient, with runs of `len` elements; `None` where there is none or
+/// it is not wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GradientTensors<'a> {
+    pub(crate) len: usize,
+    pub(crate) grad_output: Numbered,
+    pub(crate) data: Option<Numbered>,
+    pub(crate) updates: Option<Listed<'a>>,
+    pub(crate) grad_data: Option<Numbered>,
+    pub(crate) grad_updates: Option<Listed<'a>>,
+}
+
+/// Where the runs of one destination lie, and which sources it has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GradientGroup {
+    pub(crate) grad_output: isize,
+    pub(crate) data: isize,
+    pub(crate) grad_data: isize,
+    /// Positions among the sources.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// Who has a share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shares {
+    /// Whether the value that is there has one.
+    pub(crate) include_self: bool,
+    /// Of updates, the last alone.
+    pub(crate) last_only: bool,
+    /// Whether all have equal parts of one.
+    pub(crate) divides: bool,
+    /// Whether the smallest values have it, and not the largest.
+    pub(crate) smallest: bool,
+    /// What gradients are multiplied by at last: that of data, and those of updates
+    /// where all have the same.
+    pub(crate) factor: f64,
+    pub(crate) factor_of_updates: f64,
+}
+
 /// What a call does to elements: the kernels that do it, and what goes beside
 /// them.
 #[derive(Clone, Copy, Debug)]
@@ -214,6 +290,9 @@ pub(crate) struct Operation {
     /// does so in the output, where groups do not.
     pub(crate) factor: f64,
     pub(crate) multiply: Option<MultiplyFn>,
+    /// Copies gradients, of data or to the result of a gather, and multiplies them by the
+    /// factor; `None` where it is 1.
+    pub(crate) multiplying: Option<MultiplyingFn>,
     /// `None` where elements are only moved.
     serves: Option<(DType, Reduction, InstructionSet)>,
 }
@@ -229,6 +308,7 @@ impl Operation {
             include_self: true,
             factor: 1.0,
             multiply: None,
+            multiplying: None,
             serves: None,
         }
     }

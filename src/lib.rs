@@ -104,6 +104,8 @@ pub use operand::{
 pub use ops::profile;
 pub use ops::{Gather, Scatter, scatter_elements, scatter_nd, scatter_update, tensor_scatter};
 pub use pool::{CallingThread, Pool, Rayon};
-pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, Reduction, UnknownReduction};
-pub use run::{GatherPlan, GatherRun, ScatterPlan, ScatterRun};
+pub use reduction::{
+    Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction, UnknownReduction,
+};
+pub use run::{Forward, GatherPlan, GatherRun, Gradients, ScatterPlan, ScatterRun, Trained};
 pub use schedule::Schedule;

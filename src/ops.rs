@@ -6,6 +6,7 @@
 
 mod functions;
 mod gather;
+mod gradient;
 pub mod profile;
 mod rule;
 mod scatter;

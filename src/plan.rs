@@ -9,11 +9,13 @@ mod duplicates;
 mod flat;
 mod form;
 mod geometry;
+mod place;
 mod resolve;
 mod scale;
 mod slot;
 mod sort;
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Number, Spare};
@@ -24,6 +26,7 @@ pub(crate) use form::{Coordinates, Form};
 pub(crate) use geometry::Dim;
 use geometry::merged;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
+pub(crate) use place::{Binding, Place};
 pub(crate) use resolve::{
     Block, Checked, Contiguous, Distinct, FEW, Facts, IndexRules, Piece, Resolver,
     is_expanded_along, resolve_few, resolve_sequences, rows_along,
@@ -92,10 +95,7 @@ impl Resolved {
         }
         let positions = Some(destinations.drop_skipped(piece.skipped)?);
         let mut rest = Piece::EMPTY;
-        match &destinations {
-            Destinations::Narrow(numbers) => rest.extend(numbers),
-            Destinations::Wide(numbers) => rest.extend(numbers),
-        }
+        destinations.describe(&mut rest);
         Ok(Self {
             destinations,
             positions,
@@ -237,11 +237,19 @@ impl IndexPlan {
         if planned.places_like(output) {
             return Ok(());
         }
-        Err(ScatterError::PlanMismatch {
-            planned_shape: copied(&self.shape)?,
-            planned_strides: copied(&self.strides)?,
-            shape: copied(output.shape())?,
-            strides: copied(&output.all_strides()?)?,
+        Err(self.mismatch(output))
+    }
+
+    /// The error for a tensor that lies otherwise than the output planned for.
+    #[cold]
+    pub(crate) fn mismatch(&self, actual: &Layout<'_>) -> ScatterError {
+        ScatterError::with_facts(|| {
+            Ok(ScatterError::PlanMismatch {
+                planned_shape: copied(&self.shape)?,
+                planned_strides: copied(&self.strides)?,
+                shape: copied(actual.shape())?,
+                strides: copied(&actual.all_strides()?)?,
+            })
         })
     }
 
@@ -385,6 +393,52 @@ impl IndexPlan {
         Ok(self.groups.get_or_init(|| groups))
     }
 
+    /// A plan of one tuple for each destination that has any, in the order of
+    /// destinations.
+    pub(crate) fn of_destinations(&self) -> Result<Self, ScatterError> {
+        let distinct = self.last_writes()?;
+        let count = distinct.len(self.tuples());
+        let mut destinations = Destinations::with_len(count, self.scale.count, Spare::default())?;
+        destinations.fill(|at| distinct.get(&self.destinations, at).0);
+        let mut piece = Piece::EMPTY;
+        destinations.describe(&mut piece);
+        let (batch, window) = (self.form.batch_rank, self.form.tuple_len);
+        let parts = [
+            &self.reach[..batch],
+            &[count],
+            &self.reach[batch + window..],
+        ];
+        let rank = parts.iter().map(|part| part.len()).sum();
+        let resolved = Resolved::new(destinations, &piece)?;
+        Ok(Self {
+            shape: Dims::copied(&self.shape)?,
+            strides: Dims::copied(&self.strides)?,
+            is_contiguous: self.is_contiguous,
+            form: Form {
+                coordinates: Form::ALL_LISTED,
+                ..self.form
+            },
+            tuple_shape: Dims::copied(&[count])?,
+            updates_shape: Dims::collect(rank, parts.into_iter().flatten().copied())?,
+            reach: Dims::copied(&self.reach)?,
+            is_whole: self.is_whole,
+            indices_each: 1,
+            applied: count,
+            skipped: 0,
+            destinations: resolved.destinations,
+            first: 0,
+            positions: None,
+            scale: self.scale,
+            facts: resolved.facts,
+            first_duplicate: OnceLock::new(),
+            last_writes: OnceLock::new(),
+            groups: OnceLock::new(),
+            slot: Slot::default(),
+            sample: Slot::default(),
+            flat: None,
+        })
+    }
+
     fn sort(&self, in_order: bool) -> Result<Sorted, ScatterError> {
         Sorted::new(&self.destinations, self.scale.count, in_order)
     }
@@ -392,21 +446,33 @@ impl IndexPlan {
     /// Loops for updates of the plan's shape that have these strides. Takes
     /// time proportional to the rank.
     pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Result<Geometry, ScatterError> {
+        self.geometry_of(&self.own_binding(), updates_strides)
+    }
+
+    /// The same beside another tensor of the output's shape.
+    pub(crate) fn geometry_of(
+        &self,
+        numbered: &Binding<'_>,
+        updates_strides: &[isize],
+    ) -> Result<Geometry, ScatterError> {
+        let updates_strides = self.strides_of_updates(updates_strides);
         let tuple_rank = self.tuple_shape.len();
         let batch_rank = self.form.batch_rank;
         let (batch, rest) = updates_strides.split_at(batch_rank);
         let (tuple_strides, window_strides) = rest.split_at(tuple_rank);
         let window_axis = batch_rank + self.form.tuple_len;
-        let mut outer = self.span(&self.reach, 0..batch_rank, batch)?;
-        outer.dst += self.scale.base;
-        let window = self.span(&self.reach, window_axis..self.shape.len(), window_strides)?;
+        let strides = numbered.strides;
+        let mut outer = span(&self.reach, strides, 0..batch_rank, batch)?;
+        outer.dst += numbered.base;
+        let window_axes = window_axis..self.shape.len();
+        let window = span(&self.reach, strides, window_axes, window_strides)?;
         let tuples = merged(&self.tuple_shape, tuple_strides)?;
         let length = window.run().size.cast_signed();
         let joins = window.is_row()
-            && self.scale.unit == length
+            && numbered.unit == length
             && matches!(tuples[..], [(_, step)] if step == length);
         let mut geometry = Geometry {
-            unit: self.scale.unit,
+            unit: numbered.unit,
             outer,
             window,
             tuples,
@@ -416,16 +482,33 @@ impl IndexPlan {
         Ok(geometry)
     }
 
+    /// Those of updates, without those of a scalar that is written as a tensor of one
+    /// element.
+    fn strides_of_updates<'s>(&self, strides: &'s [isize]) -> &'s [isize] {
+        let is_scalar = strides.len() != self.updates_shape.len();
+        if is_scalar { &[] } else { strides }
+    }
+
     /// Loops for data of the plan's shape that has these strides.
     pub(crate) fn copy_geometry(
         &self,
         data_strides: &[isize],
     ) -> Result<CopyGeometry, ScatterError> {
+        self.copy_geometry_of(&self.own_binding(), data_strides)
+    }
+
+    /// The same beside another tensor of the output's shape.
+    pub(crate) fn copy_geometry_of(
+        &self,
+        numbered: &Binding<'_>,
+        data_strides: &[isize],
+    ) -> Result<CopyGeometry, ScatterError> {
         let rank = self.shape.len();
         let batch_rank = self.form.batch_rank;
         let indexed = batch_rank..batch_rank + self.form.tuple_len;
-        let span = |axes: std::ops::Range<usize>| {
-            self.span(&self.shape, axes.clone(), &data_strides[axes])
+        let span = |axes: Range<usize>| {
+            let sources = &data_strides[axes.clone()];
+            span(&self.shape, numbered.strides, axes, sources)
         };
         let sizes = &self.shape[indexed.clone()];
         let slices = (self.scale.numbers_slices)
@@ -436,7 +519,7 @@ impl IndexPlan {
             .flatten()
             .map(|src| Dim {
                 size: sizes.iter().product(),
-                dst: self.scale.unit,
+                dst: numbered.unit,
                 src,
             });
         Ok(CopyGeometry {
@@ -446,19 +529,6 @@ impl IndexPlan {
             slices,
             window: span(indexed.end..rank)?,
         })
-    }
-
-    fn span(
-        &self,
-        sizes: &[usize],
-        axes: std::ops::Range<usize>,
-        sources: &[isize],
-    ) -> Result<Span, ScatterError> {
-        Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
-            size: sizes[axis],
-            dst: self.strides[axis],
-            src,
-        }))
     }
 
     /// Where the tuples begin that have the destination of the one at
@@ -475,4 +545,18 @@ impl IndexPlan {
     pub(crate) fn into_destinations(self) -> Destinations {
         self.destinations
     }
+}
+
+/// Loops over axes of a tensor that is written, with the strides of one that is read.
+fn span(
+    sizes: &[usize],
+    strides: &[isize],
+    axes: Range<usize>,
+    sources: &[isize],
+) -> Result<Span, ScatterError> {
+    Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
+        size: sizes[axis],
+        dst: strides[axis],
+        src,
+    }))
 }

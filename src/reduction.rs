@@ -116,6 +116,17 @@ pub enum Accumulate {
     Wide,
 }
 
+/// Which of several updates of one destination have a gradient, where they replace what is
+/// there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum NoneGradient {
+    /// The last, which is what the destination holds: exact.
+    #[default]
+    LastWrite,
+    /// Each that of the destination, as torch documents it.
+    EveryDuplicate,
+}
+
 /// What updates do to their destinations: the part of a scatter's meaning that
 /// has nothing to do with where those are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

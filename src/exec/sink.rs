@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::kernel::{Job, RunsFn, Steps};
+use crate::kernel::{Job, MultiplyingFn, RunsFn, Steps};
 use crate::plan::Span;
 
 /// Jobs of one kernel call: enough to hide the call.
@@ -13,9 +13,17 @@ const JOBS: usize = 128;
 /// first-level cache meanwhile.
 const LIST_BYTES: usize = 16 * 1024;
 
+/// A kernel for runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Runs {
+    Plain(RunsFn),
+    /// With the factor that it multiplies by.
+    Multiplying(MultiplyingFn, f64),
+}
+
 /// Jobs on their way to a kernel, each a window of the same form.
 pub(super) struct Sink<'a> {
-    kernel: RunsFn,
+    kernel: Runs,
     dst: *mut u8,
     src: *const u8,
     /// Bytes of an element.
@@ -41,7 +49,7 @@ impl<'a> Sink<'a> {
     /// windows have an element around `dst` in common.
     #[expect(unsafe_code, reason = "takes over what its caller owes the kernel")]
     pub(super) unsafe fn new(
-        kernel: RunsFn,
+        kernel: Runs,
         size: usize,
         dst: *mut u8,
         src: *const u8,
@@ -129,7 +137,12 @@ impl<'a> Sink<'a> {
             #[expect(unsafe_code, reason = "the one call of a kernel for runs")]
             // SAFETY: the caller of `new` vouches for every window pushed.
             unsafe {
-                (self.kernel)(dst, src, &self.jobs, self.steps);
+                match self.kernel {
+                    Runs::Plain(kernel) => kernel(dst, src, &self.jobs, self.steps),
+                    Runs::Multiplying(kernel, factor) => {
+                        kernel(dst, src, &self.jobs, self.steps, factor);
+                    }
+                }
             }
         }
         self.jobs.clear();

@@ -11,7 +11,8 @@ pub(super) mod walk;
 
 use std::mem::MaybeUninit;
 
-use super::sink::Sink;
+use super::gradients::GroupGradients;
+use super::sink::{Runs, Sink};
 use super::tile::Whole;
 use super::workload::{Direction, Workload};
 use crate::error::ScatterError;
@@ -45,6 +46,9 @@ pub(crate) struct Transfer<'a> {
     written: *mut u8,
     read: *const u8,
     data: Option<*const u8>,
+    /// Of a transfer of the gradients of groups, all of them: windows are places in none
+    /// of the tensors above.
+    gradients: Option<&'a GroupGradients<'a>>,
     /// Whether the plan will be run again, so that what a run works out about
     /// indices is worth leaving in it.
     plan_stays: bool,
@@ -99,6 +103,7 @@ impl<'a> Transfer<'a> {
             written: buffers.output.cast(),
             read: buffers.updates,
             data: buffers.data,
+            gradients: None,
             plan_stays: false,
             variants: Variants::TYPICAL,
         }
@@ -135,9 +140,44 @@ impl<'a> Transfer<'a> {
             written: result,
             read: data,
             data: None,
+            gradients: None,
             plan_stays: false,
             variants: Variants::TYPICAL,
         }
+    }
+
+    /// The gradients of groups, by a plan of their output.
+    ///
+    /// # Safety
+    ///
+    /// - Every tensor of `gradients` has initialised elements of its kernel's type wherever
+    ///   its place has windows: one for each repetition and each number of the plan, or for
+    ///   each tuple of it. Those of gradients are this call's alone, and share no byte with
+    ///   another, but that the one for data may be that of the output.
+    /// - Its list of sorted tuples is that of the plan; data that is in order has a window
+    ///   for each destination that has tuples.
+    #[expect(
+        unsafe_code,
+        reason = "the contract of every later access is made here"
+    )]
+    pub(crate) unsafe fn gradients_of(
+        plan: &'a IndexPlan,
+        operation: Operation,
+        gradients: &'a GroupGradients<'a>,
+    ) -> Result<Self, ScatterError> {
+        Ok(Self {
+            direction: Direction::Scatter,
+            plan,
+            operation,
+            geometry: plan.counted()?,
+            copy: None,
+            written: gradients.address(),
+            read: std::ptr::null(),
+            data: None,
+            gradients: Some(gradients),
+            plan_stays: false,
+            variants: Variants::TYPICAL,
+        })
     }
 
     /// The same transfer, by a plan that will be run again.
@@ -176,6 +216,10 @@ impl<'a> Transfer<'a> {
 
     pub(super) fn plan_stays(&self) -> bool {
         self.plan_stays
+    }
+
+    pub(super) fn gradients(&self) -> Option<&'a GroupGradients<'a>> {
+        self.gradients
     }
 
     pub(super) fn operation(&self) -> &Operation {
@@ -235,7 +279,8 @@ impl<'a> Transfer<'a> {
         #[expect(unsafe_code, reason = "as the sink that it fills")]
         // SAFETY: what is pushed are windows of the result, each once; all of
         // them read the one element of zeros; no task is running.
-        let mut sink = unsafe { self.sink(self.kernels().copy, ZERO.as_ptr(), &window) };
+        let mut sink =
+            unsafe { self.sink(Runs::Plain(self.kernels().copy), ZERO.as_ptr(), &window) };
         for repetition in 0..self.repetitions() {
             let (result, _) = self.geometry.repetition(repetition);
             let mut applied = (0..self.plan.tuples()).map(|at| self.plan.tuple_at(at));
@@ -298,7 +343,7 @@ impl<'a> Transfer<'a> {
     #[expect(unsafe_code, reason = "the one sink of a transfer")]
     pub(super) unsafe fn sink<'s>(
         &self,
-        kernel: RunsFn,
+        kernel: Runs,
         read: *const u8,
         window: &'s Span,
     ) -> Sink<'s> {
@@ -316,23 +361,47 @@ impl<'a> Transfer<'a> {
     ///
     /// As for [`Self::sink`].
     #[expect(unsafe_code, reason = "as the sink that it makes")]
-    pub(super) unsafe fn window_sink<'s>(&self, kernel: RunsFn, window: &'s Span) -> Sink<'s> {
+    pub(super) unsafe fn window_sink<'s>(&self, kernel: Runs, window: &'s Span) -> Sink<'s> {
         // SAFETY: handed on as it is, with the tensor that windows are read of.
         unsafe { self.sink(kernel, self.read, window) }
     }
 
     /// The streaming form of `kernel`, which moves, where it is wanted and `span`
     /// allows it.
-    pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> RunsFn {
+    fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;
-        match self.kernels().stream {
+        Runs::Plain(match self.kernels().stream {
             Some(stream) if wanted && contiguous => match self.variants.stream_prefetch {
                 0 => stream.plain,
                 _ => stream.prefetching,
             },
             _ => kernel,
+        })
+    }
+
+    /// The kernel for windows of tuples, streaming where that is wanted and `window`
+    /// allows it.
+    pub(super) fn window_kernel(&self, kernel: RunsFn, window: &Span, streams: bool) -> Runs {
+        match self.multiplying(Direction::Gather) {
+            Some(multiplying) => multiplying,
+            None => self.streaming(kernel, window, streams),
         }
+    }
+
+    /// The same for data.
+    pub(super) fn data_kernel(&self, span: &Span, streams: bool) -> Runs {
+        match self.multiplying(Direction::Scatter) {
+            Some(multiplying) => multiplying,
+            None => self.streaming(self.kernels().copy, span, streams),
+        }
+    }
+
+    /// The kernel that multiplies gradients on their way, if this is a transfer of them in
+    /// that direction: what a gather moves, and the data of a scatter.
+    fn multiplying(&self, direction: Direction) -> Option<Runs> {
+        let kernel = (self.operation.multiplying).filter(|_| self.direction == direction)?;
+        Some(Runs::Multiplying(kernel, self.operation.factor))
     }
 
     /// Address `elements` away from the first one that is written.

@@ -156,8 +156,8 @@ impl<'a> Workload<'a> {
             looks_by_sort: plan.looks_by_sort(),
             is_kept: false,
             grouping: match operation.group {
+                _ if operation.needs_groups => Grouping::Needed,
                 None => Grouping::Impossible,
-                Some(_) if operation.needs_groups => Grouping::Needed,
                 Some(_) => Grouping::Possible,
             },
             can_stream: kernels.stream.is_some(),

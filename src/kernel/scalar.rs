@@ -172,6 +172,16 @@ impl<F> Complex<F> {
     }
 }
 
+impl<F: std::ops::Neg<Output = F>> Complex<F> {
+    #[inline(always)]
+    pub(super) fn conjugate(self) -> Self {
+        Self {
+            im: -self.im,
+            ..self
+        }
+    }
+}
+
 impl<F: Arithmetic + Copy> Arithmetic for Complex<F> {
     #[inline(always)]
     fn add(self, other: Self) -> Self {

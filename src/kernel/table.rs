@@ -5,10 +5,12 @@
 //! of how the loops work.
 
 use super::Elements;
+use super::GradientFn;
 use super::GroupFn;
 use super::InstructionSet;
 use super::Kernels;
 use super::MultiplyFn;
+use super::MultiplyingFn;
 use super::Operation;
 use super::RowsFn;
 use super::RunsFn;
@@ -18,10 +20,11 @@ use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
 use super::copy;
 use super::elements;
 use super::fold::{Fold, GradientInF32, InF32, Mean, MeanInF32, Native};
+use super::gradient::{self, Alike, Graded, Product, Sharing, Ties};
 use super::groups;
 use super::half::Bf16;
 use super::half::F16;
-use super::multiply::multiply;
+use super::multiply::{copy_multiplied, multiply};
 use super::reduce::Add;
 use super::reduce::By;
 use super::reduce::Loop;
@@ -236,6 +239,7 @@ impl Operation {
             include_self: reducing.include_self,
             factor: 1.0,
             multiply: None,
+            multiplying: None,
             serves: Some((element, reduction, isa)),
         })
     }
@@ -247,14 +251,11 @@ impl Operation {
     /// sums. `None` for elements that have no gradients.
     pub(crate) fn gradient(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let isa = isa.min(InstructionSet::best());
-        let (group, multiply): (_, Option<MultiplyFn>) = match element {
-            DType::F16 => (Some(groups_of::<F16, GradientInF32>(isa)), None),
-            DType::BF16 => (Some(groups_of::<Bf16, GradientInF32>(isa)), None),
-            DType::F32 => (None, Some(multiply::<f32>)),
-            DType::F64 => (None, Some(multiply::<f64>)),
-            DType::Complex64 => (None, Some(multiply::<Complex<f32>>)),
-            DType::Complex128 => (None, Some(multiply::<Complex<f64>>)),
-            _ => return None,
+        let (multiply, _) = multiplies(element)?;
+        let group = match element {
+            DType::F16 => Some(groups_of::<F16, GradientInF32>(isa)),
+            DType::BF16 => Some(groups_of::<Bf16, GradientInF32>(isa)),
+            _ => None,
         };
         let reducing = Reducing {
             reduction: Reduction::Add,
@@ -265,8 +266,97 @@ impl Operation {
             group: group.or(sum.group),
             needs_groups: group.is_some(),
             factor,
-            multiply: multiply.filter(|_| factor != 1.0),
+            multiply: (group.is_none() && factor != 1.0).then_some(multiply),
             ..sum
+        })
+    }
+}
+
+/// Lists, for element types, the functions of their gradients.
+macro_rules! gradient_table {
+    ($($element:pat => $type:ty, $($tied:ident)?;)*) => {
+        /// The functions that multiply gradients, where they lie and on their way.
+        fn multiplies(element: DType) -> Option<(MultiplyFn, MultiplyingFn)> {
+            match element {
+                $($element => Some((multiply::<$type>, copy_multiplied::<$type>)),)*
+                _ => None,
+            }
+        }
+
+        impl Kernels {
+            /// What shares out the gradients of groups; `None` where there is no such
+            /// gradient.
+            pub(crate) fn gradient(
+                element: DType,
+                reduction: Reduction,
+                isa: InstructionSet,
+            ) -> Option<GradientFn> {
+                let isa = isa.min(InstructionSet::best());
+                match (element, reduction) {
+                    $(($element, Reduction::Mul) => Some(shares_of::<$type, Product>(isa)),
+                    $(($element, Reduction::Min | Reduction::Max) => {
+                        Some(shares_of::<$type, $tied>(isa))
+                    })?
+                    ($element, Reduction::None | Reduction::Add | Reduction::Sub | Reduction::Mean) => {
+                        Some(shares_of::<$type, Alike>(isa))
+                    })*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+gradient_table! {
+    DType::F16 => F16, Ties;
+    DType::BF16 => Bf16, Ties;
+    DType::F32 => f32, Ties;
+    DType::F64 => f64, Ties;
+    DType::Complex64 => Complex<f32>,;
+    DType::Complex128 => Complex<f64>,;
+}
+
+fn shares_of<T: Graded, S: Sharing<T>>(isa: InstructionSet) -> GradientFn {
+    match isa {
+        InstructionSet::Portable => gradient::each_group::<T, S>,
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx2 => gradient::each_group_avx2::<T, S>,
+        #[cfg(not(target_arch = "x86_64"))]
+        InstructionSet::Avx2 => gradient::each_group::<T, S>,
+    }
+}
+
+impl Operation {
+    /// Gradients that are moved, multiplied by a factor on their way: those that are
+    /// copied as data of a scatter, or that a gather reads. `None` for elements that have
+    /// none.
+    pub(crate) fn gradients(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
+        let moving = Self::moving(Kernels::plain(element, Reduction::None, isa)?);
+        let (_, multiplying) = multiplies(element)?;
+        Some(Self {
+            factor,
+            multiplying: (factor != 1.0).then_some(multiplying),
+            ..moving
+        })
+    }
+
+    /// Gradients that are shared out group by group, by a kernel of their own.
+    pub(crate) fn gradients_of_groups(element: DType, isa: InstructionSet) -> Option<Self> {
+        let moving = Self::moving(Kernels::plain(element, Reduction::None, isa)?);
+        Some(Self {
+            needs_groups: true,
+            ..moving
+        })
+    }
+
+    /// Gradients that are multiplied by a factor where they lie.
+    pub(crate) fn multiplied(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
+        let moving = Self::moving(Kernels::plain(element, Reduction::None, isa)?);
+        let (multiply, _) = multiplies(element)?;
+        Some(Self {
+            factor,
+            multiply: (factor != 1.0).then_some(multiply),
+            ..moving
         })
     }
 }

@@ -160,6 +160,20 @@ impl<'a> Source<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// Hands it to `call` as a tensor to read: of elements that are values, before any is
+    /// written.
+    pub(crate) fn read<T>(&self, call: impl FnOnce(&Source<'_>) -> T) -> T {
+        let memory = Readable {
+            ptr: self.memory.ptr.cast_const().cast(),
+            layout: self.memory.layout,
+        };
+        call(&Source {
+            memory: &memory,
+            elements: self.elements,
+            contents: self.contents,
+        })
+    }
+
     #[inline]
     pub(crate) fn as_mut_ptr(&self) -> *mut MaybeUninit<u8> {
         self.memory.ptr

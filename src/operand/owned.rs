@@ -184,7 +184,7 @@ pub struct AnyTensor {
 
 impl AnyTensor {
     /// One of `shape`, of which `fill` writes every element, or fails.
-    pub(super) fn filled(
+    pub(crate) fn filled(
         shape: &[usize],
         dtype: DType,
         fill: impl FnOnce(Target<'_>) -> Result<(), ScatterError>,

@@ -7,7 +7,9 @@ use crate::execution::Execution;
 use crate::explain::Explanation;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::IndexRules;
-use crate::reduction::{Accumulate, Bounds, CacheMode, Duplicates, Reducing, Reduction};
+use crate::reduction::{
+    Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reducing, Reduction,
+};
 use crate::run::{self, Operands, Planning, ScatterPlan};
 
 /// A scatter: which operator it is, its options, and four verbs.
@@ -43,10 +45,11 @@ use crate::run::{self, Operands, Planning, ScatterPlan};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scatter<'p> {
-    rule: Rule,
-    planning: Planning,
-    reducing: Reducing,
-    execution: Execution<'p>,
+    pub(super) rule: Rule,
+    pub(super) planning: Planning,
+    pub(super) reducing: Reducing,
+    pub(super) none_gradient: NoneGradient,
+    pub(super) execution: Execution<'p>,
 }
 
 /// The operators.
@@ -63,6 +66,7 @@ impl Scatter<'static> {
                 gathers: false,
             },
             reducing: Reducing::default(),
+            none_gradient: NoneGradient::default(),
             execution: Execution::new(),
         }
     }
@@ -277,6 +281,16 @@ impl<'p> Scatter<'p> {
         self
     }
 
+    /// Which of several updates of one destination have a gradient, where they replace
+    /// what is there. Default: the last, which is what stays. Says nothing of the scatter
+    /// itself.
+    #[must_use]
+    #[inline]
+    pub fn none_gradient(mut self, none_gradient: NoneGradient) -> Self {
+        self.none_gradient = none_gradient;
+        self
+    }
+
     /// Length of the updates along the axis of a [`cache`](Self::cache) that a
     /// plan is made for. Default: 1, a decode step. The other verbs see it in
     /// the updates, and other operators have no use for it.
@@ -298,6 +312,7 @@ impl<'p> Scatter<'p> {
             rule: self.rule,
             planning: self.planning,
             reducing: self.reducing,
+            none_gradient: self.none_gradient,
             execution,
         }
     }
@@ -407,7 +422,7 @@ impl Scatter<'_> {
             .form(output.shape(), indices.layout().parts(), None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&output, form, indices, self.planning, &self.execution)?;
-        Ok(ScatterPlan::new(plan, self.reducing))
+        Ok(ScatterPlan::new(plan, self.reducing, self.none_gradient))
     }
 
     /// What one call will do with contiguous updates and data, if no other is at work

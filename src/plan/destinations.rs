@@ -4,6 +4,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::resolve::Piece;
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 
@@ -136,6 +137,22 @@ impl Destinations {
         }
     }
 
+    /// Learns what a plan is to know of them.
+    pub(super) fn describe(&self, piece: &mut Piece) {
+        match self {
+            Self::Narrow(numbers) => piece.extend(numbers),
+            Self::Wide(numbers) => piece.extend(numbers),
+        }
+    }
+
+    /// Gives every tuple the number that is asked for.
+    pub(super) fn fill(&mut self, number: impl Fn(usize) -> u64) {
+        match self {
+            Self::Narrow(numbers) => fill(numbers, number),
+            Self::Wide(numbers) => fill(numbers, number),
+        }
+    }
+
     /// The memory, for another plan; nothing where it was inline.
     pub(crate) fn into_spare(self) -> Spare {
         let mut spare = Spare::default();
@@ -145,6 +162,12 @@ impl Destinations {
             _ => {}
         }
         spare
+    }
+}
+
+fn fill<N: Number>(numbers: &mut [N], number: impl Fn(usize) -> u64) {
+    for (position, to) in numbers.iter_mut().enumerate() {
+        *to = N::new(number(position));
     }
 }
 

@@ -1,95 +1,54 @@
-//! Gradients: what was gathered is summed up where it came from.
+//! Gradients: what is sent back from a result to what it was made of.
 //!
-//! Knows how a factor is rounded, and which tensors take part. How sums are made is
-//! that of a scatter, into zeros.
+//! Knows how a factor is rounded.
 
-use super::making::Planning;
-use super::operands::Operands;
-use super::scattered::{execute, once};
+mod gathers;
+mod scatters;
+mod training;
+mod views;
+
+pub(crate) use gathers::sum_once;
+pub(super) use gathers::sum_planned;
+pub(crate) use scatters::{Meaning, Tensors, backward_once};
+pub(super) use scatters::{Saved, backward_planned};
+pub use training::Trained;
+pub(crate) use training::train_once;
+pub use views::{Forward, Gradients};
+pub(crate) use views::{allocate, lend};
+
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::execution::Execution;
-use crate::kernel::Operation;
 use crate::memory::copied;
-use crate::operand::{Dims, Elements, Indices, Readable, Source, Target};
-use crate::plan::{Form, IndexPlan};
+use crate::operand::{Dims, Elements};
 
-/// Sums of gradients, multiplied by a factor.
-#[derive(Debug)]
-pub(crate) struct Summing {
+/// What gradients are multiplied by.
+#[derive(Clone, Copy, Debug)]
+struct Factor {
     dtype: DType,
-    operation: Operation,
-    /// Whether the factor is zero, so that nothing counts, neither infinity nor NaN.
+    /// In the type that they are computed in; 1 where nothing counts.
+    value: f64,
+    /// Whether nothing counts, neither infinity nor NaN.
     is_zero: bool,
 }
 
-impl Summing {
+impl Factor {
     /// Refuses elements that have no gradient, and factors that are not finite.
-    pub(crate) fn new(
-        elements: Elements,
-        scale: f64,
-        execution: &Execution<'_>,
-    ) -> Result<Self, ScatterError> {
+    fn new(elements: Elements, scale: f64) -> Result<Self, ScatterError> {
         let Elements::Plain(dtype) = elements else {
             return Err(ScatterError::GradientOfClones);
         };
         let computed = dtype.computed().ok_or(ScatterError::NoGradient { dtype })?;
-        let factor = rounded(scale, computed);
-        if !factor.is_finite() {
+        let value = rounded(scale, computed);
+        if !value.is_finite() {
             return Err(ScatterError::Scale { dtype: computed });
         }
-        let is_zero = factor == 0.0;
-        let factor = if is_zero { 1.0 } else { factor };
-        let operation = Operation::gradient(dtype, factor, execution.instructions());
+        let is_zero = value == 0.0;
         Ok(Self {
             dtype,
-            operation: operation.ok_or(ScatterError::NoGradient { dtype })?,
+            value: if is_zero { 1.0 } else { value },
             is_zero,
         })
     }
-
-    /// Hands the operands of a scatter to `call`: `sums` as its output, which begins
-    /// as zeros, and `gradient` as its updates.
-    fn lend(
-        &self,
-        sums: &Target<'_>,
-        gradient: &Source<'_>,
-        indices: Option<&Indices<'_>>,
-        call: impl FnOnce(&Operands<'_>) -> Result<(), ScatterError>,
-    ) -> Result<(), ScatterError> {
-        let [shape, listed] = [sums.shape(), gradient.shape()];
-        let [strides, listed_strides] = [zeros(shape)?, zeros(listed)?];
-        // What nothing came from is an empty sum, times the factor. Groups multiply
-        // their own sums alone.
-        let is_negative = self.operation.needs_groups && self.operation.factor < 0.0;
-        let start = if is_negative {
-            Readable::negative_halves(shape, &strides)
-        } else {
-            Readable::zeros(shape, &strides)
-        };
-        let start = Source::of_zeros(&start, self.dtype);
-        let nothing = Readable::zeros(listed, &listed_strides);
-        let nothing = Source::of_zeros(&nothing, self.dtype);
-        let lent = Operands::lend(
-            &self.operation,
-            sums,
-            Some(&start),
-            indices,
-            gradient,
-            |operands| {
-                call(&Operands {
-                    updates: if self.is_zero { &nothing } else { gradient },
-                    ..*operands
-                })
-            },
-        );
-        lent.map_err(named)
-    }
-}
-
-/// As many zeros as a shape has sizes.
-fn zeros(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
-    Dims::collect(shape.len(), shape.iter().map(|_| 0))
 }
 
 /// The factor in the type that gradients are computed in.
@@ -101,78 +60,19 @@ fn rounded(scale: f64, computed: DType) -> f64 {
     }
 }
 
-/// An error about the tensors of a scatter, in the words of a gradient.
-fn named(error: ScatterError) -> ScatterError {
-    let gradient = |tensor: &'static str| match tensor {
-        "updates" => "grad_output",
-        "output" => "grad_data",
-        other => other,
-    };
-    match error {
-        ScatterError::InputOverlap { tensor } => ScatterError::InputOverlap {
-            tensor: gradient(tensor),
-        },
-        ScatterError::OverlapUndecided { tensor } => ScatterError::OverlapUndecided {
-            tensor: gradient(tensor),
-        },
-        ScatterError::DTypeMismatch {
-            tensor,
-            expected,
-            actual,
-        } => ScatterError::DTypeMismatch {
-            tensor: gradient(tensor),
-            expected,
-            actual,
-        },
-        other => other,
-    }
+/// As many zeros as a shape has sizes.
+fn zeros(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
+    Dims::collect(shape.len(), shape.iter().map(|_| 0))
 }
 
 /// Of a gradient that has another shape.
 #[cold]
-fn other_shape(expected: &[usize], gradient: &Source<'_>) -> ScatterError {
+fn other_shape(tensor: &'static str, expected: &[usize], actual: &[usize]) -> ScatterError {
     ScatterError::with_facts(|| {
         Ok(ScatterError::GradientShape {
-            tensor: "grad_output",
+            tensor,
             expected: copied(expected)?,
-            actual: copied(gradient.shape())?,
+            actual: copied(actual)?,
         })
-    })
-}
-
-/// Plans and sums once.
-pub(crate) fn sum_once(
-    form: &Form,
-    sums: &Target<'_>,
-    gradient: &Source<'_>,
-    indices: &Indices<'_>,
-    scale: f64,
-    planning: Planning,
-    execution: &Execution<'_>,
-) -> Result<(), ScatterError> {
-    let summing = Summing::new(sums.elements(), scale, execution)?;
-    let (shape, listed) = (sums.shape(), indices.layout().shape());
-    if !form.is_updates_shape(shape, listed, gradient.shape()) {
-        return Err(other_shape(&form.updates_shape(shape, listed)?, gradient));
-    }
-    summing.lend(sums, gradient, Some(indices), |operands| {
-        once(form, operands, &indices.integers()?, planning, execution)
-    })
-}
-
-/// Sums by a plan that is kept.
-pub(super) fn sum_planned(
-    plan: &IndexPlan,
-    sums: &Target<'_>,
-    gradient: &Source<'_>,
-    scale: f64,
-    execution: &Execution<'_>,
-) -> Result<(), ScatterError> {
-    let summing = Summing::new(sums.elements(), scale, execution)?;
-    if gradient.shape() != plan.updates_shape() {
-        return Err(other_shape(plan.updates_shape(), gradient));
-    }
-    summing.lend(sums, gradient, None, |operands| {
-        execute(plan, true, operands, execution)
     })
 }

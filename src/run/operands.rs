@@ -12,7 +12,7 @@ use crate::exec::direct::Direct;
 use crate::execution::Execution;
 use crate::kernel::{InstructionSet, Kernels, Operation};
 use crate::memory::copied;
-use crate::operand::overlap::{self, Overlap};
+use crate::operand::overlap::{self, Footprint, Overlap};
 use crate::operand::{Contents, Elements, Indices, Layout, Source, Target};
 #[cfg(doc)]
 use crate::plan::Flat;
@@ -291,7 +291,7 @@ fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operat
 
 /// Refuses a tensor of another element type than the others.
 #[inline]
-fn check_dtype(
+pub(super) fn check_dtype(
     tensor: &'static str,
     actual: Elements,
     expected: Elements,
@@ -340,7 +340,7 @@ fn check_memory<'a>(
 
 /// Whether an input is the very memory of the output.
 #[inline]
-fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
+pub(super) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
     data.as_ptr().addr() == output.as_mut_ptr().addr()
         && !(data.contents().is_borrowed() && output.contents().is_borrowed())
         && data.layout().places_like(output.layout())
@@ -366,7 +366,7 @@ fn check_bools<const N: usize>(
 
 /// Refuses an output that shares a byte with an input.
 #[inline]
-fn refuse_overlap<const N: usize>(
+pub(super) fn refuse_overlap<const N: usize>(
     output: &Target<'_>,
     inputs: [(&'static str, Option<&Source<'_>>); N],
 ) -> Result<(), ScatterError> {
@@ -376,11 +376,32 @@ fn refuse_overlap<const N: usize>(
         if output.contents().is_borrowed() && input.contents().is_borrowed() {
             continue;
         }
-        match overlap::between(&output.footprint(), &input.footprint())? {
-            Overlap::Disjoint => {}
-            Overlap::Shared => return Err(ScatterError::InputOverlap { tensor }),
-            Overlap::Undecided => return Err(ScatterError::OverlapUndecided { tensor }),
-        }
+        refuse_shared_bytes(&output.footprint(), &input.footprint(), tensor)?;
     }
     Ok(())
+}
+
+/// Refuses two outputs that share a byte.
+pub(super) fn refuse_shared(
+    output: &Target<'_>,
+    other: &Target<'_>,
+    tensor: &'static str,
+) -> Result<(), ScatterError> {
+    if output.contents().is_borrowed() && other.contents().is_borrowed() {
+        return Ok(());
+    }
+    refuse_shared_bytes(&output.footprint(), &other.footprint(), tensor)
+}
+
+#[inline]
+fn refuse_shared_bytes(
+    output: &Footprint<'_>,
+    other: &Footprint<'_>,
+    tensor: &'static str,
+) -> Result<(), ScatterError> {
+    match overlap::between(output, other)? {
+        Overlap::Disjoint => Ok(()),
+        Overlap::Shared => Err(ScatterError::InputOverlap { tensor }),
+        Overlap::Undecided => Err(ScatterError::OverlapUndecided { tensor }),
+    }
 }

@@ -1,6 +1,7 @@
 //! A kept plan, and the verbs that run it on data and updates any number of
 //! times.
 
+use super::gradient::{self, Forward, Gradients, Meaning, Saved, backward_planned};
 use super::operands::{Operands, operation};
 use super::scattered::{check_reduction, execute};
 use crate::element::DType;
@@ -9,7 +10,7 @@ use crate::execution::Execution;
 use crate::explain::Explanation;
 use crate::operand::{Elements, Input, Output, Source, Start, Target};
 use crate::plan::IndexPlan;
-use crate::reduction::{Accumulate, Reducing, Reduction};
+use crate::reduction::{Accumulate, NoneGradient, Reducing, Reduction};
 
 /// A scatter that has been validated and worked out up to its values.
 ///
@@ -48,11 +49,16 @@ pub struct ScatterPlan {
     plan: IndexPlan,
     /// What a run means unless it says otherwise.
     reducing: Reducing,
+    none_gradient: NoneGradient,
 }
 
 impl ScatterPlan {
-    pub(crate) fn new(plan: IndexPlan, reducing: Reducing) -> Self {
-        Self { plan, reducing }
+    pub(crate) fn new(plan: IndexPlan, reducing: Reducing, none_gradient: NoneGradient) -> Self {
+        Self {
+            plan,
+            reducing,
+            none_gradient,
+        }
     }
 
     /// Shape of the output it was made for.
@@ -105,6 +111,8 @@ impl ScatterPlan {
         ScatterRun {
             plan: &self.plan,
             reducing: self.reducing,
+            none_gradient: self.none_gradient,
+            saved: None,
             execution: Execution::new(),
         }
     }
@@ -137,10 +145,18 @@ impl ScatterPlan {
 pub struct ScatterRun<'p> {
     plan: &'p IndexPlan,
     reducing: Reducing,
+    none_gradient: NoneGradient,
+    /// Data that the forward pass has written over.
+    saved: Option<&'p Saved>,
     execution: Execution<'p>,
 }
 
 impl<'p> ScatterRun<'p> {
+    /// The same, whose gradients begin with data that was saved.
+    pub(super) fn of_saved(self, saved: Option<&'p Saved>) -> Self {
+        Self { saved, ..self }
+    }
+
     /// Another reduction than that of the operator. The rest of what the
     /// operator means stays. The plan of a [`cache`](crate::Scatter::cache) has
     /// none: such a run is refused ([`ScatterError::UnsupportedOption`]).
@@ -165,6 +181,15 @@ impl<'p> ScatterRun<'p> {
     #[inline]
     pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
         self.reducing.accumulate = accumulate;
+        self
+    }
+
+    /// Which of several updates of one destination have a gradient, if not as the
+    /// operator says ([`Scatter::none_gradient`](crate::Scatter::none_gradient)).
+    #[must_use]
+    #[inline]
+    pub fn none_gradient(mut self, none_gradient: NoneGradient) -> Self {
+        self.none_gradient = none_gradient;
         self
     }
 
@@ -226,6 +251,61 @@ impl<'p> ScatterRun<'p> {
     #[inline]
     pub fn in_place<O: Output>(&self, mut data: O, updates: O::Input) -> Result<(), ScatterError> {
         self.write(&data.target(), None, &updates.source())
+    }
+
+    /// Returns the gradients for data and for updates, row-major:
+    /// as [`Scatter::backward`](crate::Scatter::backward).
+    ///
+    /// # Errors
+    ///
+    /// As [`backward_into`](Self::backward_into); no memory for the results.
+    pub fn backward<V: Input>(
+        &self,
+        grad_output: V,
+        forward: Forward<V>,
+        scale: f64,
+    ) -> Result<(V::Owned, V::Owned), ScatterError> {
+        let shapes = [self.plan.shape(), self.plan.updates_shape()];
+        gradient::allocate(&grad_output, &forward, shapes, |tensors| {
+            self.share(tensors, scale)
+        })
+    }
+
+    /// Writes those that are wanted of the gradients for data and for updates:
+    /// as [`Scatter::backward_into`](crate::Scatter::backward_into).
+    ///
+    /// `grad_output` and the gradients may lie otherwise than the output that was planned
+    /// for, unless the plan is of one that is not evenly spaced along the axes that are
+    /// indexed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scatter::backward_into`](crate::Scatter::backward_into), and
+    /// [`ScatterError::PlanMismatch`].
+    pub fn backward_into<O: Output>(
+        &self,
+        grad_output: O::Input,
+        forward: Forward<O::Input>,
+        scale: f64,
+        gradients: Gradients<O>,
+    ) -> Result<(), ScatterError> {
+        gradient::lend(&grad_output, &forward, gradients, |tensors| {
+            self.share(tensors, scale)
+        })
+    }
+
+    fn share(&self, tensors: &gradient::Tensors<'_>, scale: f64) -> Result<(), ScatterError> {
+        if self.plan.only_moves() && self.reducing.reduction != Reduction::None {
+            return Err(ScatterError::UnsupportedOption {
+                option: "reduction",
+            });
+        }
+        let meaning = Meaning {
+            reducing: self.reducing,
+            none_gradient: self.none_gradient,
+            scale,
+        };
+        backward_planned(self.plan, tensors, self.saved, meaning, &self.execution)
     }
 
     /// Refuses what cannot be done with such elements, whatever their values.

@@ -17,8 +17,8 @@ use crate::exec::{self, Transfer, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::indices::Integers;
-use crate::operand::{Dims, Elements, Layout};
-use crate::plan::{Extents, Flat, Form, Geometry, IndexPlan};
+use crate::operand::{Elements, Layout};
+use crate::plan::{Binding, Extents, Flat, Form, Geometry, IndexPlan};
 use crate::reduction::{Bounds, Duplicates};
 
 /// Refuses to reduce where the operator that was planned only moves.
@@ -62,30 +62,72 @@ fn execute_by_schedule(
     let call = Call::begin(execution.pool, execution.max_workers)
         .toward(execution.goal)
         .on(execution.machine);
-    let updates_strides = if plan.updates_shape().len() == operands.updates_shape().len() {
-        operands.updates.layout().all_strides()?
-    } else {
-        // A scalar written as a tensor of one element.
-        Dims::new()
-    };
+    // SAFETY: `execute` has checked layout and shapes against the plan's.
+    let prepared = unsafe { prepare(plan, &plan.own_binding(), operands) }?;
+    prepared.of_kept_plan(is_kept).run(&call, execution)
+}
+
+/// A transfer, and what it reads beside the tensors.
+pub(super) struct Prepared<'a> {
+    transfer: Transfer<'a>,
+    one_run: Option<OneRun>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn of_kept_plan(self, is_kept: bool) -> Self {
+        Self {
+            transfer: self.transfer.of_kept_plan(is_kept),
+            ..self
+        }
+    }
+
+    pub(super) fn run(
+        self,
+        call: &Call<'_>,
+        execution: &Execution<'_>,
+    ) -> Result<(), ScatterError> {
+        let result = exec::run(self.transfer, call.workers(), execution.schedule);
+        self.one_run.into_iter().for_each(OneRun::put_back);
+        result
+    }
+}
+
+impl<'a> From<Transfer<'a>> for Prepared<'a> {
+    fn from(transfer: Transfer<'a>) -> Self {
+        Self {
+            transfer,
+            one_run: None,
+        }
+    }
+}
+
+/// Asks for all the memory that it takes to say how a scatter goes.
+///
+/// # Safety
+///
+/// The output has the shape of the plan's and the strides of the binding; updates have
+/// the shape that the plan asks for.
+#[inline(always)]
+pub(super) unsafe fn prepare<'a>(
+    plan: &'a IndexPlan,
+    numbered: &Binding<'_>,
+    operands: &Operands<'_>,
+) -> Result<Prepared<'a>, ScatterError> {
+    let updates_strides = operands.updates.layout().all_strides()?;
     let data_strides = (operands.data).map(|data| data.layout().all_strides());
     let data_strides = data_strides.transpose()?;
-    let mut geometry = plan.geometry(&updates_strides)?;
+    let mut geometry = plan.geometry_of(numbered, &updates_strides)?;
     let mut buffers = operands.buffers();
     let one_run = one_run_of(operands, &geometry);
     if let Some(one_run) = &one_run {
         geometry.window.read_side_by_side();
         buffers.updates = one_run.as_ptr();
     }
-    let copy = data_strides.map(|strides| plan.copy_geometry(&strides));
+    let copy = data_strides.map(|strides| plan.copy_geometry_of(numbered, &strides));
     let copy = copy.transpose()?;
-    // SAFETY: `execute` has checked layout and shapes against the plan's;
-    // `Operands` vouches for the rest.
+    // SAFETY: the caller vouches for layout and shapes, `Operands` for the rest.
     let transfer = unsafe { Transfer::scatter(plan, *operands.operation, buffers, geometry, copy) };
-    let transfer = transfer.of_kept_plan(is_kept);
-    let result = exec::run(transfer, call.workers(), execution.schedule);
-    one_run.into_iter().for_each(OneRun::put_back);
-    result
+    Ok(Prepared { transfer, one_run })
 }
 
 /// Of updates that are one value, a run of copies of it: else each run would be

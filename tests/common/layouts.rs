@@ -205,6 +205,11 @@ impl<T: Copy> Strided<T> {
         self.shape.iter().product()
     }
 
+    /// The address of element `[0, 0, ...]`, for tensors of a foreign runtime.
+    pub(crate) fn first_mut(&mut self) -> *mut T {
+        self.buffer.as_mut_ptr().wrapping_add(self.offset)
+    }
+
     pub(crate) fn layout(&self) -> Layout<'_> {
         if self.contiguous {
             return Layout::contiguous(&self.shape);

@@ -4,7 +4,7 @@
 //! them, [`arithmetic`] and [`elements`] what they do to numbers, [`indices`]
 //! what the contract says of bad indices: one slice and one element at a time,
 //! over logical tensors, without strides, threads or vectors. [`gradients`] has
-//! those of gathers, from their definitions. [`operators`]
+//! those of gathers and scatters, from their definitions. [`operators`]
 //! names the operators, [`harness`] runs the crate beside the reference, by
 //! [`api`] alone.
 

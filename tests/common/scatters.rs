@@ -46,6 +46,17 @@ impl Hits {
         self
     }
 
+    /// Calls `f` with every element that has updates, and which elements of updates those
+    /// are, in order.
+    pub(crate) fn each(&self, mut f: impl FnMut(usize, &[usize])) {
+        for hits in self.hits.chunk_by(|a, b| a.0 == b.0) {
+            for at in 0..self.window() {
+                let updates: Vec<usize> = hits.iter().map(|&(_, from)| from + at).collect();
+                f(hits[0].0 + at, &updates);
+            }
+        }
+    }
+
     /// `data` with `f(current, updates)` in the place of each element that has
     /// updates.
     pub(crate) fn apply<T: Clone>(
@@ -55,18 +66,11 @@ impl Hits {
         f: impl Fn(&T, &[T]) -> T,
     ) -> Tensor<T> {
         let mut output = data.clone();
-        let mut together = Vec::new();
-        for hits in self.hits.chunk_by(|a, b| a.0 == b.0) {
-            for at in 0..self.window() {
-                together.clear();
-                together.extend(
-                    hits.iter()
-                        .map(|&(_, from)| updates.values[from + at].clone()),
-                );
-                let current = &mut output.values[hits[0].0 + at];
-                *current = f(current, &together);
-            }
-        }
+        self.each(|to, from| {
+            let together: Vec<T> = from.iter().map(|&at| updates.values[at].clone()).collect();
+            let current = &mut output.values[to];
+            *current = f(current, &together);
+        });
         output
     }
 }

@@ -281,9 +281,23 @@ pub(crate) fn elements_shapes(data: &[usize], axis: usize, bound: usize) -> Vec<
     ndindex(&bounds).collect()
 }
 
+/// What is done with each small cache write: indices for data of this shape.
+type OfCache<'c> = &'c dyn Fn(Operator, &[usize], &Strided<i64>, &mut Random);
+
 /// Every cache write whose updates fit `data`, with indices of their own for
 /// all sequences or one for all.
 pub(crate) fn check_caches(data: &[usize], random: &mut Random) {
+    each_cache(data, random, &|operator, data, indices, random| {
+        let small = Small {
+            operator,
+            data,
+            indices,
+        };
+        small.check(&[Reduction::None], random);
+    });
+}
+
+pub(crate) fn each_cache(data: &[usize], random: &mut Random, check: OfCache<'_>) {
     for axis in 1..data.len() {
         for len in 0..=data[axis] {
             for mode in [CacheMode::Linear, CacheMode::Circular] {
@@ -294,12 +308,9 @@ pub(crate) fn check_caches(data: &[usize], random: &mut Random) {
                     let indices = draw_write_indices(room, mode, shape, wild, random);
                     let from_end = axis.cast_signed() - data.len().cast_signed();
                     let axis = random.pick(&[axis.cast_signed(), from_end]);
-                    let small = Small {
-                        operator: Operator::Cache { axis, mode, len },
-                        data,
-                        indices: &Strided::new(&indices, Arrangement::Contiguous, 1, 77),
-                    };
-                    small.check(&[Reduction::None], random);
+                    let operator = Operator::Cache { axis, mode, len };
+                    let indices = Strided::new(&indices, Arrangement::Contiguous, 1, 77);
+                    check(operator, data, &indices, random);
                 }
             }
         }

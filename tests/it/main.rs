@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod backward;
 mod bounds;
 mod concurrency;
 mod contracts;

@@ -1,6 +1,8 @@
 //! Tuples sorted, in order, by destination: the updates of one destination are
 //! combined one after another, while its window stays close.
 
+mod gradients;
+
 use std::ops::Range;
 
 use super::super::division::Division;
@@ -14,7 +16,7 @@ use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
 use crate::error::ScatterError;
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
 use crate::memory::zeroed;
-use crate::plan::{Sorted, Span};
+use crate::plan::{Destinations, Sorted, Span};
 
 /// Groups of one kernel call: enough to hide the call.
 const GROUPS: usize = 64;
@@ -58,11 +60,16 @@ impl Scheduler for Grouped {
         division: Division,
         workers: &Workers<'_>,
     ) -> Result<(), Stop> {
+        let sorted = transfer.plan().groups().map_err(Stop::unprepared)?;
+        if let Some(gradients) = transfer.gradients() {
+            return each_tile(transfer, sorted, work, division, workers, &|tile| {
+                gradients::share(transfer, gradients, tile);
+            });
+        }
         let Some(kernel) = transfer.operation().group else {
             debug_assert!(false, "a division of another schedule");
             return Ok(());
         };
-        let sorted = transfer.plan().groups().map_err(Stop::unprepared)?;
         let offsets = listed_sources(transfer, sorted).map_err(Stop::unprepared)?;
         transfer.copy_before(work, division.tasks(), workers)?;
         let groups = Groups {
@@ -71,17 +78,49 @@ impl Scheduler for Grouped {
             sorted,
             sources: sources(transfer, sorted, offsets.as_deref()),
         };
-        let whole = transfer.whole(Some(sorted));
-        let pieces = division.finer(work.pieces(division));
-        workers.run_pieces(division.tasks(), pieces.tasks(), &|index| {
-            #[expect(unsafe_code, reason = "every piece is a tile of its own")]
-            // SAFETY: `divide` has made the division of this transfer, in fewer
-            // parts, and `run_pieces` hands out every number once.
-            let tile = unsafe { Tile::new(pieces, index, &whole) };
-            groups.fold(&tile);
-        })?;
-        Ok(())
+        each_tile(transfer, sorted, work, division, workers, &|tile| {
+            groups.fold(tile);
+        })
     }
+}
+
+/// Runs a task with each tile of a division that [`Grouped`] has made of a transfer.
+fn each_tile(
+    transfer: &Transfer<'_>,
+    sorted: &Sorted,
+    work: &Workload<'_>,
+    division: Division,
+    workers: &Workers<'_>,
+    task: &(dyn Fn(&Tile) + Sync),
+) -> Result<(), Stop> {
+    let whole = transfer.whole(Some(sorted));
+    let pieces = division.finer(work.pieces(division));
+    workers.run_pieces(division.tasks(), pieces.tasks(), &|index| {
+        #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+        // SAFETY: `divide` has made the division of this transfer, in fewer
+        // parts, and `run_pieces` hands out every number once.
+        let tile = unsafe { Tile::new(pieces, index, &whole) };
+        task(&tile);
+    })?;
+    Ok(())
+}
+
+/// The groups of a range of sorted tuples, which begins and ends with one: the
+/// destination number of each, and its positions.
+fn groups_of<'s>(
+    sorted: &'s Sorted,
+    destinations: &'s Destinations,
+    mut positions: Range<usize>,
+) -> impl Iterator<Item = (u64, Range<usize>)> + 's {
+    let number_at = move |position: usize| sorted.get(destinations, position).0;
+    std::iter::from_fn(move || {
+        let start = positions.next()?;
+        let number = number_at(start);
+        while positions.start < positions.end && number_at(positions.start) == number {
+            positions.start += 1;
+        }
+        Some((number, start..positions.start))
+    })
 }
 
 /// Offsets of all sources, where they are not multiples of one step.
@@ -165,27 +204,18 @@ impl Groups<'_> {
     #[expect(unsafe_code, reason = "as the kernel that it calls")]
     unsafe fn fold_all(&self, window: &Span, origin: (isize, isize), positions: Range<usize>) {
         let destinations = self.transfer.plan().destinations();
-        let number_at = |position: usize| self.sorted.get(destinations, position).0;
-        let mut groups = [Group {
-            dst: 0,
-            start: 0,
-            end: 0,
-        }; GROUPS];
+        let last = positions.end;
+        let mut groups = [Group::default(); GROUPS];
         let mut len = 0;
-        let mut position = positions.start;
-        while position < positions.end {
-            let (number, start) = (number_at(position), position);
-            while position < positions.end && number_at(position) == number {
-                position += 1;
-            }
+        for (number, tuples) in groups_of(self.sorted, destinations, positions) {
             let (dst, _) = self.transfer.window_at(number, 0, origin);
             groups[len] = Group {
                 dst,
-                start,
-                end: position,
+                start: tuples.start,
+                end: tuples.end,
             };
             len += 1;
-            if len == GROUPS || position == positions.end {
+            if len == GROUPS || tuples.end == last {
                 // SAFETY: the caller vouches for the windows of these groups.
                 unsafe { self.fold_runs(window, origin.1, &groups[..len]) };
                 len = 0;

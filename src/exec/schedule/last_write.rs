@@ -120,7 +120,7 @@ fn overwrite(
     let destinations = transfer.plan().destinations();
     let origin = transfer.geometry().repetition(repetition);
     let window = &transfer.geometry().window;
-    let kernel = transfer.streaming(transfer.kernels().copy, window, streams);
+    let kernel = transfer.window_kernel(transfer.kernels().copy, window, streams);
     #[expect(unsafe_code, reason = "a tile is its task's own")]
     // SAFETY: what is pushed are the windows of the tile, each destination once.
     let mut sink = unsafe { transfer.window_sink(kernel, window) };
@@ -148,8 +148,8 @@ fn rewrite(
     let window = &transfer.geometry().window;
     let destinations = transfer.plan().destinations();
     let origin = transfer.geometry().repetition(repetition);
-    let move_window = transfer.streaming(transfer.kernels().copy, window, streams);
-    let copy_slice = transfer.streaming(transfer.kernels().copy, &copy.window, streams);
+    let move_window = transfer.window_kernel(transfer.kernels().copy, window, streams);
+    let copy_slice = transfer.data_kernel(&copy.window, streams);
     #[expect(unsafe_code, reason = "a tile is its task's own")]
     // SAFETY: what is pushed are slices of the tile, each once: the windows of
     // last writes to one sink, and to the other those that have none, which a

@@ -1,13 +1,12 @@
 //! Copies `data` to the output: whole, in parallel, or the part of a tile.
 
 use super::super::division::Division;
-use super::super::sink::Sink;
+use super::super::sink::{Runs, Sink};
 use super::super::tasks::Workers;
 use super::super::tile::{Tile, can_be_cut, columns};
 use super::super::workload::Workload;
 use super::Transfer;
 use crate::error::ScatterError;
-use crate::kernel::RunsFn;
 use crate::plan::{CopyGeometry, Span};
 
 impl Transfer<'_> {
@@ -132,7 +131,7 @@ impl Transfer<'_> {
     /// writes those of the output meanwhile.
     #[expect(unsafe_code, reason = "as the sink that it fills")]
     unsafe fn copy_span(&self, span: &Span, origin: (isize, isize), streams: bool) {
-        let kernel = self.streaming(self.kernels().copy, span, streams);
+        let kernel = self.data_kernel(span, streams);
         // SAFETY: the caller vouches for the one window that is pushed.
         if let Some(mut sink) = unsafe { self.data_sink(kernel, span) } {
             sink.push(origin.0, origin.1);
@@ -150,7 +149,7 @@ impl Transfer<'_> {
     #[expect(unsafe_code, reason = "as the sink that it makes")]
     pub(in super::super) unsafe fn data_sink<'s>(
         &self,
-        kernel: RunsFn,
+        kernel: Runs,
         window: &'s Span,
     ) -> Option<Sink<'s>> {
         let data = self.data?;

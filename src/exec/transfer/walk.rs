@@ -151,6 +151,7 @@ impl Transfer<'_> {
     fn rows(&self, window: &Span) -> Option<(RowsFn, RowsForm<'static>)> {
         let kernel = match self.direction {
             Direction::Scatter => self.kernels().apply_rows,
+            Direction::Gather if self.operation.multiplying.is_some() => None,
             Direction::Gather => self.kernels().gather_rows,
         };
         let is_near = self.is_near();
@@ -264,7 +265,7 @@ impl Transfer<'_> {
         joins: bool,
         streams: bool,
     ) {
-        let kernel = self.streaming(self.kernels().apply, window, streams);
+        let kernel = self.window_kernel(self.kernels().apply, window, streams);
         // SAFETY: what is pushed are the windows that the caller vouches for.
         let mut sink = unsafe { self.window_sink(kernel, window) };
         let numbers = list.numbers.iter().map(|number| number.get());

@@ -1,0 +1,190 @@
+//! The tensors of the gradients of groups, each with a layout of its own.
+//!
+//! Knows where each tensor has the windows of a destination and of a tuple. Knows
+//! nothing of who works on them.
+
+use crate::error::ScatterError;
+use crate::kernel::{
+    GradientFn, GradientGroup, GradientTensors, Listed, Numbered, Shares, Sources,
+};
+use crate::memory::zeroed;
+use crate::plan::{IndexPlan, Place, Sorted};
+
+/// One tensor: its element `[0, 0, ...]`, and where its windows lie.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    /// Written only where it is that of a gradient.
+    base: *mut u8,
+    place: Place,
+    /// Offsets of the windows of sorted tuples, where they are not multiples of a step.
+    offsets: Option<Vec<u64>>,
+}
+
+/// All tensors of a call; `None` where there is none or it is not wanted.
+#[derive(Debug)]
+pub(crate) struct GroupGradients<'a> {
+    pub(crate) kernel: GradientFn,
+    pub(crate) shares: Shares,
+    /// Bytes of an element.
+    pub(crate) size: usize,
+    pub(crate) grad_output: Placed,
+    pub(crate) data: Option<Placed>,
+    pub(crate) updates: Option<Placed>,
+    pub(crate) grad_data: Option<Placed>,
+    pub(crate) grad_updates: Option<Placed>,
+    /// Whether data has one window for each destination, in the order of destinations,
+    /// and not one for each number.
+    pub(crate) data_in_order: bool,
+    /// The tuples by destination.
+    pub(crate) sorted: &'a Sorted,
+}
+
+#[expect(unsafe_code, reason = "tasks share the addresses of one call")]
+mod shared {
+    use super::Placed;
+
+    // SAFETY: the address is only used by kernels, by tasks of which no two write the
+    // same element (`Tile`).
+    unsafe impl Sync for Placed {}
+    // SAFETY: an address alone gives no access.
+    unsafe impl Send for Placed {}
+}
+
+impl Placed {
+    /// A tensor with a window for each destination.
+    pub(crate) fn numbered(base: *mut u8, place: Place) -> Self {
+        Self {
+            base,
+            place,
+            offsets: None,
+        }
+    }
+
+    /// A tensor with a window for each tuple of a plan.
+    pub(crate) fn listed(
+        base: *mut u8,
+        place: Place,
+        plan: &IndexPlan,
+        sorted: &Sorted,
+    ) -> Result<Self, ScatterError> {
+        let is_even = place.step().is_some() && plan.skips_none();
+        let is_list = sorted.packed().is_some() || matches!(sorted, Sorted::InOrder);
+        let mut offsets = None;
+        if !(is_even && is_list) {
+            let mut list: Vec<u64> = zeroed(plan.tuples())?;
+            for (position, offset) in list.iter_mut().enumerate() {
+                let (_, at) = sorted.get(plan.destinations(), position);
+                let window = place.of_window(plan.tuple_at(at));
+                *offset = (window as i64).cast_unsigned();
+            }
+            offsets = Some(list);
+        }
+        Ok(Self {
+            base,
+            place,
+            offsets,
+        })
+    }
+
+    /// The runs from a position of each window of a repetition on, of elements of so many
+    /// bytes.
+    fn runs(&self, repetition: usize, position: usize, size: usize) -> Numbered {
+        let first = self.place.of_repetition(repetition) + self.place.in_window(position);
+        let (_, step) = self.place.run();
+        Numbered {
+            base: self.base.wrapping_offset(first * size.cast_signed()),
+            step,
+        }
+    }
+
+    /// Where tuples have theirs, in the order of destinations.
+    fn sources<'s>(&'s self, sorted: &'s Sorted) -> Sources<'s> {
+        let step = self.place.step().unwrap_or(1);
+        match (&self.offsets, sorted.packed()) {
+            (Some(offsets), _) => Sources {
+                list: Some(offsets),
+                mask: u64::MAX,
+                step: 1,
+            },
+            (None, Some((list, mask))) => Sources {
+                list: Some(list),
+                mask,
+                step,
+            },
+            (None, None) => Sources {
+                list: None,
+                mask: 0,
+                step,
+            },
+        }
+    }
+}
+
+impl GroupGradients<'_> {
+    /// Where something is written.
+    pub(super) fn address(&self) -> *mut u8 {
+        let written = self.grad_data.as_ref().or(self.grad_updates.as_ref());
+        written.map_or(std::ptr::null_mut(), |written| written.base)
+    }
+
+    /// How many positions of a window all tensors have one step apart: those from any
+    /// multiple of that number on.
+    pub(super) fn run(&self) -> usize {
+        let tensors = [
+            Some(&self.grad_output),
+            self.data.as_ref(),
+            self.updates.as_ref(),
+            self.grad_data.as_ref(),
+            self.grad_updates.as_ref(),
+        ];
+        let runs = tensors
+            .into_iter()
+            .flatten()
+            .map(|tensor| tensor.place.run().0);
+        runs.min().unwrap_or(1).max(1)
+    }
+
+    /// The runs of `len` elements from a position of all windows of a repetition on.
+    pub(super) fn tensors(
+        &self,
+        repetition: usize,
+        position: usize,
+        len: usize,
+    ) -> GradientTensors<'_> {
+        let numbered = |tensor: &Placed| tensor.runs(repetition, position, self.size);
+        let listed = |tensor| Listed {
+            run: numbered(tensor),
+            sources: tensor.sources(self.sorted),
+        };
+        GradientTensors {
+            len,
+            grad_output: numbered(&self.grad_output),
+            data: self.data.as_ref().map(numbered),
+            updates: self.updates.as_ref().map(listed),
+            grad_data: self.grad_data.as_ref().map(numbered),
+            grad_updates: self.grad_updates.as_ref().map(listed),
+        }
+    }
+
+    /// A destination, which is the `ordinal`-th that has tuples, and its tuples.
+    pub(super) fn group(
+        &self,
+        number: u64,
+        ordinal: usize,
+        tuples: std::ops::Range<usize>,
+    ) -> GradientGroup {
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        let at = |tensor: &Placed, number| tensor.place.of_window(number);
+        let of = |tensor: &Option<Placed>, number| tensor.as_ref().map_or(0, |t| at(t, number));
+        GradientGroup {
+            grad_output: at(&self.grad_output, number),
+            data: of(
+                &self.data,
+                if self.data_in_order { ordinal } else { number },
+            ),
+            grad_data: of(&self.grad_data, number),
+            start: tuples.start,
+            end: tuples.end,
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! Gradients, group by group: what the value that is there and each update get of the
+//! gradient of their result.
+//!
+//! Knows values, lists of sources and pointers. Knows nothing of where groups come from.
+
+#![allow(unsafe_code, reason = "goes to addresses")]
+
+use super::fold::Divided;
+use super::half::{Bf16, F16, Half};
+use super::multiply::Multiplied;
+use super::prefetch::{Distance, are_prefetched, prefetch_run};
+use super::reduce::Arithmetic;
+use super::scalar::Complex;
+use super::{GradientGroup, GradientTensors, Listed, Numbered, Shares};
+
+/// Elements of a run that are worked on together.
+const WIDTH: usize = 16;
+
+/// Updates of a group whose products of later ones are kept at once.
+const BLOCK: usize = 32;
+
+/// An element type that has gradients, and the type that they are computed in.
+pub(super) trait Graded: Copy + Default {
+    type Computed: Computed;
+    fn computed(self) -> Self::Computed;
+    fn rounded(computed: Self::Computed) -> Self;
+}
+
+/// A type that gradients are computed in.
+pub(super) trait Computed: Copy + Default + Arithmetic + Divided + Multiplied {
+    #[inline(always)]
+    fn conjugated(self) -> Self {
+        self
+    }
+}
+
+/// One whose values have an order.
+pub(super) trait Compared: Computed + PartialOrd {
+    /// The negative value where that is asked for: what is the smallest becomes the
+    /// largest.
+    fn turned(self, turns: bool) -> Self;
+    /// Divided by a count that 32 bits hold, in vectors.
+    fn among(self, count: i32) -> Self;
+}
+
+macro_rules! floats {
+    ($($float:ty),*) => {$(
+        impl Graded for $float {
+            type Computed = Self;
+            #[inline(always)]
+            fn computed(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn rounded(computed: Self) -> Self {
+                computed
+            }
+        }
+        impl Computed for $float {}
+        impl Compared for $float {
+            #[inline(always)]
+            fn turned(self, turns: bool) -> Self {
+                if turns { -self } else { self }
+            }
+            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "rounded once")]
+            #[inline(always)]
+            fn among(self, count: i32) -> Self {
+                self / count as Self
+            }
+        }
+    )*};
+}
+
+floats!(f32, f64);
+
+macro_rules! halves {
+    ($($half:ty),*) => {$(
+        impl Graded for $half {
+            type Computed = f32;
+            #[inline(always)]
+            fn computed(self) -> f32 {
+                self.widen()
+            }
+            #[inline(always)]
+            fn rounded(computed: f32) -> Self {
+                Self::narrow(computed)
+            }
+        }
+    )*};
+}
+
+halves!(F16, Bf16);
+
+impl<F: Computed> Graded for Complex<F>
+where
+    Self: Computed,
+{
+    type Computed = Self;
+    #[inline(always)]
+    fn computed(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn rounded(computed: Self) -> Self {
+        computed
+    }
+}
+
+macro_rules! complex {
+    ($($float:ty),*) => {$(
+        impl Computed for Complex<$float> {
+            #[inline(always)]
+            fn conjugated(self) -> Self {
+                self.conjugate()
+            }
+        }
+    )*};
+}
+
+complex!(f32, f64);
+
+/// `N` neighbours of the runs of a group, from `first` on. Made by [`each_group`] alone,
+/// whose caller vouches for every element of them.
+pub(super) struct Lanes<'g, T> {
+    tensors: &'g GradientTensors<'g>,
+    group: &'g GradientGroup,
+    shares: &'g Shares,
+    first: isize,
+    element: std::marker::PhantomData<T>,
+}
+
+impl<T: Graded> Lanes<'_, T> {
+    #[inline(always)]
+    fn load<const N: usize>(&self, tensor: Numbered, offset: isize) -> [T::Computed; N] {
+        let base = self.at(tensor, offset);
+        if tensor.step == 1 {
+            // SAFETY: so many neighbours, side by side.
+            return unsafe { *base.cast::<[T; N]>() }.map(T::computed);
+        }
+        // SAFETY: as above, `step` apart.
+        std::array::from_fn(|lane| unsafe {
+            (*base.offset(lane.cast_signed() * tensor.step)).computed()
+        })
+    }
+
+    #[inline(always)]
+    fn store<const N: usize>(&self, tensor: Numbered, offset: isize, values: [T::Computed; N]) {
+        let base = self.at(tensor, offset);
+        let values = values.map(T::rounded);
+        if tensor.step == 1 {
+            // SAFETY: so many neighbours, side by side, of a tensor that is written.
+            unsafe { *base.cast::<[T; N]>() = values };
+            return;
+        }
+        for (lane, value) in values.into_iter().enumerate() {
+            // SAFETY: as above, `step` apart.
+            unsafe { *base.offset(lane.cast_signed() * tensor.step) = value };
+        }
+    }
+
+    #[inline(always)]
+    fn at(&self, tensor: Numbered, offset: isize) -> *mut T {
+        (tensor.base.cast::<T>()).wrapping_offset(offset + self.first * tensor.step)
+    }
+
+    #[inline(always)]
+    fn grad_output<const N: usize>(&self) -> [T::Computed; N] {
+        self.load(self.tensors.grad_output, self.group.grad_output)
+    }
+
+    /// The value that was there, where it takes part.
+    #[inline(always)]
+    fn data<const N: usize>(&self) -> Option<[T::Computed; N]> {
+        let data = self.tensors.data.filter(|_| self.shares.include_self)?;
+        Some(self.load(data, self.group.data))
+    }
+
+    #[inline(always)]
+    fn update<const N: usize>(&self, updates: Listed<'_>, position: usize) -> [T::Computed; N] {
+        self.load(updates.run, updates.sources.offset(position))
+    }
+
+    #[inline(always)]
+    fn give_data<const N: usize>(&self, values: impl FnOnce() -> [T::Computed; N]) {
+        if let Some(grad_data) = self.tensors.grad_data {
+            self.store(grad_data, self.group.grad_data, values());
+        }
+    }
+
+    #[inline(always)]
+    fn give_update<const N: usize>(
+        &self,
+        position: usize,
+        values: impl FnOnce() -> [T::Computed; N],
+    ) {
+        if let Some(grad_updates) = self.tensors.grad_updates {
+            let offset = grad_updates.sources.offset(position);
+            self.store(grad_updates.run, offset, values());
+        }
+    }
+}
+
+/// Who gets what of the gradient of a result, as a type.
+pub(super) trait Sharing<T: Graded> {
+    /// For `N` neighbours.
+    fn give<const N: usize>(lanes: &Lanes<'_, T>);
+}
+
+/// Everyone the same: sums and means, and what is replaced.
+pub(super) struct Alike;
+
+impl<T: Graded> Sharing<T> for Alike {
+    #[inline(always)]
+    fn give<const N: usize>(lanes: &Lanes<'_, T>) {
+        let (group, shares) = (lanes.group, lanes.shares);
+        let zero = [T::Computed::default(); N];
+        let mut share = lanes.grad_output::<N>();
+        if shares.divides {
+            let count = (group.end - group.start) as u64 + u64::from(shares.include_self);
+            share = share.map(|gradient| gradient.divided(count));
+        }
+        let of = |factor: f64| share.map(|share| share.multiplied(factor));
+        let [of_data, of_updates] = [of(shares.factor), of(shares.factor_of_updates)];
+        lanes.give_data(|| if shares.include_self { of_data } else { zero });
+        for position in group.start..group.end {
+            let is_last = position + 1 == group.end;
+            let gets = is_last || !shares.last_only;
+            lanes.give_update(position, || if gets { of_updates } else { zero });
+        }
+    }
+}
+
+/// The product of all others.
+pub(super) struct Product;
+
+impl<T: Graded> Sharing<T> for Product {
+    #[inline(always)]
+    fn give<const N: usize>(lanes: &Lanes<'_, T>) {
+        let (group, factor) = (lanes.group, lanes.shares.factor);
+        let Some(updates) = lanes.tensors.updates else {
+            return;
+        };
+        let gradient = lanes.grad_output::<N>();
+        let mut products = Products {
+            lanes,
+            updates,
+            gradient,
+            prefix: lanes.data(),
+        };
+        let of_updates = products.give(group.start..group.end, None);
+        lanes.give_data(|| match of_updates.filter(|_| lanes.shares.include_self) {
+            Some(product) => weighted(gradient, product, factor),
+            None => [T::Computed::default(); N],
+        });
+    }
+}
+
+/// Gradients times other values, and the factor at last.
+#[inline(always)]
+fn weighted<C: Computed, const N: usize>(gradient: [C; N], others: [C; N], factor: f64) -> [C; N] {
+    std::array::from_fn(|lane| {
+        let gradient = gradient[lane].mul(others[lane].conjugated());
+        gradient.multiplied(factor)
+    })
+}
+
+#[inline(always)]
+fn times<C: Computed, const N: usize>(left: [C; N], right: [C; N]) -> [C; N] {
+    std::array::from_fn(|lane| left[lane].mul(right[lane]))
+}
+
+/// The same where there is something on the left.
+#[inline(always)]
+fn after<C: Computed, const N: usize>(left: Option<[C; N]>, right: [C; N]) -> [C; N] {
+    left.map_or(right, |left| times(left, right))
+}
+
+/// The updates of a group on their way from the first to the last.
+struct Products<'g, T: Graded, const N: usize> {
+    lanes: &'g Lanes<'g, T>,
+    updates: Listed<'g>,
+    gradient: [T::Computed; N],
+    /// What came before, from the left to the right; `None` where nothing did.
+    prefix: Option<[T::Computed; N]>,
+}
+
+impl<T: Graded, const N: usize> Products<'_, T, N> {
+    /// Gives the updates at these positions theirs, where `suffix` is the product, from
+    /// the right to the left, of all that come later. Returns that of these and later
+    /// ones.
+    ///
+    /// Of more than a block's, it goes through [`BLOCK`] parts of them: each update is
+    /// read once more for every level, and no list is kept.
+    #[inline(never)]
+    fn give(
+        &mut self,
+        positions: std::ops::Range<usize>,
+        suffix: Option<[T::Computed; N]>,
+    ) -> Option<[T::Computed; N]> {
+        let mut suffixes = [None; BLOCK];
+        let each = positions.len().div_ceil(BLOCK).max(1);
+        let parts = positions.len().div_ceil(each);
+        let part = |number: usize| {
+            let start = positions.start + number * each;
+            start..(start + each).min(positions.end)
+        };
+        let mut product = suffix;
+        for number in (0..parts).rev() {
+            suffixes[number] = product;
+            for position in part(number).rev() {
+                product = Some(after(product, self.lanes.update(self.updates, position)));
+            }
+        }
+        for (number, &suffix) in suffixes[..parts].iter().enumerate() {
+            if each > 1 {
+                self.give(part(number), suffix);
+            } else {
+                self.give_one(positions.start + number, suffix);
+            }
+        }
+        product
+    }
+
+    #[inline(always)]
+    fn give_one(&mut self, position: usize, suffix: Option<[T::Computed; N]>) {
+        let factor = self.lanes.shares.factor;
+        let others = match (self.prefix, suffix) {
+            (prefix, Some(suffix)) => Some(after(prefix, suffix)),
+            (prefix, None) => prefix,
+        };
+        self.lanes.give_update(position, || match others {
+            Some(others) => weighted(self.gradient, others, factor),
+            None => self.gradient.map(|gradient| gradient.multiplied(factor)),
+        });
+        let update = self.lanes.update(self.updates, position);
+        self.prefix = Some(after(self.prefix, update));
+    }
+}
+
+/// All who are equal to the smallest or the largest one, in equal parts.
+pub(super) struct Ties;
+
+impl<T: Graded> Sharing<T> for Ties
+where
+    T::Computed: Compared,
+{
+    #[inline(always)]
+    fn give<const N: usize>(lanes: &Lanes<'_, T>) {
+        let tuples = lanes.group.end - lanes.group.start;
+        if tuples < i32::MAX as usize {
+            give_ties::<T, i32, N>(lanes, |gradient, count| gradient.among(count));
+        } else {
+            give_ties::<T, i64, N>(lanes, |gradient, count| {
+                gradient.divided(count.unsigned_abs())
+            });
+        }
+    }
+}
+
+/// With counts of the type `K`.
+#[inline(always)]
+fn give_ties<T, K, const N: usize>(
+    lanes: &Lanes<'_, T>,
+    divided: impl Fn(T::Computed, K) -> T::Computed,
+) where
+    T: Graded<Computed: Compared>,
+    K: Copy + From<bool> + std::ops::Add<Output = K>,
+{
+    let Some(updates) = lanes.tensors.updates else {
+        return;
+    };
+    let (group, shares) = (lanes.group, lanes.shares);
+    let turned = |values: [T::Computed; N]| values.map(|value| value.turned(shares.smallest));
+    let update = |position| turned(lanes.update(updates, position));
+    let data = lanes.data().map(turned);
+    let (mut best, first) = match data {
+        Some(data) => (data, group.start),
+        None => (update(group.start), group.start + 1),
+    };
+    let mut counts = [K::from(true); N];
+    for position in first..group.end {
+        let update = update(position);
+        for lane in 0..N {
+            let beats = beats(update[lane], best[lane]);
+            let count = counts[lane] + K::from(is_tied(update[lane], best[lane]));
+            counts[lane] = if beats { K::from(true) } else { count };
+            best[lane] = if beats { update[lane] } else { best[lane] };
+        }
+    }
+    let gradient = lanes.grad_output::<N>();
+    let share: [T::Computed; N] =
+        std::array::from_fn(|lane| divided(gradient[lane], counts[lane]).multiplied(shares.factor));
+    let part_of = |values: [T::Computed; N]| {
+        std::array::from_fn(|lane| match is_tied(values[lane], best[lane]) {
+            true => share[lane],
+            false => T::Computed::default(),
+        })
+    };
+    for position in group.start..group.end {
+        lanes.give_update(position, || part_of(update(position)));
+    }
+    lanes.give_data(|| data.map_or([T::Computed::default(); N], part_of));
+}
+
+/// Whether a value comes before the best so far: NaN does before any number.
+#[inline(always)]
+#[expect(clippy::eq_op, reason = "NaN alone is not itself")]
+fn beats<C: PartialOrd + Copy>(value: C, best: C) -> bool {
+    (value > best) | ((value != value) & (best == best))
+}
+
+/// Whether two values are as good: zeros of either sign, and any two NaN.
+#[inline(always)]
+#[expect(clippy::eq_op, reason = "NaN alone is not itself")]
+fn is_tied<C: PartialOrd + Copy>(value: C, best: C) -> bool {
+    (value == best) | ((value != value) & (best != best))
+}
+
+/// The `GradientFn` of a type and a sharing.
+///
+/// # Safety
+///
+/// As for `GradientFn`, for elements of type `T`.
+#[inline(always)]
+pub(super) unsafe fn each_group<T: Graded, S: Sharing<T>>(
+    tensors: &GradientTensors<'_>,
+    groups: &[GradientGroup],
+    shares: &Shares,
+) {
+    let is_prefetched = are_prefetched(tensors.len.saturating_mul(size_of::<T>()));
+    for (position, group) in groups.iter().enumerate() {
+        if is_prefetched {
+            prefetch_later(tensors, &groups[position..], size_of::<T>());
+        }
+        let lanes = |first: usize| Lanes {
+            tensors,
+            group,
+            shares,
+            first: first.cast_signed(),
+            element: std::marker::PhantomData,
+        };
+        let mut done = 0;
+        while tensors.len - done >= WIDTH {
+            S::give::<WIDTH>(&lanes(done));
+            done += WIDTH;
+        }
+        while done < tensors.len {
+            S::give::<1>(&lanes(done));
+            done += 1;
+        }
+    }
+}
+
+/// Prefetches what later groups read, and where they write: as many sources as the first
+/// of them has, of elements of `size` bytes.
+#[inline(never)]
+fn prefetch_later(tensors: &GradientTensors<'_>, groups: &[GradientGroup], size: usize) {
+    let bytes = tensors.len.saturating_mul(size);
+    let fetch = |tensor: Numbered, offset: isize, level| {
+        if tensor.step == 1 {
+            let offset = offset.wrapping_mul(size.cast_signed());
+            prefetch_run(
+                tensor.base.wrapping_offset(offset).cast_const(),
+                bytes,
+                level,
+            );
+        }
+    };
+    for (distance, level) in Distance::of(bytes).each() {
+        if let Some(later) = groups.get(distance) {
+            fetch(tensors.grad_output, later.grad_output, level);
+            for (tensor, offset) in [
+                (tensors.data, later.data),
+                (tensors.grad_data, later.grad_data),
+            ] {
+                tensor
+                    .into_iter()
+                    .for_each(|tensor| fetch(tensor, offset, level));
+            }
+        }
+        for listed in [tensors.updates, tensors.grad_updates]
+            .into_iter()
+            .flatten()
+        {
+            let Some(list) = listed.sources.list else {
+                continue;
+            };
+            let first = groups[0].start + distance;
+            for position in first..(groups[0].end + distance).min(list.len()) {
+                fetch(listed.run, listed.sources.offset(position), level);
+            }
+        }
+    }
+}
+
+/// [`each_group`], compiled for AVX2 and F16C.
+///
+/// # Safety
+///
+/// As for [`each_group`], and the machine has both.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c")]
+pub(super) unsafe fn each_group_avx2<T: Graded, S: Sharing<T>>(
+    tensors: &GradientTensors<'_>,
+    groups: &[GradientGroup],
+    shares: &Shares,
+) {
+    // SAFETY: handed on as it is.
+    unsafe { each_group::<T, S>(tensors, groups, shares) }
+}

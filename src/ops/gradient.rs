@@ -1,0 +1,252 @@
+//! The gradients of scatters: the verb that sends them back, and those of a forward pass
+//! that keeps what they need.
+
+use super::scatter::Scatter;
+use crate::error::ScatterError;
+use crate::operand::{Indices, Input, Output, Source, Start, Target};
+use crate::plan::Form;
+use crate::run::{self, Forward, Gradients, Meaning, Operands, Trained};
+
+/// Gradients.
+impl Scatter<'_> {
+    /// Returns the gradients for data and for updates, row-major, given that of the
+    /// output: [`backward_into`](Self::backward_into) new tensors. Of a
+    /// [`cache`](Self::cache) without the updates of the forward pass they have
+    /// [`update_len`](Self::update_len) rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`backward_into`](Self::backward_into), or no memory for the results.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Forward, Reduction, Scatter, TensorView};
+    ///
+    /// let at = TensorView::contiguous(&[2_i64, 0, 2], &[3, 1])?;
+    /// let product = Scatter::nd().reduction(Reduction::Mul);
+    /// let forward = Forward::new(
+    ///     TensorView::from(&[1.0_f32, 2.0, 3.0]),
+    ///     TensorView::from(&[0.0, 5.0, 7.0]),
+    /// );
+    /// let grad_output = TensorView::from(&[1.0; 3]);
+    /// let (grad_data, grad_updates) = product.backward(grad_output, forward, at, 1.0)?;
+    /// assert_eq!(grad_data, [5.0, 1.0, 0.0]);
+    /// assert_eq!(grad_updates, [21.0, 1.0, 0.0]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    pub fn backward<'i, V: Input>(
+        &self,
+        grad_output: V,
+        forward: Forward<V>,
+        indices: impl Into<Indices<'i>>,
+        scale: f64,
+    ) -> Result<(V::Owned, V::Owned), ScatterError> {
+        let indices = indices.into();
+        let gradient = grad_output.source();
+        let updates = forward.updates.as_ref().map(Input::source);
+        let form = self.form_of(
+            gradient.shape(),
+            &indices,
+            updates.as_ref().map(Source::shape),
+        )?;
+        let updates_shape = form.updates_shape(gradient.shape(), indices.layout().shape())?;
+        let shapes = [gradient.shape(), &updates_shape];
+        run::allocate(&grad_output, &forward, shapes, |tensors| {
+            self.share(&form, tensors, &indices, scale)
+        })
+    }
+
+    /// Writes those that are wanted of the gradients for data and for updates, given that
+    /// of the output, which has the shape of data. What they held before is not read.
+    ///
+    /// With `g` that of a destination's element and `u` its updates there, in order, each
+    /// times `scale`:
+    ///
+    /// | reduction | for data | for an update |
+    /// |---|---|---|
+    /// | none | 0, `g` without updates | `g` for the last, or [for all](crate::NoneGradient) |
+    /// | add, sub | `g` | `g`, `-g` |
+    /// | mul | `g` × the product of all `u` | `g` × the product of data and all other `u` |
+    /// | min, max | `g` / ties, where data is the result | `g` / ties, where it is the result |
+    /// | mean | `g` / (updates + 1) | the same |
+    ///
+    /// Without [self](Self::include_self), data has no part in products, ties and counts,
+    /// and 0 as its gradient where there are updates. Products are exact whatever zeros
+    /// they have; ties are all that are equal to the result, zeros of either sign and any
+    /// two NaN among them. What was [skipped](crate::Bounds::Skip) has 0; what was
+    /// [moved to an end](crate::Bounds::Clamp) has that of where it went. 16-bit floats
+    /// are computed in `f32` and rounded once, whatever
+    /// [`accumulate`](Self::accumulate) says; of complex numbers the other factors are
+    /// conjugated, as torch does.
+    ///
+    /// `scale` is first rounded to the type that is computed in (`f32`, or `f64` for
+    /// elements of it), and multiplied last; 1 costs nothing. Where it is zero, all
+    /// gradients are +0, whatever the gradient of the output holds.
+    ///
+    /// The gradient for data may be an [`AnyViewMut`](crate::AnyViewMut) at the address of
+    /// `grad_output`, with its shape and strides: of sums it is then already there.
+    ///
+    /// The rules are those of torch `scatter_reduce` and of JAX, without their faults.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::NoGradient`] and [`ScatterError::GradientOfClones`] for elements
+    /// that are neither floats nor complex, [`ScatterError::UnsupportedReduction`] for
+    /// extremes of complex numbers, [`ScatterError::MissingInput`],
+    /// [`ScatterError::Scale`] for a factor that is not finite,
+    /// [`ScatterError::GradientShape`], or any [`ScatterError`] about shapes, options,
+    /// indices or memory that is shared; nothing is written then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Forward, Gradients, Scatter, TensorView, TensorViewMut};
+    ///
+    /// // Element 1 was written twice: what stayed has the gradient.
+    /// let at = TensorView::from(&[1_i64, 1]);
+    /// let grad_output = TensorView::from(&[1.0, 2.0, 3.0]);
+    /// let (mut grad_data, mut grad_updates) = ([9.0; 3], [9.0; 2]);
+    /// let wanted = Gradients::new(
+    ///     TensorViewMut::from(&mut grad_data),
+    ///     TensorViewMut::from(&mut grad_updates),
+    /// );
+    /// Scatter::update(0).backward_into(grad_output, Forward::none(), at, 0.5, wanted)?;
+    /// assert_eq!(grad_data, [0.5, 0.0, 1.5]);
+    /// assert_eq!(grad_updates, [0.0, 1.0]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    pub fn backward_into<'i, O: Output>(
+        &self,
+        grad_output: O::Input,
+        forward: Forward<O::Input>,
+        indices: impl Into<Indices<'i>>,
+        scale: f64,
+        gradients: Gradients<O>,
+    ) -> Result<(), ScatterError> {
+        let indices = indices.into();
+        run::lend(&grad_output, &forward, gradients, |tensors| {
+            let updates = tensors.updates.map(Source::shape);
+            let updates = updates.or(tensors.grad_updates.map(Target::shape));
+            let form = self.form_of(tensors.grad_output.shape(), &indices, updates)?;
+            self.share(&form, tensors, &indices, scale)
+        })
+    }
+
+    /// [`allocate`](Self::allocate) of a forward pass: returns, beside the output, what its
+    /// gradient needs.
+    ///
+    /// # Errors
+    ///
+    /// As [`allocate`](Self::allocate), and [`ScatterError::NoGradient`] or
+    /// [`ScatterError::GradientOfClones`] for elements that have none.
+    pub fn train<'i, V: Input>(
+        &self,
+        data: V,
+        indices: impl Into<Indices<'i>>,
+        updates: V,
+    ) -> Result<(V::Owned, Trained), ScatterError> {
+        let indices = indices.into();
+        let mut trained = None;
+        let shape = data.source();
+        let output = V::allocate(shape.shape(), Start::CopyOf(&data), |output, data| {
+            let updates = updates.source();
+            trained = Some(self.train_on(&output, data.as_ref(), &indices, &updates)?);
+            Ok(())
+        })?;
+        // The call above has made it, or failed.
+        let trained = trained.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
+        Ok((output, trained))
+    }
+
+    /// [`write_into`](Self::write_into) of a forward pass: returns what its gradient needs.
+    ///
+    /// # Errors
+    ///
+    /// As [`train`](Self::train), and as [`write_into`](Self::write_into).
+    pub fn train_into<'i, O: Output>(
+        &self,
+        data: O::Input,
+        indices: impl Into<Indices<'i>>,
+        updates: O::Input,
+        mut output: O,
+    ) -> Result<Trained, ScatterError> {
+        let (data, updates) = (data.source(), updates.source());
+        self.train_on(&output.target(), Some(&data), &indices.into(), &updates)
+    }
+
+    /// [`in_place`](Self::in_place) of a forward pass: returns what its gradient needs. Of
+    /// `mul`, `min` and `max` that is, where the value that is there takes part, also what
+    /// data holds where updates go.
+    ///
+    /// # Errors
+    ///
+    /// As [`train`](Self::train), and as [`in_place`](Self::in_place).
+    pub fn train_in_place<'i, O: Output>(
+        &self,
+        mut data: O,
+        indices: impl Into<Indices<'i>>,
+        updates: O::Input,
+    ) -> Result<Trained, ScatterError> {
+        self.train_on(&data.target(), None, &indices.into(), &updates.source())
+    }
+
+    fn train_on(
+        &self,
+        output: &Target<'_>,
+        data: Option<&Source<'_>>,
+        indices: &Indices<'_>,
+        updates: &Source<'_>,
+    ) -> Result<Trained, ScatterError> {
+        let element = data.map_or(output.elements(), |data| data.elements());
+        let operation = run::operation(element, self.reducing, &self.execution)?;
+        let mut trained = None;
+        let indices = Some(indices);
+        Operands::lend(&operation, output, data, indices, updates, |operands| {
+            let Some(indices) = indices else {
+                return Ok(());
+            };
+            let updates = Some(operands.updates_shape());
+            let form = self.form_of(operands.shape(), indices, updates)?;
+            let (planning, execution) = (self.planning, &self.execution);
+            let meaning = self.meaning(1.0);
+            let indices = indices.integers()?;
+            let made = run::train_once(&form, operands, indices, meaning, planning, execution);
+            trained = Some(made?);
+            Ok(())
+        })?;
+        // The call above has made it, or failed.
+        trained.ok_or(ScatterError::OutOfMemory { bytes: 0 })
+    }
+
+    /// What the shapes mean, with options that the operator has.
+    fn form_of(
+        &self,
+        shape: &[usize],
+        indices: &Indices<'_>,
+        updates: Option<&[usize]>,
+    ) -> Result<Form, ScatterError> {
+        (self.rule).check_options(self.planning.rules, self.reducing)?;
+        (self.rule).form(shape, indices.layout().parts(), updates)
+    }
+
+    fn meaning(&self, scale: f64) -> Meaning {
+        Meaning {
+            reducing: self.reducing,
+            none_gradient: self.none_gradient,
+            scale,
+        }
+    }
+
+    fn share(
+        &self,
+        form: &Form,
+        tensors: &run::Tensors<'_>,
+        indices: &Indices<'_>,
+        scale: f64,
+    ) -> Result<(), ScatterError> {
+        let (planning, execution) = (self.planning, &self.execution);
+        let meaning = self.meaning(scale);
+        run::backward_once(form, tensors, indices, meaning, planning, execution)
+    }
+}

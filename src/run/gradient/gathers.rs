@@ -1,0 +1,145 @@
+//! Gradients of gathers: what was gathered is summed up where it came from.
+//!
+//! Knows which tensors take part. How sums are made is that of a scatter, into zeros.
+
+use super::super::making::Planning;
+use super::super::operands::Operands;
+use super::super::scattered::{execute, once};
+use super::{Factor, other_shape, zeros};
+use crate::error::ScatterError;
+use crate::execution::Execution;
+use crate::kernel::Operation;
+use crate::operand::{Elements, Indices, Readable, Source, Target};
+use crate::plan::{Form, IndexPlan};
+
+/// Sums of gradients, multiplied by a factor.
+#[derive(Debug)]
+pub(crate) struct Summing {
+    factor: Factor,
+    operation: Operation,
+}
+
+impl Summing {
+    /// Refuses elements that have no gradient, and factors that are not finite.
+    pub(crate) fn new(
+        elements: Elements,
+        scale: f64,
+        execution: &Execution<'_>,
+    ) -> Result<Self, ScatterError> {
+        let factor = Factor::new(elements, scale)?;
+        let (dtype, set) = (factor.dtype, execution.instructions());
+        let operation = Operation::gradient(dtype, factor.value, set);
+        Ok(Self {
+            factor,
+            operation: operation.ok_or(ScatterError::NoGradient { dtype })?,
+        })
+    }
+
+    /// Hands the operands of a scatter to `call`: `sums` as its output, which begins
+    /// as zeros, and `gradient` as its updates.
+    fn lend(
+        &self,
+        sums: &Target<'_>,
+        gradient: &Source<'_>,
+        indices: Option<&Indices<'_>>,
+        call: impl FnOnce(&Operands<'_>) -> Result<(), ScatterError>,
+    ) -> Result<(), ScatterError> {
+        let [shape, listed] = [sums.shape(), gradient.shape()];
+        let [strides, listed_strides] = [zeros(shape)?, zeros(listed)?];
+        // What nothing came from is an empty sum, times the factor. Groups multiply
+        // their own sums alone.
+        let is_negative = self.operation.needs_groups && self.operation.factor < 0.0;
+        let start = if is_negative {
+            Readable::negative_halves(shape, &strides)
+        } else {
+            Readable::zeros(shape, &strides)
+        };
+        let start = Source::of_zeros(&start, self.factor.dtype);
+        let nothing = Readable::zeros(listed, &listed_strides);
+        let nothing = Source::of_zeros(&nothing, self.factor.dtype);
+        let lent = Operands::lend(
+            &self.operation,
+            sums,
+            Some(&start),
+            indices,
+            gradient,
+            |operands| {
+                call(&Operands {
+                    updates: if self.factor.is_zero {
+                        &nothing
+                    } else {
+                        gradient
+                    },
+                    ..*operands
+                })
+            },
+        );
+        lent.map_err(named)
+    }
+}
+
+/// An error about the tensors of a scatter, in the words of a gradient.
+fn named(error: ScatterError) -> ScatterError {
+    let gradient = |tensor: &'static str| match tensor {
+        "updates" => "grad_output",
+        "output" => "grad_data",
+        other => other,
+    };
+    match error {
+        ScatterError::InputOverlap { tensor } => ScatterError::InputOverlap {
+            tensor: gradient(tensor),
+        },
+        ScatterError::OverlapUndecided { tensor } => ScatterError::OverlapUndecided {
+            tensor: gradient(tensor),
+        },
+        ScatterError::DTypeMismatch {
+            tensor,
+            expected,
+            actual,
+        } => ScatterError::DTypeMismatch {
+            tensor: gradient(tensor),
+            expected,
+            actual,
+        },
+        other => other,
+    }
+}
+
+/// Plans and sums once.
+pub(crate) fn sum_once(
+    form: &Form,
+    sums: &Target<'_>,
+    gradient: &Source<'_>,
+    indices: &Indices<'_>,
+    scale: f64,
+    planning: Planning,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let summing = Summing::new(sums.elements(), scale, execution)?;
+    let (shape, listed) = (sums.shape(), indices.layout().shape());
+    if !form.is_updates_shape(shape, listed, gradient.shape()) {
+        let expected = form.updates_shape(shape, listed)?;
+        return Err(other_shape("grad_output", &expected, gradient.shape()));
+    }
+    summing.lend(sums, gradient, Some(indices), |operands| {
+        once(form, operands, &indices.integers()?, planning, execution)
+    })
+}
+
+/// Sums by a plan that is kept.
+pub(in super::super) fn sum_planned(
+    plan: &IndexPlan,
+    sums: &Target<'_>,
+    gradient: &Source<'_>,
+    scale: f64,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let summing = Summing::new(sums.elements(), scale, execution)?;
+    if gradient.shape() != plan.updates_shape() {
+        let expected = plan.updates_shape();
+        return Err(other_shape("grad_output", expected, gradient.shape()));
+    }
+    summing.lend(sums, gradient, None, |operands| {
+        execute(plan, true, operands, execution)
+    })
+}

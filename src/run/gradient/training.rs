@@ -1,0 +1,109 @@
+//! A forward pass that keeps what its gradient will need, and no more.
+
+use super::super::making::{Planning, make_plan};
+use super::super::operands::Operands;
+use super::super::planned::{ScatterPlan, ScatterRun};
+use super::super::scattered::execute;
+use super::scatters::{Meaning, Saved};
+use crate::error::ScatterError;
+use crate::execution::Execution;
+use crate::operand::indices::Integers;
+use crate::operand::{Elements, Layout};
+use crate::plan::Form;
+use crate::reduction::Reduction;
+
+/// What a scatter that trains has kept for its gradient: the plan and, after a call in
+/// place of `mul`, `min` or `max`, the windows of data that were written over.
+///
+/// Made by [`Scatter::train`](crate::Scatter::train) and its kin. It borrows nothing: what
+/// a gradient depends on beside it is handed over as [`Forward`](crate::Forward).
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{Forward, Reduction, Scatter, TensorView, TensorViewMut};
+///
+/// let mut data = [3.0_f32, 5.0];
+/// let at = TensorView::contiguous(&[0_i64, 0], &[2, 1])?;
+/// let updates = TensorView::from(&[4.0_f32, 4.0]);
+/// let largest = Scatter::nd().reduction(Reduction::Max);
+/// let trained = largest.train_in_place(TensorViewMut::from(&mut data), at, updates)?;
+/// assert_eq!(data, [4.0, 5.0]);
+/// // Data has been written over; what it held is in the state.
+/// let grad_output = TensorView::from(&[1.0_f32, 1.0]);
+/// let forward = Forward::updates(updates);
+/// let (grad_data, grad_updates) = trained.run().backward(grad_output, forward, 1.0)?;
+/// assert_eq!(grad_data, [0.0, 1.0]);
+/// assert_eq!(grad_updates, [0.5, 0.5]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
+#[derive(Debug)]
+pub struct Trained {
+    plan: ScatterPlan,
+    saved: Option<Saved>,
+}
+
+impl Trained {
+    /// The plan of the forward pass, of a contiguous output where its own was not evenly
+    /// spaced along the axes that are indexed.
+    pub fn plan(&self) -> &ScatterPlan {
+        &self.plan
+    }
+
+    /// Bytes of data that were saved before they were written over.
+    pub fn saved_bytes(&self) -> usize {
+        self.saved.as_ref().map_or(0, Saved::bytes)
+    }
+
+    /// A run that means what the operator meant, on rayon, and whose gradients begin with
+    /// the data of the forward pass.
+    #[inline]
+    pub fn run(&self) -> ScatterRun<'_> {
+        self.plan.run().of_saved(self.saved.as_ref())
+    }
+}
+
+/// Runs a scatter, in place where it has no data, and keeps what its gradient needs.
+pub(crate) fn train_once(
+    form: &Form,
+    operands: &Operands<'_>,
+    indices: Integers<'_>,
+    meaning: Meaning,
+    planning: Planning,
+    execution: &Execution<'_>,
+) -> Result<Trained, ScatterError> {
+    let Elements::Plain(dtype) = operands.output.elements() else {
+        return Err(ScatterError::GradientOfClones);
+    };
+    if dtype.computed().is_none() {
+        return Err(ScatterError::NoGradient { dtype });
+    }
+    let output = operands.output.layout();
+    let (shape, listed) = (output.shape(), indices.layout().shape());
+    form.check_updates(shape, listed, operands.updates_shape())?;
+    let plan = make_plan(output, *form, indices, planning, execution)?;
+    // Offsets in one layout say nothing of another, which gradients may have.
+    let kept = if plan.scale().numbers_slices {
+        None
+    } else {
+        let output = Layout::contiguous(shape);
+        Some(make_plan(&output, *form, indices, planning, execution)?)
+    };
+    let depends = matches!(
+        meaning.reducing.reduction,
+        Reduction::Mul | Reduction::Min | Reduction::Max
+    );
+    let is_overwritten = operands.data.is_none() && depends && meaning.reducing.include_self;
+    let saved = match (&kept, is_overwritten) {
+        (_, false) => None,
+        (None, true) => Some(Saved::windows(&plan, operands.output, dtype, execution)?),
+        (Some(_), true) => Some(Saved::all(operands.output, dtype, execution)?),
+    };
+    execute(&plan, true, operands, execution)?;
+    let plan = ScatterPlan::new(
+        kept.unwrap_or(plan),
+        meaning.reducing,
+        meaning.none_gradient,
+    );
+    Ok(Trained { plan, saved })
+}

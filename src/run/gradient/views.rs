@@ -1,0 +1,133 @@
+//! The views that the gradient of a scatter takes, as a caller hands them over.
+
+use super::scatters::Tensors;
+use crate::error::ScatterError;
+use crate::operand::{Input, Output};
+
+/// Tensors of the forward pass, for a gradient that depends on them.
+///
+/// `mul`, `min` and `max` need `updates`, and `data` where the value that is there takes
+/// part; of others nothing is read, and [`Forward::none`] will do.
+#[derive(Clone, Copy, Debug)]
+pub struct Forward<V> {
+    /// What the scatter began with.
+    pub data: Option<V>,
+    /// Its updates.
+    pub updates: Option<V>,
+}
+
+impl<V> Forward<V> {
+    /// No tensor.
+    pub fn none() -> Self {
+        Self {
+            data: None,
+            updates: None,
+        }
+    }
+
+    /// Both.
+    pub fn new(data: V, updates: V) -> Self {
+        Self {
+            data: Some(data),
+            updates: Some(updates),
+        }
+    }
+
+    /// Updates alone.
+    pub fn updates(updates: V) -> Self {
+        Self {
+            data: None,
+            updates: Some(updates),
+        }
+    }
+}
+
+/// The gradients of a scatter that are wanted, and where they go.
+#[derive(Clone, Copy, Debug)]
+pub struct Gradients<O> {
+    /// That for data, of its shape.
+    pub data: Option<O>,
+    /// That for updates, of their shape.
+    pub updates: Option<O>,
+}
+
+impl<O> Gradients<O> {
+    /// Both.
+    pub fn new(data: O, updates: O) -> Self {
+        Self {
+            data: Some(data),
+            updates: Some(updates),
+        }
+    }
+
+    /// That for data alone.
+    pub fn data(data: O) -> Self {
+        Self {
+            data: Some(data),
+            updates: None,
+        }
+    }
+
+    /// That for updates alone.
+    pub fn updates(updates: O) -> Self {
+        Self {
+            data: None,
+            updates: Some(updates),
+        }
+    }
+}
+
+/// Hands the tensors of a gradient to `call`.
+pub(crate) fn lend<O: Output>(
+    grad_output: &O::Input,
+    forward: &Forward<O::Input>,
+    mut gradients: Gradients<O>,
+    call: impl FnOnce(&Tensors<'_>) -> Result<(), ScatterError>,
+) -> Result<(), ScatterError> {
+    let data = gradients.data.as_mut().map(Output::target);
+    let updates = gradients.updates.as_mut().map(Output::target);
+    let [read_data, read_updates] =
+        [&forward.data, &forward.updates].map(|view| view.as_ref().map(Input::source));
+    call(&Tensors {
+        grad_output: &grad_output.source(),
+        data: read_data.as_ref(),
+        updates: read_updates.as_ref(),
+        grad_data: data.as_ref(),
+        grad_updates: updates.as_ref(),
+    })
+}
+
+/// Allocates both gradients, of these shapes, for `call` to write: that for data, and that
+/// for updates.
+pub(crate) fn allocate<V: Input>(
+    grad_output: &V,
+    forward: &Forward<V>,
+    [shape, updates_shape]: [&[usize]; 2],
+    call: impl FnOnce(&Tensors<'_>) -> Result<(), ScatterError>,
+) -> Result<(V::Owned, V::Owned), ScatterError> {
+    use crate::operand::Start;
+
+    let [data, updates] =
+        [&forward.data, &forward.updates].map(|view| view.as_ref().map(Input::source));
+    let mut of_updates = None;
+    let of_data = V::allocate(shape, Start::Like(grad_output), |grad_data, _| {
+        let made = V::allocate(
+            updates_shape,
+            Start::Like(grad_output),
+            |grad_updates, _| {
+                call(&Tensors {
+                    grad_output: &grad_output.source(),
+                    data: data.as_ref(),
+                    updates: updates.as_ref(),
+                    grad_data: Some(&grad_data),
+                    grad_updates: Some(&grad_updates),
+                })
+            },
+        );
+        of_updates = Some(made?);
+        Ok(())
+    })?;
+    // The call above has made it, or failed.
+    let of_updates = of_updates.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
+    Ok((of_data, of_updates))
+}

@@ -1,0 +1,456 @@
+//! Gradients of scatters: held bit for bit against their definitions, in every layout, by
+//! every verb, schedule and number of workers.
+
+#![allow(
+    unsafe_code,
+    reason = "tensors of a foreign runtime are handed over as raw parts"
+)]
+
+use ndscatter::{
+    AnyView, AnyViewMut, Forward, Gradients, InstructionSet, Layout, NoneGradient, Reduction,
+    ScatterError, ScatterRun, Schedule, TensorView, TensorViewMut,
+};
+
+use crate::common::Tensor;
+use crate::common::api::{Indices, Options, Request};
+use crate::common::elements::{Palette, compare};
+use crate::common::gradients::{Graded, Inputs, of_scatter};
+use crate::common::layouts::{Arrangement, Strided};
+use crate::common::operators::{Gatherer, Operator};
+use crate::common::pools::{Sequential, Workers};
+use crate::common::random::Random;
+use crate::common::small::{
+    draw_rule, draw_tuples, each_cache, each_gather, each_gather_elements, each_gather_nd, place,
+    shapes,
+};
+
+const SCALES: [f64; 7] = [1.0, 0.5, -3.0, 0.1, 0.0, -0.0, 1e-60];
+
+/// The gradient of one scatter's output, and what the gradients of its inputs are.
+struct Problem<'i, T> {
+    indices: &'i dyn Indices,
+    gradient: Strided<T>,
+    data: Strided<T>,
+    updates: Strided<T>,
+    /// Where gradients go: for data, and for updates.
+    written: [Strided<T>; 2],
+    expected: [Tensor<T>; 2],
+    none_gradient: NoneGradient,
+    scale: f64,
+}
+
+impl<'i, T: Graded> Problem<'i, T> {
+    fn new(
+        options: &Options<'_>,
+        data: &[usize],
+        indices: &'i dyn Indices,
+        (palette, scale): (Palette, f64),
+        random: &mut Random,
+    ) -> Self {
+        let logical = indices.logical();
+        let updates_shape = options.operator.updates_shape(data, &logical.shape);
+        let draw = |shape: &[usize], random: &mut Random| {
+            // Few values, so that there are ties and zeros.
+            let few = random.one_in(2);
+            let pool: Vec<T> = (0..3).map(|_| T::sample(palette, random)).collect();
+            let value = |random: &mut Random| match few {
+                true => random.pick(&[pool[0], pool[1], pool[2], T::zero_value()]),
+                false => T::sample(palette, random),
+            };
+            Tensor::generate(shape, || value(random))
+        };
+        let input = |shape: &[usize], random: &mut Random| {
+            let tensor = draw(shape, random);
+            place(&tensor, &Arrangement::INPUTS, random)
+        };
+        let gradient = input(data, random);
+        // What a scatter in place can begin with.
+        let values = draw(data, random);
+        let values = place(&values, &Arrangement::OUTPUTS, random);
+        let updates = input(&updates_shape, random);
+        let inputs = Inputs {
+            gradient: gradient.read(),
+            data: values.read(),
+            updates: updates.read(),
+        };
+        let none_gradient = random.pick(&[NoneGradient::LastWrite, NoneGradient::EveryDuplicate]);
+        let (operator, rules) = (options.operator, options.rules());
+        let mut marked = |shape: &[usize]| {
+            let arrangement = random.pick(&Arrangement::OUTPUTS);
+            Strided::marked(shape, arrangement, 1, T::sentinel())
+        };
+        Self {
+            indices,
+            expected: of_scatter(operator, rules, none_gradient, &logical, &inputs, scale),
+            written: [marked(data), marked(&updates_shape)],
+            gradient,
+            data: values,
+            updates,
+            none_gradient,
+            scale,
+        }
+    }
+
+    fn forward(&self) -> Forward<TensorView<'_, T>> {
+        Forward::new(self.data.view(), self.updates.view())
+    }
+
+    /// By every way to ask for it.
+    fn check(&self, options: &Options<'_>) {
+        let scatter = options.scatter().none_gradient(self.none_gradient);
+        let (gradient, indices, scale) = (self.gradient.view(), self.indices, self.scale);
+        self.check_written(options, "into", |wanted| {
+            scatter.backward_into(gradient, self.forward(), indices.typed(), scale, wanted)
+        });
+        let made = scatter.backward(gradient, self.forward(), indices.typed(), scale);
+        let (data, updates) = made.expect("right indices");
+        self.compare(options, "allocated", [&data, &updates]);
+        self.check_in_place(options);
+        let plan = scatter.plan(Layout::contiguous(self.data.shape()), indices.typed());
+        let plan = plan.expect("right indices");
+        let run = options.run(&plan);
+        for _ in 0..2 {
+            self.check_written(options, "planned", |wanted| {
+                run.backward_into(gradient, self.forward(), scale, wanted)
+            });
+        }
+        self.check_trained(options);
+    }
+
+    /// The gradient for data where that of the output lies.
+    fn check_in_place(&self, options: &Options<'_>) {
+        let scatter = options.scatter().none_gradient(self.none_gradient);
+        let shape = self.gradient.shape();
+        let mut data = self.written[0].clone();
+        data.write(&self.gradient.read());
+        let mut updates = self.written[1].clone();
+        let strides = data.layout().strides().map(<[isize]>::to_vec);
+        let layout = match &strides {
+            Some(strides) => Layout::strided(shape, strides).expect("its own"),
+            None => Layout::contiguous(shape),
+        };
+        let first = data.first_mut();
+        // SAFETY: both are the tensor's own elements, which nothing else touches meanwhile.
+        let (gradient, grad_data) = unsafe {
+            (
+                AnyView::from_raw_parts(first.cast_const().cast(), T::DTYPE, layout),
+                AnyViewMut::from_raw_parts(first.cast(), T::DTYPE, layout),
+            )
+        };
+        let [gradient, forward_data, forward_updates] = [
+            gradient.expect("a view"),
+            self.data.view().into(),
+            self.updates.view().into(),
+        ];
+        let wanted = Gradients::new(
+            grad_data.expect("a view"),
+            AnyViewMut::from(updates.view_mut()),
+        );
+        let forward = Forward::new(forward_data, forward_updates);
+        let (indices, scale) = (self.indices.any(), self.scale);
+        scatter
+            .backward_into(gradient, forward, indices, scale, wanted)
+            .expect("right indices");
+        let (data, updates) = (data.read(), updates.read());
+        self.compare(options, "in place", [&data.values, &updates.values]);
+    }
+
+    /// After each verb of a forward pass that trains.
+    fn check_trained(&self, options: &Options<'_>) {
+        let scatter = options.scatter().none_gradient(self.none_gradient);
+        let (data, updates) = (self.data.view(), self.updates.view());
+        let (made, trained) = scatter
+            .train(data, self.indices.typed(), updates)
+            .expect("right indices");
+        let plain = scatter.allocate(data, self.indices.typed(), updates);
+        compare(&made, &plain.expect("right indices"), false).expect("the same output");
+        assert_eq!(trained.saved_bytes(), 0, "data stays the caller's");
+        self.check_run(options, "trained", trained.run(), self.forward());
+
+        let mut output = self.data.clone();
+        let trained = scatter
+            .train_in_place(output.view_mut(), self.indices.typed(), updates)
+            .expect("right indices");
+        compare(&output.read().values, &made, false).expect("the same output");
+        let touched = trained.saved_bytes();
+        assert!(
+            touched <= self.data.read().values.len() * size_of::<T>(),
+            "windows alone"
+        );
+        let forward = Forward::updates(updates);
+        self.check_run(options, "trained in place", trained.run(), forward);
+    }
+
+    fn check_run(
+        &self,
+        options: &Options<'_>,
+        way: &str,
+        run: ScatterRun<'_>,
+        forward: Forward<TensorView<'_, T>>,
+    ) {
+        let run = run.execution(options.execution.execution);
+        let gradient = self.gradient.view();
+        self.check_written(options, way, |wanted| {
+            run.backward_into(gradient, forward, self.scale, wanted)
+        });
+        let (data, updates) = run
+            .backward(gradient, forward, self.scale)
+            .expect("a plan of the shape");
+        self.compare(options, way, [&data, &updates]);
+    }
+
+    /// Both gradients, and each alone.
+    fn check_written(
+        &self,
+        options: &Options<'_>,
+        way: &str,
+        call: impl Fn(Gradients<TensorViewMut<'_, T>>) -> Result<(), ScatterError>,
+    ) {
+        for wanted in [[true, true], [true, false], [false, true]] {
+            let [mut data, mut updates] = self.written.clone();
+            call(Gradients {
+                data: wanted[0].then(|| data.view_mut()),
+                updates: wanted[1].then(|| updates.view_mut()),
+            })
+            .unwrap_or_else(|error| panic!("{way}, {options:?}: {error}"));
+            for (number, got) in [data, updates].into_iter().enumerate() {
+                if wanted[number] {
+                    let values = got.read().values;
+                    self.compare_one(options, way, number, &values);
+                }
+                // Nothing beside the tensor was written.
+                let mut untouched = self.written[number].clone();
+                if wanted[number] {
+                    untouched.write(&got.read());
+                }
+                let same = compare(&got.buffer, &untouched.buffer, false);
+                same.unwrap_or_else(|what| panic!("gaps, {way}: {what}"));
+            }
+        }
+    }
+
+    fn compare(&self, options: &Options<'_>, way: &str, got: [&[T]; 2]) {
+        for (number, got) in got.into_iter().enumerate() {
+            self.compare_one(options, way, number, got);
+        }
+    }
+
+    fn compare_one(&self, options: &Options<'_>, way: &str, number: usize, got: &[T]) {
+        compare(got, &self.expected[number].values, false).unwrap_or_else(|difference| {
+            let mut logical = self.indices.logical();
+            logical.values.truncate(40);
+            let (shape, values) = (logical.shape, logical.values);
+            let of = ["data", "updates"][number];
+            let (dtype, scale, none) = (T::DTYPE, self.scale, self.none_gradient);
+            let data = self.data.shape();
+            panic!("for {of}, {way}, {dtype}, {scale}, {none:?}, {options:?}, {data:?}, {shape:?}, {values:?}: {difference}");
+        });
+    }
+}
+
+fn check_small<T: Graded>(
+    operator: Operator,
+    data: &[usize],
+    indices: &Strided<i64>,
+    random: &mut Random,
+) {
+    let indices: &dyn Indices = indices;
+    let is_cache = matches!(operator, Operator::Cache { .. });
+    let reductions = T::REDUCTIONS;
+    let reduction = if is_cache {
+        Reduction::None
+    } else {
+        random.pick(reductions)
+    };
+    let set = random.pick(InstructionSet::available());
+    let mut request = Request::new(reduction)
+        .pool(&Sequential)
+        .instruction_set(set);
+    if random.one_in(2) {
+        request = request.schedule(random.pick(&Schedule::ALL));
+    }
+    let mut options = Options::new(operator, request);
+    if !is_cache {
+        let rule = draw_rule(random);
+        (options.negative_indices, options.bounds) = (rule.negative, rule.bounds);
+        options.include_self = !random.one_in(3);
+    }
+    if let Some(error) = operator.refusal(options.refusals(), data, &indices.logical()) {
+        check_refused::<T>(&options, data, indices, &error);
+        return;
+    }
+    let values = (random.pick(&Palette::ALL), random.pick(&SCALES));
+    Problem::<T>::new(&options, data, indices, values, random).check(&options);
+}
+
+fn check_refused<T: Graded>(
+    options: &Options<'_>,
+    data: &[usize],
+    indices: &dyn Indices,
+    error: &ScatterError,
+) {
+    let updates = options
+        .operator
+        .updates_shape(data, &indices.logical().shape);
+    let zeros = |shape: &[usize]| {
+        let zeros = Tensor::generate(shape, T::zero_value);
+        Strided::new(&zeros, Arrangement::Contiguous, 0, T::sentinel())
+    };
+    let marked =
+        |shape: &[usize]| Strided::marked(shape, Arrangement::Contiguous, 0, T::sentinel());
+    let (values, added) = (zeros(data), zeros(&updates));
+    let (mut of_data, mut of_updates) = (marked(data), marked(&updates));
+    let refused = options.scatter().backward_into(
+        values.view(),
+        Forward::new(values.view(), added.view()),
+        indices.typed(),
+        1.0,
+        Gradients::new(of_data.view_mut(), of_updates.view_mut()),
+    );
+    assert_eq!(refused.as_ref(), Err(error), "{options:?}");
+    for written in [of_data, of_updates] {
+        let untouched = written.buffer.iter().all(|&value| value == T::sentinel());
+        assert!(untouched, "written before it was refused");
+    }
+}
+
+/// Of every type that has gradients.
+fn check_of_any_type(
+    operator: Operator,
+    data: &[usize],
+    indices: &Strided<i64>,
+    random: &mut Random,
+) {
+    let check = random.pick(&[
+        check_small::<f32>,
+        check_small::<f64>,
+        #[cfg(feature = "half")]
+        check_small::<half::f16>,
+        #[cfg(feature = "half")]
+        check_small::<half::bf16>,
+        #[cfg(feature = "num-complex")]
+        check_small::<num_complex::Complex<f32>>,
+        #[cfg(feature = "num-complex")]
+        check_small::<num_complex::Complex<f64>>,
+    ]);
+    check(operator, data, indices, random);
+}
+
+/// The scatter that a gather is the inverse of, where there is one.
+fn inverse(gatherer: Gatherer) -> Option<Operator> {
+    match gatherer {
+        Gatherer::Nd { batch_dims: 0 } => Some(Operator::Nd),
+        Gatherer::Nd { .. } => None,
+        Gatherer::Along { axis } => Some(Operator::Update { axis }),
+        Gatherer::Elements { axis } => Some(Operator::Elements { axis }),
+    }
+}
+
+fn check_inverse(gatherer: Gatherer, data: &[usize], indices: &Strided<i64>, random: &mut Random) {
+    if let Some(operator) = inverse(gatherer) {
+        check_of_any_type(operator, data, indices, random);
+    }
+}
+
+#[test]
+fn of_every_small_scatter_nd() {
+    for seed in 41..44 {
+        each_gather_nd(3, &mut Random::new(seed), &check_inverse);
+    }
+}
+
+#[test]
+fn of_every_small_scatter_update() {
+    for seed in 44..47 {
+        each_gather(3, &mut Random::new(seed), &check_inverse);
+    }
+}
+
+#[test]
+fn of_every_small_scatter_elements() {
+    for seed in 47..49 {
+        each_gather_elements(3, &mut Random::new(seed), &check_inverse);
+    }
+}
+
+#[test]
+fn of_every_small_cache() {
+    let mut random = Random::new(49);
+    for data in shapes(2..=3, 4) {
+        each_cache(&data, &mut random, &check_of_any_type);
+    }
+}
+
+/// Tensors that are divided: every schedule, 1 to 8 workers, every pool.
+fn check_large<T: Graded>(
+    operator: Operator,
+    reduction: Reduction,
+    (data, indices): (&[usize], &[usize]),
+    random: &mut Random,
+) {
+    let indices = draw_tuples(&operator.axes(data, indices), indices, false, random);
+    let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
+    let indices: &dyn Indices = &indices;
+    for (include_self, scale) in [(true, -0.3), (false, 1.0)] {
+        let mut options = Options::new(operator, reduction);
+        options.include_self = include_self;
+        let values = (Palette::Ordinary, scale);
+        let problem = Problem::<T>::new(&options, data, indices, values, random);
+        for workers in Workers::ALL {
+            workers.with(|pool| {
+                for forced in [None, Some(Schedule::Grouped), Some(Schedule::ByTuple)] {
+                    let request = Request::new(reduction).pool(pool).schedule(forced);
+                    problem.check(&Options {
+                        execution: request,
+                        ..options
+                    });
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn of_rows_by_every_number_of_workers() {
+    let mut random = Random::new(51);
+    let rows = (&[90, 24][..], &[700, 1][..]);
+    for reduction in Reduction::ALL {
+        check_large::<f32>(Operator::Nd, reduction, rows, &mut random);
+    }
+    let batches = (&[5, 20, 9][..], &[60][..]);
+    let axis = Operator::Update { axis: 1 };
+    for reduction in [Reduction::None, Reduction::Mul, Reduction::Max] {
+        check_large::<f64>(axis, reduction, batches, &mut random);
+    }
+    #[cfg(feature = "half")]
+    for reduction in [Reduction::Mul, Reduction::Mean, Reduction::Min] {
+        check_large::<half::bf16>(Operator::Nd, reduction, rows, &mut random);
+    }
+    #[cfg(feature = "num-complex")]
+    for reduction in [Reduction::Mul, Reduction::Mean, Reduction::Sub] {
+        let shapes = (&[30, 20, 5][..], &[500, 2][..]);
+        check_large::<num_complex::Complex<f32>>(Operator::Nd, reduction, shapes, &mut random);
+    }
+}
+
+#[test]
+fn of_single_elements_by_every_number_of_workers() {
+    let mut random = Random::new(52);
+    for reduction in Reduction::ALL {
+        let elements = (&[500][..], &[2000, 1][..]);
+        check_large::<f32>(Operator::Nd, reduction, elements, &mut random);
+        let axis = Operator::Elements { axis: 0 };
+        check_large::<f64>(axis, reduction, (&[60, 9], &[90, 9]), &mut random);
+    }
+}
+
+/// Wide windows, which are divided by column, and long groups, whose products go by
+/// levels.
+#[test]
+fn of_few_destinations() {
+    let mut random = Random::new(53);
+    for reduction in [Reduction::Mul, Reduction::Max, Reduction::None] {
+        check_large::<f32>(Operator::Nd, reduction, (&[2, 3000], &[5, 1]), &mut random);
+        check_large::<f64>(Operator::Nd, reduction, (&[2, 3], &[2500, 1]), &mut random);
+    }
+}

@@ -130,7 +130,7 @@ impl IndexPlan {
             (0, merged(&self.shape[indexed.clone()], &strides[indexed])?)
         } else if let Some(binding) = self.as_planned(strides) {
             let dims = [(usize::MAX, binding.unit)];
-            (binding.base, Dims::collect(1, dims.into_iter())?)
+            (binding.base, Dims::collect(1, dims)?)
         } else {
             return Ok(None);
         };

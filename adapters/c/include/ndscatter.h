@@ -119,7 +119,7 @@ typedef struct nds_options {
   // Null: the library's own threads.
   const struct nds_pool *pool;
   // For gradients of a scatter without a reduction: 0 the update that stays, 1
-  // every duplicate. No function reads it yet.
+  // every duplicate.
   int32_t none_gradient;
   // Never read: callers of an older header have padding here, with anything in it.
   int32_t reserved;
@@ -145,6 +145,58 @@ const char *nds_last_error(void);
 
 // The facts of what failed last on the calling thread.
 enum nds_status nds_last_error_info(struct nds_error_info *info);
+
+// The gradients of nds_scatter_nd, given that of its output: into grad_data, of the shape
+// of data, and into grad_updates, of that of updates, each times scale. data may be null
+// but for mul, min and max with self, updates but for mul, min and max, output but for min
+// and max; after a call in place data is what it held before. A gradient that is not wanted
+// is null. grad_data may have the address, shape and strides of grad_output. Only floats
+// and complex numbers have gradients.
+enum nds_status nds_scatter_nd_backward(const DLTensor *grad_output,
+                                        const DLTensor *data,
+                                        const DLTensor *indices,
+                                        const DLTensor *updates,
+                                        const DLTensor *output,
+                                        double scale,
+                                        DLTensor *grad_data,
+                                        DLTensor *grad_updates,
+                                        const struct nds_options *options);
+
+// The same of nds_scatter_update.
+enum nds_status nds_scatter_update_backward(const DLTensor *grad_output,
+                                            const DLTensor *data,
+                                            const DLTensor *indices,
+                                            const DLTensor *updates,
+                                            int64_t axis,
+                                            const DLTensor *output,
+                                            double scale,
+                                            DLTensor *grad_data,
+                                            DLTensor *grad_updates,
+                                            const struct nds_options *options);
+
+// The same of nds_scatter_elements.
+enum nds_status nds_scatter_elements_backward(const DLTensor *grad_output,
+                                              const DLTensor *data,
+                                              const DLTensor *indices,
+                                              const DLTensor *updates,
+                                              int64_t axis,
+                                              const DLTensor *output,
+                                              double scale,
+                                              DLTensor *grad_data,
+                                              DLTensor *grad_updates,
+                                              const struct nds_options *options);
+
+// The gradients of nds_tensor_scatter: for the cache, 0 where it was written, and for
+// update, of which the shape alone is read.
+enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
+                                            const DLTensor *update,
+                                            const DLTensor *write_indices,
+                                            int64_t axis,
+                                            int32_t circular,
+                                            double scale,
+                                            DLTensor *grad_past,
+                                            DLTensor *grad_update,
+                                            const struct nds_options *options);
 
 // From now on schedules are chosen as for the machine in a file, for all calls
 // of the process; null is this machine as the library finds it. No result

@@ -20,6 +20,7 @@ mod dlpack;
 mod error_info;
 mod failure;
 mod float_mode;
+mod gradients;
 mod last_error;
 mod machine;
 mod operators;
@@ -31,6 +32,10 @@ mod threads;
 
 pub use dlpack::{DLDataType, DLDevice, DLTensor};
 pub use error_info::{nds_error_info, nds_last_error, nds_last_error_info};
+pub use gradients::{
+    nds_scatter_elements_backward, nds_scatter_nd_backward, nds_scatter_update_backward,
+    nds_tensor_scatter_backward,
+};
 pub use machine::nds_set_machine_file;
 pub use operators::{
     nds_gather, nds_gather_backward, nds_gather_elements, nds_gather_elements_backward,

@@ -248,7 +248,7 @@ pub unsafe extern "C" fn nds_tensor_scatter(
 }
 
 /// Position 0 for every sequence.
-fn start() -> Result<AnyView<'static>, Failure> {
+pub(crate) fn start() -> Result<AnyView<'static>, Failure> {
     static ZERO: i64 = 0;
     let ptr = (&raw const ZERO).cast();
     // SAFETY: one element, of a static.

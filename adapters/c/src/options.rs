@@ -1,7 +1,7 @@
 //! The options of a call.
 
 use ndscatter::{
-    Accumulate, Bounds, Duplicates, Execution, Gather, Goal, Pool, Reduction, Scatter,
+    Accumulate, Bounds, Duplicates, Execution, Gather, Goal, NoneGradient, Pool, Reduction, Scatter,
 };
 
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ pub struct nds_options {
     /// Null: the library's own threads.
     pub pool: *const nds_pool,
     /// For gradients of a scatter without a reduction: 0 the update that stays, 1
-    /// every duplicate. No function reads it yet.
+    /// every duplicate.
     pub none_gradient: i32,
     /// Never read: callers of an older header have padding here, with anything in it.
     pub reserved: i32,
@@ -105,6 +105,7 @@ pub(crate) struct How {
     bounds: Bounds,
     negative_indices: bool,
     duplicates: Duplicates,
+    none_gradient: NoneGradient,
 }
 
 impl Options {
@@ -120,7 +121,6 @@ impl Options {
             unsafe { structs::read(options)? }
         };
         let is_set = |name, value| one_of(name, value, [false, true]);
-        is_set("none_gradient", given.none_gradient)?;
         let how = How {
             reduction: one_of("reduction", given.reduction, REDUCTIONS)?,
             include_self: !is_set("exclude_self", given.exclude_self)?,
@@ -139,6 +139,11 @@ impl Options {
                 "reject_duplicates",
                 given.reject_duplicates,
                 [Duplicates::Allow, Duplicates::Reject],
+            )?,
+            none_gradient: one_of(
+                "none_gradient",
+                given.none_gradient,
+                [NoneGradient::LastWrite, NoneGradient::EveryDuplicate],
             )?,
         };
         let max_threads = usize::try_from(given.max_threads).map_err(|_| {
@@ -179,7 +184,12 @@ impl Options {
             .duplicates(self.how.duplicates)
             .negative_indices(self.how.negative_indices)
             .bounds(self.how.bounds)
+            .none_gradient(self.how.none_gradient)
             .execution(self.execution())
+    }
+
+    pub(crate) fn reduction(&self) -> Reduction {
+        self.how.reduction
     }
 
     /// A gather has no duplicates to reject, and nothing to reduce.

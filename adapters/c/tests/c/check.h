@@ -174,5 +174,6 @@ void test_fork(void);
 void test_machine(void);
 void test_floats(void);
 void test_gradients(void);
+void test_backward(void);
 
 #endif

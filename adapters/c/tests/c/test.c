@@ -32,6 +32,7 @@ static const suite SUITES[] = {
     {"machine", test_machine},
     {"floats", test_floats},
     {"gradients", test_gradients},
+    {"backward", test_backward},
 };
 
 /* Of AddressSanitizer: memory that cannot be had is null, as without it. */

@@ -13,8 +13,10 @@ use super::reduce::Arithmetic;
 use super::scalar::Complex;
 use super::{GradientGroup, GradientTensors, Listed, Numbered, Shares};
 
-/// Elements of a run that are worked on together.
-const WIDTH: usize = 16;
+/// Elements of a run that are worked on together: by plain instructions, and by AVX2.
+const WIDTH: usize = 4;
+#[cfg(target_arch = "x86_64")]
+const AVX2_WIDTH: usize = 16;
 
 /// Updates of a group whose products of later ones are kept at once.
 const BLOCK: usize = 32;
@@ -421,8 +423,22 @@ fn is_tied<C: PartialOrd + Copy>(value: C, best: C) -> bool {
 /// # Safety
 ///
 /// As for `GradientFn`, for elements of type `T`.
-#[inline(always)]
 pub(super) unsafe fn each_group<T: Graded, S: Sharing<T>>(
+    tensors: &GradientTensors<'_>,
+    groups: &[GradientGroup],
+    shares: &Shares,
+) {
+    // SAFETY: handed on as it is.
+    unsafe { each_group_by::<T, S, WIDTH>(tensors, groups, shares) }
+}
+
+/// [`each_group`], so many elements at a time.
+///
+/// # Safety
+///
+/// As for [`each_group`].
+#[inline(always)]
+unsafe fn each_group_by<T: Graded, S: Sharing<T>, const WIDTH: usize>(
     tensors: &GradientTensors<'_>,
     groups: &[GradientGroup],
     shares: &Shares,
@@ -506,5 +522,5 @@ pub(super) unsafe fn each_group_avx2<T: Graded, S: Sharing<T>>(
     shares: &Shares,
 ) {
     // SAFETY: handed on as it is.
-    unsafe { each_group::<T, S>(tensors, groups, shares) }
+    unsafe { each_group_by::<T, S, AVX2_WIDTH>(tensors, groups, shares) }
 }

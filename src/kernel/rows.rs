@@ -101,14 +101,14 @@ pub(super) unsafe fn reduce<T, L, R>(
     unsafe { reduce_rows::<T, L, R, { !cfg!(target_arch = "x86_64") }>(dst, src, numbers, form) }
 }
 
-/// [`reduce`], with loops of lengths for rows in a cache where `NEAR`: for AVX2, and where
+/// [`reduce`], with loops of lengths for rows in a cache where `BY_LENGTH`: for AVX2, and where
 /// a machine has but one set of instructions (there they were not measured).
 ///
 /// # Safety
 ///
 /// As for [`reduce`].
 #[inline(always)]
-unsafe fn reduce_rows<T, L, R, const NEAR: bool>(
+unsafe fn reduce_rows<T, L, R, const BY_LENGTH: bool>(
     dst: *mut u8,
     src: *const u8,
     numbers: &[u32],
@@ -123,10 +123,10 @@ unsafe fn reduce_rows<T, L, R, const NEAR: bool>(
         ($($len:literal)*) => {
             match form.len {
                 0 => {}
-                $($len if const { has_loops_of_lengths::<T>() } => {
+                $($len if const { BY_LENGTH && has_loops_of_lengths::<T>() } => {
                     each_array::<T, L, R, $len>(dst, src, numbers, form);
                 }
-                $len if const { NEAR && has_near_loop::<T>($len) }
+                $len if const { BY_LENGTH && has_near_loop::<T>($len) }
                     && form.is_near && form.sources.is_none() => {
                     let form = RowsForm { is_near: true, sources: None, ..form };
                     each_array::<T, L, R, $len>(dst, src, numbers, form);

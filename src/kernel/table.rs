@@ -274,7 +274,7 @@ impl Operation {
 
 /// Lists, for element types, the functions of their gradients.
 macro_rules! gradient_table {
-    ($($element:pat => $type:ty, $($tied:ident)?;)*) => {
+    ($($element:pat => $type:ty $(, $ties:ident)?;)*) => {
         /// The functions that multiply gradients, where they lie and on their way.
         fn multiplies(element: DType) -> Option<(MultiplyFn, MultiplyingFn)> {
             match element {
@@ -293,12 +293,12 @@ macro_rules! gradient_table {
             ) -> Option<GradientFn> {
                 let isa = isa.min(InstructionSet::best());
                 match (element, reduction) {
-                    $(($element, Reduction::Mul) => Some(shares_of::<$type, Product>(isa)),
+                    $(($element, Reduction::Mul) => Some(gradient::each_group::<$type, Product>),
                     $(($element, Reduction::Min | Reduction::Max) => {
-                        Some(shares_of::<$type, $tied>(isa))
+                        Some($ties::<$type>(isa))
                     })?
                     ($element, Reduction::None | Reduction::Add | Reduction::Sub | Reduction::Mean) => {
-                        Some(shares_of::<$type, Alike>(isa))
+                        Some(gradient::each_group::<$type, Alike>)
                     })*
                     _ => None,
                 }
@@ -308,21 +308,25 @@ macro_rules! gradient_table {
 }
 
 gradient_table! {
-    DType::F16 => F16, Ties;
-    DType::BF16 => Bf16, Ties;
-    DType::F32 => f32, Ties;
-    DType::F64 => f64, Ties;
-    DType::Complex64 => Complex<f32>,;
-    DType::Complex128 => Complex<f64>,;
+    DType::F16 => F16, ties_of;
+    DType::BF16 => Bf16, ties_of;
+    DType::F32 => f32, ties_of;
+    DType::F64 => f64, ties_of;
+    DType::Complex64 => Complex<f32>;
+    DType::Complex128 => Complex<f64>;
 }
 
-fn shares_of<T: Graded, S: Sharing<T>>(isa: InstructionSet) -> GradientFn {
+/// Ties alone have loops for AVX2: others read each update and calculate little.
+fn ties_of<T: Graded>(isa: InstructionSet) -> GradientFn
+where
+    Ties: Sharing<T>,
+{
     match isa {
-        InstructionSet::Portable => gradient::each_group::<T, S>,
+        InstructionSet::Portable => gradient::each_group::<T, Ties>,
         #[cfg(target_arch = "x86_64")]
-        InstructionSet::Avx2 => gradient::each_group_avx2::<T, S>,
+        InstructionSet::Avx2 => gradient::each_group_avx2::<T, Ties>,
         #[cfg(not(target_arch = "x86_64"))]
-        InstructionSet::Avx2 => gradient::each_group::<T, S>,
+        InstructionSet::Avx2 => gradient::each_group::<T, Ties>,
     }
 }
 

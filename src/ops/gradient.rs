@@ -3,7 +3,7 @@
 
 use super::scatter::Scatter;
 use crate::error::ScatterError;
-use crate::operand::{Indices, Input, Output, Source, Start, Target};
+use crate::operand::{Dims, Indices, Input, Output, Source, Start, Target};
 use crate::plan::Form;
 use crate::run::{self, Forward, Gradients, Meaning, Operands, Trained};
 
@@ -44,15 +44,29 @@ impl Scatter<'_> {
     ) -> Result<(V::Owned, V::Owned), ScatterError> {
         let indices = indices.into();
         let gradient = grad_output.source();
-        let updates = forward.updates.as_ref().map(Input::source);
-        let form = self.form_of(
-            gradient.shape(),
-            &indices,
-            updates.as_ref().map(Source::shape),
-        )?;
-        let updates_shape = form.updates_shape(gradient.shape(), indices.layout().shape())?;
+        let (form, updates_shape) = self.form_for(&grad_output, &forward, &indices)?;
         let shapes = [gradient.shape(), &updates_shape];
         run::allocate(&grad_output, &forward, shapes, |tensors| {
+            self.share(&form, tensors, &indices, scale)
+        })
+    }
+
+    /// Returns the gradient for updates alone, row-major: of sums with self, that for data
+    /// is `grad_output` itself, but for the factor.
+    ///
+    /// # Errors
+    ///
+    /// As [`backward`](Self::backward).
+    pub fn backward_updates<'i, V: Input>(
+        &self,
+        grad_output: V,
+        forward: Forward<V>,
+        indices: impl Into<Indices<'i>>,
+        scale: f64,
+    ) -> Result<V::Owned, ScatterError> {
+        let indices = indices.into();
+        let (form, shape) = self.form_for(&grad_output, &forward, &indices)?;
+        run::allocate_updates(&grad_output, &forward, &shape, |tensors| {
             self.share(&form, tensors, &indices, scale)
         })
     }
@@ -201,11 +215,8 @@ impl Scatter<'_> {
         let element = data.map_or(output.elements(), |data| data.elements());
         let operation = run::operation(element, self.reducing, &self.execution)?;
         let mut trained = None;
-        let indices = Some(indices);
-        Operands::lend(&operation, output, data, indices, updates, |operands| {
-            let Some(indices) = indices else {
-                return Ok(());
-            };
+        let at = Some(indices);
+        Operands::lend(&operation, output, data, at, updates, |operands| {
             let updates = Some(operands.updates_shape());
             let form = self.form_of(operands.shape(), indices, updates)?;
             let (planning, execution) = (self.planning, &self.execution);
@@ -217,6 +228,21 @@ impl Scatter<'_> {
         })?;
         // The call above has made it, or failed.
         trained.ok_or(ScatterError::OutOfMemory { bytes: 0 })
+    }
+
+    /// What the shapes mean, and the shape of the gradient for updates.
+    fn form_for<V: Input>(
+        &self,
+        grad_output: &V,
+        forward: &Forward<V>,
+        indices: &Indices<'_>,
+    ) -> Result<(Form, Dims<usize>), ScatterError> {
+        let gradient = grad_output.source();
+        let updates = forward.updates.as_ref().map(Input::source);
+        let updates = updates.as_ref().map(Source::shape);
+        let form = self.form_of(gradient.shape(), indices, updates)?;
+        let shape = form.updates_shape(gradient.shape(), indices.layout().shape())?;
+        Ok((form, shape))
     }
 
     /// What the shapes mean, with options that the operator has.

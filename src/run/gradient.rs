@@ -14,7 +14,7 @@ pub(super) use scatters::{Saved, backward_planned};
 pub use training::Trained;
 pub(crate) use training::train_once;
 pub use views::{Forward, Gradients};
-pub(crate) use views::{allocate, lend};
+pub(crate) use views::{allocate, allocate_updates, lend};
 
 use crate::element::DType;
 use crate::error::ScatterError;

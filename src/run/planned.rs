@@ -271,6 +271,24 @@ impl<'p> ScatterRun<'p> {
         })
     }
 
+    /// Returns the gradient for updates alone, row-major:
+    /// as [`Scatter::backward_updates`](crate::Scatter::backward_updates).
+    ///
+    /// # Errors
+    ///
+    /// As [`backward`](Self::backward).
+    pub fn backward_updates<V: Input>(
+        &self,
+        grad_output: V,
+        forward: Forward<V>,
+        scale: f64,
+    ) -> Result<V::Owned, ScatterError> {
+        let shape = self.plan.updates_shape();
+        gradient::allocate_updates(&grad_output, &forward, shape, |tensors| {
+            self.share(tensors, scale)
+        })
+    }
+
     /// Writes those that are wanted of the gradients for data and for updates:
     /// as [`Scatter::backward_into`](crate::Scatter::backward_into).
     ///

@@ -114,6 +114,9 @@ def native() -> ctypes.CDLL:
         "compare_allocate": (c_void_p, [POINTER(NativeTensor)] * 3 + [c_ssize_t, c_int]),
         "compare_values": (POINTER(c_float), [c_void_p]),
         "compare_free": (None, [c_void_p]),
+        "compare_train": (c_void_p, [POINTER(NativeTensor)] * 4 + [c_ssize_t, c_int]),
+        "compare_pass_values": (POINTER(c_float), [c_void_p, c_size_t]),
+        "compare_pass_free": (None, [c_void_p]),
     }
     for name, (restype, argtypes) in signatures.items():
         function = getattr(library, name)

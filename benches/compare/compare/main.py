@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import machine, options, places, plots, publish, report, rust_peers
+from . import backward, machine, options, places, plots, publish, report, rust_peers
 
 
 def main(arguments: list[str]) -> int:
@@ -19,6 +19,8 @@ def main(arguments: list[str]) -> int:
         return _scaling(is_published=chosen.publish is not None)
     if chosen.rust:
         return rust_peers.run(chosen)
+    if chosen.backward:
+        return _backward(chosen)
     folder = places.output()
     stored = folder / "results.json"
     if chosen.reuse:
@@ -69,6 +71,22 @@ def _environment(threads: int) -> dict[str, str]:
     }
 
 
+def _backward(chosen: argparse.Namespace) -> int:
+    """Forward passes with their gradients: tables alone."""
+    stored = places.output() / "backward.json"
+    if not chosen.reuse:
+        _build()
+        runs = [_child("compare.backward", threads, chosen) for threads in chosen.threads]
+        stored.write_text(json.dumps({"machine": machine.describe(), "runs": runs}, indent=1) + "\n")
+    results = json.loads(stored.read_text())
+    text = backward.markdown(results)
+    (places.output() / "backward.md").write_text(text)
+    print(text)
+    if chosen.publish is not None:
+        publish.publish_backward(results, text, chosen.publish)
+    return 0
+
+
 def _source() -> str:
     """The commit that is measured, and whether files differ from it."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
@@ -77,6 +95,11 @@ def _source() -> str:
 
 
 def _measure(threads: int, chosen: argparse.Namespace) -> dict:
+    return _child("compare.child", threads, chosen)
+
+
+def _child(module: str, threads: int, chosen: argparse.Namespace) -> dict:
+    """What a process of its own has measured."""
     stored = places.output() / f"run-{threads}.json"
     asked = {
         "threads": threads,
@@ -89,7 +112,7 @@ def _measure(threads: int, chosen: argparse.Namespace) -> dict:
         "source": _source(),
         "json": str(stored),
     }
-    command = [sys.executable, "-m", "compare.child", json.dumps(asked)]
+    command = [sys.executable, "-m", module, json.dumps(asked)]
     subprocess.run(command, env=_environment(threads), cwd=places.FOLDER, check=True)
     return json.loads(stored.read_text())
 

@@ -43,6 +43,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         help="put tables and plots into docs/; those beside the runtimes by a kind of machine",
     )
     add("--rust", action="store_true", help="instead: the Rust crates that scatter")
+    add("--backward", action="store_true", help="instead: forward passes with their gradients")
     add("--scaling", action="store_true", help="instead: ndscatter as work grows, drawn")
     add("--no-venv", action="store_true", help="use this interpreter as it is")
     options = parser.parse_args(arguments)

@@ -46,6 +46,19 @@ are handed matrices and row numbers in memory of their own. The figures are in [
 )
 
 
+_BACKWARD = _Page(
+    "gradients",
+    """\
+# Forward passes with their gradients, beside torch and jax
+
+`python3 benches/compare/run.py --backward` runs a forward pass and both gradients by ndscatter, torch's autograd and jax's compiled
+`vjp` in one process, on the same arrays, in turns, and checks every result. Everyone allocates all results; of a sum the gradient for
+data is that of the output, and torch and ndscatter hand it back. Milliseconds, minima over rounds; in brackets the call of a runtime
+that was the fastest correct one. The ratio is the better one's time divided by ours.
+""",
+)
+
+
 def publish(results: dict, made: Path, machine: str) -> None:
     """As the figures of a kind of machine, which has a folder and a page by its name."""
     assert not any(run["quick"] for run in results["runs"]), "small shapes are no figures to keep"
@@ -53,6 +66,11 @@ def publish(results: dict, made: Path, machine: str) -> None:
     _store(f"{machine}/results.json", results)
     page = _Page(f"{_RUNTIMES.name}-{machine}", _RUNTIMES.start.format(machine=machine))
     _put(page, report.markdown(results))
+
+
+def publish_backward(results: dict, tables: str, machine: str) -> None:
+    _store(f"{machine}/backward.json", results)
+    _put(_Page(f"{_BACKWARD.name}-{machine}", _BACKWARD.start), tables)
 
 
 def publish_crates(runs: list[dict], tables: str) -> None:

@@ -2,7 +2,7 @@
 
 use super::scatters::Tensors;
 use crate::error::ScatterError;
-use crate::operand::{Input, Output};
+use crate::operand::{Input, Output, Start};
 
 /// Tensors of the forward pass, for a gradient that depends on them.
 ///
@@ -97,6 +97,27 @@ pub(crate) fn lend<O: Output>(
     })
 }
 
+/// Allocates the gradient for updates, of this shape, for `call` to write.
+pub(crate) fn allocate_updates<V: Input>(
+    grad_output: &V,
+    forward: &Forward<V>,
+    updates_shape: &[usize],
+    call: impl FnOnce(&Tensors<'_>) -> Result<(), ScatterError>,
+) -> Result<V::Owned, ScatterError> {
+    let [data, updates] =
+        [&forward.data, &forward.updates].map(|view| view.as_ref().map(Input::source));
+    let start = Start::Like(grad_output);
+    V::allocate(updates_shape, start, |grad_updates, _| {
+        call(&Tensors {
+            grad_output: &grad_output.source(),
+            data: data.as_ref(),
+            updates: updates.as_ref(),
+            grad_data: None,
+            grad_updates: Some(&grad_updates),
+        })
+    })
+}
+
 /// Allocates both gradients, of these shapes, for `call` to write: that for data, and that
 /// for updates.
 pub(crate) fn allocate<V: Input>(
@@ -105,8 +126,6 @@ pub(crate) fn allocate<V: Input>(
     [shape, updates_shape]: [&[usize]; 2],
     call: impl FnOnce(&Tensors<'_>) -> Result<(), ScatterError>,
 ) -> Result<(V::Owned, V::Owned), ScatterError> {
-    use crate::operand::Start;
-
     let [data, updates] =
         [&forward.data, &forward.updates].map(|view| view.as_ref().map(Input::source));
     let mut of_updates = None;

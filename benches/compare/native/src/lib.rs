@@ -1,6 +1,6 @@
 //! What the comparison needs from a compiled language, for `ctypes`: how fast
 //! the machine moves bytes, a caller without an interpreter, and the crate's
-//! own verb that allocates its result.
+//! own verbs that allocate their results.
 //!
 //! Every function trusts its caller: pointers are valid for the lengths that
 //! come with them, and outputs overlap nothing.
@@ -10,7 +10,7 @@ use std::ptr;
 use std::slice;
 use std::time::Instant;
 
-use ndscatter::{Reduction, Scatter, TensorView};
+use ndscatter::{Forward, Reduction, Scatter, ScatterError, TensorView};
 
 #[path = "../../../common/roof.rs"]
 #[allow(dead_code, reason = "names are for the benches in Rust")]
@@ -136,21 +136,103 @@ pub unsafe extern "C" fn compare_allocate(
     let (data, updates) = unsafe { (data.view::<f32>(), updates.view::<f32>()) };
     // SAFETY: as the caller promises.
     let indices = unsafe { indices.view::<i64>() };
+    let Some(scatter) = scatter(axis, reduction) else {
+        return ptr::null_mut();
+    };
+    let result = scatter.allocate(data, indices, updates);
+    result.map_or(ptr::null_mut(), |result| {
+        Box::into_raw(Box::new(result.into_vec()))
+    })
+}
+
+fn scatter(axis: isize, reduction: c_int) -> Option<Scatter<'static>> {
     let reduction = match reduction {
         0 => Reduction::None,
         1 => Reduction::Add,
         5 => Reduction::Max,
-        _ => return ptr::null_mut(),
+        _ => return None,
     };
     let scatter = if axis < 0 {
         Scatter::nd()
     } else {
         Scatter::update(axis)
     };
-    let result = (scatter.reduction(reduction)).allocate(data, indices, updates);
-    result.map_or(ptr::null_mut(), |result| {
-        Box::into_raw(Box::new(result.into_vec()))
-    })
+    Some(scatter.reduction(reduction))
+}
+
+/// The output of a forward pass, and the gradients for data and for updates.
+type Pass = [Vec<f32>; 3];
+
+/// A forward pass and its gradients, each into a new `Vec`: null on failure. The gradient
+/// for data of a sum is that of the output, which lies there already: its `Vec` is empty.
+///
+/// # Safety
+///
+/// As for [`compare_allocate`]; `grad_output` holds `f32`, and is written by nobody.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn compare_train(
+    data: &Tensor,
+    indices: &Tensor,
+    updates: &Tensor,
+    grad_output: &Tensor,
+    axis: isize,
+    reduction: c_int,
+) -> *mut Pass {
+    let Some(scatter) = scatter(axis, reduction) else {
+        return ptr::null_mut();
+    };
+    // SAFETY: as the caller promises.
+    let pass = unsafe {
+        let (data, updates) = (data.view::<f32>(), updates.view::<f32>());
+        let (indices, gradient) = (indices.view::<i64>(), grad_output.view::<f32>());
+        train(&scatter, reduction == 1, data, indices, updates, gradient)
+    };
+    pass.map_or(ptr::null_mut(), |pass| Box::into_raw(Box::new(pass)))
+}
+
+fn train(
+    scatter: &Scatter<'_>,
+    is_sum: bool,
+    data: TensorView<'_, f32>,
+    indices: TensorView<'_, i64>,
+    updates: TensorView<'_, f32>,
+    gradient: TensorView<'_, f32>,
+) -> Result<Pass, ScatterError> {
+    let (output, trained) = scatter.train(data, indices, updates)?;
+    let run = trained.run();
+    if !is_sum {
+        let (of_data, of_updates) =
+            run.backward(gradient, Forward::new(data, updates), 1.0)?;
+        return Ok([
+            output.into_vec(),
+            of_data.into_vec(),
+            of_updates.into_vec(),
+        ]);
+    }
+    let of_updates = run.backward_updates(gradient, Forward::none(), 1.0)?;
+    Ok([output.into_vec(), Vec::new(), of_updates.into_vec()])
+}
+
+/// The values of one of the three results of a pass.
+///
+/// # Safety
+///
+/// The handle is one of [`compare_train`], and `which` less than 3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn compare_pass_values(pass: *const Pass, which: usize) -> *const f32 {
+    // SAFETY: as the caller promises.
+    unsafe { (&(*pass))[which].as_ptr() }
+}
+
+/// Frees the results of a pass.
+///
+/// # Safety
+///
+/// The handle is one of [`compare_train`], and is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn compare_pass_free(pass: *mut Pass) {
+    // SAFETY: as the caller promises.
+    drop(unsafe { Box::from_raw(pass) });
 }
 
 /// The values of a result.

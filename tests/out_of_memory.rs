@@ -20,8 +20,8 @@ use common::random::Random;
 use common::request::Request;
 use common::{Tensor, elements};
 use ndscatter::{
-    Bounds, CacheMode, Cloned, DType, Duplicates, Gather, Reduction, Scatter, ScatterError,
-    ScatterPlan, Schedule, TensorView, TensorViewMut, release_scratch,
+    Bounds, CacheMode, Cloned, DType, Duplicates, Forward, Gather, Gradients, Reduction, Scatter,
+    ScatterError, ScatterPlan, Schedule, TensorView, TensorViewMut, release_scratch,
 };
 
 /// Allocations from this size are counted, and can be refused.
@@ -452,6 +452,68 @@ fn values_of_many_dims_ask_for_their_memory() {
         (Scatter::update(0).execution(alone)).allocate(Cloned(data), indices()?, Cloned(updates))
     });
     assert!(refused > 100, "only {refused}: does this test work?");
+}
+
+/// Gradients: whatever cannot be had, nothing has been written.
+#[test]
+fn gradients_ask_for_their_memory() {
+    let _turn = turn();
+    let data = vec![7.0_f32; DEEP_LEN];
+    let rows = [2_i64, 0, 2, 9];
+    let values = vec![1.0_f32; 4 * 512];
+    let mut shape = DEEP;
+    shape[0] = 4;
+    let alone = ndscatter::Execution::new().pool(&Sequential);
+    let view = || TensorView::strided(&data, DEEP_OFFSET, &DEEP, &DEEP_STRIDES);
+    let indices = || TensorView::contiguous(&rows, &[4]);
+    let updates = || TensorView::contiguous(&values, &shape);
+    let written = RefCell::new((data.clone(), values.clone()));
+    let mut refused = 0;
+    for reduction in Reduction::ALL {
+        let scatter = Scatter::update(0).reduction(reduction);
+        let scatter = scatter.bounds(Bounds::Skip).execution(alone);
+        let name = format!("{reduction}");
+        refused += check_call(&name, || {
+            let forward = Forward::new(view()?, updates()?);
+            let made = scatter.backward(view()?, forward, indices()?, 0.5)?;
+            Ok((made.0.into_vec(), made.1.into_vec()))
+        });
+        refused += check_call(&name, || {
+            let (of_data, of_updates) = &mut *written.borrow_mut();
+            of_data.fill(9.0);
+            of_updates.fill(9.0);
+            let target = TensorViewMut::strided(of_data, DEEP_OFFSET, &DEEP, &DEEP_STRIDES)?;
+            let wanted = Gradients::new(target, TensorViewMut::contiguous(of_updates, &shape)?);
+            let forward = Forward::new(view()?, updates()?);
+            let done = scatter.backward_into(view()?, forward, indices()?, 0.5, wanted);
+            let (of_data, of_updates) = (&of_data[..], &of_updates[..]);
+            let is_untouched = || of_data.iter().chain(of_updates).all(|&value| value == 9.0);
+            assert!(
+                done.is_ok() || is_untouched(),
+                "written before it was refused"
+            );
+            done
+        });
+        refused += check_call(&name, || {
+            let (data, _) = &mut *written.borrow_mut();
+            data.fill(9.0);
+            let target = TensorViewMut::strided(data, DEEP_OFFSET, &DEEP, &DEEP_STRIDES)?;
+            let done = scatter.train_in_place(target, indices()?, updates()?);
+            let is_untouched = || data.iter().all(|&value| value == 9.0);
+            assert!(
+                done.is_ok() || is_untouched(),
+                "written before it was refused"
+            );
+            let run = done?;
+            let made = run.run().execution(alone).backward_updates(
+                view()?,
+                Forward::updates(updates()?),
+                1.0,
+            )?;
+            Ok(made.into_vec())
+        });
+    }
+    assert!(refused > 300, "only {refused}: does this test work?");
 }
 
 /// Errors tell shapes, which take memory: without it that is what they tell.

@@ -18,6 +18,10 @@ const WIDTH: usize = 4;
 #[cfg(target_arch = "x86_64")]
 const AVX2_WIDTH: usize = 16;
 
+/// Groups of fewer updates count their ties in 32 bits, of which vectors hold as many as of
+/// values.
+const COUNTED: usize = if cfg!(test) { 20 } else { i32::MAX as usize };
+
 /// Updates of a group whose products of later ones are kept at once.
 const BLOCK: usize = 32;
 
@@ -349,7 +353,7 @@ where
     #[inline(always)]
     fn give<const N: usize>(lanes: &Lanes<'_, T>) {
         let tuples = lanes.group.end - lanes.group.start;
-        if tuples < i32::MAX as usize {
+        if tuples < COUNTED {
             give_ties::<T, i32, N>(lanes, |gradient, count| gradient.among(count));
         } else {
             give_ties::<T, i64, N>(lanes, |gradient, count| {

@@ -5,6 +5,7 @@
 #![allow(clippy::cast_possible_wrap, reason = "positions in small buffers")]
 
 mod copies;
+mod gradients;
 mod halves;
 mod reductions;
 mod reference;

@@ -11,6 +11,8 @@ use ndscatter::{
     ScatterError, ScatterRun, Schedule, TensorView, TensorViewMut,
 };
 
+mod cases;
+
 use crate::common::Tensor;
 use crate::common::api::{Indices, Options, Request};
 use crate::common::elements::{Palette, compare};

@@ -1,0 +1,89 @@
+//! Gradients of groups: counts of either width, every step, every instruction set.
+
+use crate::element::DType;
+use crate::kernel::{
+    GradientGroup, GradientTensors, InstructionSet, Kernels, Listed, Numbered, Shares, Sources,
+};
+use crate::reduction::Reduction;
+
+fn numbered(values: &mut [f32], step: isize) -> Numbered {
+    Numbered {
+        base: values.as_mut_ptr().cast(),
+        step,
+    }
+}
+
+/// The gradients of rows of `len` elements, `step` apart, for data and `tuples` updates, of
+/// which every third is the largest: as data is.
+fn ties(set: InstructionSet, len: usize, step: usize, tuples: usize) -> (Vec<f32>, Vec<f32>) {
+    let row = len * step;
+    let mut gradient: Vec<f32> = (0..row).map(|at| 1.0 + at as f32).collect();
+    let mut data = vec![8.0; row];
+    let mut updates: Vec<f32> = (0..tuples * row)
+        .map(|at| {
+            if (at / row).is_multiple_of(3) {
+                8.0
+            } else {
+                -1.0
+            }
+        })
+        .collect();
+    let (mut of_data, mut of_updates) = (vec![9.0; row], vec![9.0; tuples * row]);
+    let step = step.cast_signed();
+    let sources = Sources {
+        list: None,
+        mask: 0,
+        step: row.cast_signed(),
+    };
+    let listed = |run| Some(Listed { run, sources });
+    let tensors = GradientTensors {
+        len,
+        grad_output: numbered(&mut gradient, step),
+        data: Some(numbered(&mut data, step)),
+        updates: listed(numbered(&mut updates, step)),
+        grad_data: Some(numbered(&mut of_data, step)),
+        grad_updates: listed(numbered(&mut of_updates, step)),
+    };
+    let group = GradientGroup {
+        end: tuples,
+        ..GradientGroup::default()
+    };
+    let shares = Shares {
+        include_self: true,
+        last_only: false,
+        divides: false,
+        smallest: false,
+        factor: 2.0,
+        factor_of_updates: 2.0,
+    };
+    let kernel = Kernels::gradient(DType::F32, Reduction::Max, set).expect("floats have it");
+    // SAFETY: every tensor has a row for the group, or for each of its sources.
+    unsafe { kernel(&tensors, &[group], &shares) };
+    (of_data, of_updates)
+}
+
+#[test]
+fn ties_are_counted_whatever_their_number() {
+    for &set in InstructionSet::available() {
+        for len in [1, 3, 4, 16, 23] {
+            for (step, tuples) in [(1, 3), (1, 40), (2, 5), (3, 40)] {
+                let (of_data, of_updates) = ties(set, len, step, tuples);
+                let row = len * step;
+                let tied = 1 + tuples.div_ceil(3);
+                let share = |at: usize| (1.0 + at as f32) / tied as f32 * 2.0;
+                for (at, &got) in of_data.iter().enumerate() {
+                    let expected = if at % step == 0 { share(at) } else { 9.0 };
+                    assert!(got == expected, "{set:?}, {len}, {step}, {tuples}");
+                }
+                for (at, &got) in of_updates.iter().enumerate() {
+                    let expected = match (at % row % step, at / row % 3) {
+                        (0, 0) => share(at % row),
+                        (0, _) => 0.0,
+                        _ => 9.0,
+                    };
+                    assert!(got == expected, "{set:?}, {len}, {step}, {tuples}");
+                }
+            }
+        }
+    }
+}

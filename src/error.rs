@@ -87,10 +87,10 @@ pub enum ScatterError {
 
     /// A search of bounded effort could not tell whether memory is shared.
     #[error(
-        "could not decide within bounded effort whether `{tensor}` shares memory with `output`; copy it into memory of its own"
+        "could not decide within bounded effort whether `{tensor}` shares memory with what is written; copy it into memory of its own"
     )]
     OverlapUndecided {
-        /// Which input: `data`, `indices` or `updates`.
+        /// Which tensor.
         tensor: &'static str,
     },
 
@@ -120,9 +120,9 @@ pub enum ScatterError {
         dtype: DType,
     },
 
-    /// The output shares memory with an input.
+    /// What is written shares memory with an input, or with what else is written.
     #[error(
-        "`output` shares memory with `{tensor}`; use the in-place form (same address, shape and strides) or separate memory"
+        "`{tensor}` shares memory with what is written; use separate memory, or the in-place form (same address, shape and strides) where there is one"
     )]
     InputOverlap {
         /// Which input: `data`, `indices` or `updates`.
@@ -336,12 +336,12 @@ pub enum ScatterError {
         actual: DType,
     },
 
-    /// A tensor has another element type than `data`.
-    #[error("`{tensor}` is {actual} but `data` is {expected}; they must be the same type")]
+    /// A tensor has another element type than the others.
+    #[error("`{tensor}` is {actual} but the others are {expected}; all must have one type")]
     DTypeMismatch {
-        /// Which tensor: `updates` or `output`.
+        /// Which tensor.
         tensor: &'static str,
-        /// The element type of `data`.
+        /// The element type of the others.
         expected: DType,
         /// The element type of that tensor.
         actual: DType,
@@ -385,10 +385,10 @@ pub enum ScatterError {
         reduction: Reduction,
     },
 
-    /// A gradient has another shape than the tensor that it is the gradient of.
+    /// A tensor of a gradient has another shape than the others ask for.
     #[error("`{tensor}` has shape {actual:?} but {expected:?} is asked for")]
     GradientShape {
-        /// Which gradient.
+        /// Which tensor.
         tensor: &'static str,
         /// The shape that the other tensors ask for.
         expected: Vec<usize>,

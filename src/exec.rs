@@ -16,6 +16,7 @@ mod sample;
 mod schedule;
 pub(crate) mod scratch;
 mod sink;
+mod sources;
 pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,9 @@
 //! Knows where each tensor has the windows of a destination and of a tuple. Knows
 //! nothing of who works on them.
 
+use super::sources;
 use crate::error::ScatterError;
-use crate::kernel::{
-    GradientFn, GradientGroup, GradientTensors, Listed, Numbered, Shares, Sources,
-};
-use crate::memory::zeroed;
+use crate::kernel::{GradientFn, GradientGroup, GradientTensors, Listed, Numbered, Shares};
 use crate::plan::{IndexPlan, Place, Sorted};
 
 /// One tensor: its element `[0, 0, ...]`, and where its windows lie.
@@ -67,18 +65,9 @@ impl Placed {
         plan: &IndexPlan,
         sorted: &Sorted,
     ) -> Result<Self, ScatterError> {
-        let is_even = place.step().is_some() && plan.skips_none();
-        let is_list = sorted.packed().is_some() || matches!(sorted, Sorted::InOrder);
-        let mut offsets = None;
-        if !(is_even && is_list) {
-            let mut list: Vec<u64> = zeroed(plan.tuples())?;
-            for (position, offset) in list.iter_mut().enumerate() {
-                let (_, at) = sorted.get(plan.destinations(), position);
-                let window = place.of_window(plan.tuple_at(at));
-                *offset = (window as i64).cast_unsigned();
-            }
-            offsets = Some(list);
-        }
+        let step = place.step().filter(|_| plan.skips_none());
+        let window = |position| place.of_window(plan.tuple_at(position));
+        let offsets = sources::offsets(plan, sorted, step, window)?;
         Ok(Self {
             base,
             place,
@@ -94,28 +83,6 @@ impl Placed {
         Numbered {
             base: self.base.wrapping_offset(first * size.cast_signed()),
             step,
-        }
-    }
-
-    /// Where tuples have theirs, in the order of destinations.
-    fn sources<'s>(&'s self, sorted: &'s Sorted) -> Sources<'s> {
-        let step = self.place.step().unwrap_or(1);
-        match (&self.offsets, sorted.packed()) {
-            (Some(offsets), _) => Sources {
-                list: Some(offsets),
-                mask: u64::MAX,
-                step: 1,
-            },
-            (None, Some((list, mask))) => Sources {
-                list: Some(list),
-                mask,
-                step,
-            },
-            (None, None) => Sources {
-                list: None,
-                mask: 0,
-                step,
-            },
         }
     }
 }
@@ -154,7 +121,7 @@ impl GroupGradients<'_> {
         let numbered = |tensor: &Placed| tensor.runs(repetition, position, self.size);
         let listed = |tensor| Listed {
             run: numbered(tensor),
-            sources: tensor.sources(self.sorted),
+            sources: sources::sources(self.sorted, tensor.place.step(), tensor.offsets.as_deref()),
         };
         GradientTensors {
             len,

@@ -75,8 +75,9 @@ impl<'a> Transfer<'a> {
     ///
     /// # Safety
     ///
-    /// - `buffers.output` has the layout that the plan is bound to, holds
-    ///   elements of `operation`, and is this call's alone.
+    /// - `buffers.output` has the plan's shape and the strides that `geometry` was made
+    ///   for, in which numbers are evenly spaced; it holds elements of `operation`, and is
+    ///   this call's alone.
     /// - `updates` has the shape that the plan asks for and the strides that
     ///   `geometry` was made for; `data`, if there is one, the plan's shape and
     ///   the strides that `copy` was made for. Both are readable, and share no
@@ -114,10 +115,11 @@ impl<'a> Transfer<'a> {
     ///
     /// # Safety
     ///
-    /// - `data` has the layout that the plan is bound to and holds elements of
-    ///   `operation`, which only moves them; `result` has the shape that the
-    ///   plan asks of updates, with the strides that `geometry` was made for,
-    ///   and is this call's alone. They share no byte.
+    /// - `data` has the plan's shape and the strides that `geometry` was made for, in
+    ///   which numbers are evenly spaced; it holds elements of `operation`, which only
+    ///   moves them, or multiplies them on their way (initialised and aligned ones).
+    ///   `result` has the shape that the plan asks of updates, with the strides that
+    ///   `geometry` was made for, and is this call's alone. They share no byte.
     /// - Where `operation` clones, the result is initialised and no tuple is
     ///   skipped.
     #[expect(
@@ -349,9 +351,9 @@ impl<'a> Transfer<'a> {
     ) -> Sink<'s> {
         let size = self.kernels().size;
         // SAFETY: who made the transfer vouches for the tensors; windows lie
-        // inside the numbered ones because the plan has checked every number
-        // against the layout it is bound to, and inside the list because its
-        // shape is the plan's; the caller vouches for the rest.
+        // inside the numbered ones because the plan has checked every number to be
+        // below how many these have, and inside the list because its shape is the
+        // plan's; the caller vouches for the rest.
         unsafe { Sink::new(kernel, size, self.written, read, window) }
     }
 

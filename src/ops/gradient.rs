@@ -191,7 +191,8 @@ impl Scatter<'_> {
 
     /// [`in_place`](Self::in_place) of a forward pass: returns what its gradient needs. Of
     /// `mul`, `min` and `max` that is, where the value that is there takes part, also what
-    /// data holds where updates go.
+    /// data holds where updates go (all of it, where data is not evenly spaced along the
+    /// axes that are indexed).
     ///
     /// # Errors
     ///

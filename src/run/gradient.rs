@@ -3,14 +3,20 @@
 //! Knows how a factor is rounded.
 
 mod gathers;
+mod groups;
+mod nothing;
+mod saved;
 mod scatters;
+mod tensors;
 mod training;
 mod views;
 
 pub(crate) use gathers::sum_once;
 pub(super) use gathers::sum_planned;
-pub(crate) use scatters::{Meaning, Tensors, backward_once};
-pub(super) use scatters::{Saved, backward_planned};
+pub(super) use saved::Saved;
+pub(crate) use scatters::backward_once;
+pub(super) use scatters::backward_planned;
+pub(crate) use tensors::{Meaning, Tensors};
 pub use training::Trained;
 pub(crate) use training::train_once;
 pub use views::{Forward, Gradients};

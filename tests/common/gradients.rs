@@ -270,3 +270,22 @@ fn shares<C: Number>(
     let left_out = std::iter::repeat_n(None, first);
     left_out.chain((0..count).map(share)).collect()
 }
+
+/// Picks, of a function over element types, that of one that has gradients.
+#[macro_export]
+macro_rules! pick_graded {
+    ($random:expr, $check:ident) => {
+        $random.pick(&[
+            $check::<f32>,
+            $check::<f64>,
+            #[cfg(feature = "half")]
+            $check::<half::f16>,
+            #[cfg(feature = "half")]
+            $check::<half::bf16>,
+            #[cfg(feature = "num-complex")]
+            $check::<num_complex::Complex<f32>>,
+            #[cfg(feature = "num-complex")]
+            $check::<num_complex::Complex<f64>>,
+        ])
+    };
+}

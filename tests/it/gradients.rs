@@ -22,6 +22,7 @@ use crate::common::random::Random;
 use crate::common::small::{
     draw_rule, draw_tuples, each_gather, each_gather_elements, each_gather_nd, place,
 };
+use crate::pick_graded;
 
 const SCALES: [f64; 7] = [1.0, 0.5, -3.0, 0.1, 0.0, -0.0, 1e-60];
 
@@ -158,18 +159,7 @@ fn check_of_any_type(
     indices: &Strided<i64>,
     random: &mut Random,
 ) {
-    let check = random.pick(&[
-        check_small::<f32>,
-        check_small::<f64>,
-        #[cfg(feature = "half")]
-        check_small::<half::f16>,
-        #[cfg(feature = "half")]
-        check_small::<half::bf16>,
-        #[cfg(feature = "num-complex")]
-        check_small::<num_complex::Complex<f32>>,
-        #[cfg(feature = "num-complex")]
-        check_small::<num_complex::Complex<f64>>,
-    ]);
+    let check = pick_graded!(random, check_small);
     check(gatherer, data, indices, random);
 }
 

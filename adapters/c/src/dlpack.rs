@@ -273,7 +273,7 @@ unsafe fn described_in_output(
     });
     let name = at_fault.map_or("output", |(name, _)| name);
     Failure::invalid(format_args!(
-        "the struct of `{name}`, its shape or its strides lie in the memory of `output`"
+        "the struct of `{name}`, its shape or its strides lie in memory that is written"
     ))
 }
 

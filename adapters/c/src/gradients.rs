@@ -20,6 +20,23 @@ struct Tensors {
     grad_updates: (&'static str, *mut DLTensor),
 }
 
+impl Tensors {
+    /// By the names that all but those of a cache have.
+    fn of_scatter(inputs: [*const DLTensor; 5], gradients: [*mut DLTensor; 2]) -> Self {
+        let [grad_output, data, indices, updates, output] = inputs;
+        let [grad_data, grad_updates] = gradients;
+        Self {
+            grad_output,
+            data,
+            indices: ("indices", indices),
+            updates,
+            output,
+            grad_data: ("grad_data", grad_data),
+            grad_updates: ("grad_updates", grad_updates),
+        }
+    }
+}
+
 /// A tensor to read, unless it is null.
 ///
 /// # Safety
@@ -179,15 +196,8 @@ pub unsafe extern "C" fn nds_scatter_nd_backward(
     grad_updates: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let tensors = Tensors {
-        grad_output,
-        data,
-        indices: ("indices", indices),
-        updates,
-        output,
-        grad_data: ("grad_data", grad_data),
-        grad_updates: ("grad_updates", grad_updates),
-    };
+    let inputs = [grad_output, data, indices, updates, output];
+    let tensors = Tensors::of_scatter(inputs, [grad_data, grad_updates]);
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { scatter_backward(Scatter::nd(), &tensors, scale, options) }
 }
@@ -206,15 +216,8 @@ pub unsafe extern "C" fn nds_scatter_update_backward(
     grad_updates: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let tensors = Tensors {
-        grad_output,
-        data,
-        indices: ("indices", indices),
-        updates,
-        output,
-        grad_data: ("grad_data", grad_data),
-        grad_updates: ("grad_updates", grad_updates),
-    };
+    let inputs = [grad_output, data, indices, updates, output];
+    let tensors = Tensors::of_scatter(inputs, [grad_data, grad_updates]);
     let operator = Scatter::update(self::axis(axis));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { scatter_backward(operator, &tensors, scale, options) }
@@ -234,15 +237,8 @@ pub unsafe extern "C" fn nds_scatter_elements_backward(
     grad_updates: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let tensors = Tensors {
-        grad_output,
-        data,
-        indices: ("indices", indices),
-        updates,
-        output,
-        grad_data: ("grad_data", grad_data),
-        grad_updates: ("grad_updates", grad_updates),
-    };
+    let inputs = [grad_output, data, indices, updates, output];
+    let tensors = Tensors::of_scatter(inputs, [grad_data, grad_updates]);
     let operator = Scatter::elements(self::axis(axis));
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { scatter_backward(operator, &tensors, scale, options) }

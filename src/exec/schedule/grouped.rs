@@ -6,6 +6,7 @@ mod gradients;
 use std::ops::Range;
 
 use super::super::division::Division;
+use super::super::sources;
 use super::super::tasks::Workers;
 use super::super::thresholds::WIDE_BYTES;
 use super::super::tile::{Part, Tile};
@@ -13,9 +14,7 @@ use super::super::transfer::Transfer;
 use super::super::workload::Workload;
 use super::super::workload::{Grouping, Order};
 use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
-use crate::error::ScatterError;
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
-use crate::memory::zeroed;
 use crate::plan::{Destinations, Sorted, Span};
 
 /// Groups of one kernel call: enough to hide the call.
@@ -70,13 +69,15 @@ impl Scheduler for Grouped {
             debug_assert!(false, "a division of another schedule");
             return Ok(());
         };
-        let offsets = listed_sources(transfer, sorted).map_err(Stop::unprepared)?;
+        let (plan, step) = (transfer.plan(), transfer.source_step());
+        let source = |position| transfer.window_at(0, position, (0, 0)).1;
+        let offsets = sources::offsets(plan, sorted, step, source).map_err(Stop::unprepared)?;
         transfer.copy_before(work, division.tasks(), workers)?;
         let groups = Groups {
             transfer,
             kernel,
             sorted,
-            sources: sources(transfer, sorted, offsets.as_deref()),
+            sources: sources::sources(sorted, step, offsets.as_deref()),
         };
         each_tile(transfer, sorted, work, division, workers, &|tile| {
             groups.fold(tile);
@@ -121,50 +122,6 @@ fn groups_of<'s>(
         }
         Some((number, start..positions.start))
     })
-}
-
-/// Offsets of all sources, where they are not multiples of one step.
-fn listed_sources(
-    transfer: &Transfer<'_>,
-    sorted: &Sorted,
-) -> Result<Option<Vec<u64>>, ScatterError> {
-    let even = transfer.source_step().is_some();
-    if even && (sorted.packed().is_some() || matches!(sorted, Sorted::InOrder)) {
-        return Ok(None);
-    }
-    let plan = transfer.plan();
-    let mut offsets: Vec<u64> = zeroed(plan.tuples())?;
-    for (position, offset) in offsets.iter_mut().enumerate() {
-        let (_, tuple) = sorted.get(plan.destinations(), position);
-        let (_, src) = transfer.window_at(0, tuple, (0, 0));
-        *offset = (src as i64).cast_unsigned();
-    }
-    Ok(Some(offsets))
-}
-
-fn sources<'s>(
-    transfer: &Transfer<'_>,
-    sorted: &'s Sorted,
-    offsets: Option<&'s [u64]>,
-) -> Sources<'s> {
-    let step = transfer.source_step().unwrap_or(1);
-    match (offsets, sorted.packed()) {
-        (Some(offsets), _) => Sources {
-            list: Some(offsets),
-            mask: u64::MAX,
-            step: 1,
-        },
-        (None, Some((list, mask))) => Sources {
-            list: Some(list),
-            mask,
-            step,
-        },
-        (None, None) => Sources {
-            list: None,
-            mask: 0,
-            step,
-        },
-    }
 }
 
 /// What all tasks of a call read.

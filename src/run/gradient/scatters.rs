@@ -1,225 +1,34 @@
 //! Gradients of scatters: each value that was there, and each update, gets its share of
 //! the gradient of the output.
 //!
-//! Knows which tensors take part, and which passes a gradient is made of: copies, a
-//! scatter of zeros and a gather where everyone gets the same, else groups.
+//! Knows which passes a gradient is made of: copies, a scatter of zeros and a gather where
+//! everyone gets the same, else groups.
 
 #![expect(
     unsafe_code,
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
+use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 
 use super::super::making::{Planning, make_plan};
-use super::super::operands::{Operands, check_dtype, is_memory_of, refuse_overlap, refuse_shared};
+use super::super::operands::{Operands, check_dtype};
 use super::super::scattered::{Prepared, prepare};
+use super::nothing::{Nothing, run};
+use super::saved::Saved;
+use super::tensors::{Meaning, Tensors, check};
 use super::{Factor, other_shape, zeros};
-use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::gradients::{GroupGradients, Placed};
-use crate::exec::tasks::Call;
-use crate::exec::{Buffers, Transfer, scratch};
+use crate::exec::{Transfer, scratch};
 use crate::execution::Execution;
-use crate::kernel::{Kernels, Operation, Shares};
+use crate::kernel::Operation;
+use crate::memory::zeroed;
 use crate::operand::{
-    AnyTensor, Elements, Indices, Input, Layout, Readable, Source, Target, TensorView,
+    AnyView, AnyViewMut, Indices, Input, Layout, Output, Readable, Source, Target,
 };
-use crate::plan::{Form, IndexPlan, IndexRules, Place, Sorted};
-use crate::reduction::{Bounds, Duplicates, NoneGradient, Reducing, Reduction};
-
-/// What a scatter meant, as far as its gradient depends on it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Meaning {
-    pub(crate) reducing: Reducing,
-    pub(crate) none_gradient: NoneGradient,
-    /// What all gradients are multiplied by at last.
-    pub(crate) scale: f64,
-}
-
-/// The tensors of a scatter's gradient; `None` where one is not there or not wanted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Tensors<'a> {
-    pub(crate) grad_output: &'a Source<'a>,
-    pub(crate) data: Option<&'a Source<'a>>,
-    pub(crate) updates: Option<&'a Source<'a>>,
-    pub(crate) grad_data: Option<&'a Target<'a>>,
-    pub(crate) grad_updates: Option<&'a Target<'a>>,
-}
-
-/// Data that a scatter in place has written over.
-#[derive(Debug)]
-pub(crate) struct Saved {
-    tensor: AnyTensor,
-    /// Where windows lie that are one for each destination that has tuples, in the order
-    /// of destinations; `None` where it is all of data.
-    windows: Option<Place>,
-}
-
-impl Saved {
-    /// The windows of destinations that have tuples, of data that lies as the plan's
-    /// output, before anything is written.
-    pub(super) fn windows(
-        plan: &IndexPlan,
-        data: &Target<'_>,
-        dtype: DType,
-        execution: &Execution<'_>,
-    ) -> Result<Self, ScatterError> {
-        plan.check_output(data.layout())?;
-        let windows_of = plan.of_destinations()?;
-        let strides = Layout::contiguous(windows_of.updates_shape()).all_strides()?;
-        let geometry = windows_of.geometry(&strides)?;
-        let place = windows_of.listed(&strides)?;
-        let set = execution.instructions();
-        let kernels = Kernels::plain(dtype, Reduction::None, set);
-        let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
-        let tensor = AnyTensor::filled(windows_of.updates_shape(), dtype, |target| {
-            let result = target.as_mut_ptr().cast();
-            let operation = Operation::moving(kernels);
-            let data = data.as_mut_ptr().cast_const().cast();
-            // SAFETY: data has the layout that the plan is bound to, as has just been
-            // checked, and holds values, as it is to be written in place; the target has
-            // the shape of its updates.
-            let transfer =
-                unsafe { Transfer::gather(&windows_of, operation, data, result, geometry) };
-            run(transfer.into(), execution)
-        })?;
-        Ok(Self {
-            tensor,
-            windows: Some(place),
-        })
-    }
-
-    /// All of data, before anything is written.
-    pub(super) fn all(
-        data: &Target<'_>,
-        dtype: DType,
-        execution: &Execution<'_>,
-    ) -> Result<Self, ScatterError> {
-        let nothing = Nothing::new(data.shape(), execution)?;
-        let kernels = Kernels::plain(dtype, Reduction::None, execution.instructions());
-        let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
-        let tensor = AnyTensor::filled(data.shape(), dtype, |target| {
-            let operation = Operation::moving(kernels);
-            let copy = data.read(|data| nothing.copy(&operation, &target, Some(data)))?;
-            run(copy, execution)
-        })?;
-        Ok(Self {
-            tensor,
-            windows: None,
-        })
-    }
-
-    fn placed(&self, call: &Backward<'_>) -> Result<Placed, ScatterError> {
-        let view = self.tensor.view();
-        let source = view.source();
-        match &self.windows {
-            Some(place) => Ok(Placed::numbered(
-                source.as_ptr().cast_mut(),
-                place.copied()?,
-            )),
-            None => call.numbered(source.as_ptr().cast_mut(), source.layout()),
-        }
-    }
-
-    /// Bytes that it has taken.
-    pub(crate) fn bytes(&self) -> usize {
-        self.tensor.as_bytes().len()
-    }
-}
-
-fn run(prepared: Prepared<'_>, execution: &Execution<'_>) -> Result<(), ScatterError> {
-    let call = Call::begin(execution.pool, execution.max_workers)
-        .toward(execution.goal)
-        .on(execution.machine);
-    prepared.run(&call, execution)
-}
-
-impl Tensors<'_> {
-    /// Refuses tensors of other types, and what is shared with memory that is written.
-    /// Returns whether the gradient for data is to be written where that of the output
-    /// lies.
-    fn check(&self, indices: Option<&Indices<'_>>) -> Result<bool, ScatterError> {
-        let expected = self.grad_output.elements();
-        let read = [("data", self.data), ("updates", self.updates)];
-        let written = [
-            ("grad_data", self.grad_data),
-            ("grad_updates", self.grad_updates),
-        ];
-        for (tensor, source) in read {
-            source.map_or(Ok(()), |source| {
-                check_dtype(tensor, source.elements(), expected)
-            })?;
-        }
-        for (tensor, target) in written {
-            target.map_or(Ok(()), |target| {
-                check_dtype(tensor, target.elements(), expected)
-            })?;
-        }
-        let in_place = (self.grad_data).is_some_and(|data| is_memory_of(self.grad_output, data));
-        let indices = indices.map(Indices::as_source);
-        let grad_output = Some(self.grad_output);
-        for (_, target) in written {
-            let Some(target) = target else { continue };
-            let is_data = self
-                .grad_data
-                .is_some_and(|data| std::ptr::eq(data, target));
-            let apart = grad_output.filter(|_| !(in_place && is_data));
-            refuse_overlap(
-                target,
-                [
-                    ("grad_output", apart),
-                    ("data", self.data),
-                    ("indices", indices.as_ref()),
-                    ("updates", self.updates),
-                ],
-            )?;
-        }
-        if let (Some(data), Some(updates)) = (self.grad_data, self.grad_updates) {
-            refuse_shared(data, updates, "grad_updates")?;
-        }
-        Ok(in_place)
-    }
-
-    /// Refuses other shapes than those of a scatter into a tensor of the shape of
-    /// `grad_output`, with updates of this shape.
-    fn check_shapes(&self, updates_shape: &[usize]) -> Result<(), ScatterError> {
-        let shape = self.grad_output.shape();
-        let check = |tensor, actual: Option<&[usize]>, expected: &[usize]| {
-            let is_scalar = |actual: &[usize]| {
-                expected.is_empty() && tensor != "grad_data" && actual.iter().all(|&size| size == 1)
-            };
-            match actual {
-                Some(actual) if actual != expected && !is_scalar(actual) => {
-                    Err(other_shape(tensor, expected, actual))
-                }
-                _ => Ok(()),
-            }
-        };
-        check("data", self.data.map(Source::shape), shape)?;
-        check("updates", self.updates.map(Source::shape), updates_shape)?;
-        check("grad_data", self.grad_data.map(Target::shape), shape)?;
-        check(
-            "grad_updates",
-            self.grad_updates.map(Target::shape),
-            updates_shape,
-        )
-    }
-
-    /// Refuses to do without a tensor that the gradient of a reduction depends on.
-    fn check_inputs(&self, reducing: Reducing, has_saved: bool) -> Result<(), ScatterError> {
-        let reduction = reducing.reduction;
-        if !matches!(reduction, Reduction::Mul | Reduction::Min | Reduction::Max) {
-            return Ok(());
-        }
-        let missing = |tensor| Err(ScatterError::MissingInput { tensor, reduction });
-        match (self.data, self.updates) {
-            (None, _) if reducing.include_self && !has_saved => missing("data"),
-            (_, None) => missing("updates"),
-            _ => Ok(()),
-        }
-    }
-}
+use crate::plan::{Form, IndexPlan};
+use crate::reduction::{NoneGradient, Reduction};
 
 /// Plans and shares out once.
 pub(crate) fn backward_once(
@@ -230,8 +39,7 @@ pub(crate) fn backward_once(
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    let factor = Factor::new(tensors.grad_output.elements(), meaning.scale)?;
-    let in_place = tensors.check(Some(indices))?;
+    let (factor, in_place) = check(tensors, Some(indices), meaning, execution)?;
     let shape = tensors.grad_output.shape();
     tensors.check_shapes(&form.updates_shape(shape, indices.layout().shape())?)?;
     tensors.check_inputs(meaning.reducing, false)?;
@@ -260,9 +68,8 @@ pub(in super::super) fn backward_planned(
     meaning: Meaning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    let factor = Factor::new(tensors.grad_output.elements(), meaning.scale)?;
-    let in_place = tensors.check(None)?;
-    let elements = saved.map(|saved| Elements::Plain(saved.tensor.dtype()));
+    let (factor, in_place) = check(tensors, None, meaning, execution)?;
+    let elements = saved.map(|saved| saved.elements());
     elements.map_or(Ok(()), |saved| {
         check_dtype("data", saved, tensors.grad_output.elements())
     })?;
@@ -286,22 +93,22 @@ pub(in super::super) fn backward_planned(
 }
 
 /// One call, whose tensors have been checked.
-struct Backward<'a> {
-    plan: &'a IndexPlan,
-    is_kept: bool,
-    tensors: &'a Tensors<'a>,
-    saved: Option<&'a Saved>,
-    meaning: Meaning,
-    factor: Factor,
-    in_place: bool,
-    execution: &'a Execution<'a>,
+pub(super) struct Backward<'a> {
+    pub(super) plan: &'a IndexPlan,
+    pub(super) is_kept: bool,
+    pub(super) tensors: &'a Tensors<'a>,
+    pub(super) saved: Option<&'a Saved>,
+    pub(super) meaning: Meaning,
+    pub(super) factor: Factor,
+    pub(super) in_place: bool,
+    pub(super) execution: &'a Execution<'a>,
 }
 
 /// Which gradients are shared out group by group.
 #[derive(Clone, Copy, Debug)]
-struct ByGroups {
-    data: bool,
-    updates: bool,
+pub(super) struct ByGroups {
+    pub(super) data: bool,
+    pub(super) updates: bool,
 }
 
 impl Backward<'_> {
@@ -317,15 +124,22 @@ impl Backward<'_> {
             return self.share(by_groups, grad_output);
         }
         // The gradient of the output is multiplied where it lies, and read again.
-        let nothing = Nothing::new(grad_output.shape(), self.execution)?;
+        let (dtype, shape) = (self.factor.dtype, grad_output.shape());
+        let contiguous = Layout::contiguous(shape);
+        let layout = match self.plan.scale().numbers_slices {
+            true => contiguous,
+            // Numbers say where destinations are in the layout that was planned for alone.
+            false => *grad_output.layout(),
+        };
+        let (low, high) = layout.extent().unwrap_or((0, -1));
+        let bytes = ((high - low + 1).unsigned_abs()).saturating_mul(dtype.size());
+        let mut words: Vec<u128> = zeroed(bytes.div_ceil(size_of::<u128>()))?;
+        let mut copy = AnyViewMut::from_bytes(cast_slice_mut(&mut words), dtype, layout)?;
+        let nothing = Nothing::new(shape, self.execution)?;
         let moving = self.operation(1.0)?;
-        let copy = AnyTensor::filled(grad_output.shape(), self.factor.dtype, |target| {
-            run(
-                nothing.copy(&moving, &target, Some(grad_output))?,
-                self.execution,
-            )
-        })?;
-        let copy = copy.view();
+        let copying = nothing.copy(&moving, &copy.target(), Some(grad_output))?;
+        run(copying, self.execution)?;
+        let copy = AnyView::from_bytes(cast_slice(&words), dtype, layout)?;
         self.share(by_groups, &copy.source())
     }
 
@@ -347,7 +161,7 @@ impl Backward<'_> {
     }
 
     /// Gradients on their way, multiplied by a factor.
-    fn operation(&self, factor: f64) -> Result<Operation, ScatterError> {
+    pub(super) fn operation(&self, factor: f64) -> Result<Operation, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
         Operation::gradients(dtype, factor, set).ok_or(ScatterError::NoGradient { dtype })
     }
@@ -362,7 +176,7 @@ impl Backward<'_> {
     }
 
     /// Whether of several updates of a destination the last alone has a gradient.
-    fn last_only(&self) -> bool {
+    pub(super) fn last_only(&self) -> bool {
         let exact = self.meaning.none_gradient == NoneGradient::LastWrite;
         self.reduction() == Reduction::None && exact
     }
@@ -504,172 +318,5 @@ impl Backward<'_> {
         let zeros = Readable::zeros(target.shape(), &none);
         let zeros = Source::of_zeros(&zeros, self.factor.dtype);
         nothing.copy(&self.operation(1.0)?, target, Some(&zeros))
-    }
-
-    /// The tensors of the pass by groups.
-    fn gradients<'s>(
-        &self,
-        by_groups: ByGroups,
-        grad_output: &Source<'_>,
-        sorted: &'s Sorted,
-    ) -> Result<GroupGradients<'s>, ScatterError> {
-        let (tensors, factor) = (self.tensors, self.factor.value);
-        let reducing = self.meaning.reducing;
-        let (dtype, set) = (self.factor.dtype, self.execution.instructions());
-        let kernel = Kernels::gradient(dtype, reducing.reduction, set).ok_or(
-            ScatterError::UnsupportedReduction {
-                reduction: reducing.reduction,
-                dtype,
-            },
-        )?;
-        let depends = matches!(
-            reducing.reduction,
-            Reduction::Mul | Reduction::Min | Reduction::Max
-        );
-        let data = match (self.saved, tensors.data) {
-            _ if !depends || !reducing.include_self => None,
-            (Some(saved), _) => Some(saved.placed(self)?),
-            (None, Some(data)) => Some(self.numbered(data.as_ptr().cast_mut(), data.layout())?),
-            (None, None) => None,
-        };
-        let updates = tensors.updates.filter(|_| depends);
-        let updates = updates
-            .map(|updates| self.listed(updates.as_ptr().cast_mut(), updates.layout(), sorted));
-        let grad_data = tensors.grad_data.filter(|_| by_groups.data);
-        let grad_data =
-            grad_data.map(|target| self.numbered(target.as_mut_ptr().cast(), target.layout()));
-        let grad_updates = tensors.grad_updates.filter(|_| by_groups.updates);
-        let grad_updates = grad_updates
-            .map(|target| self.listed(target.as_mut_ptr().cast(), target.layout(), sorted));
-        Ok(GroupGradients {
-            kernel,
-            shares: Shares {
-                include_self: reducing.include_self && reducing.reduction != Reduction::None,
-                last_only: self.last_only(),
-                divides: reducing.reduction == Reduction::Mean,
-                smallest: reducing.reduction == Reduction::Min,
-                factor,
-                factor_of_updates: match reducing.reduction {
-                    Reduction::Sub => -factor,
-                    _ => factor,
-                },
-            },
-            size: dtype.size(),
-            grad_output: self.numbered(grad_output.as_ptr().cast_mut(), grad_output.layout())?,
-            data_in_order: self.saved.is_some_and(|saved| saved.windows.is_some()),
-            data,
-            updates: updates.transpose()?,
-            grad_data: grad_data.transpose()?,
-            grad_updates: grad_updates.transpose()?,
-            sorted,
-        })
-    }
-
-    fn numbered(&self, base: *mut u8, layout: &Layout<'_>) -> Result<Placed, ScatterError> {
-        match self.plan.numbered(&layout.all_strides()?)? {
-            Some(place) => Ok(Placed::numbered(base, place)),
-            None => Err(self.plan.mismatch(layout)),
-        }
-    }
-
-    fn listed(
-        &self,
-        base: *mut u8,
-        layout: &Layout<'_>,
-        sorted: &Sorted,
-    ) -> Result<Placed, ScatterError> {
-        let place = self.plan.listed(&layout.all_strides()?)?;
-        Placed::listed(base, place, self.plan, sorted)
-    }
-
-    /// The pass by groups.
-    fn groups<'p>(
-        &'p self,
-        gradients: &'p GroupGradients<'p>,
-    ) -> Result<Prepared<'p>, ScatterError> {
-        let (dtype, set) = (self.factor.dtype, self.execution.instructions());
-        let operation = Operation::gradients_of_groups(dtype, set);
-        let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
-        // SAFETY: the tensors have the shapes that the plan asks for and share nothing with
-        // those that are written but what is allowed, as has been checked; saved windows
-        // are those of this plan, which lives as long.
-        let transfer = unsafe { Transfer::gradients_of(self.plan, operation, gradients) }?;
-        Ok(Prepared::from(transfer).of_kept_plan(self.is_kept))
-    }
-}
-
-/// A scatter of no updates to a tensor of some shape: what it does to data.
-struct Nothing(IndexPlan);
-
-impl Nothing {
-    fn new(shape: &[usize], execution: &Execution<'_>) -> Result<Self, ScatterError> {
-        let none: [i64; 0] = [];
-        let none = Indices::from(TensorView::contiguous(&none, &[0, 0])?);
-        // Tuples of no coordinates, each of which would address all of the tensor.
-        let form = Form {
-            batch_rank: 0,
-            tuple_len: 0,
-            list: (0, 1),
-            coordinates: Form::ALL_LISTED,
-        };
-        let planning = Planning {
-            duplicates: Duplicates::Allow,
-            rules: IndexRules {
-                negatives_wrap: true,
-                bounds: Bounds::Error,
-            },
-            gathers: false,
-        };
-        let output = Layout::contiguous(shape);
-        let plan = make_plan(&output, form, none.integers()?, planning, execution)?;
-        Ok(Self(plan))
-    }
-
-    /// Copies data, or leaves the target as it is.
-    fn copy(
-        &self,
-        operation: &Operation,
-        target: &Target<'_>,
-        data: Option<&Source<'_>>,
-    ) -> Result<Prepared<'_>, ScatterError> {
-        let strides = target.layout().all_strides()?;
-        let Some(numbered) = self.0.binding(&strides)? else {
-            return Err(self.0.mismatch(target.layout()));
-        };
-        let none = zeros(self.0.updates_shape())?;
-        let updates = Readable::zeros(self.0.updates_shape(), &none);
-        let updates = Source::of_zeros(&updates, DType::F64);
-        let operands = Operands {
-            operation,
-            output: target,
-            updates: &updates,
-            data,
-        };
-        // SAFETY: the target has the shape of the plan, and updates have no elements.
-        unsafe { prepare(&self.0, &numbered, &operands) }
-    }
-
-    /// Multiplies all elements.
-    fn multiply(
-        &self,
-        operation: Operation,
-        target: &Target<'_>,
-    ) -> Result<Prepared<'_>, ScatterError> {
-        let strides = target.layout().all_strides()?;
-        let Some(numbered) = self.0.binding(&strides)? else {
-            return Err(self.0.mismatch(target.layout()));
-        };
-        let none = zeros(self.0.updates_shape())?;
-        let geometry = self.0.geometry_of(&numbered, &none)?;
-        let copy = self.0.copy_geometry_of(&numbered, &strides)?;
-        let buffers = Buffers {
-            output: target.as_mut_ptr(),
-            updates: std::ptr::null(),
-            data: None,
-        };
-        // SAFETY: the target has the shape of the plan, and there are no updates.
-        let transfer =
-            unsafe { Transfer::scatter(&self.0, operation, buffers, geometry, Some(copy)) };
-        Ok(transfer.into())
     }
 }

@@ -1,10 +1,11 @@
-//! A forward pass that keeps what its gradient will need, and no more.
+//! A forward pass that keeps what its gradient will need.
 
 use super::super::making::{Planning, make_plan};
 use super::super::operands::Operands;
 use super::super::planned::{ScatterPlan, ScatterRun};
 use super::super::scattered::execute;
-use super::scatters::{Meaning, Saved};
+use super::saved::Saved;
+use super::tensors::Meaning;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::operand::indices::Integers;
@@ -13,7 +14,8 @@ use crate::plan::Form;
 use crate::reduction::Reduction;
 
 /// What a scatter that trains has kept for its gradient: the plan and, after a call in
-/// place of `mul`, `min` or `max`, the windows of data that were written over.
+/// place of `mul`, `min` or `max`, the windows of data that were written over (all of
+/// data, where the output is not evenly spaced along the axes that are indexed).
 ///
 /// Made by [`Scatter::train`](crate::Scatter::train) and its kin. It borrows nothing: what
 /// a gradient depends on beside it is handed over as [`Forward`](crate::Forward).
@@ -50,7 +52,7 @@ impl Trained {
         &self.plan
     }
 
-    /// Bytes of data that were saved before they were written over.
+    /// Bytes of data that were saved before any was written over.
     pub fn saved_bytes(&self) -> usize {
         self.saved.as_ref().map_or(0, Saved::bytes)
     }

@@ -1,6 +1,6 @@
 //! The views that the gradient of a scatter takes, as a caller hands them over.
 
-use super::scatters::Tensors;
+use super::tensors::Tensors;
 use crate::error::ScatterError;
 use crate::operand::{Input, Output, Start};
 

@@ -3,8 +3,8 @@
 #[cfg(feature = "half")]
 use ndscatter::Accumulate;
 use ndscatter::{
-    Bounds, Cloned, DType, Forward, Gradients, Layout, NoneGradient, Reduction, Scatter,
-    ScatterError, TensorView, TensorViewMut,
+    AnyView, AnyViewMut, Bounds, Cloned, DType, Forward, Gather, Gradients, Layout, NoneGradient,
+    Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
 };
 
 use crate::common::random::Random;
@@ -379,6 +379,33 @@ fn of_outputs_without_evenly_spaced_slices() {
         .run()
         .backward_into(spread, forward, 1.0, Gradients::data(grad_data));
     done.expect("the layout that was planned for");
+    // In place and with a factor, for which the gradient is read once more.
+    let mut written = output.clone();
+    let first = written.as_mut_ptr();
+    // SAFETY: both are the tensor's own elements, which nothing else touches meanwhile.
+    let (gradient, grad_data) = unsafe {
+        (
+            AnyView::from_raw_parts(first.cast_const().cast(), DType::F32, layout),
+            AnyViewMut::from_raw_parts(first.cast(), DType::F32, layout),
+        )
+    };
+    let wanted = Gradients::data(grad_data.expect("a view"));
+    let forward = Forward::new(spread.into(), updates.into());
+    let gradient = gradient.expect("a view");
+    let done = plan.run().backward_into(gradient, forward, -2.0, wanted);
+    done.expect("the layout that was planned for");
+    let read = |values: &[f32]| {
+        let view = TensorView::strided(values, 0, &shape, &strides).expect("strides");
+        let rows = Gather::along(0).allocate(view, TensorView::from(&[0_i64, 1, 2]));
+        rows.expect("rows").into_vec()
+    };
+    let gradient = read(&output);
+    let gradient = TensorView::contiguous(&gradient, &shape).expect("rows");
+    let forward = Forward::new(gradient, updates);
+    let expected = scatter
+        .backward(gradient, forward, tuples, -2.0)
+        .expect("right");
+    assert_eq!(read(&written)[..], expected.0[..]);
 }
 
 #[test]
@@ -464,6 +491,18 @@ fn what_is_refused() {
             at(),
             1.0,
         );
+        let dtype = DType::Complex64;
+        let expected = ScatterError::UnsupportedReduction { reduction, dtype };
+        assert_eq!(refused.err(), Some(expected));
+    }
+    #[cfg(feature = "num-complex")]
+    {
+        // Whatever the factor, the indices and what is missing.
+        let numbers = [num_complex::Complex::new(1.0_f32, 2.0); 3];
+        let reduction = Reduction::Max;
+        let at = TensorView::from(&[7_i64, 7]);
+        let scatter = scatter.clone().reduction(reduction);
+        let refused = scatter.backward(TensorView::from(&numbers), Forward::none(), at, 0.0);
         let dtype = DType::Complex64;
         let expected = ScatterError::UnsupportedReduction { reduction, dtype };
         assert_eq!(refused.err(), Some(expected));

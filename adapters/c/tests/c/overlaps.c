@@ -206,7 +206,7 @@ static void description_beside_output(operator_name operator_, DLDataType type, 
     CHECK_STATUS(place < 2 ? NDS_OK : NDS_INVALID_ARGUMENT, call_described(&d, plan));
     CHECK_BYTES(&before, &room, place < 2 ? OUTPUT_AT : sizeof room);
     if (place >= 2) {
-      CHECK(strstr(nds_last_error(), "lie in the memory of `output`") != NULL);
+      CHECK(strstr(nds_last_error(), "lie in memory that is written") != NULL);
     }
     nds_plan_free(plan);
   }

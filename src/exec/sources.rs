@@ -1,0 +1,52 @@
+//! Where kernels find the windows of sorted tuples in the list of windows.
+
+use crate::error::ScatterError;
+use crate::kernel::Sources;
+use crate::memory::zeroed;
+use crate::plan::{IndexPlan, Sorted};
+
+/// Offsets of the windows of all sorted tuples, where they are not multiples of one `step`:
+/// `offset` has that of the tuple at a position of the plan's list.
+pub(super) fn offsets(
+    plan: &IndexPlan,
+    sorted: &Sorted,
+    step: Option<isize>,
+    offset: impl Fn(usize) -> isize,
+) -> Result<Option<Vec<u64>>, ScatterError> {
+    let is_list = sorted.packed().is_some() || matches!(sorted, Sorted::InOrder);
+    if is_list && step.is_some() {
+        return Ok(None);
+    }
+    let mut offsets: Vec<u64> = zeroed(plan.tuples())?;
+    for (at, window) in offsets.iter_mut().enumerate() {
+        let (_, position) = sorted.get(plan.destinations(), at);
+        *window = (offset(position) as i64).cast_unsigned();
+    }
+    Ok(Some(offsets))
+}
+
+/// The same as kernels take it; without `offsets` by the step.
+pub(super) fn sources<'s>(
+    sorted: &'s Sorted,
+    step: Option<isize>,
+    offsets: Option<&'s [u64]>,
+) -> Sources<'s> {
+    let step = step.unwrap_or(1);
+    match (offsets, sorted.packed()) {
+        (Some(offsets), _) => Sources {
+            list: Some(offsets),
+            mask: u64::MAX,
+            step: 1,
+        },
+        (None, Some((list, mask))) => Sources {
+            list: Some(list),
+            mask,
+            step,
+        },
+        (None, None) => Sources {
+            list: None,
+            mask: 0,
+            step,
+        },
+    }
+}

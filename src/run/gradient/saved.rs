@@ -1,0 +1,109 @@
+//! What a forward pass in place has written over, for its gradient.
+
+#![expect(
+    unsafe_code,
+    reason = "hands the memory of views to a call, once they have been checked"
+)]
+
+use super::nothing::{Nothing, run};
+use super::scatters::Backward;
+use crate::element::DType;
+use crate::error::ScatterError;
+use crate::exec::Transfer;
+use crate::exec::gradients::Placed;
+use crate::execution::Execution;
+use crate::kernel::{Kernels, Operation};
+use crate::operand::{AnyTensor, Elements, Input, Layout, Target};
+use crate::plan::{IndexPlan, Place};
+use crate::reduction::Reduction;
+
+/// Data that a scatter in place has written over.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    tensor: AnyTensor,
+    /// Where windows lie that are one for each destination that has tuples, in the order
+    /// of destinations; `None` where it is all of data.
+    windows: Option<Place>,
+}
+
+impl Saved {
+    /// The windows of destinations that have tuples, of data that lies as the plan's
+    /// output, before anything is written.
+    pub(super) fn windows(
+        plan: &IndexPlan,
+        data: &Target<'_>,
+        dtype: DType,
+        execution: &Execution<'_>,
+    ) -> Result<Self, ScatterError> {
+        plan.check_output(data.layout())?;
+        let windows_of = plan.of_destinations()?;
+        let strides = Layout::contiguous(windows_of.updates_shape()).all_strides()?;
+        let geometry = windows_of.geometry(&strides)?;
+        let place = windows_of.listed(&strides)?;
+        let set = execution.instructions();
+        let kernels = Kernels::plain(dtype, Reduction::None, set);
+        let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
+        let tensor = AnyTensor::filled(windows_of.updates_shape(), dtype, |target| {
+            let result = target.as_mut_ptr().cast();
+            let operation = Operation::moving(kernels);
+            let data = data.as_mut_ptr().cast_const().cast();
+            // SAFETY: data has the layout that the plan is bound to, as has just been
+            // checked, and holds values, as it is to be written in place; the target has
+            // the shape of its updates.
+            let transfer =
+                unsafe { Transfer::gather(&windows_of, operation, data, result, geometry) };
+            run(transfer.into(), execution)
+        })?;
+        Ok(Self {
+            tensor,
+            windows: Some(place),
+        })
+    }
+
+    /// All of data, before anything is written.
+    pub(super) fn all(
+        data: &Target<'_>,
+        dtype: DType,
+        execution: &Execution<'_>,
+    ) -> Result<Self, ScatterError> {
+        let nothing = Nothing::new(data.shape(), execution)?;
+        let kernels = Kernels::plain(dtype, Reduction::None, execution.instructions());
+        let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
+        let tensor = AnyTensor::filled(data.shape(), dtype, |target| {
+            let operation = Operation::moving(kernels);
+            let copy = data.read(|data| nothing.copy(&operation, &target, Some(data)))?;
+            run(copy, execution)
+        })?;
+        Ok(Self {
+            tensor,
+            windows: None,
+        })
+    }
+
+    /// As a tensor of a pass by groups.
+    pub(super) fn placed(&self, call: &Backward<'_>) -> Result<Placed, ScatterError> {
+        let view = self.tensor.view();
+        let source = view.source();
+        match &self.windows {
+            Some(place) => Ok(Placed::numbered(
+                source.as_ptr().cast_mut(),
+                place.copied()?,
+            )),
+            None => call.numbered(source.as_ptr().cast_mut(), source.layout()),
+        }
+    }
+
+    /// Whether it has a window for each destination that has tuples, in their order.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.windows.is_some()
+    }
+
+    pub(super) fn elements(&self) -> Elements {
+        Elements::Plain(self.tensor.dtype())
+    }
+
+    /// Bytes that it has taken.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tensor.as_bytes().len()
+    }
+}

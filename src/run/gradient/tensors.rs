@@ -1,0 +1,144 @@
+//! The tensors of a scatter's gradient, held against one another.
+//!
+//! Knows which reductions need which of them.
+
+use super::super::operands::{check_dtype, is_memory_of, refuse_overlap, refuse_shared};
+use super::{Factor, other_shape};
+use crate::element::DType;
+use crate::error::ScatterError;
+use crate::execution::Execution;
+use crate::kernel::{GradientFn, InstructionSet, Kernels};
+use crate::operand::{Indices, Source, Target};
+use crate::reduction::{NoneGradient, Reducing, Reduction};
+
+/// What a scatter meant, as far as its gradient depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meaning {
+    pub(crate) reducing: Reducing,
+    pub(crate) none_gradient: NoneGradient,
+    /// What all gradients are multiplied by at last.
+    pub(crate) scale: f64,
+}
+
+/// The tensors of a scatter's gradient; `None` where one is not there or not wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tensors<'a> {
+    pub(crate) grad_output: &'a Source<'a>,
+    pub(crate) data: Option<&'a Source<'a>>,
+    pub(crate) updates: Option<&'a Source<'a>>,
+    pub(crate) grad_data: Option<&'a Target<'a>>,
+    pub(crate) grad_updates: Option<&'a Target<'a>>,
+}
+impl Tensors<'_> {
+    /// Refuses tensors of other types, and what is shared with memory that is written.
+    /// Returns whether the gradient for data is to be written where that of the output
+    /// lies.
+    fn check(&self, indices: Option<&Indices<'_>>) -> Result<bool, ScatterError> {
+        let expected = self.grad_output.elements();
+        let read = [("data", self.data), ("updates", self.updates)];
+        let written = [
+            ("grad_data", self.grad_data),
+            ("grad_updates", self.grad_updates),
+        ];
+        for (tensor, source) in read {
+            source.map_or(Ok(()), |source| {
+                check_dtype(tensor, source.elements(), expected)
+            })?;
+        }
+        for (tensor, target) in written {
+            target.map_or(Ok(()), |target| {
+                check_dtype(tensor, target.elements(), expected)
+            })?;
+        }
+        let in_place = (self.grad_data).is_some_and(|data| is_memory_of(self.grad_output, data));
+        let indices = indices.map(Indices::as_source);
+        let grad_output = Some(self.grad_output);
+        for (_, target) in written {
+            let Some(target) = target else { continue };
+            let is_data = self
+                .grad_data
+                .is_some_and(|data| std::ptr::eq(data, target));
+            let apart = grad_output.filter(|_| !(in_place && is_data));
+            refuse_overlap(
+                target,
+                [
+                    ("grad_output", apart),
+                    ("data", self.data),
+                    ("indices", indices.as_ref()),
+                    ("updates", self.updates),
+                ],
+            )?;
+        }
+        if let (Some(data), Some(updates)) = (self.grad_data, self.grad_updates) {
+            refuse_shared(data, updates, "grad_updates")?;
+        }
+        Ok(in_place)
+    }
+
+    /// Refuses other shapes than those of a scatter into a tensor of the shape of
+    /// `grad_output`, with updates of this shape.
+    pub(super) fn check_shapes(&self, updates_shape: &[usize]) -> Result<(), ScatterError> {
+        let shape = self.grad_output.shape();
+        let check = |tensor, actual: Option<&[usize]>, expected: &[usize]| {
+            let is_scalar = |actual: &[usize]| {
+                expected.is_empty() && tensor != "grad_data" && actual.iter().all(|&size| size == 1)
+            };
+            match actual {
+                Some(actual) if actual != expected && !is_scalar(actual) => {
+                    Err(other_shape(tensor, expected, actual))
+                }
+                _ => Ok(()),
+            }
+        };
+        check("data", self.data.map(Source::shape), shape)?;
+        check("updates", self.updates.map(Source::shape), updates_shape)?;
+        check("grad_data", self.grad_data.map(Target::shape), shape)?;
+        check(
+            "grad_updates",
+            self.grad_updates.map(Target::shape),
+            updates_shape,
+        )
+    }
+
+    /// Refuses to do without a tensor that the gradient of a reduction depends on.
+    pub(super) fn check_inputs(
+        &self,
+        reducing: Reducing,
+        has_saved: bool,
+    ) -> Result<(), ScatterError> {
+        let reduction = reducing.reduction;
+        if !matches!(reduction, Reduction::Mul | Reduction::Min | Reduction::Max) {
+            return Ok(());
+        }
+        let missing = |tensor| Err(ScatterError::MissingInput { tensor, reduction });
+        match (self.data, self.updates) {
+            (None, _) if reducing.include_self && !has_saved => missing("data"),
+            (_, None) => missing("updates"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What shares out the gradients of a reduction.
+pub(super) fn kernel(
+    dtype: DType,
+    reduction: Reduction,
+    set: InstructionSet,
+) -> Result<GradientFn, ScatterError> {
+    let unsupported = ScatterError::UnsupportedReduction { reduction, dtype };
+    Kernels::gradient(dtype, reduction, set).ok_or(unsupported)
+}
+
+/// Refuses what has no gradient, and tensors that cannot take part. Returns the factor, and
+/// whether the gradient for data is to be written where that of the output lies.
+pub(super) fn check(
+    tensors: &Tensors<'_>,
+    indices: Option<&Indices<'_>>,
+    meaning: Meaning,
+    execution: &Execution<'_>,
+) -> Result<(Factor, bool), ScatterError> {
+    let factor = Factor::new(tensors.grad_output.elements(), meaning.scale)?;
+    let reduction = meaning.reducing.reduction;
+    kernel(factor.dtype, reduction, execution.instructions())?;
+    Ok((factor, tensors.check(indices)?))
+}

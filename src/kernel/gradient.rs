@@ -356,10 +356,20 @@ where
         if tuples < COUNTED {
             give_ties::<T, i32, N>(lanes, |gradient, count| gradient.among(count));
         } else {
-            give_ties::<T, i64, N>(lanes, |gradient, count| {
-                gradient.divided(count.unsigned_abs())
-            });
+            give_many_ties(lanes, N);
         }
+    }
+}
+
+/// With counts of 64 bits, for so many neighbours one by one: of so long groups no vector
+/// is worth its code.
+#[inline(never)]
+fn give_many_ties<T: Graded<Computed: Compared>>(lanes: &Lanes<'_, T>, count: usize) {
+    for first in lanes.first..lanes.first + count.cast_signed() {
+        let one = Lanes { first, ..*lanes };
+        give_ties::<T, i64, 1>(&one, |gradient, count| {
+            gradient.divided(count.unsigned_abs())
+        });
     }
 }
 

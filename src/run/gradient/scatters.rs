@@ -208,8 +208,17 @@ impl Backward<'_> {
     /// one reads.
     fn share(&self, by_groups: ByGroups, grad_output: &Source<'_>) -> Result<(), ScatterError> {
         let tensors = self.tensors;
-        let nothing = Nothing::new(self.plan.shape(), self.execution)?;
-        let of_updates = Nothing::new(self.plan.updates_shape(), self.execution)?;
+        let clears = self.is_replaced() && !by_groups.data;
+        let is_multiplied = self.in_place && self.factor.value != 1.0;
+        // Those that were skipped have no group.
+        let leaves_skipped = by_groups.updates && self.plan.skipped() > 0;
+        let nothing = |is_needed: bool, shape| {
+            let made = is_needed.then(|| Nothing::new(shape, self.execution));
+            made.transpose()
+        };
+        let copies = tensors.grad_data.is_some() && !clears && !self.in_place;
+        let of_data = nothing(copies || is_multiplied, self.plan.shape())?;
+        let of_updates = nothing(leaves_skipped, self.plan.updates_shape())?;
         let is_grouped = by_groups.data || by_groups.updates;
         let sorted = is_grouped.then(|| self.plan.groups()).transpose()?;
         let gradients = sorted.map(|sorted| self.gradients(by_groups, grad_output, sorted));
@@ -217,11 +226,10 @@ impl Backward<'_> {
         let groups = gradients.as_ref().map(|gradients| self.groups(gradients));
         let mut groups = groups.transpose()?;
         let mut passes: SmallVec<[Prepared<'_>; 4]> = SmallVec::new();
-        match tensors.grad_updates {
-            Some(target) if !by_groups.updates => passes.push(self.gather(grad_output, target)?),
-            // Those that were skipped have no group.
-            Some(target) if self.plan.skipped() > 0 => {
-                passes.push(self.zeros(&of_updates, target)?)
+        match (tensors.grad_updates, &of_updates) {
+            (Some(target), Some(of_updates)) => passes.push(self.zeros(of_updates, target)?),
+            (Some(target), None) if !by_groups.updates => {
+                passes.push(self.gather(grad_output, target)?);
             }
             _ => {}
         }
@@ -229,18 +237,22 @@ impl Backward<'_> {
             passes.extend(groups.take());
         }
         if let Some(target) = tensors.grad_data {
-            if self.in_place && self.factor.value != 1.0 {
-                passes.push(self.multiplied(&nothing, target)?);
+            let data = (!self.in_place).then_some(grad_output);
+            match &of_data {
+                Some(of_data) if is_multiplied => passes.push(self.multiplied(of_data, target)?),
+                Some(of_data) => {
+                    let operation = self.operation(self.factor.value)?;
+                    passes.push(of_data.copy(&operation, target, data)?);
+                }
+                None => {}
             }
-            let clears = self.is_replaced() && !by_groups.data;
-            if clears || !self.in_place {
-                passes.push(self.copied(&nothing, grad_output, target, clears)?);
+            if clears {
+                passes.push(self.cleared(data, target)?);
             }
         }
         passes.extend(groups);
-        passes
-            .into_iter()
-            .try_for_each(|pass| run(pass, self.execution))
+        let mut passes = passes.into_iter();
+        passes.try_for_each(|pass| run(pass, self.execution))
     }
 
     /// The pass in which every update takes the gradient of its destination.
@@ -268,18 +280,12 @@ impl Backward<'_> {
 
     /// The pass that copies the gradient of the output to that for data, unless it lies
     /// there, and clears what updates have replaced.
-    fn copied<'p>(
-        &'p self,
-        nothing: &'p Nothing,
-        grad_output: &Source<'_>,
+    fn cleared(
+        &self,
+        data: Option<&Source<'_>>,
         target: &Target<'_>,
-        clears: bool,
-    ) -> Result<Prepared<'p>, ScatterError> {
-        let data = (!self.in_place).then_some(grad_output);
+    ) -> Result<Prepared<'_>, ScatterError> {
         let operation = self.operation(self.factor.value)?;
-        if !clears {
-            return nothing.copy(&operation, target, data);
-        }
         let none = zeros(self.plan.updates_shape())?;
         let updates = Readable::zeros(self.plan.updates_shape(), &none);
         let updates = Source::of_zeros(&updates, self.factor.dtype);

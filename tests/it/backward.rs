@@ -373,8 +373,19 @@ fn of_every_small_cache() {
     }
 }
 
-/// Tensors that are divided: every schedule, 1 to 8 workers, every pool.
+/// Tensors that are divided: several schedules, 1 to 8 workers, every pool.
 fn check_large<T: Graded>(
+    operator: Operator,
+    reduction: Reduction,
+    shapes: (&[usize], &[usize]),
+    random: &mut Random,
+) {
+    let schedules = [None, Some(Schedule::Grouped), Some(Schedule::ByTuple)];
+    check_by::<T>(&schedules, operator, reduction, shapes, random);
+}
+
+fn check_by<T: Graded>(
+    schedules: &[Option<Schedule>],
     operator: Operator,
     reduction: Reduction,
     (data, indices): (&[usize], &[usize]),
@@ -390,7 +401,7 @@ fn check_large<T: Graded>(
         let problem = Problem::<T>::new(&options, data, indices, values, random);
         for workers in Workers::ALL {
             workers.with(|pool| {
-                for forced in [None, Some(Schedule::Grouped), Some(Schedule::ByTuple)] {
+                for &forced in schedules {
                     let request = Request::new(reduction).pool(pool).schedule(forced);
                     problem.check(&Options {
                         execution: request,
@@ -423,6 +434,26 @@ fn of_rows_by_every_number_of_workers() {
         let shapes = (&[30, 20, 5][..], &[500, 2][..]);
         check_large::<num_complex::Complex<f32>>(Operator::Nd, reduction, shapes, &mut random);
     }
+}
+
+/// Copies, scatters of zeros, gathers and groups: by each schedule that there is.
+#[test]
+fn by_every_schedule() {
+    let mut random = Random::new(55);
+    let schedules = Schedule::ALL.map(Some);
+    let rows = (&[4, 60, 20][..], &[300][..]);
+    let operator = Operator::Update { axis: 1 };
+    for reduction in [Reduction::None, Reduction::Sub, Reduction::Max] {
+        check_by::<f32>(&schedules, operator, reduction, rows, &mut random);
+    }
+    let elements = (&[2000][..], &[900, 1][..]);
+    check_by::<f64>(
+        &schedules,
+        Operator::Nd,
+        Reduction::None,
+        elements,
+        &mut random,
+    );
 }
 
 #[test]

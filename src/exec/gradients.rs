@@ -20,21 +20,41 @@ pub(crate) struct Placed {
 
 /// All tensors of a call; `None` where there is none or it is not wanted.
 #[derive(Debug)]
-pub(crate) struct GroupGradients<'a> {
-    pub(crate) kernel: GradientFn,
-    pub(crate) shares: Shares,
-    /// Bytes of an element.
-    pub(crate) size: usize,
+pub(crate) struct AllPlaced {
     pub(crate) grad_output: Placed,
     pub(crate) data: Option<Placed>,
     pub(crate) updates: Option<Placed>,
     pub(crate) grad_data: Option<Placed>,
     pub(crate) grad_updates: Option<Placed>,
+}
+
+/// The same, lent to tasks, and what they do. Lent one by one: of an option of a reference
+/// nobody looks behind the reference before it is known to be there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupGradients<'a> {
+    pub(crate) kernel: GradientFn,
+    pub(crate) shares: Shares,
+    /// Bytes of an element.
+    pub(crate) size: usize,
     /// Whether data has one window for each destination, in the order of destinations,
     /// and not one for each number.
     pub(crate) data_in_order: bool,
     /// The tuples by destination.
     pub(crate) sorted: &'a Sorted,
+    grad_output: &'a Placed,
+    data: Option<&'a Placed>,
+    updates: Option<&'a Placed>,
+    grad_data: Option<&'a Placed>,
+    grad_updates: Option<&'a Placed>,
+}
+
+/// What is shared out, of elements of so many bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sharing {
+    pub(crate) kernel: GradientFn,
+    pub(crate) shares: Shares,
+    pub(crate) size: usize,
+    pub(crate) data_in_order: bool,
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
@@ -87,10 +107,26 @@ impl Placed {
     }
 }
 
-impl GroupGradients<'_> {
+impl<'a> GroupGradients<'a> {
+    /// By a list of sorted tuples.
+    pub(crate) fn new(tensors: &'a AllPlaced, sharing: Sharing, sorted: &'a Sorted) -> Self {
+        Self {
+            kernel: sharing.kernel,
+            shares: sharing.shares,
+            size: sharing.size,
+            data_in_order: sharing.data_in_order,
+            sorted,
+            grad_output: &tensors.grad_output,
+            data: tensors.data.as_ref(),
+            updates: tensors.updates.as_ref(),
+            grad_data: tensors.grad_data.as_ref(),
+            grad_updates: tensors.grad_updates.as_ref(),
+        }
+    }
+
     /// Where something is written.
     pub(super) fn address(&self) -> *mut u8 {
-        let written = self.grad_data.as_ref().or(self.grad_updates.as_ref());
+        let written = self.grad_data.or(self.grad_updates);
         written.map_or(std::ptr::null_mut(), |written| written.base)
     }
 
@@ -98,11 +134,11 @@ impl GroupGradients<'_> {
     /// multiple of that number on.
     pub(super) fn run(&self) -> usize {
         let tensors = [
-            Some(&self.grad_output),
-            self.data.as_ref(),
-            self.updates.as_ref(),
-            self.grad_data.as_ref(),
-            self.grad_updates.as_ref(),
+            Some(self.grad_output),
+            self.data,
+            self.updates,
+            self.grad_data,
+            self.grad_updates,
         ];
         let runs = tensors
             .into_iter()
@@ -117,19 +153,19 @@ impl GroupGradients<'_> {
         repetition: usize,
         position: usize,
         len: usize,
-    ) -> GradientTensors<'_> {
+    ) -> GradientTensors<'a> {
         let numbered = |tensor: &Placed| tensor.runs(repetition, position, self.size);
-        let listed = |tensor| Listed {
+        let listed = |tensor: &'a Placed| Listed {
             run: numbered(tensor),
             sources: sources::sources(self.sorted, tensor.place.step(), tensor.offsets.as_deref()),
         };
         GradientTensors {
             len,
-            grad_output: numbered(&self.grad_output),
-            data: self.data.as_ref().map(numbered),
-            updates: self.updates.as_ref().map(listed),
-            grad_data: self.grad_data.as_ref().map(numbered),
-            grad_updates: self.grad_updates.as_ref().map(listed),
+            grad_output: numbered(self.grad_output),
+            data: self.data.map(numbered),
+            updates: self.updates.map(listed),
+            grad_data: self.grad_data.map(numbered),
+            grad_updates: self.grad_updates.map(listed),
         }
     }
 
@@ -141,15 +177,12 @@ impl GroupGradients<'_> {
         tuples: std::ops::Range<usize>,
     ) -> GradientGroup {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let at = |tensor: &Placed, number| tensor.place.of_window(number);
-        let of = |tensor: &Option<Placed>, number| tensor.as_ref().map_or(0, |t| at(t, number));
+        let of = |tensor: &Placed, number| tensor.place.of_window(number);
+        let of_data = if self.data_in_order { ordinal } else { number };
         GradientGroup {
-            grad_output: at(&self.grad_output, number),
-            data: of(
-                &self.data,
-                if self.data_in_order { ordinal } else { number },
-            ),
-            grad_data: of(&self.grad_data, number),
+            grad_output: of(self.grad_output, number),
+            data: self.data.map_or(0, |data| of(data, of_data)),
+            grad_data: self.grad_data.map_or(0, |data| of(data, number)),
             start: tuples.start,
             end: tuples.end,
         }

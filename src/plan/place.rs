@@ -52,7 +52,6 @@ impl Place {
     }
 
     /// Where a window begins in its repetition.
-    #[inline]
     pub(crate) fn of_window(&self, number: usize) -> isize {
         offset(&self.windows, number)
     }

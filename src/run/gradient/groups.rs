@@ -11,7 +11,7 @@ use super::scatters::{Backward, ByGroups};
 use super::tensors::kernel;
 use crate::error::ScatterError;
 use crate::exec::Transfer;
-use crate::exec::gradients::{GroupGradients, Placed};
+use crate::exec::gradients::{AllPlaced, GroupGradients, Placed, Sharing};
 use crate::kernel::{Operation, Shares};
 use crate::operand::{Layout, Source};
 use crate::plan::Sorted;
@@ -19,37 +19,47 @@ use crate::reduction::Reduction;
 
 impl Backward<'_> {
     /// The tensors of the pass by groups.
-    pub(super) fn gradients<'s>(
+    pub(super) fn placed(
         &self,
         by_groups: ByGroups,
         grad_output: &Source<'_>,
-        sorted: &'s Sorted,
-    ) -> Result<GroupGradients<'s>, ScatterError> {
-        let (tensors, factor) = (self.tensors, self.factor.value);
-        let reducing = self.meaning.reducing;
-        let (dtype, set) = (self.factor.dtype, self.execution.instructions());
-        let kernel = kernel(dtype, reducing.reduction, set)?;
+        sorted: &Sorted,
+    ) -> Result<AllPlaced, ScatterError> {
+        let (tensors, reducing) = (self.tensors, self.meaning.reducing);
         let depends = matches!(
             reducing.reduction,
             Reduction::Mul | Reduction::Min | Reduction::Max
         );
+        let read = |source: &Source<'_>| source.as_ptr().cast_mut();
         let data = match (self.saved, tensors.data) {
             _ if !depends || !reducing.include_self => None,
             (Some(saved), _) => Some(saved.placed(self)?),
-            (None, Some(data)) => Some(self.numbered(data.as_ptr().cast_mut(), data.layout())?),
+            (None, Some(data)) => Some(self.numbered(read(data), data.layout())?),
             (None, None) => None,
         };
         let updates = tensors.updates.filter(|_| depends);
-        let updates = updates
-            .map(|updates| self.listed(updates.as_ptr().cast_mut(), updates.layout(), sorted));
+        let updates = updates.map(|updates| self.listed(read(updates), updates.layout(), sorted));
         let grad_data = tensors.grad_data.filter(|_| by_groups.data);
         let grad_data =
             grad_data.map(|target| self.numbered(target.as_mut_ptr().cast(), target.layout()));
         let grad_updates = tensors.grad_updates.filter(|_| by_groups.updates);
         let grad_updates = grad_updates
             .map(|target| self.listed(target.as_mut_ptr().cast(), target.layout(), sorted));
-        Ok(GroupGradients {
-            kernel,
+        Ok(AllPlaced {
+            grad_output: self.numbered(read(grad_output), grad_output.layout())?,
+            data,
+            updates: updates.transpose()?,
+            grad_data: grad_data.transpose()?,
+            grad_updates: grad_updates.transpose()?,
+        })
+    }
+
+    /// What the pass by groups shares out.
+    pub(super) fn sharing(&self) -> Result<Sharing, ScatterError> {
+        let (reducing, factor) = (self.meaning.reducing, self.factor.value);
+        let (dtype, set) = (self.factor.dtype, self.execution.instructions());
+        Ok(Sharing {
+            kernel: kernel(dtype, reducing.reduction, set)?,
             shares: Shares {
                 include_self: reducing.include_self && reducing.reduction != Reduction::None,
                 last_only: self.last_only(),
@@ -62,13 +72,7 @@ impl Backward<'_> {
                 },
             },
             size: dtype.size(),
-            grad_output: self.numbered(grad_output.as_ptr().cast_mut(), grad_output.layout())?,
             data_in_order: self.saved.is_some_and(Saved::is_in_order),
-            data,
-            updates: updates.transpose()?,
-            grad_data: grad_data.transpose()?,
-            grad_updates: grad_updates.transpose()?,
-            sorted,
         })
     }
 

@@ -20,6 +20,7 @@ use super::saved::Saved;
 use super::tensors::{Meaning, Tensors, check};
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
+use crate::exec::gradients::GroupGradients;
 use crate::exec::{Transfer, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
@@ -221,8 +222,12 @@ impl Backward<'_> {
         let of_updates = nothing(leaves_skipped, self.plan.updates_shape())?;
         let is_grouped = by_groups.data || by_groups.updates;
         let sorted = is_grouped.then(|| self.plan.groups()).transpose()?;
-        let gradients = sorted.map(|sorted| self.gradients(by_groups, grad_output, sorted));
-        let gradients = gradients.transpose()?;
+        let placed = sorted.map(|sorted| self.placed(by_groups, grad_output, sorted));
+        let placed = placed.transpose()?;
+        let sharing = self.sharing()?;
+        let gradients = placed.as_ref().zip(sorted);
+        let gradients =
+            gradients.map(|(placed, sorted)| GroupGradients::new(placed, sharing, sorted));
         let groups = gradients.as_ref().map(|gradients| self.groups(gradients));
         let mut groups = groups.transpose()?;
         let mut passes: SmallVec<[Prepared<'_>; 4]> = SmallVec::new();

@@ -1,18 +1,12 @@
 //! What every call from C goes through.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use crate::failure::Failure;
-use crate::float_mode::DefaultMode;
 use crate::status::nds_status;
 
 /// Runs a call from C: in the default floating-point mode, without letting a
 /// panic out. What fails has been kept for `last_error` when it was made.
 pub(crate) fn cross(call: impl FnOnce() -> Result<(), Failure>) -> nds_status {
-    let _mode = DefaultMode::enter();
-    let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
-        // Dropping what was thrown may throw again.
-        std::mem::forget(payload);
+    let outcome = ndscatter_host::cross(call).unwrap_or_else(|_| {
         Err(Failure::internal(format_args!(
             "the library panicked; this is a bug in it"
         )))

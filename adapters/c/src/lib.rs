@@ -19,7 +19,6 @@ mod border;
 mod dlpack;
 mod error_info;
 mod failure;
-mod float_mode;
 mod gradients;
 mod last_error;
 mod machine;

@@ -1,13 +1,12 @@
 //! Who runs the tasks of a call: the library's own pool, or the host's.
 
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ndscatter::{Pool, Rayon};
+use ndscatter_host::DefaultMode;
 
 use crate::failure::Failure;
-use crate::float_mode::DefaultMode;
 use crate::structs::{self, Sized32};
 
 /// A host's parallel-for.
@@ -130,40 +129,19 @@ pub(crate) struct Host {
 // the thread that makes the call; the rest is plain data and an atomic.
 unsafe impl Sync for Host {}
 
-/// What one parallel-for runs.
-struct Job<'a> {
-    task: &'a (dyn Fn(usize) + Sync),
-    panicked: AtomicBool,
-}
-
 impl Host {
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let job = Job {
-            task,
-            panicked: AtomicBool::new(false),
-        };
         let Some(parallel_for) = self.pool.parallel_for else {
             return;
         };
-        let argument = (&raw const job).cast_mut().cast();
-        // SAFETY: `Threads::new` was promised that the function may be called
-        // so; it returns when all its tasks have, before `job` ends.
-        let code = unsafe { parallel_for(self.pool.ctx, tasks, Some(run_one), argument) };
-        if code != 0 || job.panicked.load(Ordering::Relaxed) {
+        let has_run = ndscatter_host::parallel_for(task, |function, argument| {
+            // SAFETY: `Threads::new` was promised that the function may be called so;
+            // it returns when all its tasks have.
+            let code = unsafe { parallel_for(self.pool.ctx, tasks, Some(function), argument) };
+            code == 0
+        });
+        if !has_run {
             self.failed.store(true, Ordering::Relaxed);
         }
-    }
-}
-
-/// One task, on whatever thread the host runs it. Which tasks ran, and that
-/// none ran twice, is checked behind `task`.
-unsafe extern "C" fn run_one(argument: *mut c_void, index: usize) {
-    // SAFETY: the host hands on the argument of `Host::run`, whose job lives
-    // until the host's function has returned.
-    let job = unsafe { &*argument.cast_const().cast::<Job<'_>>() };
-    let _mode = DefaultMode::enter();
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (job.task)(index))) {
-        std::mem::forget(payload);
-        job.panicked.store(true, Ordering::Relaxed);
     }
 }

@@ -5,13 +5,15 @@ use std::arch::asm;
 
 /// The default mode for as long as this lives, then the mode that was.
 #[derive(Debug)]
-pub(crate) struct DefaultMode {
+pub struct DefaultMode {
     /// What was there, if it was not the default.
     changed: Option<Register>,
 }
 
 impl DefaultMode {
-    pub(crate) fn enter() -> Self {
+    /// Enters it, on the calling thread.
+    #[must_use = "the mode is left when this is dropped"]
+    pub fn enter() -> Self {
         let found = read();
         if found & CONTROL == DEFAULT {
             return Self { changed: None };

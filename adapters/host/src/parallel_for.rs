@@ -1,0 +1,73 @@
+//! Tasks through a host's parallel-for, which takes a function and a pointer.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::cross;
+
+/// A task as hosts have it: an argument that is handed on, and a number.
+pub type HostTask = unsafe extern "C" fn(argument: *mut c_void, index: usize);
+
+/// What one parallel-for runs.
+struct Job<'a> {
+    task: &'a (dyn Fn(usize) + Sync),
+    panicked: AtomicBool,
+}
+
+/// Runs `task` for the numbers that a host's parallel-for calls it with. `start` hands
+/// a function and its argument to the host, and returns when all calls have; each task
+/// has the default floating-point mode, whatever that of its thread. Returns whether all
+/// went well: `start` has returned true, and no task has panicked.
+///
+/// Which tasks ran, and that none ran twice, is for `task` to check.
+pub fn parallel_for(
+    task: &(dyn Fn(usize) + Sync),
+    start: impl FnOnce(HostTask, *mut c_void) -> bool,
+) -> bool {
+    let job = Job {
+        task,
+        panicked: AtomicBool::new(false),
+    };
+    let argument = (&raw const job).cast_mut().cast();
+    start(run_one, argument) && !job.panicked.load(Ordering::Relaxed)
+}
+
+/// One task, on whatever thread the host runs it.
+///
+/// # Safety
+///
+/// `argument` is that of a [`parallel_for`] that has not returned.
+unsafe extern "C" fn run_one(argument: *mut c_void, index: usize) {
+    // SAFETY: the caller vouches for it.
+    let job = unsafe { &*argument.cast_const().cast::<Job<'_>>() };
+    if cross(|| (job.task)(index)).is_err() {
+        job.panicked.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::parallel_for;
+
+    #[test]
+    fn a_panic_stays_inside_and_is_told() {
+        let ran = AtomicUsize::new(0);
+        let task = |index: usize| {
+            ran.fetch_add(1, Ordering::Relaxed);
+            assert_ne!(index, 1, "thrown");
+        };
+        let run = |tasks| {
+            parallel_for(&task, |function, argument| {
+                // SAFETY: inside the parallel-for that made the argument.
+                (0..tasks).for_each(|index| unsafe { function(argument, index) });
+                true
+            })
+        };
+        assert!(run(1), "no task panics");
+        assert!(!run(3), "the second one does");
+        assert_eq!(ran.load(Ordering::Relaxed), 4, "and the third still runs");
+        assert!(!parallel_for(&task, |_, _| false), "the host has failed");
+    }
+}

@@ -1,0 +1,100 @@
+//! The host's element types: their codes, and how they lie in memory.
+
+use ndscatter::DType;
+use ort_sys::ONNXTensorElementDataType as Code;
+
+use crate::definition::IndexType;
+
+/// How elements lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    /// Whole bytes each.
+    Whole(DType),
+    /// Two to a byte.
+    Packed,
+    /// Strings of the host's.
+    Text,
+}
+
+/// An element type of the host's.
+#[derive(Debug)]
+pub(crate) struct ElementType {
+    /// Its number in the host's enumeration, which goes on after the one of `ort_sys`.
+    pub(crate) code: i32,
+    pub(crate) element: Element,
+    /// The first host (1.x) that has it.
+    pub(crate) host: u32,
+}
+
+const fn whole(code: Code, dtype: DType) -> ElementType {
+    ElementType {
+        code: code as i32,
+        element: Element::Whole(dtype),
+        host: 18,
+    }
+}
+
+const fn packed(code: i32, host: u32) -> ElementType {
+    ElementType {
+        code,
+        element: Element::Packed,
+        host,
+    }
+}
+
+pub(crate) static ELEMENT_TYPES: [ElementType; 21] = [
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, DType::F32),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, DType::U8),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8, DType::I8),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16, DType::U16),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16, DType::I16),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, DType::I32),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, DType::I64),
+    ElementType {
+        code: Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING as i32,
+        element: Element::Text,
+        host: 18,
+    },
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, DType::Bool),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16, DType::F16),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE, DType::F64),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32, DType::U32),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64, DType::U64),
+    whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, DType::BF16),
+    whole(
+        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN,
+        DType::Bytes1,
+    ),
+    whole(
+        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FNUZ,
+        DType::Bytes1,
+    ),
+    whole(
+        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2,
+        DType::Bytes1,
+    ),
+    whole(
+        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2FNUZ,
+        DType::Bytes1,
+    ),
+    packed(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT4 as i32, 19),
+    packed(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT4 as i32, 19),
+    // float4e2m1
+    packed(23, 24),
+];
+
+impl IndexType {
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Self::I32 => Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32 as i32,
+            Self::I64 => Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 as i32,
+        }
+    }
+
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            Self::I32 => DType::I32,
+            Self::I64 => DType::I64,
+        }
+    }
+}

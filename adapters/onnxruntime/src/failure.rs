@@ -1,0 +1,62 @@
+//! What goes wrong, and how the host is told.
+
+use std::ffi::CString;
+use std::fmt;
+
+use ndscatter::ScatterError;
+use ort_sys::{OrtErrorCode, OrtStatus};
+
+use crate::api::Api;
+
+/// A call has failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// One of the host's functions has: its status, which is handed on.
+    Host(*mut OrtStatus),
+    Own(OrtErrorCode, String),
+}
+
+impl Failure {
+    #[cold]
+    pub(crate) fn invalid(message: impl fmt::Display) -> Self {
+        Self::Own(OrtErrorCode::ORT_INVALID_ARGUMENT, message.to_string())
+    }
+
+    #[cold]
+    pub(crate) fn unsupported(message: impl fmt::Display) -> Self {
+        Self::Own(OrtErrorCode::ORT_NOT_IMPLEMENTED, message.to_string())
+    }
+
+    #[cold]
+    pub(crate) fn internal(message: impl fmt::Display) -> Self {
+        Self::Own(OrtErrorCode::ORT_RUNTIME_EXCEPTION, message.to_string())
+    }
+
+    /// A status of the host's, which frees it.
+    #[cold]
+    pub(crate) fn into_status(self, api: Api) -> *mut OrtStatus {
+        match self {
+            Self::Host(status) => status,
+            Self::Own(code, message) => {
+                let message = CString::new(format!("ndscatter: {message}")).unwrap_or_default();
+                api.status(code, &message)
+            }
+        }
+    }
+}
+
+impl From<ScatterError> for Failure {
+    #[cold]
+    fn from(error: ScatterError) -> Self {
+        let code = match error {
+            ScatterError::UnsupportedOption { .. }
+            | ScatterError::UnsupportedReduction { .. }
+            | ScatterError::Misaligned { .. } => OrtErrorCode::ORT_NOT_IMPLEMENTED,
+            ScatterError::OutOfMemory { .. } | ScatterError::PoolFailed { .. } => {
+                OrtErrorCode::ORT_RUNTIME_EXCEPTION
+            }
+            _ => OrtErrorCode::ORT_INVALID_ARGUMENT,
+        };
+        Self::Own(code, error.to_string())
+    }
+}

@@ -1,0 +1,271 @@
+//! One node of a session, and its runs.
+//!
+//! Knows which tensors a run has and which way it goes: by a plan that is kept or once, of
+//! whole elements, of four bits, of strings.
+
+use ndscatter::{AnyView, DType, Execution, Layout, ScatterError};
+use ort_sys::{OrtKernelContext, OrtKernelInfo};
+
+use crate::api::Api;
+use crate::attributes::Attributes;
+use crate::counters;
+use crate::custom_op::CustomOp;
+use crate::definition::{Meaning, Role};
+use crate::element::Element;
+use crate::failure::Failure;
+use crate::packed;
+use crate::plans::{Key, Plans};
+use crate::tensor::Tensor;
+use crate::text::Strings;
+use crate::threads::{HostPool, Workers};
+
+/// A node of a session.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    op: &'static CustomOp,
+    attributes: Attributes,
+    /// Plans, if indices are the same in every run.
+    plans: Option<Plans>,
+    workers: Workers,
+}
+
+/// The inputs of a run.
+struct Inputs {
+    data: Tensor,
+    updates: Tensor,
+    /// `None` where they were left out.
+    indices: Option<Tensor>,
+}
+
+impl Kernel {
+    /// # Safety
+    ///
+    /// `info` is the host's.
+    pub(crate) unsafe fn new(
+        op: &'static CustomOp,
+        info: *const OrtKernelInfo,
+    ) -> Result<Self, Failure> {
+        let [_, _, indices] = op.definition.positions();
+        // SAFETY: handed on; an input is asked about where there is one.
+        unsafe {
+            let kind = (op.domain, op.definition.meaning);
+            let attributes = Attributes::read(op.api, info, kind)?;
+            let has_indices = indices < op.api.input_count(info)?;
+            let is_constant = has_indices && op.api.is_constant(info, indices);
+            Ok(Self {
+                op,
+                attributes,
+                plans: is_constant.then(Plans::default),
+                workers: Workers::new(op.threads),
+            })
+        }
+    }
+
+    pub(crate) fn op(&self) -> &'static CustomOp {
+        self.op
+    }
+
+    fn api(&self) -> Api {
+        self.op.api
+    }
+
+    /// # Safety
+    ///
+    /// `context` is that of a run that has not ended.
+    unsafe fn inputs(&self, context: *const OrtKernelContext) -> Result<Inputs, Failure> {
+        let definition = self.op.definition;
+        let [data, updates, indices] = definition.positions();
+        let is_optional = definition.inputs[indices] == Role::OptionalIndices;
+        // SAFETY: the host's values stay during the run.
+        unsafe {
+            let tensor = |input| Tensor::new(self.api(), self.api().input(context, input)?);
+            let is_there = !is_optional || !self.api().input(context, indices)?.is_null();
+            Ok(Inputs {
+                data: tensor(data)?,
+                updates: tensor(updates)?,
+                indices: is_there.then(|| tensor(indices)).transpose()?,
+            })
+        }
+    }
+
+    /// One run.
+    ///
+    /// # Safety
+    ///
+    /// `context` is that of a run that has not ended.
+    pub(crate) unsafe fn run(&self, context: *mut OrtKernelContext) -> Result<(), Failure> {
+        // SAFETY: the caller vouches for the context; types of tensors are those that the
+        // host has chosen this operator by.
+        unsafe {
+            let inputs = self.inputs(context)?;
+            let start = start();
+            let indices = match &inputs.indices {
+                Some(indices) => indices.view(self.op.index_type.dtype(), &indices.shape)?,
+                None => start?,
+            };
+            match self.op.element.element {
+                Element::Whole(dtype) => self.whole(context, &inputs, indices, dtype),
+                Element::Packed => self.packed(context, &inputs, indices),
+                Element::Text => self.strings(context, &inputs, indices),
+            }
+        }
+    }
+
+    /// The output of the run, and whether it is data itself.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`].
+    unsafe fn output(
+        &self,
+        context: *mut OrtKernelContext,
+        data: &Tensor,
+    ) -> Result<(Tensor, bool), Failure> {
+        // SAFETY: handed on.
+        let output = unsafe {
+            let value = self.api().output(context, &data.shape)?;
+            Tensor::new(self.api(), value)?
+        };
+        let in_place = output.is_at(data);
+        Ok((output, in_place))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Self::run`], for elements of type `dtype`.
+    unsafe fn whole(
+        &self,
+        context: *mut OrtKernelContext,
+        inputs: &Inputs,
+        indices: AnyView<'_>,
+        dtype: DType,
+    ) -> Result<(), Failure> {
+        let (data, updates) = (&inputs.data, &inputs.updates);
+        // SAFETY: handed on.
+        unsafe {
+            let pool = HostPool::new(self.api(), context, &self.workers);
+            let execution = Execution::new().pool(&pool);
+            let (output, in_place) = self.output(context, data)?;
+            let written = output.view_mut(dtype, &data.shape, in_place)?;
+            let read = data.view(dtype, &data.shape)?;
+            let moved = updates.view(dtype, &updates.shape)?;
+            let scatter = self.attributes.scatter(self.attributes.axis);
+            let plan = self.plans.as_ref().map(|plans| {
+                let update_len = self.update_len(&updates.shape);
+                let key = Key {
+                    shape: data.shape.clone(),
+                    update_len,
+                };
+                plans.get(&key, || {
+                    let scatter = scatter.clone().update_len(update_len);
+                    let scatter = scatter.execution(execution);
+                    scatter.plan(Layout::contiguous(&data.shape), indices)
+                })
+            });
+            let plan = match plan {
+                // Without memory for a plan it is done without one.
+                None | Some(Err(ScatterError::OutOfMemory { .. })) => None,
+                Some(plan) => Some(plan?),
+            };
+            let done = match &plan {
+                Some(plan) => {
+                    let run = plan.run().execution(execution);
+                    run.write_into(read, moved, written)
+                }
+                None => {
+                    let scatter = scatter.execution(execution);
+                    scatter.write_into(read, indices, moved, written)
+                }
+            };
+            pool.check()?;
+            done?;
+            counters::count(in_place, plan.is_some());
+        }
+        Ok(())
+    }
+
+    /// The length of updates along the axis of a cache; a wrong axis is refused elsewhere.
+    fn update_len(&self, updates: &[usize]) -> usize {
+        if self.op.definition.meaning != Meaning::Cache {
+            return 0;
+        }
+        let axis = self.attributes.axis;
+        let axis = if axis < 0 {
+            axis.saturating_add_unsigned(updates.len())
+        } else {
+            axis
+        };
+        let axis = usize::try_from(axis).ok();
+        axis.and_then(|axis| updates.get(axis))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Self::run`], for elements of four bits.
+    unsafe fn packed(
+        &self,
+        context: *mut OrtKernelContext,
+        inputs: &Inputs,
+        indices: AnyView<'_>,
+    ) -> Result<(), Failure> {
+        const BYTE: DType = DType::Bytes1;
+        let (data, updates) = (&inputs.data, &inputs.updates);
+        let folded = packed::fold(
+            &self.attributes,
+            &data.shape,
+            indices.shape(),
+            &updates.shape,
+        )?;
+        // SAFETY: two elements to a byte, and folded shapes have half as many.
+        unsafe {
+            let pool = HostPool::new(self.api(), context, &self.workers);
+            let scatter = self.attributes.scatter(folded.axis);
+            let scatter = scatter.execution(Execution::new().pool(&pool));
+            let (output, in_place) = self.output(context, data)?;
+            let done = scatter.write_into(
+                data.view(BYTE, &folded.data)?,
+                indices,
+                updates.view(BYTE, &folded.updates)?,
+                output.view_mut(BYTE, &folded.data, in_place)?,
+            );
+            pool.check()?;
+            done?;
+            counters::count(in_place, false);
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Self::run`], for strings.
+    unsafe fn strings(
+        &self,
+        context: *mut OrtKernelContext,
+        inputs: &Inputs,
+        indices: AnyView<'_>,
+    ) -> Result<(), Failure> {
+        let strings = Strings {
+            data: &inputs.data,
+            updates: &inputs.updates,
+            indices,
+        };
+        let work = strings.plan(&self.attributes)?;
+        // SAFETY: handed on.
+        unsafe {
+            let (output, in_place) = self.output(context, &inputs.data)?;
+            strings.write(self.api(), &work, output.value.cast_mut(), in_place)?;
+            counters::count(in_place, false);
+        }
+        Ok(())
+    }
+}
+
+/// Position 0 for every sequence: what indices that are left out mean.
+fn start() -> Result<AnyView<'static>, ScatterError> {
+    static ZERO: i64 = 0;
+    let zero = (&raw const ZERO).cast();
+    // SAFETY: one element, of a static.
+    unsafe { AnyView::from_raw_parts(zero, DType::I64, Layout::contiguous(&[])) }
+}

@@ -1,0 +1,51 @@
+//! Plans for indices that are the same in every run: made at the first run with data of a
+//! shape, and kept.
+//!
+//! Knows shapes and plans. Knows nothing of the host.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ndscatter::{ScatterError, ScatterPlan};
+
+use crate::api::Shape;
+
+/// Shapes that are remembered. A model with fixed shapes has one; the oldest makes room.
+const KEPT: usize = 4;
+
+/// What a plan was made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) shape: Shape,
+    /// Length of the updates along the axis of a cache.
+    pub(crate) update_len: usize,
+}
+
+/// The plans of one node.
+#[derive(Debug, Default)]
+pub(crate) struct Plans(Mutex<Vec<(Key, Arc<ScatterPlan>)>>);
+
+impl Plans {
+    /// The plan for data of this shape, made by `make` where there is none: by several
+    /// runs at once, if they all find none.
+    pub(crate) fn get(
+        &self,
+        key: &Key,
+        make: impl FnOnce() -> Result<ScatterPlan, ScatterError>,
+    ) -> Result<Arc<ScatterPlan>, ScatterError> {
+        let find = || {
+            let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = plans.iter().find(|(kept, _)| kept == key);
+            found.map(|(_, plan)| Arc::clone(plan))
+        };
+        if let Some(plan) = find() {
+            return Ok(plan);
+        }
+        let made = Arc::new(make()?);
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if plans.len() == KEPT {
+            plans.remove(0);
+        }
+        plans.push((key.clone(), Arc::clone(&made)));
+        Ok(made)
+    }
+}

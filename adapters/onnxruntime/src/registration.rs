@@ -1,0 +1,210 @@
+//! What a host calls when a session is given the library.
+//!
+//! Knows config entries, domains, and which host has what.
+
+use std::ffi::{CStr, c_char};
+use std::sync::{Mutex, PoisonError};
+
+use ndscatter_host::cross;
+use ort_sys::{OrtApiBase, OrtCustomOpDomain, OrtErrorCode, OrtSessionOptions, OrtStatusPtr};
+
+use crate::api::{Api, VERSION};
+use crate::custom_op::{CustomOp, Domain, Offer, panicked};
+use crate::definition::{DEFINITIONS, Definition};
+use crate::element::ELEMENT_TYPES;
+use crate::failure::Failure;
+
+/// Which standard operators are taken over: names with commas between; all by default.
+const OPERATORS: &CStr = c"ndscatter.ops";
+
+/// How many threads a session has; measured by default.
+const THREADS: &CStr = c"ndscatter.threads";
+
+/// What a session asks for.
+#[derive(Clone, Debug, PartialEq)]
+struct Wanted {
+    api: Api,
+    /// Of the standard operators, by their number.
+    taken: [bool; DEFINITIONS.len()],
+    threads: Option<usize>,
+}
+
+/// Domains that were made. They stay: sessions have no other owner for them.
+struct Made {
+    wanted: Wanted,
+    domains: Vec<*mut OrtCustomOpDomain>,
+}
+
+// SAFETY: domains are only handed to the host, which changes none of them.
+unsafe impl Send for Made {}
+
+/// One entry for each combination of options, however many sessions there are.
+static MADE: Mutex<Vec<Made>> = Mutex::new(Vec::new());
+
+/// Gives a session the operators: the function that onnxruntime looks for in a library of
+/// custom operators.
+///
+/// # Safety
+///
+/// Both are as the host gives them: `options` of a session, `base` its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn RegisterCustomOps(
+    options: *mut OrtSessionOptions,
+    base: *const OrtApiBase,
+) -> OrtStatusPtr {
+    // SAFETY: the caller vouches for both.
+    unsafe {
+        let Some(api) = Api::new(((*base).GetApi)(VERSION)) else {
+            return too_old(base);
+        };
+        let registered = cross(|| register(api, options, host_minor(base)));
+        api.told(registered.unwrap_or_else(|_| Err(panicked())))
+    }
+}
+
+/// A status from a host whose table is older than the one that is needed: the function that
+/// makes one is the first of any.
+unsafe fn too_old(base: *const OrtApiBase) -> OrtStatusPtr {
+    const OLDEST: u32 = 1;
+    let message = c"ndscatter: onnxruntime 1.18 or newer is needed";
+    // SAFETY: the caller vouches for `base`; no other function of the table is touched.
+    unsafe {
+        let table = ((*base).GetApi)(OLDEST);
+        let create = (&raw const (*table).CreateStatus).read();
+        create(OrtErrorCode::ORT_NOT_IMPLEMENTED, message.as_ptr())
+    }
+}
+
+/// The `x` of a host 1.x.
+///
+/// # Safety
+///
+/// `base` is a host's.
+unsafe fn host_minor(base: *const OrtApiBase) -> u32 {
+    // SAFETY: the host's version is a text that stays.
+    let version = unsafe { CStr::from_ptr(((*base).GetVersionString)().cast::<c_char>()) };
+    let version = version.to_string_lossy();
+    let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
+    match (numbers.next(), numbers.next()) {
+        (Some(1), Some(minor)) => minor,
+        (Some(major), _) if major > 1 => u32::MAX,
+        _ => 0,
+    }
+}
+
+/// # Safety
+///
+/// `options` are the host's.
+unsafe fn register(api: Api, options: *mut OrtSessionOptions, host: u32) -> Result<(), Failure> {
+    // SAFETY: the caller vouches for the options.
+    let wanted = unsafe { wanted(api, options)? };
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let position = made.iter().position(|made| made.wanted == wanted);
+    let position = match position {
+        Some(position) => position,
+        None => {
+            let domains = domains(&wanted, host)?;
+            made.push(Made { wanted, domains });
+            made.len() - 1
+        }
+    };
+    for &domain in &made[position].domains {
+        // SAFETY: as above; domains stay.
+        unsafe { api.add_domain(options, domain)? };
+    }
+    Ok(())
+}
+
+/// # Safety
+///
+/// As for [`register`].
+unsafe fn wanted(api: Api, options: *const OrtSessionOptions) -> Result<Wanted, Failure> {
+    // SAFETY: the caller vouches for the options.
+    let (operators, threads) = unsafe {
+        (
+            api.config_entry(options, OPERATORS)?,
+            api.config_entry(options, THREADS)?,
+        )
+    };
+    Ok(Wanted {
+        api,
+        taken: taken(operators.as_deref())?,
+        threads: threads.map(|threads| count(&threads)).transpose()?,
+    })
+}
+
+/// The operators that an entry names.
+fn taken(entry: Option<&str>) -> Result<[bool; DEFINITIONS.len()], Failure> {
+    let Some(entry) = entry else {
+        return Ok([true; DEFINITIONS.len()]);
+    };
+    let mut taken = [false; DEFINITIONS.len()];
+    let names = entry.split(',').map(str::trim);
+    for name in names.filter(|name| !name.is_empty()) {
+        let position = DEFINITIONS
+            .iter()
+            .position(|definition| definition.text() == name);
+        let position = position.ok_or_else(|| {
+            let known: Vec<_> = DEFINITIONS.iter().map(Definition::text).collect();
+            let known = known.join(", ");
+            Failure::invalid(format_args!(
+                "the config entry {OPERATORS:?} names {name:?}; use {known}"
+            ))
+        })?;
+        taken[position] = true;
+    }
+    Ok(taken)
+}
+
+fn count(entry: &str) -> Result<usize, Failure> {
+    let count = entry.trim().parse().ok().filter(|&count| count > 0);
+    count.ok_or_else(|| {
+        Failure::invalid(format_args!(
+            "the config entry {THREADS:?} is {entry:?}; use a number of threads"
+        ))
+    })
+}
+
+fn domains(wanted: &Wanted, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Failure> {
+    let mut domains = Vec::new();
+    for (domain, name) in [(Domain::Standard, c""), (Domain::Own, c"ndscatter")] {
+        let is_offered = |position: usize| {
+            (domain == Domain::Own || wanted.taken[position]) && DEFINITIONS[position].host <= host
+        };
+        let offered: Vec<_> = (0..DEFINITIONS.len()).filter(|&p| is_offered(p)).collect();
+        if offered.is_empty() {
+            continue;
+        }
+        let operators = offered.iter().flat_map(|&position| {
+            operators(wanted, domain, &DEFINITIONS[position], host)
+                .map(|operator| Box::leak(Box::new(operator)).as_ptr())
+        });
+        // SAFETY: operators are never freed.
+        domains.push(unsafe { wanted.api.domain(name, operators)? });
+    }
+    Ok(domains)
+}
+
+/// One operator for each type of elements and of indices.
+fn operators(
+    wanted: &Wanted,
+    domain: Domain,
+    definition: &'static Definition,
+    host: u32,
+) -> impl Iterator<Item = CustomOp> {
+    let elements = ELEMENT_TYPES
+        .iter()
+        .filter(move |element| element.host <= host);
+    elements.flat_map(move |element| {
+        definition.index_types.iter().map(move |&index_type| {
+            let offer = Offer {
+                domain,
+                definition,
+                element,
+                index_type,
+                threads: wanted.threads,
+            };
+            CustomOp::new(wanted.api, offer)
+        })
+    })
+}

@@ -1,4 +1,4 @@
-//! The operators that are offered: what they are called, since when, what they read.
+//! The operators that are offered: what they are called, and what they read.
 //!
 //! Knows the standard's lists. Knows nothing of the host's structs.
 
@@ -35,9 +35,7 @@ pub(crate) enum IndexType {
 pub(crate) struct Definition {
     pub(crate) name: &'static CStr,
     pub(crate) meaning: Meaning,
-    /// The first version of the standard that has it.
-    pub(crate) since: i32,
-    /// The first host (1.x) that knows that version.
+    /// The first host (1.x) that knows it, in its first version that is supported.
     pub(crate) host: u32,
     pub(crate) inputs: [Role; 3],
     pub(crate) index_types: &'static [IndexType],
@@ -50,7 +48,6 @@ pub(crate) static DEFINITIONS: [Definition; 4] = [
     Definition {
         name: c"ScatterND",
         meaning: Meaning::Nd,
-        since: 11,
         host: 18,
         inputs: SCATTER,
         index_types: &[IndexType::I64],
@@ -58,7 +55,6 @@ pub(crate) static DEFINITIONS: [Definition; 4] = [
     Definition {
         name: c"ScatterElements",
         meaning: Meaning::Elements,
-        since: 11,
         host: 18,
         inputs: SCATTER,
         index_types: &[IndexType::I64, IndexType::I32],
@@ -66,7 +62,6 @@ pub(crate) static DEFINITIONS: [Definition; 4] = [
     Definition {
         name: c"Scatter",
         meaning: Meaning::Elements,
-        since: 9,
         host: 18,
         inputs: SCATTER,
         index_types: &[IndexType::I64, IndexType::I32],
@@ -74,7 +69,6 @@ pub(crate) static DEFINITIONS: [Definition; 4] = [
     Definition {
         name: c"TensorScatter",
         meaning: Meaning::Cache,
-        since: 24,
         host: 24,
         inputs: [Role::Moved, Role::Moved, Role::OptionalIndices],
         index_types: &[IndexType::I64],

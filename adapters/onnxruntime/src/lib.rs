@@ -8,7 +8,7 @@
 //! | module | knows |
 //! |---|---|
 //! | `registration` | config entries, domains, which host has what |
-//! | `definition` | the operators: inputs, versions |
+//! | `definition` | the operators: names, inputs |
 //! | `element` | the host's element types |
 //! | `custom_op` | the host's table of callbacks |
 //! | `attributes` | a node's attributes, and the scatter that they mean |

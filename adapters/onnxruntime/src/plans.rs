@@ -32,16 +32,21 @@ impl Plans {
         key: &Key,
         make: impl FnOnce() -> Result<ScatterPlan, ScatterError>,
     ) -> Result<Arc<ScatterPlan>, ScatterError> {
-        let find = || {
-            let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = |plans: &[(Key, Arc<ScatterPlan>)]| {
             let found = plans.iter().find(|(kept, _)| kept == key);
             found.map(|(_, plan)| Arc::clone(plan))
         };
-        if let Some(plan) = find() {
+        let found = find(&lock());
+        if let Some(plan) = found {
             return Ok(plan);
         }
+        // Not under the lock: other shapes need not wait.
         let made = Arc::new(make()?);
-        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = lock();
+        if let Some(plan) = find(&plans) {
+            return Ok(plan);
+        }
         if plans.len() == KEPT {
             plans.remove(0);
         }

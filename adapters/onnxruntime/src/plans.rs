@@ -54,3 +54,42 @@ impl Plans {
         Ok(made)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ndscatter::{Layout, Scatter, ScatterError, TensorView};
+
+    use super::{KEPT, Key, Plans};
+
+    fn key(len: usize) -> Key {
+        Key {
+            shape: [len].as_slice().into(),
+            update_len: 0,
+        }
+    }
+
+    #[test]
+    fn a_plan_is_made_once_for_a_shape_and_the_oldest_makes_room() {
+        let plans = Plans::default();
+        let mut made = 0;
+        let mut get = |len: usize| {
+            let plan = plans.get(&key(len), || {
+                made += 1;
+                let indices = TensorView::contiguous(&[0_i64], &[1, 1])?;
+                Scatter::nd().plan(Layout::line(len), indices)
+            });
+            (plan.expect("a plan"), made)
+        };
+        let (first, _) = get(1);
+        let (again, made) = get(1);
+        assert!(Arc::ptr_eq(&first, &again), "kept");
+        assert_eq!(made, 1);
+        (2..=KEPT + 1).for_each(|len| assert_eq!(get(len).1, len));
+        assert_eq!(get(KEPT + 1).1, KEPT + 1, "the newest is there");
+        assert_eq!(get(1).1, KEPT + 2, "the first one is not");
+        let failed = plans.get(&key(99), || Err(ScatterError::OutOfMemory { bytes: 1 }));
+        failed.expect_err("what fails is told");
+    }
+}

@@ -83,7 +83,11 @@ unsafe fn too_old(base: *const OrtApiBase) -> OrtStatusPtr {
 unsafe fn host_minor(base: *const OrtApiBase) -> u32 {
     // SAFETY: the host's version is a text that stays.
     let version = unsafe { CStr::from_ptr(((*base).GetVersionString)().cast::<c_char>()) };
-    let version = version.to_string_lossy();
+    minor_of(&version.to_string_lossy())
+}
+
+/// That of a version as text. All that may follow 1.x have what it has.
+fn minor_of(version: &str) -> u32 {
     let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     match (numbers.next(), numbers.next()) {
         (Some(1), Some(minor)) => minor,
@@ -207,4 +211,38 @@ fn operators(
             CustomOp::new(wanted.api, offer)
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DEFINITIONS, count, minor_of, taken};
+
+    #[test]
+    fn entries_name_operators_and_a_number_of_threads() {
+        assert_eq!(taken(None).expect("all"), [true; DEFINITIONS.len()]);
+        assert_eq!(taken(Some("")).expect("none"), [false; DEFINITIONS.len()]);
+        let two = taken(Some(" ScatterND,TensorScatter ,")).expect("two of them");
+        let names = DEFINITIONS.iter().zip(two).filter(|&(_, taken)| taken);
+        let names: Vec<_> = names.map(|(definition, _)| definition.text()).collect();
+        assert_eq!(names, ["ScatterND", "TensorScatter"]);
+        taken(Some("scatternd")).expect_err("names are those of the standard");
+        assert_eq!(count(" 3 ").expect("a number"), 3);
+        for wrong in ["0", "-1", "", "two", "1.5"] {
+            count(wrong).expect_err(wrong);
+        }
+    }
+
+    #[test]
+    fn versions_of_hosts() {
+        for (version, minor) in [
+            ("1.18.0", 18),
+            ("1.32.0-dev", 32),
+            ("1.24", 24),
+            ("2.0.0", u32::MAX),
+            ("0.9", 0),
+            ("", 0),
+        ] {
+            assert_eq!(minor_of(version), minor, "{version:?}");
+        }
+    }
 }

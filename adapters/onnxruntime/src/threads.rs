@@ -164,3 +164,30 @@ impl Pool for HostPool<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{PROBES, Workers};
+
+    #[test]
+    fn a_number_that_was_told_is_not_measured() {
+        let told = Workers::new(Some(3));
+        let number = told.get(|_| panic!("a probe"));
+        assert_eq!(number, 3);
+    }
+
+    #[test]
+    fn the_most_of_a_few_probes_counts() {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = Workers::new(None);
+        // Busy threads come late; more than there are processors end it.
+        assert_eq!(workers.get(|_| 0), 1);
+        assert_eq!(workers.get(|processors| processors + 7), processors + 7);
+        assert_eq!(workers.get(|_| panic!("a probe")), processors + 7);
+        let quiet = Workers::new(None);
+        for _ in 0..PROBES {
+            quiet.get(|_| 0);
+        }
+        assert_eq!(quiet.get(|_| panic!("a probe")), 1);
+    }
+}

@@ -1,0 +1,58 @@
+//! Runs a ScatterND inside onnxruntime by the `ort` crate, with the library.
+//!
+//! ```sh
+//! cargo build --release -p ndscatter-onnxruntime
+//! cd adapters/onnxruntime/examples/rust
+//! export ORT_DYLIB_PATH=/path/to/libonnxruntime.so.1.x.y
+//! cargo run -- ../../../../target/release/libndscatter_onnxruntime.so
+//! ```
+
+use ort::logging::LogLevel;
+use ort::session::Session;
+use ort::value::Tensor;
+
+/// A model of one node, output = ScatterND(data, indices, updates) with reduction "add":
+/// data is 3 rows of 2 floats. `../c/session.c` says how it was made.
+const MODEL: &[u8] = b"\x08\x09:\xb5\x01\n@\n\x04data\n\x07indices\n\x07updates\x12\x06output\
+    \"\tScatterND*\x13\n\treduction\"\x03add\xa0\x01\x03\x12\x07scatter\
+    Z\x16\n\x04data\x12\x0e\n\x0c\x08\x01\x12\x08\n\x02\x08\x03\n\x02\x08\x02\
+    Z\x1a\n\x07indices\x12\x0f\n\r\x08\x07\x12\t\n\x03\x12\x01n\n\x02\x08\x01\
+    Z\x1a\n\x07updates\x12\x0f\n\r\x08\x01\x12\t\n\x03\x12\x01n\n\x02\x08\x02\
+    b\x18\n\x06output\x12\x0e\n\x0c\x08\x01\x12\x08\n\x02\x08\x03\n\x02\x08\x02\
+    B\x04\n\x00\x10\x12";
+
+/// Adds the rows 1, 10 and 100 to those of zeros that `rows` names.
+fn add_rows(session: &mut Session, rows: [i64; 3]) -> ort::Result<Vec<f32>> {
+    let updates = vec![1.0_f32, 1.0, 10.0, 10.0, 100.0, 100.0];
+    let outputs = session.run(ort::inputs! {
+        "data" => Tensor::from_array(([3, 2], vec![0.0_f32; 6]))?,
+        "indices" => Tensor::from_array(([3, 1], rows.to_vec()))?,
+        "updates" => Tensor::from_array(([3, 2], updates))?,
+    })?;
+    let (_, values) = outputs["output"].try_extract_tensor()?;
+    Ok(values.to_vec())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let library = std::env::args_os().nth(1);
+    let library = library.ok_or("give the path of libndscatter_onnxruntime.so")?;
+    let environment = ort::init().build()?;
+    let mut session = Session::builder(&environment)?
+        .with_operator_library(library)?
+        // Errors are returned: they need not be logged too.
+        .with_log_level(LogLevel::Fatal)?
+        .commit_from_memory(MODEL)?;
+
+    // -1 is the last row, so that row 2 is named twice.
+    let output = add_rows(&mut session, [0, 2, -1])?;
+    println!("output: {output:?}");
+    assert_eq!(output, [1.0, 1.0, 0.0, 0.0, 110.0, 110.0]);
+
+    // An index that is wrong is an error of the run. Who it comes from says that it was the
+    // library, not the host's own operator, that ran.
+    let error = add_rows(&mut session, [0, 3, 1]).expect_err("there is no row 3");
+    println!("refused: {error}");
+    let message = error.to_string();
+    assert!(message.contains("ndscatter:"), "not from the library");
+    Ok(())
+}

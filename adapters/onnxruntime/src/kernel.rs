@@ -3,7 +3,9 @@
 //! Knows which tensors a run has and which way it goes: by a plan that is kept or once, of
 //! whole elements, of four bits, of strings.
 
-use ndscatter::{AnyView, DType, Execution, Layout, ScatterError};
+use std::sync::Arc;
+
+use ndscatter::{AnyView, DType, Execution, Layout, Scatter, ScatterError, ScatterPlan};
 use ort_sys::{OrtKernelContext, OrtKernelInfo};
 
 use crate::api::Api;
@@ -35,6 +37,27 @@ struct Inputs {
     updates: Tensor,
     /// `None` where they were left out.
     indices: Option<Tensor>,
+}
+
+impl Inputs {
+    /// Copies what does not lie as its elements need.
+    ///
+    /// # Safety
+    ///
+    /// Tensors are of these types.
+    unsafe fn suit(&mut self, element: Element, index_type: DType) -> Result<(), ScatterError> {
+        // SAFETY: handed on.
+        unsafe {
+            if let Element::Whole(dtype) = element {
+                self.data.suit(dtype)?;
+                self.updates.suit(dtype)?;
+            }
+            if let Some(indices) = &mut self.indices {
+                indices.suit(index_type)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Kernel {
@@ -97,11 +120,11 @@ impl Kernel {
         // SAFETY: the caller vouches for the context; types of tensors are those that the
         // host has chosen this operator by.
         unsafe {
-            let inputs = self.inputs(context)?;
-            let start = start();
+            let mut inputs = self.inputs(context)?;
+            inputs.suit(self.op.element.element, self.op.index_type.dtype())?;
             let indices = match &inputs.indices {
                 Some(indices) => indices.view(self.op.index_type.dtype(), &indices.shape)?,
-                None => start?,
+                None => start()?,
             };
             match self.op.element.element {
                 Element::Whole(dtype) => self.whole(context, &inputs, indices, dtype),
@@ -111,7 +134,7 @@ impl Kernel {
         }
     }
 
-    /// The output of the run, and whether it is data itself.
+    /// The output of the run.
     ///
     /// # Safety
     ///
@@ -120,14 +143,12 @@ impl Kernel {
         &self,
         context: *mut OrtKernelContext,
         data: &Tensor,
-    ) -> Result<(Tensor, bool), Failure> {
+    ) -> Result<Tensor, Failure> {
         // SAFETY: handed on.
-        let output = unsafe {
+        unsafe {
             let value = self.api().output(context, &data.shape)?;
-            Tensor::new(self.api(), value)?
-        };
-        let in_place = output.is_at(data);
-        Ok((output, in_place))
+            Tensor::new(self.api(), value)
+        }
     }
 
     /// # Safety
@@ -140,48 +161,74 @@ impl Kernel {
         indices: AnyView<'_>,
         dtype: DType,
     ) -> Result<(), Failure> {
-        let (data, updates) = (&inputs.data, &inputs.updates);
         // SAFETY: handed on.
         unsafe {
             let pool = HostPool::new(self.api(), context, &self.workers);
             let execution = Execution::new().pool(&pool);
-            let (output, in_place) = self.output(context, data)?;
-            let written = output.view_mut(dtype, &data.shape, in_place)?;
-            let read = data.view(dtype, &data.shape)?;
-            let moved = updates.view(dtype, &updates.shape)?;
-            let scatter = self.attributes.scatter(self.attributes.axis);
-            let plan = self.plans.as_ref().map(|plans| {
-                let update_len = self.update_len(&updates.shape);
-                let key = Key {
-                    shape: data.shape.clone(),
-                    update_len,
-                };
-                plans.get(&key, || {
-                    let scatter = scatter.clone().update_len(update_len);
-                    let scatter = scatter.execution(execution);
-                    scatter.plan(Layout::contiguous(&data.shape), indices)
-                })
-            });
-            let plan = match plan {
-                // Without memory for a plan it is done without one.
-                None | Some(Err(ScatterError::OutOfMemory { .. })) => None,
-                Some(plan) => Some(plan?),
-            };
-            let done = match &plan {
-                Some(plan) => {
-                    let run = plan.run().execution(execution);
-                    run.write_into(read, moved, written)
-                }
-                None => {
-                    let scatter = scatter.execution(execution);
-                    scatter.write_into(read, indices, moved, written)
-                }
-            };
-            pool.check()?;
-            done?;
-            counters::count(in_place, plan.is_some());
+            let mut output = self.output(context, &inputs.data)?;
+            output.suiting(dtype, |output| {
+                let done = self.write(inputs, output, indices, dtype, execution);
+                pool.check()?;
+                done
+            })
         }
+    }
+
+    /// # Safety
+    ///
+    /// All tensors are those of a run, of elements of type `dtype`.
+    unsafe fn write(
+        &self,
+        inputs: &Inputs,
+        output: &Tensor,
+        indices: AnyView<'_>,
+        dtype: DType,
+        execution: Execution<'_>,
+    ) -> Result<(), Failure> {
+        let (data, updates) = (&inputs.data, &inputs.updates);
+        let in_place = output.is_at(data);
+        let scatter = self.attributes.scatter(self.attributes.axis);
+        let scatter = scatter.execution(execution);
+        let plan = self.plan(inputs, indices, &scatter)?;
+        // SAFETY: the caller vouches for the tensors.
+        let (data, updates, output) = unsafe {
+            (
+                data.view(dtype, &data.shape)?,
+                updates.view(dtype, &updates.shape)?,
+                output.view_mut(dtype, &data.shape, in_place)?,
+            )
+        };
+        match &plan {
+            Some(plan) => (plan.run().execution(execution)).write_into(data, updates, output)?,
+            None => scatter.write_into(data, indices, updates, output)?,
+        }
+        counters::count(in_place, plan.is_some());
         Ok(())
+    }
+
+    /// The plan that is kept, where indices are the same in every run.
+    fn plan(
+        &self,
+        inputs: &Inputs,
+        indices: AnyView<'_>,
+        scatter: &Scatter<'_>,
+    ) -> Result<Option<Arc<ScatterPlan>>, Failure> {
+        let Some(plans) = &self.plans else {
+            return Ok(None);
+        };
+        let key = Key {
+            shape: inputs.data.shape.clone(),
+            update_len: self.update_len(&inputs.updates.shape),
+        };
+        let plan = plans.get(&key, || {
+            let scatter = scatter.clone().update_len(key.update_len);
+            scatter.plan(Layout::contiguous(&key.shape), indices)
+        });
+        match plan {
+            // It is done without one.
+            Err(ScatterError::OutOfMemory { .. }) => Ok(None),
+            plan => Ok(Some(plan?)),
+        }
     }
 
     /// The length of updates along the axis of a cache; a wrong axis is refused elsewhere.
@@ -223,7 +270,8 @@ impl Kernel {
             let pool = HostPool::new(self.api(), context, &self.workers);
             let scatter = self.attributes.scatter(folded.axis);
             let scatter = scatter.execution(Execution::new().pool(&pool));
-            let (output, in_place) = self.output(context, data)?;
+            let output = self.output(context, data)?;
+            let in_place = output.is_at(data);
             let done = scatter.write_into(
                 data.view(BYTE, &folded.data)?,
                 indices,
@@ -254,7 +302,8 @@ impl Kernel {
         let work = strings.plan(&self.attributes)?;
         // SAFETY: handed on.
         unsafe {
-            let (output, in_place) = self.output(context, &inputs.data)?;
+            let output = self.output(context, &inputs.data)?;
+            let in_place = output.is_at(&inputs.data);
             strings.write(self.api(), &work, output.value.cast_mut(), in_place)?;
             counters::count(in_place, false);
         }

@@ -1,0 +1,1 @@
+"""ndscatter under PyTorch."""

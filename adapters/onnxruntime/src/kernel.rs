@@ -101,12 +101,14 @@ impl Kernel {
         let is_optional = definition.inputs[indices] == Role::OptionalIndices;
         // SAFETY: the host's values stay during the run.
         unsafe {
-            let tensor = |input| Tensor::new(self.api(), self.api().input(context, input)?);
-            let is_there = !is_optional || !self.api().input(context, indices)?.is_null();
+            let value = |input| self.api().input(context, input);
+            let tensor = |value| Tensor::new(self.api(), value);
+            let listed = value(indices)?;
+            let is_left_out = is_optional && listed.is_null();
             Ok(Inputs {
-                data: tensor(data)?,
-                updates: tensor(updates)?,
-                indices: is_there.then(|| tensor(indices)).transpose()?,
+                data: tensor(value(data)?)?,
+                updates: tensor(value(updates)?)?,
+                indices: (!is_left_out).then(|| tensor(listed)).transpose()?,
             })
         }
     }

@@ -178,21 +178,23 @@ impl Api {
         })
     }
 
-    /// Whether the node has a number with a fraction of this name.
+    /// Whether the node has a number with a fraction, or a list of numbers, of this name.
     ///
     /// # Safety
     ///
     /// As for [`Self::int_attribute`].
-    pub(crate) unsafe fn has_float_attribute(
-        self,
-        info: *const OrtKernelInfo,
-        name: &CStr,
-    ) -> bool {
-        let mut value = 0.0;
-        // SAFETY: as above.
-        self.succeeds(unsafe {
-            (self.0.KernelInfoGetAttribute_float)(info, name.as_ptr(), &raw mut value)
-        })
+    pub(crate) unsafe fn has_float_or_list(self, info: *const OrtKernelInfo, name: &CStr) -> bool {
+        let (mut value, mut len) = (0.0, 0);
+        let name = name.as_ptr();
+        // SAFETY: as above; without a place for them, the host says how many numbers there are.
+        unsafe {
+            let is_float = (self.0.KernelInfoGetAttribute_float)(info, name, &raw mut value);
+            let floats = self.0.KernelInfoGetAttributeArray_float;
+            let ints = self.0.KernelInfoGetAttributeArray_int64;
+            self.succeeds(is_float)
+                || self.succeeds(floats(info, name, null_mut(), &raw mut len))
+                || self.succeeds(ints(info, name, null_mut(), &raw mut len))
+        }
     }
 
     /// Whether an input is the same in every run.

@@ -170,8 +170,8 @@ impl Node {
     /// host both look alike.
     fn absent<T>(&self, name: &CStr, default: T) -> Result<T, Failure> {
         // SAFETY: as above.
-        let is_float = unsafe { self.api.has_float_attribute(self.info, name) };
-        if is_float || self.int(name).is_some() || self.text(name).is_some() {
+        let is_other = unsafe { self.api.has_float_or_list(self.info, name) };
+        if is_other || self.int(name).is_some() || self.text(name).is_some() {
             return Err(Failure::invalid(format_args!(
                 "the attribute {name:?} has a type that it cannot have"
             )));

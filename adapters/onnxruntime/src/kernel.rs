@@ -149,7 +149,7 @@ impl Kernel {
         // SAFETY: handed on.
         unsafe {
             let value = self.api().output(context, &data.shape)?;
-            Tensor::new(self.api(), value)
+            Tensor::output(self.api(), value, data.shape.clone())
         }
     }
 

@@ -37,6 +37,25 @@ impl Tensor {
         }
     }
 
+    /// The output of a run, which was asked for with this shape.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::new`].
+    pub(crate) unsafe fn output(
+        api: Api,
+        value: *const OrtValue,
+        shape: Shape,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            value,
+            shape,
+            // SAFETY: the caller vouches for the value.
+            address: unsafe { api.address(value)? },
+            copy: Vec::new(),
+        })
+    }
+
     fn suits(&self, dtype: DType) -> bool {
         self.address.addr().is_multiple_of(dtype.alignment())
     }

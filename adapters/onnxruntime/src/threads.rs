@@ -18,42 +18,39 @@ use crate::failure::Failure;
 /// and more to come.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// Probes that may find fewer threads than there are processors before that is believed:
-/// the host's threads may have been at work for another run.
-const PROBES: usize = 3;
-
 /// How many threads the host runs tasks on, which it tells nobody: as it was told to this
 /// library, or as has been seen.
+///
+/// Fewer than there are processors may come because others keep them busy, so that runs look
+/// again from time to time: the first, the second, the fourth and so on, and then each so many.
 #[derive(Debug)]
 pub(crate) struct Workers {
     /// The most that were seen at once, or what was told.
     most: AtomicUsize,
-    /// Probes that are still to come.
-    probes: AtomicUsize,
+    /// Runs that have asked; `None` if it was told, and nobody looks.
+    asked: Option<AtomicUsize>,
 }
+
+/// Runs after which one looks again, at the latest: 200 microseconds beside as many runs of a
+/// millisecond are nothing.
+const INTERVAL: usize = 1024;
 
 impl Workers {
     pub(crate) fn new(told: Option<usize>) -> Self {
         Self {
             most: AtomicUsize::new(told.unwrap_or(0)),
-            probes: AtomicUsize::new(if told.is_some() { 0 } else { PROBES }),
+            asked: told.is_none().then(AtomicUsize::default),
         }
     }
 
-    /// The number, measured now where it is not yet known.
+    /// The number, measured now where that is due.
     fn get(&self, probe: impl FnOnce(usize) -> usize) -> usize {
-        let left = self.probes.load(Ordering::Relaxed);
-        // Of several runs at once, one probes.
-        let is_mine = left > 0
-            && (self.probes)
-                .compare_exchange(left, left - 1, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if is_mine {
+        if let Some(asked) = &self.asked {
             let processors = thread::available_parallelism().map_or(1, usize::from);
-            let seen = probe(processors);
-            self.most.fetch_max(seen, Ordering::Relaxed);
-            if seen >= processors {
-                self.probes.store(0, Ordering::Relaxed);
+            let run = asked.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            let is_due = run.is_power_of_two() || run.is_multiple_of(INTERVAL);
+            if is_due && self.most.load(Ordering::Relaxed) < processors {
+                self.most.fetch_max(probe(processors), Ordering::Relaxed);
             }
         }
         self.most.load(Ordering::Relaxed).max(1)
@@ -167,27 +164,35 @@ impl Pool for HostPool<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PROBES, Workers};
+    use std::cell::Cell;
+
+    use super::Workers;
 
     #[test]
     fn a_number_that_was_told_is_not_measured() {
         let told = Workers::new(Some(3));
-        let number = told.get(|_| panic!("a probe"));
-        assert_eq!(number, 3);
+        for _ in 0..9 {
+            assert_eq!(told.get(|_| panic!("a probe")), 3);
+        }
     }
 
     #[test]
-    fn the_most_of_a_few_probes_counts() {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    fn runs_look_again_until_as_many_came_as_there_are_processors() {
         let workers = Workers::new(None);
-        // Busy threads come late; more than there are processors end it.
-        assert_eq!(workers.get(|_| 0), 1);
-        assert_eq!(workers.get(|processors| processors + 7), processors + 7);
-        assert_eq!(workers.get(|_| panic!("a probe")), processors + 7);
-        let quiet = Workers::new(None);
-        for _ in 0..PROBES {
-            quiet.get(|_| 0);
+        let probes = Cell::new(0);
+        let get = |seen: usize| {
+            workers.get(|_| {
+                probes.set(probes.get() + 1);
+                seen
+            })
+        };
+        for _ in 0..100 {
+            assert_eq!(get(0), 1, "busy: the calling thread at least");
         }
-        assert_eq!(quiet.get(|_| panic!("a probe")), 1);
+        assert_eq!(probes.get(), 7, "of runs 1, 2, 4 to 64");
+        let enough = 1 << 20;
+        let numbers: Vec<_> = (0..100).map(|_| get(enough)).collect();
+        assert_eq!((numbers[0], numbers[99]), (1, enough));
+        assert_eq!(probes.get(), 8, "and no more");
     }
 }

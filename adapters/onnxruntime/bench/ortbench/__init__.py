@@ -1,0 +1,1 @@
+"""onnxruntime's scatter kernels beside those that ndscatter puts in their place."""

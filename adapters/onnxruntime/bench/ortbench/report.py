@@ -1,0 +1,263 @@
+"""Figures as tables.
+
+Knows ratios and aims; knows no clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from compare.oracle import OTHER_WINNER, WRONG
+
+from .measure import BUSY
+from .rows import AFTER_COPY
+from .sessions import BUILT_IN, NDSCATTER
+
+# A ratio counts as this much at the most in a mean.
+CAP = 5.0
+AIMS = {"A": 2.0, "B": 1.5, "D": 1.0}
+AIM_WRONG = 1.0
+AIM_SLOWER_US = 2.0
+# Nodes and runs that the built-in does in less are judged by the difference.
+SHORT_NS = 50_000
+
+
+def tables(results: dict) -> str:
+    """All of them, in markdown."""
+    rows = results["rows"]
+    parts = [_heading(results)]
+    makers: dict[str, Callable[[list[dict]], list[str]]] = {
+        "A": _produced,
+        "B": _into,
+        "C": _calls,
+        "D": _served,
+    }
+    for table, make in makers.items():
+        if measured := [row for row in rows if table in row]:
+            parts.append("\n".join(make(measured)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _heading(results: dict) -> str:
+    text = (
+        f"onnxruntime {results['onnxruntime']}, ndscatter {results['commit']}. "
+        f"{results['machine']} {results['threads']} intra-op threads, {results['rounds']} rounds"
+    )
+    if not results["spinning"]:
+        text += ", threads do not spin"
+    if results["told"]:
+        text += ", ndscatter is told the number of threads"
+    if results["quick"]:
+        text += ". **Small shapes, to try the harness: these figures say nothing**"
+    return text + "."
+
+
+# Ratios.
+
+
+def ratio(row: dict, table: str, of: str = "run", figure: str = "min") -> float:
+    """How many times faster ndscatter is."""
+    found = row[table]
+    if table == "D":
+        rates = [found[name]["runs a second"]["median"] for name in (NDSCATTER, BUILT_IN)]
+        return rates[0] / rates[1]
+    taken = [found[name][of][figure] for name in (BUILT_IN, NDSCATTER)]
+    return taken[0] / taken[1]
+
+
+def is_short(row: dict) -> bool:
+    """Whether its node in table A is too short for a ratio."""
+    return row["A"][BUILT_IN]["node"]["min"] < SHORT_NS
+
+
+def is_wrong(row: dict) -> bool:
+    return row["verdicts"][BUILT_IN]["status"] == WRONG
+
+
+def mean(ratios: Iterable[float]) -> float:
+    """Geometric, of ratios of which each is capped."""
+    logarithms = [math.log(min(one, CAP)) for one in ratios]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
+
+
+def _means(rows: list[dict], table: str, ratios: Callable[[dict], float]) -> list[str]:
+    right = [row for row in rows if not is_wrong(row)]
+    wrong = [row for row in rows if is_wrong(row)]
+    aim = AIMS[table]
+    parts = []
+    groups = {
+        "all rows": right,
+        "changing indices": [row for row in right if not row["constant"]],
+        "constant indices": [row for row in right if row["constant"]],
+    }
+    for name, group in groups.items():
+        if group:
+            parts.append(f"{name} {mean(map(ratios, group)):.2f} ({len(group)})")
+    lines = [f"Geometric means, each ratio capped at {CAP:g}, aim {aim}: {', '.join(parts)}."]
+    if right:
+        worst = min(right, key=ratios)
+        lines.append(f"Worst: {worst['name']}, {ratios(worst):.2f}.")
+    if wrong:
+        worst = min(wrong, key=ratios)
+        lines.append(
+            f"{len(wrong)} rows where the built-in is wrong are not counted; aim {AIM_WRONG}, "
+            f"worst {worst['name']}, {ratios(worst):.2f}."
+        )
+    return ["", " ".join(lines)]
+
+
+# Cells.
+
+
+def _ms(taken: dict) -> str:
+    return f"{taken['min'] / 1e6:.2f} ({taken['median'] / 1e6:.2f})"
+
+
+def _us(taken: dict) -> str:
+    return f"{taken['min'] / 1e3:.2f} ({taken['median'] / 1e3:.2f})"
+
+
+def _name(row: dict, found: dict) -> str:
+    marks = ""
+    if is_wrong(row):
+        marks += " **wrong**"
+    if row["verdicts"][BUILT_IN]["status"] == OTHER_WINNER:
+        marks += " *other winner*"
+    if found["others"] > BUSY:
+        marks += f" ({found['others']:.1f} busy)"
+    return row["name"] + marks
+
+
+def _grid(heads: list[str], lines: Iterable[list[str]]) -> list[str]:
+    texts = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    return texts + ["| " + " | ".join(line) + " |" for line in lines]
+
+
+# Tables.
+
+
+def _produced(rows: list[dict]) -> list[str]:
+    long = [row for row in rows if not is_short(row)]
+    short = [row for row in rows if is_short(row)]
+
+    def line(row: dict) -> list[str]:
+        found = row["A"]
+        built_in, ours = found[BUILT_IN], found[NDSCATTER]
+        return [
+            _name(row, found),
+            row["operator"],
+            _ms(built_in["node"]),
+            _ms(ours["node"]),
+            f"**{ratio(row, 'A', 'node'):.2f}**",
+            f"{ratio(row, 'A', 'node', 'median'):.2f}",
+            _ms(ours["producer"]),
+            _ms(built_in["run"]),
+            _ms(ours["run"]),
+            f"{ratio(row, 'A', 'run'):.2f}",
+        ]
+
+    heads = ["row", "operator", "node: built-in", "ndscatter", "ratio", "of medians", "producer"]
+    heads += ["run: built-in", "ndscatter", "ratio"]
+    return [
+        "## A: data made inside of the graph",
+        "",
+        "Milliseconds, minimum (median).",
+        "",
+        *_grid(heads, map(line, rows)),
+        *(_means(long, "A", lambda row: ratio(row, "A", "node")) if long else []),
+        *_short_nodes(short),
+    ]
+
+
+def _short_nodes(rows: list[dict]) -> list[str]:
+    if not rows:
+        return []
+    differences = []
+    for row in rows:
+        nodes = [row["A"][name]["node"]["min"] / 1e3 for name in (NDSCATTER, BUILT_IN)]
+        differences.append(f"{row['name']} {nodes[0] - nodes[1]:+.0f} µs")
+    limit = f"{SHORT_NS / 1e3:g} µs"
+    what = f"Where the built-in takes less than {limit}, a row is in no mean. ndscatter differs by"
+    return ["", f"{what}: {', '.join(differences)}."]
+
+
+def _into(rows: list[dict]) -> list[str]:
+    def line(row: dict) -> list[str]:
+        found = row["B"]
+        return [
+            _name(row, found),
+            row["operator"],
+            _ms(found[BUILT_IN]["run"]),
+            _ms(found[NDSCATTER]["run"]),
+            f"**{ratio(row, 'B'):.2f}**",
+            f"{ratio(row, 'B', figure='median'):.2f}",
+        ]
+
+    heads = ["row", "operator", "built-in", "ndscatter", "ratio", "of medians"]
+    return [
+        "## B: data is an input",
+        "",
+        "Milliseconds of a run, minimum (median).",
+        "",
+        *_grid(heads, map(line, rows)),
+        *_means(rows, "B", lambda row: ratio(row, "B")),
+    ]
+
+
+def _calls(rows: list[dict]) -> list[str]:
+    lines, slower = [], {True: [], False: []}
+    for row in rows:
+        for form, found in row["C"].items():
+            built_in, ours = found[BUILT_IN]["run"], found[NDSCATTER]["run"]
+            difference = (ours["min"] - built_in["min"]) / 1e3
+            slower[form == AFTER_COPY].append((difference, f"{row['name']}, {form}"))
+            lines.append(
+                [
+                    _name(row, found),
+                    form,
+                    row["operator"],
+                    _us(built_in),
+                    _us(ours),
+                    f"**{difference:+.2f}**",
+                    f"{found['slower'] / 1e3:+.2f}",
+                ]
+            )
+    heads = ["row", "form", "operator", "built-in", "ndscatter", "difference", "of pairs"]
+    return [
+        "## C: short runs",
+        "",
+        "Microseconds of a run from Python, minimum (median); after a copy, of the node alone. The "
+        "difference is that of the minima, and the median of those between neighbours.",
+        "",
+        *_grid(heads, lines),
+        "",
+        _slowest(slower[False], f"aim at most {AIM_SLOWER_US:+}"),
+        *([_slowest(slower[True], "after a copy, without an aim")] if slower[True] else []),
+    ]
+
+
+def _slowest(differences: list[tuple[float, str]], what: str) -> str:
+    difference, name = max(differences)
+    return f"Slowest beside the built-in ({what}): {name}, {difference:+.2f} µs."
+
+
+def _served(rows: list[dict]) -> list[str]:
+    def line(row: dict) -> list[str]:
+        found = row["D"]
+        rates = [found[name]["runs a second"] for name in (BUILT_IN, NDSCATTER)]
+        return [
+            _name(row, found),
+            row["operator"],
+            *(f"{rate['median']:.1f} ({rate['max']:.1f})" for rate in rates),
+            f"**{ratio(row, 'D'):.2f}**",
+        ]
+
+    return [
+        "## D: four sessions side by side",
+        "",
+        "Runs a second of all four together, median (maximum).",
+        "",
+        *_grid(["row", "operator", "built-in", "ndscatter", "ratio"], map(line, rows)),
+        *_means(rows, "D", lambda row: ratio(row, "D")),
+    ]

@@ -1,0 +1,140 @@
+"""Scatters of subnormal numbers in a host that takes such numbers for zero: a program, which
+writes what was wrong in each case as JSON.
+
+`test_config` runs it. It is a process of its own because the first session of a process
+sets the mode of its calling threads.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+from onnx import TensorProto
+
+import reference
+from common import (
+    BFLOAT16,
+    NUMBERS,
+    UNOPTIMISED,
+    Array,
+    ElementType,
+    assert_same,
+    counting,
+    model,
+    node,
+    one_node,
+    run,
+    session,
+    value,
+)
+
+ENTRIES = {"session.set_denormal_as_zero": "1"}
+FLOATS = [*(element for element in NUMBERS if element.is_float), BFLOAT16]
+REDUCTIONS = ["none", "add", "mul", "min", "max"]
+# Rows of one number, and of so many that all threads are used.
+WIDTHS = {"small": 1, "large": 40_000}
+CASES = {
+    f"{element}-{reduction}-{threads}-{width}": (element, reduction, threads, WIDTHS[width])
+    for element, reduction, threads, width in product(FLOATS, REDUCTIONS, (1, 2), WIDTHS)
+}
+
+
+def is_flushed() -> bool:
+    """Whether this thread takes subnormal numbers for zero."""
+    return bool((np.full(64, 1e-39, np.float32) * np.ones(64, np.float32) == 0).all())
+
+
+def pairs(element: ElementType) -> dict[str, Array]:
+    """Each of some numbers with each, a pair to a row."""
+    info = ml_dtypes.finfo(element.dtype)
+    least, normal = float(info.smallest_subnormal), float(info.smallest_normal)
+    special = [least, -least, 3 * least, normal - least, normal, -normal, 0.5, 1.0, 2.0]
+    numbers = np.array(special).astype(element.dtype)
+    data, updates = (each.ravel()[:, None] for each in np.meshgrid(numbers, numbers))
+    return {"data": data, "indices": np.arange(len(data))[:, None], "updates": updates}
+
+
+class Prepared(NamedTuple):
+    """What has to be known before the mode is set, as numpy computes in it as well: all of
+    one column."""
+
+    feeds: dict[str, Array]
+    right: Array
+
+    @classmethod
+    def new(cls, element: ElementType, reduction: str) -> Prepared:
+        made = pairs(element)
+        right = reference.scatter_nd(*made.values(), reference.Rules(reduction))
+        feeds = {name: made[name].astype(element.fed) for name in ("data", "updates")}
+        return cls({**feeds, "indices": made["indices"]}, right.astype(element.fed))
+
+
+def check(
+    element: ElementType, reduction: str, threads: int, width: int, prepared: Prepared
+) -> None:
+    feeds = {name: np.repeat(array, width if name != "indices" else 1, axis=1)
+             for name, array in prepared.feeds.items()}  # fmt: skip
+    serialized = one_node("ScatterND", element, (None, None, None), reduction=reduction)
+    ran = session(
+        serialized, threads=threads, entries=ENTRIES, graph_optimization_level=UNOPTIMISED
+    )
+    with counting() as count:
+        found = run(ran, **feeds)
+    assert count.done.runs == 1
+    assert is_flushed(), "the host has not set the mode"
+    assert_same(found, np.repeat(prepared.right, width, axis=1))
+
+
+def check_host() -> None:
+    nodes = [
+        node("ScatterND", ["data", "indices", "updates"], ["a"], reduction="add"),
+        node("Mul", ["a", "one"], ["output"]),
+    ]
+    inputs = [
+        value("data", TensorProto.FLOAT, [None]),
+        value("indices", TensorProto.INT64, [None, 1]),
+        value("updates", TensorProto.FLOAT, [None]),
+    ]
+    serialized = model(
+        nodes,
+        inputs,
+        [value("output", TensorProto.FLOAT, None)],
+        constants={"one": np.ones(1, np.float32)},
+    )
+    # Many, so that the host's node runs on all threads as well.
+    for size, threads in ((100, 1), (10_000_000, 2)):
+        feeds = {
+            "data": np.full(size, 1e-39, np.float32),
+            "indices": np.zeros((1, 1), np.int64),
+            "updates": np.ones(1, np.float32),
+        }
+        ran = session(serialized, threads=threads, entries=ENTRIES)
+        with counting() as count:
+            found = run(ran, **feeds)
+        assert count.done.runs == 1
+        assert found[0] == 1
+        assert not found[1:].any(), f"{np.count_nonzero(found[1:])} of {size} not zero"
+
+
+def outcome(call: Any, *given: Any) -> str:
+    try:
+        call(*given)
+    except Exception as error:  # noqa: BLE001  (it is told)
+        return str(error) or type(error).__name__
+    return ""
+
+
+def main() -> None:
+    assert not is_flushed()
+    prepared = {name: Prepared.new(*case[:2]) for name, case in CASES.items()}
+    outcomes = {name: outcome(check, *case, prepared[name]) for name, case in CASES.items()}
+    outcomes["host"] = outcome(check_host)
+    print(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Config entries of a session: those of the library, and those of the host that could change
+results."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto
+
+import reference
+import subnormal_cases
+from common import (
+    FLOAT,
+    HAS_CACHE,
+    LIBRARY,
+    OWN,
+    any_indices,
+    assert_same,
+    counting,
+    model,
+    node,
+    one_node,
+    options,
+    run,
+    session,
+    value,
+    values,
+)
+
+F32, I64 = TensorProto.FLOAT, TensorProto.INT64
+
+# Scatter is no operator of the versions that have the others.
+OPERATORS = ["ScatterND", "ScatterElements", *(["TensorScatter"] if HAS_CACHE else [])]
+
+
+def all_operators() -> bytes:
+    """One scatter of each kind that the host has, and one of the library's own domain."""
+    nodes = [
+        node("ScatterND", ["data", "tuples", "updates"], ["a"]),
+        node("ScatterElements", ["a", "indices", "updates"], ["b"]),
+        node("ScatterND", ["b", "tuples", "updates"], ["c"], domain=OWN, reduction="sub"),
+    ]
+    last = "c"
+    if HAS_CACHE:
+        nodes.append(node("TensorScatter", ["cache", "step"], ["d"]))
+        nodes.append(node("ReduceSum", ["d"], ["e"], keepdims=0))
+        nodes.append(node("Add", ["c", "e"], ["f"]))
+        last = "f"
+    nodes.append(node("Identity", [last], ["output"]))
+    inputs = [
+        value("data", F32, [4, 3]),
+        value("tuples", I64, [2, 1]),
+        value("indices", I64, [2, 3]),
+        value("updates", F32, [2, 3]),
+    ]
+    if HAS_CACHE:
+        inputs += [value("cache", F32, [2, 4, 3]), value("step", F32, [2, 1, 3])]
+    return model(nodes, inputs, [value("output", F32, None)], opset=24 if HAS_CACHE else 18)
+
+
+def all_feeds(rng: np.random.Generator) -> dict[str, Any]:
+    feeds = {
+        "data": values(rng, FLOAT, (4, 3)),
+        "tuples": np.array([[3], [0]]),
+        "indices": np.array([[0, 1, 2], [3, 2, 1]]),
+        "updates": values(rng, FLOAT, (2, 3)),
+    }
+    if HAS_CACHE:
+        feeds |= {"cache": values(rng, FLOAT, (2, 4, 3)), "step": values(rng, FLOAT, (2, 1, 3))}
+    return feeds
+
+
+@pytest.mark.parametrize(
+    ("entry", "taken"),
+    [
+        (None, OPERATORS),
+        ("", []),
+        (",", []),
+        ("Scatter", []),
+        ("ScatterND", ["ScatterND"]),
+        ("ScatterElements", ["ScatterElements"]),
+        ("TensorScatter", ["TensorScatter"]),
+        ("ScatterND,ScatterElements", ["ScatterND", "ScatterElements"]),
+        (" ScatterElements , ScatterND ,", ["ScatterND", "ScatterElements"]),
+        ("ScatterND,ScatterND", ["ScatterND"]),
+        ("ScatterND,ScatterElements,Scatter,TensorScatter", OPERATORS),
+    ],
+    ids=str,
+)
+def test_operators(rng, entry, taken) -> None:
+    """Those that are not named stay with the host. The library's own domain is always there."""
+    entries = {} if entry is None else {"ndscatter.ops": entry}
+    ran = session(all_operators(), entries=entries)
+    with counting() as count:
+        found = run(ran, **(feeds := all_feeds(rng)))
+    assert count.done.runs == 1 + len(set(taken) & set(OPERATORS))
+    assert_same(found, run(session(all_operators()), **feeds))
+
+
+@pytest.mark.parametrize("entry", ["Foo", "scatternd", "ScatterND,Foo", "ScatterND;Scatter", "all"])
+def test_unknown_operator(entry) -> None:
+    with pytest.raises(Exception) as raised:
+        options(entries={"ndscatter.ops": entry})
+    message = str(raised.value)
+    assert 'ndscatter: the config entry "ndscatter.ops" names' in message
+    assert "use ScatterND, ScatterElements, Scatter, TensorScatter" in message
+
+
+@pytest.mark.parametrize("entry", ["", "0", "-1", "two", "1.5", "1e3", "99999999999999999999999"])
+def test_wrong_number_of_threads(entry) -> None:
+    with pytest.raises(Exception) as raised:
+        options(entries={"ndscatter.threads": entry})
+    assert 'ndscatter: the config entry "ndscatter.threads" is' in str(raised.value)
+
+
+@pytest.mark.parametrize("entry", ["1", "2", " 4 ", "64"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_number_of_threads(rng, entry, threads) -> None:
+    """Whatever the library is told, right or wrong, results are the same."""
+    serialized = one_node("ScatterND", FLOAT, (None, None, None), reduction="add")
+    ran = session(serialized, threads=threads, entries={"ndscatter.threads": entry})
+    for rows, columns, count in ((5, 3, 9), (3000, 40, 30_000)):
+        data, updates = values(rng, FLOAT, (rows, columns)), values(rng, FLOAT, (count, columns))
+        indices = any_indices(rng, rows, (count, 1))
+        wanted = reference.fast_nd(data, indices, updates, "add")
+        assert_same(run(ran, data=data, indices=indices, updates=updates), wanted)
+
+
+def test_options_differ(rng) -> None:
+    """Sessions side by side, each with entries of its own, made in turns and used in turns."""
+    entries: list[dict[str, str]] = [
+        {},
+        {"ndscatter.ops": "ScatterND"},
+        {"ndscatter.ops": ""},
+        {"ndscatter.ops": "ScatterElements", "ndscatter.threads": "2"},
+    ]
+    taken = [len(OPERATORS), 1, 0, 1]
+    sessions = [session(all_operators(), entries=entry) for entry in entries * 3]
+    feeds = all_feeds(rng)
+    wanted = run(session(all_operators()), **feeds)
+    for ran, runs in [*zip(sessions, taken * 3), *zip(reversed(sessions), reversed(taken * 3))]:
+        with counting() as count:
+            assert_same(run(ran, **feeds), wanted)
+        assert count.done.runs == 1 + runs
+
+
+def test_library_given_twice(rng) -> None:
+    """A host may take it or refuse it; a session that it makes is right."""
+    made = options()
+    serialized = one_node("ScatterND", FLOAT, (None, None, None))
+    feeds = {
+        "data": values(rng, FLOAT, (4, 2)),
+        "indices": np.array([[1]]),
+        "updates": values(rng, FLOAT, (1, 2)),
+    }
+    try:
+        made.register_custom_ops_library(str(LIBRARY))
+        ran = ort.InferenceSession(serialized, made, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001  (each host raises another)
+        assert "ScatterND" in str(error) or "domain" in str(error).lower()
+        return
+    assert_same(run(ran, **feeds), reference.scatter_nd(*feeds.values()))
+
+
+# Subnormal numbers
+
+
+@pytest.fixture(scope="module")
+def subnormals() -> dict[str, str]:
+    """What was wrong in each case. The first session of a process says for all its calling
+    threads how they take subnormal numbers, so that there is one of its own for it."""
+    command = [sys.executable, subnormal_cases.__file__]
+    done = subprocess.run(command, capture_output=True, timeout=100)
+    assert done.returncode == 0, done.stderr.decode()
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("case", subnormal_cases.CASES)
+def test_subnormals_stay(subnormals, case) -> None:
+    """A host that takes subnormal numbers for zero changes nothing of what a scatter gives."""
+    assert subnormals[case] == ""
+
+
+def test_mode_of_the_host_is_kept(subnormals) -> None:
+    """Nodes behind a scatter take subnormal numbers for zero as before."""
+    assert subnormals["host"] == ""

@@ -1,0 +1,128 @@
+"""Sessions that come and go: memory does not grow with them, and the library outlives any."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+import reference
+from common import (
+    FLOAT,
+    LIBRARY,
+    OWN,
+    any_indices,
+    assert_same,
+    one_node,
+    options,
+    run,
+    session,
+    values,
+)
+from test_soak import resident
+
+ADD = reference.Rules("add")
+
+
+@pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
+@pytest.mark.parametrize("runs", [0, 1], ids=["unused", "used"])
+def test_many_sessions(rng, constant, runs) -> None:
+    indices = any_indices(rng, 50, (4000, 1))
+    serialized = one_node(
+        "ScatterND", FLOAT, ([50, 4], None, None), reduction="add",
+        indices=indices if constant else None,
+    )  # fmt: skip
+    data, updates = values(rng, FLOAT, (50, 4)), values(rng, FLOAT, (4000, 4))
+    feeds = {"data": data, "updates": updates} | ({} if constant else {"indices": indices})
+    wanted = reference.scatter_nd(data, indices, updates, ADD)
+
+    def come_and_go(count: int) -> None:
+        for at in range(count):
+            entries = [{}, {"ndscatter.threads": "2"}, {"ndscatter.ops": "ScatterND"}][at % 3]
+            ran = session(serialized, threads=2, entries=entries)
+            for _ in range(runs):
+                assert_same(run(ran, **feeds), wanted)
+
+    come_and_go(60)
+    before = resident()
+    come_and_go(150)
+    # An operator of the library's in each would be several times as much.
+    assert resident() - before < 24 << 20
+
+
+def test_session_outlives_its_options(rng) -> None:
+    serialized = one_node("ScatterND", FLOAT, (None, None, None), reduction="add")
+    made = [session(serialized) for _ in range(5)]
+    gc.collect()
+    data, updates = values(rng, FLOAT, (6, 2)), values(rng, FLOAT, (9, 2))
+    indices = any_indices(rng, 6, (9, 1))
+    wanted = reference.scatter_nd(data, indices, updates, ADD)
+    while made:
+        assert_same(run(made[0], data=data, indices=indices, updates=updates), wanted)
+        del made[0]
+        gc.collect()
+
+
+def test_one_options_object_for_many_sessions(rng) -> None:
+    shared = options(threads=2)
+    data, updates = values(rng, FLOAT, (6, 2)), values(rng, FLOAT, (9, 2))
+    indices = any_indices(rng, 6, (9, 1))
+    for op in ("ScatterND", "ScatterElements"):
+        listed = indices if op == "ScatterND" else np.repeat(indices, 2, axis=1)
+        serialized = one_node(op, FLOAT, (None, None, None), reduction="add")
+        ran = ort.InferenceSession(serialized, shared, providers=["CPUExecutionProvider"])
+        wanted = reference.scatter_nd(data, indices, updates, ADD)
+        assert_same(run(ran, data=data, indices=listed, updates=updates), wanted)
+
+
+def test_made_from_several_threads(rng) -> None:
+    """The first sessions of an entry, at once."""
+    data, updates = values(rng, FLOAT, (6, 2)), values(rng, FLOAT, (9, 2))
+    indices = any_indices(rng, 6, (9, 1))
+    serialized = one_node("ScatterND", FLOAT, (None, None, None), domain=OWN, reduction="add")
+    wanted = reference.scatter_nd(data, indices, updates, ADD)
+
+    def make(caller: int) -> None:
+        for at in range(10):
+            entries = {"ndscatter.threads": str(100 + at % 3)}
+            ran = session(serialized, entries=entries)
+            assert_same(run(ran, data=data, indices=indices, updates=updates), wanted)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(make, range(8)))
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import onnxruntime as ort
+ort.set_default_logger_severity(4)
+options = ort.SessionOptions()
+options.register_custom_ops_library(sys.argv[1])
+session = ort.InferenceSession(sys.stdin.buffer.read(), options, providers=["CPUExecutionProvider"])
+if sys.argv[2] == "dropped":
+    del options
+feeds = {
+    "data": np.zeros(4, np.float32),
+    "indices": np.array([[1], [1]]),
+    "updates": np.ones(2, np.float32),
+}
+print(session.run(None, feeds)[0].tolist())
+if sys.argv[2] == "dropped":
+    del session
+"""
+
+
+@pytest.mark.parametrize("end", ["dropped", "kept"])
+def test_process_ends(end) -> None:
+    """A process of its own ends cleanly, whether sessions are dropped first or not."""
+    serialized = one_node("ScatterND", FLOAT, (None, None, None), reduction="add")
+    command = [sys.executable, "-c", PROGRAM, str(LIBRARY), end]
+    done = subprocess.run(command, input=serialized, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().strip() == "[0.0, 2.0, 0.0, 0.0]"

@@ -1,0 +1,158 @@
+"""Many runs from many threads, for a time that `NDSCATTER_SOAK_SECONDS` sets: results stay
+right, and memory does not grow.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto
+
+import reference
+from common import (
+    FLOAT,
+    STRING,
+    Array,
+    any_indices,
+    assert_same,
+    counting,
+    model,
+    node,
+    one_node,
+    session,
+    value,
+    values,
+)
+
+SECONDS = float(os.environ.get("NDSCATTER_SOAK_SECONDS", "3"))
+# What allocators keep between runs, of several threads. A leak of a kilobyte a run is more.
+ROOM = 48 << 20
+
+
+def resident() -> int:
+    """Bytes of the process that are in memory, when what is free has been given back."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+Case = tuple[dict[str, Array], Array]
+
+
+def scatter_model(indices: Array | None) -> bytes:
+    """Written in place once, beside data once."""
+    nodes = [
+        node("ScatterND", ["data", "indices", "updates"], ["a"], reduction="add"),
+        node("Neg", ["a"], ["b"]),
+        node("ScatterND", ["b", "indices", "updates"], ["c"], reduction="max"),
+        node("Neg", ["c"], ["output"]),
+    ]
+    inputs = [
+        value("data", TensorProto.FLOAT, ["n", "m"]),
+        value("updates", TensorProto.FLOAT, [None, "m"]),
+    ]
+    inputs += [value("indices", TensorProto.INT64, [None, 1])] if indices is None else []
+    constants = {} if indices is None else {"indices": indices}
+    return model(nodes, inputs, [value("output", TensorProto.FLOAT, None)], constants=constants)
+
+
+def cases(rng: np.random.Generator, constant: bool) -> tuple[bytes, list[Case]]:
+    """Feeds of several shapes and what they give; one is large enough for all threads."""
+    held = any_indices(rng, 20, (50, 1)) if constant else None
+    made: list[Case] = []
+    for rows, columns in ((20, 3), (21, 8), (40, 1), (100, 16), (33, 5), (400, 3000)):
+        indices = any_indices(rng, rows, (50, 1)) if held is None else held
+        data, updates = values(rng, FLOAT, (rows, columns)), values(rng, FLOAT, (50, columns))
+        if data.size < 10_000:
+            once = reference.scatter_nd(data, indices, updates, reference.Rules("add"))
+            twice = reference.scatter_nd(-once, indices, updates, reference.Rules("max"))
+        else:
+            updates = np.where(updates == 0, np.float32(1), updates)
+            once = reference.fast_nd(data, indices, updates, "add")
+            twice = reference.fast_nd(-once, indices, updates, "max")
+        feeds = {"data": data, "updates": updates}
+        made.append((feeds if constant else {**feeds, "indices": indices}, -twice))
+    return scatter_model(held), made
+
+
+def work(sessions: list[ort.InferenceSession], made: list[Case], seconds: float) -> int:
+    """Runs of eight threads, or of one for each of several sessions; how many there were."""
+    callers = 8 if len(sessions) == 1 else len(sessions)
+    end = time.monotonic() + seconds
+
+    def call(caller: int) -> int:
+        runs = 0
+        while time.monotonic() < end:
+            # The large one is rare, as it takes as long as many others.
+            at = (caller + runs) % len(made)
+            if at == len(made) - 1 and runs % 7:
+                at = 0
+            feeds, wanted = made[at]
+            (found,) = sessions[caller % len(sessions)].run(None, feeds)
+            assert_same(found, wanted, f"run {runs} of caller {caller}, case {at}")
+            runs += 1
+        return runs
+
+    with ThreadPoolExecutor(callers) as pool:
+        return sum(pool.map(call, range(callers)))
+
+
+@pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
+@pytest.mark.parametrize("sessions", [1, 4], ids=["one_session", "four_sessions"])
+def test_soak(rng, constant, sessions) -> None:
+    serialized, made = cases(rng, constant)
+    ran = [session(serialized, threads=2) for _ in range(sessions)]
+    work(ran, made, max(1.0, SECONDS / 4))
+    before = resident()
+    with counting() as count:
+        runs = work(ran, made, SECONDS)
+    grown = resident() - before
+    assert runs > 10
+    assert count.done == (2 * runs, runs, 2 * runs if constant else 0)
+    assert grown < ROOM, f"{runs} runs, {grown >> 20} MiB more"
+
+
+def test_failing_runs_keep_no_memory(rng) -> None:
+    """An error costs no memory that stays: no tensor, no plan, no message."""
+    serialized = one_node("ScatterND", FLOAT, ([None, 1000], [None, 1], [None, 1000]))
+    ran = session(serialized, threads=2)
+    feeds = {"data": values(rng, FLOAT, (100, 1000)), "updates": values(rng, FLOAT, (2, 1000))}
+
+    def fail(times: int) -> None:
+        for _ in range(times):
+            with pytest.raises(Exception, match="ndscatter: index 100"):
+                ran.run(None, {**feeds, "indices": np.array([[1], [100]])})
+
+    fail(100)
+    before = resident()
+    fail(500)
+    assert resident() - before < ROOM
+
+
+def test_strings_keep_no_memory(rng) -> None:
+    """Strings of a megabyte each, in tensors that come and go."""
+    ran = session(one_node("ScatterND", STRING, ([None], [None, 1], [None]), reduction="add"))
+    data, updates = (np.array([letter * 500_000] * 4, dtype=object) for letter in "ab")
+    indices = np.array([[0], [0], [1], [3]])
+    wanted = reference.scatter_nd(data, indices, updates, reference.Rules("add"))
+
+    def repeat(times: int) -> None:
+        for _ in range(times):
+            (found,) = ran.run(None, {"data": data, "indices": indices, "updates": updates})
+            assert_same(found, wanted)
+
+    repeat(5)
+    before = resident()
+    repeat(40)
+    assert resident() - before < ROOM

@@ -5,6 +5,7 @@
 #
 #   adapters/onnxruntime/check.sh [newest|oldest] [arguments of pytest]
 set -euo pipefail
+export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")/../.."
 
 target=${CARGO_TARGET_DIR:-target}

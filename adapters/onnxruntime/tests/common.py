@@ -42,10 +42,6 @@ ort.set_default_logger_severity(QUIET)
 HAS_CACHE = HOST >= (1, 24)
 needs_cache = pytest.mark.skipif(not HAS_CACHE, reason="this host has no TensorScatter")
 
-# Hosts before it look up a built-in kernel for a node all of whose inputs are constants, fail
-# at the types that this library's operators have, and make no session.
-FOLDS_CONSTANTS = HOST >= (1, 32)
-
 Array = reference.Array
 Feeds = Mapping[str, Any]
 

@@ -15,7 +15,6 @@ from onnx import TensorProto, helper
 import reference
 from common import (
     FLOAT,
-    FOLDS_CONSTANTS,
     INT64,
     NUMBERS,
     OWN,
@@ -327,19 +326,8 @@ def test_inside_function(rng, level) -> None:
     assert_same(found, reference.scatter_nd(once, indices, updates, ADD))
 
 
-LEVELS = [
-    "plain",
-    pytest.param(
-        "optimised",
-        marks=pytest.mark.xfail(
-            not FOLDS_CONSTANTS, strict=True, reason="older hosts make no such session"
-        ),
-    ),
-]
-
-
 @pytest.mark.parametrize("rows", [4, 300_000])
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_all_inputs_are_constants(rng, rows, level) -> None:
     """The host may run such a node while it makes the session, where there are no threads."""
     data, updates = values(rng, FLOAT, (rows, 2)), values(rng, FLOAT, (2 * rows, 2))

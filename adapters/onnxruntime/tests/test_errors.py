@@ -75,7 +75,6 @@ def test_wrong_attribute(case) -> None:
     assert message in str(raised.value)
 
 
-@pytest.mark.xfail(strict=True, reason="attributes that are lists are taken for absent ones")
 @pytest.mark.parametrize("case", LISTS)
 def test_attribute_that_is_a_list(case) -> None:
     op, given = LISTS[case]

@@ -20,7 +20,6 @@ from onnx import TensorProto, helper
 import reference
 from common import (
     FLOAT,
-    FOLDS_CONSTANTS,
     HAS_CACHE,
     INT64,
     OWN,
@@ -154,8 +153,7 @@ class Maker:
     def fresh(self, shape: Any) -> str:
         """A tensor of new numbers."""
         array = numbers(self.rng, self.element, shape)
-        is_first = not self.tensors
-        name = (self.hold if self.chance(0.2) and not is_first else self.feed)("numbers", array)
+        name = (self.hold if self.chance(0.2) else self.feed)("numbers", array)
         self.tensors[name] = array
         return name
 
@@ -286,8 +284,6 @@ class Maker:
 
     def step(self) -> None:
         made = [name for name in self.tensors if name not in self.feeds]
-        if not FOLDS_CONSTANTS:
-            made = [name for name in made if name not in self.constants]
         data = self.pick(made[-3:] if self.chance(0.8) else made)
         kinds = [self.scatter] * 6 + [self.negate, self.identity, self.combine, self.transpose]
         kinds += [self.branch, self.loop]

@@ -14,10 +14,12 @@ import pytest
 import reference
 from common import (
     FLOAT,
+    FLOAT16,
     LIBRARY,
     OWN,
     any_indices,
     assert_same,
+    counting,
     one_node,
     options,
     run,
@@ -95,6 +97,34 @@ def test_made_from_several_threads(rng) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(make, range(8)))
+
+
+@pytest.mark.parametrize("file_format", ["ORT", "ONNX"])
+@pytest.mark.parametrize("saved_with", ["built_in", "library"])
+@pytest.mark.parametrize("element", [FLOAT, FLOAT16], ids=str)
+def test_saved_models(rng, tmp_path, file_format, saved_with, element) -> None:
+    """What a session has written is read again with the library. A file in the host's own format
+    knows the operators that it was written with, and is refused with others."""
+    serialized = one_node("ScatterND", element, (["n", 2], None, None), opset=13)
+    path = tmp_path / f"model.{file_format.lower()}"
+    session(
+        serialized,
+        library=saved_with == "library",
+        optimized_model_filepath=str(path),
+        entries={"session.save_model_format": file_format},
+        graph_optimization_level=ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    )
+    if (file_format, saved_with) == ("ORT", "built_in"):
+        with pytest.raises(Exception, match="ScatterND"):
+            session(path.read_bytes())
+        return
+    ran = session(path.read_bytes())
+    data, updates = values(rng, element, (6, 2)), values(rng, element, (9, 2))
+    indices = any_indices(rng, 6, (9, 1))
+    with counting() as count:
+        found = run(ran, data=data, indices=indices, updates=updates)
+    assert count.done.runs == 1
+    assert_same(found, reference.scatter_nd(data, indices, updates))
 
 
 PROGRAM = """

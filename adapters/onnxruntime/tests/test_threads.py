@@ -39,12 +39,12 @@ def test_million_adds(rng, capsys, constant) -> None:
         indices=indices if constant else None,
     )  # fmt: skip
     wanted = np.bincount(indices[:, 0], minlength=COUNTERS)
-    elsewhere = run(session(serialized, library=False, threads=2), **feeds)
+    # How many it loses is a matter of chance: the worst of some runs.
+    elsewhere = session(serialized, library=False, threads=2)
+    least = min((run(elsewhere, **feeds) for _ in range(20)), key=np.sum)
+    wrong, lost = (least != wanted).sum(), ADDS - least.sum()
     with capsys.disabled():
-        wrong, lost = (elsewhere != wanted).sum(), ADDS - elsewhere.sum()
-        print(
-            f"\nbuilt-in kernel, 2 threads: {wrong} of {COUNTERS} counters wrong, {lost} adds lost"
-        )
+        print(f"\nbuilt-in, 2 threads: {wrong} of {COUNTERS} counters wrong, {lost} adds lost")
     for threads in (1, 2, 4):
         ran = session(serialized, threads=threads)
         for _ in range(3):
@@ -52,6 +52,8 @@ def test_million_adds(rng, capsys, constant) -> None:
                 found = run(ran, **feeds)
             assert count.done == (1, 0, int(constant))
             assert_same(found, wanted, f"{threads} threads")
+    with capsys.disabled():
+        print(f"ndscatter, 1, 2 and 4 threads: 0 of {COUNTERS} counters wrong")
 
 
 # operator, domain, shape of data, axis or depth, rows of updates

@@ -8,9 +8,9 @@ use std::ptr::{null, null_mut};
 
 use ndscatter_host::HostTask;
 use ort_sys::{
-    OrtApi, OrtCustomOp, OrtCustomOpDomain, OrtErrorCode, OrtKernelContext, OrtKernelInfo,
-    OrtSessionOptions, OrtShapeInferContext, OrtStatus, OrtStatusPtr, OrtTensorTypeAndShapeInfo,
-    OrtValue,
+    OrtApi, OrtApiBase, OrtCustomOp, OrtCustomOpDomain, OrtErrorCode, OrtKernelContext,
+    OrtKernelInfo, OrtSessionOptions, OrtShapeInferContext, OrtStatus, OrtStatusPtr,
+    OrtTensorTypeAndShapeInfo, OrtValue,
 };
 use smallvec::SmallVec;
 
@@ -22,15 +22,22 @@ pub(crate) const VERSION: u32 = 18;
 /// Sizes of a tensor's dims.
 pub(crate) type Shape = SmallVec<[usize; 8]>;
 
-/// A host's table of functions.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Api(&'static OrtApi);
+/// The version of the table that has a shape without an object made for it: that of 1.24.
+const SHAPES: u32 = 24;
 
-impl PartialEq for Api {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.0, other.0)
-    }
+/// A host's table of functions. That of an older host is shorter than its type here: no more of
+/// it is touched than it has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Api {
+    table: *const OrtApi,
+    /// Whether it is that of [`SHAPES`] or a newer one.
+    has_shapes: bool,
 }
+
+// SAFETY: the host's table is there to be read by all threads, and stays.
+unsafe impl Send for Api {}
+// SAFETY: as above.
+unsafe impl Sync for Api {}
 
 /// Turns a status into a result.
 fn check(status: OrtStatusPtr) -> Result<(), Failure> {
@@ -41,18 +48,30 @@ fn check(status: OrtStatusPtr) -> Result<(), Failure> {
     }
 }
 
+/// Sizes of a tensor that is there, which none but these are of.
+fn known(dims: &[i64]) -> Result<Shape, Failure> {
+    let sizes: Result<Shape, _> = dims.iter().map(|&dim| usize::try_from(dim)).collect();
+    sizes.map_err(|_| Failure::invalid("a dim of a tensor is not known"))
+}
+
 impl Api {
+    /// The table of host 1.`host`, if it has one of [`VERSION`].
+    ///
     /// # Safety
     ///
-    /// `api` is null or a host's table of at least [`VERSION`], which stays.
-    pub(crate) unsafe fn new(api: *const OrtApi) -> Option<Self> {
+    /// `base` is a host's.
+    pub(crate) unsafe fn new(base: *const OrtApiBase, host: u32) -> Option<Self> {
+        // A host that is asked for a version it does not have says so to the user.
+        let has_shapes = host >= SHAPES;
+        let version = if has_shapes { SHAPES } else { VERSION };
         // SAFETY: the caller vouches for it.
-        unsafe { api.as_ref() }.map(Self)
+        let table = unsafe { ((*base).GetApi)(version) };
+        (!table.is_null()).then_some(Self { table, has_shapes })
     }
 
     pub(crate) fn status(self, code: OrtErrorCode, message: &CStr) -> *mut OrtStatus {
         // SAFETY: the message is copied.
-        unsafe { (self.0.CreateStatus)(code, message.as_ptr()) }.0
+        unsafe { ((*self.table).CreateStatus)(code, message.as_ptr()) }.0
     }
 
     /// What the host is to be told of an outcome.
@@ -65,7 +84,7 @@ impl Api {
         let failed = !status.0.is_null();
         if failed {
             // SAFETY: it is the host's own, and no one else has it.
-            unsafe { (self.0.ReleaseStatus)(status.0) };
+            unsafe { ((*self.table).ReleaseStatus)(status.0) };
         }
         !failed
     }
@@ -100,13 +119,15 @@ impl Api {
     ) -> Result<Option<String>, Failure> {
         let mut has: c_int = 0;
         // SAFETY: the caller vouches for the options.
-        check(unsafe { (self.0.HasSessionConfigEntry)(options, key.as_ptr(), &raw mut has) })?;
+        check(unsafe {
+            ((*self.table).HasSessionConfigEntry)(options, key.as_ptr(), &raw mut has)
+        })?;
         if has == 0 {
             return Ok(None);
         }
         // SAFETY: as above; the buffer is as long as the host is told.
         let get = |buffer, size| unsafe {
-            (self.0.GetSessionConfigEntry)(options, key.as_ptr(), buffer, size)
+            ((*self.table).GetSessionConfigEntry)(options, key.as_ptr(), buffer, size)
         };
         Ok(Some(self.text(get).unwrap_or_default()))
     }
@@ -124,12 +145,12 @@ impl Api {
         let mut domain = null_mut();
         // SAFETY: the name is copied; the caller vouches for the operators.
         unsafe {
-            check((self.0.CreateCustomOpDomain)(
+            check(((*self.table).CreateCustomOpDomain)(
                 name.as_ptr(),
                 &raw mut domain,
             ))?;
             for operator in operators {
-                check((self.0.CustomOpDomain_Add)(domain, operator))?;
+                check(((*self.table).CustomOpDomain_Add)(domain, operator))?;
             }
         }
         Ok(domain)
@@ -144,7 +165,7 @@ impl Api {
         domain: *mut OrtCustomOpDomain,
     ) -> Result<(), Failure> {
         // SAFETY: the caller vouches for both.
-        check(unsafe { (self.0.AddCustomOpDomain)(options, domain) })
+        check(unsafe { ((*self.table).AddCustomOpDomain)(options, domain) })
     }
 
     /// An attribute of a node, `None` where it has none of this name and type.
@@ -159,8 +180,9 @@ impl Api {
     ) -> Option<i64> {
         let mut value = 0;
         // SAFETY: the caller vouches for `info`.
-        let status =
-            unsafe { (self.0.KernelInfoGetAttribute_int64)(info, name.as_ptr(), &raw mut value) };
+        let status = unsafe {
+            ((*self.table).KernelInfoGetAttribute_int64)(info, name.as_ptr(), &raw mut value)
+        };
         self.succeeds(status).then_some(value)
     }
 
@@ -174,7 +196,7 @@ impl Api {
     ) -> Option<String> {
         // SAFETY: as above; the buffer is as long as the host is told.
         self.text(|buffer, size| unsafe {
-            (self.0.KernelInfoGetAttribute_string)(info, name.as_ptr(), buffer, size)
+            ((*self.table).KernelInfoGetAttribute_string)(info, name.as_ptr(), buffer, size)
         })
     }
 
@@ -188,9 +210,9 @@ impl Api {
         let name = name.as_ptr();
         // SAFETY: as above; without a place for them, the host says how many numbers there are.
         unsafe {
-            let is_float = (self.0.KernelInfoGetAttribute_float)(info, name, &raw mut value);
-            let floats = self.0.KernelInfoGetAttributeArray_float;
-            let ints = self.0.KernelInfoGetAttributeArray_int64;
+            let is_float = ((*self.table).KernelInfoGetAttribute_float)(info, name, &raw mut value);
+            let floats = (*self.table).KernelInfoGetAttributeArray_float;
+            let ints = (*self.table).KernelInfoGetAttributeArray_int64;
             self.succeeds(is_float)
                 || self.succeeds(floats(info, name, null_mut(), &raw mut len))
                 || self.succeeds(ints(info, name, null_mut(), &raw mut len))
@@ -206,7 +228,7 @@ impl Api {
         let (mut is_constant, mut value) = (0, null());
         // SAFETY: the caller vouches for `info`.
         let status = unsafe {
-            (self.0.KernelInfoGetConstantInput_tensor)(
+            ((*self.table).KernelInfoGetConstantInput_tensor)(
                 info,
                 input,
                 &raw mut is_constant,
@@ -224,7 +246,7 @@ impl Api {
     pub(crate) unsafe fn input_count(self, info: *const OrtKernelInfo) -> Result<usize, Failure> {
         let mut count = 0;
         // SAFETY: the caller vouches for `info`.
-        check(unsafe { (self.0.KernelInfo_GetInputCount)(info, &raw mut count) })?;
+        check(unsafe { ((*self.table).KernelInfo_GetInputCount)(info, &raw mut count) })?;
         Ok(count)
     }
 
@@ -240,7 +262,7 @@ impl Api {
     ) -> Result<*const OrtValue, Failure> {
         let mut value = null();
         // SAFETY: the caller vouches for `context`.
-        check(unsafe { (self.0.KernelContext_GetInput)(context, input, &raw mut value) })?;
+        check(unsafe { ((*self.table).KernelContext_GetInput)(context, input, &raw mut value) })?;
         Ok(value)
     }
 
@@ -261,7 +283,13 @@ impl Api {
         let mut value = null_mut();
         // SAFETY: the caller vouches for `context`; dims are as many as is said.
         check(unsafe {
-            (self.0.KernelContext_GetOutput)(context, 0, dims.as_ptr(), dims.len(), &raw mut value)
+            ((*self.table).KernelContext_GetOutput)(
+                context,
+                0,
+                dims.as_ptr(),
+                dims.len(),
+                &raw mut value,
+            )
         })?;
         if value.is_null() {
             return Err(Failure::internal("the host has no output"));
@@ -273,15 +301,39 @@ impl Api {
     ///
     /// `value` is a tensor of the host's.
     pub(crate) unsafe fn shape(self, value: *const OrtValue) -> Result<Shape, Failure> {
+        let (mut element_type, mut dims, mut rank) = (0_i32, null(), 0);
+        // SAFETY: the caller vouches for `value`, whose dims these are; a type of the host's
+        // may be one that its enumeration here does not have.
+        unsafe {
+            if !self.has_shapes {
+                return self.shape_by_info(value);
+            }
+            check(((*self.table).GetTensorElementTypeAndShapeDataReference)(
+                value,
+                (&raw mut element_type).cast(),
+                &raw mut dims,
+                &raw mut rank,
+            ))?;
+            if rank == 0 {
+                return Ok(Shape::new());
+            }
+            known(std::slice::from_raw_parts(dims, rank))
+        }
+    }
+
+    /// [`Self::shape`] of an older host's tensor.
+    ///
+    /// # Safety
+    ///
+    /// As for that.
+    unsafe fn shape_by_info(self, value: *const OrtValue) -> Result<Shape, Failure> {
         let mut info = null_mut();
         // SAFETY: the caller vouches for `value`; what is made is freed.
         unsafe {
-            check((self.0.GetTensorTypeAndShape)(value, &raw mut info))?;
-            let shape = self.dims(info);
-            (self.0.ReleaseTensorTypeAndShapeInfo)(info);
-            let size = |&dim: &i64| usize::try_from(dim);
-            let shape: Result<Shape, _> = shape?.iter().map(size).collect();
-            shape.map_err(|_| Failure::invalid("a dim of a tensor is not known"))
+            check(((*self.table).GetTensorTypeAndShape)(value, &raw mut info))?;
+            let dims = self.dims(info);
+            ((*self.table).ReleaseTensorTypeAndShapeInfo)(info);
+            known(&dims?)
         }
     }
 
@@ -295,9 +347,9 @@ impl Api {
         let mut rank = 0;
         // SAFETY: the caller vouches for `info`; there is room for `rank` dims.
         unsafe {
-            check((self.0.GetDimensionsCount)(info, &raw mut rank))?;
+            check(((*self.table).GetDimensionsCount)(info, &raw mut rank))?;
             let mut dims = SmallVec::from_elem(0, rank);
-            check((self.0.GetDimensions)(info, dims.as_mut_ptr(), rank))?;
+            check(((*self.table).GetDimensions)(info, dims.as_mut_ptr(), rank))?;
             Ok(dims)
         }
     }
@@ -310,7 +362,7 @@ impl Api {
     pub(crate) unsafe fn address(self, value: *const OrtValue) -> Result<*mut u8, Failure> {
         let mut address = null_mut();
         // SAFETY: the caller vouches for `value`, which this call does not change.
-        check(unsafe { (self.0.GetTensorMutableData)(value.cast_mut(), &raw mut address) })?;
+        check(unsafe { ((*self.table).GetTensorMutableData)(value.cast_mut(), &raw mut address) })?;
         Ok(address.cast())
     }
 
@@ -329,14 +381,16 @@ impl Api {
         let before = bytes.len();
         // SAFETY: the caller vouches for `value`; `len` bytes are there to be written.
         unsafe {
-            check((self.0.GetStringTensorElementLength)(
+            check(((*self.table).GetStringTensorElementLength)(
                 value,
                 position,
                 &raw mut len,
             ))?;
             bytes.resize(before + len, 0);
             let room: *mut c_void = bytes[before..].as_mut_ptr().cast();
-            check((self.0.GetStringTensorElement)(value, len, position, room))
+            check(((*self.table).GetStringTensorElement)(
+                value, len, position, room,
+            ))
         }
     }
 
@@ -354,7 +408,7 @@ impl Api {
         let mut buffer = null_mut();
         // SAFETY: the caller vouches for `value`; the host has made room for all bytes.
         unsafe {
-            check((self.0.GetResizedStringTensorElementBuffer)(
+            check(((*self.table).GetResizedStringTensorElementBuffer)(
                 value,
                 position,
                 bytes.len(),
@@ -387,7 +441,7 @@ impl Api {
             let task = std::mem::transmute::<HostTask, unsafe extern "system" fn(*mut c_void, usize)>(
                 task,
             );
-            (self.0.KernelContext_ParallelFor)(context, task, tasks, BATCHES, argument)
+            ((*self.table).KernelContext_ParallelFor)(context, task, tasks, BATCHES, argument)
         };
         self.succeeds(status)
     }
@@ -407,7 +461,7 @@ impl Api {
         // SAFETY: the caller vouches for `context`, to which `info` belongs; there is room
         // for as many names as there are dims, and the host copies those it is given.
         unsafe {
-            check((self.0.ShapeInferContext_GetInputTypeShape)(
+            check(((*self.table).ShapeInferContext_GetInputTypeShape)(
                 context,
                 0,
                 &raw mut info,
@@ -418,7 +472,7 @@ impl Api {
                 return Ok(());
             }
             let mut names = vec![null(); dims.len()];
-            check((self.0.GetSymbolicDimensions)(
+            check(((*self.table).GetSymbolicDimensions)(
                 info,
                 names.as_mut_ptr(),
                 names.len(),
@@ -432,13 +486,13 @@ impl Api {
                 }
             }
             if !made.is_empty() {
-                check((self.0.SetSymbolicDimensions)(
+                check(((*self.table).SetSymbolicDimensions)(
                     info,
                     names.as_mut_ptr(),
                     names.len(),
                 ))?;
             }
-            check((self.0.ShapeInferContext_SetOutputTypeShape)(
+            check(((*self.table).ShapeInferContext_SetOutputTypeShape)(
                 context, 0, info,
             ))
         }

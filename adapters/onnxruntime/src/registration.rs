@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use ndscatter_host::cross;
 use ort_sys::{OrtApiBase, OrtCustomOpDomain, OrtErrorCode, OrtSessionOptions, OrtStatusPtr};
 
-use crate::api::{Api, VERSION};
+use crate::api::Api;
 use crate::custom_op::{CustomOp, Domain, Offer, panicked};
 use crate::definition::{DEFINITIONS, Definition};
 use crate::element::ELEMENT_TYPES;
@@ -54,10 +54,11 @@ pub unsafe extern "system" fn RegisterCustomOps(
 ) -> OrtStatusPtr {
     // SAFETY: the caller vouches for both.
     unsafe {
-        let Some(api) = Api::new(((*base).GetApi)(VERSION)) else {
+        let host = host_minor(base);
+        let Some(api) = Api::new(base, host) else {
             return too_old(base);
         };
-        let registered = cross(|| register(api, options, host_minor(base)));
+        let registered = cross(|| register(api, options, host));
         api.told(registered.unwrap_or_else(|_| Err(panicked())))
     }
 }

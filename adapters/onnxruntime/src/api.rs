@@ -8,9 +8,8 @@ use std::ptr::{null, null_mut};
 
 use ndscatter_host::HostTask;
 use ort_sys::{
-    OrtApi, OrtApiBase, OrtCustomOp, OrtCustomOpDomain, OrtErrorCode, OrtKernelContext,
-    OrtKernelInfo, OrtSessionOptions, OrtShapeInferContext, OrtStatus, OrtStatusPtr,
-    OrtTensorTypeAndShapeInfo, OrtValue,
+    OrtApi, OrtApiBase, OrtCustomOp, OrtCustomOpDomain, OrtKernelContext, OrtKernelInfo,
+    OrtSessionOptions, OrtShapeInferContext, OrtStatusPtr, OrtTensorTypeAndShapeInfo, OrtValue,
 };
 use smallvec::SmallVec;
 
@@ -69,14 +68,17 @@ impl Api {
         (!table.is_null()).then_some(Self { table, has_shapes })
     }
 
-    pub(crate) fn status(self, code: OrtErrorCode, message: &CStr) -> *mut OrtStatus {
-        // SAFETY: the message is copied.
-        unsafe { ((*self.table).CreateStatus)(code, message.as_ptr()) }.0
-    }
-
     /// What the host is to be told of an outcome.
     pub(crate) fn told(self, outcome: Result<(), Failure>) -> OrtStatusPtr {
-        OrtStatusPtr(outcome.map_or_else(|failure| failure.into_status(self), |()| null_mut()))
+        match outcome {
+            Ok(()) => OrtStatusPtr(null_mut()),
+            Err(Failure::Host(status)) => OrtStatusPtr(status),
+            Err(Failure::Own(code, message)) => {
+                let message = CString::new(format!("ndscatter: {message}")).unwrap_or_default();
+                // SAFETY: the message is copied.
+                unsafe { ((*self.table).CreateStatus)(code, message.as_ptr()) }
+            }
+        }
     }
 
     /// Whether a call of the host's succeeded; its status is freed.

@@ -8,8 +8,7 @@ use ndscatter::{Accumulate, Bounds, CacheMode, Duplicates, Reduction, Scatter};
 use ort_sys::OrtKernelInfo;
 
 use crate::api::Api;
-use crate::custom_op::Domain;
-use crate::definition::Meaning;
+use crate::definition::{Domain, Meaning};
 use crate::failure::Failure;
 
 /// What a node means by its attributes.

@@ -12,20 +12,11 @@ use ort_sys::{
 };
 
 use crate::api::{Api, VERSION};
-use crate::definition::{Definition, IndexType, Role};
-use crate::element::ElementType;
+use crate::definition::Role;
 use crate::failure::Failure;
 use crate::kernel::Kernel;
+use crate::offer::Offer;
 use crate::shapes;
-
-/// Under which name operators are offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Domain {
-    /// The standard's own, whose operators are taken over.
-    Standard,
-    /// That of this library, with options of its own.
-    Own,
-}
 
 /// An operator as the host has it. It begins with the host's struct, so that callbacks
 /// find the rest behind it.
@@ -33,35 +24,14 @@ pub(crate) enum Domain {
 #[derive(Debug)]
 pub(crate) struct CustomOp {
     base: OrtCustomOp,
-    pub(crate) api: Api,
-    pub(crate) domain: Domain,
-    pub(crate) definition: &'static Definition,
-    pub(crate) element: &'static ElementType,
-    pub(crate) index_type: IndexType,
-    /// How many threads the host has, if it was told.
-    pub(crate) threads: Option<usize>,
-}
-
-/// What is known of an operator before its table is made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer {
-    pub(crate) domain: Domain,
-    pub(crate) definition: &'static Definition,
-    pub(crate) element: &'static ElementType,
-    pub(crate) index_type: IndexType,
-    pub(crate) threads: Option<usize>,
+    offer: Offer,
 }
 
 impl CustomOp {
-    pub(crate) fn new(api: Api, offer: Offer) -> Self {
+    pub(crate) fn new(offer: Offer) -> Self {
         Self {
             base: callbacks(),
-            api,
-            domain: offer.domain,
-            definition: offer.definition,
-            element: offer.element,
-            index_type: offer.index_type,
-            threads: offer.threads,
+            offer,
         }
     }
 
@@ -80,16 +50,15 @@ impl CustomOp {
 
     fn type_of(&self, role: Role) -> i32 {
         match role {
-            Role::Moved => self.element.code,
-            Role::Indices | Role::OptionalIndices => self.index_type.code(),
+            Role::Moved => self.offer.element.code,
+            Role::Indices | Role::OptionalIndices => self.offer.index_type.code(),
         }
     }
+}
 
-    /// Runs a callback that may fail. Nothing unwinds into the host.
-    fn answer(&self, call: impl FnOnce() -> Result<(), Failure>) -> OrtStatusPtr {
-        let outcome = cross(call).unwrap_or_else(|_| Err(panicked()));
-        self.api.told(outcome)
-    }
+/// Runs a callback that may fail. Nothing unwinds into the host.
+fn answer(api: Api, call: impl FnOnce() -> Result<(), Failure>) -> OrtStatusPtr {
+    api.told(cross(call).unwrap_or_else(|_| Err(panicked())))
 }
 
 pub(crate) fn panicked() -> Failure {
@@ -142,7 +111,7 @@ fn callbacks() -> OrtCustomOp {
 
 unsafe extern "system" fn name(op: *const OrtCustomOp) -> *const c_char {
     // SAFETY: the host hands callbacks the operator that they belong to; so below.
-    unsafe { CustomOp::of(op) }.definition.name.as_ptr()
+    unsafe { CustomOp::of(op) }.offer.definition.name.as_ptr()
 }
 
 /// The default: CPU.
@@ -153,18 +122,18 @@ unsafe extern "system" fn provider(_: *const OrtCustomOp) -> *const c_char {
 unsafe extern "system" fn input_type(op: *const OrtCustomOp, index: usize) -> i32 {
     // SAFETY: as in `name`.
     let op = unsafe { CustomOp::of(op) };
-    let role = op.definition.inputs.get(index);
+    let role = op.offer.definition.inputs.get(index);
     role.map_or(0, |&role| op.type_of(role))
 }
 
 unsafe extern "system" fn input_count(op: *const OrtCustomOp) -> usize {
     // SAFETY: as in `name`.
-    unsafe { CustomOp::of(op) }.definition.inputs.len()
+    unsafe { CustomOp::of(op) }.offer.definition.inputs.len()
 }
 
 unsafe extern "system" fn output_type(op: *const OrtCustomOp, _: usize) -> i32 {
     // SAFETY: as in `name`.
-    unsafe { CustomOp::of(op) }.element.code
+    unsafe { CustomOp::of(op) }.offer.element.code
 }
 
 unsafe extern "system" fn output_count(_: *const OrtCustomOp) -> usize {
@@ -176,7 +145,12 @@ unsafe extern "system" fn input_characteristic(
     index: usize,
 ) -> OrtCustomOpInputOutputCharacteristic {
     // SAFETY: as in `name`.
-    match unsafe { CustomOp::of(op) }.definition.inputs.get(index) {
+    match unsafe { CustomOp::of(op) }
+        .offer
+        .definition
+        .inputs
+        .get(index)
+    {
         Some(Role::OptionalIndices) => OrtCustomOpInputOutputCharacteristic::INPUT_OUTPUT_OPTIONAL,
         _ => OrtCustomOpInputOutputCharacteristic::INPUT_OUTPUT_REQUIRED,
     }
@@ -228,8 +202,8 @@ unsafe extern "system" fn infer(
 ) -> OrtStatusPtr {
     // SAFETY: as in `name`; the context is the host's.
     unsafe {
-        let op = CustomOp::of(op);
-        op.answer(|| shapes::infer(op.api, context))
+        let api = CustomOp::of(op).offer.api;
+        answer(api, || shapes::infer(api, context))
     }
 }
 
@@ -241,10 +215,10 @@ unsafe extern "system" fn create(
 ) -> OrtStatusPtr {
     // SAFETY: as in `name`; `info` is the host's, and there is a place for the kernel.
     unsafe {
-        let op = CustomOp::of(op);
+        let offer = CustomOp::of(op).offer;
         kernel.write(null_mut());
-        op.answer(|| {
-            let made = Box::new(Kernel::new(op, info)?);
+        answer(offer.api, || {
+            let made = Box::new(Kernel::new(offer, info)?);
             kernel.write(Box::into_raw(made).cast());
             Ok(())
         })
@@ -259,7 +233,7 @@ unsafe extern "system" fn compute(
     // the run. Runs of one kernel may be made side by side.
     unsafe {
         let kernel = &*kernel.cast_const().cast::<Kernel>();
-        kernel.op().answer(|| kernel.run(context))
+        answer(kernel.api(), || kernel.run(context))
     }
 }
 

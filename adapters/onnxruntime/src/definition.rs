@@ -4,6 +4,15 @@
 
 use std::ffi::CStr;
 
+/// Under which name operators are offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Domain {
+    /// The standard's own, whose operators are taken over.
+    Standard,
+    /// That of this library, with options of its own.
+    Own,
+}
+
 /// What an input is to an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {

@@ -1,12 +1,9 @@
-//! What goes wrong, and how the host is told.
+//! What goes wrong, and which code of the host's stands for it.
 
-use std::ffi::CString;
 use std::fmt;
 
 use ndscatter::ScatterError;
 use ort_sys::{OrtErrorCode, OrtStatus};
-
-use crate::api::Api;
 
 /// A call has failed.
 #[derive(Debug)]
@@ -30,18 +27,6 @@ impl Failure {
     #[cold]
     pub(crate) fn internal(message: impl fmt::Display) -> Self {
         Self::Own(OrtErrorCode::ORT_RUNTIME_EXCEPTION, message.to_string())
-    }
-
-    /// A status of the host's, which frees it.
-    #[cold]
-    pub(crate) fn into_status(self, api: Api) -> *mut OrtStatus {
-        match self {
-            Self::Host(status) => status,
-            Self::Own(code, message) => {
-                let message = CString::new(format!("ndscatter: {message}")).unwrap_or_default();
-                api.status(code, &message)
-            }
-        }
     }
 }
 

@@ -11,10 +11,10 @@ use ort_sys::{OrtKernelContext, OrtKernelInfo};
 use crate::api::Api;
 use crate::attributes::Attributes;
 use crate::counters;
-use crate::custom_op::CustomOp;
 use crate::definition::{Meaning, Role};
 use crate::element::Element;
 use crate::failure::Failure;
+use crate::offer::Offer;
 use crate::packed;
 use crate::plans::{Key, Plans};
 use crate::tensor::Tensor;
@@ -24,7 +24,7 @@ use crate::threads::{HostPool, Workers};
 /// A node of a session.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    op: &'static CustomOp,
+    offer: Offer,
     attributes: Attributes,
     /// Plans, if indices are the same in every run.
     plans: Option<Plans>,
@@ -64,39 +64,32 @@ impl Kernel {
     /// # Safety
     ///
     /// `info` is the host's.
-    pub(crate) unsafe fn new(
-        op: &'static CustomOp,
-        info: *const OrtKernelInfo,
-    ) -> Result<Self, Failure> {
-        let [_, _, indices] = op.definition.positions();
+    pub(crate) unsafe fn new(offer: Offer, info: *const OrtKernelInfo) -> Result<Self, Failure> {
+        let [_, _, indices] = offer.definition.positions();
         // SAFETY: handed on; an input is asked about where there is one.
         unsafe {
-            let kind = (op.domain, op.definition.meaning);
-            let attributes = Attributes::read(op.api, info, kind)?;
-            let has_indices = indices < op.api.input_count(info)?;
-            let is_constant = has_indices && op.api.is_constant(info, indices);
+            let kind = (offer.domain, offer.definition.meaning);
+            let attributes = Attributes::read(offer.api, info, kind)?;
+            let has_indices = indices < offer.api.input_count(info)?;
+            let is_constant = has_indices && offer.api.is_constant(info, indices);
             Ok(Self {
-                op,
+                offer,
                 attributes,
                 plans: is_constant.then(Plans::default),
-                workers: Workers::new(op.threads),
+                workers: Workers::new(offer.threads),
             })
         }
     }
 
-    pub(crate) fn op(&self) -> &'static CustomOp {
-        self.op
-    }
-
-    fn api(&self) -> Api {
-        self.op.api
+    pub(crate) fn api(&self) -> Api {
+        self.offer.api
     }
 
     /// # Safety
     ///
     /// `context` is that of a run that has not ended.
     unsafe fn inputs(&self, context: *const OrtKernelContext) -> Result<Inputs, Failure> {
-        let definition = self.op.definition;
+        let definition = self.offer.definition;
         let [data, updates, indices] = definition.positions();
         let is_optional = definition.inputs[indices] == Role::OptionalIndices;
         // SAFETY: the host's values stay during the run.
@@ -123,12 +116,12 @@ impl Kernel {
         // host has chosen this operator by.
         unsafe {
             let mut inputs = self.inputs(context)?;
-            inputs.suit(self.op.element.element, self.op.index_type.dtype())?;
+            inputs.suit(self.offer.element.element, self.offer.index_type.dtype())?;
             let indices = match &inputs.indices {
-                Some(indices) => indices.view(self.op.index_type.dtype(), &indices.shape)?,
+                Some(indices) => indices.view(self.offer.index_type.dtype(), &indices.shape)?,
                 None => start()?,
             };
-            match self.op.element.element {
+            match self.offer.element.element {
                 Element::Whole(dtype) => self.whole(context, &inputs, indices, dtype),
                 Element::Packed => self.packed(context, &inputs, indices),
                 Element::Text => self.strings(context, &inputs, indices),
@@ -235,7 +228,7 @@ impl Kernel {
 
     /// The length of updates along the axis of a cache; a wrong axis is refused elsewhere.
     fn update_len(&self, updates: &[usize]) -> usize {
-        if self.op.definition.meaning != Meaning::Cache {
+        if self.offer.definition.meaning != Meaning::Cache {
             return 0;
         }
         let axis = self.attributes.axis;

@@ -10,6 +10,7 @@
 //! | `registration` | config entries, domains, which host has what |
 //! | `definition` | the operators: names, inputs |
 //! | `element` | the host's element types |
+//! | `offer` | an operator for one element type and one index type |
 //! | `custom_op` | the host's table of callbacks |
 //! | `attributes` | a node's attributes, and the scatter that they mean |
 //! | `kernel` | one node of a session, and its runs |
@@ -33,6 +34,7 @@ mod definition;
 mod element;
 mod failure;
 mod kernel;
+mod offer;
 mod packed;
 mod plans;
 mod registration;

@@ -9,10 +9,11 @@ use ndscatter_host::cross;
 use ort_sys::{OrtApiBase, OrtCustomOpDomain, OrtErrorCode, OrtSessionOptions, OrtStatusPtr};
 
 use crate::api::Api;
-use crate::custom_op::{CustomOp, Domain, Offer, panicked};
-use crate::definition::{DEFINITIONS, Definition};
+use crate::custom_op::{CustomOp, panicked};
+use crate::definition::{DEFINITIONS, Definition, Domain};
 use crate::element::ELEMENT_TYPES;
 use crate::failure::Failure;
+use crate::offer::Offer;
 
 /// Which standard operators are taken over: names with commas between; all by default.
 const OPERATORS: &CStr = c"ndscatter.ops";
@@ -202,14 +203,14 @@ fn operators(
         .filter(move |element| element.host <= host);
     elements.flat_map(move |element| {
         definition.index_types.iter().map(move |&index_type| {
-            let offer = Offer {
+            CustomOp::new(Offer {
+                api: wanted.api,
                 domain,
                 definition,
                 element,
                 index_type,
                 threads: wanted.threads,
-            };
-            CustomOp::new(wanted.api, offer)
+            })
         })
     })
 }

@@ -33,7 +33,7 @@ impl Backward<'_> {
         let read = |source: &Source<'_>| source.as_ptr().cast_mut();
         let data = match (self.saved, tensors.data) {
             _ if !depends || !reducing.include_self => None,
-            (Some(saved), _) => Some(saved.placed(self)?),
+            (Some(saved), _) => Some(saved.placed(|data, layout| self.numbered(data, layout))?),
             (None, Some(data)) => Some(self.numbered(read(data), data.layout())?),
             (None, None) => None,
         };

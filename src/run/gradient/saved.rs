@@ -6,7 +6,6 @@
 )]
 
 use super::nothing::{Nothing, run};
-use super::scatters::Backward;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::Transfer;
@@ -80,8 +79,11 @@ impl Saved {
         })
     }
 
-    /// As a tensor of a pass by groups.
-    pub(super) fn placed(&self, call: &Backward<'_>) -> Result<Placed, ScatterError> {
+    /// As a tensor of a pass by groups, which places what lies as all of data by `whole`.
+    pub(super) fn placed(
+        &self,
+        whole: impl FnOnce(*mut u8, &Layout<'_>) -> Result<Placed, ScatterError>,
+    ) -> Result<Placed, ScatterError> {
         let view = self.tensor.view();
         let source = view.source();
         match &self.windows {
@@ -89,7 +91,7 @@ impl Saved {
                 source.as_ptr().cast_mut(),
                 place.copied()?,
             )),
-            None => call.numbered(source.as_ptr().cast_mut(), source.layout()),
+            None => whole(source.as_ptr().cast_mut(), source.layout()),
         }
     }
 

@@ -1,1 +1,0 @@
-"""ndscatter under PyTorch."""

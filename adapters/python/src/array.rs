@@ -1,0 +1,587 @@
+//! Arrays as calls see them: an address, an element type, a shape and strides, and what
+//! keeps the memory alive.
+//!
+//! Knows where arrays come from: numpy, DLPack, or anything that numpy makes an array of.
+//! Knows nothing of operators. All of the package's dealings with foreign memory are here
+//! and in the modules below.
+
+#![allow(
+    unsafe_code,
+    reason = "numpy's structs, DLPack's, and views of the memory that they tell of"
+)]
+
+mod dlpack;
+mod line;
+mod numpy;
+
+use ndscatter::{AnyView, AnyViewMut, DType, Layout, ScatterError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList};
+use smallvec::SmallVec;
+
+use crate::failure::Failure;
+use dlpack::{Handed, Lent, TypeCode};
+use numpy::{Elements, Fields};
+
+pub(crate) use line::Line;
+pub(crate) use numpy::is_exactly;
+
+/// Sizes and strides; those of most arrays without an allocation.
+pub(crate) type Dims<T> = SmallVec<[T; 6]>;
+
+/// Who keeps the memory.
+enum Owner<'py> {
+    Numpy(Bound<'py, PyAny>),
+    Lent(Bound<'py, PyAny>, Lent),
+    /// A result for another library, which takes it over at the end.
+    Handed(Handed),
+}
+
+/// An array.
+pub(crate) struct Array<'py> {
+    owner: Owner<'py>,
+    /// Of element `[0, 0, ...]`.
+    address: *mut u8,
+    /// What a call is told of. `None` as long as the elements do not lie as it needs them:
+    /// in the other byte order, not aligned, or of a type that is only moved.
+    dtype: Option<DType>,
+    elements: Elements,
+    shape: Dims<usize>,
+    /// In elements of `dtype`, or in bytes where there is none.
+    strides: Dims<isize>,
+    is_contiguous: bool,
+    is_writable: bool,
+    /// numpy has made it of something that is no array.
+    is_converted: bool,
+}
+
+impl<'py> Array<'py> {
+    /// The array that `object` is, or that numpy makes of it.
+    #[inline]
+    pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        match Self::of_array(object)? {
+            Some(array) => Ok(array),
+            None => Self::converted(object),
+        }
+    }
+
+    /// The array that `object` is, if it is one.
+    #[inline]
+    pub(crate) fn of_array(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        if let Some(array) = Self::of_numpy(object) {
+            return Ok(Some(array));
+        }
+        // To ask for what is not there takes as long as a small call.
+        let is_value = is_exactly::<PyList>(object)
+            || is_exactly::<PyInt>(object)
+            || is_exactly::<PyFloat>(object)
+            || numpy::is_scalar(object);
+        if !is_value && object.hasattr(intern!(object.py(), "__dlpack__"))? {
+            return Self::of_lent(object).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// That of numpy's, if it is one.
+    #[inline]
+    pub(crate) fn of_numpy(object: &Bound<'py, PyAny>) -> Option<Self> {
+        let fields = Fields::of(object)?;
+        let elements = fields.elements(object.py());
+        let mut array = Self {
+            owner: Owner::Numpy(object.clone()),
+            address: fields.address(),
+            dtype: None,
+            elements,
+            shape: fields.shape().into(),
+            strides: fields.strides().into(),
+            is_contiguous: fields.is_contiguous(),
+            is_writable: fields.is_writable(),
+            is_converted: false,
+        };
+        let plain = elements.plain.filter(|_| !elements.is_swapped);
+        if let Some(dtype) = plain
+            && fields.is_aligned()
+            && array.divide_strides(dtype.size())
+        {
+            array.dtype = Some(dtype);
+        }
+        Some(array)
+    }
+
+    #[cold]
+    fn converted(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let asarray = ASARRAY.import(object.py(), "numpy", "asarray")?;
+        let array = asarray.call1((object,))?;
+        let array = Self::of_numpy(&array).map(|array| Self {
+            is_converted: true,
+            ..array
+        });
+        array.ok_or_else(|| PyTypeError::new_err("numpy makes no array of it"))
+    }
+
+    #[cold]
+    fn of_lent(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let lent = Lent::ask(object)?;
+        let dtype = lent.code().dtype()?;
+        let shape: Dims<usize> = lent.shape()?.collect();
+        lent.check_memory(shape.iter().product())?;
+        let strides = lent.strides().map(Iterator::collect::<Dims<isize>>);
+        Ok(Self {
+            address: lent.address(),
+            dtype: Some(dtype),
+            elements: Elements {
+                plain: (!dtype.is_opaque()).then_some(dtype),
+                size: dtype.size(),
+                is_movable: true,
+                is_swapped: false,
+            },
+            is_contiguous: strides.is_none(),
+            strides: strides.unwrap_or_default(),
+            shape,
+            is_writable: lent.is_writable(),
+            is_converted: false,
+            owner: Owner::Lent(object.clone(), lent),
+        })
+    }
+
+    /// Turns strides in bytes into strides in units of that size, if they are multiples
+    /// of it wherever there is something to step over.
+    #[inline]
+    fn divide_strides(&mut self, size: usize) -> bool {
+        let size = size.cast_signed();
+        let mut dims = self.shape.iter().zip(&self.strides);
+        if !self.is_contiguous && !dims.all(|(&len, stride)| len <= 1 || stride % size == 0) {
+            return false;
+        }
+        for stride in &mut self.strides {
+            *stride /= size;
+        }
+        true
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    #[inline]
+    pub(crate) fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    pub(crate) fn is_contiguous(&self) -> bool {
+        self.is_contiguous
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The type that a call is told of, where elements lie as it needs them.
+    #[inline]
+    pub(crate) fn dtype(&self) -> Option<DType> {
+        self.dtype
+    }
+
+    /// The type that its elements have, wherever they lie.
+    pub(crate) fn plain(&self) -> Option<DType> {
+        self.elements.plain
+    }
+
+    pub(crate) fn is_converted(&self) -> bool {
+        self.is_converted
+    }
+
+    pub(crate) fn is_numpy(&self) -> bool {
+        matches!(self.owner, Owner::Numpy(_))
+    }
+
+    /// The object that it is the array of.
+    pub(crate) fn object(&self) -> Option<&Bound<'py, PyAny>> {
+        match &self.owner {
+            Owner::Numpy(object) | Owner::Lent(object, _) => Some(object),
+            Owner::Handed(_) => None,
+        }
+    }
+
+    /// The type of elements, for people.
+    pub(crate) fn type_name(&self) -> String {
+        let named =
+            |object: &Bound<'py, PyAny>| Ok::<_, PyErr>(object.getattr("dtype")?.to_string());
+        let name = self.object().and_then(|object| named(object).ok());
+        name.unwrap_or_else(|| format!("elements of {} bytes", self.elements.size))
+    }
+
+    /// Whether elements of both are of one type, byte order included.
+    pub(crate) fn has_type_of(&self, other: &Self) -> bool {
+        match (&self.owner, &other.owner) {
+            (Owner::Numpy(ours), Owner::Numpy(theirs)) => {
+                match (Fields::of(ours), Fields::of(theirs)) {
+                    (Some(a), Some(b)) => a.has_type_of(ours.py(), b),
+                    _ => false,
+                }
+            }
+            (Owner::Lent(_, ours), Owner::Lent(_, theirs)) => ours.code() == theirs.code(),
+            (Owner::Lent(_, lent), Owner::Numpy(_)) if self.elements.plain.is_none() => {
+                lent.code().is_called(&other.type_name())
+            }
+            (Owner::Numpy(_), Owner::Lent(_, lent)) if self.elements.plain.is_none() => {
+                lent.code().is_called(&self.type_name())
+            }
+            _ => self.elements.plain.is_some() && self.dtype == other.dtype,
+        }
+    }
+
+    /// Whether it can be moved as bytes.
+    pub(crate) fn check_movable(&self) -> PyResult<()> {
+        if self.elements.is_movable {
+            return Ok(());
+        }
+        Err(PyTypeError::new_err(format!(
+            "arrays of {} are not supported: their elements are references",
+            self.type_name()
+        )))
+    }
+
+    /// A contiguous copy in the byte order of the machine, made by numpy.
+    pub(crate) fn regular_copy(&self) -> PyResult<Self> {
+        let Owner::Numpy(object) = &self.owner else {
+            return Err(PyTypeError::new_err("only arrays of numpy are copied"));
+        };
+        let py = object.py();
+        let dtype = object.getattr(intern!(py, "dtype"))?;
+        let native = dtype.call_method1(intern!(py, "newbyteorder"), ("=",))?;
+        self.cast(&native, "equiv")
+    }
+
+    /// A contiguous copy of the dtype of `other`, an array of numpy's: of values that it can
+    /// have by numpy's rule of that name.
+    pub(crate) fn cast_like(&self, other: &Self, rule: &str) -> PyResult<Self> {
+        match &other.owner {
+            Owner::Numpy(object) => {
+                self.cast(&object.getattr(intern!(object.py(), "dtype"))?, rule)
+            }
+            Owner::Lent(object, _) => {
+                let py = object.py();
+                let dtype = py.import("numpy")?.getattr("dtype")?;
+                self.cast(&dtype.call1((numpy_name(other.known()?),))?, rule)
+            }
+            Owner::Handed(_) => Err(PyTypeError::new_err("a result is no model")),
+        }
+    }
+
+    fn cast(&self, dtype: &Bound<'py, PyAny>, rule: &str) -> PyResult<Self> {
+        let py = dtype.py();
+        let Some(object) = self.object() else {
+            return Err(PyTypeError::new_err("a result is not copied"));
+        };
+        let options = PyDict::new(py);
+        options.set_item(intern!(py, "order"), "C")?;
+        options.set_item(intern!(py, "casting"), rule)?;
+        options.set_item(intern!(py, "subok"), false)?;
+        let copy = object.call_method(intern!(py, "astype"), (dtype,), Some(&options))?;
+        Self::of_numpy(&copy).ok_or_else(|| PyTypeError::new_err("numpy made no array"))
+    }
+
+    /// A copy of its elements, in the shape that it was stretched to: an array of numpy's,
+    /// which `like` is.
+    pub(crate) fn dense_copy(&self, like: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+        let Some(py) = like.map(Bound::py) else {
+            return Err(PyTypeError::new_err("no array"));
+        };
+        let copy = self.new_like(py, &self.shape)?;
+        let (view, into) = (self.view()?, copy.view_new()?);
+        // A gather of all of it.
+        let all = ndscatter::Gather::nd(0);
+        let tuple: [i64; 0] = [];
+        let whole = ndscatter::TensorView::contiguous(&tuple, &[0]).map_err(Failure)?;
+        all.write_into(view, whole, into).map_err(Failure)?;
+        Ok(copy)
+    }
+
+    /// Writes the elements of `from` into this one, both of numpy.
+    pub(crate) fn assign(&self, from: &Self) -> PyResult<()> {
+        if let (Some(into), Some(from)) = (self.object(), from.object()) {
+            let py = into.py();
+            let numpy = py.import(intern!(py, "numpy"))?;
+            numpy.call_method1(intern!(py, "copyto"), (into, from, "equiv"))?;
+        }
+        Ok(())
+    }
+
+    /// A new contiguous array like this one. Its elements are not initialised.
+    #[inline]
+    pub(crate) fn new_like(&self, py: Python<'py>, shape: &[usize]) -> PyResult<Self> {
+        match &self.owner {
+            Owner::Numpy(object) => {
+                let made = Fields::of(object).map(|fields| fields.allocate(py, shape));
+                Self::made(made)
+            }
+            Owner::Lent(_, lent) => self.new_handed(shape, lent.code()),
+            Owner::Handed(_) => Err(PyTypeError::new_err("a result of a result")),
+        }
+    }
+
+    /// A new array of zeros of numpy's, of `intp` or of floats of 64 bits.
+    pub(crate) fn zeros(py: Python<'py>, is_float: bool, len: usize) -> PyResult<Self> {
+        use ::numpy::npyffi::NPY_TYPES::{NPY_DOUBLE, NPY_LONG, NPY_LONGLONG};
+        const INTP: ::numpy::npyffi::NPY_TYPES = match size_of::<std::ffi::c_long>() {
+            8 => NPY_LONG,
+            _ => NPY_LONGLONG,
+        };
+        let number = if is_float { NPY_DOUBLE } else { INTP };
+        Self::made(Some(numpy::zeros(py, number, &[len])))
+    }
+
+    fn made(made: Option<PyResult<Bound<'py, PyAny>>>) -> PyResult<Self> {
+        let made = made.transpose()?.and_then(|made| Self::of_numpy(&made));
+        made.ok_or_else(|| PyTypeError::new_err("numpy made no array"))
+    }
+
+    #[cold]
+    fn new_handed(&self, shape: &[usize], code: TypeCode) -> PyResult<Self> {
+        let handed = Handed::new(shape, self.elements.size, code)?;
+        Ok(Self {
+            address: handed.address(),
+            dtype: self.dtype,
+            elements: self.elements,
+            shape: shape.into(),
+            strides: Dims::new(),
+            is_contiguous: true,
+            is_writable: true,
+            is_converted: false,
+            owner: Owner::Handed(handed),
+        })
+    }
+
+    /// The object that a caller gets: this result, as the library that `like` is of has
+    /// arrays.
+    #[inline]
+    pub(crate) fn into_object(self, like: &Self) -> PyResult<Bound<'py, PyAny>> {
+        match (self.owner, like.object()) {
+            (Owner::Numpy(object) | Owner::Lent(object, _), _) => Ok(object),
+            (Owner::Handed(handed), Some(like)) => dlpack::hand_over(handed, like),
+            (Owner::Handed(_), None) => Err(PyTypeError::new_err("a result of a result")),
+        }
+    }
+
+    /// The largest unit of bytes, a size that the crate moves, that elements and strides
+    /// are multiples of.
+    pub(crate) fn unit(&self) -> usize {
+        let bytes = |stride: isize| match self.dtype {
+            Some(dtype) => stride.unsigned_abs() * dtype.size(),
+            None => stride.unsigned_abs(),
+        };
+        let steps = self
+            .shape
+            .iter()
+            .zip(&self.strides)
+            .filter(|&(&len, _)| len > 1);
+        let all = steps.fold(self.elements.size | 16, |all, (_, &stride)| {
+            all | bytes(stride)
+        });
+        1 << all.trailing_zeros()
+    }
+
+    /// Takes its elements as units that are moved: one for each, or, where they are larger,
+    /// an axis of them behind the others.
+    pub(crate) fn take_as_units(&mut self, unit: usize) -> PyResult<()> {
+        self.check_movable()?;
+        let opaque = match unit {
+            1 => DType::Bytes1,
+            2 => DType::Bytes2,
+            4 => DType::Bytes4,
+            8 => DType::Bytes8,
+            _ => DType::Bytes16,
+        };
+        let known = self.dtype.map_or(1, DType::size).cast_signed();
+        for stride in &mut self.strides {
+            *stride = *stride * known / unit.cast_signed();
+        }
+        if self.elements.size != unit {
+            self.shape.push(self.elements.size / unit);
+            self.strides.push(1);
+        }
+        self.dtype = Some(opaque);
+        Ok(())
+    }
+
+    /// Bytes of an element as its owner sees it.
+    pub(crate) fn size(&self) -> usize {
+        self.elements.size
+    }
+
+    /// Gives it another axis behind the others, along which nothing changes.
+    pub(crate) fn repeat(&mut self, len: usize) {
+        self.write_strides_out();
+        self.shape.push(len);
+        self.strides.push(0);
+        self.is_contiguous = false;
+    }
+
+    /// Stretches it to a shape by numpy's rules of broadcasting; false if it does not fit.
+    pub(crate) fn broadcast(&mut self, shape: &[usize]) -> bool {
+        let Some(new) = shape.len().checked_sub(self.rank()) else {
+            return false;
+        };
+        let mut sizes = self.shape.iter().zip(&shape[new..]);
+        if !sizes.all(|(&own, &wanted)| own == wanted || own == 1) {
+            return false;
+        }
+        self.write_strides_out();
+        let mut strides: Dims<isize> = SmallVec::from_elem(0, new);
+        for (axis, &stride) in self.strides.iter().enumerate() {
+            let is_kept = self.shape[axis] == shape[new + axis] && self.shape[axis] != 1;
+            strides.push(if is_kept { stride } else { 0 });
+        }
+        self.strides = strides;
+        self.shape = shape.into();
+        self.is_contiguous = false;
+        true
+    }
+
+    fn write_strides_out(&mut self) {
+        if self.strides.len() == self.shape.len() {
+            return;
+        }
+        let mut step = 1;
+        self.strides = SmallVec::from_elem(0, self.shape.len());
+        for (stride, &size) in self.strides.iter_mut().zip(&self.shape).rev() {
+            *stride = step;
+            step *= size.max(1).cast_signed();
+        }
+    }
+
+    /// Where the elements lie.
+    #[inline]
+    pub(crate) fn layout(&self) -> PyResult<Layout<'_>> {
+        if self.is_contiguous {
+            return Ok(Layout::contiguous(&self.shape));
+        }
+        Layout::strided(&self.shape, &self.strides).map_err(|error| Failure(error).into())
+    }
+
+    #[inline]
+    fn known(&self) -> PyResult<DType> {
+        self.dtype.ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "arrays of {} are not supported here",
+                self.type_name()
+            ))
+        })
+    }
+
+    /// To read.
+    #[inline]
+    pub(crate) fn view(&self) -> PyResult<AnyView<'_>> {
+        let (dtype, layout) = (self.known()?, self.layout()?);
+        // SAFETY: whoever owns the memory tells where the elements lie, and it is kept alive
+        // for as long as this is. That no other thread writes it meanwhile is for the caller
+        // to see to, as with every function of numpy that lets others run.
+        let view = unsafe { AnyView::from_raw_parts(self.address, dtype, layout) };
+        view.map_err(|error| Failure(error).into())
+    }
+
+    /// To read, of numbers of bins: booleans are 0 and 1.
+    pub(crate) fn index_view(&self) -> PyResult<AnyView<'_>> {
+        if self.dtype != Some(DType::Bool) {
+            return self.view();
+        }
+        // SAFETY: as above; a boolean of numpy's is a byte.
+        let view = unsafe { AnyView::from_raw_parts(self.address, DType::U8, self.layout()?) };
+        view.map_err(|error| Failure(error).into())
+    }
+
+    /// To write, where the elements are initialised.
+    #[inline]
+    pub(crate) fn view_mut(&self) -> PyResult<AnyViewMut<'_>> {
+        self.check_writable()?;
+        let (dtype, layout) = (self.known()?, self.layout()?);
+        // SAFETY: as above; that it may be written was checked, and whether inputs share
+        // memory with it is checked by the call.
+        let view = unsafe { AnyViewMut::from_raw_parts(self.address, dtype, layout) };
+        view.map_err(|error| Failure(error).into())
+    }
+
+    /// Whether two of its elements may be the same memory.
+    pub(crate) fn may_overlap_itself(&self) -> PyResult<bool> {
+        let (dtype, layout) = (self.known()?, self.layout()?);
+        // SAFETY: as above; nothing is written through the view.
+        let view = unsafe { AnyViewMut::from_raw_parts(self.address, dtype, layout) };
+        Ok(matches!(
+            view,
+            Err(ScatterError::SelfOverlap { .. } | ScatterError::SelfOverlapUndecided { .. })
+        ))
+    }
+
+    /// To write, where the elements are not initialised: that of [`Self::new_like`].
+    #[inline]
+    pub(crate) fn view_new(&self) -> PyResult<AnyViewMut<'_>> {
+        let (dtype, layout) = (self.known()?, self.layout()?);
+        // SAFETY: a new array, which nobody else has.
+        let view = unsafe { AnyViewMut::uninit_from_raw_parts(self.address, dtype, layout) };
+        view.map_err(|error| Failure(error).into())
+    }
+
+    #[inline]
+    pub(crate) fn check_writable(&self) -> PyResult<()> {
+        let changes = |object| !dlpack::is_immutable(object);
+        let may_change = match &self.owner {
+            Owner::Lent(object, _) => changes(object),
+            Owner::Numpy(_) | Owner::Handed(_) => true,
+        };
+        if self.is_writable && may_change {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(
+            "the output is read-only; give one that can be written",
+        ))
+    }
+
+    /// Its elements in row-major order, where they are evenly spaced.
+    pub(crate) fn line(&self) -> Option<Line> {
+        let step = match (self.is_contiguous, &self.strides[..]) {
+            (true, _) => 1,
+            (false, &[step]) => step,
+            _ => return None,
+        };
+        Some(Line {
+            address: self.address,
+            len: self.len(),
+            step,
+            dtype: self.dtype?,
+        })
+    }
+
+    /// Of a contiguous array, the same with its first axes as one. Else nothing changes.
+    pub(crate) fn merge_first(&mut self, axes: usize) -> bool {
+        if !self.is_contiguous || axes > self.rank() {
+            return false;
+        }
+        let merged = self.shape[..axes].iter().product();
+        self.shape.drain(..axes);
+        self.shape.insert(0, merged);
+        self.strides.clear();
+        true
+    }
+}
+
+/// What numpy calls a type, or would.
+fn numpy_name(dtype: DType) -> String {
+    match (dtype, dtype.as_str()) {
+        (DType::Bool | DType::Complex64 | DType::Complex128, name) => name.to_owned(),
+        (DType::BF16, _) => "bfloat16".to_owned(),
+        (_, name) => {
+            let name = name.replace('u', "uint").replace('f', "float");
+            match name.strip_prefix('i') {
+                Some(bits) => format!("int{bits}"),
+                None => name,
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Tensors that other libraries hand out.
+//!
+//! Knows capsules, and what becomes of the tensor in one.
+
+use std::ptr::NonNull;
+
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{ffi, intern};
+
+use super::exchange::Exchange;
+use super::{
+    DlTensor, HOST_DEVICES, IS_COPIED, Managed, OLD, OLD_USED, READ_ONLY, TypeCode, VERSIONED,
+    VERSIONED_USED, Versioned,
+};
+
+/// A tensor that another library has handed out. It is given back when this is dropped.
+pub(in crate::array) enum Lent {
+    Old(NonNull<Managed>),
+    Versioned(NonNull<Versioned>),
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // SAFETY: this owns the tensor, and its deleter is called once.
+        unsafe {
+            match *self {
+                Self::Old(tensor) => {
+                    if let Some(deleter) = tensor.as_ref().deleter {
+                        deleter(tensor.as_ptr());
+                    }
+                }
+                Self::Versioned(tensor) => {
+                    if let Some(deleter) = tensor.as_ref().deleter {
+                        deleter(tensor.as_ptr());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Lent {
+    /// Asks `object` for its tensor, which must lie in the memory of the CPU.
+    pub(in crate::array) fn ask(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        if let Some(exchange) = Exchange::of(object)
+            && let Some(lent) = exchange.ask(object)?
+        {
+            return Ok(lent);
+        }
+        check_device(object)?;
+        let method = object.getattr(intern!(py, "__dlpack__"))?;
+        let options = PyDict::new(py);
+        options.set_item(intern!(py, "max_version"), (1, 0))?;
+        let capsule = match method.call((), Some(&options)) {
+            // Older than versions.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call0()?,
+            other => other?,
+        };
+        Self::take(&capsule)
+    }
+
+    fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let object = capsule.as_ptr();
+        // SAFETY: a capsule of that name holds such a tensor, which whoever renames the
+        // capsule owns.
+        unsafe {
+            if ffi::PyCapsule_IsValid(object, VERSIONED.as_ptr()) != 0 {
+                let tensor = ffi::PyCapsule_GetPointer(object, VERSIONED.as_ptr()).cast();
+                ffi::PyCapsule_SetName(object, VERSIONED_USED.as_ptr());
+                let lent = Self::Versioned(NonNull::new_unchecked(tensor));
+                return lent.of_known_version();
+            }
+            if ffi::PyCapsule_IsValid(object, OLD.as_ptr()) != 0 {
+                let tensor = ffi::PyCapsule_GetPointer(object, OLD.as_ptr()).cast();
+                ffi::PyCapsule_SetName(object, OLD_USED.as_ptr());
+                return Ok(Self::Old(NonNull::new_unchecked(tensor)));
+            }
+        }
+        Err(PyBufferError::new_err(
+            "`__dlpack__` returned no capsule of a tensor",
+        ))
+    }
+
+    /// Refuses a tensor of elements that lie nowhere.
+    pub(in crate::array) fn check_memory(&self, elements: usize) -> PyResult<()> {
+        match self.tensor().data.is_null() && elements > 0 {
+            true => Err(PyBufferError::new_err("a tensor has no memory")),
+            false => Ok(()),
+        }
+    }
+
+    /// Of another major version only version and deleter can be relied on.
+    pub(super) fn of_known_version(self) -> PyResult<Self> {
+        if let Self::Versioned(tensor) = &self {
+            // SAFETY: the tensor is this one's.
+            let major = unsafe { tensor.as_ref().major };
+            if major != 1 {
+                return Err(PyBufferError::new_err(format!(
+                    "DLPack {major} was handed out, and 1 asked for"
+                )));
+            }
+        }
+        Ok(self)
+    }
+
+    pub(super) fn tensor(&self) -> &DlTensor {
+        // SAFETY: the tensor is this one's, of a version that has these fields.
+        unsafe {
+            match self {
+                Self::Old(tensor) => &tensor.as_ref().tensor,
+                Self::Versioned(tensor) => &tensor.as_ref().tensor,
+            }
+        }
+    }
+
+    /// Whether it may be written, as far as it tells.
+    pub(in crate::array) fn is_writable(&self) -> bool {
+        match self {
+            Self::Old(_) => true,
+            // SAFETY: as above.
+            Self::Versioned(tensor) => unsafe {
+                tensor.as_ref().flags & (READ_ONLY | IS_COPIED) == 0
+            },
+        }
+    }
+
+    pub(in crate::array) fn code(&self) -> TypeCode {
+        self.tensor().dtype
+    }
+
+    pub(in crate::array) fn address(&self) -> *mut u8 {
+        let tensor = self.tensor();
+        let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
+        tensor.data.cast::<u8>().wrapping_add(offset)
+    }
+
+    pub(in crate::array) fn shape(&self) -> PyResult<impl Iterator<Item = usize>> {
+        let sizes = self.numbers(self.tensor().shape).unwrap_or(&[]);
+        if sizes.iter().any(|&size| size < 0) {
+            return Err(PyBufferError::new_err(
+                "a DLPack tensor has a negative size",
+            ));
+        }
+        Ok(sizes.iter().map(|&size| usize::try_from(size).unwrap_or(0)))
+    }
+
+    /// In elements; `None` where the tensor is contiguous.
+    pub(in crate::array) fn strides(&self) -> Option<impl Iterator<Item = isize>> {
+        let strides = self.numbers(self.tensor().strides)?;
+        Some(
+            strides
+                .iter()
+                .map(|&stride| isize::try_from(stride).unwrap_or(0)),
+        )
+    }
+
+    fn numbers(&self, first: *mut i64) -> Option<&[i64]> {
+        let rank = usize::try_from(self.tensor().rank).unwrap_or(0);
+        // SAFETY: a tensor has as many sizes, and as many strides or none at all.
+        (!first.is_null()).then(|| unsafe { std::slice::from_raw_parts(first, rank) })
+    }
+}
+
+/// Refuses what does not lie in the memory of the CPU, before it is asked for: libraries
+/// would wait for a device, or say less.
+fn check_device(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = object.py();
+    let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
+    let kind: i32 = (device.cast::<PyTuple>()?)
+        .get_item(0)?
+        .call_method0(intern!(py, "__index__"))?
+        .extract()?;
+    if HOST_DEVICES.contains(&kind) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "an array of {} lies on a device (DLPack kind {kind}); copy it to the CPU first",
+        object.get_type().fully_qualified_name()?
+    )))
+}

@@ -1,0 +1,225 @@
+//! `bincount`: the rules of `np.bincount`.
+//!
+//! Knows lists of bins and weights. Knows nothing of how they are counted.
+
+use ndscatter::{AnyView, DType, Layout, Reduction, ScatterError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::array::{Array, Line};
+use crate::failure::Failure;
+use crate::operands;
+use crate::options::{Meaning, Operator, Rules};
+use crate::threads::{execution, run};
+use crate::tuples::for_integers;
+use crate::value::Value;
+
+/// Count how often each number occurs, or add up the weights that stand beside it:
+/// ``np.bincount``.
+///
+/// Args:
+///     x: integers of rank 1, none of them negative.
+///     weights: one for each of `x`; they are added in float64, in order.
+///     minlength: the least number of bins.
+///     out: array of rank 1 to write the result to, in its own type; it has as many bins as
+///         it is long, which must be `minlength` at least. All of it is written.
+///     threads: at most so many; 1 is the calling thread; None is all.
+///
+/// Returns:
+///     `out`, or an array of ``max(x) + 1`` counts (``intp``) or sums (float64).
+///
+/// Raises:
+///     IndexError: `out` has no bin for a number.
+///     TypeError: `x` are no integers, or weights no real numbers.
+///     ValueError: a number is negative, or shapes.
+///
+/// >>> import numpy as np, ndscatter
+/// >>> ndscatter.bincount([0, 1, 1, 3, 2, 1, 7])
+/// array([1, 3, 1, 1, 0, 0, 0, 1])
+/// >>> ndscatter.bincount([0, 1, 1, 2], weights=[0.3, 0.5, 0.2, 0.7])
+/// array([0.3, 0.7, 0.7])
+#[pyfunction]
+#[pyo3(signature = (x, weights=None, minlength=0, out=None, *, threads=None))]
+pub(crate) fn bincount<'py>(
+    x: &Bound<'py, PyAny>,
+    weights: Option<&Bound<'py, PyAny>>,
+    minlength: isize,
+    out: Option<&Bound<'py, PyAny>>,
+    threads: Option<isize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let least = usize::try_from(minlength)
+        .map_err(|_| PyValueError::new_err("'minlength' must not be negative"))?;
+    let numbers = operands::indices(x)?;
+    check_numbers(&numbers)?;
+    let output = match out {
+        Some(out) => given(out, least)?,
+        None => {
+            let len = bins(&numbers)?.max(least);
+            Array::zeros(py, weights.is_some(), len)?
+        }
+    };
+    let weights = weights.map(|weights| weighed(weights, &numbers, &output));
+    count(
+        py,
+        &numbers,
+        weights.transpose()?,
+        &output,
+        out.is_some(),
+        threads,
+    )?;
+    output
+        .object()
+        .cloned()
+        .ok_or_else(|| PyTypeError::new_err("no array"))
+}
+
+fn check_numbers(numbers: &Array<'_>) -> PyResult<()> {
+    match numbers.rank() {
+        0 => {
+            return Err(PyValueError::new_err(
+                "object of too small depth for desired array",
+            ));
+        }
+        1 => {}
+        _ => return Err(PyValueError::new_err("object too deep for desired array")),
+    }
+    match numbers.dtype() {
+        Some(dtype) if dtype.is_index() || dtype == DType::Bool => Ok(()),
+        _ => Err(PyTypeError::new_err(format!(
+            "`x` is {}; bins are integers",
+            numbers.type_name()
+        ))),
+    }
+}
+
+/// An output that was given.
+fn given<'py>(out: &Bound<'py, PyAny>, least: usize) -> PyResult<Array<'py>> {
+    let output = operands::output(out)?;
+    if !output.is_numpy() || output.dtype().is_none_or(|dtype| dtype.is_opaque()) {
+        return Err(PyTypeError::new_err(format!(
+            "`out` is {}; give an array of numpy's, of numbers",
+            output.type_name()
+        )));
+    }
+    if output.rank() != 1 || output.len() < least {
+        return Err(PyValueError::new_err(format!(
+            "`out` has shape {:?}; give one dimension, of `minlength` or more",
+            output.shape()
+        )));
+    }
+    Ok(output)
+}
+
+/// Weights in the type of the output.
+fn weighed<'py>(
+    weights: &Bound<'py, PyAny>,
+    numbers: &Array<'py>,
+    output: &Array<'py>,
+) -> PyResult<Array<'py>> {
+    let weights = Array::of(weights)?;
+    if weights.shape() != numbers.shape() {
+        return Err(PyValueError::new_err(
+            "The weights and list don't have the same length.",
+        ));
+    }
+    match weights.dtype() == output.dtype() {
+        true => Ok(weights),
+        false => weights.cast_like(output, "same_kind"),
+    }
+}
+
+/// From so many numbers on numpy finds the largest, by the vectors of the machine.
+const LONG: usize = 8000;
+
+/// One more than the largest number.
+fn bins<'py>(numbers: &Array<'py>) -> PyResult<usize> {
+    let largest = match (numbers.len(), numbers.object(), numbers.line()) {
+        (0, _, _) => return Ok(0),
+        (LONG.., Some(object), _) if numbers.is_numpy() => {
+            let largest = object.call_method0(intern!(object.py(), "max"))?;
+            largest
+                .call_method0(intern!(object.py(), "__int__"))?
+                .extract()?
+        }
+        (_, _, Some(line)) => largest(&line),
+        _ => return Err(PyTypeError::new_err("`x` is no array of numpy's")),
+    };
+    // Negative ones are found when they are counted.
+    let count = usize::try_from(largest + 1).unwrap_or(usize::MAX);
+    match largest {
+        ..0 => Err(negative()),
+        _ if count > isize::MAX.unsigned_abs() => {
+            Err(PyMemoryError::new_err("there are too many bins"))
+        }
+        _ => Ok(count),
+    }
+}
+
+fn largest(line: &Line) -> i128 {
+    let mut largest = i128::MIN;
+    for_integers!(line.dtype(), T => {
+        let mut high = T::MIN;
+        line.read(0..line.len(), |value: T| high = high.max(value));
+        largest = i128::from(high);
+    });
+    largest
+}
+
+fn negative() -> PyErr {
+    PyValueError::new_err("'list' argument must have no negative elements")
+}
+
+fn count<'py>(
+    py: Python<'py>,
+    numbers: &Array<'py>,
+    weights: Option<Array<'py>>,
+    output: &Array<'py>,
+    is_given: bool,
+    threads: Option<isize>,
+) -> PyResult<()> {
+    let Some(dtype) = output.dtype() else {
+        return Ok(());
+    };
+    let meaning = Meaning {
+        reduction: Reduction::Add,
+        ..Meaning::REPLACE
+    };
+    let scatter = Operator::Along { axis: 0 }.scatter(meaning, Rules::BINS);
+    let scatter = scatter.execution(execution(threads)?);
+    let size = numbers.len();
+    let (one, shape) = (Value::one(dtype), [size]);
+    let updates = match &weights {
+        Some(weights) => weights.view()?,
+        None => AnyView::from_bytes(
+            &one.0,
+            dtype,
+            Layout::strided(&shape, &[0]).map_err(Failure)?,
+        )
+        .map_err(Failure)?,
+    };
+    let list = numbers.index_view()?;
+    let into = output.view_mut()?;
+    let done = match is_given {
+        false => run(py, size, || scatter.in_place(into, list, updates))?,
+        true => {
+            // Zeros, from which every bin of what is there is written anew.
+            let zero = Value::ZERO;
+            let len = [output.len()];
+            let layout = Layout::strided(&len, &[0]).map_err(Failure)?;
+            let zeros = AnyView::from_bytes(&zero.0, dtype, layout).map_err(Failure)?;
+            run(py, size + output.len(), || {
+                scatter.write_into(zeros, list, updates, into)
+            })?
+        }
+    };
+    match done {
+        Err(ScatterError::IndexOutOfBounds { index: ..0, .. }) => Err(negative()),
+        done => Ok(done.map_err(Failure)?),
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(bincount, module)?)
+}

@@ -1,0 +1,220 @@
+//! The arrays of one call, brought into one form: one element type, whose elements lie
+//! as the crate needs them.
+//!
+//! Knows what may be copied or taken as bytes. Knows nothing of what a call does.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::array::{Array, Dims};
+
+/// The indices of a call.
+#[inline]
+pub(crate) fn indices<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
+    let array = Array::of(object)?;
+    match array.dtype() {
+        Some(_) if !array.is_converted() => Ok(array),
+        _ => regular_indices(array),
+    }
+}
+
+#[cold]
+fn regular_indices(array: Array<'_>) -> PyResult<Array<'_>> {
+    if array.is_converted() && array.len() == 0 {
+        // An empty list, of which numpy makes floats.
+        return array.cast_like(&Array::zeros(array_py(&array)?, false, 0)?, "unsafe");
+    }
+    match (array.dtype(), array.plain()) {
+        (None, Some(_)) => array.regular_copy(),
+        _ => Ok(array),
+    }
+}
+
+fn array_py<'py>(array: &Array<'py>) -> PyResult<Python<'py>> {
+    let object = array
+        .object()
+        .ok_or_else(|| PyTypeError::new_err("no array"))?;
+    Ok(object.py())
+}
+
+/// The updates of a call: an array, or what numpy makes an array of the type of `data`
+/// of.
+#[inline]
+pub(crate) fn updates<'py>(object: &Bound<'py, PyAny>, data: &Array<'py>) -> PyResult<Array<'py>> {
+    let array = Array::of(object)?;
+    match (array.is_converted(), array.len()) {
+        // An empty list, of which numpy makes floats.
+        (true, 0) => array.cast_like(data, "unsafe"),
+        // Texts and times, as numpy reads them.
+        (true, _) if data.plain().is_none() => array.cast_like(data, "unsafe"),
+        (true, _) => array.cast_like(data, "same_kind"),
+        (false, _) => Ok(array),
+    }
+}
+
+/// The output that a caller has given.
+pub(crate) fn output<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
+    let array = Array::of_array(object)?;
+    let array = array.ok_or_else(|| PyTypeError::new_err("`out` is no array"))?;
+    array.check_writable()?;
+    Ok(array)
+}
+
+/// Data, what is moved into or out of them, and an output that was given.
+pub(crate) struct Operands<'py> {
+    pub(crate) data: Array<'py>,
+    pub(crate) updates: Option<Array<'py>>,
+    pub(crate) output: Option<Array<'py>>,
+    /// What the output is copied to at the end, where its own elements do not lie as the
+    /// crate needs them.
+    pub(crate) staged: Option<Array<'py>>,
+    /// The number of units of an element, where elements are taken as several, and their
+    /// size.
+    pub(crate) units: Option<(usize, usize)>,
+}
+
+impl<'py> Operands<'py> {
+    /// `is_moved`: elements are not reduced.
+    #[inline]
+    pub(crate) fn new(
+        data: Array<'py>,
+        updates: Option<Array<'py>>,
+        output: Option<Array<'py>>,
+        is_moved: bool,
+    ) -> PyResult<Self> {
+        let operands = Self {
+            data,
+            updates,
+            output,
+            staged: None,
+            units: None,
+        };
+        let is_known = |array: &Array<'_>| array.dtype().is_some_and(|dtype| !dtype.is_opaque());
+        let are_known = operands.all().all(is_known);
+        match are_known {
+            true => Ok(operands),
+            false if is_moved => operands.moved(),
+            false => operands.reduced(),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Array<'py>> {
+        std::iter::once(&self.data)
+            .chain(&self.updates)
+            .chain(&self.output)
+    }
+
+    /// Elements that are computed with: copied where they do not lie as the crate needs
+    /// them.
+    #[cold]
+    fn reduced(mut self) -> PyResult<Self> {
+        self.data = computable(self.data)?;
+        self.updates = self.updates.map(computable).transpose()?;
+        if let Some(output) = self.output.take() {
+            self.output = Some(match (output.dtype(), output.plain()) {
+                (None, Some(_)) => {
+                    let copy = output.regular_copy()?;
+                    self.staged = Some(output);
+                    copy
+                }
+                _ => computable(output)?,
+            });
+        }
+        Ok(self)
+    }
+
+    /// Elements that are moved: taken as bytes.
+    #[cold]
+    fn moved(mut self) -> PyResult<Self> {
+        if self.data.plain().is_some() && !self.all().all(Array::is_numpy) {
+            // Other libraries have no other byte order.
+            return self.reduced();
+        }
+        self.data.check_movable()?;
+        if let Some(updates) = self.updates.take() {
+            self.updates = Some(same_type(updates, &self.data, "updates")?);
+        }
+        if let Some(output) = self.output.take() {
+            self.output = Some(match output.has_type_of(&self.data) {
+                true => output,
+                // In another byte order, or refused.
+                false => {
+                    let copy = same_type_copy(&output, &self.data, "out")?;
+                    self.staged = Some(output);
+                    copy
+                }
+            });
+        }
+        let (size, unit) = (self.data.size(), self.all().map(Array::unit).min());
+        let unit = unit.unwrap_or(1);
+        if size == 0 {
+            return Err(PyTypeError::new_err(
+                "elements without bytes are not supported",
+            ));
+        }
+        self.data.take_as_units(unit)?;
+        for array in self.updates.iter_mut().chain(&mut self.output) {
+            array.take_as_units(unit)?;
+        }
+        self.units = (size != unit).then_some((size / unit, unit));
+        Ok(self)
+    }
+
+    /// The shape of data as their owner sees it.
+    pub(crate) fn shape(&self) -> Dims<usize> {
+        let shape = self.data.shape();
+        shape[..shape.len() - usize::from(self.units.is_some())].into()
+    }
+
+    /// A new result of that shape.
+    #[inline]
+    pub(crate) fn new_result(&self, py: Python<'py>, shape: &[usize]) -> PyResult<Array<'py>> {
+        let mut result = self.data.new_like(py, shape)?;
+        if self.data.dtype() != result.dtype() {
+            let unit = self.units.map_or(result.size(), |(_, unit)| unit);
+            result.take_as_units(unit)?;
+        }
+        Ok(result)
+    }
+
+    /// What the caller gets back for an output that was given.
+    pub(crate) fn finish(self) -> PyResult<Option<Array<'py>>> {
+        match (self.output, self.staged) {
+            (Some(output), Some(staged)) => {
+                staged.assign(&output)?;
+                Ok(Some(staged))
+            }
+            (output, _) => Ok(output),
+        }
+    }
+}
+
+fn computable(array: Array<'_>) -> PyResult<Array<'_>> {
+    match (array.dtype(), array.plain()) {
+        (Some(_), Some(_)) => Ok(array),
+        (None, Some(_)) => array.regular_copy(),
+        _ => Err(PyTypeError::new_err(format!(
+            "a reduction is not defined for {}; such elements can only be replaced",
+            array.type_name()
+        ))),
+    }
+}
+
+/// `array`, if its elements are of the type of `data`, in whatever byte order.
+fn same_type<'py>(array: Array<'py>, data: &Array<'py>, name: &str) -> PyResult<Array<'py>> {
+    match array.has_type_of(data) {
+        true => Ok(array),
+        false => same_type_copy(&array, data, name),
+    }
+}
+
+fn same_type_copy<'py>(array: &Array<'py>, data: &Array<'py>, name: &str) -> PyResult<Array<'py>> {
+    if array.plain().is_some() && array.plain() == data.plain() && array.is_numpy() {
+        return array.cast_like(data, "equiv");
+    }
+    Err(PyTypeError::new_err(format!(
+        "`{name}` is {} but `data` is {}; all must have one type",
+        array.type_name(),
+        data.type_name()
+    )))
+}

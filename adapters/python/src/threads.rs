@@ -1,0 +1,81 @@
+//! Who runs a call: threads, and whether others of Python's run meanwhile.
+//!
+//! Knows Python's lock and pools. Knows nothing of arrays.
+
+use std::sync::atomic::AtomicUsize;
+
+use ndscatter::{CallingThread, Execution, Pool, Rayon, ScatterError};
+use ndscatter_host::{DefaultMode, cross};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::failure::panicked;
+
+/// Calls that touch fewer elements keep Python's lock: to get it back may take longer than
+/// they do. numpy does so too, from 500 on.
+const SMALL: usize = 500;
+
+/// Rayon's threads, each in the default floating-point mode.
+struct Threads;
+
+static THREADS: Threads = Threads;
+
+impl Pool for Threads {
+    fn workers(&self) -> Option<usize> {
+        Rayon.workers()
+    }
+
+    fn calls(&self) -> Option<&AtomicUsize> {
+        Rayon.calls()
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        Rayon.run(tasks, &|index| {
+            let _mode = DefaultMode::enter();
+            task(index);
+        });
+    }
+}
+
+/// Threads that a call may have.
+pub(crate) fn workers() -> usize {
+    THREADS.workers().unwrap_or(1)
+}
+
+/// What `threads=` means: all that there are, the calling one alone, or at most so many.
+pub(crate) fn execution(threads: Option<isize>) -> PyResult<Execution<'static>> {
+    let execution = Execution::new();
+    match threads {
+        None => Ok(execution.pool(&THREADS)),
+        Some(1) => Ok(execution.pool(&CallingThread)),
+        Some(count @ 2..) => {
+            let execution = execution.pool(&THREADS);
+            Ok(execution.max_workers(count.unsigned_abs()))
+        }
+        Some(count) => Err(PyValueError::new_err(format!(
+            "`threads` is {count}; give 1 or more, or None for all"
+        ))),
+    }
+}
+
+/// The pool of a call with so many threads.
+pub(crate) fn pool(threads: Option<isize>) -> &'static dyn Pool {
+    match threads {
+        Some(1) => &CallingThread,
+        _ => &THREADS,
+    }
+}
+
+/// Runs a call that touches so many elements, without Python's lock unless it is small.
+#[inline]
+pub(crate) fn run<T: Send>(
+    py: Python<'_>,
+    elements: usize,
+    call: impl FnOnce() -> Result<T, ScatterError> + Send,
+) -> PyResult<Result<T, ScatterError>> {
+    let done = match elements < SMALL {
+        true => cross(call),
+        false => py.detach(|| cross(call)),
+    };
+    done.map_err(panicked)
+}

@@ -1,0 +1,139 @@
+//! Tuples of coordinates, given as one array for each axis, as positions along one axis.
+//!
+//! Knows integers and sizes. Knows nothing of what lies at the positions.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ndscatter::{DType, Pool};
+
+use crate::array::Line;
+
+/// Runs a block for the Rust type of integers.
+macro_rules! for_integers {
+    ($dtype:expr, $type:ident => $block:expr) => {
+        match $dtype {
+            DType::I8 => {
+                type $type = i8;
+                $block
+            }
+            DType::I16 => {
+                type $type = i16;
+                $block
+            }
+            DType::I32 => {
+                type $type = i32;
+                $block
+            }
+            DType::I64 => {
+                type $type = i64;
+                $block
+            }
+            DType::U8 | DType::Bool => {
+                type $type = u8;
+                $block
+            }
+            DType::U16 => {
+                type $type = u16;
+                $block
+            }
+            DType::U32 => {
+                type $type = u32;
+                $block
+            }
+            DType::U64 => {
+                type $type = u64;
+                $block
+            }
+            _ => {}
+        }
+    };
+}
+
+pub(crate) use for_integers;
+
+/// Tuples that are worked out in one go, in all arrays: few enough to stay in the first
+/// cache.
+const BLOCK: usize = 1024;
+
+/// Tuples that are worth another thread.
+const SHARE: usize = 1 << 15;
+
+/// The positions of tuples of coordinates in an array of these sizes, row-major. `None`
+/// where a coordinate is out of bounds, or where there is no memory. Negative ones count
+/// from the end. Each is read once.
+pub(crate) fn positions(lines: &[Line], sizes: &[usize], pool: &dyn Pool) -> Option<Vec<i64>> {
+    let count = lines.first()?.len();
+    let total = sizes
+        .iter()
+        .try_fold(1_usize, |all, &size| all.checked_mul(size))?;
+    i64::try_from(total).ok()?;
+    let mut positions = zeros(count)?;
+    let share = match pool.workers().unwrap_or(1) {
+        0 | 1 => count,
+        workers => count.div_ceil(workers).max(SHARE),
+    };
+    if share >= count {
+        return fill(lines, sizes, 0, &mut positions).then_some(positions);
+    }
+    let are_inside = AtomicBool::new(true);
+    let shares: Vec<_> = positions.chunks_mut(share).map(Mutex::new).collect();
+    pool.run(shares.len(), &|number| {
+        let is_inside = shares
+            .get(number)
+            .and_then(|part| part.lock().ok())
+            .is_some_and(|mut part| fill(lines, sizes, number * share, &mut part));
+        if !is_inside {
+            are_inside.store(false, Ordering::Relaxed);
+        }
+    });
+    drop(shares);
+    are_inside.into_inner().then_some(positions)
+}
+
+fn zeros(count: usize) -> Option<Vec<i64>> {
+    // Memory that nothing was written to comes as zeros, page by page as it is used.
+    let bytes = count.checked_mul(size_of::<i64>())?;
+    (isize::try_from(bytes).is_ok() && can_allocate(bytes)).then(|| vec![0; count])
+}
+
+/// Whether so much memory is to be had; `vec!` ends the process where it is not.
+fn can_allocate(bytes: usize) -> bool {
+    Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
+}
+
+/// Fills in the positions of the tuples from `first` on.
+fn fill(lines: &[Line], sizes: &[usize], first: usize, to: &mut [i64]) -> bool {
+    let mut is_inside = true;
+    for (number, block) in to.chunks_mut(BLOCK).enumerate() {
+        let start = first + number * BLOCK;
+        for (line, &size) in lines.iter().zip(sizes) {
+            is_inside &= append(line, size.cast_signed() as i64, start, block);
+        }
+    }
+    is_inside
+}
+
+/// Takes one coordinate more into positions.
+fn append(line: &Line, size: i64, start: usize, block: &mut [i64]) -> bool {
+    let mut is_inside = true;
+    for_integers!(line.dtype(), T => {
+        let mut places = block.iter_mut();
+        line.read(start..start + places.len(), |value: T| {
+            // Unsigned ones above the range are out of bounds as what they wrap to is not,
+            // unless it is made so.
+            #[allow(
+                clippy::useless_conversion,
+                clippy::unnecessary_fallible_conversions,
+                reason = "of signed integers it is one"
+            )]
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            let value = if value < 0 { value.wrapping_add(size) } else { value };
+            is_inside &= (value.cast_unsigned()) < size.cast_unsigned();
+            if let Some(place) = places.next() {
+                *place = place.wrapping_mul(size).wrapping_add(value);
+            }
+        });
+    });
+    is_inside
+}

@@ -1,0 +1,157 @@
+"""The package around the functions: docs, types, the command, a fork."""
+
+import doctest
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ndscatter
+from ndscatter import onnxruntime as door
+
+FUNCTIONS = [name for name in ndscatter.__all__ if callable(getattr(ndscatter, name))]
+PACKAGE = pathlib.Path(ndscatter.__file__).parent
+HERE = pathlib.Path(__file__).parent
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_docstrings(name):
+    function = getattr(ndscatter, name)
+    assert function.__doc__, "what it does"
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    test = parser.get_doctest(function.__doc__, {}, name, None, None)
+    told = ("instruction_set", "threads", "machine", "release_scratch")
+    assert test.examples or name in told or isinstance(function, type), "an example"
+    runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+def test_examples_of_the_readme():
+    readme = HERE.parent / "README.md"
+    results = doctest.testfile(str(readme), module_relative=False)
+    assert results.attempted and results.failed == 0
+
+
+def test_modules_in_python_have_examples_that_run():
+    assert doctest.testmod(door, verbose=False).failed == 0
+
+
+def mypy(*arguments):
+    config = HERE.parent / "pyproject.toml"
+    return subprocess.run(
+        [sys.executable, "-m", *arguments, str(config)],
+        capture_output=True,
+        text=True,
+        cwd=HERE.parent.parent,
+    )
+
+
+def test_stubs_are_those_of_what_is_there(tmp_path):
+    allowed = tmp_path / "allowed"
+    # What is re-exported from the private module was compared where it is offered.
+    allowed.write_text("ndscatter\\._native.*\n")
+    done = mypy(
+        "mypy.stubtest", "ndscatter", "--ignore-unused-allowlist", "--allowlist", str(allowed),
+        "--mypy-config-file",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_modules_are_typed():
+    done = mypy("mypy", "-p", "ndscatter", "--config-file")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types_as_users_see_them(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        """\
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import assert_type
+import ndscatter
+
+a = np.zeros(3, np.float32)
+assert_type(ndscatter.scatter_nd(a, [[0]], 1.0, reduction="add", threads=1), type(a))  # error
+assert_type(ndscatter.bincount([1]), NDArray[np.intp])
+assert_type(ndscatter.bincount([1], [1.0]), NDArray[np.float64])
+ndscatter.add_at(a, (slice(None), None), 1.0)
+plan = ndscatter.plan_gather((3,), [0])
+plan(a)
+ndscatter.scatter_nd(a, [[0]], 1.0, bounds="wrap")  # error
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(program)], capture_output=True, text=True
+    )
+    errors = [line.split(":")[1] for line in done.stdout.splitlines() if ": error:" in line]
+    assert errors == ["7", "13"], done.stdout
+
+
+def test_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "ndscatter"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    for words in (ndscatter.__version__, "instruction set", "threads", "caches of", "self test: "):
+        assert words in done.stdout
+    assert "np.bincount" in done.stdout
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("matplotlib"), reason="matplotlib is extra")
+def test_the_plot_of_the_command(tmp_path):
+    from ndscatter import __main__ as command
+
+    command.plot([("a", 2.0, 1.0), ("b", 1.0, 2.0)], str(tmp_path / "plot.png"))
+    assert (tmp_path / "plot.png").stat().st_size > 1000
+
+
+def test_the_library_for_onnxruntime_has_its_entry_point():
+    import ctypes
+
+    path = door.library_path()
+    assert os.path.isfile(path)
+    assert ctypes.CDLL(path).RegisterCustomOps
+
+
+def test_it_says_what_it_is():
+    assert ndscatter.instruction_set() in ("portable", "avx2")
+    assert ndscatter.threads() >= 1
+    assert "KiB" in ndscatter.machine()
+    assert ndscatter.release_scratch() is None
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_a_fork():
+    data = np.zeros((3000, 32))
+    rows = np.arange(3000).repeat(4)
+    updates = np.ones((12_000, 32))
+    ndscatter.scatter_update(data, rows, updates, reduction="add")
+    child = os.fork()
+    if child == 0:
+        result = ndscatter.scatter_update(data, rows, updates, reduction="add")
+        os._exit(0 if (result == 4).all() else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_the_results_are_those_of_the_default_floating_point_mode():
+    import ctypes
+    import ctypes.util
+
+    library = ctypes.CDLL(ctypes.util.find_library("m"))
+    upward = 0x800
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        pytest.skip("the number of the mode is that of x86-64")
+    for size in (10, 100_000):
+        data, updates = np.ones(size, "f4"), np.full(size, 1e-10, "f4")
+        assert library.fesetround(upward) == 0
+        try:
+            result = ndscatter.scatter_update(data, np.arange(size), updates, reduction="add")
+        finally:
+            library.fesetround(0)
+        assert (result == 1).all()

@@ -12,6 +12,7 @@
 //! | `threads`, `failure` | who runs a call; exceptions |
 //! | `about` | what `python -m ndscatter` says |
 //! | `onnxruntime` | the entry point for ONNX Runtime |
+//! | `torch` | kernels for PyTorch |
 
 use pyo3::prelude::*;
 
@@ -27,6 +28,7 @@ mod options;
 mod plan;
 mod scatter;
 mod threads;
+mod torch;
 mod tuples;
 mod value;
 
@@ -39,5 +41,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     plan::register(module)?;
     at::register(module)?;
     bincount::register(module)?;
+    torch::register(module)?;
     Ok(())
 }

@@ -31,3 +31,5 @@ from ndscatter import threads as threads
 __version__: str
 
 def _scatter_at(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> bool: ...
+
+torch: Any

@@ -1,0 +1,384 @@
+"""Kernels under PyTorch's operators for the CPU: what each hands to the crate.
+
+Knows the arguments of PyTorch's operators. What is refused, or too small to gain, goes to the
+kernel that was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._native import torch as native
+
+Kernel = Callable[..., Any]
+# What a number arrives as.
+Scalar = bool | int | float | complex
+Indices = Sequence[Tensor | None]
+# Tries a call: output, data (None in place), dim, index, updates and the operator's options.
+Attempt = Callable[..., bool]
+# A kernel of the one that was there, and whether it takes calls of any size.
+Make = Callable[[Kernel, bool], Kernel]
+
+# Which calls gain was measured, two threads, by tests/torch/bench.py --sizes. Numbers are
+# elements of updates.
+
+# The way through Python takes 2 to 4 us; nothing smaller than this gains.
+SMALLEST = 64
+# Rows of 16 and more floats are sorted and summed by a kernel of PyTorch's that takes 7 us at
+# least. Of other rows so many take PyTorch twice as long as the way here.
+ROWS = 2048
+# PyTorch writes and reads whole slices well, one after the other.
+SLICES = 4096
+# Single elements, of which PyTorch does a million in 2 ms: in a table that leaves the cache.
+ELEMENTS = 1 << 18
+ELEMENTS_TABLE = 1 << 22
+# Single elements in order.
+ELEMENTS_COPIED = 1 << 16
+# Replaced by tuples of coordinates: PyTorch takes as long or less, but lets threads race for
+# duplicates from here on.
+TUPLES = 1 << 15
+# A table that is zeroed first, in a call that is made in Python.
+EMBEDDING = 1 << 14
+
+# Floats of 16 bits, whose sums in f32 PyTorch does as fast.
+HALVES = frozenset((torch.float16, torch.bfloat16))
+FLOATS = frozenset((torch.float32, torch.float64))
+
+# PyTorch's names of reductions, of those that have them.
+SCATTER_REDUCE = frozenset(("sum", "prod", "mean", "amax", "amin"))
+INDEX_REDUCE = frozenset(("prod", "mean", "amax", "amin"))
+SCATTER = frozenset(("add", "multiply"))
+
+
+def _scatter_add(
+    output: Tensor, data: Tensor | None, dim: int, index: Tensor, src: Tensor
+) -> bool:
+    return bool(native.elements(output, data, dim, index, src, "sum", True, False))
+
+
+def _scatter_reduce(
+    output: Tensor,
+    data: Tensor | None,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
+    include_self: bool = True,
+) -> bool:
+    if reduce not in SCATTER_REDUCE:
+        return False
+    return bool(native.elements(output, data, dim, index, src, reduce, include_self, False))
+
+
+def _scatter_src(
+    output: Tensor,
+    data: Tensor | None,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str = "",
+) -> bool:
+    if reduce and reduce not in SCATTER:
+        return False
+    return bool(native.elements(output, data, dim, index, src, reduce, True, False))
+
+
+def _scatter_value(
+    output: Tensor,
+    data: Tensor | None,
+    dim: int,
+    index: Tensor,
+    value: Scalar,
+    reduce: str = "",
+) -> bool:
+    if reduce and reduce not in SCATTER:
+        return False
+    try:
+        updates = torch.full((), value, dtype=output.dtype, device="cpu")
+    except (RuntimeError, TypeError):
+        return False
+    return bool(native.elements(output, data, dim, index, updates, reduce, True, True))
+
+
+def _index_add(
+    output: Tensor,
+    data: Tensor | None,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    alpha: Scalar = 1,
+) -> bool:
+    # Other factors are rounded, or not, as PyTorch's own kernel does it; of a type that does
+    # not suit they are an error there.
+    kinds = (int, float) if output.is_floating_point() else (int,)
+    if output.dtype is torch.bool:
+        if alpha is not True and (type(alpha) is not int or alpha != 1):
+            return False
+    elif type(alpha) not in kinds or alpha not in (1, -1):
+        return False
+    reduction = "sum" if alpha == 1 else "subtract"
+    return bool(native.slices(output, data, dim, index, source, reduction, True))
+
+
+def _index_copy(
+    output: Tensor, data: Tensor | None, dim: int, index: Tensor, source: Tensor
+) -> bool:
+    return bool(native.slices(output, data, dim, index, source, "", True))
+
+
+def _index_reduce(
+    output: Tensor,
+    data: Tensor | None,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    include_self: bool = True,
+) -> bool:
+    if reduce not in INDEX_REDUCE:
+        return False
+    return bool(native.slices(output, data, dim, index, source, reduce, include_self))
+
+
+def _rows_gain(
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    updates: Tensor | Scalar,
+    reduce: str = "",
+    include_self: bool = True,
+) -> bool:
+    """Of `scatter` and kin: rows whose index is one number, expanded."""
+    count = index.numel()
+    if count < SMALLEST:
+        return False
+    strides = index.stride()
+    rank = len(strides)
+    if rank < 2:
+        return bool(count >= ELEMENTS and self.numel() >= ELEMENTS_TABLE)
+    # Indices of single elements PyTorch goes through lane by lane, faster than others.
+    if strides[-1] != 0 or dim in (-1, rank - 1):
+        return False
+    extreme = reduce in ("amax", "amin")
+    if reduce and not extreme and self.dtype in HALVES:
+        return False
+    if count >= ROWS:
+        return True
+    is_sorted = reduce and dim in (0, -rank) and self.dtype in FLOATS
+    return bool(is_sorted) and count >= 16 * index.size(0) and not any(strides[1:])
+
+
+def _sums_gain(self: Tensor, dim: int, index: Tensor, src: Tensor) -> bool:
+    return _rows_gain(self, dim, index, src, "sum")
+
+
+def _slices_added_gain(
+    self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Scalar = 1
+) -> bool:
+    count = source.numel()
+    if count < SMALLEST:
+        return False
+    rank = self.dim()
+    if rank < 2:
+        return bool(count >= ELEMENTS)
+    if dim in (-1, rank - 1) or self.dtype in HALVES:
+        return False
+    if count >= ROWS:
+        return True
+    is_sorted = dim in (0, -rank) and self.dtype in FLOATS
+    return bool(is_sorted and count >= 16 * index.numel())
+
+
+def _slices_copied_gain(self: Tensor, dim: int, index: Tensor, source: Tensor) -> bool:
+    return bool(source.numel() >= (SLICES if self.dim() > 1 else ELEMENTS_COPIED))
+
+
+def _slices_reduced_gain(
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    include_self: bool = True,
+) -> bool:
+    return bool(source.numel() >= SLICES)
+
+
+def _always(*arguments: Any, **options: Any) -> bool:
+    return True
+
+
+def _in_place(attempt: Attempt, gains: Attempt) -> Make:
+    def make(fall_back: Kernel, always: bool) -> Kernel:
+        gain = _always if always else gains
+
+        def kernel(
+            keyset: Any,
+            self: Tensor,
+            dim: int,
+            index: Tensor,
+            updates: Any,
+            *rest: Any,
+            **options: Any,
+        ) -> Any:
+            if gain(self, dim, index, updates, *rest, **options) and attempt(
+                self, None, dim, index, updates, *rest, **options
+            ):
+                return self
+            return fall_back(keyset, self, dim, index, updates, *rest, **options)
+
+        return kernel
+
+    return make
+
+
+def _functional(attempt: Attempt, gains: Attempt) -> Make:
+    def make(fall_back: Kernel, always: bool) -> Kernel:
+        gain = _always if always else gains
+
+        def kernel(
+            keyset: Any,
+            self: Tensor,
+            dim: int,
+            index: Tensor,
+            updates: Any,
+            *rest: Any,
+            **options: Any,
+        ) -> Any:
+            if gain(self, dim, index, updates, *rest, **options):
+                # Row-major, as PyTorch's own. PyTorch copies well, and into memory that it has
+                # kept; for a copy and updates in one pass the crate would need other memory.
+                output = torch.empty(self.shape, dtype=self.dtype, device="cpu").copy_(self)
+                if attempt(output, None, dim, index, updates, *rest, **options):
+                    return output
+            return fall_back(keyset, self, dim, index, updates, *rest, **options)
+
+        return kernel
+
+    return make
+
+
+def _out(attempt: Attempt, gains: Attempt) -> Make:
+    def make(fall_back: Kernel, always: bool) -> Kernel:
+        gain = _always if always else gains
+
+        def kernel(
+            keyset: Any,
+            self: Tensor,
+            dim: int,
+            index: Tensor,
+            updates: Any,
+            *rest: Any,
+            out: Tensor,
+            **options: Any,
+        ) -> Any:
+            # An output of another shape is PyTorch's to resize.
+            if out.shape == self.shape and gain(self, dim, index, updates, *rest, **options):
+                data = None if out is self else self
+                if attempt(out, data, dim, index, updates, *rest, **options):
+                    return out
+            return fall_back(keyset, self, dim, index, updates, *rest, out=out, **options)
+
+        return kernel
+
+    return make
+
+
+def _put_gains(indices: Indices, values: Tensor, accumulate: bool) -> bool:
+    largest, tensors = values.numel(), 0
+    for index in indices:
+        if index is not None:
+            tensors += 1
+            # One value may stand for many.
+            largest = max(largest, index.numel())
+    return bool(largest >= (SLICES if accumulate or tensors == 1 else TUPLES))
+
+
+def _put(fall_back: Kernel, always: bool) -> Kernel:
+    def kernel(
+        keyset: Any,
+        self: Tensor,
+        indices: Indices,
+        values: Tensor,
+        accumulate: bool = False,
+        unsafe: bool = False,
+    ) -> Any:
+        if always or _put_gains(indices, values, accumulate):
+            if native.put(self, indices, values, accumulate):
+                return self
+        return fall_back(keyset, self, indices, values, accumulate, unsafe)
+
+    return kernel
+
+
+def _embedding(fall_back: Kernel, always: bool) -> Kernel:
+    least = 1 if always else EMBEDDING
+
+    def kernel(
+        keyset: Any,
+        grad_output: Tensor,
+        indices: Tensor,
+        num_weights: int,
+        padding_idx: int,
+        scale_grad_by_freq: bool,
+    ) -> Any:
+        if grad_output.numel() >= least and not scale_grad_by_freq:
+            shape = (num_weights, grad_output.size(-1))
+            output = torch.zeros(shape, dtype=grad_output.dtype, device="cpu")
+            if native.embedding(output, grad_output, indices, padding_idx):
+                return output
+        return fall_back(
+            keyset, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq
+        )
+
+    return kernel
+
+
+# What `enable(only=[..])` chooses from: the operators of each, and what makes their kernels.
+FUNCTIONS: dict[str, dict[str, Make]] = {
+    "scatter_add": {
+        "scatter_add": _functional(_scatter_add, _sums_gain),
+        "scatter_add_": _in_place(_scatter_add, _sums_gain),
+        "scatter_add.out": _out(_scatter_add, _sums_gain),
+    },
+    "scatter_reduce": {
+        "scatter_reduce.two": _functional(_scatter_reduce, _rows_gain),
+        "scatter_reduce_.two": _in_place(_scatter_reduce, _rows_gain),
+        "scatter_reduce.two_out": _out(_scatter_reduce, _rows_gain),
+    },
+    "scatter": {
+        "scatter.src": _functional(_scatter_src, _rows_gain),
+        "scatter_.src": _in_place(_scatter_src, _rows_gain),
+        "scatter.src_out": _out(_scatter_src, _rows_gain),
+        "scatter.reduce": _functional(_scatter_src, _rows_gain),
+        "scatter_.reduce": _in_place(_scatter_src, _rows_gain),
+        "scatter.reduce_out": _out(_scatter_src, _rows_gain),
+        "scatter.value": _functional(_scatter_value, _rows_gain),
+        "scatter_.value": _in_place(_scatter_value, _rows_gain),
+        "scatter.value_out": _out(_scatter_value, _rows_gain),
+        "scatter.value_reduce": _functional(_scatter_value, _rows_gain),
+        "scatter_.value_reduce": _in_place(_scatter_value, _rows_gain),
+        "scatter.value_reduce_out": _out(_scatter_value, _rows_gain),
+    },
+    "index_add": {
+        "index_add": _functional(_index_add, _slices_added_gain),
+        "index_add_": _in_place(_index_add, _slices_added_gain),
+        "index_add.out": _out(_index_add, _slices_added_gain),
+    },
+    "index_copy": {
+        "index_copy": _functional(_index_copy, _slices_copied_gain),
+        "index_copy_": _in_place(_index_copy, _slices_copied_gain),
+        "index_copy.out": _out(_index_copy, _slices_copied_gain),
+    },
+    "index_reduce": {
+        "index_reduce": _functional(_index_reduce, _slices_reduced_gain),
+        "index_reduce_": _in_place(_index_reduce, _slices_reduced_gain),
+        "index_reduce.out": _out(_index_reduce, _slices_reduced_gain),
+    },
+    "index_put": {"_index_put_impl_": _put},
+    "embedding_dense_backward": {"embedding_dense_backward": _embedding},
+}

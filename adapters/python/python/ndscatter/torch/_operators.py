@@ -1,0 +1,424 @@
+"""Operators by name, with their gradients, in a library of PyTorch's.
+
+Knows what PyTorch asks of operators: how results look without memory, and gradients. Values are
+the crate's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .._native import torch as native
+from ._switch import connect
+
+# Functions of PyTorch's that have no types.
+_registry: Any = torch.library
+_LIBRARY = _registry.Library("ndscatter", "FRAGMENT")
+
+_MEANING = (
+    "str operator, int axis, str reduction, bool include_self, str accumulate, str bounds, "
+    "bool negative_indices"
+)
+_SCHEMAS = (
+    f"scatter(Tensor data, Tensor indices, Tensor updates, {_MEANING}) -> Tensor",
+    "scatter_backward(Tensor gradient, Tensor indices, Tensor? data, Tensor? updates, "
+    f"SymInt[] updates_shape, bool of_data, bool of_updates, {_MEANING}) -> (Tensor, Tensor)",
+    "gather(Tensor data, Tensor indices, str operator, int axis, str bounds, "
+    "bool negative_indices) -> Tensor",
+    "gather_backward(Tensor gradient, Tensor indices, SymInt[] shape, str operator, int axis, "
+    "str bounds, bool negative_indices) -> Tensor",
+)
+for _schema in _SCHEMAS:
+    _LIBRARY.define(_schema, tags=torch.Tag.pt2_compliant_tag)
+
+# Reductions whose gradients read what the forward pass has read.
+_READING = frozenset(("mul", "min", "max"))
+
+
+def _empty(shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
+    return torch.empty(shape, dtype=like.dtype, device=like.device)
+
+
+def _gatherer(operator: str, axis: int, bounds: str, negative_indices: bool) -> Any:
+    return native.Options(operator, axis, "none", True, "native", bounds, negative_indices)
+
+
+# On the CPU.
+
+
+def _scatter(
+    data: torch.Tensor, indices: torch.Tensor, updates: torch.Tensor, *meaning: Any
+) -> torch.Tensor:
+    connect()
+    output = _empty(data.shape, data)
+    native.Options(*meaning).scatter(output, data, indices, updates)
+    return output
+
+
+def _scatter_backward(
+    gradient: torch.Tensor,
+    indices: torch.Tensor,
+    data: torch.Tensor | None,
+    updates: torch.Tensor | None,
+    updates_shape: Sequence[int],
+    of_data: bool,
+    of_updates: bool,
+    *meaning: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    connect()
+    grad_data, grad_updates = _empty_gradients(gradient, updates_shape, of_data, of_updates)
+    native.Options(*meaning).scatter_backward(
+        gradient,
+        indices,
+        data,
+        updates,
+        grad_data if of_data else None,
+        grad_updates if of_updates else None,
+    )
+    return grad_data, grad_updates
+
+
+def _gather(
+    data: torch.Tensor,
+    indices: torch.Tensor,
+    operator: str,
+    axis: int,
+    bounds: str,
+    negative_indices: bool,
+) -> torch.Tensor:
+    connect()
+    options = _gatherer(operator, axis, bounds, negative_indices)
+    output = _empty(options.output_shape(data.shape, indices.shape), data)
+    options.gather(output, data, indices)
+    return output
+
+
+def _gather_backward(
+    gradient: torch.Tensor,
+    indices: torch.Tensor,
+    shape: Sequence[int],
+    operator: str,
+    axis: int,
+    bounds: str,
+    negative_indices: bool,
+) -> torch.Tensor:
+    connect()
+    grad_data = _empty(shape, gradient)
+    options = _gatherer(operator, axis, bounds, negative_indices)
+    options.gather_backward(gradient, indices, grad_data)
+    return grad_data
+
+
+for _name, _kernel in {
+    "scatter": _scatter,
+    "scatter_backward": _scatter_backward,
+    "gather": _gather,
+    "gather_backward": _gather_backward,
+}.items():
+    _LIBRARY.impl(_name, _kernel, "CPU")
+
+
+# Without memory.
+
+
+def _empty_gradients(
+    gradient: torch.Tensor, updates_shape: Sequence[int], of_data: bool, of_updates: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Memory for those that are wanted; nothing for others."""
+    return (
+        _empty(gradient.shape if of_data else (0,), gradient),
+        _empty(updates_shape if of_updates else (0,), gradient),
+    )
+
+
+def _fake_scatter(data: torch.Tensor, indices: torch.Tensor, updates: torch.Tensor, *meaning: Any) -> Any:
+    return _empty(data.shape, data)
+
+
+def _fake_scatter_backward(
+    gradient: torch.Tensor,
+    indices: torch.Tensor,
+    data: torch.Tensor | None,
+    updates: torch.Tensor | None,
+    updates_shape: Sequence[int],
+    of_data: bool,
+    of_updates: bool,
+    *meaning: Any,
+) -> Any:
+    return _empty_gradients(gradient, updates_shape, of_data, of_updates)
+
+
+def _fake_gather(
+    data: torch.Tensor, indices: torch.Tensor, operator: str, axis: int, *options: Any
+) -> Any:
+    if operator == "nd":
+        inner = axis + int(indices.shape[-1])
+        shape = (*indices.shape[:-1], *data.shape[inner:])
+    elif operator == "along":
+        axis %= data.dim()
+        shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
+    else:
+        shape = tuple(indices.shape)
+    return _empty(shape, data)
+
+
+def _fake_gather_backward(
+    gradient: torch.Tensor, indices: torch.Tensor, shape: Sequence[int], *options: Any
+) -> Any:
+    return _empty(shape, gradient)
+
+
+for _name, _fake in {
+    "scatter": _fake_scatter,
+    "scatter_backward": _fake_scatter_backward,
+    "gather": _fake_gather,
+    "gather_backward": _fake_gather_backward,
+}.items():
+    _registry.register_fake(f"ndscatter::{_name}", _fake, lib=_LIBRARY)
+
+
+# Gradients.
+
+
+def _save_scatter(ctx: Any, inputs: Any, output: Any) -> None:
+    data, indices, updates, *meaning = inputs
+    reduction, include_self = meaning[2], meaning[3]
+    reads = reduction in _READING
+    ctx.save_for_backward(
+        indices, data if reads and include_self else None, updates if reads else None
+    )
+    ctx.meaning, ctx.updates_shape = meaning, updates.shape
+
+
+def _share_scatter(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    indices, data, updates = ctx.saved_tensors
+    of_data, _, of_updates, *rest = ctx.needs_input_grad
+    reduction, include_self = ctx.meaning[2], ctx.meaning[3]
+    # Of a sum that is the gradient of the output.
+    is_there = reduction in ("add", "sub") and include_self
+    grad_data = grad_updates = None
+    wants_data = of_data and not is_there
+    if wants_data or of_updates:
+        grad_data, grad_updates = torch.ops.ndscatter.scatter_backward.default(
+            gradient,
+            indices,
+            data,
+            updates,
+            ctx.updates_shape,
+            wants_data,
+            of_updates,
+            *ctx.meaning,
+        )
+    if is_there:
+        grad_data = gradient
+    of = (grad_data if of_data else None, None, grad_updates if of_updates else None)
+    return (*of, *[None] * len(rest))
+
+
+def _save_gather(ctx: Any, inputs: Any, output: Any) -> None:
+    data, indices, *options = inputs
+    ctx.save_for_backward(indices)
+    ctx.options, ctx.shape = options, data.shape
+
+
+def _share_gather(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    (indices,) = ctx.saved_tensors
+    grad_data = torch.ops.ndscatter.gather_backward.default(
+        gradient, indices, ctx.shape, *ctx.options
+    )
+    return (grad_data, None, *[None] * len(ctx.options))
+
+
+_registry.register_autograd(
+    "ndscatter::scatter", _share_scatter, setup_context=_save_scatter, lib=_LIBRARY
+)
+_registry.register_autograd(
+    "ndscatter::gather", _share_gather, setup_context=_save_gather, lib=_LIBRARY
+)
+
+
+# By name.
+
+_REDUCTIONS = {
+    "none": "none", "add": "add", "sum": "add", "sub": "sub", "mul": "mul", "prod": "mul",
+    "min": "min", "amin": "min", "max": "max", "amax": "max", "mean": "mean",
+}  # fmt: skip
+
+
+def _call(
+    operator: str,
+    axis: int,
+    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+    reduction: str,
+    include_self: bool,
+    accumulate: str,
+    bounds: str,
+    negative_indices: bool,
+) -> torch.Tensor:
+    if reduction not in _REDUCTIONS:
+        names = ", ".join(_REDUCTIONS)
+        raise ValueError(f"no reduction is called {reduction!r}; use {names}")
+    result: torch.Tensor = torch.ops.ndscatter.scatter.default(
+        *tensors,
+        operator,
+        axis,
+        _REDUCTIONS[reduction],
+        include_self,
+        accumulate,
+        bounds,
+        negative_indices,
+    )
+    return result
+
+
+def scatter_nd(
+    data: torch.Tensor,
+    indices: torch.Tensor,
+    updates: torch.Tensor,
+    *,
+    reduction: str = "none",
+    include_self: bool = True,
+    accumulate: str = "native",
+    bounds: str = "error",
+    negative_indices: bool = True,
+) -> torch.Tensor:
+    """Write slices of `updates` to the places that tuples of coordinates name.
+
+    Arguments and errors are those of `ndscatter.scatter_nd`; updates are not broadcast.
+    Differentiable in `data` and `updates`, once; the gradients are exact with duplicates (of
+    which the last has the gradient, without a reduction), zeros in products, and ties.
+
+    >>> import torch, ndscatter.torch
+    >>> rows = torch.tensor([[0], [2], [2]])
+    >>> updates = torch.tensor([2.0, 3.0, 4.0], requires_grad=True)
+    >>> product = ndscatter.torch.scatter_nd(torch.ones(3), rows, updates, reduction="mul")
+    >>> product.detach()
+    tensor([ 2.,  1., 12.])
+    >>> product.sum().backward()
+    >>> updates.grad
+    tensor([1., 4., 3.])
+    """
+    tensors = data, indices, updates
+    options = reduction, include_self, accumulate, bounds, negative_indices
+    return _call("nd", 0, tensors, *options)
+
+
+def scatter_update(
+    data: torch.Tensor,
+    indices: torch.Tensor,
+    updates: torch.Tensor,
+    axis: int = 0,
+    *,
+    reduction: str = "none",
+    include_self: bool = True,
+    accumulate: str = "native",
+    bounds: str = "error",
+    negative_indices: bool = True,
+) -> torch.Tensor:
+    """Write slices of `updates` to the positions along one axis that `indices` name.
+
+    As `ndscatter.scatter_update`, with the gradients of `scatter_nd`.
+
+    >>> import torch, ndscatter.torch
+    >>> index = torch.tensor([1, 1])
+    >>> ndscatter.torch.scatter_update(torch.zeros(3), index, torch.ones(2), reduction="add")
+    tensor([0., 2., 0.])
+    """
+    tensors = data, indices, updates
+    options = reduction, include_self, accumulate, bounds, negative_indices
+    return _call("along", axis, tensors, *options)
+
+
+def scatter_elements(
+    data: torch.Tensor,
+    indices: torch.Tensor,
+    updates: torch.Tensor,
+    axis: int = 0,
+    *,
+    reduction: str = "none",
+    include_self: bool = True,
+    accumulate: str = "native",
+    bounds: str = "error",
+    negative_indices: bool = True,
+) -> torch.Tensor:
+    """Write each update to the place that its own index names along one axis.
+
+    As `ndscatter.scatter_elements`, with the gradients of `scatter_nd`.
+
+    >>> import torch, ndscatter.torch
+    >>> index = torch.tensor([[1, 0]])
+    >>> ndscatter.torch.scatter_elements(torch.zeros(2, 2), index, torch.ones(1, 2))
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    tensors = data, indices, updates
+    options = reduction, include_self, accumulate, bounds, negative_indices
+    return _call("elements", axis, tensors, *options)
+
+
+def gather_nd(
+    data: torch.Tensor,
+    indices: torch.Tensor,
+    *,
+    batch_dims: int = 0,
+    bounds: str = "error",
+    negative_indices: bool = True,
+) -> torch.Tensor:
+    """Slices of `data` that tuples of coordinates name, as `ndscatter.gather_nd`.
+
+    Differentiable in `data`, once.
+
+    >>> import torch, ndscatter.torch
+    >>> ndscatter.torch.gather_nd(torch.eye(2), torch.tensor([[1, 1], [0, 1]]))
+    tensor([1., 0.])
+    """
+    options = bounds, negative_indices
+    result: torch.Tensor = torch.ops.ndscatter.gather.default(
+        data, indices, "nd", batch_dims, *options
+    )
+    return result
+
+
+def gather(
+    data: torch.Tensor,
+    indices: torch.Tensor,
+    axis: int = 0,
+    *,
+    bounds: str = "error",
+    negative_indices: bool = True,
+) -> torch.Tensor:
+    """Slices of `data` along one axis, as `ndscatter.gather`; differentiable once.
+
+    >>> import torch, ndscatter.torch
+    >>> ndscatter.torch.gather(torch.tensor([5.0, 6.0]), torch.tensor([1, 1, 0]))
+    tensor([6., 6., 5.])
+    """
+    options = bounds, negative_indices
+    result: torch.Tensor = torch.ops.ndscatter.gather.default(
+        data, indices, "along", axis, *options
+    )
+    return result
+
+
+def gather_elements(
+    data: torch.Tensor,
+    indices: torch.Tensor,
+    axis: int = 0,
+    *,
+    bounds: str = "error",
+    negative_indices: bool = True,
+) -> torch.Tensor:
+    """One element of `data` for each index, as `ndscatter.gather_elements`; differentiable once.
+
+    >>> import torch, ndscatter.torch
+    >>> ndscatter.torch.gather_elements(torch.eye(2), torch.tensor([[1, 0]]))
+    tensor([[0., 0.]])
+    """
+    options = bounds, negative_indices
+    result: torch.Tensor = torch.ops.ndscatter.gather.default(
+        data, indices, "elements", axis, *options
+    )
+    return result

@@ -1,0 +1,196 @@
+//! Operators by name on tensors of PyTorch, and their gradients.
+//!
+//! Knows the crate's operators. Knows nothing of PyTorch's own.
+
+use ndscatter::{Execution, Forward, Gradients, ScatterError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::raw::{Tensor, run};
+use crate::failure::Failure;
+use crate::options::{Meaning, Operator, Rules};
+
+/// An operator with its options.
+#[pyclass(frozen, module = "ndscatter._native.torch")]
+#[derive(Debug)]
+struct Options {
+    operator: Operator,
+    meaning: Meaning,
+    rules: Rules,
+}
+
+#[pymethods]
+impl Options {
+    /// `axis` stands for the batch dims of `gather_nd`.
+    #[new]
+    fn new(
+        operator: &str,
+        axis: isize,
+        reduction: &str,
+        include_self: bool,
+        accumulate: &str,
+        bounds: &str,
+        negative_indices: bool,
+    ) -> PyResult<Self> {
+        let operator = match operator {
+            "nd" => Operator::Nd {
+                batch_dims: usize::try_from(axis).map_err(|_| {
+                    PyValueError::new_err(format!("`batch_dims` is {axis}; give 0 or more"))
+                })?,
+            },
+            "along" => Operator::Along { axis },
+            "elements" => Operator::Elements { axis },
+            other => return Err(PyValueError::new_err(format!("no operator {other:?}"))),
+        };
+        Ok(Self {
+            operator,
+            meaning: Meaning::parse(reduction, include_self, accumulate, "allow")?,
+            rules: Rules::parse(bounds, negative_indices)?,
+        })
+    }
+
+    /// The shape of updates for data and indices of these shapes.
+    fn updates_shape(&self, data: Vec<usize>, indices: Vec<usize>) -> PyResult<Vec<usize>> {
+        let scatter = self.operator.scatter(self.meaning, self.rules);
+        Ok(scatter.updates_shape(&data, &indices).map_err(Failure)?)
+    }
+
+    /// The shape of what is gathered, likewise.
+    fn output_shape(&self, data: Vec<usize>, indices: Vec<usize>) -> PyResult<Vec<usize>> {
+        let gather = self.operator.gather(self.rules);
+        Ok(gather.output_shape(&data, &indices).map_err(Failure)?)
+    }
+
+    /// Writes the result of a scatter into `output`.
+    fn scatter(
+        &self,
+        py: Python<'_>,
+        output: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+        updates: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let [output, data] = [tensor("output", output)?, tensor("data", data)?];
+        let [indices, updates] = [tensor("indices", indices)?, tensor("updates", updates)?];
+        same_types(&data, "updates", &updates)?;
+        finish(run(py, |pool| {
+            let scatter = self.operator.scatter(self.meaning, self.rules);
+            scatter.execution(Execution::new().pool(pool)).write_into(
+                data.view()?,
+                indices.view()?,
+                updates.view()?,
+                output.view_new()?,
+            )
+        })?)
+    }
+
+    /// Writes the gradients of a scatter, those that there is a tensor for.
+    #[pyo3(signature = (gradient, indices, data, updates, grad_data, grad_updates))]
+    #[expect(clippy::too_many_arguments, reason = "tensors of a gradient")]
+    fn scatter_backward(
+        &self,
+        py: Python<'_>,
+        gradient: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+        data: Option<&Bound<'_, PyAny>>,
+        updates: Option<&Bound<'_, PyAny>>,
+        grad_data: Option<&Bound<'_, PyAny>>,
+        grad_updates: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let [gradient, indices] = [tensor("gradient", gradient)?, tensor("indices", indices)?];
+        let optional = |name, object: Option<&Bound<'_, PyAny>>| {
+            object.map(|object| tensor(name, object)).transpose()
+        };
+        let [data, updates] = [optional("data", data)?, optional("updates", updates)?];
+        let grad_data = optional("gradient for data", grad_data)?;
+        let grad_updates = optional("gradient for updates", grad_updates)?;
+        for other in [&data, &updates, &grad_data, &grad_updates]
+            .into_iter()
+            .flatten()
+        {
+            same_types(&gradient, "a tensor", other)?;
+        }
+        finish(run(py, |pool| {
+            let scatter = self.operator.scatter(self.meaning, self.rules);
+            let forward = Forward {
+                data: data.as_ref().map(Tensor::view).transpose()?,
+                updates: updates.as_ref().map(Tensor::view).transpose()?,
+            };
+            let wanted = Gradients {
+                data: grad_data.as_ref().map(Tensor::view_new).transpose()?,
+                updates: grad_updates.as_ref().map(Tensor::view_new).transpose()?,
+            };
+            let scatter = scatter.execution(Execution::new().pool(pool));
+            scatter.backward_into(gradient.view()?, forward, indices.view()?, 1.0, wanted)
+        })?)
+    }
+
+    /// Writes the result of a gather into `output`.
+    fn gather(
+        &self,
+        py: Python<'_>,
+        output: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let [output, data] = [tensor("output", output)?, tensor("data", data)?];
+        let indices = tensor("indices", indices)?;
+        finish(run(py, |pool| {
+            let gather = self
+                .operator
+                .gather(self.rules)
+                .execution(Execution::new().pool(pool));
+            gather.write_into(data.view()?, indices.view()?, output.view_new()?)
+        })?)
+    }
+
+    /// Writes the gradient of a gather's data.
+    fn gather_backward(
+        &self,
+        py: Python<'_>,
+        gradient: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+        grad_data: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let [gradient, indices] = [tensor("gradient", gradient)?, tensor("indices", indices)?];
+        let grad_data = tensor("gradient for data", grad_data)?;
+        finish(run(py, |pool| {
+            let gather = self
+                .operator
+                .gather(self.rules)
+                .execution(Execution::new().pool(pool));
+            gather.backward_into(
+                gradient.view()?,
+                indices.view()?,
+                1.0,
+                grad_data.view_new()?,
+            )
+        })?)
+    }
+}
+
+fn tensor(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    Tensor::of(object).ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "`{name}` is no tensor on the CPU of a type that is known"
+        ))
+    })
+}
+
+/// Floats of 8 bits, which the crate moves, are not all of one kind.
+fn same_types(data: &Tensor, name: &str, other: &Tensor) -> PyResult<()> {
+    match data.has_type_of(other) {
+        true => Ok(()),
+        false => Err(PyTypeError::new_err(format!(
+            "{name}: another type than that of data"
+        ))),
+    }
+}
+
+fn finish(result: Result<(), ScatterError>) -> PyResult<()> {
+    Ok(result.map_err(Failure)?)
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Options>()
+}

@@ -1,0 +1,392 @@
+//! Which call of the crate an operator of PyTorch is.
+//!
+//! Knows the rules of PyTorch's operators. Knows nothing of how they are called.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ndscatter::{
+    Accumulate, AnyView, Bounds, DType, Execution, Layout, Pool, Reduction, Scatter, ScatterError,
+    TensorView, profile,
+};
+use pyo3::prelude::*;
+
+use super::raw::{Dims, Tensor, run};
+
+/// How updates meet what is there.
+#[derive(Clone, Copy)]
+struct Meaning {
+    reduction: Reduction,
+    include_self: bool,
+    accumulate: Accumulate,
+}
+
+impl Meaning {
+    /// `None` for a name that PyTorch does not have either.
+    fn parse(reduction: &str, include_self: bool, is_wide: bool) -> Option<Self> {
+        let reduction = match reduction {
+            "" => Reduction::None,
+            "sum" | "add" => Reduction::Add,
+            "subtract" => Reduction::Sub,
+            "prod" | "multiply" => Reduction::Mul,
+            "mean" => Reduction::Mean,
+            "amax" => Reduction::Max,
+            "amin" => Reduction::Min,
+            _ => return None,
+        };
+        Some(Self {
+            reduction,
+            include_self,
+            accumulate: match is_wide {
+                true => Accumulate::Wide,
+                false => Accumulate::Native,
+            },
+        })
+    }
+
+    fn of<'p>(self, scatter: Scatter<'p>) -> Scatter<'p> {
+        (scatter.reduction(self.reduction))
+            .include_self(self.include_self)
+            .accumulate(self.accumulate)
+    }
+}
+
+/// What one call reads and writes.
+struct Call {
+    output: Tensor,
+    /// What the output begins with, if not with what it holds.
+    data: Option<Tensor>,
+    index: Tensor,
+    updates: Tensor,
+}
+
+impl Call {
+    fn of(
+        output: &Bound<'_, PyAny>,
+        data: Option<&Bound<'_, PyAny>>,
+        index: &Bound<'_, PyAny>,
+        updates: &Bound<'_, PyAny>,
+    ) -> Option<Self> {
+        let call = Self {
+            output: Tensor::of(output)?,
+            data: match data {
+                Some(data) => Some(Tensor::of(data)?),
+                None => None,
+            },
+            index: Tensor::of(index)?,
+            updates: Tensor::of(updates)?,
+        };
+        let begins_alike = call
+            .data
+            .as_ref()
+            .is_none_or(|data| data.has_type_of(&call.output) && data.shape == call.output.shape);
+        let is_index = matches!(call.index.dtype, DType::I64 | DType::I32);
+        let fits = is_index && call.output.is_shared() && call.updates.has_type_of(&call.output);
+        (begins_alike && fits).then_some(call)
+    }
+
+    /// Whether the crate has done it.
+    fn run(&self, py: Python<'_>, scatter: &Scatter<'static>) -> PyResult<bool> {
+        done(run(py, |pool| {
+            let scatter = scatter.clone().execution(Execution::new().pool(pool));
+            let (index, updates) = (self.index.view()?, self.updates.view()?);
+            match &self.data {
+                None => scatter.in_place(self.output.view_mut()?, index, updates)?,
+                Some(data) => {
+                    scatter.write_into(data.view()?, index, updates, self.output.view_new()?)?;
+                }
+            }
+            Ok(true)
+        })?)
+    }
+}
+
+/// What is refused is for PyTorch, unless something has been written.
+fn done(result: Result<bool, ScatterError>) -> PyResult<bool> {
+    match result {
+        Ok(is_done) => Ok(is_done),
+        Err(error @ ScatterError::PoolFailed { .. }) => Err(crate::failure::Failure(error).into()),
+        Err(_) => Ok(false),
+    }
+}
+
+/// An index for each update: `scatter`, `scatter_add`, `scatter_reduce`. Updates may be longer
+/// than indices, or one value.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "those of PyTorch")]
+fn elements(
+    py: Python<'_>,
+    output: &Bound<'_, PyAny>,
+    data: Option<&Bound<'_, PyAny>>,
+    dim: isize,
+    index: &Bound<'_, PyAny>,
+    updates: &Bound<'_, PyAny>,
+    reduction: &str,
+    include_self: bool,
+    is_value: bool,
+) -> PyResult<bool> {
+    let Some(meaning) = Meaning::parse(reduction, include_self, true) else {
+        return Ok(false);
+    };
+    let Some(mut call) = Call::of(output, data, index, updates) else {
+        return Ok(false);
+    };
+    let shape = &call.index.shape;
+    let fits = match is_value {
+        true => call.updates.expand(shape),
+        false => call.updates.narrow(shape),
+    };
+    if fits.is_none() {
+        return Ok(false);
+    }
+    call.run(py, &meaning.of(profile::torch::scatter(dim)))
+}
+
+/// A line of indices for slices along one axis: `index_add`, `index_copy`, `index_reduce`.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "those of PyTorch")]
+fn slices(
+    py: Python<'_>,
+    output: &Bound<'_, PyAny>,
+    data: Option<&Bound<'_, PyAny>>,
+    dim: isize,
+    index: &Bound<'_, PyAny>,
+    updates: &Bound<'_, PyAny>,
+    reduction: &str,
+    include_self: bool,
+) -> PyResult<bool> {
+    let Some(call) = Call::of(output, data, index, updates) else {
+        return Ok(false);
+    };
+    let is_long = call.index.dtype == DType::I64;
+    // `index_copy` has no other indices.
+    if call.index.shape.len() != 1 || (!is_long && reduction.is_empty()) {
+        return Ok(false);
+    }
+    // PyTorch hands sums of slices to `scatter_add`, which sums in f32, and sums elements as
+    // they are.
+    let is_sum = matches!(reduction, "sum" | "subtract");
+    let is_wide = is_sum && is_long && call.output.shape.len() > 1;
+    let Some(meaning) = Meaning::parse(reduction, include_self, is_wide) else {
+        return Ok(false);
+    };
+    call.run(py, &meaning.of(profile::torch::index_copy(dim)))
+}
+
+/// Indices for some of the axes, broadcast together: `index_put`. `None` stands for an axis
+/// without.
+#[pyfunction]
+fn put(
+    py: Python<'_>,
+    output: &Bound<'_, PyAny>,
+    indices: Vec<Option<Bound<'_, PyAny>>>,
+    values: &Bound<'_, PyAny>,
+    accumulate: bool,
+) -> PyResult<bool> {
+    let Some(put) = Put::of(output, &indices, values) else {
+        return Ok(false);
+    };
+    put.run(py, accumulate)
+}
+
+/// An `index_put`, its indexed axes first and taken as one.
+struct Put {
+    output: Tensor,
+    /// Those of the indexed axes.
+    sizes: Dims<usize>,
+    /// One for each indexed axis, all of one shape and type.
+    indices: Vec<Tensor>,
+    values: Tensor,
+}
+
+impl Put {
+    fn of(
+        output: &Bound<'_, PyAny>,
+        indices: &[Option<Bound<'_, PyAny>>],
+        values: &Bound<'_, PyAny>,
+    ) -> Option<Self> {
+        let (mut output, mut values) = (Tensor::of(output)?, Tensor::of(values)?);
+        let rank = output.shape.len();
+        if indices.len() > rank || !output.is_shared() || !values.has_type_of(&output) {
+            return None;
+        }
+        let (mut axes, mut tensors) = (Dims::<usize>::new(), Vec::new());
+        for (axis, index) in indices.iter().enumerate() {
+            if let Some(index) = index {
+                axes.push(axis);
+                tensors.push(Tensor::of(index)?);
+            }
+        }
+        let (&first, &last) = (axes.first()?, axes.last()?);
+        let is_index = |index: &Tensor| matches!(index.dtype, DType::I64 | DType::I32);
+        if !tensors.iter().all(is_index) {
+            return None;
+        }
+        let shape = broadcast(&tensors)?;
+        for tensor in &mut tensors {
+            tensor.expand(&shape)?;
+        }
+        let others: Dims<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
+        // Indexed axes that lie side by side stay where they are; others come first.
+        let before = match last - first + 1 == axes.len() {
+            true => first,
+            false => 0,
+        };
+        let sizes = |axes: &[usize]| axes.iter().map(|&axis| output.shape[axis]).collect();
+        let [front, back]: [Dims<usize>; 2] = [sizes(&others[..before]), sizes(&others[before..])];
+        let wanted: Dims<usize> = [&front[..], &shape, &back].concat().into();
+        values.expand(&wanted)?;
+        let of_indices = before..before + shape.len();
+        let order: Dims<usize> = of_indices
+            .clone()
+            .chain(0..before)
+            .chain(of_indices.end..wanted.len())
+            .collect();
+        values.permute(&order);
+        axes.extend_from_slice(&others);
+        output.permute(&axes);
+        let sizes = output.shape[..tensors.len()].into();
+        output.merge_first(tensors.len())?;
+        Some(Self {
+            output,
+            sizes,
+            indices: tensors,
+            values,
+        })
+    }
+
+    fn run(&self, py: Python<'_>, accumulate: bool) -> PyResult<bool> {
+        let scatter = Scatter::update(0).reduction(match accumulate {
+            true => Reduction::Add,
+            false => Reduction::None,
+        });
+        done(run(py, |pool| {
+            let scatter = scatter.execution(Execution::new().pool(pool));
+            let (output, values) = (self.output.view_mut()?, self.values.view()?);
+            if let [index] = &self.indices[..] {
+                scatter.in_place(output, index.view()?, values)?;
+                return Ok(true);
+            }
+            let Some(positions) = self.positions(pool) else {
+                return Ok(false);
+            };
+            let shape = &self.indices[0].shape;
+            scatter.in_place(output, TensorView::contiguous(&positions, shape)?, values)?;
+            Ok(true)
+        })?)
+    }
+
+    /// The positions of tuples along the indexed axes taken as one. `None` where a coordinate
+    /// is out of bounds, or where there is no memory.
+    fn positions(&self, pool: &dyn Pool) -> Option<Vec<i64>> {
+        let shape = &self.indices[0].shape;
+        let count = shape.iter().product::<usize>();
+        let mut positions: Vec<i64> = Vec::new();
+        positions.try_reserve_exact(count).ok()?;
+        positions.resize(count, 0);
+        let workers = pool.workers().unwrap_or(1).min(count / SHARE);
+        let (Some(&rows), 2..) = (shape.first(), workers) else {
+            return self.append_rows(None, &mut positions).then_some(positions);
+        };
+        let share = rows.div_ceil(workers);
+        let are_inside = AtomicBool::new(true);
+        let parts: Vec<_> = positions
+            .chunks_mut(share * (count / rows))
+            .map(Mutex::new)
+            .collect();
+        pool.run(parts.len(), &|part| {
+            let rows = part * share..rows.min((part + 1) * share);
+            let is_inside = (parts[part].lock())
+                .is_ok_and(|mut positions| self.append_rows(Some(rows), &mut positions));
+            if !is_inside {
+                are_inside.store(false, Ordering::Relaxed);
+            }
+        });
+        drop(parts);
+        are_inside.into_inner().then_some(positions)
+    }
+
+    /// Works out the positions of some rows of the indices, or of all.
+    fn append_rows(&self, rows: Option<Range<usize>>, positions: &mut [i64]) -> bool {
+        let mut is_inside = true;
+        for (index, &size) in self.indices.iter().zip(&self.sizes) {
+            let size = size.cast_signed() as i64;
+            is_inside &= match &rows {
+                None => index.append_to(positions, size),
+                Some(rows) => index.rows(rows.clone()).append_to(positions, size),
+            };
+        }
+        is_inside
+    }
+}
+
+/// Tuples that are worth another thread.
+const SHARE: usize = 1 << 15;
+
+/// The shape that all broadcast to.
+fn broadcast(tensors: &[Tensor]) -> Option<Dims<usize>> {
+    let rank = tensors.iter().map(|tensor| tensor.shape.len()).max()?;
+    let mut shape: Dims<usize> = Dims::from_elem(1, rank);
+    for tensor in tensors {
+        let new = rank - tensor.shape.len();
+        for (wanted, &size) in shape[new..].iter_mut().zip(&tensor.shape) {
+            match (*wanted, size) {
+                (1, _) => *wanted = size,
+                (_, 1) => {}
+                (known, size) if known == size => {}
+                _ => return None,
+            }
+        }
+    }
+    Some(shape)
+}
+
+/// The gradient of an embedding's table, from that of the rows that were looked up:
+/// `embedding_dense_backward`, which leaves out indices that are no row. The output holds
+/// zeros, and does so afterwards in the row of the padding, if there is one.
+#[pyfunction]
+fn embedding(
+    py: Python<'_>,
+    output: &Bound<'_, PyAny>,
+    gradient: &Bound<'_, PyAny>,
+    index: &Bound<'_, PyAny>,
+    padding: i64,
+) -> PyResult<bool> {
+    let Some(call) = Call::of(output, None, index, gradient) else {
+        return Ok(false);
+    };
+    done(run(py, |pool| {
+        let execution = Execution::new().pool(pool);
+        let rows = profile::torch::index_copy(0)
+            .bounds(Bounds::Skip)
+            .execution(execution);
+        let sums = rows.clone().reduction(Reduction::Add);
+        let (index, updates) = (call.index.view()?, call.updates.view()?);
+        sums.in_place(call.output.view_mut()?, index, updates)?;
+        // One zero stands for a row of them.
+        let (padding, strides) = ([padding], [0; 2]);
+        let shape: Dims<usize> = [1]
+            .into_iter()
+            .chain(call.output.shape.iter().skip(1).copied())
+            .collect();
+        let strides = strides.get(..shape.len()).unwrap_or_default();
+        let zeros = Layout::strided(&shape, strides)?;
+        let zeros = AnyView::from_bytes(&ZERO.0, call.output.dtype, zeros)?;
+        rows.in_place(call.output.view_mut()?, TensorView::from(&padding), zeros)?;
+        Ok(true)
+    })?)
+}
+
+/// A zero of any type.
+#[repr(align(16))]
+struct Zero([u8; 16]);
+
+static ZERO: Zero = Zero([0; 16]);
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(elements, module)?)?;
+    module.add_function(wrap_pyfunction!(slices, module)?)?;
+    module.add_function(wrap_pyfunction!(put, module)?)?;
+    module.add_function(wrap_pyfunction!(embedding, module)?)
+}

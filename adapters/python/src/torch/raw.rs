@@ -1,0 +1,498 @@
+//! PyTorch's memory and threads: its tensors as addresses and layouts, its parallel-for as a
+//! pool.
+//!
+//! Knows DLPack's table of C functions and two functions of PyTorch's stable C interface.
+//! Knows nothing of operators.
+
+#![allow(
+    unsafe_code,
+    reason = "functions of another library, and views of the memory that they tell of"
+)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use ndscatter::{AnyView, AnyViewMut, DType, Layout, Pool, ScatterError};
+use ndscatter_host::{HostTask, cross};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use smallvec::SmallVec;
+
+use crate::failure::panicked;
+
+/// Sizes and strides; those of most tensors without an allocation.
+pub(super) type Dims<T> = SmallVec<[T; 6]>;
+
+/// The code, bits and lanes of an element type, as DLPack has them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TypeCode {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+/// A tensor, as DLPack has it.
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device_kind: i32,
+    device_number: i32,
+    rank: i32,
+    dtype: TypeCode,
+    shape: *const i64,
+    strides: *const i64,
+    byte_offset: u64,
+}
+
+type Describe = unsafe extern "C" fn(*mut ffi::PyObject, *mut DlTensor) -> c_int;
+
+/// DLPack's table of C functions, of its version 1.
+#[repr(C)]
+struct Functions {
+    major: u32,
+    minor: u32,
+    older: *const c_void,
+    allocate: *const c_void,
+    from_object: *const c_void,
+    to_object: *const c_void,
+    describe: Option<Describe>,
+}
+
+type Range = unsafe extern "C" fn(begin: i64, end: i64, context: *mut c_void);
+type ParallelFor =
+    unsafe extern "C" fn(begin: i64, end: i64, grain: i64, range: Range, *mut c_void) -> i32;
+type GetNumThreads = unsafe extern "C" fn(*mut u32) -> i32;
+
+/// What is used of PyTorch.
+#[derive(Debug)]
+struct Connection {
+    describe: Describe,
+    parallel_for: ParallelFor,
+    num_threads: GetNumThreads,
+    /// That in which the connection was made. A child that it forks has none of its threads.
+    process: u32,
+}
+
+static CONNECTION: OnceLock<Connection> = OnceLock::new();
+
+#[cfg(unix)]
+unsafe extern "C" {
+    fn dlopen(path: *const c_char, mode: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// The address of a symbol of a library that has been loaded.
+#[cfg(unix)]
+fn symbol(library: &str, name: &CStr) -> Option<*mut c_void> {
+    const RTLD_NOW: c_int = 2;
+    /// Finds what is loaded, and loads nothing.
+    #[cfg(target_os = "linux")]
+    const RTLD_NOLOAD: c_int = 4;
+    #[cfg(not(target_os = "linux"))]
+    const RTLD_NOLOAD: c_int = 0x10;
+    let path = CString::new(library).ok()?;
+    // SAFETY: both names end with a zero; a library that is loaded is not loaded again, and
+    // it is never closed here.
+    let found = unsafe {
+        let library = dlopen(path.as_ptr(), RTLD_NOW | RTLD_NOLOAD);
+        if library.is_null() {
+            return None;
+        }
+        dlsym(library, name.as_ptr())
+    };
+    (!found.is_null()).then_some(found)
+}
+
+#[cfg(not(unix))]
+fn symbol(_: &str, _: &CStr) -> Option<*mut c_void> {
+    None
+}
+
+/// Finds PyTorch's functions: `tensor` is its type of tensors, `library` the path of its
+/// library for the CPU.
+#[pyfunction]
+pub(super) fn connect(tensor: &Bound<'_, PyType>, library: &str) -> PyResult<()> {
+    if CONNECTION.get().is_some() {
+        return Ok(());
+    }
+    let describe = describe_of(tensor)?;
+    let missing = || PyRuntimeError::new_err(format!("{library} lacks what ndscatter needs"));
+    let parallel_for = symbol(library, c"torch_parallel_for").ok_or_else(missing)?;
+    let num_threads = symbol(library, c"torch_get_num_threads").ok_or_else(missing)?;
+    // SAFETY: functions of these names have these types, by the header
+    // torch/csrc/stable/c/shim.h, which keeps them.
+    let connection = unsafe {
+        Connection {
+            describe,
+            parallel_for: std::mem::transmute::<*mut c_void, ParallelFor>(parallel_for),
+            num_threads: std::mem::transmute::<*mut c_void, GetNumThreads>(num_threads),
+            process: std::process::id(),
+        }
+    };
+    // Another thread may have been faster.
+    let _ = CONNECTION.set(connection);
+    Ok(())
+}
+
+/// The function that describes tensors of this type.
+fn describe_of(tensor: &Bound<'_, PyType>) -> PyResult<Describe> {
+    const NAME: &CStr = c"dlpack_exchange_api";
+    let capsule = tensor.getattr("__dlpack_c_exchange_api__")?;
+    // SAFETY: a capsule of that name holds the table, which stays as long as the library;
+    // what is read first is the same in every version.
+    let functions = unsafe {
+        let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr());
+        if pointer.is_null() {
+            return Err(PyErr::fetch(tensor.py()));
+        }
+        &*pointer.cast::<Functions>()
+    };
+    let describe = functions.describe.filter(|_| functions.major == 1);
+    describe.ok_or_else(|| PyRuntimeError::new_err("DLPack is of a version that is not known"))
+}
+
+/// A tensor on the CPU, as it was described. It does not keep its memory: the object that it
+/// was made from does, for as long as that is borrowed.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    address: *mut u8,
+    code: TypeCode,
+    pub(super) dtype: DType,
+    pub(super) shape: Dims<usize>,
+    /// In elements.
+    pub(super) strides: Dims<isize>,
+}
+
+// SAFETY: an address and what is told of it; views of it are made by those that say why
+// they may.
+unsafe impl Send for Tensor {}
+// SAFETY: as above.
+unsafe impl Sync for Tensor {}
+
+impl Tensor {
+    /// What PyTorch says of a tensor of its, or `None` if that is nothing for the crate: it
+    /// lies on another device, or its type is not known.
+    pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
+        let connection = CONNECTION.get()?;
+        let mut found = std::mem::MaybeUninit::<DlTensor>::uninit();
+        // SAFETY: the function looks at the object's type itself, and fills the struct where
+        // it returns 0.
+        let found = unsafe {
+            if (connection.describe)(object.as_ptr(), found.as_mut_ptr()) != 0 {
+                drop(PyErr::take(object.py()));
+                return None;
+            }
+            found.assume_init()
+        };
+        let dtype = found.dtype.known().filter(|_| found.device_kind == 1)?;
+        let rank = usize::try_from(found.rank).ok()?;
+        let offset = usize::try_from(found.byte_offset).ok()?;
+        let (mut shape, mut strides) = (Dims::new(), Dims::new());
+        for dim in 0..rank {
+            // SAFETY: PyTorch gives both, `rank` numbers each, which stay as long as nobody
+            // resizes the tensor; Python's lock is held.
+            let (size, stride) = unsafe { (*found.shape.add(dim), *found.strides.add(dim)) };
+            shape.push(usize::try_from(size).ok()?);
+            strides.push(isize::try_from(stride).ok()?);
+        }
+        Some(Self {
+            address: found.data.cast::<u8>().wrapping_add(offset),
+            code: found.dtype,
+            dtype,
+            shape,
+            strides,
+        })
+    }
+
+    pub(super) fn has_type_of(&self, other: &Self) -> bool {
+        self.code == other.code
+    }
+
+    /// Whether it is of a type that all of PyTorch's kernels have. Others they share
+    /// unevenly, and refuse some.
+    pub(super) fn is_shared(&self) -> bool {
+        !matches!(self.dtype, DType::U16 | DType::U32 | DType::U64) && !self.dtype.is_opaque()
+    }
+
+    /// The first elements along every axis: no more than there are.
+    pub(super) fn narrow(&mut self, shape: &[usize]) -> Option<()> {
+        let fits = self.shape.len() == shape.len()
+            && (self.shape.iter().zip(shape)).all(|(&size, &wanted)| wanted <= size);
+        fits.then(|| self.shape = shape.into())
+    }
+
+    /// The same elements in a larger shape, as PyTorch broadcasts.
+    pub(super) fn expand(&mut self, shape: &[usize]) -> Option<()> {
+        let new = shape.len().checked_sub(self.shape.len())?;
+        let mut strides: Dims<isize> = SmallVec::from_elem(0, new);
+        for (dim, &wanted) in shape.iter().enumerate().skip(new) {
+            let (size, stride) = (self.shape[dim - new], self.strides[dim - new]);
+            match size {
+                _ if size == wanted => strides.push(stride),
+                1 => strides.push(0),
+                _ => return None,
+            }
+        }
+        (self.shape, self.strides) = (shape.into(), strides);
+        Some(())
+    }
+
+    /// The axes in another order.
+    pub(super) fn permute(&mut self, order: &[usize]) {
+        self.shape = order.iter().map(|&axis| self.shape[axis]).collect();
+        self.strides = order.iter().map(|&axis| self.strides[axis]).collect();
+    }
+
+    fn layout(&self) -> Result<Layout<'_>, ScatterError> {
+        let mut row_major = 1;
+        let is_contiguous = (self.shape.iter().zip(&self.strides).rev()).all(|(&size, &stride)| {
+            let fits = size == 1 || stride == row_major;
+            row_major = row_major.wrapping_mul(size.cast_signed());
+            fits
+        });
+        match is_contiguous {
+            true => Ok(Layout::contiguous(&self.shape)),
+            false => Layout::strided(&self.shape, &self.strides),
+        }
+    }
+
+    /// To read.
+    pub(super) fn view(&self) -> Result<AnyView<'_>, ScatterError> {
+        // SAFETY: PyTorch has told where the elements lie, and the object keeps them for as
+        // long as the call lasts. That others do not write them meanwhile is for the program,
+        // as with PyTorch's own kernels.
+        unsafe { AnyView::from_raw_parts(self.address, self.dtype, self.layout()?) }
+    }
+
+    /// To write.
+    pub(super) fn view_mut(&self) -> Result<AnyViewMut<'_>, ScatterError> {
+        // SAFETY: as above; what it shares with other views of the call, the call finds out.
+        unsafe { AnyViewMut::from_raw_parts(self.address, self.dtype, self.layout()?) }
+    }
+
+    /// To write alone: new memory, or what is written over.
+    pub(super) fn view_new(&self) -> Result<AnyViewMut<'_>, ScatterError> {
+        // SAFETY: as above.
+        unsafe { AnyViewMut::uninit_from_raw_parts(self.address, self.dtype, self.layout()?) }
+    }
+
+    /// Those of its elements whose place along the first axis lies in a range that it has.
+    pub(super) fn rows(&self, range: std::ops::Range<usize>) -> Self {
+        let mut rows = self.clone();
+        let offset = range.start.cast_signed() * self.strides[0] * self.dtype.size().cast_signed();
+        rows.address = self.address.wrapping_offset(offset);
+        rows.shape[0] = range.len().min(self.shape[0].saturating_sub(range.start));
+        rows
+    }
+
+    /// Takes the coordinates that a tensor of `i64` or `i32` holds into positions, one for each
+    /// element in row-major order, as those along one more axis of this size. Returns whether
+    /// all lie inside it; negative ones count from the end. Each is read once.
+    pub(super) fn append_to(&self, positions: &mut [i64], size: i64) -> bool {
+        let mut is_inside = true;
+        let mut places = positions.iter_mut();
+        let mut take = |value: i64| {
+            let value = if value < 0 {
+                value.wrapping_add(size)
+            } else {
+                value
+            };
+            is_inside &= value.cast_unsigned() < size.cast_unsigned();
+            if let Some(place) = places.next() {
+                *place = place.wrapping_mul(size).wrapping_add(value);
+            }
+        };
+        match self.dtype {
+            // SAFETY: `each` gives addresses of elements, which PyTorch aligns.
+            DType::I32 => self.each(|at| take(i64::from(unsafe { at.cast::<i32>().read() }))),
+            // SAFETY: as above.
+            DType::I64 => self.each(|at| take(unsafe { at.cast::<i64>().read() })),
+            _ => return false,
+        }
+        is_inside
+    }
+
+    /// Calls a function with the address of each element, in row-major order.
+    fn each(&self, mut call: impl FnMut(*const u8)) {
+        if self.shape.contains(&0) {
+            return;
+        }
+        let size = self.dtype.size().cast_signed();
+        let (inner, step) = match (self.shape.last(), self.strides.last()) {
+            (Some(&inner), Some(&stride)) => (inner, stride * size),
+            _ => (1, 0),
+        };
+        let outer = self.shape.len().saturating_sub(1);
+        let mut place: Dims<usize> = Dims::from_elem(0, outer);
+        loop {
+            let offset = (place.iter().zip(&self.strides))
+                .map(|(&index, &stride)| index.cast_signed() * stride)
+                .sum::<isize>();
+            let mut address = self.address.cast_const().wrapping_offset(offset * size);
+            for _ in 0..inner {
+                call(address);
+                address = address.wrapping_offset(step);
+            }
+            if !next_place(&mut place, &self.shape[..outer]) {
+                return;
+            }
+        }
+    }
+
+    /// The first so many axes as one, if their elements are evenly spaced.
+    pub(super) fn merge_first(&mut self, axes: usize) -> Option<()> {
+        for axis in 1..axes {
+            let (outer, inner) = (self.strides[axis - 1], self.strides[axis]);
+            let is_even = inner.checked_mul(self.shape[axis].cast_signed()) == Some(outer);
+            if !is_even && self.shape[axis - 1] != 1 {
+                return None;
+            }
+        }
+        let size = self.shape[..axes]
+            .iter()
+            .try_fold(1_usize, |all, &size| all.checked_mul(size));
+        self.shape[axes - 1] = size?;
+        self.shape.drain(..axes - 1);
+        self.strides.drain(..axes - 1);
+        Some(())
+    }
+}
+
+/// Goes to the next place in row-major order, if there is one.
+fn next_place(place: &mut [usize], shape: &[usize]) -> bool {
+    for (index, &size) in place.iter_mut().zip(shape).rev() {
+        *index += 1;
+        if *index < size {
+            return true;
+        }
+        *index = 0;
+    }
+    false
+}
+
+impl TypeCode {
+    fn known(self) -> Option<DType> {
+        match (self.code, self.bits, self.lanes) {
+            (0, 8, 1) => Some(DType::I8),
+            (0, 16, 1) => Some(DType::I16),
+            (0, 32, 1) => Some(DType::I32),
+            (0, 64, 1) => Some(DType::I64),
+            (1, 8, 1) => Some(DType::U8),
+            (1, 16, 1) => Some(DType::U16),
+            (1, 32, 1) => Some(DType::U32),
+            (1, 64, 1) => Some(DType::U64),
+            (2, 16, 1) => Some(DType::F16),
+            (2, 32, 1) => Some(DType::F32),
+            (2, 64, 1) => Some(DType::F64),
+            (4, 16, 1) => Some(DType::BF16),
+            (5, 64, 1) => Some(DType::Complex64),
+            (5, 128, 1) => Some(DType::Complex128),
+            (6, 8, 1) => Some(DType::Bool),
+            // Floats of 8 bits.
+            (7.., 8, 1) => Some(DType::Bytes1),
+            _ => None,
+        }
+    }
+}
+
+/// PyTorch's threads: its parallel-for, and as many as `torch.set_num_threads` says.
+#[derive(Debug)]
+struct Threads {
+    failed: AtomicBool,
+}
+
+/// Calls at work: threads of Python's side by side share PyTorch's out.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+impl Pool for Threads {
+    fn workers(&self) -> Option<usize> {
+        let connection = CONNECTION.get()?;
+        // OpenMP waits forever for threads that a fork has not taken along.
+        if std::process::id() != connection.process {
+            return Some(1);
+        }
+        let mut threads = 1;
+        // SAFETY: writes the number.
+        let code = unsafe { (connection.num_threads)(&raw mut threads) };
+        Some(if code == 0 { threads as usize } else { 1 })
+    }
+
+    fn calls(&self) -> Option<&AtomicUsize> {
+        Some(&CALLS)
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        let workers = self.workers().unwrap_or(1).min(tasks);
+        let connection = CONNECTION.get().filter(|_| workers > 1);
+        let Some(connection) = connection else {
+            return (0..tasks).for_each(task);
+        };
+        let has_run = ndscatter_host::parallel_for(task, |function, argument| {
+            let shared = Shared {
+                function,
+                argument,
+                next: AtomicUsize::new(0),
+                tasks,
+            };
+            let context = (&raw const shared).cast_mut().cast::<c_void>();
+            let workers = workers.cast_signed() as i64;
+            // SAFETY: it calls `drain` with the context and returns when all calls have.
+            unsafe { (connection.parallel_for)(0, workers, 1, drain, context) == 0 }
+        });
+        if !has_run {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The tasks of one parallel-for, which threads take one by one.
+struct Shared {
+    function: HostTask,
+    argument: *mut c_void,
+    next: AtomicUsize,
+    tasks: usize,
+}
+
+/// Takes tasks until there are none. One of PyTorch's threads may be told to do the work of
+/// several, and then finds it done.
+///
+/// # Safety
+///
+/// `context` is a [`Shared`] of a parallel-for that has not returned.
+unsafe extern "C" fn drain(_: i64, _: i64, context: *mut c_void) {
+    // SAFETY: the caller vouches for it.
+    let shared = unsafe { &*context.cast_const().cast::<Shared>() };
+    loop {
+        let index = shared.next.fetch_add(1, Ordering::Relaxed);
+        if index >= shared.tasks {
+            break;
+        }
+        // SAFETY: inside the parallel-for that made the argument.
+        unsafe { (shared.function)(shared.argument, index) };
+    }
+}
+
+/// Runs a call on PyTorch's threads, without Python's lock.
+pub(super) fn run<T: Send>(
+    py: Python<'_>,
+    call: impl FnOnce(&dyn Pool) -> Result<T, ScatterError> + Send,
+) -> PyResult<Result<T, ScatterError>> {
+    let done = py.detach(|| {
+        let threads = Threads {
+            failed: AtomicBool::new(false),
+        };
+        let done = cross(|| call(&threads));
+        (done, threads.failed.into_inner())
+    });
+    match done {
+        (Ok(done), false) => Ok(done),
+        (Err(panic), _) => Err(panicked(panic)),
+        (_, true) => Err(PyRuntimeError::new_err(
+            "PyTorch's parallel-for failed; the result is incomplete",
+        )),
+    }
+}

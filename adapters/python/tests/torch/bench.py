@@ -1,0 +1,191 @@
+"""PyTorch's functions before and after `ndscatter.torch.enable()`, one after the other.
+
+    python tests/torch/bench.py            # workloads of docs/performance.md, as programs write them
+    python tests/torch/bench.py --sizes    # from which size on a call is taken over
+    python tests/torch/bench.py --calls    # what a call costs that is not
+
+Ratio = PyTorch's time / ours, minimum over the rounds; contenders take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import time
+
+import torch
+
+import ndscatter.torch
+
+Call = tuple[str, "callable"]
+
+
+def zipf(rows: int, count: int, generator: torch.Generator) -> torch.Tensor:
+    weights = torch.arange(1, rows + 1, dtype=torch.float64).pow(-1.2)
+    order = torch.randperm(rows, generator=generator)
+    picks = torch.multinomial(weights[: 1 << 24], count, replacement=True, generator=generator)
+    return order[picks]
+
+
+def workloads(scale: int):
+    """Name, table, index and updates; a second index for pairs of coordinates."""
+    g = torch.Generator().manual_seed(7)
+    uniform = lambda high, *shape: torch.randint(0, high, shape, generator=g)
+    normal = lambda *shape: torch.randn(*shape, generator=g)
+    yield "emb_grad_add", normal(200_000, 64), zipf(200_000, 262_144 // scale, g), "add"
+    yield "gnn_add", normal(169_343, 64), uniform(169_343, 1_166_243 // scale), "add"
+    yield "gnn_max", normal(169_343, 64), uniform(169_343, 1_166_243 // scale), "amax"
+    rows = torch.arange(2048).repeat(4 // min(scale, 4))
+    yield "moe_add", normal(2048, 2048), rows[torch.randperm(len(rows), generator=g)], "add"
+    inf = torch.full((100_000, 64), -math.inf)
+    yield "voxel_max", inf, uniform(100_000, 400_000 // scale), "amax"
+    unique = torch.randperm(500_000, generator=g)[: 65_536 // scale]
+    yield "emb_update", normal(500_000, 64), unique, "none"
+    yield "elem_random_add", normal(16_777_216), uniform(16_777_216, 4_194_304 // scale), "add"
+    unique = torch.randperm(16_777_216, generator=g)[: 4_194_304 // scale]
+    yield "elem_unique", normal(16_777_216), unique, "none"
+    yield "histogram_add", normal(1024), uniform(1024, 4_194_304 // scale), "add"
+
+
+def programs(table, index, updates, reduction):
+    """What a program would write for it."""
+    wide = index.reshape(-1, *[1] * (table.dim() - 1)).expand_as(updates)
+    if reduction == "add":
+        yield "index_add_", lambda: table.index_add_(0, index, updates)
+        yield "scatter_add_", lambda: table.scatter_add_(0, wide, updates)
+        yield "index_put_ add", lambda: table.index_put_((index,), updates, accumulate=True)
+        yield "scatter_add", lambda: table.scatter_add(0, wide, updates)
+        if table.dim() == 2:
+            yield "embedding backward", lambda: torch.ops.aten.embedding_dense_backward(
+                updates, index, table.shape[0], -1, False
+            )
+    elif reduction == "none":
+        yield "index_put_", lambda: table.index_put_((index,), updates)
+        yield "index_copy_", lambda: table.index_copy_(0, index, updates)
+        yield "scatter_", lambda: table.scatter_(0, wide, updates)
+    else:
+        yield "scatter_reduce_", lambda: table.scatter_reduce_(0, wide, updates, reduction)
+        yield "index_reduce_", lambda: table.index_reduce_(0, index, updates, reduction)
+        yield "scatter_reduce", lambda: table.scatter_reduce(0, wide, updates, reduction)
+
+
+def caches():
+    """Tokens into a key-value cache, and pairs of coordinates."""
+    g = torch.Generator().manual_seed(8)
+    cache, steps = torch.zeros(16, 2048, 1024), torch.randn(16, 1024, generator=g)
+    at = torch.randint(0, 2048, (16,), generator=g)
+    yield "kv_decode", "index_put_", lambda: cache.index_put_((torch.arange(16), at), steps)
+    prefill, tokens = torch.zeros(4, 4096, 1024), torch.randn(4, 2048, 1024, generator=g)
+    rows, line = torch.arange(4)[:, None], torch.arange(100, 2148)[None]
+    yield "kv_prefill", "index_put_", lambda: prefill.index_put_((rows, line), tokens)
+    grid, values = torch.zeros(1000, 256, 10, 15), torch.randn(25, 125, 15, generator=g)
+    at = [torch.randint(0, size, (25, 125), generator=g) for size in (1000, 256, 10)]
+    yield "seed_nd", "index_put_", lambda: grid.index_put_(tuple(at), values)
+    small, more = torch.zeros(256, 64), torch.randn(128, 64, generator=g)
+    index = torch.randint(0, 256, (128,), generator=g)
+    yield "small_add", "index_add_", lambda: small.index_add_(0, index, more)
+
+
+def timed(call, repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats
+
+
+def compare(call, rounds: int, repeats: int = 1, always: bool = False) -> tuple[float, float]:
+    """PyTorch's time and ours, in seconds: the minimum over the rounds."""
+    best = [math.inf, math.inf]
+    for _ in range(rounds):
+        call()
+        best[0] = min(best[0], timed(call, repeats))
+        with ndscatter.torch.enable(always=always):
+            call()
+            best[1] = min(best[1], timed(call, repeats))
+    return best[0], best[1]
+
+
+def table(rounds: int, scale: int) -> None:
+    ratios = []
+    generator = torch.Generator().manual_seed(9)
+
+    def row(name, function, call):
+        theirs, ours = compare(call, rounds)
+        ratios.append(theirs / ours)
+        print(f"| {name} | {function} | {theirs * 1e3:.3f} | {ours * 1e3:.3f} | {theirs / ours:.2f} |", flush=True)
+
+    print("| workload | function | torch, ms | enabled, ms | ratio |\n|---|---|---|---|---|")
+    for name, data, index, reduction in workloads(scale):
+        updates = torch.randn(len(index), *data.shape[1:], generator=generator)
+        for function, call in programs(data, index, updates, reduction):
+            row(name, function, call)
+    for name, function, call in caches():
+        row(name, function, call)
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"\ngeometric mean of {len(ratios)}: {mean:.2f}, the least: {min(ratios):.2f}")
+
+
+def small_calls(count: int, width: int):
+    """A call of each function on so many rows of so many elements."""
+    g = torch.Generator().manual_seed(count)
+    rows = max(count // 2, 4)
+    shape = (rows, width) if width > 1 else (rows,)
+    data, updates = torch.zeros(shape), torch.randn(count, *shape[1:], generator=g)
+    index = torch.randint(0, rows, (count,), generator=g)
+    wide = index.reshape(-1, *[1] * (data.dim() - 1)).expand_as(updates)
+    same = torch.arange(rows).repeat(3)[:count]
+    yield "scatter_add", lambda: data.scatter_add_(0, wide, updates)
+    yield "scatter_reduce", lambda: data.scatter_reduce_(0, wide, updates, "amax")
+    yield "scatter", lambda: data.scatter_(0, wide, updates)
+    yield "index_add", lambda: data.index_add_(0, index, updates)
+    yield "index_copy", lambda: data.index_copy_(0, same, updates)
+    yield "index_reduce", lambda: data.index_reduce_(0, index, updates, "amax")
+    yield "index_put", lambda: data.index_put_((index,), updates)
+    yield "index_put add", lambda: data.index_put_((index,), updates, accumulate=True)
+    if width > 1:
+        yield "embedding_dense_backward", lambda: torch.ops.aten.embedding_dense_backward(
+            updates, index, rows, -1, False
+        )
+
+
+def sizes(rounds: int) -> None:
+    """PyTorch's time / ours for calls that are all taken over, by elements of updates."""
+    elements = [1 << power for power in range(6, 17)]
+    for width in (1, 16, 64):
+        print(f"\nrows of {width}: " + " ".join(f"{n:>6}" for n in elements))
+        found: dict[str, list[float]] = {}
+        for n in elements:
+            for name, call in small_calls(max(n // width, 1), width):
+                theirs, ours = compare(call, rounds, max(5, 200_000 // n // 10), always=True)
+                found.setdefault(name, []).append(theirs / ours)
+        for name, ratios in found.items():
+            print(f"{name:>25} " + " ".join(f"{ratio:6.2f}" for ratio in ratios), flush=True)
+
+
+def calls(rounds: int) -> None:
+    """Microseconds of the smallest calls, which stay with PyTorch."""
+    for name, call in itertools.chain(small_calls(4, 1), small_calls(4, 4)):
+        theirs, ours = compare(call, rounds, 2000)
+        print(f"{name:>25} {theirs * 1e6:7.2f} {ours * 1e6:7.2f} {(ours - theirs) * 1e6:+7.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", action="store_true")
+    parser.add_argument("--calls", action="store_true")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--scale", type=int, default=1, help="divides the number of updates")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.sizes:
+        sizes(options.rounds)
+    elif options.calls:
+        calls(options.rounds)
+    else:
+        table(options.rounds, options.scale)
+
+
+if __name__ == "__main__":
+    main()

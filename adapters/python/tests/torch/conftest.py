@@ -1,0 +1,54 @@
+"""What the tests of `ndscatter.torch` share."""
+
+import os
+import warnings
+
+import pytest
+import torch
+
+import ndscatter.torch
+from ndscatter.torch import _kernels
+
+
+# The whole of PyTorch's cases, and graph networks, take minutes and one package more.
+IS_FULL = os.environ.get("NDSCATTER_FULL") == "1"
+collect_ignore = [] if IS_FULL else ["test_pyg.py"]
+
+
+class Spy:
+    """The native kernels, and how many calls they have done or handed back."""
+
+    def __init__(self, native):
+        self._native = native
+        self.done = self.refused = 0
+
+    def __getattr__(self, name):
+        function = getattr(self._native, name)
+
+        def counted(*arguments):
+            is_done = function(*arguments)
+            if is_done:
+                self.done += 1
+            else:
+                self.refused += 1
+            return is_done
+
+        return counted
+
+
+@pytest.fixture
+def spy(monkeypatch):
+    spy = Spy(_kernels.native)
+    monkeypatch.setattr(_kernels, "native", spy)
+    return spy
+
+
+@pytest.fixture(autouse=True)
+def as_it_was():
+    """Whatever a test leaves behind."""
+    threads = torch.get_num_threads()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    ndscatter.torch.disable()
+    torch.set_num_threads(threads)

@@ -1,0 +1,73 @@
+"""What `torch.compile` calls of the kernels that are enabled, and what it makes itself."""
+
+import pytest
+import torch
+
+import ndscatter.torch
+
+pytestmark = pytest.mark.hosts
+
+
+def wide(index, updates):
+    return index[:, None].expand_as(updates)
+
+
+CALLS = {
+    "scatter_add": lambda t, i, u: t.scatter_add(0, wide(i, u), u),
+    "scatter_reduce sum": lambda t, i, u: t.scatter_reduce(0, wide(i, u), u, "sum"),
+    "scatter_reduce prod": lambda t, i, u: t.scatter_reduce(0, wide(i, u), u, "prod"),
+    "scatter_reduce mean": lambda t, i, u: t.scatter_reduce(0, wide(i, u), u, "mean"),
+    "scatter_reduce amax": lambda t, i, u: t.scatter_reduce(0, wide(i, u), u, "amax"),
+    "scatter": lambda t, i, u: t.scatter(0, wide(i, u), u),
+    "scatter reduce": lambda t, i, u: t.scatter(0, wide(i, u), u, reduce="add"),
+    "index_add": lambda t, i, u: t.index_add(0, i, u),
+    "index_copy": lambda t, i, u: t.index_copy(0, i, u),
+    "index_reduce": lambda t, i, u: t.index_reduce(0, i, u, "amin"),
+    "index_put": lambda t, i, u: t.index_put((i,), u),
+    "index_put add": lambda t, i, u: t.index_put((i,), u, accumulate=True),
+}
+# Those that inductor leaves to PyTorch, with threads 1 and 2; of others it makes loops of C++.
+CALLED = {
+    1: {"scatter_reduce prod", "scatter_reduce mean", "scatter_reduce amax", "index_reduce"},
+    2: {
+        "scatter_add", "scatter_reduce sum", "scatter_reduce prod", "scatter_reduce mean",
+        "scatter_reduce amax", "scatter reduce", "index_reduce",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager"])
+def test_what_is_called(backend, threads, spy):
+    g = torch.Generator().manual_seed(0)
+    table, index = torch.randn(500, 64, generator=g), torch.randint(0, 500, (3000,), generator=g)
+    updates = torch.randn(3000, 64, generator=g)
+    torch.set_num_threads(threads)
+    called = set()
+    for name, call in CALLS.items():
+        torch._dynamo.reset()
+        compiled = torch.compile(call, backend=backend)
+        with ndscatter.torch.enable():
+            before = spy.done
+            found = compiled(table, index, updates)
+            if spy.done > before:
+                called.add(name)
+            expected = call(table, index, updates)
+        if name in called:
+            # Loops of inductor's, and of PyTorch's, race for what is written last.
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert called == (CALLED[threads] if backend == "inductor" else set(CALLS))
+
+
+def test_a_graph_compiled_before_and_after(spy):
+    torch._dynamo.reset()
+    g = torch.Generator().manual_seed(0)
+    table, index = torch.randn(500, 64, generator=g), torch.randint(0, 500, (3000,), generator=g)
+    updates = torch.randn(3000, 64, generator=g)
+    compiled = torch.compile(CALLS["scatter_reduce amax"])
+    compiled(table, index, updates)
+    with ndscatter.torch.enable():
+        compiled(table, index, updates)
+        assert spy.done == 1, "a graph asks the dispatcher"
+    compiled(table, index, updates)
+    assert spy.done == 1

@@ -1,0 +1,459 @@
+"""Kernels under PyTorch's functions: whose calls they are, whose bits, and how they end."""
+
+import math
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+
+import ndscatter.torch
+from ndscatter.torch import _switch
+
+pytestmark = pytest.mark.hosts
+
+
+def numbers(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def edges(rows=500, count=3000, width=64, dtype=torch.float32):
+    """A table, row numbers with repeats, and updates whose sums depend on their order."""
+    g = numbers()
+    table = torch.randn(rows, width, generator=g).to(dtype)
+    index = torch.randint(0, rows, (count,), generator=g)
+    updates = (torch.randn(count, width, generator=g) * 1e3).to(dtype)
+    return table, index, updates
+
+
+def wide(index, updates):
+    return index.reshape(-1, *[1] * (updates.dim() - 1)).expand_as(updates)
+
+
+# Each function on a table, row numbers and updates.
+CALLS = {
+    "scatter_add": lambda t, i, u: t.scatter_add(0, wide(i, u), u),
+    "scatter_add_": lambda t, i, u: t.clone().scatter_add_(0, wide(i, u), u),
+    "scatter_add.out": lambda t, i, u: torch.scatter_add(
+        t, 0, wide(i, u), u, out=torch.empty_like(t)
+    ),
+    "scatter_reduce": lambda t, i, u: t.scatter_reduce(0, wide(i, u), u, "prod"),
+    "scatter_reduce_": lambda t, i, u: t.clone().scatter_reduce_(0, wide(i, u), u, "amax"),
+    "scatter_reduce mean": lambda t, i, u: t.scatter_reduce(
+        0, wide(i, u), u, "mean", include_self=False
+    ),
+    "scatter": lambda t, i, u: t.scatter(0, wide(i, u), u),
+    "scatter value": lambda t, i, u: t.scatter(0, wide(i, u), 7),
+    "scatter reduce": lambda t, i, u: t.scatter(0, wide(i, u), u, reduce="add"),
+    "scatter value reduce": lambda t, i, u: t.scatter(0, wide(i, u), 1, reduce="multiply"),
+    "index_add": lambda t, i, u: t.index_add(0, i, u),
+    "index_add_ alpha": lambda t, i, u: t.clone().index_add_(0, i, u, alpha=-1),
+    "index_copy": lambda t, i, u: t.index_copy(0, i, u),
+    "index_reduce": lambda t, i, u: t.index_reduce(0, i, u, "amin"),
+    "index_put": lambda t, i, u: t.index_put((i,), u),
+    "index_put add": lambda t, i, u: t.index_put((i,), u, accumulate=True),
+    "index_put tuples": lambda t, i, u: t.index_put(
+        (i[:, None], torch.arange(u.shape[1])), u, accumulate=True
+    ),
+    "embedding": lambda t, i, u: torch.ops.aten.embedding_dense_backward(
+        u, i, t.shape[0], 3, False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_bits_at_any_number_of_threads(name, spy):
+    call, inputs = CALLS[name], edges()
+    with ndscatter.torch.enable():
+        results = []
+        for threads in (1, 2, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(call(*inputs))
+    assert spy.done == 4, "taken over, as it is large enough"
+    assert all(torch.equal(result, results[0]) for result in results)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_order_is_that_of_the_indices(name):
+    """The loop, on one thread of PyTorch's where that is it."""
+    call, inputs = CALLS[name], edges(dtype=torch.float64)
+    torch.set_num_threads(1)
+    expected = call(*inputs)
+    with ndscatter.torch.enable(always=True):
+        found = call(*inputs)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+    if "reduce" not in name:
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "name", ["scatter_add", "scatter_reduce", "index_add", "index_put add", "embedding"]
+)
+def test_in_what_type_halves_are_summed(dtype, name):
+    # Ones are lost beside 2048 (256) where each sum is rounded.
+    large = 2048.0 if dtype is torch.float16 else 256.0
+    table = torch.full((1, 32), large, dtype=dtype)
+    updates = torch.ones(64, 32, dtype=dtype)
+    if name == "embedding":
+        updates = torch.cat([table, updates])
+    index = torch.zeros(len(updates), dtype=torch.long)
+    expected = CALLS[name](table, index, updates)
+    with ndscatter.torch.enable(always=True):
+        assert torch.equal(CALLS[name](table, index, updates), expected)
+
+
+def test_halves_in_a_line_and_at_short_indices():
+    line = torch.full((1,), 2048.0, dtype=torch.half)
+    ones, zeros = torch.ones(64, dtype=torch.half), torch.zeros(64, dtype=torch.long)
+    table, rows = line.reshape(1, 1), ones.reshape(64, 1)
+    for call in (
+        lambda: line.index_add(0, zeros, ones),
+        lambda: table.index_add(0, zeros.int(), rows),
+        lambda: table.index_add(0, zeros, rows),
+    ):
+        expected = call()
+        with ndscatter.torch.enable(always=True):
+            assert torch.equal(call(), expected)
+
+
+def test_what_is_small_stays_with_pytorch(spy):
+    with ndscatter.torch.enable():
+        for call in CALLS.values():
+            call(*edges(rows=4, count=4, width=4))
+        # Lanes of single elements too.
+        table, index = torch.zeros(64, 64), torch.randint(0, 64, (64, 64))
+        table.scatter_add_(1, index, torch.ones(64, 64))
+    assert (spy.done, spy.refused) == (0, 0)
+
+
+def test_set_num_threads_is_obeyed():
+    """A pool of one asks PyTorch for no thread: seen by processor time beside the clock."""
+    code = """
+import time, torch, ndscatter.torch
+g = torch.Generator().manual_seed(0)
+table, updates = torch.zeros(100_000, 64), torch.randn(400_000, 64)
+index = torch.randint(0, 100_000, (400_000,), generator=g)
+ndscatter.torch.enable()
+def share(threads):
+    torch.set_num_threads(threads)
+    table.index_add_(0, index, updates)
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(10):
+        table.index_add_(0, index, updates)
+    return (time.process_time() - cpu) / (time.perf_counter() - wall)
+print(share(1), share(2))
+"""
+    one, two = map(float, python(code).split())
+    assert one < 1.15
+    if (os.cpu_count() or 1) > 1:
+        assert two > 1.15
+
+
+def python(code):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def takes_over(spy, call=CALLS["scatter_add"]):
+    before = spy.done
+    call(*edges())
+    return spy.done > before
+
+
+def test_disable_gives_back(spy):
+    handle = ndscatter.torch.enable()
+    assert takes_over(spy) and ndscatter.torch.enabled() == frozenset(ndscatter.torch.FUNCTIONS)
+    ndscatter.torch.disable()
+    assert not takes_over(spy) and not ndscatter.torch.enabled()
+    handle.disable()
+    ndscatter.torch.disable()
+
+
+def test_only_what_was_chosen(spy):
+    with ndscatter.torch.enable(only=["index_add"]):
+        assert not takes_over(spy)
+        assert takes_over(spy, CALLS["index_add"])
+    with pytest.raises(ValueError, match="no function is called 'gather'"):
+        ndscatter.torch.enable(only=["gather"])
+    assert not ndscatter.torch.enabled()
+
+
+def test_one_within_another(spy):
+    with ndscatter.torch.enable():
+        with ndscatter.torch.enable(only=["index_add"]):
+            assert not takes_over(spy)
+            with pytest.raises(KeyError), ndscatter.torch.enable():
+                raise KeyError
+            assert not takes_over(spy)
+        assert takes_over(spy)
+    assert not takes_over(spy)
+
+
+def test_another_release_is_refused(monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "1.13.0")
+    monkeypatch.setattr(_switch, "_is_connected", False)
+    with pytest.raises(RuntimeError, match="is for PyTorch"):
+        ndscatter.torch.enable()
+
+
+def test_eight_threads():
+    table, index, updates = edges(rows=2000, count=20_000)
+    with ndscatter.torch.enable():
+        expected = table.index_add(0, index, updates)
+        results = [None] * 8
+
+        def work(number):
+            for _ in range(10):
+                results[number] = table.index_add(0, index, updates)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert all(torch.equal(result, expected) for result in results)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork():
+    """A child has none of OpenMP's threads, which PyTorch itself would wait for forever."""
+    code = """
+import os, sys, torch, ndscatter.torch
+g = torch.Generator().manual_seed(0)
+table, updates = torch.zeros(5000, 64), torch.randn(20_000, 64, generator=g)
+index = torch.randint(0, 5000, (20_000,), generator=g)
+ndscatter.torch.enable()
+torch.set_num_threads(2)
+expected = table.index_add(0, index, updates)
+child = os.fork()
+if not child:
+    # Comparing is PyTorch's own, on one thread.
+    result = table.index_add_(0, index, updates)
+    torch.set_num_threads(1)
+    os._exit(0 if torch.equal(result, expected) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert python(code).strip() == "0"
+
+
+def test_tensors_that_require_grad(spy):
+    table, index, updates = edges(dtype=torch.float64)
+    gradients = []
+    for is_enabled in (False, True):
+        leaf, messages = table.clone().requires_grad_(), updates.clone().requires_grad_()
+        if is_enabled:
+            ndscatter.torch.enable()
+        sums = leaf.index_add(0, index, messages)
+        sums = sums.scatter_reduce(0, wide(index, messages), messages, "amax")
+        loss = (sums * sums).sum() + torch.nn.functional.embedding(index, sums).sum()
+        loss.backward()
+        with torch.no_grad():
+            leaf.index_add_(0, index, messages)
+        gradients.append((sums.detach(), leaf.grad, messages.grad, leaf.detach()))
+    assert spy.done > 3
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-12, atol=1e-9)
+
+
+REFUSED = {
+    "too large": lambda t, i, u: t.index_add_(0, i + 1_000_000, u),
+    "negative": lambda t, i, u: t.index_add_(0, i - 1, u),
+    "scatter": lambda t, i, u: t.scatter_add_(0, wide(i - 1, u), u),
+    "put": lambda t, i, u: t.index_put_((i + 1_000_000,), u),
+    "tuples": lambda t, i, u: t.index_put_((i[:, None], torch.arange(64) + 1), u),
+    "types": lambda t, i, u: t.index_add_(0, i, u.double()),
+    "put types": lambda t, i, u: t.index_put_((i,), u.double()),
+    "index type": lambda t, i, u: t.index_copy_(0, i.int(), u),
+    "shape": lambda t, i, u: t.index_add_(0, i[1:], u),
+    "overlap": lambda t, i, u: t[:1].expand(500, 64).index_add_(0, i, u),
+    "shared": lambda t, i, u: t.index_add_(0, i[:500], t),
+    "name": lambda t, i, u: t.scatter_reduce_(0, wide(i, u), u, "multiply"),
+    "name of index_reduce": lambda t, i, u: t.index_reduce_(0, i, u, "sum"),
+    "name of scatter": lambda t, i, u: t.scatter_(0, wide(i, u), u, reduce="amax"),
+    "axis": lambda t, i, u: t.index_add_(2, i, u),
+    "mean of bool": lambda t, i, u: t.bool().scatter_reduce_(
+        0, wide(i, u), u.bool(), "mean"
+    ),
+    "value": lambda t, i, u: t.byte().scatter_(0, wide(i, u), 1j),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_errors_are_those_of_pytorch(name):
+    with pytest.raises(Exception) as expected:  # noqa: PT011
+        REFUSED[name](*edges())
+    with ndscatter.torch.enable(always=True), pytest.raises(expected.type) as found:
+        REFUSED[name](*edges())
+    assert str(found.value) == str(expected.value)
+
+
+def test_types_that_are_not_known_go_to_pytorch():
+    index = torch.tensor([2, 0])
+    for dtype in (torch.complex32, torch.uint16, torch.float8_e4m3fn):
+        table, updates = torch.zeros(3, 2).to(dtype), torch.ones(2, 2).to(dtype)
+        for call in (
+            lambda t, u: t.index_add(0, index, u),
+            lambda t, u: t.index_put((index,), u),
+            lambda t, u: t.scatter(0, index[:, None].expand(2, 2), u),
+        ):
+            results = []
+            for always in (False, True):
+                if always:
+                    ndscatter.torch.enable(always=True)
+                try:
+                    results.append(call(table, updates).to(torch.complex64).tolist())
+                except (RuntimeError, NotImplementedError) as error:
+                    results.append(type(error))
+                ndscatter.torch.disable()
+            assert results[0] == results[1]
+
+
+def test_views_with_a_sign_or_a_conjugate():
+    table = torch.randn(4, 3, dtype=torch.complex64, generator=numbers())
+    index, updates = torch.tensor([1, 1, 3]), torch.randn(3, 3, dtype=torch.complex64)
+    calls = [
+        lambda: table.conj().index_add(0, index, updates.conj()),
+        lambda: table.conj().clone().scatter_add_(0, wide(index, updates), updates.conj()),
+        lambda: table.conj().imag.index_add(0, index, updates.conj().imag),
+        lambda: table.clone().conj().index_put_((index,), updates.conj(), accumulate=True),
+        lambda: table.conj().imag.clone().index_put_((index,), updates.conj().imag),
+    ]
+    for call in calls:
+        expected = call()
+        with ndscatter.torch.enable(always=True):
+            assert torch.equal(call(), expected)
+
+
+def test_masks_and_gaps_between_indices():
+    table = torch.randn(6, 5, 4, generator=numbers())
+    mask = torch.rand(6, generator=numbers()) > 0.5
+    i, j = torch.tensor([0, -1, 3]), torch.tensor([[1], [2]])
+    puts = [
+        ([mask], torch.tensor(1.0)),
+        ([mask.byte()], torch.randn(5, 4)),
+        ([i], torch.randn(5, 4)),
+        ([i.int()], torch.tensor(2.0)),
+        ([None, i], torch.randn(6, 3, 4)),
+        ([None, i, j], torch.randn(6, 2, 3)),
+        ([i, None, j], torch.randn(2, 3, 5)),
+        ([i, j], torch.randn(1, 3, 1)),
+        ([i, j, torch.tensor(1)], torch.randn(2, 3)),
+        ([None, None, torch.tensor(-4)], torch.randn(6, 5)),
+        ([i[:0]], torch.randn(0, 5, 4)),
+    ]
+    for indices, values in puts:
+        for accumulate in (False, True):
+            for data in (table, table.permute(2, 0, 1).contiguous().permute(1, 2, 0)):
+                expected = torch.ops.aten.index_put(data, indices, values, accumulate)
+                with ndscatter.torch.enable(always=True):
+                    found = torch.ops.aten.index_put(data, indices, values, accumulate)
+                torch.testing.assert_close(found, expected)
+                assert found.stride() == expected.stride()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8, torch.bool])
+@pytest.mark.parametrize("alpha", [1, -1, 2, 1.0, -1.0, 0.5, True, 0, 1j])
+def test_factors(dtype, alpha):
+    table, updates = torch.ones(3, 4).to(dtype), torch.full((5, 4), 3).to(dtype)
+    index = torch.tensor([0, 1, 0, 2, 0])
+
+    def outcome():
+        try:
+            return table.index_add(0, index, updates, alpha=alpha).tolist()
+        except RuntimeError as error:
+            return str(error)
+
+    expected = outcome()
+    with ndscatter.torch.enable(always=True):
+        assert outcome() == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8, torch.bool])
+@pytest.mark.parametrize("value", [1, -1, 300, 1.5, True, math.inf, 1j])
+@pytest.mark.parametrize("reduce", [None, "add", "multiply"])
+def test_values(dtype, value, reduce):
+    table, index = torch.ones(3, 4).to(dtype), torch.tensor([0, 1, 0, 2, 0])[:, None]
+    options = {"reduce": reduce} if reduce else {}
+
+    def outcome():
+        try:
+            return table.scatter(0, index.expand(5, 4), value, **options).tolist()
+        except RuntimeError as error:
+            return str(error)
+
+    expected = outcome()
+    with ndscatter.torch.enable(always=True):
+        assert outcome() == expected
+
+
+def test_an_embedding_leaves_out_what_is_no_row():
+    g = numbers()
+    index = torch.randint(-2, 12, (7, 5), generator=g)
+    gradient = torch.randn(7, 5, 3, generator=g)
+    for padding in (-1, 0, 9, 50):
+        arguments = gradient, index, 10, padding, False
+        expected = torch.ops.aten.embedding_dense_backward(*arguments)
+        with ndscatter.torch.enable(always=True):
+            found = torch.ops.aten.embedding_dense_backward(*arguments)
+        assert torch.equal(found, expected)
+
+
+def test_flush_to_zero_is_not_for_the_kernels():
+    tiny = torch.full((3,), 1e-40)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("the processor has no such mode")
+    try:
+        with ndscatter.torch.enable(always=True):
+            result = torch.zeros(3).index_add_(0, torch.arange(3), tiny)
+    finally:
+        torch.set_flush_denormal(False)
+    assert result.tolist() == tiny.tolist()
+
+
+def test_nan_and_ties():
+    data = torch.tensor([1.0, math.nan, -0.0, 2.0])
+    index, updates = torch.tensor([0, 1, 2, 3]), torch.tensor([math.nan, 5.0, 0.0, 2.0])
+    for reduce in ("amax", "amin"):
+        expected = data.scatter_reduce(0, index, updates, reduce)
+        with ndscatter.torch.enable(always=True):
+            found = data.scatter_reduce(0, index, updates, reduce)
+        assert torch.equal(found.isnan(), expected.isnan())
+        assert torch.equal(found[2:].signbit(), expected[2:].signbit())
+
+
+def test_vmap_and_modes():
+    table, index, updates = edges(rows=5, count=8, width=3)
+    batch = torch.stack([updates, updates * 2])
+    call = torch.vmap(lambda u: table.index_add(0, index, u))
+    expected = call(batch)
+    with ndscatter.torch.enable(always=True):
+        torch.testing.assert_close(call(batch), expected)
+        with torch.device("meta"):
+            assert table.index_add(0, index, updates).device.type == "cpu"
+        meta = table.to("meta").index_add(0, index.to("meta"), updates.to("meta"))
+        assert meta.device.type == "meta"
+        with torch.inference_mode():
+            torch.testing.assert_close(
+                table.index_add(0, index, updates), table.clone().index_add_(0, index, updates)
+            )
+
+
+def test_an_output_of_another_shape_is_resized():
+    table, index, updates = edges(rows=5, count=8, width=3)
+    expected = table.index_add(0, index, updates)
+    with ndscatter.torch.enable(always=True):
+        out = torch.empty(0)
+        assert torch.index_add(table, 0, index, updates, out=out) is out
+        assert torch.equal(out, expected)
+        same = table.clone()
+        assert torch.index_add(same, 0, index, updates, out=same) is same
+        assert torch.equal(same, expected)
+        column = torch.empty(3, 5).t()
+        torch.index_add(table, 0, index, updates, out=column)
+        assert torch.equal(column, expected)

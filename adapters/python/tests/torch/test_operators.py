@@ -1,0 +1,204 @@
+"""Operators by name: values, gradients, fakes, and what is compiled or exported."""
+
+import itertools
+
+import pytest
+import torch
+
+import ndscatter
+import ndscatter.torch as nt
+
+pytestmark = pytest.mark.hosts
+
+REDUCTIONS = ("none", "add", "sub", "mul", "min", "max", "mean")
+
+
+def numbers(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def scatters(dtype=torch.float64, requires_grad=False):
+    """A case of each scatter: function, data, indices, updates; duplicates in all."""
+    g = numbers()
+    normal = lambda *shape: torch.randn(*shape, generator=g).to(dtype).requires_grad_(requires_grad)
+    pick = lambda high, *shape: torch.randint(-high, high, shape, generator=g)
+    pairs = torch.stack([pick(3, 4, 2), pick(4, 4, 2)], dim=-1)
+    yield nt.scatter_nd, ndscatter.scatter_nd, {}, normal(3, 4, 2), pairs, normal(4, 2, 2)
+    yield nt.scatter_update, ndscatter.scatter_update, {"axis": 1}, normal(2, 3, 2), pick(3, 5), (
+        normal(2, 5, 2)
+    )
+    yield nt.scatter_elements, ndscatter.scatter_elements, {"axis": -1}, normal(3, 4), pick(
+        4, 2, 6
+    ), normal(2, 6)
+
+
+def gathers(dtype=torch.float64, requires_grad=False):
+    g = numbers()
+    normal = lambda *shape: torch.randn(*shape, generator=g).to(dtype).requires_grad_(requires_grad)
+    pick = lambda high, *shape: torch.randint(-high, high, shape, generator=g)
+    yield nt.gather_nd, ndscatter.gather_nd, {"batch_dims": 1}, normal(3, 4, 2), pick(4, 3, 5, 1)
+    yield nt.gather, ndscatter.gather, {"axis": 1}, normal(2, 3, 2), pick(3, 2, 4)
+    yield nt.gather_elements, ndscatter.gather_elements, {"axis": 0}, normal(3, 4), pick(3, 5, 4)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int16])
+def test_values_are_those_for_arrays(reduction, include_self, dtype):
+    options = {"reduction": reduction, "include_self": include_self}
+    for function, reference, more, *tensors in scatters(dtype):
+        for data in (tensors[0], tensors[0].mT.contiguous().mT):
+            found = function(data, *tensors[1:], **more, **options)
+            assert torch.equal(found, reference(data, *tensors[1:], **more, **options))
+            assert found.is_contiguous()
+
+
+def test_gathered_values_are_those_for_arrays():
+    for function, reference, more, *tensors in gathers():
+        assert torch.equal(function(*tensors, **more), reference(*tensors, **more))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("include_self", [True, False])
+def test_gradients(reduction, include_self):
+    # Complex numbers have no order.
+    types = [torch.float64] + [torch.complex128] * (reduction not in ("min", "max"))
+    for dtype in types:
+        check_gradients(dtype, reduction, include_self)
+
+
+def check_gradients(dtype, reduction, include_self):
+    options = {"reduction": reduction, "include_self": include_self}
+    for function, _, more, data, indices, updates in scatters(dtype, requires_grad=True):
+        call = lambda d, u: function(d, indices, u, **more, **options)
+        assert torch.autograd.gradcheck(call, (data, updates))
+        assert torch.autograd.gradcheck(lambda u: call(data.detach(), u), (updates,))
+        assert torch.autograd.gradcheck(lambda d: call(d, updates.detach()), (data,))
+
+
+def test_gradients_of_gathers():
+    for function, _, more, data, indices in gathers(requires_grad=True):
+        assert torch.autograd.gradcheck(lambda d: function(d, indices, **more), (data,))
+
+
+def test_a_gradient_is_exact_where_a_factor_is_zero():
+    data = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    updates = torch.tensor([0.0, 5.0, 7.0], requires_grad=True)
+    nt.scatter_nd(data, torch.tensor([[2], [0], [2]]), updates, reduction="mul").sum().backward()
+    assert data.grad.tolist() == [5.0, 1.0, 0.0]
+    assert updates.grad.tolist() == [21.0, 1.0, 0.0]
+
+
+def test_ties_share_and_skipped_updates_have_none():
+    data = torch.tensor([2.0, 0.0], requires_grad=True)
+    updates = torch.tensor([2.0, 2.0, 9.0], requires_grad=True)
+    index = torch.tensor([0, 0, 5])
+    result = nt.scatter_update(data, index, updates, reduction="amax", bounds="skip")
+    result.sum().backward()
+    assert updates.grad.tolist() == pytest.approx([1 / 3, 1 / 3, 0.0])
+    assert data.grad.tolist() == pytest.approx([1 / 3, 1.0])
+
+
+def cases():
+    for (function, _, more, *tensors), reduction in itertools.product(
+        scatters(torch.float32, requires_grad=True), ("none", "mul", "mean")
+    ):
+        yield pytest.param(
+            function, tensors, {**more, "reduction": reduction}, id=f"{function.__name__}-{reduction}"
+        )
+    for function, _, more, *tensors in gathers(torch.float32, requires_grad=True):
+        yield pytest.param(function, tensors, more, id=function.__name__)
+
+
+def arguments(function, tensors, options):
+    """What a function hands to its operator."""
+    found = []
+    name = "scatter" if len(tensors) == 3 else "gather"
+
+    class Look(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is getattr(torch.ops.ndscatter, name).default:
+                found.append(args)
+            return func(*args, **(kwargs or {}))
+
+    with Look():
+        function(*[tensor.detach() for tensor in tensors], **options)
+    return getattr(torch.ops.ndscatter, name).default, (*tensors, *found[0][len(tensors) :])
+
+
+@pytest.mark.parametrize(("function", "tensors", "options"), list(cases()))
+def test_what_pytorch_asks_of_operators(function, tensors, options):
+    operator, inputs = arguments(function, tensors, options)
+    torch.library.opcheck(operator, inputs)
+
+
+@pytest.mark.parametrize(("function", "tensors", "options"), list(cases()))
+def test_compiled(function, tensors, options):
+    torch._dynamo.reset()
+    call = lambda *tensors: function(*tensors, **options) * 2
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True, dynamic=True)
+    leaves = [tensor for tensor in tensors if tensor.requires_grad]
+    results = [
+        (result, *torch.autograd.grad(result.sum(), leaves))
+        for result in (call(*tensors), compiled(*tensors))
+    ]
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_compiled_by_inductor():
+    torch._dynamo.reset()
+    data, index = torch.randn(50, 8, requires_grad=True), torch.randint(0, 50, (300,))
+    updates = torch.randn(300, 8, requires_grad=True)
+
+    def layer(data, index, updates):
+        sums = nt.scatter_update(data * 2, index, updates.relu(), reduction="max")
+        return nt.gather(sums, index).tanh()
+
+    compiled = torch.compile(layer, fullgraph=True)
+    results = [
+        (result, *torch.autograd.grad(result.sum(), (data, updates)))
+        for result in (layer(data, index, updates), compiled(data, index, updates))
+    ]
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(("function", "tensors", "options"), list(cases()))
+def test_exported(function, tensors, options):
+    class Module(torch.nn.Module):
+        def forward(self, *tensors):
+            return function(*tensors, **options)
+
+    tensors = tuple(tensor.detach() for tensor in tensors)
+    program = torch.export.export(Module(), tensors)
+    assert any("ndscatter" in str(node.target) for node in program.graph.nodes)
+    assert torch.equal(program.module()(*tensors), function(*tensors, **options))
+
+
+def test_errors():
+    data, index, updates = torch.zeros(3), torch.tensor([1, 5]), torch.ones(2)
+    with pytest.raises(IndexError):
+        nt.scatter_update(data, index, updates)
+    with pytest.raises(IndexError):
+        nt.gather(data, index)
+    with pytest.raises(TypeError):
+        nt.scatter_update(data, index, updates.double())
+    with pytest.raises(ValueError):
+        nt.scatter_update(data, index[:1], updates)
+    with pytest.raises(ValueError):
+        nt.scatter_update(data, index, updates, axis=1)
+    with pytest.raises(ValueError):
+        nt.scatter_update(data, index, updates, reduction="median")
+    with pytest.raises(ValueError):
+        nt.scatter_update(data, index, updates, bounds="wrap")
+    with pytest.raises((TypeError, NotImplementedError)):
+        nt.scatter_update(data.to_sparse(), index, updates)
+
+
+def test_types_that_are_only_moved():
+    data = torch.zeros(3).to(torch.float8_e4m3fn)
+    result = nt.scatter_update(data, torch.tensor([1]), torch.ones(1).to(torch.float8_e4m3fn))
+    assert result.float().tolist() == [0.0, 1.0, 0.0]
+    with pytest.raises(TypeError):
+        nt.scatter_update(data, torch.tensor([1]), torch.ones(1).to(torch.float8_e5m2))

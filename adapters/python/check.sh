@@ -1,39 +1,46 @@
 #!/usr/bin/env bash
-# The tests of the Python package, in an environment of its own under cargo's target
-# folder, made once: those of numpy's arrays, or with `hosts` those of torch, JAX and ONNX
-# Runtime as well, which are some gigabytes. Needs Rust, Python 3.11 or newer and PyPI.
+# The tests of the Python package as it is installed: a source distribution is made, a wheel
+# built from that outside of the clone, and installed into an environment of its own under
+# cargo's target folder, made once, which takes some gigabytes (PyTorch, JAX, ONNX Runtime).
+# With `full` all of PyTorch's own cases run, of which a tenth does otherwise, and graph
+# networks of PyG. Needs Rust, a C++ compiler, Python 3.11 or newer and PyPI.
 #
-#   adapters/python/check.sh [hosts] [arguments of pytest]
+#   adapters/python/check.sh [full] [arguments of pytest]
 set -euo pipefail
 export PYTHONDONTWRITEBYTECODE=1
 cd "$(dirname "$0")"
 
 target=${CARGO_TARGET_DIR:-../../target}
 mkdir -p "$target/python"
-target=$(cd "$target" && pwd)
+target=$(cd "$target" && pwd)/python
 # The package's own workspace has a folder of its own.
-export CARGO_TARGET_DIR=$target/python/cargo
+export CARGO_TARGET_DIR=$target/cargo
 
-folder=$target/python/arrays
 requirements=(-r tests/requirements.txt)
-chosen=(-m "not hosts")
-if [[ ${1:-} == hosts ]]; then
+if [[ ${1:-} == full ]]; then
     shift
-    folder=$target/python/hosts
-    requirements+=(-r tests/requirements-hosts.txt)
-    chosen=()
+    requirements+=(-r tests/requirements-full.txt)
+    export NDSCATTER_FULL=1
 fi
 
-stamp=$(cat tests/requirements*.txt)
-if [[ $stamp != "$(cat "$folder/requirements.txt" 2>/dev/null)" ]]; then
-    rm -rf "$folder"
-    python3 -m venv "$folder"
-    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "${requirements[@]}"
-    echo "$stamp" >"$folder/requirements.txt"
+environment=$target/tests
+python=$environment/bin/python
+if ! cmp -s tests/requirements.txt "$environment/requirements.txt"; then
+    rm -rf "$environment"
+    python3 -m venv "$environment"
+    cp tests/requirements.txt "$environment"
 fi
+"$python" -m pip install --quiet --disable-pip-version-check "${requirements[@]}"
 
 cargo fmt --check
 cargo clippy --quiet -- -D warnings
-PATH=$folder/bin:$PATH "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --no-build-isolation --force-reinstall --no-deps .
-"$folder/bin/python" -m pytest -q -p no:cacheprovider "${chosen[@]}" "$@"
+
+rm -rf "$target/dist"
+PATH=$environment/bin:$PATH maturin build --quiet --release --sdist --out "$target/dist"
+wheel=("$target"/dist/*.whl)
+case $(uname -s):$wheel in
+Linux:*-abi3-manylinux_*) ;;
+Linux:*) echo "no wheel for every Linux: $wheel" >&2 && exit 1 ;;
+esac
+"$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
+"$python" -m pytest -q -p no:cacheprovider "$@"

@@ -1,28 +1,16 @@
-"""Tensors of PyTorch and JAX, and ONNX Runtime: in an environment that has them.
-
-    pytest -m hosts
-"""
+"""Tensors of PyTorch and JAX, and ONNX Runtime."""
 
 import gc
-import importlib
 
+import jax.numpy as jnp
 import numpy as np
+import onnx
+import onnxruntime as runtime
 import pytest
+import torch
 
 import ndscatter
 from ndscatter.onnxruntime import library_path
-
-pytestmark = pytest.mark.hosts
-
-
-@pytest.fixture
-def torch():
-    return importlib.import_module("torch")
-
-
-@pytest.fixture
-def jnp():
-    return importlib.import_module("jax.numpy")
 
 
 TYPES = [
@@ -32,7 +20,7 @@ TYPES = [
 
 
 @pytest.mark.parametrize("name", [*TYPES, "float8_e4m3fn", "float8_e5m2"])
-def test_torch_types(torch, name):
+def test_torch_types(name):
     dtype = getattr(torch, name)
     data = torch.arange(6, dtype=torch.float32).reshape(3, 2).to(dtype)
     updates = torch.ones(2, 2).to(dtype)
@@ -46,7 +34,7 @@ def test_torch_types(torch, name):
             ndscatter.scatter_update(data, [0], updates[:1], reduction="add")
 
 
-def test_torch_outputs_and_strides(torch):
+def test_torch_outputs_and_strides():
     data = torch.zeros(4, 3).T
     assert ndscatter.scatter_update(data, [1, 1], 2.0, reduction="add", out=data) is data
     assert data[1].tolist() == [4] * 4 and not data[0].any()
@@ -64,7 +52,7 @@ def test_torch_outputs_and_strides(torch):
     rows.add_(1)
 
 
-def test_torch_empty_and_rank_0(torch):
+def test_torch_empty_and_rank_0():
     data = torch.zeros(0, 3)
     assert ndscatter.gather(data, torch.zeros(0, dtype=torch.int64)).shape == (0, 3)
     scalar = torch.tensor(1.0)
@@ -73,7 +61,7 @@ def test_torch_empty_and_rank_0(torch):
     assert ndscatter.scatter_nd(scalar, indices, updates, reduction="add").item() == 4
 
 
-def test_torch_tensors_that_are_refused(torch):
+def test_torch_tensors_that_are_refused():
     learned = torch.zeros(3, requires_grad=True)
     for call in (
         lambda: ndscatter.scatter_update(learned, [0], 1.0),
@@ -100,14 +88,14 @@ def test_torch_tensors_that_are_refused(torch):
         ndscatter.gather(torch.zeros(3), torch.tensor([3]))
 
 
-def test_torch_in_the_functions_of_numpy(torch):
+def test_torch_in_the_functions_of_numpy():
     a = np.zeros(4)
     ndscatter.add_at(a, torch.tensor([1, 1]), torch.ones(2, dtype=torch.float64))
     assert a.tolist() == [0, 2, 0, 0]
     assert ndscatter.bincount(torch.tensor([1, 1, 3])).tolist() == [0, 2, 0, 1]
 
 
-def test_torch_plans(torch):
+def test_torch_plans():
     plan = ndscatter.plan_scatter_update((3, 2), torch.tensor([1, 1]), reduction="add")
     assert plan(torch.zeros(3, 2), torch.ones(2, 2))[1].tolist() == [2, 2]
     plan = ndscatter.plan_gather(torch.zeros(2, 3).T, [2])
@@ -115,7 +103,7 @@ def test_torch_plans(torch):
 
 
 @pytest.mark.parametrize("name", [*(t for t in TYPES if "64" not in t), "complex64", "float8_e4m3fn"])
-def test_jax(jnp, name):
+def test_jax(name):
     dtype = getattr(jnp, "bool_" if name == "bool" else name)
     data, updates = jnp.zeros((3, 2), dtype), jnp.ones((2, 2), dtype)
     result = ndscatter.scatter_update(data, jnp.array([2, 0]), updates)
@@ -132,7 +120,6 @@ def test_jax(jnp, name):
 
 
 def test_onnxruntime_loads_the_library():
-    runtime = importlib.import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.register_custom_ops_library(library_path())
     model = scatter_nd_model()
@@ -153,7 +140,6 @@ def runs():
 
 
 def scatter_nd_model():
-    onnx = importlib.import_module("onnx")
     helper, types = onnx.helper, onnx.TensorProto
     node = helper.make_node("ScatterND", ["data", "indices", "updates"], ["out"], reduction="add")
     inputs = [

@@ -1,7 +1,6 @@
 """The package around the functions: docs, types, the command, a fork."""
 
 import doctest
-import importlib.util
 import os
 import pathlib
 import subprocess
@@ -102,7 +101,6 @@ def test_the_command():
     assert "np.bincount" in done.stdout
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("matplotlib"), reason="matplotlib is extra")
 def test_the_plot_of_the_command(tmp_path):
     from ndscatter import __main__ as command
 

@@ -70,6 +70,8 @@ type GetNumThreads = unsafe extern "C" fn(*mut u32) -> i32;
 /// What is used of PyTorch.
 #[derive(Debug)]
 struct Connection {
+    /// The type of tensors.
+    tensor: Py<PyType>,
     describe: Describe,
     parallel_for: ParallelFor,
     num_threads: GetNumThreads,
@@ -127,6 +129,7 @@ pub(super) fn connect(tensor: &Bound<'_, PyType>, library: &str) -> PyResult<()>
     // torch/csrc/stable/c/shim.h, which keeps them.
     let connection = unsafe {
         Connection {
+            tensor: tensor.clone().unbind(),
             describe,
             parallel_for: std::mem::transmute::<*mut c_void, ParallelFor>(parallel_for),
             num_threads: std::mem::transmute::<*mut c_void, GetNumThreads>(num_threads),
@@ -155,6 +158,39 @@ fn describe_of(tensor: &Bound<'_, PyType>) -> PyResult<Describe> {
     describe.ok_or_else(|| PyRuntimeError::new_err("DLPack is of a version that is not known"))
 }
 
+fn described(connection: &Connection, object: &Bound<'_, PyAny>) -> Option<DlTensor> {
+    let mut found = std::mem::MaybeUninit::<DlTensor>::uninit();
+    // SAFETY: the function looks at the object's type itself, and fills the struct where it
+    // returns 0.
+    unsafe {
+        if (connection.describe)(object.as_ptr(), found.as_mut_ptr()) != 0 {
+            drop(PyErr::take(object.py()));
+            return None;
+        }
+        Some(found.assume_init())
+    }
+}
+
+/// How many elements a tensor has; `None` for other objects. One that cannot be described has
+/// as many as there are numbers.
+pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
+    let connection = CONNECTION.get()?;
+    if !object
+        .is_instance(connection.tensor.bind(object.py()))
+        .ok()?
+    {
+        return None;
+    }
+    let elements = described(connection, object).and_then(|found| {
+        (0..usize::try_from(found.rank).ok()?).try_fold(1_usize, |all, dim| {
+            // SAFETY: PyTorch gives `rank` sizes, which stay as long as nobody resizes the
+            // tensor; Python's lock is held.
+            all.checked_mul(usize::try_from(unsafe { *found.shape.add(dim) }).ok()?)
+        })
+    });
+    Some(elements.unwrap_or(usize::MAX))
+}
+
 /// A tensor on the CPU, as it was described. It does not keep its memory: the object that it
 /// was made from does, for as long as that is borrowed.
 #[derive(Clone, Debug)]
@@ -177,17 +213,7 @@ impl Tensor {
     /// What PyTorch says of a tensor of its, or `None` if that is nothing for the crate: it
     /// lies on another device, or its type is not known.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
-        let connection = CONNECTION.get()?;
-        let mut found = std::mem::MaybeUninit::<DlTensor>::uninit();
-        // SAFETY: the function looks at the object's type itself, and fills the struct where
-        // it returns 0.
-        let found = unsafe {
-            if (connection.describe)(object.as_ptr(), found.as_mut_ptr()) != 0 {
-                drop(PyErr::take(object.py()));
-                return None;
-            }
-            found.assume_init()
-        };
+        let found = described(CONNECTION.get()?, object)?;
         let dtype = found.dtype.known().filter(|_| found.device_kind == 1)?;
         let rank = usize::try_from(found.rank).ok()?;
         let offset = usize::try_from(found.byte_offset).ok()?;

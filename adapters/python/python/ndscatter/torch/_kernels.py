@@ -7,7 +7,7 @@ kernel that was there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +23,19 @@ Attempt = Callable[..., bool]
 # A kernel of the one that was there, and whether it takes calls of any size.
 Make = Callable[[Kernel, bool], Kernel]
 
-# Which calls gain was measured, two threads, by tests/torch/bench.py --sizes. Numbers are
+
+class Door(NamedTuple):
+    """How an operator is taken over."""
+
+    make: Make
+    # Elements that one of the counted arguments has at least; smaller calls never come here.
+    least: int
+    # Places of those arguments, after that of the key set.
+    counted: tuple[int, ...]
+
+
+
+# Which calls gain was measured, two threads, by bench/pytorch.py --sizes. Numbers are
 # elements of updates.
 
 # The way through Python takes 2 to 4 us; nothing smaller than this gains.
@@ -154,8 +166,6 @@ def _rows_gain(
 ) -> bool:
     """Of `scatter` and kin: rows whose index is one number, expanded."""
     count = index.numel()
-    if count < SMALLEST:
-        return False
     strides = index.stride()
     rank = len(strides)
     if rank < 2:
@@ -180,8 +190,6 @@ def _slices_added_gain(
     self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Scalar = 1
 ) -> bool:
     count = source.numel()
-    if count < SMALLEST:
-        return False
     rank = self.dim()
     if rank < 2:
         return bool(count >= ELEMENTS)
@@ -194,18 +202,7 @@ def _slices_added_gain(
 
 
 def _slices_copied_gain(self: Tensor, dim: int, index: Tensor, source: Tensor) -> bool:
-    return bool(source.numel() >= (SLICES if self.dim() > 1 else ELEMENTS_COPIED))
-
-
-def _slices_reduced_gain(
-    self: Tensor,
-    dim: int,
-    index: Tensor,
-    source: Tensor,
-    reduce: str,
-    include_self: bool = True,
-) -> bool:
-    return bool(source.numel() >= SLICES)
+    return bool(self.dim() > 1 or source.numel() >= ELEMENTS_COPIED)
 
 
 def _always(*arguments: Any, **options: Any) -> bool:
@@ -289,13 +286,11 @@ def _out(attempt: Attempt, gains: Attempt) -> Make:
 
 
 def _put_gains(indices: Indices, values: Tensor, accumulate: bool) -> bool:
-    largest, tensors = values.numel(), 0
-    for index in indices:
-        if index is not None:
-            tensors += 1
-            # One value may stand for many.
-            largest = max(largest, index.numel())
-    return bool(largest >= (SLICES if accumulate or tensors == 1 else TUPLES))
+    if accumulate or sum(index is not None for index in indices) == 1:
+        return True
+    # One value may stand for many.
+    tensors = (index for index in indices if index is not None)
+    return bool(max(values.numel(), *(index.numel() for index in tensors)) >= TUPLES)
 
 
 def _put(fall_back: Kernel, always: bool) -> Kernel:
@@ -315,9 +310,7 @@ def _put(fall_back: Kernel, always: bool) -> Kernel:
     return kernel
 
 
-def _embedding(fall_back: Kernel, always: bool) -> Kernel:
-    least = 1 if always else EMBEDDING
-
+def _embedding(fall_back: Kernel, _always: bool) -> Kernel:
     def kernel(
         keyset: Any,
         grad_output: Tensor,
@@ -326,7 +319,7 @@ def _embedding(fall_back: Kernel, always: bool) -> Kernel:
         padding_idx: int,
         scale_grad_by_freq: bool,
     ) -> Any:
-        if grad_output.numel() >= least and not scale_grad_by_freq:
+        if not scale_grad_by_freq:
             shape = (num_weights, grad_output.size(-1))
             output = torch.zeros(shape, dtype=grad_output.dtype, device="cpu")
             if native.embedding(output, grad_output, indices, padding_idx):
@@ -338,47 +331,40 @@ def _embedding(fall_back: Kernel, always: bool) -> Kernel:
     return kernel
 
 
-# What `enable(only=[..])` chooses from: the operators of each, and what makes their kernels.
-FUNCTIONS: dict[str, dict[str, Make]] = {
-    "scatter_add": {
-        "scatter_add": _functional(_scatter_add, _sums_gain),
-        "scatter_add_": _in_place(_scatter_add, _sums_gain),
-        "scatter_add.out": _out(_scatter_add, _sums_gain),
-    },
-    "scatter_reduce": {
-        "scatter_reduce.two": _functional(_scatter_reduce, _rows_gain),
-        "scatter_reduce_.two": _in_place(_scatter_reduce, _rows_gain),
-        "scatter_reduce.two_out": _out(_scatter_reduce, _rows_gain),
-    },
+def _variants(
+    name: str, overload: str, attempt: Attempt, gains: Attempt, least: int, counted: int
+) -> dict[str, Door]:
+    """The functional form of an operator, that in place, and that with an output."""
+    dot = f".{overload}" if overload else ""
+    out = f".{overload}_out" if overload else ".out"
+    return {
+        f"{name}{dot}": Door(_functional(attempt, gains), least, (counted,)),
+        f"{name}_{dot}": Door(_in_place(attempt, gains), least, (counted,)),
+        f"{name}{out}": Door(_out(attempt, gains), least, (counted,)),
+    }
+
+
+# Places of arguments: key set, self, dim, index, updates.
+_INDEX, _SOURCE = 3, 4
+
+# What `enable(only=[..])` chooses from: the operators of each, and how they are taken over.
+FUNCTIONS: dict[str, dict[str, Door]] = {
+    "scatter_add": _variants("scatter_add", "", _scatter_add, _sums_gain, SMALLEST, _INDEX),
+    "scatter_reduce": _variants(
+        "scatter_reduce", "two", _scatter_reduce, _rows_gain, SMALLEST, _INDEX
+    ),
     "scatter": {
-        "scatter.src": _functional(_scatter_src, _rows_gain),
-        "scatter_.src": _in_place(_scatter_src, _rows_gain),
-        "scatter.src_out": _out(_scatter_src, _rows_gain),
-        "scatter.reduce": _functional(_scatter_src, _rows_gain),
-        "scatter_.reduce": _in_place(_scatter_src, _rows_gain),
-        "scatter.reduce_out": _out(_scatter_src, _rows_gain),
-        "scatter.value": _functional(_scatter_value, _rows_gain),
-        "scatter_.value": _in_place(_scatter_value, _rows_gain),
-        "scatter.value_out": _out(_scatter_value, _rows_gain),
-        "scatter.value_reduce": _functional(_scatter_value, _rows_gain),
-        "scatter_.value_reduce": _in_place(_scatter_value, _rows_gain),
-        "scatter.value_reduce_out": _out(_scatter_value, _rows_gain),
+        **_variants("scatter", "src", _scatter_src, _rows_gain, SMALLEST, _INDEX),
+        **_variants("scatter", "reduce", _scatter_src, _rows_gain, SMALLEST, _INDEX),
+        **_variants("scatter", "value", _scatter_value, _rows_gain, SMALLEST, _INDEX),
+        **_variants("scatter", "value_reduce", _scatter_value, _rows_gain, SMALLEST, _INDEX),
     },
-    "index_add": {
-        "index_add": _functional(_index_add, _slices_added_gain),
-        "index_add_": _in_place(_index_add, _slices_added_gain),
-        "index_add.out": _out(_index_add, _slices_added_gain),
+    "index_add": _variants("index_add", "", _index_add, _slices_added_gain, SMALLEST, _SOURCE),
+    "index_copy": _variants("index_copy", "", _index_copy, _slices_copied_gain, SLICES, _SOURCE),
+    "index_reduce": _variants("index_reduce", "", _index_reduce, _always, SLICES, _SOURCE),
+    # One value may stand for many indices.
+    "index_put": {"_index_put_impl_": Door(_put, SLICES, (2, 3))},
+    "embedding_dense_backward": {
+        "embedding_dense_backward": Door(_embedding, EMBEDDING, (1,))
     },
-    "index_copy": {
-        "index_copy": _functional(_index_copy, _slices_copied_gain),
-        "index_copy_": _in_place(_index_copy, _slices_copied_gain),
-        "index_copy.out": _out(_index_copy, _slices_copied_gain),
-    },
-    "index_reduce": {
-        "index_reduce": _functional(_index_reduce, _slices_reduced_gain),
-        "index_reduce_": _in_place(_index_reduce, _slices_reduced_gain),
-        "index_reduce.out": _out(_index_reduce, _slices_reduced_gain),
-    },
-    "index_put": {"_index_put_impl_": _put},
-    "embedding_dense_backward": {"embedding_dense_backward": _embedding},
 }

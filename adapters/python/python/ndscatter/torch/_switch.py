@@ -73,9 +73,11 @@ class Enabled:
 
     def _kernels(self, library: Any) -> None:
         for function in sorted(self.functions):
-            for name, make in FUNCTIONS[function].items():
-                original = _registry.get_kernel(f"aten::{name}", "CPU")
-                kernel = make(original.call_boxed, self._always)
+            for name, door in FUNCTIONS[function].items():
+                original = _registry.get_kernel(f"aten::{name}", "CPU").call_boxed
+                kernel = door.make(original, self._always)
+                if not self._always:
+                    kernel = native.Gate(original, kernel, door.least, door.counted)
                 library.impl(name, kernel, with_keyset=True)
 
     def __repr__(self) -> str:

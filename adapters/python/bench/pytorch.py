@@ -1,8 +1,8 @@
 """PyTorch's functions before and after `ndscatter.torch.enable()`, one after the other.
 
-    python tests/torch/bench.py            # workloads of docs/performance.md, as programs write them
-    python tests/torch/bench.py --sizes    # from which size on a call is taken over
-    python tests/torch/bench.py --calls    # what a call costs that is not
+    python bench/pytorch.py            # workloads of docs/performance.md, as programs write them
+    python bench/pytorch.py --sizes    # from which size on a call is taken over
+    python bench/pytorch.py --calls    # what a call costs that is not
 
 Ratio = PyTorch's time / ours, minimum over the rounds; contenders take turns.
 """

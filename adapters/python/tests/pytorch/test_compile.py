@@ -5,8 +5,6 @@ import torch
 
 import ndscatter.torch
 
-pytestmark = pytest.mark.hosts
-
 
 def wide(index, updates):
     return index[:, None].expand_as(updates)

@@ -8,8 +8,6 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 import ndscatter.torch
 
-pytestmark = pytest.mark.hosts
-
 NODES, EDGES, FEATURES, CLASSES, EPOCHS = 20_000, 200_000, 64, 7, 8
 
 

@@ -12,8 +12,6 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import ndscatter.torch
 
-pytestmark = pytest.mark.hosts
-
 # Those that are taken over, and those whose gradients or whose own code are made of them.
 NAMES = {
     "gather", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select",

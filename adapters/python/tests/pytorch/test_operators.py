@@ -8,8 +8,6 @@ import torch
 import ndscatter
 import ndscatter.torch as nt
 
-pytestmark = pytest.mark.hosts
-
 REDUCTIONS = ("none", "add", "sub", "mul", "min", "max", "mean")
 
 

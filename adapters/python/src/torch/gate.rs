@@ -1,0 +1,65 @@
+//! The way of small calls: which of two kernels a call is for, by the size of its tensors.
+//!
+//! Knows nothing of operators. It is here and not in Python because a call that stays with
+//! PyTorch pays for the choice.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::raw::elements;
+
+/// A kernel that hands calls to one of two others.
+#[pyclass(frozen, module = "ndscatter._native.torch")]
+#[derive(Debug)]
+pub(super) struct Gate {
+    small: Py<PyAny>,
+    large: Py<PyAny>,
+    /// Elements that one of the counted tensors of a large call has at least.
+    least: usize,
+    /// The arguments that are counted: tensors, or lists of tensors.
+    counted: Vec<usize>,
+}
+
+#[pymethods]
+impl Gate {
+    #[new]
+    fn new(small: Py<PyAny>, large: Py<PyAny>, least: usize, counted: Vec<usize>) -> Self {
+        Self {
+            small,
+            large,
+            least,
+            counted,
+        }
+    }
+
+    #[pyo3(signature = (*arguments, **options))]
+    fn __call__<'py>(
+        &self,
+        arguments: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let is_large = |&at: &usize| {
+            let argument = arguments.get_borrowed_item(at);
+            argument.is_ok_and(|argument| self.is_large(&argument))
+        };
+        let kernel = match self.counted.iter().any(is_large) {
+            true => &self.large,
+            false => &self.small,
+        };
+        kernel.bind(arguments.py()).call(arguments, options)
+    }
+}
+
+impl Gate {
+    fn is_large(&self, argument: &Bound<'_, PyAny>) -> bool {
+        if let Some(elements) = elements(argument) {
+            return elements >= self.least;
+        }
+        let list = argument.cast::<PyList>();
+        list.is_ok_and(|list| list.iter().any(|item| self.is_large(&item)))
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Gate>()
+}

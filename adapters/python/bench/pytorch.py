@@ -88,14 +88,18 @@ def caches():
 
 
 def timed(call, repeats: int) -> float:
+    """Seconds of a call. A result is kept until the next one is there, as a program does."""
     start = time.perf_counter()
     for _ in range(repeats):
-        call()
+        kept = call()  # noqa: F841
     return (time.perf_counter() - start) / repeats
 
 
-def compare(call, rounds: int, repeats: int = 1, always: bool = False) -> tuple[float, float]:
+def compare(call, rounds: int, repeats: int = 0, always: bool = False) -> tuple[float, float]:
     """PyTorch's time and ours, in seconds: the minimum over the rounds."""
+    if not repeats:
+        call()
+        repeats = max(1, round(2e-3 / timed(call, 1)))
     best = [math.inf, math.inf]
     for _ in range(rounds):
         call()

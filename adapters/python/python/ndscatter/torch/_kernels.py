@@ -50,9 +50,6 @@ ELEMENTS = 1 << 18
 ELEMENTS_TABLE = 1 << 22
 # Single elements in order.
 ELEMENTS_COPIED = 1 << 16
-# Replaced by tuples of coordinates: PyTorch takes as long or less, but lets threads race for
-# duplicates from here on.
-TUPLES = 1 << 15
 # A table that is zeroed first, in a call that is made in Python.
 EMBEDDING = 1 << 14
 
@@ -285,15 +282,7 @@ def _out(attempt: Attempt, gains: Attempt) -> Make:
     return make
 
 
-def _put_gains(indices: Indices, values: Tensor, accumulate: bool) -> bool:
-    if accumulate or sum(index is not None for index in indices) == 1:
-        return True
-    # One value may stand for many.
-    tensors = (index for index in indices if index is not None)
-    return bool(max(values.numel(), *(index.numel() for index in tensors)) >= TUPLES)
-
-
-def _put(fall_back: Kernel, always: bool) -> Kernel:
+def _put(fall_back: Kernel, _always: bool) -> Kernel:
     def kernel(
         keyset: Any,
         self: Tensor,
@@ -302,9 +291,8 @@ def _put(fall_back: Kernel, always: bool) -> Kernel:
         accumulate: bool = False,
         unsafe: bool = False,
     ) -> Any:
-        if always or _put_gains(indices, values, accumulate):
-            if native.put(self, indices, values, accumulate):
-                return self
+        if native.put(self, indices, values, accumulate):
+            return self
         return fall_back(keyset, self, indices, values, accumulate, unsafe)
 
     return kernel

@@ -131,3 +131,38 @@ def test_other_threads_run_while_a_kernel_does():
     done.set()
     ticker.join()
     assert count > 0
+
+
+@pytest.mark.parametrize("count", [6, 5000], ids=["short", "long"])
+def test_indices_that_another_thread_writes(count):
+    """They are read once: what was checked is what is used, and nothing beside it is written."""
+    memory = np.zeros((300, 4))
+    data, indices = memory[100:200], np.zeros(count, np.int64)
+    wild = np.array([-(1 << 62), 1 << 62, 150, -150, 99])
+    is_done = threading.Event()
+
+    def write():
+        number = 0
+        while not is_done.is_set():
+            indices[number % count :: 7] = wild[number % 5] if number % 2 else number % 100
+            number += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    errors = 0
+    try:
+        for _ in range(300):
+            for call in (
+                lambda: ndscatter.scatter_update(data, indices, 1.0, reduction="add", out=data),
+                lambda: ndscatter.add_at(data, indices, 1.0),
+                lambda: ndscatter.gather(data, indices),
+            ):
+                try:
+                    call()
+                except IndexError:
+                    errors += 1
+    finally:
+        is_done.set()
+        writer.join()
+    assert errors, "some calls have met wild indices"
+    assert not memory[:100].any() and not memory[200:].any()

@@ -1,0 +1,159 @@
+# %% [markdown]
+# # A key-value cache
+#
+# A language model keeps the keys and values of the tokens that it has seen. A batch has slots;
+# every step of decoding writes one row for each slot, at the position that its sequence has come
+# to. Sequences begin and end at different times, and a slot between two of them is idle: its
+# position is -1.
+#
+# In a folder with `common.py`: `python kv_cache.py [--out FOLDER] [--quick]`, or cell by cell in
+# Jupyter, VS Code or Spyder. Needs numpy and matplotlib; with torch, it is compared as well.
+
+# %%
+import numpy as np
+from common import Contender, check, find_torch, finish, options, print_table, race
+from matplotlib import pyplot
+
+import ndscatter
+
+args = options("A key-value cache, written step by step.")
+torch = find_torch()
+steps, slots, heads, positions, depth, layers = (40, 4, 2, 32, 8, 2) if args.quick else (400, 16, 8, 160, 64, 4)
+
+# %% [markdown]
+# ## Which slot is where
+#
+# Made up: sequences of different lengths follow one another in each slot, with pauses.
+
+# %%
+random = np.random.default_rng(0)
+schedule = np.full((steps, slots), -1)
+for slot in range(slots):
+    step = random.integers(0, positions // 3)
+    while step < steps:
+        length = random.integers(positions // 3, positions)
+        line = schedule[step : step + length, slot]
+        line[:] = np.arange(len(line))
+        step += length + random.integers(1, positions // 4)
+print(f"{steps} steps, {slots} slots, {np.count_nonzero(schedule < 0) / schedule.size:.0%} of them idle")
+
+# %% [markdown]
+# ## Caches
+#
+# One of keys and one of values for each layer, `(slots, heads, positions, depth)`. What a model
+# would compute is random here, but for the first number of every row, the step that wrote it, so
+# that the cache can tell.
+
+# %%
+caches = [np.zeros((slots, heads, positions, depth), np.float32) for _ in range(2 * layers)]
+tokens = random.normal(size=(steps, slots, heads, 1, depth)).astype(np.float32)
+tokens[..., 0] = np.arange(1, steps + 1)[:, None, None, None]
+written = len(caches) * tokens[0].nbytes // 1024
+print(f"{len(caches)} caches of {caches[0].nbytes / 2**20:.0f} MiB; a step writes {written} KiB")
+
+# %% [markdown]
+# ## Writing a step
+#
+# `tensor_scatter` is given the positions as they are, idle ones too; `out=cache` writes where the
+# cache lies and copies nothing. All caches of a step have the same positions: a plan checks them
+# once. numpy and torch are told which slots are busy.
+
+
+# %%
+def by_call():
+    for where, token in zip(schedule, tokens):
+        for cache in caches:
+            ndscatter.tensor_scatter(cache, where, token, bounds="skip", out=cache)
+
+
+def by_plan():
+    for where, token in zip(schedule, tokens):
+        plan = ndscatter.plan_tensor_scatter(caches[0].shape, where, bounds="skip")
+        for cache in caches:
+            plan(cache, token, out=cache)
+
+
+def by_numpy():
+    for where, token in zip(schedule, tokens):
+        (busy,) = np.nonzero(where >= 0)
+        at, rows = where[busy], token[busy, :, 0]
+        for cache in caches:
+            cache[busy, :, at] = rows
+
+
+contenders = [
+    Contender("ndscatter, planned", by_plan),
+    Contender("ndscatter.tensor_scatter", by_call),
+    Contender("numpy: cache[busy, :, at] = rows", by_numpy),
+]
+
+if torch is not None:
+    # The same memory.
+    torch_caches = [torch.from_numpy(cache) for cache in caches]
+    lines = [cache.view(-1, depth) for cache in torch_caches]
+    torch_schedule, torch_tokens = torch.from_numpy(schedule), torch.from_numpy(tokens)
+    head = torch.arange(heads)
+
+    def by_index_put():
+        for where, token in zip(torch_schedule, torch_tokens):
+            (busy,) = torch.nonzero(where >= 0, as_tuple=True)
+            index, rows = (busy[:, None], head, where[busy, None]), token[busy, :, 0]
+            for cache in torch_caches:
+                cache.index_put_(index, rows)
+
+    def by_index_copy():
+        for where, token in zip(torch_schedule, torch_tokens):
+            (busy,) = torch.nonzero(where >= 0, as_tuple=True)
+            index = (busy[:, None] * heads + head) * positions + where[busy, None]
+            index, rows = index.flatten(), token[busy].view(-1, depth)
+            for line in lines:
+                line.index_copy_(0, index, rows)
+
+    for name, call in (("index_put_", by_index_put), ("index_copy_", by_index_copy)):
+        contenders += [
+            Contender(f"torch {name}", call),
+            Contender(f"torch {name}, enabled", call, is_enabled=True),
+        ]
+
+by_numpy()
+expected = caches[0].copy()
+
+
+def is_right(_):
+    """Whether all caches are as they should be; they are cleared for the next one."""
+    equal = all(np.array_equal(cache, expected) for cache in caches)
+    for cache in caches:
+        cache[:] = 0
+    return equal
+
+
+is_right(None)
+check(contenders, is_right)
+print_table("a step", race(contenders, rounds=2 if args.quick else 7), per=steps, unit="us")
+
+# %% [markdown]
+# ## What lies where
+#
+# On the left where every step wrote, on the right the cache of the first layer's keys in the end:
+# a sequence overwrites the one before it, whose rest lies behind the mark until it gets there.
+
+# %%
+by_call()
+written = caches[0][:, 0, :, 0]
+figure, (left, right) = pyplot.subplots(1, 2, figsize=(10.5, 4.6), layout="constrained", sharey=True)
+panels = (
+    (left, schedule.T, "step", "every step: which position each slot writes", "position; grey: idle"),
+    (right, written - 1, "position", "in the end: which step wrote each position; red: the newest", "step; grey: none"),
+)
+for axes, values, label, title, meaning in panels:
+    shown = np.ma.masked_less(values, 0)
+    colours = pyplot.get_cmap("viridis").with_extremes(bad="0.9")
+    drawn = axes.imshow(shown, aspect="auto", interpolation="nearest", cmap=colours, origin="lower")
+    figure.colorbar(drawn, ax=axes, pad=0.02, label=meaning)
+    axes.set_title(title, fontsize=11)
+    axes.set(xlabel=label, yticks=range(0, slots, 2))
+    axes.hlines(np.arange(slots + 1) - 0.5, *axes.get_xlim(), color="white", linewidth=1.5)
+newest = written.argmax(axis=1)
+right.plot(newest + 0.5, np.arange(slots), "|", color="red", markersize=11, markeredgewidth=2)
+left.set(ylabel="slot of the batch")
+finish(figure, args.out, "kv_cache")

@@ -1,5 +1,6 @@
 """The examples, at small sizes: their results are as they assert, their pictures are drawn."""
 
+import doctest
 import pathlib
 import subprocess
 import sys
@@ -30,6 +31,12 @@ def test_an_example(name, tmp_path):
 
 def test_there_are_no_others():
     assert {path.stem for path in FOLDER.glob("*.py")} == {"common", *NAMES}
+
+
+def test_examples_of_the_page():
+    page = FOLDER.parent.parent.parent / "docs" / "python.md"
+    results = doctest.testfile(str(page), module_relative=False)
+    assert results.attempted and results.failed == 0
 
 
 @pytest.mark.parametrize("name", ["histogram", "kv_cache"])

@@ -77,10 +77,11 @@ impl Call {
             index: Tensor::of(index)?,
             updates: Tensor::of(updates)?,
         };
-        let begins_alike = call
-            .data
-            .as_ref()
-            .is_none_or(|data| data.has_type_of(&call.output) && data.shape == call.output.shape);
+        let begins_alike = call.data.as_ref().is_none_or(|data| {
+            data.has_type_of(&call.output)
+                && data.shape == call.output.shape
+                && !data.lies_differently(&call.output)
+        });
         let is_index = matches!(call.index.dtype, DType::I64 | DType::I32);
         let fits = is_index && call.output.is_shared() && call.updates.has_type_of(&call.output);
         (begins_alike && fits).then_some(call)
@@ -164,10 +165,19 @@ fn slices(
     if call.index.shape.len() != 1 || (!is_long && reduction.is_empty()) {
         return Ok(false);
     }
-    // PyTorch hands sums of slices to `scatter_add`, which sums in f32, and sums elements as
-    // they are.
-    let is_sum = matches!(reduction, "sum" | "subtract");
-    let is_wide = is_sum && is_long && call.output.shape.len() > 1;
+    // `index_reduce` refuses some calls of these types, and not others.
+    let is_odd = matches!(
+        call.output.dtype,
+        DType::Bool | DType::Complex64 | DType::Complex128
+    );
+    if is_odd && !matches!(reduction, "" | "sum" | "subtract") {
+        return Ok(false);
+    }
+    // PyTorch hands sums of slices along the first or last axis to `scatter_add`, which sums in
+    // f32. Others, and differences, it rounds one by one.
+    let rank = call.output.shape.len().cast_signed();
+    let is_outermost = rank > 1 && [0, -rank, -1, rank - 1].contains(&dim);
+    let is_wide = reduction == "sum" && is_long && is_outermost;
     let Some(meaning) = Meaning::parse(reduction, include_self, is_wide) else {
         return Ok(false);
     };

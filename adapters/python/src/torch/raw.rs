@@ -225,6 +225,10 @@ impl Tensor {
             shape.push(usize::try_from(size).ok()?);
             strides.push(isize::try_from(stride).ok()?);
         }
+        // Memory that was given back while the tensor kept its shape.
+        if found.data.is_null() && !shape.contains(&0) {
+            return None;
+        }
         Some(Self {
             address: found.data.cast::<u8>().wrapping_add(offset),
             code: found.dtype,
@@ -236,6 +240,12 @@ impl Tensor {
 
     pub(super) fn has_type_of(&self, other: &Self) -> bool {
         self.code == other.code
+    }
+
+    /// Whether it begins where the other does, and has other strides: PyTorch refuses some such
+    /// pairs.
+    pub(super) fn lies_differently(&self, other: &Self) -> bool {
+        self.address == other.address && self.strides != other.strides
     }
 
     /// Whether it is of a type that all of PyTorch's kernels have. Others they share
@@ -333,10 +343,14 @@ impl Tensor {
             }
         };
         match self.dtype {
-            // SAFETY: `each` gives addresses of elements, which PyTorch aligns.
-            DType::I32 => self.each(|at| take(i64::from(unsafe { at.cast::<i32>().read() }))),
+            DType::I32 => self.each(|at| {
+                // SAFETY: `each` gives addresses of elements. PyTorch aligns its own memory, and
+                // takes that of others as it is.
+                let value = unsafe { at.cast::<i32>().read_unaligned() };
+                take(i64::from(value));
+            }),
             // SAFETY: as above.
-            DType::I64 => self.each(|at| take(unsafe { at.cast::<i64>().read() })),
+            DType::I64 => self.each(|at| take(unsafe { at.cast::<i64>().read_unaligned() })),
             _ => return false,
         }
         is_inside

@@ -79,6 +79,61 @@ def test_gradients_of_gathers():
         assert torch.autograd.gradcheck(lambda d: function(d, indices, **more), (data,))
 
 
+@pytest.mark.parametrize("reduction", ["none", "add", "sub", "mean"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_gradients_of_gradients(reduction, include_self):
+    options = {"reduction": reduction, "include_self": include_self}
+    for function, _, more, data, indices, updates in scatters(requires_grad=True):
+        call = lambda d, u: function(d, indices, u, **more, **options)
+        assert torch.autograd.gradgradcheck(call, (data, updates))
+        assert torch.autograd.gradgradcheck(lambda u: call(data.detach(), u), (updates,))
+        assert torch.autograd.gradgradcheck(lambda d: call(d, updates.detach()), (data,))
+    for function, _, more, data, indices in gathers(requires_grad=True):
+        assert torch.autograd.gradgradcheck(lambda d: function(d, indices, **more), (data,))
+
+
+@pytest.mark.parametrize("reduction", ["mul", "min", "max"])
+def test_gradients_of_gradients_that_there_are_not(reduction):
+    for function, _, more, data, indices, updates in scatters(requires_grad=True):
+        result = function(data, indices, updates, **more, reduction=reduction)
+        (gradient,) = torch.autograd.grad(result.square().sum(), updates, create_graph=True)
+        with pytest.raises(RuntimeError, match="has no gradient"):
+            (gradient * updates).sum().backward()
+
+
+def test_forward_mode_is_refused():
+    """PyTorch takes the tangents of operators without a rule for zeros."""
+    index = torch.tensor([0, 1, 0])
+    calls = [
+        lambda u: nt.scatter_update(torch.zeros(2), index, u, reduction="add"),
+        lambda u: nt.gather(u, index),
+    ]
+    for call in calls:
+        with pytest.raises(NotImplementedError, match="forward mode"):
+            torch.func.jvp(call, (torch.ones(3),), (torch.ones(3),))
+        with torch.autograd.forward_ad.dual_level():
+            assert call(torch.ones(3)).sum() == 3, "no tangent, no error"
+
+
+def test_tensors_on_several_devices_are_refused():
+    data, index, updates = torch.zeros(3), torch.tensor([0, 1]), torch.ones(2)
+    with pytest.raises(RuntimeError, match="different devices: cpu, meta"):
+        nt.scatter_update(data, index, updates.to("meta"))
+    with pytest.raises(RuntimeError, match="different devices: cpu, meta"):
+        nt.gather(data, index.to("meta"))
+    assert nt.gather(data.to("meta"), index.to("meta")).shape == (2,)
+
+
+def test_what_fakes_refuse():
+    index = torch.tensor([0, 1]).to("meta")
+    with pytest.raises(ValueError, match="out of range for data of rank 0"):
+        nt.gather(torch.zeros((), device="meta"), index)
+    with pytest.raises(ValueError, match="out of range for data of rank 1"):
+        nt.gather_elements(torch.zeros(3, device="meta"), index, 1)
+    with pytest.raises(ValueError, match="rank 1 or more"):
+        nt.gather_nd(torch.zeros(3, device="meta"), index[0])
+
+
 def test_a_gradient_is_exact_where_a_factor_is_zero():
     data = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     updates = torch.tensor([0.0, 5.0, 7.0], requires_grad=True)

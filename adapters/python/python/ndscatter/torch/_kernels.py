@@ -6,6 +6,7 @@ kernel that was there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -89,11 +90,19 @@ def _scatter_src(
     dim: int,
     index: Tensor,
     src: Tensor,
-    reduce: str = "",
+    reduce: str | None = None,
 ) -> bool:
-    if reduce and reduce not in SCATTER:
+    if reduce is not None and reduce not in SCATTER:
         return False
-    return bool(native.elements(output, data, dim, index, src, reduce, True, False))
+    return bool(native.elements(output, data, dim, index, src, reduce or "", True, False))
+
+
+def _overflows(value: Scalar, dtype: torch.dtype) -> bool:
+    """Whether a finite number is too large, which `full` makes infinite and `scatter` refuses."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return False
+    largest = float(torch.finfo(dtype).max)
+    return largest < abs(value.real) < math.inf or largest < abs(value.imag) < math.inf
 
 
 def _scatter_value(
@@ -102,15 +111,15 @@ def _scatter_value(
     dim: int,
     index: Tensor,
     value: Scalar,
-    reduce: str = "",
+    reduce: str | None = None,
 ) -> bool:
-    if reduce and reduce not in SCATTER:
+    if (reduce is not None and reduce not in SCATTER) or _overflows(value, output.dtype):
         return False
     try:
         updates = torch.full((), value, dtype=output.dtype, device="cpu")
     except (RuntimeError, TypeError):
         return False
-    return bool(native.elements(output, data, dim, index, updates, reduce, True, True))
+    return bool(native.elements(output, data, dim, index, updates, reduce or "", True, True))
 
 
 def _index_add(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from .._native import torch as native
 from ._switch import connect
@@ -124,6 +125,12 @@ for _name, _kernel in {
 # Without memory.
 
 
+def _on_one_device(*tensors: torch.Tensor | None) -> None:
+    devices = {str(tensor.device) for tensor in tensors if tensor is not None}
+    if len(devices) > 1:
+        raise RuntimeError(f"tensors on different devices: {', '.join(sorted(devices))}")
+
+
 def _empty_gradients(
     gradient: torch.Tensor, updates_shape: Sequence[int], of_data: bool, of_updates: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -135,6 +142,7 @@ def _empty_gradients(
 
 
 def _fake_scatter(data: torch.Tensor, indices: torch.Tensor, updates: torch.Tensor, *meaning: Any) -> Any:
+    _on_one_device(data, indices, updates)
     return _empty(data.shape, data)
 
 
@@ -148,17 +156,24 @@ def _fake_scatter_backward(
     of_updates: bool,
     *meaning: Any,
 ) -> Any:
+    _on_one_device(gradient, indices, data, updates)
     return _empty_gradients(gradient, updates_shape, of_data, of_updates)
 
 
 def _fake_gather(
     data: torch.Tensor, indices: torch.Tensor, operator: str, axis: int, *options: Any
 ) -> Any:
+    _on_one_device(data, indices)
+    rank = data.dim()
     if operator == "nd":
+        if not indices.dim():
+            raise ValueError("`indices` must have rank 1 or more")
         inner = axis + int(indices.shape[-1])
         shape = (*indices.shape[:-1], *data.shape[inner:])
+    elif not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of range for data of rank {rank}")
     elif operator == "along":
-        axis %= data.dim()
+        axis %= rank
         shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
     else:
         shape = tuple(indices.shape)
@@ -168,6 +183,7 @@ def _fake_gather(
 def _fake_gather_backward(
     gradient: torch.Tensor, indices: torch.Tensor, shape: Sequence[int], *options: Any
 ) -> Any:
+    _on_one_device(gradient, indices)
     return _empty(shape, gradient)
 
 
@@ -232,15 +248,63 @@ def _share_gather(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     return (grad_data, None, *[None] * len(ctx.options))
 
 
-_registry.register_autograd(
-    "ndscatter::scatter", _share_scatter, setup_context=_save_scatter, lib=_LIBRARY
-)
-_registry.register_autograd(
-    "ndscatter::gather", _share_gather, setup_context=_save_gather, lib=_LIBRARY
-)
+# Gradients of gradients. Where a function is linear, so is its gradient, and the gradient of
+# that is the function again.
+
+
+def _save_scatter_backward(ctx: Any, inputs: Any, output: Any) -> None:
+    gradient, indices, _, _, ctx.updates_shape, *ctx.rest = inputs
+    ctx.save_for_backward(indices)
+    ctx.shape = gradient.shape
+
+
+def _share_scatter_backward(
+    ctx: Any, of_grad_data: torch.Tensor, of_grad_updates: torch.Tensor
+) -> tuple[Any, ...]:
+    of_data, of_updates, *meaning = ctx.rest
+    if meaning[2] in _READING:
+        raise RuntimeError(f"ndscatter: the gradient of {meaning[2]!r} has no gradient")
+    (indices,) = ctx.saved_tensors
+    # There is nothing of one that was not wanted.
+    data = of_grad_data if of_data else of_grad_updates.new_zeros(ctx.shape)
+    updates = of_grad_updates if of_updates else of_grad_data.new_zeros(ctx.updates_shape)
+    of_gradient = torch.ops.ndscatter.scatter.default(data, indices, updates, *meaning)
+    return (of_gradient, None, None, None, None, None, None, *[None] * len(meaning))
+
+
+def _save_gather_backward(ctx: Any, inputs: Any, output: Any) -> None:
+    _, indices, _, *ctx.options = inputs
+    ctx.save_for_backward(indices)
+
+
+def _share_gather_backward(ctx: Any, of_grad_data: torch.Tensor) -> tuple[Any, ...]:
+    (indices,) = ctx.saved_tensors
+    of_gradient = torch.ops.ndscatter.gather.default(of_grad_data, indices, *ctx.options)
+    return (of_gradient, None, None, *[None] * len(ctx.options))
+
+
+for _name, _share, _save in (
+    ("scatter", _share_scatter, _save_scatter),
+    ("gather", _share_gather, _save_gather),
+    ("scatter_backward", _share_scatter_backward, _save_scatter_backward),
+    ("gather_backward", _share_gather_backward, _save_gather_backward),
+):
+    _registry.register_autograd(
+        f"ndscatter::{_name}", _share, setup_context=_save, lib=_LIBRARY
+    )
 
 
 # By name.
+
+
+def _refuse_tangents(*tensors: torch.Tensor) -> None:
+    """PyTorch would leave out those of an operator that has no rule, and say nothing."""
+    unpack: Any = forward_ad.unpack_dual
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return
+    if any(unpack(tensor).tangent is not None for tensor in tensors):
+        raise NotImplementedError("ndscatter has no derivatives in forward mode")
+
 
 _REDUCTIONS = {
     "none": "none", "add": "add", "sum": "add", "sub": "sub", "mul": "mul", "prod": "mul",
@@ -261,6 +325,7 @@ def _call(
     if reduction not in _REDUCTIONS:
         names = ", ".join(_REDUCTIONS)
         raise ValueError(f"no reduction is called {reduction!r}; use {names}")
+    _refuse_tangents(*tensors)
     result: torch.Tensor = torch.ops.ndscatter.scatter.default(
         *tensors,
         operator,
@@ -288,8 +353,9 @@ def scatter_nd(
     """Write slices of `updates` to the places that tuples of coordinates name.
 
     Arguments and errors are those of `ndscatter.scatter_nd`; updates are not broadcast.
-    Differentiable in `data` and `updates`, once; the gradients are exact with duplicates (of
-    which the last has the gradient, without a reduction), zeros in products, and ties.
+    Differentiable in `data` and `updates`; the gradients are exact with duplicates (of which
+    the last has the gradient, without a reduction), zeros in products, and ties. Those of
+    products, minima and maxima cannot be differentiated again.
 
     >>> import torch, ndscatter.torch
     >>> rows = torch.tensor([[0], [2], [2]])
@@ -369,13 +435,14 @@ def gather_nd(
 ) -> torch.Tensor:
     """Slices of `data` that tuples of coordinates name, as `ndscatter.gather_nd`.
 
-    Differentiable in `data`, once.
+    Differentiable in `data`, any number of times.
 
     >>> import torch, ndscatter.torch
     >>> ndscatter.torch.gather_nd(torch.eye(2), torch.tensor([[1, 1], [0, 1]]))
     tensor([1., 0.])
     """
     options = bounds, negative_indices
+    _refuse_tangents(data)
     result: torch.Tensor = torch.ops.ndscatter.gather.default(
         data, indices, "nd", batch_dims, *options
     )
@@ -390,13 +457,14 @@ def gather(
     bounds: str = "error",
     negative_indices: bool = True,
 ) -> torch.Tensor:
-    """Slices of `data` along one axis, as `ndscatter.gather`; differentiable once.
+    """Slices of `data` along one axis, as `ndscatter.gather`; differentiable.
 
     >>> import torch, ndscatter.torch
     >>> ndscatter.torch.gather(torch.tensor([5.0, 6.0]), torch.tensor([1, 1, 0]))
     tensor([6., 6., 5.])
     """
     options = bounds, negative_indices
+    _refuse_tangents(data)
     result: torch.Tensor = torch.ops.ndscatter.gather.default(
         data, indices, "along", axis, *options
     )
@@ -411,13 +479,14 @@ def gather_elements(
     bounds: str = "error",
     negative_indices: bool = True,
 ) -> torch.Tensor:
-    """One element of `data` for each index, as `ndscatter.gather_elements`; differentiable once.
+    """One element of `data` for each index, as `ndscatter.gather_elements`; differentiable.
 
     >>> import torch, ndscatter.torch
     >>> ndscatter.torch.gather_elements(torch.eye(2), torch.tensor([[1, 0]]))
     tensor([[0., 0.]])
     """
     options = bounds, negative_indices
+    _refuse_tangents(data)
     result: torch.Tensor = torch.ops.ndscatter.gather.default(
         data, indices, "elements", axis, *options
     )

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
@@ -27,6 +28,10 @@ _enabled: list[Enabled] = []
 # Functions of PyTorch's that have no types.
 _registry: Any = torch.library
 _library: Any = None
+# Handles of kernels that are in place or were. PyTorch frees a kernel that is taken out while
+# other threads are in it, or wait for Python's lock to begin; with a handle it stays. So many
+# switches later nobody is there any more.
+_kept: deque[list[Any]] = deque(maxlen=1000)
 _is_connected = False
 
 
@@ -72,6 +77,8 @@ class Enabled:
                 _register()
 
     def _kernels(self, library: Any) -> None:
+        handles: list[Any] = []
+        _kept.append(handles)
         for function in sorted(self.functions):
             for name, door in FUNCTIONS[function].items():
                 original = _registry.get_kernel(f"aten::{name}", "CPU").call_boxed
@@ -79,6 +86,7 @@ class Enabled:
                 if not self._always:
                     kernel = native.Gate(original, kernel, door.least, door.counted)
                 library.impl(name, kernel, with_keyset=True)
+                handles.append(_registry.get_kernel(f"aten::{name}", "CPU"))
 
     def __repr__(self) -> str:
         return f"Enabled({', '.join(sorted(self.functions))})"
@@ -92,10 +100,14 @@ def _register() -> None:
         _library = None
     if _enabled:
         library = _registry.Library("aten", "IMPL", "CPU")
-        with warnings.catch_warnings():
-            # That a kernel is replaced is what was asked for.
-            warnings.filterwarnings("ignore", message=".*Overriding a previously registered")
-            _enabled[-1]._kernels(library)
+        try:
+            with warnings.catch_warnings():
+                # That a kernel is replaced is what was asked for.
+                warnings.filterwarnings("ignore", message=".*Overriding a previously registered")
+                _enabled[-1]._kernels(library)
+        except BaseException:
+            library._destroy()
+            raise
         _library = library
 
 
@@ -127,7 +139,12 @@ def enable(only: Iterable[str] | None = None, *, always: bool = False) -> Enable
         connect()
         enabled = Enabled(chosen, always)
         _enabled.append(enabled)
-        _register()
+        try:
+            _register()
+        except BaseException:
+            _enabled.remove(enabled)
+            _register()
+            raise
     return enabled
 
 

@@ -383,21 +383,26 @@ impl Tensor {
         }
     }
 
-    /// The first so many axes as one, if their elements are evenly spaced.
+    /// The first so many axes as one, if their elements are evenly spaced. Strides of axes of
+    /// size 1 mean nothing.
     pub(super) fn merge_first(&mut self, axes: usize) -> Option<()> {
-        for axis in 1..axes {
-            let (outer, inner) = (self.strides[axis - 1], self.strides[axis]);
-            let is_even = inner.checked_mul(self.shape[axis].cast_signed()) == Some(outer);
-            if !is_even && self.shape[axis - 1] != 1 {
-                return None;
+        let last = axes.checked_sub(1)?;
+        let (mut all, mut step, mut span) = (1_usize, self.strides[last], None);
+        for (&size, &stride) in self.shape[..axes].iter().zip(&self.strides).rev() {
+            all = all.checked_mul(size)?;
+            if size == 1 {
+                continue;
             }
+            match span {
+                None => step = stride,
+                Some(span) if span == stride => {}
+                Some(_) => return None,
+            }
+            span = Some(stride.checked_mul(size.cast_signed())?);
         }
-        let size = self.shape[..axes]
-            .iter()
-            .try_fold(1_usize, |all, &size| all.checked_mul(size));
-        self.shape[axes - 1] = size?;
-        self.shape.drain(..axes - 1);
-        self.strides.drain(..axes - 1);
+        (self.shape[last], self.strides[last]) = (all, step);
+        self.shape.drain(..last);
+        self.strides.drain(..last);
         Some(())
     }
 }

@@ -1,5 +1,6 @@
 """Kernels under PyTorch's functions: whose calls they are, whose bits, and how they end."""
 
+import itertools
 import math
 import os
 import subprocess
@@ -432,6 +433,25 @@ def test_masks_and_gaps_between_indices():
                     found = torch.ops.aten.index_put(data, indices, values, accumulate)
                 torch.testing.assert_close(found, expected)
                 assert found.stride() == expected.stride()
+
+
+@pytest.mark.parametrize("shape", list(itertools.product((1, 2, 3), repeat=3)))
+def test_indexed_axes_that_lie_in_any_way(shape, spy):
+    """Those of size 1, whose strides mean nothing, between others that do not follow."""
+    order = torch.stack(torch.meshgrid(*map(torch.arange, shape), indexing="ij")).reshape(3, -1)
+    values = torch.arange(1.0, order.shape[1] + 1)
+    for strides in itertools.product((1, 2, 3, 4, 6, 9), repeat=3):
+        length = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides))
+        places = (order.T * torch.tensor(strides)).sum(1)
+        if len(places.unique()) < len(places):
+            continue
+        memory = torch.zeros(length + 64)
+        with ndscatter.torch.enable(always=True):
+            memory.as_strided(shape, strides, 32).index_put_(tuple(order), values)
+        expected = torch.zeros(length + 64)
+        expected[places + 32] = values
+        assert torch.equal(memory, expected)
+    assert spy.done
 
 
 def test_indices_that_are_not_aligned(spy):

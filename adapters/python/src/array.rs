@@ -550,12 +550,10 @@ impl<'py> Array<'py> {
             (false, &[step]) => step,
             _ => return None,
         };
-        Some(Line {
-            address: self.address,
-            len: self.len(),
-            step,
-            dtype: self.dtype?,
-        })
+        let dtype = self.dtype?;
+        // SAFETY: those of this array, which are aligned as they have a `dtype`; its owner
+        // keeps them.
+        Some(unsafe { Line::from_raw_parts(self.address, self.len(), step, dtype) })
     }
 
     /// Of a contiguous array, the same with its first axes as one. Else nothing changes.

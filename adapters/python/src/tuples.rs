@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ndscatter::{DType, Pool};
+use smallvec::SmallVec;
 
 use crate::array::Line;
 
@@ -59,22 +60,33 @@ const BLOCK: usize = 1024;
 /// Tuples that are worth another thread.
 const SHARE: usize = 1 << 15;
 
-/// The positions of tuples of coordinates in an array of these sizes, row-major. `None`
-/// where a coordinate is out of bounds, or where there is no memory. Negative ones count
-/// from the end. Each is read once.
-pub(crate) fn positions(lines: &[Line], sizes: &[usize], pool: &dyn Pool) -> Option<Vec<i64>> {
-    let count = lines.first()?.len();
+/// One line of coordinates for each axis.
+pub(crate) type Lines = SmallVec<[Line; 4]>;
+
+/// Tuples of coordinates, in rows of so many whose lines are told row by row.
+#[derive(Clone, Copy)]
+pub(crate) struct Tuples<'a> {
+    pub(crate) count: usize,
+    pub(crate) width: usize,
+    pub(crate) row: &'a (dyn Fn(usize) -> Lines + Sync),
+}
+
+/// The positions of tuples in an array of these sizes, row-major. `None` where a coordinate is
+/// out of bounds, or where there is no memory. Negative ones count from the end. Each is read
+/// once.
+pub(crate) fn positions(tuples: Tuples<'_>, sizes: &[usize], pool: &dyn Pool) -> Option<Vec<i64>> {
     let total = sizes
         .iter()
         .try_fold(1_usize, |all, &size| all.checked_mul(size))?;
     i64::try_from(total).ok()?;
+    let count = tuples.count;
     let mut positions = zeros(count)?;
     let share = match pool.workers().unwrap_or(1) {
         0 | 1 => count,
         workers => count.div_ceil(workers).max(SHARE),
     };
     if share >= count {
-        return fill(lines, sizes, 0, &mut positions).then_some(positions);
+        return tuples.fill(sizes, 0, &mut positions).then_some(positions);
     }
     let are_inside = AtomicBool::new(true);
     let shares: Vec<_> = positions.chunks_mut(share).map(Mutex::new).collect();
@@ -82,13 +94,31 @@ pub(crate) fn positions(lines: &[Line], sizes: &[usize], pool: &dyn Pool) -> Opt
         let is_inside = shares
             .get(number)
             .and_then(|part| part.lock().ok())
-            .is_some_and(|mut part| fill(lines, sizes, number * share, &mut part));
+            .is_some_and(|mut part| tuples.fill(sizes, number * share, &mut part));
         if !is_inside {
             are_inside.store(false, Ordering::Relaxed);
         }
     });
     drop(shares);
     are_inside.into_inner().then_some(positions)
+}
+
+impl Tuples<'_> {
+    /// Fills in the positions of the tuples from `first` on.
+    fn fill(&self, sizes: &[usize], first: usize, to: &mut [i64]) -> bool {
+        let mut is_inside = true;
+        let mut done = 0;
+        while done < to.len() {
+            let (row, start) = ((first + done) / self.width, (first + done) % self.width);
+            let len = BLOCK.min(self.width - start).min(to.len() - done);
+            let block = &mut to[done..done + len];
+            for (line, &size) in (self.row)(row).iter().zip(sizes) {
+                is_inside &= append(line, size.cast_signed() as i64, start, block);
+            }
+            done += len;
+        }
+        is_inside
+    }
 }
 
 fn zeros(count: usize) -> Option<Vec<i64>> {
@@ -102,35 +132,23 @@ fn can_allocate(bytes: usize) -> bool {
     Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }
 
-/// Fills in the positions of the tuples from `first` on.
-fn fill(lines: &[Line], sizes: &[usize], first: usize, to: &mut [i64]) -> bool {
-    let mut is_inside = true;
-    for (number, block) in to.chunks_mut(BLOCK).enumerate() {
-        let start = first + number * BLOCK;
-        for (line, &size) in lines.iter().zip(sizes) {
-            is_inside &= append(line, size.cast_signed() as i64, start, block);
-        }
-    }
-    is_inside
-}
-
 /// Takes one coordinate more into positions.
 fn append(line: &Line, size: i64, start: usize, block: &mut [i64]) -> bool {
     let mut is_inside = true;
     for_integers!(line.dtype(), T => {
         let mut places = block.iter_mut();
-        line.read(start..start + places.len(), |value: T| {
-            // Unsigned ones above the range are out of bounds as what they wrap to is not,
-            // unless it is made so.
-            #[allow(
-                clippy::useless_conversion,
-                clippy::unnecessary_fallible_conversions,
-                reason = "of signed integers it is one"
-            )]
-            let value = i64::try_from(value).unwrap_or(i64::MAX);
-            let value = if value < 0 { value.wrapping_add(size) } else { value };
-            is_inside &= (value.cast_unsigned()) < size.cast_unsigned();
-            if let Some(place) = places.next() {
+        line.read_blocks(start..start + places.len(), |values: &[T]| {
+            for (&value, place) in values.iter().zip(places.by_ref()) {
+                // Unsigned ones above the range are out of bounds as what they wrap to is
+                // not, unless it is made so.
+                #[allow(
+                    clippy::useless_conversion,
+                    clippy::unnecessary_fallible_conversions,
+                    reason = "of signed integers it is one"
+                )]
+                let value = i64::try_from(value).unwrap_or(i64::MAX);
+                let value = if value < 0 { value.wrapping_add(size) } else { value };
+                is_inside &= value.cast_unsigned() < size.cast_unsigned();
                 *place = place.wrapping_mul(size).wrapping_add(value);
             }
         });

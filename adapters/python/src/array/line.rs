@@ -9,10 +9,10 @@ use ndscatter::DType;
 /// Evenly spaced elements of an array, which must be kept meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
-    pub(super) address: *const u8,
-    pub(super) len: usize,
-    pub(super) step: isize,
-    pub(super) dtype: DType,
+    address: *const u8,
+    len: usize,
+    step: isize,
+    dtype: DType,
 }
 
 // SAFETY: it only reads, and whoever made it keeps the array.
@@ -21,6 +21,24 @@ unsafe impl Send for Line {}
 unsafe impl Sync for Line {}
 
 impl Line {
+    /// # Safety
+    ///
+    /// So many elements of the type lie there, aligned, `step` elements from one to the next,
+    /// and are kept for as long as the line is read.
+    pub(crate) unsafe fn from_raw_parts(
+        address: *const u8,
+        len: usize,
+        step: isize,
+        dtype: DType,
+    ) -> Self {
+        Self {
+            address,
+            len,
+            step,
+            dtype,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -49,5 +67,22 @@ impl Line {
             // SAFETY: as above.
             take(unsafe { base.offset(number.cast_signed() * self.step).read() });
         }
+    }
+    /// The same in blocks of eight, but for the last.
+    #[inline]
+    pub(crate) fn read_blocks<T: Copy>(&self, range: Range<usize>, mut take: impl FnMut(&[T])) {
+        const BLOCK: usize = 8;
+        let end = range.end.min(self.len);
+        let mut first = range.start;
+        if self.dtype.size() == size_of::<T>() && self.step == 1 {
+            while first + BLOCK <= end {
+                let block = self.address.cast::<T>().wrapping_add(first);
+                // SAFETY: eight elements of the array, which are aligned.
+                let block = unsafe { block.cast::<[T; BLOCK]>().read() };
+                take(&block);
+                first += BLOCK;
+            }
+        }
+        self.read(first..end, |value: T| take(&[value]));
     }
 }

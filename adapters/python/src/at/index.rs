@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
-use crate::array::{Array, Dims, Line, is_exactly};
+use crate::array::{Array, Dims, is_exactly};
 use crate::operands;
 use crate::threads::pool;
-use crate::tuples;
+use crate::tuples::{self, Lines, Tuples};
 
 /// Indices as a kernel takes them.
 pub(super) enum Index<'py> {
@@ -135,11 +135,16 @@ fn positions<'py>(
     if !a.is_contiguous() {
         return Ok(None);
     }
-    let lines: Option<SmallVec<[Line; 4]>> = arrays.iter().map(Array::line).collect();
+    let lines: Option<Lines> = arrays.iter().map(Array::line).collect();
     let Some((lines, first)) = lines.zip(arrays.first()) else {
         return Ok(None);
     };
-    let found = tuples::positions(&lines, sizes, pool(threads));
+    let tuples = Tuples {
+        count: first.len(),
+        width: first.len(),
+        row: &|_| lines.clone(),
+    };
+    let found = tuples::positions(tuples, sizes, pool(threads));
     Ok(found
         .filter(|_| a.merge_first(arrays.len()))
         .map(|found| Index::Positions(SmallVec::from_vec(found), first.shape().into())))

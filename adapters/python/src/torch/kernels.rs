@@ -2,10 +2,6 @@
 //!
 //! Knows the rules of PyTorch's operators. Knows nothing of how they are called.
 
-use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use ndscatter::{
     Accumulate, AnyView, Bounds, DType, Execution, Layout, Pool, Reduction, Scatter, ScatterError,
     TensorView, profile,
@@ -13,6 +9,7 @@ use ndscatter::{
 use pyo3::prelude::*;
 
 use super::raw::{Dims, Tensor, run};
+use crate::tuples::{Tuples, positions};
 
 /// How updates meet what is there.
 #[derive(Clone, Copy)]
@@ -205,7 +202,9 @@ struct Put {
     output: Tensor,
     /// Those of the indexed axes.
     sizes: Dims<usize>,
-    /// One for each indexed axis, all of one shape and type.
+    /// The shape of the indices.
+    shape: Dims<usize>,
+    /// One for each indexed axis; several are aligned, and may have fewer axes than the shape.
     indices: Vec<Tensor>,
     values: Tensor,
 }
@@ -258,9 +257,13 @@ impl Put {
         output.permute(&axes);
         let sizes = output.shape[..tensors.len()].into();
         output.merge_first(tensors.len())?;
+        if tensors.len() > 1 {
+            tensors = merged(tensors.iter().all(Tensor::is_aligned).then_some(tensors)?);
+        }
         Some(Self {
             output,
             sizes,
+            shape,
             indices: tensors,
             values,
         })
@@ -281,8 +284,8 @@ impl Put {
             let Some(positions) = self.positions(pool) else {
                 return Ok(false);
             };
-            let shape = &self.indices[0].shape;
-            scatter.in_place(output, TensorView::contiguous(&positions, shape)?, values)?;
+            let indices = TensorView::contiguous(&positions, &self.shape)?;
+            scatter.in_place(output, indices, values)?;
             Ok(true)
         })?)
     }
@@ -290,49 +293,25 @@ impl Put {
     /// The positions of tuples along the indexed axes taken as one. `None` where a coordinate
     /// is out of bounds, or where there is no memory.
     fn positions(&self, pool: &dyn Pool) -> Option<Vec<i64>> {
-        let shape = &self.indices[0].shape;
-        let count = shape.iter().product::<usize>();
-        let mut positions: Vec<i64> = Vec::new();
-        positions.try_reserve_exact(count).ok()?;
-        positions.resize(count, 0);
-        let workers = pool.workers().unwrap_or(1).min(count / SHARE);
-        let (Some(&rows), 2..) = (shape.first(), workers) else {
-            return self.append_rows(None, &mut positions).then_some(positions);
+        let lines = |row| self.indices.iter().map(|index| index.line(row)).collect();
+        let tuples = Tuples {
+            count: self.shape.iter().product(),
+            width: self.indices.first()?.shape.last().copied().unwrap_or(1),
+            row: &lines,
         };
-        let share = rows.div_ceil(workers);
-        let are_inside = AtomicBool::new(true);
-        let parts: Vec<_> = positions
-            .chunks_mut(share * (count / rows))
-            .map(Mutex::new)
-            .collect();
-        pool.run(parts.len(), &|part| {
-            let rows = part * share..rows.min((part + 1) * share);
-            let is_inside = (parts[part].lock())
-                .is_ok_and(|mut positions| self.append_rows(Some(rows), &mut positions));
-            if !is_inside {
-                are_inside.store(false, Ordering::Relaxed);
-            }
-        });
-        drop(parts);
-        are_inside.into_inner().then_some(positions)
-    }
-
-    /// Works out the positions of some rows of the indices, or of all.
-    fn append_rows(&self, rows: Option<Range<usize>>, positions: &mut [i64]) -> bool {
-        let mut is_inside = true;
-        for (index, &size) in self.indices.iter().zip(&self.sizes) {
-            let size = size.cast_signed() as i64;
-            is_inside &= match &rows {
-                None => index.append_to(positions, size),
-                Some(rows) => index.rows(rows.clone()).append_to(positions, size),
-            };
-        }
-        is_inside
+        positions(tuples, &self.sizes, pool)
     }
 }
 
-/// Tuples that are worth another thread.
-const SHARE: usize = 1 << 15;
+/// Tensors of one shape, of one axis if the elements of each are evenly spaced.
+fn merged(tensors: Vec<Tensor>) -> Vec<Tensor> {
+    let merge = |tensor: &Tensor| {
+        let (mut tensor, rank) = (tensor.clone(), tensor.shape.len());
+        tensor.merge_first(rank).map(|()| tensor)
+    };
+    let merged: Option<Vec<_>> = tensors.iter().map(merge).collect();
+    merged.unwrap_or(tensors)
+}
 
 /// The shape that all broadcast to.
 fn broadcast(tensors: &[Tensor]) -> Option<Dims<usize>> {

@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use smallvec::SmallVec;
 
+use crate::array::Line;
 use crate::failure::panicked;
 
 /// Sizes and strides; those of most tensors without an allocation.
@@ -316,71 +317,28 @@ impl Tensor {
         unsafe { AnyViewMut::uninit_from_raw_parts(self.address, self.dtype, self.layout()?) }
     }
 
-    /// Those of its elements whose place along the first axis lies in a range that it has.
-    pub(super) fn rows(&self, range: std::ops::Range<usize>) -> Self {
-        let mut rows = self.clone();
-        let offset = range.start.cast_signed() * self.strides[0] * self.dtype.size().cast_signed();
-        rows.address = self.address.wrapping_offset(offset);
-        rows.shape[0] = range.len().min(self.shape[0].saturating_sub(range.start));
-        rows
+    /// Whether its elements lie where their type may. PyTorch aligns its own memory, and takes
+    /// that of others as it is.
+    pub(super) fn is_aligned(&self) -> bool {
+        self.address.addr().is_multiple_of(self.dtype.alignment())
     }
 
-    /// Takes the coordinates that a tensor of `i64` or `i32` holds into positions, one for each
-    /// element in row-major order, as those along one more axis of this size. Returns whether
-    /// all lie inside it; negative ones count from the end. Each is read once.
-    pub(super) fn append_to(&self, positions: &mut [i64], size: i64) -> bool {
-        let mut is_inside = true;
-        let mut places = positions.iter_mut();
-        let mut take = |value: i64| {
-            let value = if value < 0 {
-                value.wrapping_add(size)
-            } else {
-                value
-            };
-            is_inside &= value.cast_unsigned() < size.cast_unsigned();
-            if let Some(place) = places.next() {
-                *place = place.wrapping_mul(size).wrapping_add(value);
-            }
-        };
-        match self.dtype {
-            DType::I32 => self.each(|at| {
-                // SAFETY: `each` gives addresses of elements. PyTorch aligns its own memory, and
-                // takes that of others as it is.
-                let value = unsafe { at.cast::<i32>().read_unaligned() };
-                take(i64::from(value));
-            }),
-            // SAFETY: as above.
-            DType::I64 => self.each(|at| take(unsafe { at.cast::<i64>().read_unaligned() })),
-            _ => return false,
+    /// The elements of a row that it has, along the last axis; rows are counted in row-major
+    /// order. The tensor is aligned.
+    pub(super) fn line(&self, mut row: usize) -> Line {
+        debug_assert!(self.is_aligned());
+        let (mut place, outer) = (0, self.shape.len().saturating_sub(1));
+        for (&size, &stride) in self.shape[..outer].iter().zip(&self.strides).rev() {
+            place += (row % size).cast_signed() * stride;
+            row /= size;
         }
-        is_inside
-    }
-
-    /// Calls a function with the address of each element, in row-major order.
-    fn each(&self, mut call: impl FnMut(*const u8)) {
-        if self.shape.contains(&0) {
-            return;
-        }
-        let size = self.dtype.size().cast_signed();
-        let (inner, step) = match (self.shape.last(), self.strides.last()) {
-            (Some(&inner), Some(&stride)) => (inner, stride * size),
-            _ => (1, 0),
-        };
-        let outer = self.shape.len().saturating_sub(1);
-        let mut place: Dims<usize> = Dims::from_elem(0, outer);
-        loop {
-            let offset = (place.iter().zip(&self.strides))
-                .map(|(&index, &stride)| index.cast_signed() * stride)
-                .sum::<isize>();
-            let mut address = self.address.cast_const().wrapping_offset(offset * size);
-            for _ in 0..inner {
-                call(address);
-                address = address.wrapping_offset(step);
-            }
-            if !next_place(&mut place, &self.shape[..outer]) {
-                return;
-            }
-        }
+        let len = self.shape.last().copied().unwrap_or(1);
+        let step = self.strides.last().copied().unwrap_or(1);
+        let bytes = place * self.dtype.size().cast_signed();
+        let address = self.address.wrapping_offset(bytes).cast_const();
+        // SAFETY: PyTorch has told where the elements lie, and the object keeps them for as
+        // long as the call lasts.
+        unsafe { Line::from_raw_parts(address, len, step, self.dtype) }
     }
 
     /// The first so many axes as one, if their elements are evenly spaced. Strides of axes of
@@ -405,18 +363,6 @@ impl Tensor {
         self.strides.drain(..last);
         Some(())
     }
-}
-
-/// Goes to the next place in row-major order, if there is one.
-fn next_place(place: &mut [usize], shape: &[usize]) -> bool {
-    for (index, &size) in place.iter_mut().zip(shape).rev() {
-        *index += 1;
-        if *index < size {
-            return true;
-        }
-        *index = 0;
-    }
-    false
 }
 
 impl TypeCode {

@@ -87,6 +87,18 @@ impl<'a> Contiguous<'a> {
         })
     }
 
+    /// Where the indices from tuple `first` on lie, how many bytes each has, and below
+    /// what they are numbers of slices as they lie: where tuples have one index of 4 or 8
+    /// bytes.
+    #[inline]
+    pub(crate) fn unchecked(&self, first: usize) -> Option<(*const u8, usize, usize)> {
+        let &[size] = self.sizes else {
+            return None;
+        };
+        let bytes = for_index_type!(self.indices.kind(), I => size_of::<I>());
+        matches!(bytes, 4 | 8).then(|| (self.indices.address(first), bytes, size))
+    }
+
     /// Prefetches the indices of a range of tuples, which need not exist.
     #[inline]
     pub(crate) fn prefetch(&self, tuples: Range<usize>) {

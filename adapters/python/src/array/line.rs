@@ -29,6 +29,15 @@ impl Line {
         self.dtype
     }
 
+    /// The element at a place, if there is one and `T` is as large as it.
+    #[inline]
+    pub(crate) fn get<T: Copy>(&self, number: usize) -> Option<T> {
+        let is_there = number < self.len && self.dtype.size() == size_of::<T>();
+        let place = number.cast_signed().wrapping_mul(self.step);
+        // SAFETY: an element of the array, which is aligned.
+        is_there.then(|| unsafe { self.address.cast::<T>().wrapping_offset(place).read() })
+    }
+
     /// Reads those elements of the range that there are, each once. `T` is as large as an
     /// element.
     #[inline]
@@ -49,5 +58,23 @@ impl Line {
             // SAFETY: as above.
             take(unsafe { base.offset(number.cast_signed() * self.step).read() });
         }
+    }
+
+    /// The same in blocks of eight, but for the last.
+    #[inline]
+    pub(crate) fn read_blocks<T: Copy>(&self, range: Range<usize>, mut take: impl FnMut(&[T])) {
+        const BLOCK: usize = 8;
+        let end = range.end.min(self.len);
+        let mut first = range.start;
+        if self.dtype.size() == size_of::<T>() && self.step == 1 {
+            while first + BLOCK <= end {
+                let block = self.address.cast::<T>().wrapping_add(first);
+                // SAFETY: eight elements of the array, which are aligned.
+                let block = unsafe { block.cast::<[T; BLOCK]>().read() };
+                take(&block);
+                first += BLOCK;
+            }
+        }
+        self.read(first..end, |value: T| take(&[value]));
     }
 }

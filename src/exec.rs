@@ -55,7 +55,11 @@ pub(crate) fn run(
         return run_by_choice(&transfer, &work, *workers, forced);
     }
     // Small calls have no time to ask which variants the machine has.
-    let variants = work.near_or_far(workers.machine().variants);
+    let variants = match transfer.is_new() {
+        true => workers.machine().variants.of_new_memory(),
+        false => workers.machine().variants,
+    };
+    let variants = work.near_or_far(variants);
     run_by_choice(&transfer.by(variants), &work.by(variants), *workers, forced)
 }
 

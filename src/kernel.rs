@@ -105,6 +105,40 @@ pub(crate) struct Elements {
     pub(crate) u64: ElementsFn<u64>,
 }
 
+/// Single elements, gathered at offsets that may be wrong: for each `i` below `count`,
+/// `dst + i` becomes what `src + offsets[i]` is, or `src` where that offset is wrong.
+/// Returns whether none was.
+///
+/// # Safety
+///
+/// Aligned offsets, of 32 or 64 bits, can be read from `offsets` on, `count` of them, even
+/// while others write them; from `src` as many elements as [`Checked::below`] says; from
+/// `dst` on `count` elements are the caller's alone.
+pub(crate) type CheckedGatherFn = unsafe fn(
+    dst: *mut u8,
+    src: *const u8,
+    offsets: *const u8,
+    count: usize,
+    form: Checked,
+) -> bool;
+
+/// [`CheckedGatherFn`] for both widths of offsets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckedGather {
+    pub(crate) u32: CheckedGatherFn,
+    pub(crate) u64: CheckedGatherFn,
+}
+
+/// What [`CheckedGatherFn`] holds offsets against.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checked {
+    /// Right offsets are below this.
+    pub(crate) below: usize,
+    /// Whether elements are in a cache soon, so that prefetching them costs more than it
+    /// gains.
+    pub(crate) is_near: bool,
+}
+
 /// Rows of one length: for each `i` in order, the `len` neighbours from
 /// `dst + numbers[i] * unit` on are combined with (or replaced by) those from
 /// `src + sources[i] * step` on.
@@ -348,6 +382,9 @@ pub(crate) struct Kernels {
     /// the numbers, and the rows of `dst` in order: no sources are listed.
     /// `None` as for `copy_elements`.
     pub(crate) gather_rows: Option<RowsFn>,
+    /// Gathers single elements at offsets that have not been checked. `None` as for
+    /// `copy_elements`.
+    pub(crate) gather_checked: Option<CheckedGather>,
     /// `apply` for single elements; `None` as for `copy_elements`.
     pub(crate) apply_elements: Option<Elements>,
 }

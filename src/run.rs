@@ -6,6 +6,7 @@
 
 mod gathered;
 mod gradient;
+mod long_gathers;
 mod long_lists;
 mod making;
 mod operands;

@@ -233,6 +233,7 @@ mod tests {
             breaks: 1_166_243,
             looks_by_sort: false,
             is_kept: false,
+            is_new: false,
             grouping: Grouping::Possible,
             can_stream: true,
             has_slices: false,

@@ -65,6 +65,8 @@ pub(super) struct Load {
     pub(super) streams_slices: bool,
     /// Whether several workers copy data though one applies updates.
     pub(super) copies_much: bool,
+    /// Whether data is copied to new memory.
+    pub(super) is_new: bool,
     /// Whether windows are single elements, of which partitions take values along.
     pub(super) is_single: bool,
     /// Whether the plan stays: what is prepared is prepared once.
@@ -389,6 +391,14 @@ impl<'a> Model<'a> {
         self.copy(bytes, is_shared).times(factor)
     }
 
+    /// What a copy takes that is made in pieces, of what one does at once.
+    fn in_pieces(&self) -> f64 {
+        match self.load.is_new {
+            true => self.rates().new_in_pieces,
+            false => 1.0,
+        }
+    }
+
     fn serial(&self) -> Cost {
         let spent = self.spent(self.walk()).all() * self.load.repetitions;
         let copy = if self.load.copies_much && self.workers > 1.0 {
@@ -524,7 +534,7 @@ impl<'a> Model<'a> {
         // Workers that have no large partition copy data meanwhile.
         let applied = spent.times(load.repetitions);
         let copied = Spent {
-            memory: self.copy(load.copied, false).time,
+            memory: self.copy(load.copied, false).time * self.in_pieces(),
             ..Spent::default()
         };
         let most = most * applied.all() / (applied + copied).all().max(1.0);
@@ -580,6 +590,7 @@ impl<'a> Model<'a> {
         let moved = spent.times(load.repetitions);
         let kept = (load.copied - load.repetitions * rows * load.window).max(0.0);
         let copy = self.streamed(kept, true, load.streams_slices);
+        let copy = copy.times(self.in_pieces());
         self.sorting() + self.barrier() + self.shared(moved, 0.0) + copy
     }
 
@@ -681,6 +692,7 @@ mod tests {
             streams_slices: false,
             copies_much: false,
             is_single: false,
+            is_new: false,
             is_kept: false,
         }
     }

@@ -52,6 +52,8 @@ pub(crate) struct Transfer<'a> {
     /// Whether the plan will be run again, so that what a run works out about
     /// indices is worth leaving in it.
     plan_stays: bool,
+    /// Whether what is written is new memory.
+    is_new: bool,
     variants: Variants,
 }
 
@@ -106,6 +108,7 @@ impl<'a> Transfer<'a> {
             data: buffers.data,
             gradients: None,
             plan_stays: false,
+            is_new: false,
             variants: Variants::TYPICAL,
         }
     }
@@ -144,6 +147,7 @@ impl<'a> Transfer<'a> {
             data: None,
             gradients: None,
             plan_stays: false,
+            is_new: false,
             variants: Variants::TYPICAL,
         }
     }
@@ -178,6 +182,7 @@ impl<'a> Transfer<'a> {
             data: None,
             gradients: Some(gradients),
             plan_stays: false,
+            is_new: false,
             variants: Variants::TYPICAL,
         })
     }
@@ -185,6 +190,15 @@ impl<'a> Transfer<'a> {
     /// The same transfer, by a plan that will be run again.
     pub(crate) fn of_kept_plan(self, plan_stays: bool) -> Self {
         Self { plan_stays, ..self }
+    }
+
+    /// The same transfer, into new memory or not.
+    pub(crate) fn into_new(self, is_new: bool) -> Self {
+        Self { is_new, ..self }
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The same transfer, by these variants of kernels.
@@ -208,6 +222,7 @@ impl<'a> Transfer<'a> {
         );
         let samples = self.plan_stays.then(|| self.plan.sample());
         work.of_kept_plan(self.plan_stays)
+            .into_new(self.is_new)
             .by(self.variants)
             .sampled_in(samples)
     }

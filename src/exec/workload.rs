@@ -86,6 +86,8 @@ pub(crate) struct Workload<'a> {
     pub(super) looks_by_sort: bool,
     /// Whether the plan stays, with what runs work out about it.
     pub(super) is_kept: bool,
+    /// Whether what is written is new memory.
+    pub(super) is_new: bool,
     pub(super) grouping: Grouping,
     /// Whether there are streaming stores for these elements.
     pub(super) can_stream: bool,
@@ -155,6 +157,7 @@ impl<'a> Workload<'a> {
             breaks: facts.breaks,
             looks_by_sort: plan.looks_by_sort(),
             is_kept: false,
+            is_new: false,
             grouping: match operation.group {
                 _ if operation.needs_groups => Grouping::Needed,
                 None => Grouping::Impossible,
@@ -179,6 +182,11 @@ impl<'a> Workload<'a> {
     /// The same by these variants of kernels.
     pub(crate) fn by(self, variants: Variants) -> Self {
         Self { variants, ..self }
+    }
+
+    /// The same into new memory, or not.
+    pub(crate) fn into_new(self, is_new: bool) -> Self {
+        Self { is_new, ..self }
     }
 
     /// The same by a plan that stays, or does not.
@@ -238,6 +246,7 @@ impl<'a> Workload<'a> {
                 false => self.streams(self.copied_bytes),
             },
             copies_much: self.copies_much(),
+            is_new: self.is_new,
             is_single: self.window_elements == 1,
             is_kept: self.is_kept,
         }

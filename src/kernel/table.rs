@@ -4,6 +4,7 @@
 //! Knows the names of all of them, and what this machine has. Knows nothing
 //! of how the loops work.
 
+use super::CheckedGather;
 use super::Elements;
 use super::GradientFn;
 use super::GroupFn;
@@ -401,6 +402,10 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
         apply: copy::copy::<W>,
         apply_rows: Some(rows::copy::<W>),
         gather_rows: Some(rows::gather::<W>),
+        gather_checked: Some(CheckedGather {
+            u32: elements::gather_checked::<u32, W>,
+            u64: elements::gather_checked::<u64, W>,
+        }),
         apply_elements: Some(elements),
     }
 }
@@ -504,6 +509,7 @@ impl Kernels {
             apply: copy,
             apply_rows: None,
             gather_rows: None,
+            gather_checked: None,
             apply_elements: None,
         }
     }

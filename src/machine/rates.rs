@@ -86,6 +86,8 @@ rates! {
     copied: [f64; 3] = [1.8, 4.2, 6.0], [1.2, 2.0, 4.6];
     /// Of that, what streaming stores take.
     streamed: f64 = 0.8, 0.44;
+    /// Of a copy to new memory, what one takes that is made in pieces.
+    new_in_pieces: f64 = 1.0, 1.6;
     /// To read on elsewhere after a part of a row.
     restart: [f64; 4] = [0.0, 2.2, 19.0, 26.0], [0.0, 10.0, 37.0, 21.0];
     /// What each worker after the first adds, of what the first does.

@@ -34,6 +34,7 @@ pub struct AnyViewMut<'a> {
     memory: Writable<'a>,
     dtype: DType,
     contents: Contents,
+    is_new: bool,
 }
 
 // SAFETY: a view is a shared borrow of plain bytes.
@@ -180,6 +181,7 @@ impl<'a> AnyViewMut<'a> {
             memory,
             dtype,
             contents: Contents::Bytes,
+            is_new: false,
         }
     }
 
@@ -261,7 +263,33 @@ impl<'a> AnyViewMut<'a> {
             },
             dtype,
             contents: Contents::Unwritten,
+            is_new: false,
         })
+    }
+
+    /// The same view, of memory that nobody looks at unless the call succeeds: its
+    /// elements may be any values when the call returns an error. Calls need not read all
+    /// indices before they write then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{AnyViewMut, Gather, TensorView, TensorViewMut};
+    ///
+    /// let mut result = vec![0.0; 2];
+    /// let output = AnyViewMut::from(TensorViewMut::from(&mut result[..])).of_new_memory();
+    /// let data = TensorView::from(&[1.0, 2.0, 3.0]);
+    /// Gather::along(0).write_into(data.into(), TensorView::from(&[2_i64, 0]), output)?;
+    /// assert_eq!(result, [3.0, 1.0]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn of_new_memory(self) -> Self {
+        Self {
+            is_new: true,
+            ..self
+        }
     }
 
     /// The same view for a shorter time, so that this one can be used again.
@@ -294,6 +322,7 @@ impl<'a> AnyViewMut<'a> {
             memory: &self.memory,
             elements: Elements::Plain(self.dtype),
             contents: self.contents,
+            is_new: self.is_new,
         }
     }
 }
@@ -353,6 +382,7 @@ impl<'a, T: Element> From<TensorViewMut<'a, T>> for AnyViewMut<'a> {
             },
             dtype: T::DTYPE,
             contents: Contents::Rust,
+            is_new: false,
         }
     }
 }

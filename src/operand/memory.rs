@@ -93,6 +93,8 @@ pub struct Target<'a> {
     pub(super) memory: &'a Writable<'a>,
     pub(super) elements: Elements,
     pub(super) contents: Contents,
+    /// Nobody looks at it unless the call succeeds.
+    pub(super) is_new: bool,
 }
 
 impl Elements {
@@ -197,6 +199,13 @@ impl<'a> Target<'a> {
     #[inline]
     pub(crate) fn contents(&self) -> Contents {
         self.contents
+    }
+
+    /// Whether it may be written before all indices have been read: it is memory that
+    /// nobody looks at unless the call succeeds.
+    #[inline]
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     pub(crate) fn footprint(&self) -> Footprint<'_> {

@@ -61,6 +61,7 @@ impl<T> Tensor<T> {
             memory: &memory,
             elements,
             contents: Contents::Unwritten,
+            is_new: true,
         })?;
         // SAFETY: `fill` has written every element, within the capacity.
         unsafe { result.set_len(count) };
@@ -210,6 +211,7 @@ impl AnyTensor {
             memory: &memory,
             elements: Elements::Plain(dtype),
             contents: Contents::Unwritten,
+            is_new: true,
         })?;
         // SAFETY: `fill` has written every element, and the rest of the last
         // word was written above.

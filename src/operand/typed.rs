@@ -257,6 +257,7 @@ impl<'a, T> TensorViewMut<'a, T> {
             memory: &self.memory,
             elements,
             contents: Contents::Rust,
+            is_new: false,
         }
     }
 }

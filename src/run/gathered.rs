@@ -6,6 +6,7 @@
 )]
 
 use super::gradient::sum_planned;
+use super::long_gathers::LongGather;
 use super::making::{Planning, make_plan};
 use super::operands::{GatherOperands, Transferred, operation};
 use super::small::{self, Small};
@@ -110,6 +111,7 @@ impl GatherPlan {
             let (result, data) = (output.as_mut_ptr().cast(), operands.data.as_ptr());
             Transfer::gather(&self.plan, *operands.operation, data, result, geometry)
         };
+        let transfer = transfer.into_new(output.is_new());
         let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
         exec::run(transfer, call.workers(), execution.schedule)
     }
@@ -140,6 +142,10 @@ pub(crate) fn gather_once(
         // it.
         if unsafe { small.run(execution) }? {
             return Ok(());
+        }
+        if let Some(list) = LongGather::new(&small, execution) {
+            // SAFETY: as above: it has an element for each tuple.
+            return unsafe { list.run(execution) };
         }
     }
     gather_planned(form, operands, indices, planning, execution)

@@ -36,6 +36,10 @@ const DIVIDED_TUPLES: usize = 256 * 1024;
 /// The copy, to and back, is little work beside so many tuples an element.
 const COPIED_TUPLES: usize = 4;
 
+/// An output that needs no copy may be this part of the last cache, which others share
+/// (an argument).
+const PARTS_OF_LAST_CACHE: u64 = 4;
+
 /// Each of several copies is cleared and merged beside so many tuples an element at
 /// least.
 const TUPLES_A_COPY: usize = 2;
@@ -61,6 +65,9 @@ pub(super) struct LongList<'a> {
     tuples: Contiguous<'a>,
     /// Whether one update stands for all.
     is_one_value: bool,
+    /// Whether the output holds the data, and may be written before all indices have been
+    /// read.
+    is_disposable: bool,
 }
 
 impl<'a> LongList<'a> {
@@ -73,6 +80,7 @@ impl<'a> LongList<'a> {
             buffers: operands.buffers(),
             tuples: Contiguous::new(call.extents, call.indices, rules),
             is_one_value: call.flat.step == 0,
+            is_disposable: operands.output.is_new() && operands.data.is_none(),
         }
     }
 
@@ -91,6 +99,7 @@ impl<'a> LongList<'a> {
         unsafe {
             match self.private_copies(call.workers()) {
                 Some(copies) => self.run_in_copies(each, copies, call.workers()),
+                None if self.is_disposable => self.run_in_place(each),
                 None => self.run_in_copy(each),
             }
         }
@@ -105,12 +114,17 @@ impl<'a> LongList<'a> {
         let suits = flat.outer == 1
             && flat.run == 1
             && !self.operation.needs_groups
-            && flat.tuples / COPIED_TUPLES >= flat.elements;
+            && (self.is_disposable || flat.tuples / COPIED_TUPLES >= flat.elements);
         let elements = self.operation.kernels.apply_elements.filter(|_| suits)?;
         let machine = Machine::or_current(execution.machine);
-        let [first_cache, second_cache, _] = machine.caches();
+        let [first_cache, second_cache, last_cache] = machine.caches();
         let bytes = self.copy_bytes() as u64;
-        (bytes <= second_cache).then_some(Loop {
+        let most = if self.is_disposable {
+            last_cache / PARTS_OF_LAST_CACHE
+        } else {
+            second_cache
+        };
+        (bytes <= most).then_some(Loop {
             elements,
             set: execution.instructions(),
             prefetches: machine.variants.index_prefetch != 0 && bytes > first_cache,
@@ -158,6 +172,17 @@ impl<'a> LongList<'a> {
         }
         Scratch::put_back(memory);
         result.map(|()| true)
+    }
+
+    /// The same without a copy.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`], where the output may hold anything after an error.
+    unsafe fn run_in_place(&self, each: Loop) -> Result<bool, ScatterError> {
+        let output = self.buffers.output.cast();
+        // SAFETY: it holds the data; the caller vouches for the rest.
+        unsafe { self.apply_to(output, each, 0..self.flat.tuples) }.map(|()| true)
     }
 
     /// The same on several workers, each with consecutive tuples and a copy

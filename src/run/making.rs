@@ -9,6 +9,7 @@ use crate::exec::part;
 use crate::exec::scratch;
 use crate::exec::tasks::Call;
 use crate::execution::Execution;
+use crate::machine::Machine;
 use crate::memory::with_room;
 use crate::operand::Layout;
 use crate::operand::indices::Integers;
@@ -19,8 +20,7 @@ use crate::plan::{
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
 
-/// Tuples from which the work on indices is divided among workers: below, one
-/// that then applies them all is faster if it has numbered them itself.
+/// Indices that are held against their neighbours by all workers.
 const PARALLEL_TUPLES: usize = 1024 * 1024;
 
 /// Rows that are looked at between two looks at what other workers found.
@@ -185,7 +185,8 @@ impl Resolving<'_> {
             return Ok(piece);
         }
         let set = self.execution.instructions();
-        if numbers.len() < PARALLEL_TUPLES {
+        let machine = Machine::or_current(self.execution.machine);
+        if (numbers.len() as u64) < machine.variants.numbered_tuples {
             return self.resolver.resolve(set, first, numbers);
         }
         let call = Call::begin(self.execution.pool, self.execution.max_workers)

@@ -127,6 +127,7 @@ pub(super) unsafe fn prepare<'a>(
     let copy = copy.transpose()?;
     // SAFETY: the caller vouches for layout and shapes, `Operands` for the rest.
     let transfer = unsafe { Transfer::scatter(plan, *operands.operation, buffers, geometry, copy) };
+    let transfer = transfer.into_new(operands.output.is_new());
     Ok(Prepared { transfer, one_run })
 }
 

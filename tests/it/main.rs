@@ -27,6 +27,7 @@ mod long_lists;
 mod machines;
 #[cfg(feature = "ndarray")]
 mod ndarray_views;
+mod new_memory;
 mod nothing;
 mod onnx;
 mod operator_errors;

@@ -40,6 +40,25 @@ enum Owner<'py> {
     Handed(Handed),
 }
 
+/// The type of elements of [`Array::zeros`].
+///
+/// # Safety
+///
+/// It is `f64` where it is a float, else `isize`.
+pub(crate) unsafe trait Zero: Copy {
+    const IS_FLOAT: bool;
+}
+
+// SAFETY: as is asked.
+unsafe impl Zero for isize {
+    const IS_FLOAT: bool = false;
+}
+
+// SAFETY: as is asked.
+unsafe impl Zero for f64 {
+    const IS_FLOAT: bool = true;
+}
+
 /// An array.
 pub(crate) struct Array<'py> {
     owner: Owner<'py>,
@@ -95,8 +114,8 @@ impl<'py> Array<'py> {
             address: fields.address(),
             dtype: None,
             elements,
-            shape: fields.shape().into(),
-            strides: fields.strides().into(),
+            shape: Dims::from_slice(fields.shape()),
+            strides: Dims::from_slice(fields.strides()),
             is_contiguous: fields.is_contiguous(),
             is_writable: fields.is_writable(),
             is_converted: false,
@@ -327,6 +346,21 @@ impl<'py> Array<'py> {
         }
     }
 
+    /// A new array of numpy's that `fill` makes of zeros.
+    pub(crate) fn filled<T: Zero>(
+        py: Python<'py>,
+        len: usize,
+        fill: impl FnOnce(&mut [T]) -> PyResult<()>,
+    ) -> PyResult<Self> {
+        let zeros = Self::zeros(py, T::IS_FLOAT, len)?;
+        if len > 0 {
+            // SAFETY: so many elements of the type side by side, initialised, which nobody
+            // else has yet.
+            fill(unsafe { std::slice::from_raw_parts_mut(zeros.address.cast(), len) })?;
+        }
+        Ok(zeros)
+    }
+
     /// A new array of zeros of numpy's, of `intp` or of floats of 64 bits.
     pub(crate) fn zeros(py: Python<'py>, is_float: bool, len: usize) -> PyResult<Self> {
         use ::numpy::npyffi::NPY_TYPES::{NPY_DOUBLE, NPY_LONG, NPY_LONGLONG};
@@ -525,7 +559,13 @@ impl<'py> Array<'py> {
         let (dtype, layout) = (self.known()?, self.layout()?);
         // SAFETY: a new array, which nobody else has.
         let view = unsafe { AnyViewMut::uninit_from_raw_parts(self.address, dtype, layout) };
+        let view = view.map(AnyViewMut::of_new_memory);
         view.map_err(|error| Failure(error).into())
+    }
+
+    /// The same, of one of [`Self::zeros`].
+    pub(crate) fn view_zeros(&self) -> PyResult<AnyViewMut<'_>> {
+        self.view_mut().map(AnyViewMut::of_new_memory)
     }
 
     #[inline]

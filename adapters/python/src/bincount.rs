@@ -2,16 +2,18 @@
 //!
 //! Knows lists of bins and weights. Knows nothing of how they are counted.
 
-use ndscatter::{AnyView, DType, Layout, Reduction, ScatterError};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use ndscatter::{AnyView, DType, Layout, Pool, Reduction, ScatterError};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Line};
 use crate::failure::Failure;
 use crate::operands;
 use crate::options::{Meaning, Operator, Rules};
-use crate::threads::{execution, run};
+use crate::threads::{execution, pool, run};
 use crate::tuples::for_integers;
 use crate::value::Value;
 
@@ -53,10 +55,15 @@ pub(crate) fn bincount<'py>(
         .map_err(|_| PyValueError::new_err("'minlength' must not be negative"))?;
     let numbers = operands::indices(x)?;
     check_numbers(&numbers)?;
+    if out.is_none()
+        && let Some(output) = short(py, &numbers, weights, least)?
+    {
+        return object_of(&output);
+    }
     let output = match out {
         Some(out) => given(out, least)?,
         None => {
-            let len = bins(&numbers)?.max(least);
+            let len = bins(&numbers, py, threads)?.max(least);
             Array::zeros(py, weights.is_some(), len)?
         }
     };
@@ -69,10 +76,68 @@ pub(crate) fn bincount<'py>(
         out.is_some(),
         threads,
     )?;
-    output
-        .object()
-        .cloned()
-        .ok_or_else(|| PyTypeError::new_err("no array"))
+    object_of(&output)
+}
+
+fn object_of<'py>(output: &Array<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let object = output.object().cloned();
+    object.ok_or_else(|| PyTypeError::new_err("no array"))
+}
+
+/// Fewer numbers are counted here: what a kernel does before it begins takes longer than
+/// they do.
+const SHORT: usize = 8192;
+
+/// The result for a short list, with weights that need no conversion.
+fn short<'py>(
+    py: Python<'py>,
+    numbers: &Array<'py>,
+    weights: Option<&Bound<'py, PyAny>>,
+    least: usize,
+) -> PyResult<Option<Array<'py>>> {
+    let Some(line) = numbers.line().filter(|line| line.len() < SHORT) else {
+        return Ok(None);
+    };
+    let Some(weights) = weights else {
+        let len = bins(numbers, py, Some(1))?.max(least);
+        let fill = |bins: &mut [isize]| each_bin(&line, bins, |bin, _| *bin += 1);
+        return Array::filled(py, len, fill).map(Some);
+    };
+    let weights = Array::of_numpy(weights).filter(|weights| {
+        weights.dtype() == Some(DType::F64) && weights.shape() == numbers.shape()
+    });
+    let Some(weights) = weights.and_then(|weights| weights.line()) else {
+        return Ok(None);
+    };
+    let len = bins(numbers, py, Some(1))?.max(least);
+    let fill = |bins: &mut [f64]| {
+        each_bin(&line, bins, |bin, number| {
+            *bin += weights.get::<f64>(number).unwrap_or_default();
+        })
+    };
+    Array::filled(py, len, fill).map(Some)
+}
+
+/// Calls `add` with the bin of each number, and with its place in the list.
+fn each_bin<B>(line: &Line, bins: &mut [B], mut add: impl FnMut(&mut B, usize)) -> PyResult<()> {
+    let (mut number, mut are_inside) = (0, true);
+    for_integers!(line.dtype(), T => line.read(0..line.len(), |value: T| {
+        #[allow(
+            clippy::useless_conversion,
+            clippy::unnecessary_fallible_conversions,
+            reason = "of some types it is one"
+        )]
+        let value = usize::try_from(value);
+        match value.ok().and_then(|value| bins.get_mut(value)) {
+            Some(bin) => add(bin, number),
+            None => are_inside = false,
+        }
+        number += 1;
+    }));
+    match are_inside {
+        true => Ok(()),
+        false => Err(negative()),
+    }
 }
 
 fn check_numbers(numbers: &Array<'_>) -> PyResult<()> {
@@ -130,21 +195,17 @@ fn weighed<'py>(
     }
 }
 
-/// From so many numbers on numpy finds the largest, by the vectors of the machine.
-const LONG: usize = 8000;
+/// Numbers that are worth another thread: some 50 microseconds of one (an argument).
+const SHARE: usize = 1 << 18;
 
 /// One more than the largest number.
-fn bins<'py>(numbers: &Array<'py>) -> PyResult<usize> {
-    let largest = match (numbers.len(), numbers.object(), numbers.line()) {
-        (0, _, _) => return Ok(0),
-        (LONG.., Some(object), _) if numbers.is_numpy() => {
-            let largest = object.call_method0(intern!(object.py(), "max"))?;
-            largest
-                .call_method0(intern!(object.py(), "__int__"))?
-                .extract()?
-        }
-        (_, _, Some(line)) => largest(&line),
-        _ => return Err(PyTypeError::new_err("`x` is no array of numpy's")),
+fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult<usize> {
+    let line = numbers.line();
+    let line = line.ok_or_else(|| PyTypeError::new_err("`x` is no array of numpy's"))?;
+    let largest = match line.len() {
+        0 => return Ok(0),
+        len if len < 2 * SHARE => largest(&line, 0..len),
+        _ => py.detach(|| largest_of_shares(&line, pool(threads))),
     };
     // Negative ones are found when they are counted.
     let count = usize::try_from(largest + 1).unwrap_or(usize::MAX);
@@ -157,12 +218,32 @@ fn bins<'py>(numbers: &Array<'py>) -> PyResult<usize> {
     }
 }
 
-fn largest(line: &Line) -> i128 {
+/// The largest number, found by all threads of a pool.
+fn largest_of_shares(line: &Line, pool: &dyn Pool) -> i128 {
+    let workers = pool.workers().unwrap_or(1).max(1);
+    let share = line.len().div_ceil(workers).max(SHARE);
+    let found = Mutex::new(i128::MIN);
+    pool.run(line.len().div_ceil(share), &|number| {
+        let first = number * share;
+        let own = largest(line, first..first + share);
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        *found = own.max(*found);
+    });
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The largest of the numbers in a range.
+fn largest(line: &Line, range: Range<usize>) -> i128 {
     let mut largest = i128::MIN;
     for_integers!(line.dtype(), T => {
-        let mut high = T::MIN;
-        line.read(0..line.len(), |value: T| high = high.max(value));
-        largest = i128::from(high);
+        // Eight at a time, none of which waits for another.
+        let mut high = [T::MIN; 8];
+        line.read_blocks(range, |values: &[T]| {
+            for (high, &value) in high.iter_mut().zip(values) {
+                *high = value.max(*high);
+            }
+        });
+        largest = high.into_iter().map(i128::from).max().unwrap_or(largest);
     });
     largest
 }
@@ -200,7 +281,10 @@ fn count<'py>(
         .map_err(Failure)?,
     };
     let list = numbers.index_view()?;
-    let into = output.view_mut()?;
+    let into = match is_given {
+        true => output.view_mut()?,
+        false => output.view_zeros()?,
+    };
     let done = match is_given {
         false => run(py, size, || scatter.in_place(into, list, updates))?,
         true => {

@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 
 use crate::failure::panicked;
 
-/// Calls that touch fewer elements keep Python's lock: to get it back may take longer than
-/// they do. numpy does so too, from 500 on.
-const SMALL: usize = 500;
+/// Calls that touch fewer elements, a few microseconds, keep Python's lock: to get it back
+/// may take longer than they do.
+const SMALL: usize = 4096;
 
 /// Rayon's threads, each in the default floating-point mode.
 struct Threads;

@@ -33,6 +33,26 @@ def test_random(draw, seed):
     assert ref.same_bits(out[:-3], expected) and not out[-3:].any()
 
 
+@pytest.mark.parametrize("size", [8191, 8192, 20_011, 600_011])
+@pytest.mark.parametrize("bins", [7, 60_013])
+def test_lists_that_several_threads_count(size, bins):
+    random = np.random.default_rng(size)
+    weights = random.standard_normal(size)
+    for dtype in ["i8", "i4", "u2"]:
+        x = random.integers(0, bins, size).astype(dtype)
+        x[size // 2] = bins
+        for threads in (1, 2, 5):
+            assert ref.same_bits(ndscatter.bincount(x, threads=threads), np.bincount(x))
+            sums = ndscatter.bincount(x[::-1], weights, threads=threads)
+            assert ref.same_bits(sums, np.bincount(x[::-1], weights))
+    for wrong in (0, size // 3, size - 1):
+        x = x.astype("i8")
+        x[wrong] = -1
+        for arguments in ((x,), (x, weights)):
+            with pytest.raises(ValueError, match="negative"):
+                ndscatter.bincount(*arguments)
+
+
 def test_lists():
     assert ndscatter.bincount([1, 1, 3]).tolist() == [0, 2, 0, 1]
     assert ndscatter.bincount([1, 1, 3]).dtype == np.intp

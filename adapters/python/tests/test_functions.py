@@ -216,6 +216,26 @@ def test_reductions_have_the_names_of_other_runtimes():
         assert ndscatter.scatter_update(data, [0], [3.0], reduction=name)[0] == 3
 
 
+@pytest.mark.parametrize("size", [513, 5003, 140_007])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "u1", "c16"])
+def test_long_gathers(size, dtype):
+    random = np.random.default_rng(size)
+    data = (random.standard_normal(9001) * 100).astype(dtype)
+    for kind in ("i8", "i4", "i2", "u4"):
+        index = random.integers(0, 9001, size).astype(kind)
+        if kind != "u4":
+            index[::100] -= 9001
+        for threads in (1, 2, 5):
+            assert ref.same_bits(ndscatter.gather(data, index, threads=threads), data[index])
+        index[size // 2] = 9001
+        with pytest.raises(IndexError, match=f"{size // 2}"):
+            ndscatter.gather(data, index)
+        out = np.full(size, 7, dtype)
+        with pytest.raises(IndexError):
+            ndscatter.gather(data, index, out=out)
+        assert (out == 7).all(), "an output that was given is not written"
+
+
 def test_large_calls_have_the_same_bits_at_every_number_of_threads():
     random = np.random.default_rng(7)
     data = random.standard_normal((5000, 16)).astype("f4")

@@ -108,6 +108,15 @@ def test_the_plot_of_the_command(tmp_path):
     assert (tmp_path / "plot.png").stat().st_size > 1000
 
 
+def test_the_benchmark():
+    bench = pathlib.Path(__file__).parents[1] / "bench/arrays.py"
+    small = [sys.executable, bench, "--rounds=1", "--budget=0", "--threads=1"]
+    made = subprocess.run([*small, "--calls"], check=True, capture_output=True, text=True).stdout
+    assert made.count("\n") == 10 and "np.bincount" in made
+    made = subprocess.run([*small, "--only=bincount 2000"], check=True, capture_output=True, text=True).stdout
+    assert made.count("\n| bincount 2000") == 2 and "geometric mean" in made
+
+
 def test_the_library_for_onnxruntime_has_its_entry_point():
     import ctypes
 

@@ -87,6 +87,22 @@ impl<'a> Contiguous<'a> {
         })
     }
 
+    /// Where the indices from tuple `first` on lie, how many bytes each has, and below
+    /// what they are numbers of slices as they lie, taken as unsigned: where tuples have one
+    /// index of 4 or 8 bytes, and negative ones are no such numbers.
+    #[inline]
+    pub(crate) fn unchecked(&self, first: usize) -> Option<(*const u8, usize, usize)> {
+        let &[size] = self.sizes else {
+            return None;
+        };
+        let bytes = for_index_type!(self.indices.kind(), I => size_of::<I>());
+        let is_number = match bytes {
+            4 => i32::try_from(size).is_ok(),
+            _ => bytes == 8,
+        };
+        is_number.then(|| (self.indices.address(first), bytes, size))
+    }
+
     /// Prefetches the indices of a range of tuples, which need not exist.
     #[inline]
     pub(crate) fn prefetch(&self, tuples: Range<usize>) {

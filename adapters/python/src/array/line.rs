@@ -47,6 +47,15 @@ impl Line {
         self.dtype
     }
 
+    /// The element at a place, if there is one and `T` is as large as it.
+    #[inline]
+    pub(crate) fn get<T: Copy>(&self, number: usize) -> Option<T> {
+        let is_there = number < self.len && self.dtype.size() == size_of::<T>();
+        let place = number.cast_signed().wrapping_mul(self.step);
+        // SAFETY: an element of the array, which is aligned.
+        is_there.then(|| unsafe { self.address.cast::<T>().wrapping_offset(place).read() })
+    }
+
     /// Reads those elements of the range that there are, each once. `T` is as large as an
     /// element.
     #[inline]
@@ -68,6 +77,7 @@ impl Line {
             take(unsafe { base.offset(number.cast_signed() * self.step).read() });
         }
     }
+
     /// The same in blocks of eight, but for the last.
     #[inline]
     pub(crate) fn read_blocks<T: Copy>(&self, range: Range<usize>, mut take: impl FnMut(&[T])) {

@@ -1,0 +1,202 @@
+//! Long lists of single elements that are gathered into new memory: each index is
+//! checked just before it is followed, and no plan is made.
+
+#![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use super::operands::{GatherOperands, Transferred};
+use super::small::Small;
+use crate::error::ScatterError;
+use crate::exec::tasks::Call;
+use crate::exec::{Buffers, part};
+use crate::execution::Execution;
+use crate::kernel::{Checked, CheckedGather, InstructionSet};
+use crate::machine::Machine;
+use crate::plan::{Block, Contiguous, Form};
+use crate::reduction::Bounds;
+
+/// Tuples whose indices are followed together as they lie, and those that are numbered
+/// together where some of these count from the end.
+const RUN: usize = 2048;
+const BLOCK: usize = 512;
+
+/// Tuples that are worth another worker: some 100 microseconds of one, where it takes
+/// some 15 to wake it (an argument).
+const DIVIDED_TUPLES: usize = 128 * 1024;
+
+/// A call of contiguous tensors whose indices list all coordinates.
+pub(super) struct LongGather<'a> {
+    /// What is read, in the place of updates, and what is written.
+    buffers: Buffers,
+    /// Bytes of an element.
+    size: usize,
+    /// How many of them data has.
+    elements: usize,
+    tuples: Contiguous<'a>,
+    count: usize,
+    kernel: CheckedGather,
+    /// Indices are checked with these.
+    set: InstructionSet,
+}
+
+impl<'a> LongGather<'a> {
+    /// The call, if it is one of these.
+    #[inline]
+    pub(super) fn new(
+        call: &'a Small<'_, GatherOperands<'_>>,
+        execution: &Execution<'_>,
+    ) -> Option<Self> {
+        let (operands, flat, rules) = (call.operands, call.flat, call.planning.rules);
+        let is_list = operands.output.is_new()
+            && (flat.outer, flat.run) == (1, 1)
+            && call.extents.form.coordinates == Form::ALL_LISTED
+            && rules.bounds == Bounds::Error;
+        let are_runs = operands.numbered().is_contiguous()
+            && operands.listed().is_contiguous()
+            && call.indices.layout().is_contiguous();
+        let kernels = operands.operation().kernels;
+        let size = kernels.size;
+        let kernel = kernels.gather_checked.filter(|_| is_list && are_runs)?;
+        // Numbers of 32 bits stand for tuples of several coordinates.
+        (flat.elements <= u32::MAX as usize).then(|| Self {
+            buffers: Buffers {
+                output: operands.output.as_mut_ptr(),
+                updates: operands.data.as_ptr(),
+                data: None,
+            },
+            size,
+            elements: flat.elements,
+            tuples: Contiguous::new(call.extents, call.indices, rules),
+            count: flat.tuples,
+            kernel,
+            set: execution.instructions(),
+        })
+    }
+
+    /// Runs it. When an index is out of bounds, others have been followed.
+    ///
+    /// # Safety
+    ///
+    /// The output has an element for each tuple.
+    #[inline(never)]
+    pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<(), ScatterError> {
+        let machine = Machine::or_current(execution.machine);
+        let form = Checked {
+            below: 0,
+            is_near: self.elements.saturating_mul(self.size) as u64 <= machine.variants.near_bytes,
+        };
+        if self.count < DIVIDED_TUPLES {
+            // SAFETY: handed on as it is.
+            return unsafe { self.gather(form, 0..self.count) };
+        }
+        let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
+        let (workers, parts) = (call.workers(), call.workers().parts());
+        // Of the first part that has a wrong index, whichever is done first.
+        let first_wrong = Mutex::new(None);
+        workers.run(parts, &|index| {
+            // SAFETY: parts have no tuple in common; the caller vouches for the rest.
+            let done = unsafe { self.gather(form, part(self.count, parts, index)) };
+            if let Err(error) = done {
+                let mut first = first_wrong.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|&(other, _)| index < other) {
+                    *first = Some((index, error));
+                }
+            }
+        })?;
+        let first_wrong = first_wrong.into_inner();
+        match first_wrong.unwrap_or_else(PoisonError::into_inner) {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Gathers for a range of tuples, up to the first block with one that is wrong.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::run`]; nobody else writes the elements of these tuples.
+    unsafe fn gather(&self, form: Checked, range: Range<usize>) -> Result<(), ScatterError> {
+        let output: *mut u8 = self.buffers.output.cast();
+        let next = |first| output.wrapping_add(first * self.size);
+        for first in range.clone().step_by(RUN) {
+            let end = range.end.min(first + RUN);
+            // SAFETY: the caller vouches for so many elements of the output.
+            if unsafe { self.gather_as_they_lie(form, next(first), first, end - first) } {
+                continue;
+            }
+            for first in (first..end).step_by(BLOCK) {
+                let count = BLOCK.min(end - first);
+                // SAFETY: as above.
+                unsafe { self.gather_numbered(form, next(first), first, count) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gathers for a block of tuples whose indices are numbers of elements as they lie,
+    /// and says whether they were.
+    ///
+    /// # Safety
+    ///
+    /// From `output` on there are `count` elements that nobody else writes.
+    #[inline]
+    unsafe fn gather_as_they_lie(
+        &self,
+        form: Checked,
+        output: *mut u8,
+        first: usize,
+        count: usize,
+    ) -> bool {
+        let Some((indices, bytes, below)) = self.tuples.unchecked(first) else {
+            return false;
+        };
+        let kernel = match bytes {
+            4 => self.kernel.u32,
+            _ => self.kernel.u64,
+        };
+        let form = Checked { below, ..form };
+        // SAFETY: a contiguous list has the indices, and data as many elements as the one
+        // axis is long; the caller vouches for the output.
+        unsafe { kernel(output, self.buffers.updates, indices, count, form) }
+    }
+
+    /// Gathers for a block of tuples that are numbered first. Apart, as the numbers lie on
+    /// the stack.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::gather_as_they_lie`].
+    #[inline(never)]
+    unsafe fn gather_numbered(
+        &self,
+        form: Checked,
+        output: *mut u8,
+        first: usize,
+        count: usize,
+    ) -> Result<(), ScatterError> {
+        let mut numbers = [0_u64; BLOCK];
+        let numbers = &mut numbers[..count];
+        let block = self.tuples.resolve_block(self.set, first, numbers)?;
+        let form = Checked {
+            below: self.elements,
+            ..form
+        };
+        let data = self.buffers.updates;
+        // SAFETY: so many numbers lie there, and data has so many elements; the caller
+        // vouches for the output.
+        let are_inside = unsafe {
+            match block {
+                Block::Narrow(numbers) => {
+                    (self.kernel.u32)(output, data, numbers.as_ptr().cast(), count, form)
+                }
+                Block::Wide(numbers) => {
+                    (self.kernel.u64)(output, data, numbers.as_ptr().cast(), count, form)
+                }
+            }
+        };
+        debug_assert!(are_inside, "numbers of elements");
+        Ok(())
+    }
+}

@@ -596,6 +596,14 @@ impl<'py> Array<'py> {
         Some(unsafe { Line::from_raw_parts(self.address, self.len(), step, dtype) })
     }
 
+    /// A contiguous array in another shape of as many elements.
+    pub(crate) fn in_shape(mut self, shape: &[usize]) -> Self {
+        debug_assert!(self.is_contiguous && shape.iter().product::<usize>() == self.len());
+        self.shape = shape.into();
+        self.strides.clear();
+        self
+    }
+
     /// Of a contiguous array, the same with its first axes as one. Else nothing changes.
     pub(crate) fn merge_first(&mut self, axes: usize) -> bool {
         if !self.is_contiguous || axes > self.rank() {

@@ -66,30 +66,32 @@ pub(crate) type Lines = SmallVec<[Line; 4]>;
 /// Tuples of coordinates, in rows of so many whose lines are told row by row.
 #[derive(Clone, Copy)]
 pub(crate) struct Tuples<'a> {
-    pub(crate) count: usize,
     pub(crate) width: usize,
     pub(crate) row: &'a (dyn Fn(usize) -> Lines + Sync),
 }
 
-/// The positions of tuples in an array of these sizes, row-major. `None` where a coordinate is
-/// out of bounds, or where there is no memory. Negative ones count from the end. Each is read
-/// once.
-pub(crate) fn positions(tuples: Tuples<'_>, sizes: &[usize], pool: &dyn Pool) -> Option<Vec<i64>> {
-    let total = sizes
-        .iter()
-        .try_fold(1_usize, |all, &size| all.checked_mul(size))?;
-    i64::try_from(total).ok()?;
-    let count = tuples.count;
-    let mut positions = zeros(count)?;
+/// Whether all tuples name places of an array of these sizes, negative coordinates counting
+/// from the end; if so, `to`, which has a zero for each, holds their positions, row-major. Each
+/// coordinate is read once.
+pub(crate) fn positions(
+    tuples: Tuples<'_>,
+    sizes: &[usize],
+    pool: &dyn Pool,
+    to: &mut [isize],
+) -> bool {
+    let total = (sizes.iter()).try_fold(1_usize, |all, &size| all.checked_mul(size));
+    if total.is_none_or(|total| isize::try_from(total).is_err()) {
+        return false;
+    }
     let share = match pool.workers().unwrap_or(1) {
-        0 | 1 => count,
-        workers => count.div_ceil(workers).max(SHARE),
+        0 | 1 => to.len(),
+        workers => to.len().div_ceil(workers).max(SHARE),
     };
-    if share >= count {
-        return tuples.fill(sizes, 0, &mut positions).then_some(positions);
+    if share >= to.len() {
+        return tuples.fill(sizes, 0, to);
     }
     let are_inside = AtomicBool::new(true);
-    let shares: Vec<_> = positions.chunks_mut(share).map(Mutex::new).collect();
+    let shares: Vec<_> = to.chunks_mut(share).map(Mutex::new).collect();
     pool.run(shares.len(), &|number| {
         let is_inside = shares
             .get(number)
@@ -99,13 +101,12 @@ pub(crate) fn positions(tuples: Tuples<'_>, sizes: &[usize], pool: &dyn Pool) ->
             are_inside.store(false, Ordering::Relaxed);
         }
     });
-    drop(shares);
-    are_inside.into_inner().then_some(positions)
+    are_inside.into_inner()
 }
 
 impl Tuples<'_> {
     /// Fills in the positions of the tuples from `first` on.
-    fn fill(&self, sizes: &[usize], first: usize, to: &mut [i64]) -> bool {
+    fn fill(&self, sizes: &[usize], first: usize, to: &mut [isize]) -> bool {
         let mut is_inside = true;
         let mut done = 0;
         while done < to.len() {
@@ -113,7 +114,7 @@ impl Tuples<'_> {
             let len = BLOCK.min(self.width - start).min(to.len() - done);
             let block = &mut to[done..done + len];
             for (line, &size) in (self.row)(row).iter().zip(sizes) {
-                is_inside &= append(line, size.cast_signed() as i64, start, block);
+                is_inside &= append(line, size.cast_signed(), start, block);
             }
             done += len;
         }
@@ -121,19 +122,8 @@ impl Tuples<'_> {
     }
 }
 
-fn zeros(count: usize) -> Option<Vec<i64>> {
-    // Memory that nothing was written to comes as zeros, page by page as it is used.
-    let bytes = count.checked_mul(size_of::<i64>())?;
-    (isize::try_from(bytes).is_ok() && can_allocate(bytes)).then(|| vec![0; count])
-}
-
-/// Whether so much memory is to be had; `vec!` ends the process where it is not.
-fn can_allocate(bytes: usize) -> bool {
-    Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
-}
-
 /// Takes one coordinate more into positions.
-fn append(line: &Line, size: i64, start: usize, block: &mut [i64]) -> bool {
+fn append(line: &Line, size: isize, start: usize, block: &mut [isize]) -> bool {
     let mut is_inside = true;
     for_integers!(line.dtype(), T => {
         let mut places = block.iter_mut();
@@ -147,6 +137,7 @@ fn append(line: &Line, size: i64, start: usize, block: &mut [i64]) -> bool {
                     reason = "of signed integers it is one"
                 )]
                 let value = i64::try_from(value).unwrap_or(i64::MAX);
+                let value = isize::try_from(value).unwrap_or(isize::MAX);
                 let value = if value < 0 { value.wrapping_add(size) } else { value };
                 is_inside &= value.cast_unsigned() < size.cast_unsigned();
                 *place = place.wrapping_mul(size).wrapping_add(value);

@@ -140,14 +140,19 @@ fn positions<'py>(
         return Ok(None);
     };
     let tuples = Tuples {
-        count: first.len(),
         width: first.len(),
         row: &|_| lines.clone(),
     };
-    let found = tuples::positions(tuples, sizes, pool(threads));
-    Ok(found
-        .filter(|_| a.merge_first(arrays.len()))
-        .map(|found| Index::Positions(SmallVec::from_vec(found), first.shape().into())))
+    let Some(py) = a.object().map(Bound::py) else {
+        return Ok(None);
+    };
+    let mut are_inside = true;
+    let found = Array::filled(py, first.len(), |to| {
+        are_inside = tuples::positions(tuples, sizes, pool(threads), to);
+        Ok(())
+    })?;
+    let fits = are_inside && a.merge_first(arrays.len());
+    Ok(fits.then(|| Index::Array(found.in_shape(first.shape()))))
 }
 
 /// An array of integers that lie as a kernel needs them.

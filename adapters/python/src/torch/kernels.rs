@@ -9,6 +9,8 @@ use ndscatter::{
 use pyo3::prelude::*;
 
 use super::raw::{Dims, Tensor, run};
+use crate::array::Array;
+use crate::failure::Failure;
 use crate::tuples::{Tuples, positions};
 
 /// How updates meet what is there.
@@ -104,7 +106,7 @@ impl Call {
 fn done(result: Result<bool, ScatterError>) -> PyResult<bool> {
     match result {
         Ok(is_done) => Ok(is_done),
-        Err(error @ ScatterError::PoolFailed { .. }) => Err(crate::failure::Failure(error).into()),
+        Err(error @ ScatterError::PoolFailed { .. }) => Err(Failure(error).into()),
         Err(_) => Ok(false),
     }
 }
@@ -274,32 +276,43 @@ impl Put {
             true => Reduction::Add,
             false => Reduction::None,
         });
-        done(run(py, |pool| {
-            let scatter = scatter.execution(Execution::new().pool(pool));
-            let (output, values) = (self.output.view_mut()?, self.values.view()?);
-            if let [index] = &self.indices[..] {
-                scatter.in_place(output, index.view()?, values)?;
-                return Ok(true);
-            }
-            let Some(positions) = self.positions(pool) else {
-                return Ok(false);
-            };
-            let indices = TensorView::contiguous(&positions, &self.shape)?;
-            scatter.in_place(output, indices, values)?;
-            Ok(true)
-        })?)
+        if let [index] = &self.indices[..] {
+            return done(run(py, |pool| self.scatter(scatter, pool, index.view()?))?);
+        }
+        let Some(positions) = self.positions(py)? else {
+            return Ok(false);
+        };
+        let indices = positions.view()?;
+        done(run(py, |pool| self.scatter(scatter, pool, indices))?)
+    }
+
+    fn scatter(
+        &self,
+        scatter: Scatter<'_>,
+        pool: &dyn Pool,
+        indices: AnyView<'_>,
+    ) -> Result<bool, ScatterError> {
+        let scatter = scatter.execution(Execution::new().pool(pool));
+        scatter.in_place(self.output.view_mut()?, indices, self.values.view()?)?;
+        Ok(true)
     }
 
     /// The positions of tuples along the indexed axes taken as one. `None` where a coordinate
-    /// is out of bounds, or where there is no memory.
-    fn positions(&self, pool: &dyn Pool) -> Option<Vec<i64>> {
+    /// is out of bounds.
+    fn positions<'py>(&self, py: Python<'py>) -> PyResult<Option<Array<'py>>> {
         let lines = |row| self.indices.iter().map(|index| index.line(row)).collect();
+        let last = self.indices.first().and_then(|index| index.shape.last());
         let tuples = Tuples {
-            count: self.shape.iter().product(),
-            width: self.indices.first()?.shape.last().copied().unwrap_or(1),
+            width: last.copied().unwrap_or(1),
             row: &lines,
         };
-        positions(tuples, &self.sizes, pool)
+        let mut are_inside = true;
+        let found = Array::filled(py, self.shape.iter().product(), |to| {
+            let filled = run(py, |pool| Ok(positions(tuples, &self.sizes, pool, to)))?;
+            are_inside = filled.map_err(Failure)?;
+            Ok(())
+        })?;
+        Ok(are_inside.then(|| found.in_shape(&self.shape)))
     }
 }
 

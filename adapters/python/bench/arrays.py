@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 import ndscatter as nd
+from bars import plot
 
 #: The workloads of docs/performance.md; what else is here are gathers, counts, and single
 #: elements of other sizes.
@@ -304,23 +305,6 @@ def calls(workloads: Iterator[Workload], options: argparse.Namespace) -> None:
         print(f"| {row.name} | `{row.numpy}` | {ns[0]:.0f} | {ns[1]:.0f} | {ns[1] - ns[0]:+.0f} |")
 
 
-def plot(found: list[Row], threads: int, file: str) -> None:
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    bars = found[::-1]
-    figure, axes = pyplot.subplots(figsize=(8, 0.24 * len(bars) + 1), layout="constrained")
-    colours = ["tab:blue" if row.ratio >= 1 else "tab:red" for row in bars]
-    axes.barh(range(len(bars)), [row.ratio - 1 for row in bars], left=1, color=colours)
-    axes.set_yticks(range(len(bars)), [f"{row.name}: {row.numpy}" for row in bars], fontsize=7)
-    axes.set_xscale("log")
-    axes.set_xlabel(f"numpy's time / ndscatter's, {threads} thread{'s' * (threads != 1)}")
-    axes.axvline(1, color="black", linewidth=0.8)
-    figure.savefig(file)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
@@ -337,7 +321,8 @@ def main() -> None:
     workloads = (make for kind in kinds for make in kind(options.threads))
     found = table(workloads, options)
     if options.plot and found:
-        plot(found, options.threads, options.plot)
+        ratios = [(f"{row.name}: {row.numpy}", row.ratio) for row in found]
+        plot(ratios, f"numpy's time / ndscatter's, {options.threads} threads", options.plot)
 
 
 if __name__ == "__main__":

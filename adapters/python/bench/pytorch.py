@@ -17,6 +17,7 @@ import time
 import torch
 
 import ndscatter.torch
+from bars import plot
 
 def zipf(rows: int, count: int, generator: torch.Generator) -> torch.Tensor:
     weights = torch.arange(1, rows + 1, dtype=torch.float64).pow(-1.2)
@@ -125,13 +126,14 @@ def rows(scale: int):
     yield from caches()
 
 
-def table(rounds: int, scale: int) -> None:
+def table(rounds: int, scale: int) -> list[tuple[str, float]]:
     """All functions; then, in place, PyTorch's fastest beside the fastest when enabled."""
-    ratios, fastest = [], {}
+    ratios, names, fastest = [], [], {}
     print("| workload | function | torch, ms | enabled, ms | ratio |\n|---|---|---|---|---|")
     for name, function, call in rows(scale):
         theirs, ours = compare(call, rounds)
         ratios.append(theirs / ours)
+        names.append(f"{name}: {function}")
         print(f"| {name} | {function} | {theirs * 1e3:.3f} | {ours * 1e3:.3f} | {ratios[-1]:.2f} |", flush=True)
         if function.split()[0].endswith("_") or function.endswith("="):
             best = fastest.get(name, (math.inf, math.inf))
@@ -141,6 +143,7 @@ def table(rounds: int, scale: int) -> None:
     print("in place, the fastest of each: ", ", ".join(f"{name} {ratio:.2f}" for name, ratio in best.items()))
     long = [ratio for name, ratio in best.items() if fastest[name][0] > 5e-4]
     print(f"geometric mean of {len(long)} that take 0.5 ms: {mean(long):.2f}")
+    return list(zip(names, ratios, strict=True))
 
 
 def small_calls(count: int, width: int):
@@ -193,6 +196,7 @@ def main() -> None:
     parser.add_argument("--calls", action="store_true")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--plot", metavar="FILE", help="bars; needs matplotlib")
     parser.add_argument("--scale", type=int, default=1, help="divides the number of updates")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -201,7 +205,10 @@ def main() -> None:
     elif options.calls:
         calls(options.rounds)
     else:
-        table(options.rounds, options.scale)
+        ratios = table(options.rounds, options.scale)
+        if options.plot:
+            label = f"PyTorch's time / that when enabled, {options.threads} threads"
+            plot(ratios, label, options.plot)
 
 
 if __name__ == "__main__":

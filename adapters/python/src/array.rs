@@ -23,9 +23,10 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyList};
 use smallvec::SmallVec;
 
 use crate::failure::Failure;
-use dlpack::{Handed, Lent, TypeCode};
+use dlpack::{Handed, Lent};
 use numpy::{Elements, Fields};
 
+pub(crate) use dlpack::{Describe, DlTensor, TypeCode, describe_of};
 pub(crate) use line::Line;
 pub(crate) use numpy::is_exactly;
 

@@ -13,6 +13,7 @@ use ndscatter::DType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+pub(crate) use exchange::{Describe, describe_of};
 pub(super) use handed::{Handed, hand_over};
 pub(super) use lent::Lent;
 
@@ -25,31 +26,33 @@ const VERSIONED: &CStr = c"dltensor_versioned";
 /// What a capsule is called once its tensor has an owner.
 const OLD_USED: &CStr = c"used_dltensor";
 const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
+
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Device {
-    kind: i32,
+pub(crate) struct Device {
+    pub(crate) kind: i32,
     number: i32,
 }
 
 /// Code, bits and lanes of an element type.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TypeCode {
+pub(crate) struct TypeCode {
     code: u8,
     bits: u8,
     lanes: u16,
 }
 
+/// A tensor; in memory of its own, or for a look at one.
 #[repr(C)]
-struct DlTensor {
-    data: *mut c_void,
-    device: Device,
-    rank: i32,
-    dtype: TypeCode,
-    shape: *mut i64,
-    strides: *mut i64,
-    byte_offset: u64,
+pub(crate) struct DlTensor {
+    pub(crate) data: *mut c_void,
+    pub(crate) device: Device,
+    pub(crate) rank: i32,
+    pub(crate) dtype: TypeCode,
+    pub(crate) shape: *mut i64,
+    pub(crate) strides: *mut i64,
+    pub(crate) byte_offset: u64,
 }
 
 #[repr(C)]
@@ -95,7 +98,7 @@ impl TypeCode {
     }
 
     /// The type that the crate knows such elements by.
-    pub(super) fn dtype(self) -> PyResult<DType> {
+    pub(crate) fn dtype(self) -> PyResult<DType> {
         let known = match (self.code, self.bits) {
             _ if self.lanes != 1 => None,
             (0, 8) => Some(DType::I8),

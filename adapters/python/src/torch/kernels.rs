@@ -8,8 +8,8 @@ use ndscatter::{
 };
 use pyo3::prelude::*;
 
-use super::raw::{Dims, Tensor, run};
-use crate::array::Array;
+use super::raw::{Tensor, run};
+use crate::array::{Array, Dims};
 use crate::failure::Failure;
 use crate::tuples::{Tuples, positions};
 

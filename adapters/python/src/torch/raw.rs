@@ -1,7 +1,7 @@
 //! PyTorch's memory and threads: its tensors as addresses and layouts, its parallel-for as a
 //! pool.
 //!
-//! Knows DLPack's table of C functions and two functions of PyTorch's stable C interface.
+//! Knows what PyTorch tells of a tensor by DLPack, and two functions of its stable C interface.
 //! Knows nothing of operators.
 
 #![allow(
@@ -21,47 +21,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use smallvec::SmallVec;
 
-use crate::array::Line;
+use crate::array::{Describe, Dims, DlTensor, Line, TypeCode, describe_of};
 use crate::failure::panicked;
 
-/// Sizes and strides; those of most tensors without an allocation.
-pub(super) type Dims<T> = SmallVec<[T; 6]>;
-
-/// The code, bits and lanes of an element type, as DLPack has them.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TypeCode {
-    code: u8,
-    bits: u8,
-    lanes: u16,
-}
-
-/// A tensor, as DLPack has it.
-#[repr(C)]
-struct DlTensor {
-    data: *mut c_void,
-    device_kind: i32,
-    device_number: i32,
-    rank: i32,
-    dtype: TypeCode,
-    shape: *const i64,
-    strides: *const i64,
-    byte_offset: u64,
-}
-
-type Describe = unsafe extern "C" fn(*mut ffi::PyObject, *mut DlTensor) -> c_int;
-
-/// DLPack's table of C functions, of its version 1.
-#[repr(C)]
-struct Functions {
-    major: u32,
-    minor: u32,
-    older: *const c_void,
-    allocate: *const c_void,
-    from_object: *const c_void,
-    to_object: *const c_void,
-    describe: Option<Describe>,
-}
+/// The number of the CPU among DLPack's devices.
+const CPU: i32 = 1;
 
 type Range = unsafe extern "C" fn(begin: i64, end: i64, context: *mut c_void);
 type ParallelFor =
@@ -122,7 +86,8 @@ pub(super) fn connect(tensor: &Bound<'_, PyType>, library: &str) -> PyResult<()>
     if CONNECTION.get().is_some() {
         return Ok(());
     }
-    let describe = describe_of(tensor)?;
+    let describe = describe_of(tensor)
+        .ok_or_else(|| PyRuntimeError::new_err("PyTorch has no DLPack that is known"))?;
     let missing = || PyRuntimeError::new_err(format!("{library} lacks what ndscatter needs"));
     let parallel_for = symbol(library, c"torch_parallel_for").ok_or_else(missing)?;
     let num_threads = symbol(library, c"torch_get_num_threads").ok_or_else(missing)?;
@@ -142,23 +107,6 @@ pub(super) fn connect(tensor: &Bound<'_, PyType>, library: &str) -> PyResult<()>
     Ok(())
 }
 
-/// The function that describes tensors of this type.
-fn describe_of(tensor: &Bound<'_, PyType>) -> PyResult<Describe> {
-    const NAME: &CStr = c"dlpack_exchange_api";
-    let capsule = tensor.getattr("__dlpack_c_exchange_api__")?;
-    // SAFETY: a capsule of that name holds the table, which stays as long as the library;
-    // what is read first is the same in every version.
-    let functions = unsafe {
-        let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr());
-        if pointer.is_null() {
-            return Err(PyErr::fetch(tensor.py()));
-        }
-        &*pointer.cast::<Functions>()
-    };
-    let describe = functions.describe.filter(|_| functions.major == 1);
-    describe.ok_or_else(|| PyRuntimeError::new_err("DLPack is of a version that is not known"))
-}
-
 fn described(connection: &Connection, object: &Bound<'_, PyAny>) -> Option<DlTensor> {
     let mut found = std::mem::MaybeUninit::<DlTensor>::uninit();
     // SAFETY: the function looks at the object's type itself, and fills the struct where it
@@ -176,10 +124,10 @@ fn described(connection: &Connection, object: &Bound<'_, PyAny>) -> Option<DlTen
 /// as many as there are numbers.
 pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
     let connection = CONNECTION.get()?;
-    if !object
-        .is_instance(connection.tensor.bind(object.py()))
-        .ok()?
-    {
+    // SAFETY: both are objects, the second a type.
+    let is_tensor =
+        unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), connection.tensor.as_ptr().cast()) } != 0;
+    if !is_tensor {
         return None;
     }
     let elements = described(connection, object).and_then(|found| {
@@ -215,7 +163,7 @@ impl Tensor {
     /// lies on another device, or its type is not known.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let found = described(CONNECTION.get()?, object)?;
-        let dtype = found.dtype.known().filter(|_| found.device_kind == 1)?;
+        let dtype = (found.device.kind == CPU).then(|| found.dtype.dtype().ok())??;
         let rank = usize::try_from(found.rank).ok()?;
         let offset = usize::try_from(found.byte_offset).ok()?;
         let (mut shape, mut strides) = (Dims::new(), Dims::new());
@@ -362,31 +310,6 @@ impl Tensor {
         self.shape.drain(..last);
         self.strides.drain(..last);
         Some(())
-    }
-}
-
-impl TypeCode {
-    fn known(self) -> Option<DType> {
-        match (self.code, self.bits, self.lanes) {
-            (0, 8, 1) => Some(DType::I8),
-            (0, 16, 1) => Some(DType::I16),
-            (0, 32, 1) => Some(DType::I32),
-            (0, 64, 1) => Some(DType::I64),
-            (1, 8, 1) => Some(DType::U8),
-            (1, 16, 1) => Some(DType::U16),
-            (1, 32, 1) => Some(DType::U32),
-            (1, 64, 1) => Some(DType::U64),
-            (2, 16, 1) => Some(DType::F16),
-            (2, 32, 1) => Some(DType::F32),
-            (2, 64, 1) => Some(DType::F64),
-            (4, 16, 1) => Some(DType::BF16),
-            (5, 64, 1) => Some(DType::Complex64),
-            (5, 128, 1) => Some(DType::Complex128),
-            (6, 8, 1) => Some(DType::Bool),
-            // Floats of 8 bits.
-            (7.., 8, 1) => Some(DType::Bytes1),
-            _ => None,
-        }
     }
 }
 

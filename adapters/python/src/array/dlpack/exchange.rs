@@ -11,7 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use pyo3::{ffi, intern};
 
-use super::{COMPLEX, HOST_DEVICES, Handed, Lent, Versioned};
+use super::{COMPLEX, DlTensor, HOST_DEVICES, Handed, Lent, Versioned};
 
 /// Functions in C by which a library hands tensors out and takes them over: DLPack 1.3. They
 /// take a tenth of the time of the methods.
@@ -23,10 +23,14 @@ struct Functions {
     allocate: *const c_void,
     from_object: FromObject,
     to_object: ToObject,
+    describe: Option<Describe>,
     // More follow.
 }
 
 type FromObject = unsafe extern "C" fn(*mut ffi::PyObject, *mut *mut Versioned) -> c_int;
+/// Fills a struct with what is told of an array, for a look as long as the array is borrowed;
+/// returns 0 where it has.
+pub(crate) type Describe = unsafe extern "C" fn(*mut ffi::PyObject, *mut DlTensor) -> c_int;
 type ToObject = unsafe extern "C" fn(*mut Versioned, *mut *mut ffi::PyObject) -> c_int;
 
 /// Those that are used.
@@ -53,29 +57,13 @@ impl Exchange {
 
     #[cold]
     fn find(object: &Bound<'_, PyAny>) -> Option<&'static (Py<PyType>, Self)> {
-        const NAME: &CStr = c"dlpack_exchange_api";
         let (py, kind) = (object.py(), object.get_type());
-        let capsule = kind
-            .getattr(intern!(py, "__dlpack_c_exchange_api__"))
-            .ok()?;
-        // SAFETY: a capsule of that name holds the functions, which stay as long as the
-        // library; version and older functions can be read whatever the version.
-        let functions = unsafe {
-            if ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) == 0 {
-                return None;
-            }
-            let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr());
-            &*pointer.cast::<Functions>()
+        let functions = functions(&kind)?;
+        let exchange = Self {
+            from_object: functions.from_object,
+            to_object: functions.to_object,
         };
-        (functions.major == 1).then(|| {
-            // The capsule may own them.
-            std::mem::forget(capsule);
-            let exchange = Self {
-                from_object: functions.from_object,
-                to_object: functions.to_object,
-            };
-            EXCHANGE.get_or_init(py, || (kind.unbind(), exchange))
-        })
+        Some(EXCHANGE.get_or_init(py, || (kind.unbind(), exchange)))
     }
 
     /// The tensor of an array, if nothing about it is unusual: the functions do not look at
@@ -127,4 +115,28 @@ impl Exchange {
             Bound::from_owned_ptr_or_err(py, object)
         }
     }
+}
+
+/// The functions of a type of arrays, if it has them in a version that is known.
+fn functions(kind: &Bound<'_, PyType>) -> Option<&'static Functions> {
+    const NAME: &CStr = c"dlpack_exchange_api";
+    let capsule = kind.getattr(intern!(kind.py(), "__dlpack_c_exchange_api__"));
+    let capsule = capsule.ok()?;
+    // SAFETY: a capsule of that name holds the functions, which stay as long as the library;
+    // version and older functions can be read whatever the version.
+    let functions = unsafe {
+        if ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) == 0 {
+            return None;
+        }
+        let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr());
+        &*pointer.cast::<Functions>()
+    };
+    // The capsule may own them.
+    std::mem::forget(capsule);
+    (functions.major == 1).then_some(functions)
+}
+
+/// The function that describes arrays of this type, without what keeps them.
+pub(crate) fn describe_of(kind: &Bound<'_, PyType>) -> Option<Describe> {
+    functions(kind)?.describe
 }

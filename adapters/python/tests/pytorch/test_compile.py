@@ -2,8 +2,16 @@
 
 import pytest
 import torch
+import torch._inductor.config
 
 import ndscatter.torch
+
+
+@pytest.fixture(autouse=True)
+def no_cache():
+    """Before 2.13 inductor's gives one thread's loops to two."""
+    with torch._inductor.config.patch(force_disable_caches=True):
+        yield
 
 
 def wide(index, updates):

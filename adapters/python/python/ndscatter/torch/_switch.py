@@ -20,7 +20,7 @@ from .._native import torch as native
 from ._kernels import FUNCTIONS
 
 # Releases of PyTorch whose operators and types were tested.
-SUPPORTED = ("2.15",)
+SUPPORTED = ("2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
 
 _lock = threading.RLock()
 # What is enabled, one within another: the last one counts.

@@ -198,7 +198,8 @@ where
     let offsets = offsets.cast::<O>();
     let mut are_inside = true;
     let mut gather_one = |position: usize| {
-        // SAFETY: the caller vouches for so many offsets. Volatile: each is read once.
+        // SAFETY: the caller vouches for so many offsets. Volatile: what is checked is what
+        // is followed, though others may write it.
         let offset = unsafe { offsets.add(position).read_volatile() }.get();
         let is_inside = offset.cast_unsigned() < form.below;
         are_inside &= is_inside;

@@ -98,3 +98,16 @@ impl Variants {
         named.map(|variant| variant.1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Variants, Vendor};
+
+    #[test]
+    fn new_memory_is_streamed_where_that_is_typical() {
+        let amd = Variants::of(Vendor::Amd);
+        assert_eq!(amd.of_new_memory().stream_bytes, u64::MAX);
+        let intel = Variants::of(Vendor::Intel);
+        assert_eq!(intel.of_new_memory().stream_bytes, intel.stream_bytes);
+    }
+}

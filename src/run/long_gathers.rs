@@ -83,13 +83,11 @@ impl<'a> LongGather<'a> {
     #[inline(never)]
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<(), ScatterError> {
         let machine = Machine::or_current(execution.machine);
-        let form = Checked {
-            below: 0,
-            is_near: self.elements.saturating_mul(self.size) as u64 <= machine.variants.near_bytes,
-        };
+        let bytes = self.elements.saturating_mul(self.size) as u64;
+        let is_near = bytes <= machine.variants.near_bytes;
         if self.count < DIVIDED_TUPLES {
             // SAFETY: handed on as it is.
-            return unsafe { self.gather(form, 0..self.count) };
+            return unsafe { self.gather(is_near, 0..self.count) };
         }
         let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
         let (workers, parts) = (call.workers(), call.workers().parts());
@@ -97,7 +95,7 @@ impl<'a> LongGather<'a> {
         let first_wrong = Mutex::new(None);
         workers.run(parts, &|index| {
             // SAFETY: parts have no tuple in common; the caller vouches for the rest.
-            let done = unsafe { self.gather(form, part(self.count, parts, index)) };
+            let done = unsafe { self.gather(is_near, part(self.count, parts, index)) };
             if let Err(error) = done {
                 let mut first = first_wrong.lock().unwrap_or_else(PoisonError::into_inner);
                 if first.as_ref().is_none_or(|&(other, _)| index < other) {
@@ -117,19 +115,19 @@ impl<'a> LongGather<'a> {
     /// # Safety
     ///
     /// As for [`Self::run`]; nobody else writes the elements of these tuples.
-    unsafe fn gather(&self, form: Checked, range: Range<usize>) -> Result<(), ScatterError> {
+    unsafe fn gather(&self, is_near: bool, range: Range<usize>) -> Result<(), ScatterError> {
         let output: *mut u8 = self.buffers.output.cast();
         let next = |first| output.wrapping_add(first * self.size);
         for first in range.clone().step_by(RUN) {
             let end = range.end.min(first + RUN);
             // SAFETY: the caller vouches for so many elements of the output.
-            if unsafe { self.gather_as_they_lie(form, next(first), first, end - first) } {
+            if unsafe { self.gather_as_they_lie(is_near, next(first), first, end - first) } {
                 continue;
             }
             for first in (first..end).step_by(BLOCK) {
                 let count = BLOCK.min(end - first);
                 // SAFETY: as above.
-                unsafe { self.gather_numbered(form, next(first), first, count) }?;
+                unsafe { self.gather_numbered(is_near, next(first), first, count) }?;
             }
         }
         Ok(())
@@ -144,7 +142,7 @@ impl<'a> LongGather<'a> {
     #[inline]
     unsafe fn gather_as_they_lie(
         &self,
-        form: Checked,
+        is_near: bool,
         output: *mut u8,
         first: usize,
         count: usize,
@@ -156,7 +154,7 @@ impl<'a> LongGather<'a> {
             4 => self.kernel.u32,
             _ => self.kernel.u64,
         };
-        let form = Checked { below, ..form };
+        let form = Checked { below, is_near };
         // SAFETY: a contiguous list has the indices, and data as many elements as the one
         // axis is long; the caller vouches for the output.
         unsafe { kernel(output, self.buffers.updates, indices, count, form) }
@@ -171,7 +169,7 @@ impl<'a> LongGather<'a> {
     #[inline(never)]
     unsafe fn gather_numbered(
         &self,
-        form: Checked,
+        is_near: bool,
         output: *mut u8,
         first: usize,
         count: usize,
@@ -181,7 +179,7 @@ impl<'a> LongGather<'a> {
         let block = self.tuples.resolve_block(self.set, first, numbers)?;
         let form = Checked {
             below: self.elements,
-            ..form
+            is_near,
         };
         let data = self.buffers.updates;
         // SAFETY: so many numbers lie there, and data has so many elements; the caller
@@ -198,5 +196,58 @@ impl<'a> LongGather<'a> {
         };
         debug_assert!(are_inside, "numbers of elements");
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::work::{self, Work};
+    use crate::{AnyViewMut, CallingThread, Execution, Gather, Reduction, Scatter};
+    use crate::{TensorView, TensorViewMut};
+
+    fn output_of(memory: &mut [f64], is_new: bool) -> AnyViewMut<'_> {
+        let output = AnyViewMut::from(TensorViewMut::from(memory));
+        match is_new {
+            true => output.of_new_memory(),
+            false => output,
+        }
+    }
+
+    /// What is done about the indices of a gather of 600 elements, and of a sum of as many,
+    /// into memory that is new or not.
+    fn works(is_new: bool) -> [Vec<Work>; 2] {
+        let (data, indices) = ([0.5_f64; 300], [7_i64; 600]);
+        let (mut gathered, mut sums) = ([0.0; 600], data);
+        let execution = Execution::new().pool(&CallingThread);
+        work::take();
+        let output = output_of(&mut gathered, is_new);
+        Gather::along(0)
+            .execution(execution)
+            .write_into(
+                TensorView::from(&data[..]).into(),
+                TensorView::from(&indices[..]),
+                output,
+            )
+            .expect("a gather");
+        let of_gather = work::take();
+        let output = output_of(&mut sums, is_new);
+        Scatter::update(0)
+            .reduction(Reduction::Add)
+            .execution(execution)
+            .in_place(
+                output,
+                TensorView::from(&indices[..]),
+                TensorView::from(&gathered[..]).into(),
+            )
+            .expect("a sum");
+        [of_gather, work::take()]
+    }
+
+    #[test]
+    fn only_new_memory_does_without_a_plan() {
+        assert_eq!(works(true), [[], []]);
+        for works in works(false) {
+            assert!(works.contains(&Work::Resolving));
+        }
     }
 }

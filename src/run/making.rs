@@ -20,7 +20,7 @@ use crate::plan::{
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
 
-/// Indices that are held against their neighbours by all workers.
+/// Indices from which on all workers, and not one, hold them against their neighbours.
 const PARALLEL_TUPLES: usize = 1024 * 1024;
 
 /// Rows that are looked at between two looks at what other workers found.

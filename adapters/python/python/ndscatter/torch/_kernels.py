@@ -21,6 +21,10 @@ Scalar = bool | int | float | complex
 Indices = Sequence[Tensor | None]
 # Tries a call: output, data (None in place), dim, index, updates and the operator's options.
 Attempt = Callable[..., bool]
+# The output of a call, and what it begins with, if not with what it holds.
+Placed = tuple[Tensor, Tensor | None]
+# That of a form of an operator, of `self` and the output that was given; None is for PyTorch.
+Place = Callable[[Tensor, Tensor | None], Placed | None]
 # A kernel of the one that was there, and whether it takes calls of any size.
 Make = Callable[[Kernel, bool], Kernel]
 
@@ -31,13 +35,12 @@ class Door(NamedTuple):
     make: Make
     # Elements that one of the counted arguments has at least; smaller calls never come here.
     least: int
-    # Places of those arguments, after that of the key set.
+    # Places of those arguments, of which the key set has the first.
     counted: tuple[int, ...]
 
 
-
-# Which calls gain was measured, two threads, by bench/pytorch.py --sizes. Numbers are
-# elements of updates.
+# Which calls gain was measured by bench/pytorch.py --sizes, with two threads of a Zen 4 and on
+# no other machine. Numbers are elements of updates.
 
 # The way through Python takes 2 to 4 us; nothing smaller than this gains.
 SMALLEST = 64
@@ -215,7 +218,24 @@ def _always(*arguments: Any, **options: Any) -> bool:
     return True
 
 
-def _in_place(attempt: Attempt, gains: Attempt) -> Make:
+def _itself(self: Tensor, out: Tensor | None) -> Placed:
+    return self, None
+
+
+def _copy(self: Tensor, out: Tensor | None) -> Placed:
+    # Row-major, as PyTorch's own. PyTorch copies well, and into memory that it has kept; for a
+    # copy and updates in one pass the crate would need other memory.
+    return torch.empty(self.shape, dtype=self.dtype, device="cpu").copy_(self), None
+
+
+def _given(self: Tensor, out: Tensor | None) -> Placed | None:
+    # An output of another shape is PyTorch's to resize.
+    if out is None or out.shape != self.shape:
+        return None
+    return out, None if out is self else self
+
+
+def _kernel(attempt: Attempt, gains: Attempt, place: Place) -> Make:
     def make(fall_back: Kernel, always: bool) -> Kernel:
         gain = _always if always else gains
 
@@ -226,65 +246,16 @@ def _in_place(attempt: Attempt, gains: Attempt) -> Make:
             index: Tensor,
             updates: Any,
             *rest: Any,
-            **options: Any,
-        ) -> Any:
-            if gain(self, dim, index, updates, *rest, **options) and attempt(
-                self, None, dim, index, updates, *rest, **options
-            ):
-                return self
-            return fall_back(keyset, self, dim, index, updates, *rest, **options)
-
-        return kernel
-
-    return make
-
-
-def _functional(attempt: Attempt, gains: Attempt) -> Make:
-    def make(fall_back: Kernel, always: bool) -> Kernel:
-        gain = _always if always else gains
-
-        def kernel(
-            keyset: Any,
-            self: Tensor,
-            dim: int,
-            index: Tensor,
-            updates: Any,
-            *rest: Any,
+            out: Tensor | None = None,
             **options: Any,
         ) -> Any:
             if gain(self, dim, index, updates, *rest, **options):
-                # Row-major, as PyTorch's own. PyTorch copies well, and into memory that it has
-                # kept; for a copy and updates in one pass the crate would need other memory.
-                output = torch.empty(self.shape, dtype=self.dtype, device="cpu").copy_(self)
-                if attempt(output, None, dim, index, updates, *rest, **options):
-                    return output
+                placed = place(self, out)
+                if placed and attempt(*placed, dim, index, updates, *rest, **options):
+                    return placed[0]
+            if out is not None:
+                options["out"] = out
             return fall_back(keyset, self, dim, index, updates, *rest, **options)
-
-        return kernel
-
-    return make
-
-
-def _out(attempt: Attempt, gains: Attempt) -> Make:
-    def make(fall_back: Kernel, always: bool) -> Kernel:
-        gain = _always if always else gains
-
-        def kernel(
-            keyset: Any,
-            self: Tensor,
-            dim: int,
-            index: Tensor,
-            updates: Any,
-            *rest: Any,
-            out: Tensor,
-            **options: Any,
-        ) -> Any:
-            # An output of another shape is PyTorch's to resize.
-            if out.shape == self.shape and gain(self, dim, index, updates, *rest, **options):
-                data = None if out is self else self
-                if attempt(out, data, dim, index, updates, *rest, **options):
-                    return out
-            return fall_back(keyset, self, dim, index, updates, *rest, out=out, **options)
 
         return kernel
 
@@ -335,9 +306,9 @@ def _variants(
     dot = f".{overload}" if overload else ""
     out = f".{overload}_out" if overload else ".out"
     return {
-        f"{name}{dot}": Door(_functional(attempt, gains), least, (counted,)),
-        f"{name}_{dot}": Door(_in_place(attempt, gains), least, (counted,)),
-        f"{name}{out}": Door(_out(attempt, gains), least, (counted,)),
+        f"{name}{dot}": Door(_kernel(attempt, gains, _copy), least, (counted,)),
+        f"{name}_{dot}": Door(_kernel(attempt, gains, _itself), least, (counted,)),
+        f"{name}{out}": Door(_kernel(attempt, gains, _given), least, (counted,)),
     }
 
 

@@ -13,32 +13,60 @@
 mod dlpack;
 mod line;
 mod numpy;
+mod source;
 
 use ndscatter::{AnyView, AnyViewMut, DType, Layout, ScatterError};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList};
+use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::failure::Failure;
 use dlpack::{Handed, Lent};
-use numpy::{Elements, Fields};
+use numpy::{Elements, Fields, Seen};
 
-pub(crate) use dlpack::{Describe, DlTensor, TypeCode, describe_of};
+pub(crate) use dlpack::{Describe, TypeCode, describe_of, described};
 pub(crate) use line::Line;
-pub(crate) use numpy::is_exactly;
+pub(crate) use numpy::{array_type, is_exactly};
+pub(crate) use source::{Source, note_written};
 
 /// Sizes and strides; those of most arrays without an allocation.
 pub(crate) type Dims<T> = SmallVec<[T; 6]>;
 
 /// Who keeps the memory.
 enum Owner<'py> {
-    Numpy(Bound<'py, PyAny>),
-    Lent(Bound<'py, PyAny>, Lent),
+    /// An array of numpy's, and its fields as they were read.
+    Numpy(Bound<'py, PyAny>, Seen),
+    Lent(Borrowed<'py>),
     /// A result for another library, which takes it over at the end.
     Handed(Handed),
+}
+
+/// An array of another library.
+struct Borrowed<'py> {
+    object: Bound<'py, PyAny>,
+    lent: Lent,
+    /// Where the library said that its elements lie, if it can be asked again without running
+    /// Python code.
+    described: Option<*const u8>,
+}
+
+/// Number of elements of a shape; the largest number where there are more.
+pub(crate) fn elements_of(shape: &[usize]) -> usize {
+    if shape.contains(&0) {
+        return 0;
+    }
+    let multiply = |all: usize, &size: &usize| all.saturating_mul(size);
+    shape.iter().fold(1, multiply)
+}
+
+/// A number of a type that Python has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Number {
+    Float(f64),
+    Bool(bool),
+    Integer(i64),
 }
 
 /// The type of elements of [`Array::zeros`].
@@ -79,39 +107,13 @@ pub(crate) struct Array<'py> {
 }
 
 impl<'py> Array<'py> {
-    /// The array that `object` is, or that numpy makes of it.
-    #[inline]
-    pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        match Self::of_array(object)? {
-            Some(array) => Ok(array),
-            None => Self::converted(object),
-        }
-    }
-
-    /// The array that `object` is, if it is one.
-    #[inline]
-    pub(crate) fn of_array(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
-        if let Some(array) = Self::of_numpy(object) {
-            return Ok(Some(array));
-        }
-        // To ask for what is not there takes as long as a small call.
-        let is_value = is_exactly::<PyList>(object)
-            || is_exactly::<PyInt>(object)
-            || is_exactly::<PyFloat>(object)
-            || numpy::is_scalar(object);
-        if !is_value && object.hasattr(intern!(object.py(), "__dlpack__"))? {
-            return Self::of_lent(object).map(Some);
-        }
-        Ok(None)
-    }
-
     /// That of numpy's, if it is one.
     #[inline]
     pub(crate) fn of_numpy(object: &Bound<'py, PyAny>) -> Option<Self> {
         let fields = Fields::of(object)?;
         let elements = fields.elements(object.py());
         let mut array = Self {
-            owner: Owner::Numpy(object.clone()),
+            owner: Owner::Numpy(object.clone(), fields.seen()),
             address: fields.address(),
             dtype: None,
             elements,
@@ -131,27 +133,18 @@ impl<'py> Array<'py> {
         Some(array)
     }
 
+    /// The array of a tensor that another library has lent.
     #[cold]
-    fn converted(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let asarray = ASARRAY.import(object.py(), "numpy", "asarray")?;
-        let array = asarray.call1((object,))?;
-        let array = Self::of_numpy(&array).map(|array| Self {
-            is_converted: true,
-            ..array
-        });
-        array.ok_or_else(|| PyTypeError::new_err("numpy makes no array of it"))
-    }
-
-    #[cold]
-    fn of_lent(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let lent = Lent::ask(object)?;
+    fn of_lent(borrowed: Borrowed<'py>) -> PyResult<Self> {
+        let lent = &borrowed.lent;
         let dtype = lent.code().dtype()?;
         let shape: Dims<usize> = lent.shape()?.collect();
-        lent.check_memory(shape.iter().product())?;
         let strides = lent.strides().map(Iterator::collect::<Dims<isize>>);
+        let strides = regular_strides(&shape, strides, dtype)?;
+        let address = lent.address();
+        lent.check_memory(elements_of(&shape), dtype)?;
         Ok(Self {
-            address: lent.address(),
+            address,
             dtype: Some(dtype),
             elements: Elements {
                 plain: (!dtype.is_opaque()).then_some(dtype),
@@ -164,7 +157,7 @@ impl<'py> Array<'py> {
             shape,
             is_writable: lent.is_writable(),
             is_converted: false,
-            owner: Owner::Lent(object.clone(), lent),
+            owner: Owner::Lent(borrowed),
         })
     }
 
@@ -199,7 +192,7 @@ impl<'py> Array<'py> {
     /// Number of elements.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.shape.iter().product()
+        elements_of(&self.shape)
     }
 
     /// The type that a call is told of, where elements lie as it needs them.
@@ -218,13 +211,14 @@ impl<'py> Array<'py> {
     }
 
     pub(crate) fn is_numpy(&self) -> bool {
-        matches!(self.owner, Owner::Numpy(_))
+        matches!(self.owner, Owner::Numpy(..))
     }
 
     /// The object that it is the array of.
     pub(crate) fn object(&self) -> Option<&Bound<'py, PyAny>> {
         match &self.owner {
-            Owner::Numpy(object) | Owner::Lent(object, _) => Some(object),
+            Owner::Numpy(object, _) => Some(object),
+            Owner::Lent(borrowed) => Some(&borrowed.object),
             Owner::Handed(_) => None,
         }
     }
@@ -240,18 +234,18 @@ impl<'py> Array<'py> {
     /// Whether elements of both are of one type, byte order included.
     pub(crate) fn has_type_of(&self, other: &Self) -> bool {
         match (&self.owner, &other.owner) {
-            (Owner::Numpy(ours), Owner::Numpy(theirs)) => {
+            (Owner::Numpy(ours, _), Owner::Numpy(theirs, _)) => {
                 match (Fields::of(ours), Fields::of(theirs)) {
                     (Some(a), Some(b)) => a.has_type_of(ours.py(), b),
                     _ => false,
                 }
             }
-            (Owner::Lent(_, ours), Owner::Lent(_, theirs)) => ours.code() == theirs.code(),
-            (Owner::Lent(_, lent), Owner::Numpy(_)) if self.elements.plain.is_none() => {
-                lent.code().is_called(&other.type_name())
+            (Owner::Lent(ours), Owner::Lent(theirs)) => ours.lent.code() == theirs.lent.code(),
+            (Owner::Lent(ours), Owner::Numpy(..)) if self.elements.plain.is_none() => {
+                ours.lent.code().is_called(&other.type_name())
             }
-            (Owner::Numpy(_), Owner::Lent(_, lent)) if self.elements.plain.is_none() => {
-                lent.code().is_called(&self.type_name())
+            (Owner::Numpy(..), Owner::Lent(theirs)) if self.elements.plain.is_none() => {
+                theirs.lent.code().is_called(&self.type_name())
             }
             _ => self.elements.plain.is_some() && self.dtype == other.dtype,
         }
@@ -270,31 +264,29 @@ impl<'py> Array<'py> {
 
     /// A contiguous copy in the byte order of the machine, made by numpy.
     pub(crate) fn regular_copy(&self) -> PyResult<Self> {
-        let Owner::Numpy(object) = &self.owner else {
+        let Owner::Numpy(object, _) = &self.owner else {
             return Err(PyTypeError::new_err("only arrays of numpy are copied"));
         };
         let py = object.py();
-        let dtype = object.getattr(intern!(py, "dtype"))?;
+        let dtype = numpy::dtype_of(object)?;
         let native = dtype.call_method1(intern!(py, "newbyteorder"), ("=",))?;
         self.cast(&native, "equiv")
     }
 
-    /// A contiguous copy of the dtype of `other`, an array of numpy's: of values that it can
-    /// have by numpy's rule of that name.
+    /// A contiguous copy of the dtype of `other`: of values that it can have by numpy's rule
+    /// of that name.
     pub(crate) fn cast_like(&self, other: &Self, rule: &str) -> PyResult<Self> {
         match &other.owner {
-            Owner::Numpy(object) => {
-                self.cast(&object.getattr(intern!(object.py(), "dtype"))?, rule)
-            }
-            Owner::Lent(object, _) => {
-                let py = object.py();
-                let dtype = py.import("numpy")?.getattr("dtype")?;
+            Owner::Numpy(object, _) => self.cast(&numpy::dtype_of(object)?, rule),
+            Owner::Lent(borrowed) => {
+                let dtype = borrowed.object.py().import("numpy")?.getattr("dtype")?;
                 self.cast(&dtype.call1((numpy_name(other.known()?),))?, rule)
             }
             Owner::Handed(_) => Err(PyTypeError::new_err("a result is no model")),
         }
     }
 
+    /// The method is that of numpy's own type: one that a subclass has may do anything.
     fn cast(&self, dtype: &Bound<'py, PyAny>, rule: &str) -> PyResult<Self> {
         let py = dtype.py();
         let Some(object) = self.object() else {
@@ -304,7 +296,13 @@ impl<'py> Array<'py> {
         options.set_item(intern!(py, "order"), "C")?;
         options.set_item(intern!(py, "casting"), rule)?;
         options.set_item(intern!(py, "subok"), false)?;
-        let copy = object.call_method(intern!(py, "astype"), (dtype,), Some(&options))?;
+        let copy = match self.is_numpy() {
+            true => {
+                let astype = numpy::array_type(py).getattr(intern!(py, "astype"))?;
+                astype.call((object, dtype), Some(&options))?
+            }
+            false => object.call_method(intern!(py, "astype"), (dtype,), Some(&options))?,
+        };
         Self::of_numpy(&copy).ok_or_else(|| PyTypeError::new_err("numpy made no array"))
     }
 
@@ -338,11 +336,11 @@ impl<'py> Array<'py> {
     #[inline]
     pub(crate) fn new_like(&self, py: Python<'py>, shape: &[usize]) -> PyResult<Self> {
         match &self.owner {
-            Owner::Numpy(object) => {
+            Owner::Numpy(object, _) => {
                 let made = Fields::of(object).map(|fields| fields.allocate(py, shape));
                 Self::made(made)
             }
-            Owner::Lent(_, lent) => self.new_handed(shape, lent.code()),
+            Owner::Lent(borrowed) => self.new_handed(shape, borrowed.lent.code()),
             Owner::Handed(_) => Err(PyTypeError::new_err("a result of a result")),
         }
     }
@@ -399,7 +397,8 @@ impl<'py> Array<'py> {
     #[inline]
     pub(crate) fn into_object(self, like: &Self) -> PyResult<Bound<'py, PyAny>> {
         match (self.owner, like.object()) {
-            (Owner::Numpy(object) | Owner::Lent(object, _), _) => Ok(object),
+            (Owner::Numpy(object, _), _) => Ok(object),
+            (Owner::Lent(borrowed), _) => Ok(borrowed.object),
             (Owner::Handed(handed), Some(like)) => dlpack::hand_over(handed, like),
             (Owner::Handed(_), None) => Err(PyTypeError::new_err("a result of a result")),
         }
@@ -484,11 +483,12 @@ impl<'py> Array<'py> {
         if self.strides.len() == self.shape.len() {
             return;
         }
-        let mut step = 1;
+        let mut step = 1_isize;
         self.strides = SmallVec::from_elem(0, self.shape.len());
         for (stride, &size) in self.strides.iter_mut().zip(&self.shape).rev() {
             *stride = step;
-            step *= size.max(1).cast_signed();
+            // Where there is no element, strides mean nothing and may wrap.
+            step = step.wrapping_mul(size.max(1).cast_signed());
         }
     }
 
@@ -511,12 +511,34 @@ impl<'py> Array<'py> {
         })
     }
 
+    /// Refuses an array whose memory or shape has changed since they were read. Python code
+    /// that ran since then may have resized it: a finaliser, or a method of another argument.
+    #[inline]
+    fn check_unchanged(&self) -> PyResult<()> {
+        let is_unchanged = match &self.owner {
+            Owner::Numpy(object, seen) => Fields::of(object).is_some_and(|now| seen.is(now)),
+            Owner::Lent(borrowed) => {
+                let described = borrowed.described;
+                described.is_none() || described == dlpack::described_address(&borrowed.object)
+            }
+            Owner::Handed(_) => true,
+        };
+        match is_unchanged {
+            true => Ok(()),
+            false => Err(PyValueError::new_err(
+                "an array was resized while the arguments of the call were read",
+            )),
+        }
+    }
+
     /// To read.
     #[inline]
     pub(crate) fn view(&self) -> PyResult<AnyView<'_>> {
+        self.check_unchanged()?;
         let (dtype, layout) = (self.known()?, self.layout()?);
-        // SAFETY: whoever owns the memory tells where the elements lie, and it is kept alive
-        // for as long as this is. That no other thread writes it meanwhile is for the caller
+        // SAFETY: whoever owns the memory tells where the elements lie, as was checked just
+        // now, and it is kept alive for as long as this is. No Python code runs until the view
+        // is used. That no other thread writes or resizes the array meanwhile is for the caller
         // to see to, as with every function of numpy that lets others run.
         let view = unsafe { AnyView::from_raw_parts(self.address, dtype, layout) };
         view.map_err(|error| Failure(error).into())
@@ -527,6 +549,7 @@ impl<'py> Array<'py> {
         if self.dtype != Some(DType::Bool) {
             return self.view();
         }
+        self.check_unchanged()?;
         // SAFETY: as above; a boolean of numpy's is a byte.
         let view = unsafe { AnyView::from_raw_parts(self.address, DType::U8, self.layout()?) };
         view.map_err(|error| Failure(error).into())
@@ -536,6 +559,7 @@ impl<'py> Array<'py> {
     #[inline]
     pub(crate) fn view_mut(&self) -> PyResult<AnyViewMut<'_>> {
         self.check_writable()?;
+        self.check_unchanged()?;
         let (dtype, layout) = (self.known()?, self.layout()?);
         // SAFETY: as above; that it may be written was checked, and whether inputs share
         // memory with it is checked by the call.
@@ -571,12 +595,7 @@ impl<'py> Array<'py> {
 
     #[inline]
     pub(crate) fn check_writable(&self) -> PyResult<()> {
-        let changes = |object| !dlpack::is_immutable(object);
-        let may_change = match &self.owner {
-            Owner::Lent(object, _) => changes(object),
-            Owner::Numpy(_) | Owner::Handed(_) => true,
-        };
-        if self.is_writable && may_change {
+        if self.is_writable {
             return Ok(());
         }
         Err(PyValueError::new_err(
@@ -586,20 +605,47 @@ impl<'py> Array<'py> {
 
     /// Its elements in row-major order, where they are evenly spaced.
     pub(crate) fn line(&self) -> Option<Line> {
+        self.check_unchanged().ok()?;
         let step = match (self.is_contiguous, &self.strides[..]) {
             (true, _) => 1,
             (false, &[step]) => step,
             _ => return None,
         };
         let dtype = self.dtype?;
-        // SAFETY: those of this array, which are aligned as they have a `dtype`; its owner
-        // keeps them.
+        // SAFETY: those of this array, as was checked just now, which are aligned as they have
+        // a `dtype`; its owner keeps them.
         Some(unsafe { Line::from_raw_parts(self.address, self.len(), step, dtype) })
+    }
+
+    /// The value of an array without axes, if it is a number of a type that Python has.
+    pub(crate) fn number(&self) -> Option<Number> {
+        let dtype = self.dtype.filter(|_| self.rank() == 0)?;
+        let line = self.line()?;
+        match dtype {
+            DType::F32 => line.get::<f32>(0).map(|value| Number::Float(value.into())),
+            DType::F64 => line.get::<f64>(0).map(Number::Float),
+            DType::I8 => line.get::<i8>(0).map(|value| Number::Integer(value.into())),
+            DType::I16 => line
+                .get::<i16>(0)
+                .map(|value| Number::Integer(value.into())),
+            DType::I32 => line
+                .get::<i32>(0)
+                .map(|value| Number::Integer(value.into())),
+            DType::I64 => line.get::<i64>(0).map(Number::Integer),
+            DType::U8 => line.get::<u8>(0).map(|value| Number::Integer(value.into())),
+            DType::U16 => line
+                .get::<u16>(0)
+                .map(|value| Number::Integer(value.into())),
+            DType::U32 => line
+                .get::<u32>(0)
+                .map(|value| Number::Integer(value.into())),
+            _ => None,
+        }
     }
 
     /// A contiguous array in another shape of as many elements.
     pub(crate) fn in_shape(mut self, shape: &[usize]) -> Self {
-        debug_assert!(self.is_contiguous && shape.iter().product::<usize>() == self.len());
+        debug_assert!(self.is_contiguous && elements_of(shape) == self.len());
         self.shape = shape.into();
         self.strides.clear();
         self
@@ -616,6 +662,42 @@ impl<'py> Array<'py> {
         self.strides.clear();
         true
     }
+}
+
+/// Strides of a lent tensor, such that no offset of an element leaves the range of `isize`.
+/// `None` where the tensor is contiguous. Strides of axes that nothing is stepped along are 0.
+fn regular_strides(
+    shape: &[usize],
+    strides: Option<Dims<isize>>,
+    dtype: DType,
+) -> PyResult<Option<Dims<isize>>> {
+    let too_large = || PyBufferError::new_err("a tensor is larger than memory can be");
+    let count = |all: usize, &size: &usize| all.checked_mul(size);
+    let count = match shape.contains(&0) {
+        true => Some(0),
+        false => shape.iter().try_fold(1, count),
+    };
+    let count = count.ok_or_else(too_large)?;
+    let Some(mut strides) = strides.filter(|_| count > 0) else {
+        let bytes = count.checked_mul(dtype.size());
+        let fits = bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok());
+        return fits.then_some(None).ok_or_else(too_large);
+    };
+    let mut span = 0_usize;
+    for (&size, stride) in shape.iter().zip(&mut strides) {
+        if size == 1 {
+            *stride = 0;
+        }
+        let reach = stride.unsigned_abs().checked_mul(size - 1);
+        span = reach
+            .and_then(|reach| span.checked_add(reach))
+            .ok_or_else(too_large)?;
+    }
+    let bytes = span
+        .checked_add(1)
+        .and_then(|span| span.checked_mul(dtype.size()));
+    let fits = bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok());
+    fits.then_some(Some(strides)).ok_or_else(too_large)
 }
 
 /// What numpy calls a type, or would.

@@ -6,20 +6,22 @@
 
 mod index;
 
+use std::convert::Infallible;
+
 use ndscatter::{AnyView, DType, Layout, Reduction, ScatterError, TensorView};
+use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::array::{Array, Dims, is_exactly};
+use crate::array::{Array, Dims, Number, Source, elements_of, is_exactly};
 use crate::failure::Failure;
 use crate::options::{Meaning, Operator, Rules};
 use crate::threads::{execution, run};
 use crate::value::Value;
-use index::Index;
+use index::{Index, Listed};
 
 /// One of the functions.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,7 @@ impl Function {
 }
 
 /// What an update is: an array, or one value for all.
+#[expect(clippy::large_enum_variant, reason = "one of a call, on the stack")]
 enum Values<'py> {
     Array(Array<'py>),
     One(Value),
@@ -75,14 +78,18 @@ fn at<'py>(
     function: Function,
     a: &Bound<'py, PyAny>,
     indices: &Bound<'py, PyAny>,
-    b: &Bound<'py, PyAny>,
+    b: Second<'py>,
     threads: Option<isize>,
 ) -> PyResult<()> {
-    if plain(function, a, indices, b, threads)?.is_some() {
+    let Second(Some(b)) = b else {
+        // numpy's own type of error, and its text.
+        return Err(PyValueError::new_err("second operand needed for ufunc"));
+    };
+    if plain(function, a, indices, &b, threads)?.is_some() {
         return Ok(());
     }
     let py = a.py();
-    if Array::of_numpy(a).is_some() && [a, indices, b].into_iter().all(is_short) {
+    if Array::of_numpy(a).is_some() && [a, indices, &b].into_iter().all(is_short) {
         static BY_NUMPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let by_numpy = BY_NUMPY.import(py, "ndscatter._at", "by_numpy")?;
         by_numpy.call1((function.name, a, indices, b))?;
@@ -94,16 +101,31 @@ fn at<'py>(
     Ok(())
 }
 
+/// The argument `b`, which may be missing; None is a value.
+struct Second<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'py> FromPyObject<'_, 'py> for Second<'py> {
+    type Error = Infallible;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> Result<Self, Infallible> {
+        Ok(Self(Some(object.to_owned())))
+    }
+}
+
 /// Calls on fewer elements than so many whose arguments are not plain are numpy's: to look
 /// into them takes longer.
 const SHORT: usize = 2000;
 
 fn is_short(object: &Bound<'_, PyAny>) -> bool {
+    match object.cast::<PyTuple>() {
+        Ok(parts) => parts.iter_borrowed().all(|part| is_short_part(&part)),
+        Err(_) => is_short_part(object),
+    }
+}
+
+fn is_short_part(object: &Bound<'_, PyAny>) -> bool {
     if let Some(array) = Array::of_numpy(object) {
         return array.len() < SHORT;
-    }
-    if let Ok(parts) = object.cast::<PyTuple>() {
-        return parts.iter_borrowed().all(|part| is_short(&part));
     }
     // Anything else that is long is a list, or rare.
     (object.cast::<PyList>()).map_or(true, |list| list.len() < SHORT)
@@ -112,25 +134,33 @@ fn is_short(object: &Bound<'_, PyAny>) -> bool {
 /// Makes the call, if its arguments are plain.
 fn plain<'py>(
     function: Function,
-    a: &Bound<'py, PyAny>,
+    object: &Bound<'py, PyAny>,
     indices: &Bound<'py, PyAny>,
     b: &Bound<'py, PyAny>,
     threads: Option<isize>,
 ) -> PyResult<Option<()>> {
-    let Some(mut a) = Array::of_numpy(a) else {
+    let Some(a) = Array::of_numpy(object) else {
         return Ok(None);
     };
     a.check_writable()?;
-    if a.dtype().is_some() && a.may_overlap_itself()? {
-        return Ok(None);
-    }
     let Some(dtype) = a.dtype().filter(|&dtype| function.is_defined(dtype)) else {
         return Ok(None);
     };
     let Some(values) = values(function, dtype, b) else {
         return Ok(None);
     };
-    let Some((axis, indices)) = index::index(indices, &mut a, threads)? else {
+    let Some(listed) = Listed::read(indices, &a)? else {
+        return Ok(None);
+    };
+    // Values and indices were converted, by Python code perhaps, which may have changed `a`.
+    let now = Array::of_numpy(object).filter(|now| now.dtype() == Some(dtype));
+    let Some(mut a) = now else {
+        return Ok(None);
+    };
+    if a.may_overlap_itself()? {
+        return Ok(None);
+    }
+    let Some((axis, indices)) = listed.place(&mut a, threads)? else {
         return Ok(None);
     };
     let call = Call {
@@ -151,38 +181,48 @@ fn plain<'py>(
 
 /// What `b` is, if it needs no conversion that numpy has rules for.
 fn values<'py>(function: Function, dtype: DType, b: &Bound<'py, PyAny>) -> Option<Values<'py>> {
-    if let Some(array) = Array::of_numpy(b) {
-        return other_array(function, dtype, array);
-    }
-    if is_exactly::<PyFloat>(b) {
-        return Value::of_float(dtype, b.extract().ok()?).map(Values::One);
-    }
-    if is_exactly::<PyBool>(b) && dtype == DType::Bool {
-        return Some(Values::One(Value::of_bool(b.is_truthy().ok()?)));
-    }
-    if is_exactly::<PyInt>(b) {
-        let wraps = !matches!(function.reduction, Reduction::Min | Reduction::Max);
-        return Value::of_integer(dtype, b.extract().ok()?, wraps).map(Values::One);
-    }
-    // Lists, numpy's scalars, tensors of other libraries.
-    other_array(function, dtype, Array::of(b).ok()?)
-}
-
-/// An array of the type of `a`, or one value of a type whose values numpy's loop takes as
-/// Python's.
-fn other_array<'py>(function: Function, dtype: DType, array: Array<'py>) -> Option<Values<'py>> {
-    let found = array.dtype()?;
-    if found == dtype {
+    let array = match Array::of_numpy(b) {
+        Some(array) => array,
+        None => match number(b) {
+            Some(number) => return number.value(function, dtype).map(Values::One),
+            // Lists, numpy's scalars, tensors of other libraries.
+            None => Source::of(b).and_then(Source::look).ok()?,
+        },
+    };
+    if array.dtype()? == dtype {
         return Some(Values::Array(array));
     }
-    let is_float = matches!(found, DType::F16 | DType::F32 | DType::F64);
-    let is_taken = is_float || (found.is_index() && found != DType::U64);
-    if array.rank() > 0 || !is_taken {
-        return None;
+    // One value, of a type whose values numpy's loop takes as Python's.
+    let number = array.number()?;
+    number.value(function, dtype).map(Values::One)
+}
+
+/// The number that an object of Python's own types is.
+fn number(object: &Bound<'_, PyAny>) -> Option<Number> {
+    if is_exactly::<PyFloat>(object) {
+        return object.extract().ok().map(Number::Float);
     }
-    let object = array.object()?;
-    let value = object.call_method0(intern!(object.py(), "item")).ok()?;
-    values(function, dtype, &value)
+    if is_exactly::<PyBool>(object) {
+        return object.is_truthy().ok().map(Number::Bool);
+    }
+    if is_exactly::<PyInt>(object) {
+        return object.extract().ok().map(Number::Integer);
+    }
+    None
+}
+
+impl Number {
+    /// The number in a type, if numpy's loop computes the same with it.
+    fn value(self, function: Function, dtype: DType) -> Option<Value> {
+        match self {
+            Self::Float(value) => Value::of_float(dtype, value),
+            Self::Bool(value) => (dtype == DType::Bool).then(|| Value::of_bool(value)),
+            Self::Integer(value) => {
+                let wraps = !matches!(function.reduction, Reduction::Min | Reduction::Max);
+                Value::of_integer(dtype, value, wraps)
+            }
+        }
+    }
 }
 
 impl<'py> Call<'py> {
@@ -242,7 +282,7 @@ impl<'py> Call<'py> {
         let layout = Layout::strided(&shape, &strides).map_err(Failure)?;
         loop {
             let view = AnyView::from_bytes(&value.0, dtype, layout).map_err(Failure)?;
-            match self.scatter(view, shape.iter().product())? {
+            match self.scatter(view, elements_of(&shape))? {
                 Err(ScatterError::InputOverlap { .. } | ScatterError::OverlapUndecided { .. }) => {
                     self.copy_indices()?;
                 }
@@ -290,8 +330,8 @@ fn _scatter_at(
         .into_iter()
         .find(|function| function.name == name);
     let function = found.ok_or_else(|| PyValueError::new_err("no such function"))?;
-    let (a, b) = (Array::of(a)?, Array::of(b)?);
-    let indices = Array::of(indices)?;
+    let [a, indices, b] = [Source::of(a)?, Source::of(indices)?, Source::of(b)?];
+    let (a, indices, b) = (a.look()?, indices.look()?, b.look()?);
     if a.may_overlap_itself()? {
         return Ok(false);
     }
@@ -311,11 +351,14 @@ macro_rules! functions {
     ($( $(#[$docs:meta])* $name:ident => $number:literal; )*) => {$(
         $(#[$docs])*
         #[pyfunction]
-        #[pyo3(signature = (a, indices, b, *, threads=None))]
-        pub(crate) fn $name(
-            a: &Bound<'_, PyAny>,
-            indices: &Bound<'_, PyAny>,
-            b: &Bound<'_, PyAny>,
+        #[pyo3(
+            signature = (a, indices, b=Second(None), *, threads=None),
+            text_signature = "(a, indices, b, *, threads=None)"
+        )]
+        fn $name<'py>(
+            a: &Bound<'py, PyAny>,
+            indices: &Bound<'py, PyAny>,
+            b: Second<'py>,
             threads: Option<isize>,
         ) -> PyResult<()> {
             at(Function::ALL[$number], a, indices, b, threads)

@@ -9,7 +9,7 @@ use ndscatter::{AnyView, DType, Layout, Pool, Reduction, ScatterError};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::array::{Array, Line};
+use crate::array::{Array, Line, Source};
 use crate::failure::Failure;
 use crate::operands;
 use crate::options::{Meaning, Operator, Rules};
@@ -53,11 +53,13 @@ pub(crate) fn bincount<'py>(
     let py = x.py();
     let least = usize::try_from(minlength)
         .map_err(|_| PyValueError::new_err("'minlength' must not be negative"))?;
+    let (x, weights) = (Source::of(x)?, weights.map(Source::of).transpose()?);
+    let out = out.map(Source::of_output).transpose()?;
+    let is_given = out.is_some();
     let numbers = operands::indices(x)?;
     check_numbers(&numbers)?;
-    if out.is_none()
-        && let Some(output) = short(py, &numbers, weights, least)?
-    {
+    let weights = weights.map(Source::look).transpose()?;
+    if !is_given && let Some(output) = short(py, &numbers, weights.as_ref(), least)? {
         return object_of(&output);
     }
     let output = match out {
@@ -73,7 +75,7 @@ pub(crate) fn bincount<'py>(
         &numbers,
         weights.transpose()?,
         &output,
-        out.is_some(),
+        is_given,
         threads,
     )?;
     object_of(&output)
@@ -92,7 +94,7 @@ const SHORT: usize = 8192;
 fn short<'py>(
     py: Python<'py>,
     numbers: &Array<'py>,
-    weights: Option<&Bound<'py, PyAny>>,
+    weights: Option<&Array<'py>>,
     least: usize,
 ) -> PyResult<Option<Array<'py>>> {
     let Some(line) = numbers.line().filter(|line| line.len() < SHORT) else {
@@ -103,10 +105,8 @@ fn short<'py>(
         let fill = |bins: &mut [isize]| each_bin(&line, bins, |bin, _| *bin += 1);
         return Array::filled(py, len, fill).map(Some);
     };
-    let weights = Array::of_numpy(weights).filter(|weights| {
-        weights.dtype() == Some(DType::F64) && weights.shape() == numbers.shape()
-    });
-    let Some(weights) = weights.and_then(|weights| weights.line()) else {
+    let is_plain = weights.dtype() == Some(DType::F64) && weights.shape() == numbers.shape();
+    let Some(weights) = weights.line().filter(|_| is_plain) else {
         return Ok(None);
     };
     let len = bins(numbers, py, Some(1))?.max(least);
@@ -160,7 +160,7 @@ fn check_numbers(numbers: &Array<'_>) -> PyResult<()> {
 }
 
 /// An output that was given.
-fn given<'py>(out: &Bound<'py, PyAny>, least: usize) -> PyResult<Array<'py>> {
+fn given(out: Source<'_>, least: usize) -> PyResult<Array<'_>> {
     let output = operands::output(out)?;
     if !output.is_numpy() || output.dtype().is_none_or(|dtype| dtype.is_opaque()) {
         return Err(PyTypeError::new_err(format!(
@@ -179,11 +179,10 @@ fn given<'py>(out: &Bound<'py, PyAny>, least: usize) -> PyResult<Array<'py>> {
 
 /// Weights in the type of the output.
 fn weighed<'py>(
-    weights: &Bound<'py, PyAny>,
+    weights: Array<'py>,
     numbers: &Array<'py>,
     output: &Array<'py>,
 ) -> PyResult<Array<'py>> {
-    let weights = Array::of(weights)?;
     if weights.shape() != numbers.shape() {
         return Err(PyValueError::new_err(
             "The weights and list don't have the same length.",

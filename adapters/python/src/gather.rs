@@ -3,7 +3,7 @@
 use ndscatter::{Gather, ScatterError};
 use pyo3::prelude::*;
 
-use crate::array::Array;
+use crate::array::{Array, Source};
 use crate::failure::Failure;
 use crate::operands::{self, Operands};
 use crate::options::{Operator, Rules};
@@ -23,12 +23,13 @@ struct Call<'a, 'py> {
 impl<'py> Call<'_, 'py> {
     fn run(self) -> PyResult<Bound<'py, PyAny>> {
         let (py, execution) = (self.data.py(), execution(self.threads)?);
-        let data = Array::of(self.data)?;
-        let mut indices = operands::indices(self.indices)?;
+        let (data, indices) = (Source::of(self.data)?, Source::of(self.indices)?);
+        let output = self.out.map(Source::of_output).transpose()?;
+        let (data, mut indices) = (data.look()?, operands::indices(indices)?);
         let gather = self.operator.gather(self.rules);
         let shape = gather.output_shape(data.shape(), indices.shape());
         let shape = shape.map_err(Failure)?;
-        let output = self.out.map(operands::output).transpose()?;
+        let output = output.map(operands::output).transpose()?;
         let operands = Operands::new(data, None, output, true)?;
         let operator = fit(self.operator, &operands, &mut indices)?;
         let gather = operator.gather(self.rules).execution(execution);

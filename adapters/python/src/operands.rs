@@ -6,12 +6,12 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::array::{Array, Dims};
+use crate::array::{Array, Dims, Source, note_written};
 
 /// The indices of a call.
 #[inline]
-pub(crate) fn indices<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
-    let array = Array::of(object)?;
+pub(crate) fn indices(source: Source<'_>) -> PyResult<Array<'_>> {
+    let array = source.look()?;
     match array.dtype() {
         Some(_) if !array.is_converted() => Ok(array),
         _ => regular_indices(array),
@@ -40,8 +40,8 @@ fn array_py<'py>(array: &Array<'py>) -> PyResult<Python<'py>> {
 /// The updates of a call: an array, or what numpy makes an array of the type of `data`
 /// of.
 #[inline]
-pub(crate) fn updates<'py>(object: &Bound<'py, PyAny>, data: &Array<'py>) -> PyResult<Array<'py>> {
-    let array = Array::of(object)?;
+pub(crate) fn updates<'py>(source: Source<'py>, data: &Array<'py>) -> PyResult<Array<'py>> {
+    let array = source.look()?;
     match (array.is_converted(), array.len()) {
         // An empty list, of which numpy makes floats.
         (true, 0) => array.cast_like(data, "unsafe"),
@@ -53,9 +53,8 @@ pub(crate) fn updates<'py>(object: &Bound<'py, PyAny>, data: &Array<'py>) -> PyR
 }
 
 /// The output that a caller has given.
-pub(crate) fn output<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
-    let array = Array::of_array(object)?;
-    let array = array.ok_or_else(|| PyTypeError::new_err("`out` is no array"))?;
+pub(crate) fn output(source: Source<'_>) -> PyResult<Array<'_>> {
+    let array = source.look()?;
     array.check_writable()?;
     Ok(array)
 }
@@ -177,15 +176,17 @@ impl<'py> Operands<'py> {
         Ok(result)
     }
 
-    /// What the caller gets back for an output that was given.
+    /// What the caller gets back for an output that was given and has been written.
     pub(crate) fn finish(self) -> PyResult<Option<Array<'py>>> {
-        match (self.output, self.staged) {
+        let output = match (self.output, self.staged) {
             (Some(output), Some(staged)) => {
                 staged.assign(&output)?;
-                Ok(Some(staged))
+                Some(staged)
             }
-            (output, _) => Ok(output),
-        }
+            (output, _) => output,
+        };
+        output.as_ref().map(note_written).transpose()?;
+        Ok(output)
     }
 }
 

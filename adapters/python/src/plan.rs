@@ -5,14 +5,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::array::{Array, Dims};
+use crate::array::{Array, Dims, Source};
 use crate::failure::Failure;
 use crate::operands::{self, Operands};
 use crate::options::{Meaning, Operator, Rules, parse_mode};
 use crate::scatter::{broadcasting, finish, positions};
 use crate::threads::{execution, run};
 
-/// What a plan is made for: the layout of an output.
+/// What a plan is made for: the layout of an output. Nothing of its memory is read.
 enum Model<'py> {
     /// Contiguous.
     Shape(Dims<usize>),
@@ -25,9 +25,10 @@ impl<'py> Model<'py> {
             let sizes = shape.iter().map(|size| size.extract());
             return Ok(Self::Shape(sizes.collect::<PyResult<_>>()?));
         }
-        let array = Array::of_array(object)?.ok_or_else(|| {
+        let source = Source::of_array(object)?.ok_or_else(|| {
             PyTypeError::new_err("a plan is made for a shape, as a tuple, or for an array")
         })?;
+        let array = source.look()?;
         match array.dtype() {
             Some(_) => Ok(Self::Array(array)),
             None => Err(PyTypeError::new_err(format!(
@@ -81,9 +82,11 @@ impl PyScatterPlan {
         threads: Option<isize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, execution) = (data.py(), execution(threads)?);
-        let data = Array::of(data)?;
+        let (data, updates) = (Source::of(data)?, Source::of(updates)?);
+        let output = out.map(Source::of_output).transpose()?;
+        let data = data.look()?;
         let updates = operands::updates(updates, &data)?;
-        let output = out.map(operands::output).transpose()?;
+        let output = output.map(operands::output).transpose()?;
         let mut operands = Operands::new(data, Some(updates), output, self.is_moved)?;
         refuse_units(&operands)?;
         let result = match operands.output {
@@ -175,8 +178,10 @@ impl PyGatherPlan {
         threads: Option<isize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, execution) = (data.py(), execution(threads)?);
-        let output = out.map(operands::output).transpose()?;
-        let operands = Operands::new(Array::of(data)?, None, output, true)?;
+        let data = Source::of(data)?;
+        let output = out.map(Source::of_output).transpose()?;
+        let output = output.map(operands::output).transpose()?;
+        let operands = Operands::new(data.look()?, None, output, true)?;
         refuse_units(&operands)?;
         let result = match operands.output {
             Some(_) => None,
@@ -234,12 +239,13 @@ fn refuse_units(operands: &Operands<'_>) -> PyResult<()> {
 
 fn plan_scatter<'py>(
     output: &Bound<'py, PyAny>,
-    indices: &Array<'py>,
+    indices: Source<'py>,
     scatter: &ndscatter::Scatter<'_>,
     meaning: Meaning,
     threads: Option<isize>,
 ) -> PyResult<PyScatterPlan> {
     let model = Model::of(output)?;
+    let indices = operands::indices(indices)?;
     let (layout, view) = (model.layout()?, indices.view()?);
     let scatter = scatter.clone().execution(execution(threads)?);
     let plan = run(output.py(), indices.len(), || scatter.plan(layout, view))?;
@@ -256,6 +262,7 @@ fn make_gather_plan<'py>(
     rules: Rules,
     threads: Option<isize>,
 ) -> PyResult<PyGatherPlan> {
+    let indices = Source::of(indices)?;
     let (model, indices) = (Model::of(data)?, operands::indices(indices)?);
     let (layout, view) = (model.layout()?, indices.view()?);
     let gather = operator.gather(rules).execution(execution(threads)?);
@@ -289,7 +296,7 @@ macro_rules! scatter_plans {
         ) -> PyResult<PyScatterPlan> {
             let meaning = Meaning::parse(reduction, include_self, accumulate, duplicates)?;
             let scatter = $operator.scatter(meaning, Rules::parse(bounds, negative_indices)?);
-            plan_scatter(data, &operands::indices(indices)?, &scatter, meaning, threads)
+            plan_scatter(data, Source::of(indices)?, &scatter, meaning, threads)
         }
     )*};
 }
@@ -360,7 +367,7 @@ pub(crate) fn plan_tensor_scatter<'py>(
         scatter.update_len(update_len),
         positions(data.py(), indices)?,
     );
-    plan_scatter(data, &indices, &scatter, Meaning::REPLACE, threads)
+    plan_scatter(data, indices, &scatter, Meaning::REPLACE, threads)
 }
 
 macro_rules! gather_plans {

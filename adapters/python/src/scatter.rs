@@ -3,7 +3,7 @@
 use ndscatter::{Reduction, Scatter, ScatterError};
 use pyo3::prelude::*;
 
-use crate::array::Array;
+use crate::array::{Array, Source};
 use crate::failure::Failure;
 use crate::operands::{self, Operands};
 use crate::options::{Meaning, Operator, Rules, parse_mode};
@@ -21,11 +21,13 @@ pub(crate) struct Call<'a, 'py> {
 }
 
 impl<'py> Call<'_, 'py> {
-    fn run(self, mut indices: Array<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn run(self, indices: Source<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (py, execution) = (self.data.py(), execution(self.threads)?);
-        let data = Array::of(self.data)?;
-        let updates = operands::updates(self.updates, &data)?;
-        let output = self.out.map(operands::output).transpose()?;
+        let (data, updates) = (Source::of(self.data)?, Source::of(self.updates)?);
+        let output = self.out.map(Source::of_output).transpose()?;
+        let (data, mut indices) = (data.look()?, operands::indices(indices)?);
+        let updates = operands::updates(updates, &data)?;
+        let output = output.map(operands::output).transpose()?;
         let is_moved = self.meaning.reduction == Reduction::None;
         let mut operands = Operands::new(data, Some(updates), output, is_moved)?;
         let operator = fit(self.operator, &operands, &mut indices)?;
@@ -152,7 +154,7 @@ macro_rules! scatters {
                 out,
                 threads,
             };
-            call.run(operands::indices(indices)?)
+            call.run(Source::of(indices)?)
         }
     )*};
 }
@@ -307,10 +309,10 @@ pub(crate) fn tensor_scatter<'py>(
 pub(crate) fn positions<'py>(
     py: Python<'py>,
     indices: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Array<'py>> {
+) -> PyResult<Source<'py>> {
     match indices {
-        Some(indices) => operands::indices(indices),
-        None => operands::indices(0_i64.into_pyobject(py)?.as_any()),
+        Some(indices) => Source::of(indices),
+        None => Source::of(0_i64.into_pyobject(py)?.as_any()),
     }
 }
 

@@ -1,5 +1,7 @@
 """`add_at` and its kin against `np.ufunc.at` itself."""
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -166,6 +168,54 @@ def test_large_arrays_out_of_bounds(name):
         check(name, a, (good, bad), 1.0)
         check(name, a.T, (bad, good), 1.0)
     check(name, a, (good, np.full(90_000, 2**64 - 1, "u8")), 1.0)
+
+
+# Arrays on both sides of `SHORT` in src/at.rs, below which numpy's own loop runs.
+SHAPES = [(43, 46), (40, 50), (43, 47), (50, 50)]
+PARTS = [
+    ..., slice(None), slice(0, 3), slice(None, None, -2), slice(7, 7), 0, -3, None, True, False,
+    np.array([0, 2, 2]), [1, -1, 1], np.array([[5], [-2]]), np.arange(43) % 3 == 0,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_every_combination_of_parts_of_an_index(shape, count):
+    a = np.arange(float(np.prod(shape))).reshape(shape)
+    for parts in itertools.product(PARTS, repeat=count):
+        check("add", a, parts, 0.5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_ellipsis_beside_slices_and_integers(name, shape):
+    a = np.arange(float(np.prod(shape))).reshape(shape)
+    rows = np.array([0, 2, 2])
+    for indices in (
+        ..., (...,), (..., 0), (0, ...), (..., slice(0, 3)), (..., None), (None, ..., 3),
+        # A second ellipsis, which is an error.
+        (..., ...), (..., 0, ...), (..., ..., rows), (..., rows, ...), (rows, ..., ...),
+    ):  # fmt: skip
+        check(name, a, indices, 2.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_second_operand_is_missing(name):
+    for size in (5, 1999, 2000, 5000):
+        for a in (np.zeros(size), np.zeros(size, object)):
+            with pytest.raises(ValueError, match="second operand needed for ufunc") as theirs:
+                getattr(np, name).at(a, [1])
+            with pytest.raises(ValueError) as ours:
+                FUNCTIONS[name](a, [1])
+            assert str(ours.value) == str(theirs.value)
+            # None is a value, which has no sum.
+            check(name, a, [1], None)
+            with pytest.raises(TypeError):
+                FUNCTIONS[name](a)
+    a = np.zeros(3)
+    FUNCTIONS[name](a, indices=[1], b=1.0, threads=1)
+    with pytest.raises(TypeError):
+        FUNCTIONS[name](a, [1], 1.0, 1)
 
 
 def test_values_and_indices_may_share_memory_with_the_array():

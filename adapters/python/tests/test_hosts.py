@@ -110,9 +110,9 @@ def test_jax(name):
     assert isinstance(result, type(data)) and result.dtype == data.dtype
     assert (result == data.at[jnp.array([2, 0])].set(updates)).all()
     assert not data.any()
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(BufferError, match="read-only"):
         ndscatter.scatter_update(data, [0], updates[:1], out=data)
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(BufferError, match="read-only"):
         ndscatter.gather(data, [0], out=data[:1])
     out = np.asarray(data).copy()
     ndscatter.scatter_update(data, [1], updates[:1], out=out)

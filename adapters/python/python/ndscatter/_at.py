@@ -81,7 +81,9 @@ def _as_numpy(part: Any) -> Any:
 
 
 def _into_view(name: str, a: Any, index: tuple[Any, ...], values: Any) -> None:
-    view = a[(*index, ...)]
+    # An ellipsis makes a view of what would be a scalar; an index has at most one.
+    has_ellipsis = any(part is Ellipsis for part in index)
+    view = a[index if has_ellipsis else (*index, ...)]
     getattr(np, name)(view, _spread(values, view.shape), out=view)
 
 

@@ -6,6 +6,7 @@
 mod exchange;
 mod handed;
 mod lent;
+pub(super) mod libraries;
 
 use std::ffi::{CStr, c_void};
 
@@ -13,7 +14,8 @@ use ndscatter::DType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-pub(crate) use exchange::{Describe, describe_of};
+pub(super) use exchange::described_address;
+pub(crate) use exchange::{Describe, describe_of, described};
 pub(super) use handed::{Handed, hand_over};
 pub(super) use lent::Lent;
 
@@ -126,13 +128,6 @@ impl TypeCode {
             ))
         })
     }
-}
-
-/// Whether arrays of this type never change, whatever their tensors say.
-pub(super) fn is_immutable(object: &Bound<'_, PyAny>) -> bool {
-    let module = object.get_type().getattr("__module__");
-    let module: Option<String> = module.ok().and_then(|module| module.extract().ok());
-    module.is_some_and(|module| module.starts_with("jax"))
 }
 
 const _: () = assert!(size_of::<Device>() == 8 && size_of::<TypeCode>() == 4);

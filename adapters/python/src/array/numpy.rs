@@ -15,8 +15,10 @@ use numpy::npyffi::{
     PyDataType_ELSIZE, PyDataType_FLAGS, get_type_object,
 };
 use numpy::{PY_ARRAY_API, npyffi};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, ffi};
+use smallvec::SmallVec;
 
 /// The fields of an array that is alive for `'a`.
 #[derive(Clone, Copy)]
@@ -52,6 +54,19 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// What [`Seen::is`] compares later.
+    #[inline]
+    pub(super) fn seen(self) -> Seen {
+        let mut dims = SmallVec::new();
+        dims.extend_from_slice(self.sizes());
+        dims.extend_from_slice(self.strides());
+        Seen {
+            data: self.fields.data.cast(),
+            descr: self.fields.descr,
+            dims,
+        }
+    }
+
     #[inline]
     pub(super) fn address(self) -> *mut u8 {
         self.fields.data.cast()
@@ -60,6 +75,12 @@ impl<'a> Fields<'a> {
     #[inline]
     pub(super) fn shape(self) -> &'a [usize] {
         self.slice(self.fields.dimensions.cast())
+    }
+
+    /// The same as numpy has them.
+    #[inline]
+    fn sizes(self) -> &'a [isize] {
+        self.slice(self.fields.dimensions)
     }
 
     /// In bytes.
@@ -177,6 +198,46 @@ impl<'a> Fields<'a> {
     ) -> PyResult<Bound<'py, PyAny>> {
         // SAFETY: the array is alive, and so is its type.
         unsafe { new_array(py, self.fields.descr, shape, false) }
+    }
+}
+
+/// The fields of an array as they were read, to find out whether they have changed.
+///
+/// A type that was freed, and whose address another type of elements of the same size has now,
+/// is not told apart: shape and strides are in bytes the same then.
+pub(super) struct Seen {
+    data: *const u8,
+    descr: *const PyArray_Descr,
+    /// Sizes, then strides.
+    dims: SmallVec<[isize; 8]>,
+}
+
+impl Seen {
+    /// Whether an array has the same memory, type, shape and strides.
+    #[inline]
+    pub(super) fn is(&self, now: Fields<'_>) -> bool {
+        let (sizes, strides) = self.dims.split_at(self.dims.len() / 2);
+        ptr::eq(self.data, now.fields.data.cast())
+            && ptr::eq(self.descr, now.fields.descr)
+            && sizes == now.sizes()
+            && strides == now.strides()
+    }
+}
+
+/// The type of the elements of an array of numpy's, whatever a subclass says that it is.
+pub(super) fn dtype_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let fields = Fields::of(array);
+    let fields = fields.ok_or_else(|| PyTypeError::new_err("no array of numpy's"))?;
+    // SAFETY: an array has a type, which is an object.
+    Ok(unsafe { Bound::from_borrowed_ptr(array.py(), fields.fields.descr.cast()) })
+}
+
+/// The type of arrays itself.
+pub(crate) fn array_type(py: Python<'_>) -> Bound<'_, PyAny> {
+    // SAFETY: numpy's types stay.
+    unsafe {
+        let array = get_type_object(py, NpyTypes::PyArray_Type);
+        Bound::from_borrowed_ptr(py, array.cast())
     }
 }
 

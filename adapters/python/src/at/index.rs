@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PySlice, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
-use crate::array::{Array, Dims, is_exactly};
+use crate::array::{Array, Dims, Source, array_type, is_exactly};
 use crate::operands;
 use crate::threads::pool;
 use crate::tuples::{self, Lines, Tuples};
@@ -21,90 +21,118 @@ pub(super) enum Index<'py> {
     Positions(SmallVec<[i64; 16]>, Dims<usize>),
 }
 
-/// An array of integers, alone or beside full slices, or a tuple of arrays of one shape, and
-/// the axis of `a` that it is for. Tuples merge the first axes of `a`.
-pub(super) fn index<'py>(
-    indices: &Bound<'py, PyAny>,
-    a: &mut Array<'py>,
-    threads: Option<isize>,
-) -> PyResult<Option<(usize, Index<'py>)>> {
-    if a.rank() == 0 {
-        return Ok(None);
-    }
-    if let Some(array) = integers(indices) {
-        return Ok(Some((0, Index::Array(array))));
-    }
-    if is_exactly::<PyInt>(indices) {
-        let index = indices.extract::<i64>().ok();
-        return Ok(index.map(|index| (0, Index::Positions(smallvec![index], Dims::new()))));
-    }
-    if is_exactly::<PyList>(indices) {
-        // Nested ones may be uneven, and lists may have anything in them: numpy's to say.
-        let array = operands::indices(indices).ok();
-        let array = array.filter(|array| array.dtype().is_some_and(DType::is_index));
-        return Ok(array.map(|array| (0, Index::Array(array))));
-    }
-    if let Some(places) = places_of_mask(indices, a)? {
-        return index(&places, a, threads);
-    }
-    let Ok(parts) = indices.cast::<PyTuple>() else {
-        // A tensor of another library.
-        let array = lent(indices)?.filter(is_index);
-        return Ok(array.map(|array| (0, Index::Array(array))));
-    };
-    let mut arrays: SmallVec<[Array<'py>; 4]> = SmallVec::new();
-    for part in parts.iter_borrowed() {
-        match integers(&part) {
-            Some(array) if arrays.first().is_none_or(|a| a.shape() == array.shape()) => {
-                arrays.push(array);
-            }
-            _ => return beside_slices(parts, a.rank()),
-        }
-    }
-    Ok(match arrays.len() {
-        1 => arrays.pop().map(|array| (0, Index::Array(array))),
-        _ => positions(&arrays, a, threads)?.map(|found| (0, found)),
-    })
+/// Indices that were read, for an array that may change until they are used.
+#[expect(clippy::large_enum_variant, reason = "one of a call, on the stack")]
+pub(super) enum Listed<'py> {
+    /// Integers along an axis.
+    Along(usize, Array<'py>),
+    One(i64),
+    /// Coordinates along the first axes, in arrays of one shape.
+    Tuples(Vec<Array<'py>>),
 }
 
-/// The places where a mask over the first axes of `a` is true, as a tuple of arrays.
+impl<'py> Listed<'py> {
+    /// An array of integers, alone or beside full slices, a tuple of arrays of one shape, or a
+    /// mask. May run Python code, which may change `a`.
+    pub(super) fn read(indices: &Bound<'py, PyAny>, a: &Array<'py>) -> PyResult<Option<Self>> {
+        if a.rank() == 0 {
+            return Ok(None);
+        }
+        if let Some(array) = integers(indices) {
+            return Ok(Some(Self::Along(0, array)));
+        }
+        if is_exactly::<PyInt>(indices) {
+            return Ok(indices.extract().ok().map(Self::One));
+        }
+        if is_exactly::<PyList>(indices) {
+            // Nested ones may be uneven, and lists may have anything in them: numpy's to say.
+            let array = Source::of(indices).and_then(operands::indices).ok();
+            return Ok(array.filter(is_index).map(|array| Self::Along(0, array)));
+        }
+        if let Some(places) = places_of_mask(indices, a)? {
+            return Ok(tuples(&places));
+        }
+        match indices.cast::<PyTuple>() {
+            Ok(parts) => Ok(tuples(parts).or_else(|| beside_slices(parts, a.rank()))),
+            // A tensor of another library.
+            Err(_) => {
+                let array = lent(indices)?.filter(is_index);
+                Ok(array.map(|array| Self::Along(0, array)))
+            }
+        }
+    }
+
+    /// The same as a kernel takes them, and the axis of `a` that they are for. Tuples merge the
+    /// first axes of `a`. Runs no Python code of the caller's.
+    pub(super) fn place(
+        self,
+        a: &mut Array<'py>,
+        threads: Option<isize>,
+    ) -> PyResult<Option<(usize, Index<'py>)>> {
+        let (axis, index) = match self {
+            Self::Along(axis, array) => (axis, Some(Index::Array(array))),
+            Self::One(index) => (0, Some(Index::Positions(smallvec![index], Dims::new()))),
+            Self::Tuples(arrays) => (0, positions(&arrays, a, threads)?),
+        };
+        Ok(index.filter(|_| axis < a.rank()).map(|index| (axis, index)))
+    }
+}
+
+/// Arrays of integers of one shape; one alone is for the first axis.
+fn tuples<'py>(parts: &Bound<'py, PyTuple>) -> Option<Listed<'py>> {
+    let mut arrays = Vec::new();
+    for part in parts.iter_borrowed() {
+        let array = integers(&part)?;
+        let first = arrays.first();
+        if first.is_some_and(|first: &Array<'_>| first.shape() != array.shape()) {
+            return None;
+        }
+        arrays.push(array);
+    }
+    match arrays.len() {
+        0 => None,
+        1 => arrays.pop().map(|array| Listed::Along(0, array)),
+        _ => Some(Listed::Tuples(arrays)),
+    }
+}
+
+/// The places where a mask over the first axes of `a` is true, as a tuple of arrays: by the
+/// method of numpy's own type, as numpy finds them.
 fn places_of_mask<'py>(
     indices: &Bound<'py, PyAny>,
     a: &Array<'py>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let mask = Array::of_numpy(indices).filter(|mask| mask.dtype() == Some(DType::Bool));
     let fits = mask.is_some_and(|mask| mask.rank() > 0 && a.shape().starts_with(mask.shape()));
-    match fits {
-        true => (indices.call_method0(intern!(indices.py(), "nonzero"))).map(Some),
-        false => Ok(None),
+    if !fits {
+        return Ok(None);
     }
+    let py = indices.py();
+    let places = array_type(py).call_method1(intern!(py, "nonzero"), (indices,))?;
+    Ok(Some(places.cast_into()?))
 }
 
 /// The one array of a tuple whose other parts are full slices, and its axis.
-fn beside_slices<'py>(
-    parts: &Bound<'py, PyTuple>,
-    rank: usize,
-) -> PyResult<Option<(usize, Index<'py>)>> {
-    let mut found = None;
-    let mut axis = 0;
+fn beside_slices<'py>(parts: &Bound<'py, PyTuple>, rank: usize) -> Option<Listed<'py>> {
+    let (mut found, mut has_ellipsis, mut axis) = (None, false, 0);
     for part in parts.iter_borrowed() {
         if part.is(parts.py().Ellipsis()) {
-            // It stands for the axes that the others leave.
-            let Some(left) = (rank + 1).checked_sub(parts.len()) else {
-                return Ok(None);
-            };
-            axis += left;
+            // It stands for the axes that the others leave. A second one is an error, which is
+            // numpy's to tell.
+            if std::mem::replace(&mut has_ellipsis, true) {
+                return None;
+            }
+            axis += (rank + 1).checked_sub(parts.len())?;
         } else if is_full(&part) {
             axis += 1;
-        } else if let Some(array) = integers(&part).filter(|_| found.is_none()) {
+        } else {
+            let array = integers(&part).filter(|_| found.is_none())?;
             found = Some((axis, array));
             axis += 1;
-        } else {
-            return Ok(None);
         }
     }
     let found = found.filter(|_| axis <= rank);
-    Ok(found.map(|(axis, array)| (axis, Index::Array(array))))
+    found.map(|(axis, array)| Listed::Along(axis, array))
 }
 
 /// Whether a part of an index is `:`.
@@ -170,5 +198,5 @@ fn lent<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Array<'py>>> {
     if is_none || object.is(object.py().Ellipsis()) {
         return Ok(None);
     }
-    Array::of_array(object)
+    Source::of_array(object)?.map(Source::look).transpose()
 }

@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use smallvec::SmallVec;
 
-use crate::array::{Describe, Dims, DlTensor, Line, TypeCode, describe_of};
+use crate::array::{Describe, Dims, Line, TypeCode, describe_of, described};
 use crate::failure::panicked;
 
 /// The number of the CPU among DLPack's devices.
@@ -107,19 +107,6 @@ pub(super) fn connect(tensor: &Bound<'_, PyType>, library: &str) -> PyResult<()>
     Ok(())
 }
 
-fn described(connection: &Connection, object: &Bound<'_, PyAny>) -> Option<DlTensor> {
-    let mut found = std::mem::MaybeUninit::<DlTensor>::uninit();
-    // SAFETY: the function looks at the object's type itself, and fills the struct where it
-    // returns 0.
-    unsafe {
-        if (connection.describe)(object.as_ptr(), found.as_mut_ptr()) != 0 {
-            drop(PyErr::take(object.py()));
-            return None;
-        }
-        Some(found.assume_init())
-    }
-}
-
 /// How many elements a tensor has; `None` for other objects. One that cannot be described has
 /// as many as there are numbers.
 pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
@@ -130,7 +117,7 @@ pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
     if !is_tensor {
         return None;
     }
-    let elements = described(connection, object).and_then(|found| {
+    let elements = described(connection.describe, object).and_then(|found| {
         (0..usize::try_from(found.rank).ok()?).try_fold(1_usize, |all, dim| {
             // SAFETY: PyTorch gives `rank` sizes, which stay as long as nobody resizes the
             // tensor; Python's lock is held.
@@ -162,7 +149,7 @@ impl Tensor {
     /// What PyTorch says of a tensor of its, or `None` if that is nothing for the crate: it
     /// lies on another device, or its type is not known.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
-        let found = described(CONNECTION.get()?, object)?;
+        let found = described(CONNECTION.get()?.describe, object)?;
         let dtype = (found.device.kind == CPU).then(|| found.dtype.dtype().ok())??;
         let rank = usize::try_from(found.rank).ok()?;
         let offset = usize::try_from(found.byte_offset).ok()?;

@@ -101,18 +101,118 @@ def test_gradients_of_gradients_that_there_are_not(reduction):
             (gradient * updates).sum().backward()
 
 
-def test_forward_mode_is_refused():
-    """PyTorch takes the tangents of operators without a rule for zeros."""
+LINEAR = ("none", "add", "sub", "mean")
+
+
+@pytest.mark.parametrize("reduction", LINEAR)
+@pytest.mark.parametrize("include_self", [True, False])
+def test_forward_mode(reduction, include_self):
+    options = {"reduction": reduction, "include_self": include_self}
+    modes = {"check_forward_ad": True, "check_backward_ad": False}
+    for dtype in (torch.float64, torch.complex128):
+        for function, _, more, data, indices, updates in scatters(dtype, requires_grad=True):
+            call = lambda d, u: function(d, indices, u, **more, **options)
+            assert torch.autograd.gradcheck(call, (data, updates), **modes)
+            assert torch.autograd.gradcheck(lambda u: call(data.detach(), u), (updates,), **modes)
+            assert torch.autograd.gradcheck(lambda d: call(d, updates.detach()), (data,), **modes)
+            assert torch.autograd.gradgradcheck(call, (data, updates), check_fwd_over_rev=True)
+
+
+def test_forward_mode_of_gathers():
+    for function, _, more, data, indices in gathers(requires_grad=True):
+        call = lambda d: function(d, indices, **more)
+        assert torch.autograd.gradcheck(call, (data,), check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(call, (data,), check_fwd_over_rev=True)
+
+
+BACKENDS = [None, "eager", "aot_eager", "inductor"]
+
+
+def ways_of_forward_mode(call, backend):
+    """Ways to ask for the derivative of a function along ones, which may be compiled."""
+    from torch.autograd import forward_ad
+
+    compiled = torch.compile(call, backend=backend) if backend else call
+
+    def dual(function):
+        def derivative(*primals):
+            duals = []
+            with forward_ad.dual_level():
+                # In a frame of its own, as that of a comprehension, dynamo drops tangents.
+                for one in primals:
+                    duals.append(forward_ad.make_dual(one, torch.ones_like(one)))  # noqa: PERF401
+                return forward_ad.unpack_dual(function(*duals)).tangent
+
+        return derivative
+
+    def jvp(function):
+        return lambda *primals: torch.func.jvp(
+            function, primals, tuple(torch.ones_like(one) for one in primals)
+        )[1]
+
+    def warm(function):
+        """After a call without tangents, which a graph may be kept of."""
+        def derivative(*primals):
+            function(*primals)
+            return jvp(function)(*primals)
+
+        return derivative
+
+    yield jvp(compiled)
+    yield dual(compiled)
+    yield warm(compiled)
+    yield lambda *primals: torch.func.jvp(
+        lambda *moved: jvp(compiled)(*primals), primals, primals
+    )[0]
+    if backend:
+        yield torch.compile(jvp(call), backend=backend)
+        yield torch.compile(dual(call), backend=backend)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_forward_mode_is_computed_or_refused(reduction, backend):
+    """Never taken for zeros, which PyTorch does with an operator that has no rule."""
     index = torch.tensor([0, 1, 0])
-    calls = [
-        lambda u: nt.scatter_update(torch.zeros(2), index, u, reduction="add"),
-        lambda u: nt.gather(u, index),
-    ]
-    for call in calls:
-        with pytest.raises(NotImplementedError, match="forward mode"):
-            torch.func.jvp(call, (torch.ones(3),), (torch.ones(3),))
-        with torch.autograd.forward_ad.dual_level():
-            assert call(torch.ones(3)).sum() == 3, "no tangent, no error"
+    call = lambda d, u: nt.scatter_update(d, index, u, reduction=reduction).sin()
+    data, updates = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0, 5.0])
+    tangents = torch.ones(2), torch.ones(3)
+    for derivative in ways_of_forward_mode(call, backend):
+        torch._dynamo.reset()
+        if reduction not in LINEAR:
+            with pytest.raises(Exception, match="no derivative in forward mode"):
+                derivative(data, updates)
+            continue
+        value = nt.scatter_update(data, index, updates, reduction=reduction)
+        tangent = nt.scatter_update(*tangents[:1], index, *tangents[1:], reduction=reduction)
+        torch.testing.assert_close(derivative(data, updates), value.cos() * tangent)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_forward_mode_of_a_gather_that_is_compiled(backend):
+    index, data = torch.tensor([0, 1, 1]), torch.tensor([1.0, 2.0])
+    for derivative in ways_of_forward_mode(lambda d: nt.gather(d, index).sin(), backend):
+        torch._dynamo.reset()
+        torch.testing.assert_close(derivative(data), data[index].cos())
+
+
+def test_forward_mode_without_tangents():
+    index = torch.tensor([0, 1, 0])
+    with torch.autograd.forward_ad.dual_level():
+        assert nt.gather(torch.ones(3), index).sum() == 3
+        assert nt.scatter_update(torch.ones(2), index, torch.ones(3), reduction="mul").sum() == 2
+
+
+def test_products_and_jacobians():
+    index, data = torch.tensor([0, 1, 0]), torch.tensor([1.0, 2.0, 3.0])
+    call = lambda u: nt.scatter_update(torch.zeros(2), index, u, reduction="add")
+    assert torch.func.jacfwd(call)(data).tolist() == [[1, 0, 1], [0, 1, 0]]
+    nested = lambda v: torch.func.jvp(call, (v,), (v * v,))[1]
+    assert torch.func.jvp(nested, (data,), (torch.ones(3),))[1].tolist() == [8, 4]
+    _, product = torch.autograd.functional.vhp(lambda u: (call(u) ** 2).sum(), data, torch.ones(3))
+    assert product.tolist() == [4, 2, 4]
 
 
 def test_tensors_on_several_devices_are_refused():

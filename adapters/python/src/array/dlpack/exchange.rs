@@ -38,6 +38,7 @@ type ToObject = unsafe extern "C" fn(*mut Versioned, *mut *mut ffi::PyObject) ->
 pub(super) struct Exchange {
     from_object: FromObject,
     to_object: ToObject,
+    describe: Option<Describe>,
 }
 
 /// The functions of the first library that was seen to have them, and the type of its arrays.
@@ -62,6 +63,7 @@ impl Exchange {
         let exchange = Self {
             from_object: functions.from_object,
             to_object: functions.to_object,
+            describe: functions.describe,
         };
         Some(EXCHANGE.get_or_init(py, || (kind.unbind(), exchange)))
     }
@@ -134,6 +136,30 @@ fn functions(kind: &Bound<'_, PyType>) -> Option<&'static Functions> {
     // The capsule may own them.
     std::mem::forget(capsule);
     (functions.major == 1).then_some(functions)
+}
+
+/// Where a library says now that the elements of an array lie, if it says so without running
+/// Python code.
+pub(in crate::array) fn described_address(object: &Bound<'_, PyAny>) -> Option<*const u8> {
+    let describe = Exchange::of(object)?.describe?;
+    let tensor = described(describe, object)?;
+    let offset = usize::try_from(tensor.byte_offset).ok()?;
+    Some(tensor.data.cast::<u8>().wrapping_add(offset))
+}
+
+/// What a library tells of an array, for a look as long as the array is borrowed and not
+/// changed.
+pub(crate) fn described(describe: Describe, object: &Bound<'_, PyAny>) -> Option<DlTensor> {
+    let mut found = std::mem::MaybeUninit::<DlTensor>::uninit();
+    // SAFETY: the function looks at the object's type itself, and fills the struct where it
+    // returns 0.
+    unsafe {
+        if describe(object.as_ptr(), found.as_mut_ptr()) != 0 {
+            drop(PyErr::take(object.py()));
+            return None;
+        }
+        Some(found.assume_init())
+    }
 }
 
 /// The function that describes arrays of this type, without what keeps them.

@@ -13,6 +13,7 @@ use pyo3::{ffi, intern};
 
 use super::exchange::Exchange;
 use super::{Device, DlTensor, Managed, OLD, TypeCode, VERSIONED, Versioned};
+use crate::array::elements_of;
 
 /// Rows of results begin where vectors like it.
 const ALIGNMENT: usize = 64;
@@ -47,10 +48,8 @@ impl Handed {
     /// One with room for the elements, which are not initialised.
     pub(in crate::array) fn new(shape: &[usize], size: usize, code: TypeCode) -> PyResult<Self> {
         let failed = || PyMemoryError::new_err("no memory for the result");
-        let count = shape
-            .iter()
-            .try_fold(size, |bytes, &size| bytes.checked_mul(size));
-        let bytes = count.ok_or_else(failed)?.max(1);
+        let bytes = elements_of(shape).checked_mul(size);
+        let bytes = bytes.ok_or_else(failed)?.max(1);
         let block = Block::from_size_align(bytes, ALIGNMENT).map_err(|_| failed())?;
         // SAFETY: of at least one byte.
         let first = NonNull::new(unsafe { alloc(block) }).ok_or_else(failed)?;
@@ -73,7 +72,8 @@ impl Handed {
         let rank = self.shape.len();
         let mut numbers = [&self.shape[..], &vec![1; rank]].concat();
         for axis in (1..rank).rev() {
-            numbers[rank + axis - 1] = numbers[rank + axis] * self.shape[axis].max(1);
+            // Where there is no element, strides mean nothing and may wrap.
+            numbers[rank + axis - 1] = numbers[rank + axis].wrapping_mul(self.shape[axis].max(1));
         }
         let mut kept = Box::new(Kept {
             numbers,

@@ -4,6 +4,7 @@
 
 use std::ptr::NonNull;
 
+use ndscatter::DType;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -84,12 +85,21 @@ impl Lent {
         ))
     }
 
-    /// Refuses a tensor of elements that lie nowhere.
-    pub(in crate::array) fn check_memory(&self, elements: usize) -> PyResult<()> {
-        match self.tensor().data.is_null() && elements > 0 {
-            true => Err(PyBufferError::new_err("a tensor has no memory")),
-            false => Ok(()),
+    /// Refuses a tensor whose elements lie nowhere, or not where their type may.
+    pub(in crate::array) fn check_memory(&self, elements: usize, dtype: DType) -> PyResult<()> {
+        if elements == 0 {
+            return Ok(());
         }
+        if self.tensor().data.is_null() {
+            return Err(PyBufferError::new_err("a tensor has no memory"));
+        }
+        if !self.address().addr().is_multiple_of(dtype.alignment()) {
+            return Err(PyBufferError::new_err(format!(
+                "a tensor of {dtype} begins at an address that is no multiple of {}; pass a copy",
+                dtype.alignment()
+            )));
+        }
+        Ok(())
     }
 
     /// Of another major version only version and deleter can be relied on.
@@ -116,6 +126,11 @@ impl Lent {
         }
     }
 
+    /// Whether it has flags, which say whether it may be written.
+    pub(in crate::array) fn is_versioned(&self) -> bool {
+        matches!(self, Self::Versioned(_))
+    }
+
     /// Whether it may be written, as far as it tells.
     pub(in crate::array) fn is_writable(&self) -> bool {
         match self {
@@ -138,7 +153,12 @@ impl Lent {
     }
 
     pub(in crate::array) fn shape(&self) -> PyResult<impl Iterator<Item = usize>> {
-        let sizes = self.numbers(self.tensor().shape).unwrap_or(&[]);
+        let sizes = self.numbers(self.tensor().shape);
+        let sizes = match (sizes, self.tensor().rank) {
+            (Some(sizes), 0..) => sizes,
+            (None, 0) => &[],
+            _ => return Err(PyBufferError::new_err("a DLPack tensor has no shape")),
+        };
         if sizes.iter().any(|&size| size < 0) {
             return Err(PyBufferError::new_err(
                 "a DLPack tensor has a negative size",

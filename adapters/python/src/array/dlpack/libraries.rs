@@ -1,0 +1,55 @@
+//! What DLPack does not say of a library's arrays.
+//!
+//! Knows JAX and PyTorch by name. Imports neither: an array of a library is there only where
+//! the program has imported the library.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// Whether arrays of this type never change, whatever their tensors say.
+pub(in crate::array) fn is_immutable(object: &Bound<'_, PyAny>) -> bool {
+    let module = object
+        .get_type()
+        .getattr(intern!(object.py(), "__module__"));
+    let module: Option<String> = module.ok().and_then(|module| module.extract().ok());
+    module.is_some_and(|module| module.starts_with("jax"))
+}
+
+/// Whether it is a tensor of PyTorch's.
+pub(in crate::array) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static TENSOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = object.py();
+    if let Some(tensor) = TENSOR.get(py) {
+        return object.is_instance(tensor.bind(py));
+    }
+    let modules = py.import("sys")?.getattr("modules")?;
+    let Ok(torch) = modules.get_item(intern!(py, "torch")) else {
+        return Ok(false);
+    };
+    let Ok(tensor) = torch.getattr(intern!(py, "Tensor")) else {
+        return Ok(false);
+    };
+    let tensor = tensor.cast_into::<PyType>()?.unbind();
+    object.is_instance(TENSOR.get_or_init(py, || tensor).bind(py))
+}
+
+/// Tells PyTorch that a tensor of its was written, as its own functions in place do: a
+/// gradient that needs the value from before is then refused and not wrong.
+pub(in crate::array) fn note_written(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = object.py();
+    if !is_torch_tensor(object)? {
+        return Ok(());
+    }
+    // Tensors of inference have no version, and no gradient needs them.
+    if object
+        .call_method0(intern!(py, "is_inference"))?
+        .is_truthy()?
+    {
+        return Ok(());
+    }
+    static INCREMENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let increment = INCREMENT.import(py, "torch.autograd.graph", "increment_version")?;
+    increment.call1((object,)).map(drop)
+}

@@ -1,0 +1,183 @@
+"""Tensors of other libraries: which may be outputs, and which are refused as malformed."""
+
+import numpy as np
+import pytest
+
+import capsules
+import ndscatter
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("flags", [None, capsules.READ_ONLY, capsules.COPIED])
+def test_outputs_that_may_be_immutable(flags):
+    """Old tensors do not say whether they may be written: those of TensorFlow may not."""
+    memory = np.zeros(3)
+    tensor = capsules.Array(memory, flags=flags)
+    plan, gathered = ndscatter.plan_scatter_update((3,), [0]), ndscatter.plan_gather((3,), [0, 1, 2])
+    for call in (
+        lambda: ndscatter.scatter_update(tensor, [0], 1.0, out=tensor),
+        lambda: ndscatter.scatter_update(np.zeros(3), [0], 1.0, out=tensor),
+        lambda: ndscatter.tensor_scatter(np.zeros((3, 1)), None, np.ones((3, 1)), -1, out=tensor),
+        lambda: ndscatter.gather(np.ones(3), [0, 1, 2], out=tensor),
+        lambda: plan(np.zeros(3), 1.0, out=tensor),
+        lambda: gathered(np.ones(3), out=tensor),
+        lambda: ndscatter.bincount([1], out=tensor),
+    ):
+        with pytest.raises(BufferError, match="pass an array of numpy's, a tensor of PyTorch's"):
+            call()
+    assert not memory.any()
+    # As inputs they will do.
+    assert ndscatter.scatter_update(tensor, [0], 1.0).tolist() == [1, 0, 0]
+
+
+def test_outputs_that_say_that_they_may_be_written():
+    memory = np.zeros(3)
+    tensor = capsules.Array(memory)
+    assert ndscatter.scatter_update(tensor, [1], 2.0, out=tensor) is tensor
+    assert memory.tolist() == [0, 2, 0]
+    result = torch.zeros(3, dtype=torch.float64)
+    assert ndscatter.gather(memory, [1, 1, 0], out=result) is result
+    assert result.tolist() == [2, 2, 0]
+
+
+class OldTensor(torch.Tensor):
+    """As PyTorch's before DLPack had versions."""
+
+    def __dlpack__(self, *, stream=None, **options):
+        if options:
+            raise TypeError("no such argument")
+        return super().__dlpack__()
+
+
+def test_tensors_of_pytorch_may_be_of_the_older_kind():
+    tensor = torch.zeros(3).as_subclass(OldTensor)
+    ndscatter.scatter_update(tensor, [1], 2.0, out=tensor)
+    assert tensor.tolist() == [0, 2, 0]
+
+
+def changed_after_it_was_saved(change):
+    """Backward, after a tensor that it needs was passed as an output."""
+    weights = torch.ones(3, requires_grad=True)
+    saved = torch.tensor([1.0, 2.0, 3.0])
+    loss = (weights * saved).sum()
+    change(saved)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_autograd_sees_that_an_output_was_written():
+    scatter = ndscatter.plan_scatter_update((3,), [0])
+    gather = ndscatter.plan_gather((3,), [0, 1, 2])
+    other = torch.zeros(3)
+    for change in (
+        lambda t: ndscatter.scatter_update(t, [0], 9.0, out=t),
+        lambda t: ndscatter.scatter_nd(other, [[0]], 9.0, reduction="add", out=t),
+        lambda t: ndscatter.scatter_elements(t, [0], 9.0, out=t),
+        lambda t: ndscatter.gather(other, [0, 1, 2], out=t),
+        lambda t: scatter(t, 9.0, out=t),
+        lambda t: gather(other, out=t),
+        lambda t: ndscatter.scatter_update(t, [0], 9.0, out=t.detach()),
+        lambda t: ndscatter.scatter_update(t.view(3, 1)[1:], [0], 9.0, out=t.view(3, 1)[1:]),
+    ):
+        changed_after_it_was_saved(change)
+
+
+def test_autograd_does_not_mind_an_output_that_was_refused():
+    weights, saved = torch.ones(3, requires_grad=True), torch.tensor([1.0, 2.0, 3.0])
+    loss = (weights * saved).sum()
+    with pytest.raises(IndexError):
+        ndscatter.scatter_update(saved, [7], 9.0, out=saved)
+    ndscatter.scatter_update(saved, [0], 9.0)
+    loss.backward()
+    assert weights.grad.tolist() == [1, 2, 3]
+
+
+def test_tensors_of_inference_have_no_version():
+    with torch.inference_mode():
+        tensor = torch.zeros(3)
+        ndscatter.scatter_update(tensor, [1], 2.0, out=tensor)
+    assert tensor.tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize("dtype", ["i2", "i4", "i8", "u8", "f4", "f8"])
+def test_elements_that_are_not_aligned(dtype):
+    tensor = capsules.unaligned(dtype, [0, 1, 1])
+    calls = [
+        lambda: ndscatter.scatter_update(tensor, [0], np.ones(1, dtype)),
+        lambda: ndscatter.scatter_update(np.zeros(3, dtype), [0, 1, 2], tensor),
+        lambda: ndscatter.gather(tensor, [0]),
+        lambda: ndscatter.add_at(np.zeros(5000, dtype), [0, 1, 2], tensor),
+        lambda: ndscatter.bincount(np.zeros(3, int), tensor),
+    ]
+    if dtype[0] in "iu":
+        calls += [
+            lambda: ndscatter.bincount(tensor),
+            lambda: ndscatter.gather(np.zeros(3), tensor),
+            lambda: ndscatter.add_at(np.zeros(5000), tensor, 1.0),
+        ]
+    for call in calls:
+        with pytest.raises((BufferError, ValueError, TypeError)):
+            call()
+
+
+# Shapes and strides whose product, or whose reach, no integer of the machine holds.
+TOO_LARGE = [
+    ((2**32, 2**32), (0, 0)),
+    ((2**62, 4), (0, 0)),
+    ((2**40, 2**40), None),
+    ((2**63 - 1,), None),
+    ((2**61,), (1,)),
+    ((2, 2), (2**62, 2**62)),
+    ((2,), (-(2**63),)),
+    ((3,), (2**62,)),
+]
+
+
+@pytest.mark.parametrize(("shape", "strides"), TOO_LARGE)
+@pytest.mark.parametrize("dtype", ["i1", "i8", "f8"])
+def test_tensors_that_no_memory_holds(shape, strides, dtype):
+    if dtype == "i1" and len(shape) == 1 and strides in ((1,), None):
+        pytest.skip("of bytes, so many could be there")
+    memory = np.zeros(4, dtype)
+    tensor = capsules.Array(memory, shape=shape, strides=strides)
+    rank = len(shape)
+    calls = [
+        lambda: ndscatter.scatter_nd(tensor, np.zeros((0, rank), int), np.zeros(0, dtype)),
+        lambda: ndscatter.scatter_nd(np.zeros(3, dtype), np.zeros((1, 1), int), tensor),
+        lambda: ndscatter.gather(tensor, [0]),
+        lambda: ndscatter.gather_nd(tensor, np.zeros((1, rank), int)),
+        lambda: ndscatter.plan_gather_nd(tensor, np.zeros((1, rank), int)),
+        lambda: ndscatter.add_at(np.zeros(5000, dtype), [0], tensor),
+        lambda: ndscatter.scatter_update(np.zeros(3, dtype), [0], 1, out=tensor),
+        lambda: ndscatter.bincount(np.zeros(3, int), tensor),
+    ]
+    if dtype[0] == "i":
+        calls += [
+            lambda: ndscatter.bincount(tensor),
+            lambda: ndscatter.gather(np.zeros(3), tensor),
+            lambda: ndscatter.add_at(np.zeros(5000), tensor, 1.0),
+        ]
+    for call in calls:
+        with pytest.raises((BufferError, ValueError, MemoryError, IndexError, TypeError)):
+            call()
+    assert not memory.any()
+
+
+def test_strides_of_a_tensor_without_elements_mean_nothing():
+    tensor = capsules.Array(np.zeros(1), shape=(2**20, 2**20, 0), strides=(2**62, -(2**63), 5))
+    assert ndscatter.gather(tensor, np.zeros(0, int), axis=2).size == 0
+    assert ndscatter.scatter_nd(np.zeros(3), np.zeros((0, 1), int), np.zeros(0)).size == 3
+
+
+def test_strides_of_axes_of_one_element_mean_nothing():
+    tensor = capsules.Array(np.arange(3.0), shape=(1, 3, 1), strides=(2**62, 1, -(2**63)))
+    assert ndscatter.gather(tensor, [2], axis=1).tolist() == [[[2.0]]]
+    other = capsules.Array(np.zeros(3, "i1"), shape=(1, 3), strides=(2**62, 1))
+    assert ndscatter.scatter_nd(other, [[0, 1]], np.ones(1, "i1")).tolist() == [[0, 1, 0]]
+
+
+@pytest.mark.parametrize("rank", [-1, -(2**31)])
+def test_a_rank_that_is_no_rank(rank):
+    with pytest.raises(BufferError):
+        ndscatter.gather(capsules.Array(np.zeros(3), rank=rank), [0])

@@ -1,0 +1,283 @@
+"""Arguments whose conversion runs Python code, which may resize an array of the same call.
+
+numpy reads the shape of an array after it has converted the other arguments. The functions here do
+the same. An array that changes later in the call is refused. No call reads or writes memory that an
+array has given back.
+"""
+
+import numpy as np
+import pytest
+
+import ndscatter
+
+# Sizes on both sides of `SHORT` in src/at.rs, and one whose memory goes back to the system.
+SIZES = [16, 1999, 2000, 5000, 1 << 20]
+FUNCTIONS = [
+    ndscatter.add_at,
+    ndscatter.subtract_at,
+    ndscatter.multiply_at,
+    ndscatter.minimum_at,
+    ndscatter.maximum_at,
+]
+REFUSED = (IndexError, ValueError, BufferError, TypeError)
+
+
+class Shrinking:
+    """What numpy makes an array of; the conversion shrinks another array."""
+
+    def __init__(self, victim, values):
+        self.victim, self.values = victim, values
+
+    def __array__(self, dtype=None, copy=None):
+        self.victim.resize(1, refcheck=False)
+        return self.values
+
+
+class ShrinkingTensor:
+    """The same by DLPack."""
+
+    def __init__(self, victim, values):
+        self.victim, self.values = victim, values
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **options):
+        self.victim.resize(1, refcheck=False)
+        return self.values.__dlpack__(**options)
+
+
+class ShrinkingItem(np.ndarray):
+    """An array without axes whose value is asked for."""
+
+    victim = None
+
+    def item(self, *arguments):
+        self.victim.resize(1, refcheck=False)
+        return 1
+
+
+class ShrinkingMask(np.ndarray):
+    victim = None
+
+    def nonzero(self):
+        self.victim.resize(1, refcheck=False)
+        return (np.array([0, 5]),)
+
+
+class ShrinkingCopy(np.ndarray):
+    """An array in the other byte order, of which a copy is made."""
+
+    victim = None
+
+    def astype(self, *arguments, **options):
+        self.victim.resize(1, refcheck=False)
+        return np.asarray(self).astype(*arguments, **options)
+
+    @property
+    def dtype(self):
+        self.victim.resize(1, refcheck=False)
+        return super().dtype
+
+
+def subclass(kind, array, victim):
+    made = array.view(kind)
+    made.victim = victim
+    return made
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", [Shrinking, ShrinkingTensor])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_values_that_shrink_the_array_of_numpys_functions(function, kind, size):
+    a = np.zeros(size)
+    with pytest.raises(REFUSED):
+        function(a, np.array([0, 5, 9]), kind(a, np.ones(3)))
+    assert a.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", [Shrinking, ShrinkingTensor])
+def test_indices_that_shrink_the_array_or_the_values(kind, size):
+    a = np.zeros(size)
+    with pytest.raises(REFUSED):
+        ndscatter.add_at(a, kind(a, np.array([0, 5, 9])), 1.0)
+    assert a.tolist() == [0.0]
+    a, b = np.zeros(size), np.ones(size)
+    try:
+        ndscatter.add_at(a, kind(b, np.arange(size)[2:]), b)
+    except REFUSED:
+        assert not a.any()
+    else:
+        assert a[2:].all() and not a[:2].any(), "one value is left, which fits every index"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_value_without_axes(size):
+    """Its own value counts; a method of a subclass is not asked, as numpy does not ask it."""
+    a = np.zeros(size, "f8")
+    b = subclass(ShrinkingItem, np.array(2, "i4"), a)
+    ndscatter.add_at(a, np.array([0, 5, 5]), b)
+    assert len(a) == size and a[:6].tolist() == [2, 0, 0, 0, 0, 4]
+
+
+def test_a_value_without_axes_that_gives_itself():
+    class Endless(np.ndarray):
+        def item(self, *arguments):
+            return self
+
+    a = np.zeros(5000)
+    ndscatter.add_at(a, np.array([0, 5, 5]), np.array(3, "i4").view(Endless))
+    assert a[:6].tolist() == [3, 0, 0, 0, 0, 6]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_mask(size):
+    a = np.zeros(size)
+    mask = subclass(ShrinkingMask, np.arange(size) == 3, a)
+    ndscatter.add_at(a, mask, 2.0)
+    assert len(a) == size and a[3] == 2 and a.sum() == 2
+
+
+def test_a_mask_whose_places_are_a_mask():
+    class Endless(np.ndarray):
+        def nonzero(self):
+            return self
+
+    a = np.zeros(5000)
+    ndscatter.add_at(a, (np.arange(5000) == 7).view(Endless), 1.0)
+    assert a[7] == 1 and a.sum() == 1
+
+
+def test_tuples_in_tuples_in_tuples():
+    deep = ()
+    for _ in range(1_000_000):
+        deep = (deep,)
+    for size in (10, 5000):
+        with pytest.raises(REFUSED + (RecursionError,)):
+            ndscatter.add_at(np.zeros(size), deep, 1.0)
+    while deep:
+        (deep,) = deep
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", [Shrinking, ShrinkingTensor])
+def test_arguments_of_the_functions_by_name(kind, size):
+    data = np.zeros(size)
+    with pytest.raises(REFUSED):
+        ndscatter.scatter_update(data, [0, 5, 9], kind(data, np.ones(3)), out=data)
+    assert data.tolist() == [0.0]
+    data = np.zeros(size)
+    with pytest.raises(REFUSED):
+        ndscatter.scatter_update(data, kind(data, np.array([0, 5, 9])), np.ones(3), out=data)
+    assert data.tolist() == [0.0]
+    data = np.zeros(size)
+    with pytest.raises(REFUSED):
+        ndscatter.scatter_update(data, [0, 5, 9], kind(data, np.ones(3)))
+    indices = np.arange(size)
+    with pytest.raises(REFUSED):
+        ndscatter.scatter_update(np.zeros(size), indices, kind(indices, np.ones(size)))
+    updates = np.ones(size)
+    # One value is left, which fits every index.
+    result = ndscatter.scatter_update(kind(updates, np.zeros(size)), np.arange(size), updates)
+    assert result.all()
+    data = np.zeros(size)
+    with pytest.raises(REFUSED):
+        ndscatter.gather(data, kind(data, np.array([0, 5, 9])))
+    data, out = np.zeros(size), np.ones(3)
+    with pytest.raises(REFUSED):
+        ndscatter.gather(kind(out, data), [0, 5, 9], out=out)
+    assert out.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", [Shrinking, ShrinkingTensor])
+def test_arguments_of_plans(kind, size):
+    plan = ndscatter.plan_scatter_update((size,), [0, 5, 9])
+    data = np.zeros(size)
+    with pytest.raises(REFUSED):
+        plan(data, kind(data, np.ones(3)), out=data)
+    assert data.tolist() == [0.0]
+    out = np.zeros(size)
+    with pytest.raises(REFUSED):
+        plan(kind(out, np.zeros(size)), np.ones(3), out=out)
+    data = np.zeros(size)
+    gathered = ndscatter.plan_gather((size,), [0, 5, 9])
+    out = np.ones(3)
+    with pytest.raises(REFUSED):
+        gathered(kind(out, data), out=out)
+    assert out.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_shape_of_a_plan(size):
+    indices = np.arange(size)
+
+    class Size:
+        def __index__(self):
+            indices.resize(1, refcheck=False)
+            return size
+
+    plan = ndscatter.plan_scatter_update((Size(),), indices)
+    assert plan.tuples == 1, "the shape is read before the indices"
+
+
+@pytest.mark.parametrize("size", [10, 8191, 8192, 600_000])
+@pytest.mark.parametrize("kind", [Shrinking, ShrinkingTensor])
+def test_arguments_of_bincount(kind, size):
+    x = np.zeros(size, int)
+    with pytest.raises(REFUSED):
+        ndscatter.bincount(x, kind(x, np.ones(size)))
+    weights = np.ones(size)
+    with pytest.raises(REFUSED):
+        ndscatter.bincount(kind(weights, np.zeros(size, int)), weights)
+    out = np.zeros(size, int)
+    with pytest.raises(REFUSED):
+        ndscatter.bincount(kind(out, np.full(size, 3)), out=out)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_copies_of_a_subclass(size):
+    """A method of a subclass does not take part in a copy."""
+    data = np.zeros(size)
+    updates = subclass(ShrinkingCopy, np.array([1.0, 2.0], ">f8"), data)
+    ndscatter.scatter_update(data, [0, 5], updates, reduction="add", out=data)
+    assert len(data) == size and data[5] == 2
+    ndscatter.scatter_update(data, [0, 5], updates, out=data)
+    assert len(data) == size
+    indices = subclass(ShrinkingCopy, np.array([0, 5], ">i8"), data)
+    ndscatter.scatter_update(data, indices, [1.0, 2.0], out=data)
+    assert len(data) == size
+
+
+def test_a_tensor_of_pytorch_whose_memory_is_given_back():
+    torch = pytest.importorskip("torch")
+
+    class Freeing:
+        def __array__(self, dtype=None, copy=None):
+            tensor.untyped_storage().resize_(0)
+            return np.ones(3, "f4")
+
+    class FreeingTensor:
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **options):
+            tensor.untyped_storage().resize_(0)
+            return np.ones(3, "f4").__dlpack__(**options)
+
+    for size in SIZES:
+        for kind in (Freeing, FreeingTensor):
+            tensor = torch.zeros(size)
+            with pytest.raises(REFUSED):
+                ndscatter.scatter_update(tensor, [0, 5, 9], kind(), out=tensor)
+            plan = ndscatter.plan_scatter_update((size,), [0, 5, 9])
+            tensor = torch.zeros(size)
+            with pytest.raises(REFUSED):
+                plan(tensor, kind(), out=tensor)
+            tensor = torch.ones(size)
+            with pytest.raises(REFUSED):
+                ndscatter.scatter_update(tensor, [0, 5, 9], kind())
+            tensor = torch.ones(3)
+            with pytest.raises(REFUSED):
+                ndscatter.scatter_update(kind(), [0, 1, 2], tensor)

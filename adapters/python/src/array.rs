@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::failure::Failure;
 use dlpack::{Handed, Lent};
-use numpy::{Elements, Fields, Seen};
+use numpy::{Described, Elements, Fields};
 
 pub(crate) use dlpack::{Describe, TypeCode, describe_of, described};
 pub(crate) use line::Line;
@@ -36,8 +36,8 @@ pub(crate) type Dims<T> = SmallVec<[T; 6]>;
 
 /// Who keeps the memory.
 enum Owner<'py> {
-    /// An array of numpy's, and its fields as they were read.
-    Numpy(Bound<'py, PyAny>, Seen),
+    /// An array of numpy's, and the type of its elements when it was read.
+    Numpy(Bound<'py, PyAny>, Described),
     Lent(Borrowed<'py>),
     /// A result for another library, which takes it over at the end.
     Handed(Handed),
@@ -101,9 +101,22 @@ pub(crate) struct Array<'py> {
     /// In elements of `dtype`, or in bytes where there is none.
     strides: Dims<isize>,
     is_contiguous: bool,
+    /// Shape and strides as its owner has them, where those above are others.
+    original: Option<Box<Original>>,
     is_writable: bool,
     /// numpy has made it of something that is no array.
     is_converted: bool,
+    /// numpy has made it for this call, so that nobody else can change it.
+    is_new: bool,
+}
+
+/// Shape and strides of an array as its owner has them, to find out whether they have changed.
+struct Original {
+    shape: Dims<usize>,
+    strides: Dims<isize>,
+    /// Bytes that strides are in.
+    unit: usize,
+    is_contiguous: bool,
 }
 
 impl<'py> Array<'py> {
@@ -111,17 +124,25 @@ impl<'py> Array<'py> {
     #[inline]
     pub(crate) fn of_numpy(object: &Bound<'py, PyAny>) -> Option<Self> {
         let fields = Fields::of(object)?;
+        Some(Self::read(object.clone(), fields))
+    }
+
+    /// That of an object with these fields.
+    #[inline]
+    fn read(object: Bound<'py, PyAny>, fields: Fields<'_>) -> Self {
         let elements = fields.elements(object.py());
         let mut array = Self {
-            owner: Owner::Numpy(object.clone(), fields.seen()),
             address: fields.address(),
             dtype: None,
             elements,
             shape: Dims::from_slice(fields.shape()),
             strides: Dims::from_slice(fields.strides()),
             is_contiguous: fields.is_contiguous(),
+            original: None,
             is_writable: fields.is_writable(),
             is_converted: false,
+            is_new: false,
+            owner: Owner::Numpy(object, fields.described()),
         };
         let plain = elements.plain.filter(|_| !elements.is_swapped);
         if let Some(dtype) = plain
@@ -130,7 +151,7 @@ impl<'py> Array<'py> {
         {
             array.dtype = Some(dtype);
         }
-        Some(array)
+        array
     }
 
     /// The array of a tensor that another library has lent.
@@ -155,8 +176,10 @@ impl<'py> Array<'py> {
             is_contiguous: strides.is_none(),
             strides: strides.unwrap_or_default(),
             shape,
+            original: None,
             is_writable: lent.is_writable(),
             is_converted: false,
+            is_new: false,
             owner: Owner::Lent(borrowed),
         })
     }
@@ -373,7 +396,11 @@ impl<'py> Array<'py> {
 
     fn made(made: Option<PyResult<Bound<'py, PyAny>>>) -> PyResult<Self> {
         let made = made.transpose()?.and_then(|made| Self::of_numpy(&made));
-        made.ok_or_else(|| PyTypeError::new_err("numpy made no array"))
+        let made = made.ok_or_else(|| PyTypeError::new_err("numpy made no array"))?;
+        Ok(Self {
+            is_new: true,
+            ..made
+        })
     }
 
     #[cold]
@@ -386,8 +413,10 @@ impl<'py> Array<'py> {
             shape: shape.into(),
             strides: Dims::new(),
             is_contiguous: true,
+            original: None,
             is_writable: true,
             is_converted: false,
+            is_new: true,
             owner: Owner::Handed(handed),
         })
     }
@@ -426,6 +455,7 @@ impl<'py> Array<'py> {
     /// an axis of them behind the others.
     pub(crate) fn take_as_units(&mut self, unit: usize) -> PyResult<()> {
         self.check_movable()?;
+        self.keep_original();
         let opaque = match unit {
             1 => DType::Bytes1,
             2 => DType::Bytes2,
@@ -452,6 +482,7 @@ impl<'py> Array<'py> {
 
     /// Gives it another axis behind the others, along which nothing changes.
     pub(crate) fn repeat(&mut self, len: usize) {
+        self.keep_original();
         self.write_strides_out();
         self.shape.push(len);
         self.strides.push(0);
@@ -467,6 +498,7 @@ impl<'py> Array<'py> {
         if !sizes.all(|(&own, &wanted)| own == wanted || own == 1) {
             return false;
         }
+        self.keep_original();
         self.write_strides_out();
         let mut strides: Dims<isize> = SmallVec::from_elem(0, new);
         for (axis, &stride) in self.strides.iter().enumerate() {
@@ -511,19 +543,71 @@ impl<'py> Array<'py> {
         })
     }
 
-    /// Refuses an array whose memory or shape has changed since they were read. Python code
-    /// that ran since then may have resized it: a finaliser, or a method of another argument.
+    /// Whether its owner says of its memory and shape what was read.
     #[inline]
-    fn check_unchanged(&self) -> PyResult<()> {
-        let is_unchanged = match &self.owner {
-            Owner::Numpy(object, seen) => Fields::of(object).is_some_and(|now| seen.is(now)),
+    pub(crate) fn is_unchanged(&self) -> bool {
+        match &self.owner {
+            _ if self.is_new => true,
+            Owner::Numpy(object, described) => Fields::of(object)
+                .is_some_and(|now| now.described() == *described && self.lies_as(now)),
             Owner::Lent(borrowed) => {
                 let described = borrowed.described;
                 described.is_none() || described == dlpack::described_address(&borrowed.object)
             }
             Owner::Handed(_) => true,
+        }
+    }
+
+    /// Whether its owner has the shape and strides that were read.
+    #[inline]
+    fn lies_as(&self, now: Fields<'_>) -> bool {
+        let (shape, strides, unit, is_contiguous) = match &self.original {
+            None => (
+                &self.shape,
+                &self.strides,
+                self.stride_unit(),
+                self.is_contiguous,
+            ),
+            Some(original) => (
+                &original.shape,
+                &original.strides,
+                original.unit,
+                original.is_contiguous,
+            ),
         };
-        match is_unchanged {
+        if is_contiguous {
+            return now.is_contiguous() && shape[..] == *now.shape();
+        }
+        // The stride of an axis that nothing is stepped along may be any number of bytes.
+        let unit = unit.cast_signed();
+        let mut strides = shape.iter().zip(strides).zip(now.strides());
+        shape[..] == *now.shape()
+            && strides.all(|((&size, stride), &bytes)| size <= 1 || stride * unit == bytes)
+    }
+
+    /// Keeps shape and strides as they are, before they are replaced.
+    fn keep_original(&mut self) {
+        if self.original.is_none() && !self.is_new {
+            self.original = Some(Box::new(Original {
+                shape: self.shape.clone(),
+                strides: self.strides.clone(),
+                unit: self.stride_unit(),
+                is_contiguous: self.is_contiguous,
+            }));
+        }
+    }
+
+    /// Bytes that strides are in.
+    #[inline]
+    fn stride_unit(&self) -> usize {
+        self.dtype.map_or(1, DType::size)
+    }
+
+    /// Refuses an array whose memory or shape has changed since they were read. Python code
+    /// that ran since then may have resized it: a finaliser, or a method of another argument.
+    #[inline]
+    fn check_unchanged(&self) -> PyResult<()> {
+        match self.is_unchanged() {
             true => Ok(()),
             false => Err(PyValueError::new_err(
                 "an array was resized while the arguments of the call were read",
@@ -645,6 +729,7 @@ impl<'py> Array<'py> {
 
     /// A contiguous array in another shape of as many elements.
     pub(crate) fn in_shape(mut self, shape: &[usize]) -> Self {
+        self.keep_original();
         debug_assert!(self.is_contiguous && elements_of(shape) == self.len());
         self.shape = shape.into();
         self.strides.clear();
@@ -656,6 +741,7 @@ impl<'py> Array<'py> {
         if !self.is_contiguous || axes > self.rank() {
             return false;
         }
+        self.keep_original();
         let merged = self.shape[..axes].iter().product();
         self.shape.drain(..axes);
         self.shape.insert(0, merged);

@@ -57,7 +57,6 @@ impl Function {
 }
 
 /// What an update is: an array, or one value for all.
-#[expect(clippy::large_enum_variant, reason = "one of a call, on the stack")]
 enum Values<'py> {
     Array(Array<'py>),
     One(Value),
@@ -139,7 +138,7 @@ fn plain<'py>(
     b: &Bound<'py, PyAny>,
     threads: Option<isize>,
 ) -> PyResult<Option<()>> {
-    let Some(a) = Array::of_numpy(object) else {
+    let Some(mut a) = Array::of_numpy(object) else {
         return Ok(None);
     };
     a.check_writable()?;
@@ -153,10 +152,13 @@ fn plain<'py>(
         return Ok(None);
     };
     // Values and indices were converted, by Python code perhaps, which may have changed `a`.
-    let now = Array::of_numpy(object).filter(|now| now.dtype() == Some(dtype));
-    let Some(mut a) = now else {
-        return Ok(None);
-    };
+    if !a.is_unchanged() {
+        let now = Array::of_numpy(object).filter(|now| now.dtype() == Some(dtype));
+        a = match now {
+            Some(now) => now,
+            None => return Ok(None),
+        };
+    }
     if a.may_overlap_itself()? {
         return Ok(None);
     }

@@ -196,6 +196,20 @@ def test_elements_that_lie_oddly():
     assert ndscatter.gather(np.arange(3), indices).tolist() == [0, 0, 0]
 
 
+def test_strides_that_are_no_multiple_of_an_element():
+    """Those of axes of one element, or of arrays without elements, mean nothing."""
+    for shape, strides in [((1,), (12,)), ((1, 3), (12, 8)), ((3, 1), (8, 12)), ((0, 2), (12, 9))]:
+        memory = np.arange(8.0)
+        data = np.lib.stride_tricks.as_strided(memory, shape, strides)
+        indices = np.lib.stride_tricks.as_strided(np.zeros(8, int), shape[:1], strides[:1])
+        updates = np.ones((*indices.shape, *shape[1:]))
+        ndscatter.scatter_update(data, indices, updates, reduction="add", out=data)
+        assert memory[0] == shape[0] and data.size == updates.size
+        ndscatter.add_at(data, indices, updates)
+        assert memory[0] == 2 * shape[0]
+        assert ndscatter.gather(data, indices).shape == updates.shape
+
+
 def test_booleans_are_moved_as_they_are():
     data = np.array([0, 2, 255], "u1").view(bool)
     moved = ndscatter.scatter_update(data, [0], data[1:2])

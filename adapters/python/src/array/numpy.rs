@@ -18,7 +18,6 @@ use numpy::{PY_ARRAY_API, npyffi};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, ffi};
-use smallvec::SmallVec;
 
 /// The fields of an array that is alive for `'a`.
 #[derive(Clone, Copy)]
@@ -54,16 +53,12 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// What [`Seen::is`] compares later.
+    /// Memory and type, to be compared later.
     #[inline]
-    pub(super) fn seen(self) -> Seen {
-        let mut dims = SmallVec::new();
-        dims.extend_from_slice(self.sizes());
-        dims.extend_from_slice(self.strides());
-        Seen {
+    pub(super) fn described(self) -> Described {
+        Described {
             data: self.fields.data.cast(),
             descr: self.fields.descr,
-            dims,
         }
     }
 
@@ -75,12 +70,6 @@ impl<'a> Fields<'a> {
     #[inline]
     pub(super) fn shape(self) -> &'a [usize] {
         self.slice(self.fields.dimensions.cast())
-    }
-
-    /// The same as numpy has them.
-    #[inline]
-    fn sizes(self) -> &'a [isize] {
-        self.slice(self.fields.dimensions)
     }
 
     /// In bytes.
@@ -201,27 +190,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The fields of an array as they were read, to find out whether they have changed.
+/// Where an array lay and what its type was, to find out whether they have changed.
 ///
 /// A type that was freed, and whose address another type of elements of the same size has now,
 /// is not told apart: shape and strides are in bytes the same then.
-pub(super) struct Seen {
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Described {
     data: *const u8,
     descr: *const PyArray_Descr,
-    /// Sizes, then strides.
-    dims: SmallVec<[isize; 8]>,
-}
-
-impl Seen {
-    /// Whether an array has the same memory, type, shape and strides.
-    #[inline]
-    pub(super) fn is(&self, now: Fields<'_>) -> bool {
-        let (sizes, strides) = self.dims.split_at(self.dims.len() / 2);
-        ptr::eq(self.data, now.fields.data.cast())
-            && ptr::eq(self.descr, now.fields.descr)
-            && sizes == now.sizes()
-            && strides == now.strides()
-    }
 }
 
 /// The type of the elements of an array of numpy's, whatever a subclass says that it is.

@@ -108,22 +108,17 @@ impl<'py> Source<'py> {
     /// Reads shape, type and address. Runs no Python code of the caller's.
     #[inline]
     pub(crate) fn look(self) -> PyResult<Array<'py>> {
-        let is_converted = matches!(self.kind, Kind::Converted);
-        match self.kind {
-            Kind::Lent(lent, described) => Array::of_lent(Borrowed {
+        if let Kind::Lent(lent, described) = self.kind {
+            return Array::of_lent(Borrowed {
                 object: self.object,
                 lent,
                 described,
-            }),
-            Kind::Numpy | Kind::Converted => {
-                let array = Array::of_numpy(&self.object);
-                let array = array.ok_or_else(|| PyTypeError::new_err("no array of numpy's"))?;
-                Ok(Array {
-                    is_converted,
-                    ..array
-                })
-            }
+            });
         }
+        let array = Array::of_numpy(&self.object);
+        let mut array = array.ok_or_else(|| PyTypeError::new_err("no array of numpy's"))?;
+        array.is_converted = matches!(self.kind, Kind::Converted);
+        Ok(array)
     }
 }
 

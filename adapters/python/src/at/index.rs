@@ -22,7 +22,6 @@ pub(super) enum Index<'py> {
 }
 
 /// Indices that were read, for an array that may change until they are used.
-#[expect(clippy::large_enum_variant, reason = "one of a call, on the stack")]
 pub(super) enum Listed<'py> {
     /// Integers along an axis.
     Along(usize, Array<'py>),

@@ -262,7 +262,7 @@ def _kernel(attempt: Attempt, gains: Attempt, place: Place) -> Make:
     return make
 
 
-def _put(fall_back: Kernel, _always: bool) -> Kernel:
+def _put(fall_back: Kernel, always: bool) -> Kernel:
     def kernel(
         keyset: Any,
         self: Tensor,
@@ -271,7 +271,7 @@ def _put(fall_back: Kernel, _always: bool) -> Kernel:
         accumulate: bool = False,
         unsafe: bool = False,
     ) -> Any:
-        if native.put(self, indices, values, accumulate):
+        if native.put(self, indices, values, accumulate, always):
             return self
         return fall_back(keyset, self, indices, values, accumulate, unsafe)
 

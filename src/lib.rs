@@ -77,6 +77,7 @@ mod error;
 mod exec;
 mod execution;
 mod explain;
+mod foreign;
 mod goal;
 mod kernel;
 mod machine;

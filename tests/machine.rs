@@ -4,8 +4,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
 
-use ndscatter::{DType, Execution, Explanation, Layout, Machine, Pool, Reduction, Scatter};
+use ndscatter::{DType, Execution, Explanation, Layout, Machine, MachineError, Pool};
+use ndscatter::{Reduction, Scatter};
 use ndscatter::{TensorView, TensorViewMut};
 
 /// Set for the child process of a test.
@@ -105,6 +108,63 @@ fn a_file_that_cannot_be_used_is_named_and_harmless() {
     );
     let said = said_with(Path::new("no/such/file"));
     assert!(said.contains("NDSCATTER_MACHINE: no/such/file"), "{said}");
+}
+
+/// The largest file that is read.
+const MOST_BYTES: usize = 64 << 10;
+
+/// Why `path` cannot be used. Fails where the answer takes longer than a file does.
+fn refused(path: &Path) -> String {
+    let (sender, answer) = mpsc::channel();
+    let named = path.to_owned();
+    // Not joined: a thread that waits for a FIFO would never end.
+    std::thread::spawn(move || {
+        // Nobody listens any more once the test has failed.
+        let _ = sender.send(Machine::read(named));
+    });
+    let read = answer.recv_timeout(Duration::from_secs(20));
+    let read = read.unwrap_or_else(|_| panic!("{}: still reading", path.display()));
+    match read {
+        Err(error @ MachineError::File { .. }) => error.to_string(),
+        read => panic!("{}: {read:?}", path.display()),
+    }
+}
+
+#[test]
+fn a_file_is_at_most_64_kibibytes() {
+    let machine = "wake = 5000\n#";
+    let most = machine.to_owned() + &" ".repeat(MOST_BYTES - machine.len());
+    let read = Machine::read(file("largest", &most)).expect("64 KiB");
+    assert_eq!(read, machine.parse().expect("a machine"));
+    let refused = refused(&file("too-large", &(most + " ")));
+    assert!(refused.ends_with("larger than 64 KiB"), "{refused}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_refused_and_harmless() {
+    let fifo = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fifo");
+    // One of an earlier run may be there.
+    let _ = std::fs::remove_file(&fifo);
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success(), "a FIFO");
+    // The last one has no end.
+    let paths = [
+        &fifo,
+        Path::new("/dev/null"),
+        Path::new("/"),
+        Path::new("/dev/zero"),
+    ];
+    for path in paths {
+        let refused = refused(path);
+        let expected = format!("{}: not a regular file", path.display());
+        assert_eq!(refused, expected);
+        let said = said_with(path);
+        assert!(
+            said.contains(&format!("NDSCATTER_MACHINE: {expected}")),
+            "{said}"
+        );
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use super::prefetch::{Level, prefetch};
 use super::reduce::Reducer;
 use super::{Checked, Spread};
+use crate::foreign;
 
 /// An offset as plans store it.
 pub(super) trait Offset: Copy {
@@ -197,10 +198,8 @@ where
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
     let offsets = offsets.cast::<O>();
     let mut are_inside = true;
-    let mut gather_one = |position: usize| {
-        // SAFETY: the caller vouches for so many offsets. Volatile: what is checked is what
-        // is followed, though others may write it.
-        let offset = unsafe { offsets.add(position).read_volatile() }.get();
+    let mut gather_one = |position: usize, offset: u64| {
+        let offset = offset.get();
         let is_inside = offset.cast_unsigned() < form.below;
         are_inside &= is_inside;
         // Without a branch, which lets the next ones begin.
@@ -209,26 +208,37 @@ where
         // for that of `dst`.
         unsafe { *dst.add(position) = *src.offset(offset) };
     };
+    // Offset `$at` of those from `$first` on, loaded once: what is checked is what is followed,
+    // though others may write it.
+    macro_rules! offset {
+        ($first:expr, $at:expr) => {
+            // SAFETY: the caller vouches for `count` offsets.
+            unsafe { foreign::load_at::<O, { $at }>(offsets.add($first)) }
+        };
+    }
+    let mut gather_four = |first: usize| {
+        gather_one(first, offset!(first, 0));
+        gather_one(first + 1, offset!(first, 1));
+        gather_one(first + 2, offset!(first, 2));
+        gather_one(first + 3, offset!(first, 3));
+    };
+    let prefetch_far = |offset: u64| prefetch_element(src, offset, 1, Level::Second);
     let later = if form.is_near {
         0
     } else {
-        count.saturating_sub(FAR_DISTANCE)
+        count.saturating_sub(FAR_DISTANCE) / 4 * 4
     };
-    for position in 0..later {
-        // SAFETY: as above.
-        let far = unsafe { offsets.add(position + FAR_DISTANCE).read_volatile() };
-        prefetch_element(src, far, 1, Level::Second);
-        gather_one(position);
+    for first in (0..later).step_by(4) {
+        prefetch_far(offset!(first, FAR_DISTANCE));
+        prefetch_far(offset!(first, FAR_DISTANCE + 1));
+        prefetch_far(offset!(first, FAR_DISTANCE + 2));
+        prefetch_far(offset!(first, FAR_DISTANCE + 3));
+        gather_four(first);
     }
-    let together = later + (count - later) / 4 * 4;
-    for position in (later..together).step_by(4) {
-        gather_one(position);
-        gather_one(position + 1);
-        gather_one(position + 2);
-        gather_one(position + 3);
-    }
+    let together = count / 4 * 4;
+    (later..together).step_by(4).for_each(&mut gather_four);
     for position in together..count {
-        gather_one(position);
+        gather_one(position, offset!(position, 0));
     }
     are_inside
 }

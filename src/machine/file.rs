@@ -3,6 +3,8 @@
 //! Knows names and numbers. Knows nothing of what they mean.
 
 use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -12,17 +14,21 @@ use super::{Machine, Vendor};
 const CACHES: &str = "caches";
 const VENDOR: &str = "vendor";
 
+/// Bytes of the largest file that is read. One that [`Machine::write`] wrote has some 2 KiB.
+const MOST_BYTES: u64 = 64 << 10;
+
 /// Why a machine could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
-    /// The system does not give the file, or does not take it.
+    /// The system does not give the file, or does not take it; or what is to be read is not a
+    /// regular file of at most 64 KiB.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A line says nothing of a machine.
     #[error("line {line}: {reason}")]
@@ -38,15 +44,16 @@ impl Machine {
     /// One from a file that [`write`](Self::write) wrote. A file may name a part: caches
     /// that it does not name are those [detected](Self::detected), rates and variants of
     /// kernels typical of this machine's vendor. A line `vendor = amd`, `intel` or `other`
-    /// begins anew with those of that vendor. What follows a `#` is a comment.
+    /// begins anew with those of that vendor. What follows a `#` is a comment. The file must be
+    /// a regular file of at most 64 KiB.
     ///
     /// # Errors
     ///
-    /// [`MachineError::File`] where it cannot be read, and [`MachineError::Line`] where
+    /// [`MachineError::File`] where it cannot be read or is no such file, and [`MachineError::Line`] where
     /// a line has an unknown name, or no numbers that can be what it says.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, MachineError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|source| of_file(path, source))?;
+        let text = text_of(path).map_err(|source| of_file(path, source))?;
         text.parse()
     }
 
@@ -57,11 +64,46 @@ impl Machine {
     /// [`MachineError::File`] where it cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), MachineError> {
         let path = path.as_ref();
-        std::fs::write(path, Text(self).to_string()).map_err(|source| of_file(path, source))
+        fs::write(path, Text(self).to_string()).map_err(|source| of_file(path, source))
     }
 }
 
-fn of_file(path: &Path, source: std::io::Error) -> MachineError {
+/// The text of a regular file of at most [`MOST_BYTES`].
+///
+/// The file may become another one at any time. So what is known of it before it is opened
+/// does not suffice: opening it does not wait, and the number of bytes is limited again as
+/// they are read.
+fn text_of(path: &Path) -> io::Result<String> {
+    // Before it is opened, as opening a device may do something.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    let mut text = String::new();
+    opened(path)?
+        .take(MOST_BYTES + 1)
+        .read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            "larger than 64 KiB",
+        ));
+    }
+    Ok(text)
+}
+
+/// The file, open for reading. A FIFO without a writer is opened at once, and is empty.
+fn opened(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    options.open(path)
+}
+
+fn of_file(path: &Path, source: io::Error) -> MachineError {
     let path = path.to_owned();
     MachineError::File { path, source }
 }

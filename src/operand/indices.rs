@@ -8,14 +8,13 @@
     reason = "reads elements at offsets that the caller takes from the layout"
 )]
 
-use std::sync::atomic::{Ordering, compiler_fence};
-
 use super::any::AnyView;
 use super::layout::Layout;
 use super::memory::{Contents, Elements, Readable, Source};
 use super::typed::TensorView;
 use crate::element::{DType, Element};
 use crate::error::ScatterError;
+use crate::foreign;
 
 /// The integer types that indices can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,9 +230,19 @@ impl<'a> Integers<'a> {
     pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "another type");
         let base = self.indices.memory.ptr.cast::<I>();
-        if step == 1 {
-            // SAFETY: the caller vouches for the offsets; `run` is exclusive,
-            // so the two do not overlap.
+        if self.is_foreign() {
+            // SAFETY: the caller vouches for the offsets. A single one, which may have any
+            // step, is read here, and costs no call.
+            unsafe {
+                let first = base.offset(first);
+                match (run, step) {
+                    ([value], _) => *value = foreign::load(first),
+                    (run, 1) => foreign::copy(first, run),
+                    (run, _) => foreign::copy_strided(first, step, run),
+                }
+            }
+        } else if step == 1 {
+            // SAFETY: as above; `run` is exclusive, so the two do not overlap.
             unsafe { (base.offset(first)).copy_to_nonoverlapping(run.as_mut_ptr(), run.len()) };
         } else {
             let mut offset = first;
@@ -242,11 +251,6 @@ impl<'a> Integers<'a> {
                 *value = unsafe { base.offset(offset).read() };
                 offset = offset.wrapping_add(step);
             }
-        }
-        if self.is_foreign() {
-            // The compiler takes it that the memory changes here, and cannot go back to it
-            // for a value that has been checked in the copy.
-            compiler_fence(Ordering::SeqCst);
         }
     }
 }

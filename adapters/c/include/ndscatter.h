@@ -200,8 +200,8 @@ enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
 
 // From now on schedules are chosen as for the machine in a file, for all calls
 // of the process; null is this machine as the library finds it. No result
-// depends on it. A file that cannot be used is an NDS_INVALID_ARGUMENT, and changes
-// nothing.
+// depends on it. The file must be a regular file of at most 64 KiB. A file that
+// cannot be used is an NDS_INVALID_ARGUMENT, and changes nothing.
 enum nds_status nds_set_machine_file(const char *path);
 
 // Writes slices of updates into a copy of data, in output, at the places that

@@ -10,8 +10,8 @@ use crate::status::nds_status;
 
 /// From now on schedules are chosen as for the machine in a file, for all calls
 /// of the process; null is this machine as the library finds it. No result
-/// depends on it. A file that cannot be used is an NDS_INVALID_ARGUMENT, and changes
-/// nothing.
+/// depends on it. The file must be a regular file of at most 64 KiB. A file that
+/// cannot be used is an NDS_INVALID_ARGUMENT, and changes nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_set_machine_file(path: *const c_char) -> nds_status {
     border::cross(|| {

@@ -46,6 +46,8 @@ void test_machine(void) {
   CHECK(strstr(nds_last_error(), "line 2") != NULL);
   remove(file);
   CHECK_STATUS(NDS_INVALID_ARGUMENT, nds_set_machine_file(""));
+  CHECK_STATUS(NDS_INVALID_ARGUMENT, nds_set_machine_file("/dev/zero"));
+  CHECK(strstr(nds_last_error(), "not a regular file") != NULL);
   CHECK(is_explained_by("caches of 1, 2 and 4 KiB, rates of its own"));
 
   CHECK_OK(nds_set_machine_file(NULL));

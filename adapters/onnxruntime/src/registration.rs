@@ -4,6 +4,7 @@
 
 use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use ndscatter_host::cross;
 use ort_sys::{OrtApiBase, OrtCustomOpDomain, OrtErrorCode, OrtSessionOptions, OrtStatusPtr};
@@ -135,8 +136,20 @@ unsafe fn wanted(api: Api, options: *const OrtSessionOptions) -> Result<Wanted, 
     Ok(Wanted {
         api,
         taken: taken(operators.as_deref())?,
-        threads: threads.map(|threads| count(&threads)).transpose()?,
+        threads: threads.map(|threads| counted(&threads)).transpose()?,
     })
+}
+
+/// The number of threads that a session has. A larger number than that of processors counts as
+/// the number of processors: more threads gain nothing, and each number has operators that stay
+/// in memory, 69 KB.
+///
+/// The host tells neither a kernel which session it is of (the interface of 1.18 has no function
+/// for it) nor this library when a session ends, so that operators of different numbers can
+/// neither be shared nor freed.
+fn counted(entry: &str) -> Result<usize, Failure> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    Ok(count(entry)?.min(processors))
 }
 
 /// The operators that an entry names.

@@ -57,6 +57,20 @@ def test_many_sessions(rng, constant, runs) -> None:
     assert resident() - before < 24 << 20
 
 
+def test_numbers_of_threads_above_that_of_processors_share_their_operators() -> None:
+    """Each number has operators that stay, 69 KB; there are no more numbers than processors."""
+
+    def register(numbers: range) -> None:
+        for number in numbers:
+            options(entries={"ndscatter.threads": str(number)})
+
+    register(range(1, 200))
+    before = resident()
+    numbers = range(200, 2200)
+    register(numbers)
+    assert (resident() - before) / len(numbers) < 4096
+
+
 def test_session_outlives_its_options(rng) -> None:
     serialized = one_node("ScatterND", FLOAT, (None, None, None), reduction="add")
     made = [session(serialized) for _ in range(5)]

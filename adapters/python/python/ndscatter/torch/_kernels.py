@@ -37,10 +37,21 @@ class Door(NamedTuple):
     least: int
     # Places of those arguments, of which the key set has the first.
     counted: tuple[int, ...]
+    # Whether `enable` takes it over without being asked for it by name.
+    by_default: bool = True
 
 
-# Which calls gain was measured by bench/pytorch.py --sizes, with two threads of a Zen 4 and on
-# no other machine. Numbers are elements of updates.
+# Which calls gain was measured by bench/pytorch.py --sizes, with two threads of a Zen 4. Numbers
+# are elements of updates.
+#
+# What was measured to lose on one machine stays with PyTorch on all of them. PyTorch's time
+# divided by ours, on a Zen 4, a Zen 5 and an Emerald Rapids:
+#
+#     index_copy_ of 4 Mi single elements         1.43   0.70   0.50
+#     scatter_add of moe_add, allocated           1.18   0.59   0.84
+#     scatter_reduce of voxel_max, allocated      2.10   0.75   0.37
+#     embedding_dense_backward of moe_add         0.83   1.26   0.61
+#     index_put_ of seed_nd (src/torch/kernels.rs) 0.64   0.77   0.86
 
 # The way through Python takes 2 to 4 us; nothing smaller than this gains.
 SMALLEST = 64
@@ -52,8 +63,6 @@ SLICES = 4096
 # Single elements, of which PyTorch does a million in 2 ms: in a table that leaves the cache.
 ELEMENTS = 1 << 18
 ELEMENTS_TABLE = 1 << 22
-# Single elements in order.
-ELEMENTS_COPIED = 1 << 16
 # A table that is zeroed first, in a call that is made in Python.
 EMBEDDING = 1 << 14
 
@@ -211,7 +220,7 @@ def _slices_added_gain(
 
 
 def _slices_copied_gain(self: Tensor, dim: int, index: Tensor, source: Tensor) -> bool:
-    return bool(self.dim() > 1 or source.numel() >= ELEMENTS_COPIED)
+    return self.dim() > 1
 
 
 def _always(*arguments: Any, **options: Any) -> bool:
@@ -300,13 +309,22 @@ def _embedding(fall_back: Kernel, _always: bool) -> Kernel:
 
 
 def _variants(
-    name: str, overload: str, attempt: Attempt, gains: Attempt, least: int, counted: int
+    name: str,
+    overload: str,
+    attempt: Attempt,
+    gains: Attempt,
+    least: int,
+    counted: int,
+    functional: bool = True,
 ) -> dict[str, Door]:
-    """The functional form of an operator, that in place, and that with an output."""
+    """The functional form of an operator, that in place, and that with an output.
+
+    `functional` says whether the first one is taken over by default.
+    """
     dot = f".{overload}" if overload else ""
     out = f".{overload}_out" if overload else ".out"
     return {
-        f"{name}{dot}": Door(_kernel(attempt, gains, _copy), least, (counted,)),
+        f"{name}{dot}": Door(_kernel(attempt, gains, _copy), least, (counted,), functional),
         f"{name}_{dot}": Door(_kernel(attempt, gains, _itself), least, (counted,)),
         f"{name}{out}": Door(_kernel(attempt, gains, _given), least, (counted,)),
     }
@@ -317,9 +335,11 @@ _INDEX, _SOURCE = 3, 4
 
 # What `enable(only=[..])` chooses from: the operators of each, and how they are taken over.
 FUNCTIONS: dict[str, dict[str, Door]] = {
-    "scatter_add": _variants("scatter_add", "", _scatter_add, _sums_gain, SMALLEST, _INDEX),
+    "scatter_add": _variants(
+        "scatter_add", "", _scatter_add, _sums_gain, SMALLEST, _INDEX, functional=False
+    ),
     "scatter_reduce": _variants(
-        "scatter_reduce", "two", _scatter_reduce, _rows_gain, SMALLEST, _INDEX
+        "scatter_reduce", "two", _scatter_reduce, _rows_gain, SMALLEST, _INDEX, functional=False
     ),
     "scatter": {
         **_variants("scatter", "src", _scatter_src, _rows_gain, SMALLEST, _INDEX),
@@ -333,6 +353,6 @@ FUNCTIONS: dict[str, dict[str, Door]] = {
     # One value may stand for many indices.
     "index_put": {"_index_put_impl_": Door(_put, SLICES, (2, 3))},
     "embedding_dense_backward": {
-        "embedding_dense_backward": Door(_embedding, EMBEDDING, (1,))
+        "embedding_dense_backward": Door(_embedding, EMBEDDING, (1,), by_default=False)
     },
 }

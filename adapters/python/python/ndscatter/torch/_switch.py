@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from .._native import torch as native
-from ._kernels import FUNCTIONS
+from ._kernels import FUNCTIONS, Door
 
 # Releases of PyTorch whose operators and types were tested.
 SUPPORTED = ("2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
@@ -54,8 +54,9 @@ def connect() -> None:
 class Enabled:
     """What `enable` has put in place; as a context manager it ends with the block."""
 
-    def __init__(self, only: frozenset[str], always: bool) -> None:
-        self.functions = only
+    def __init__(self, doors: dict[str, dict[str, Door]], always: bool) -> None:
+        self.functions = frozenset(doors)
+        self._doors = doors
         self._always = always
 
     def __enter__(self) -> Enabled:
@@ -80,7 +81,7 @@ class Enabled:
         handles: list[Any] = []
         _kept.append(handles)
         for function in sorted(self.functions):
-            for name, door in FUNCTIONS[function].items():
+            for name, door in self._doors[function].items():
                 original = _registry.get_kernel(f"aten::{name}", "CPU").call_boxed
                 kernel = door.make(original, self._always)
                 if not self._always:
@@ -111,11 +112,36 @@ def _register() -> None:
         _library = library
 
 
+def _chosen(only: Iterable[str] | None) -> dict[str, dict[str, Door]]:
+    """The operators of functions by name, or those of all functions that are for every program."""
+    if only is None:
+        by_default = {
+            function: {name: door for name, door in doors.items() if door.by_default}
+            for function, doors in FUNCTIONS.items()
+        }
+        return {function: doors for function, doors in by_default.items() if doors}
+    chosen = frozenset(only)
+    unknown = sorted(chosen - FUNCTIONS.keys())
+    if unknown:
+        raise ValueError(f"no function is called {unknown[0]!r}; use {', '.join(FUNCTIONS)}")
+    return {function: FUNCTIONS[function] for function in chosen}
+
+
 def enable(only: Iterable[str] | None = None, *, always: bool = False) -> Enabled:
     """Put the kernels under PyTorch's functions, for tensors on the CPU.
 
+    Functions that were measured to be slower on a machine than PyTorch's are taken over only where
+    `only` names them: ``embedding_dense_backward``, and the forms of ``scatter_add`` and
+    ``scatter_reduce`` that return a new tensor.
+
+    The kernels are Python code, so that a call waits for Python's lock. A C++ extension must not
+    hold that lock while it calls one of the functions in ``at::parallel_for`` and waits for the
+    result: PyTorch's threads would wait for the lock, and the extension for them, for ever. An
+    extension that pybind11 calls holds the lock until it releases it with
+    ``py::gil_scoped_release``.
+
     Args:
-        only: names of `FUNCTIONS`; None is all.
+        only: names of `FUNCTIONS`; None is all that gain.
         always: for tests and measurements: also calls that PyTorch does faster.
 
     Returns:
@@ -131,13 +157,10 @@ def enable(only: Iterable[str] | None = None, *, always: bool = False) -> Enable
     ...     torch.zeros(3).scatter_add_(0, torch.tensor([0, 2, 2]), torch.ones(3))
     tensor([1., 0., 2.])
     """
-    chosen = frozenset(FUNCTIONS if only is None else only)
-    unknown = sorted(chosen - FUNCTIONS.keys())
-    if unknown:
-        raise ValueError(f"no function is called {unknown[0]!r}; use {', '.join(FUNCTIONS)}")
+    doors = _chosen(FUNCTIONS if only is None and always else only)
     with _lock:
         connect()
-        enabled = Enabled(chosen, always)
+        enabled = Enabled(doors, always)
         _enabled.append(enabled)
         try:
             _register()

@@ -114,6 +114,7 @@ gathers! {
     ///     IndexError: an index is out of bounds.
     ///     TypeError: types differ, or indices are no integers.
     ///     ValueError: shapes, options, or memory that is shared or read-only.
+    ///     BufferError: `out` does not say that it may be written.
     ///
     /// Nothing has been written then. The rule is that of ONNX GatherND 13.
     ///

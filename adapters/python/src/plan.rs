@@ -73,6 +73,7 @@ impl PyScatterPlan {
     /// Raises:
     ///     TypeError: types differ, or have no such reduction.
     ///     ValueError: shapes, or memory that is shared or read-only.
+    ///     BufferError: `out` does not say that it may be written.
     #[pyo3(signature = (data, updates, out=None, threads=None))]
     fn __call__<'py>(
         &self,
@@ -170,6 +171,7 @@ impl PyGatherPlan {
     /// Raises:
     ///     TypeError: types differ.
     ///     ValueError: shapes, or memory that is shared or read-only.
+    ///     BufferError: `out` does not say that it may be written.
     #[pyo3(signature = (data, out=None, threads=None))]
     fn __call__<'py>(
         &self,

@@ -190,6 +190,7 @@ scatters! {
     ///     IndexError: an index is out of bounds.
     ///     TypeError: types differ, or have no such reduction.
     ///     ValueError: shapes, options, or memory that is shared or read-only.
+    ///     BufferError: `out` does not say that it may be written.
     ///
     /// Nothing has been written then. The rule is that of ONNX ScatterND 18 and OpenVINO
     /// ScatterNDUpdate 15.

@@ -53,7 +53,7 @@ fn main() {
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(1))
         .configure_from_args();
-    // Of a set that a filter does not begin with, not even the tensors are made.
+    // A set that no filter names makes no tensors.
     let is_named = |name: &str| std::env::args().any(|argument| argument.starts_with(name));
     let is_any_named = SETS.iter().any(|(name, _)| is_named(name));
     for (name, set) in SETS {
@@ -105,7 +105,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Checks the call, times it, and prints its ratio to the one beside it.
+    /// Checks the call, times it, and prints its ratio to the other call.
     pub(crate) fn bench(&self, group: &mut Group<'_>) {
         if let Some(throughput) = &self.throughput {
             group.throughput(throughput.clone());

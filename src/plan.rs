@@ -9,27 +9,28 @@ mod duplicates;
 mod flat;
 mod form;
 mod geometry;
+mod number;
 mod place;
 mod resolve;
 mod scale;
 mod slot;
 mod sort;
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
-pub(crate) use destinations::{Destinations, Number, Spare};
+pub(crate) use destinations::{Destinations, Spare};
 use duplicates::Duplicate;
 pub(crate) use duplicates::{Sorted, are_seen_distinct};
 pub(crate) use flat::{Extents, Flat};
 pub(crate) use form::{Coordinates, Form};
+#[cfg(test)]
 pub(crate) use geometry::Dim;
-use geometry::merged;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
-pub(crate) use place::{Binding, Place};
+pub(crate) use number::Number;
+pub(crate) use place::{Binding, WindowOffsets};
 pub(crate) use resolve::{
-    Block, Checked, Contiguous, Distinct, FEW, Facts, IndexRules, Piece, Resolver,
-    is_expanded_along, resolve_few, resolve_sequences, rows_along,
+    Block, EmptyCheck, Facts, IndexRules, Piece, SHORT_LIST, Tuples, check_empty,
+    is_expanded_along, resolve_sequences, rows_along,
 };
 pub(crate) use scale::Scale;
 
@@ -105,7 +106,7 @@ impl Resolved {
 }
 
 impl IndexPlan {
-    /// A plan from what [`Resolver`] has made for `form` and this `output`.
+    /// A plan from what [`Tuples`] has made for `form` and this `output`.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
@@ -115,7 +116,7 @@ impl IndexPlan {
     ) -> Result<Self, ScatterError> {
         let (shape, indices) = (output.shape(), indices.shape());
         let reach = form.reach(shape, indices);
-        let tuple_axes = form.batch_rank..form.batch_rank + form.tuple_len;
+        let tuple_axes = form.indexed();
         let tuple_shape = form.tuple_shape(shape, indices)?;
         let (listed, applied) = (tuple_shape.iter().product(), resolved.destinations.len());
         let each = form.tuples_each(shape).max(1);
@@ -415,7 +416,7 @@ impl IndexPlan {
             strides: Dims::copied(&self.strides)?,
             is_contiguous: self.is_contiguous,
             form: Form {
-                coordinates: Form::ALL_LISTED,
+                coordinates: Form::ALL_EXPLICIT,
                 ..self.form
             },
             tuple_shape: Dims::copied(&[count])?,
@@ -443,94 +444,6 @@ impl IndexPlan {
         Sorted::new(&self.destinations, self.scale.count, in_order)
     }
 
-    /// Loops for updates of the plan's shape that have these strides. Takes
-    /// time proportional to the rank.
-    pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Result<Geometry, ScatterError> {
-        self.geometry_of(&self.own_binding(), updates_strides)
-    }
-
-    /// The same beside another tensor of the output's shape.
-    pub(crate) fn geometry_of(
-        &self,
-        numbered: &Binding<'_>,
-        updates_strides: &[isize],
-    ) -> Result<Geometry, ScatterError> {
-        let updates_strides = self.strides_of_updates(updates_strides);
-        let tuple_rank = self.tuple_shape.len();
-        let batch_rank = self.form.batch_rank;
-        let (batch, rest) = updates_strides.split_at(batch_rank);
-        let (tuple_strides, window_strides) = rest.split_at(tuple_rank);
-        let window_axis = batch_rank + self.form.tuple_len;
-        let strides = numbered.strides;
-        let mut outer = span(&self.reach, strides, 0..batch_rank, batch)?;
-        outer.dst += numbered.base;
-        let window_axes = window_axis..self.shape.len();
-        let window = span(&self.reach, strides, window_axes, window_strides)?;
-        let tuples = merged(&self.tuple_shape, tuple_strides)?;
-        let length = window.run().size.cast_signed();
-        let joins = window.is_row()
-            && numbered.unit == length
-            && matches!(tuples[..], [(_, step)] if step == length);
-        let mut geometry = Geometry {
-            unit: numbered.unit,
-            outer,
-            window,
-            tuples,
-            joins,
-        };
-        geometry.lengthen_run(self.tuples())?;
-        Ok(geometry)
-    }
-
-    /// Those of updates, without those of a scalar that is written as a tensor of one
-    /// element.
-    fn strides_of_updates<'s>(&self, strides: &'s [isize]) -> &'s [isize] {
-        let is_scalar = strides.len() != self.updates_shape.len();
-        if is_scalar { &[] } else { strides }
-    }
-
-    /// Loops for data of the plan's shape that has these strides.
-    pub(crate) fn copy_geometry(
-        &self,
-        data_strides: &[isize],
-    ) -> Result<CopyGeometry, ScatterError> {
-        self.copy_geometry_of(&self.own_binding(), data_strides)
-    }
-
-    /// The same beside another tensor of the output's shape.
-    pub(crate) fn copy_geometry_of(
-        &self,
-        numbered: &Binding<'_>,
-        data_strides: &[isize],
-    ) -> Result<CopyGeometry, ScatterError> {
-        let rank = self.shape.len();
-        let batch_rank = self.form.batch_rank;
-        let indexed = batch_rank..batch_rank + self.form.tuple_len;
-        let span = |axes: Range<usize>| {
-            let sources = &data_strides[axes.clone()];
-            span(&self.shape, numbered.strides, axes, sources)
-        };
-        let sizes = &self.shape[indexed.clone()];
-        let slices = (self.scale.numbers_slices)
-            .then(|| {
-                let slices = Layout::of_parts(sizes, &data_strides[indexed.clone()]);
-                slices.dims_from_last().merged(sizes)
-            })
-            .flatten()
-            .map(|src| Dim {
-                size: sizes.iter().product(),
-                dst: numbered.unit,
-                src,
-            });
-        Ok(CopyGeometry {
-            whole: span(0..rank)?,
-            outer: span(0..batch_rank)?,
-            inner: span(batch_rank..rank)?,
-            slices,
-            window: span(indexed.end..rank)?,
-        })
-    }
-
     /// Where the tuples begin that have the destination of the one at
     /// `position`, in a list that is ordered.
     pub(crate) fn start_of_equals(&self, position: usize) -> usize {
@@ -545,18 +458,4 @@ impl IndexPlan {
     pub(crate) fn into_destinations(self) -> Destinations {
         self.destinations
     }
-}
-
-/// Loops over axes of a tensor that is written, with the strides of one that is read.
-fn span(
-    sizes: &[usize],
-    strides: &[isize],
-    axes: Range<usize>,
-    sources: &[isize],
-) -> Result<Span, ScatterError> {
-    Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
-        size: sizes[axis],
-        dst: strides[axis],
-        src,
-    }))
 }

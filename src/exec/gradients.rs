@@ -6,14 +6,14 @@
 use super::sources;
 use crate::error::ScatterError;
 use crate::kernel::{GradientFn, GradientGroup, GradientTensors, Listed, Numbered, Shares};
-use crate::plan::{IndexPlan, Place, Sorted};
+use crate::plan::{IndexPlan, Sorted, WindowOffsets};
 
 /// One tensor: its element `[0, 0, ...]`, and where its windows lie.
 #[derive(Debug)]
 pub(crate) struct Placed {
     /// Written only where it is that of a gradient.
     base: *mut u8,
-    place: Place,
+    place: WindowOffsets,
     /// Offsets of the windows of sorted tuples, where they are not multiples of a step.
     offsets: Option<Vec<u64>>,
 }
@@ -70,7 +70,7 @@ mod shared {
 
 impl Placed {
     /// A tensor with a window for each destination.
-    pub(crate) fn numbered(base: *mut u8, place: Place) -> Self {
+    pub(crate) fn numbered(base: *mut u8, place: WindowOffsets) -> Self {
         Self {
             base,
             place,
@@ -81,7 +81,7 @@ impl Placed {
     /// A tensor with a window for each tuple of a plan.
     pub(crate) fn listed(
         base: *mut u8,
-        place: Place,
+        place: WindowOffsets,
         plan: &IndexPlan,
         sorted: &Sorted,
     ) -> Result<Self, ScatterError> {

@@ -44,7 +44,7 @@ impl Rule {
                 batch_rank: resolve_axis(axis, data.len())?,
                 tuple_len: 1,
                 list: (0, indices.len()),
-                coordinates: Form::ALL_LISTED,
+                coordinates: Form::ALL_EXPLICIT,
             }),
             Self::Elements { axis } => Ok(Form {
                 ..elements(axis, data, indices, strides)?
@@ -126,7 +126,7 @@ fn nd(batch_dims: usize, data: &[usize], indices: &[usize]) -> Result<Form, Scat
         batch_rank: 0,
         tuple_len: batch_dims + tuple_len,
         list: (0, list.len()),
-        coordinates: Coordinates::Listed {
+        coordinates: Coordinates::Explicit {
             implied: batch_dims,
         },
     })
@@ -158,7 +158,7 @@ fn elements(
     let (first, last) = varying(shape, strides, axis);
     let coordinates = if rank == 1 {
         // A list of whole tuples, like that of any other operator.
-        Form::ALL_LISTED
+        Form::ALL_EXPLICIT
     } else {
         Coordinates::Placed { axis: axis - first }
     };

@@ -3,7 +3,8 @@
 //! Exact, and no dearer than the case asks for: a bitmap where it fits in
 //! cache, else a sort.
 
-use super::destinations::{Destinations, Number};
+use super::destinations::Destinations;
+use super::number::Number;
 use super::sort;
 use crate::error::ScatterError;
 use crate::memory::zeroed;

@@ -61,8 +61,7 @@ impl<'a> Extents<'a> {
     /// Sizes of the axes that tuples address.
     #[inline]
     pub(crate) fn sizes(&self) -> &'a [usize] {
-        let form = self.form;
-        &self.shape[form.batch_rank..form.batch_rank + form.tuple_len]
+        &self.shape[self.form.indexed()]
     }
 }
 
@@ -162,7 +161,7 @@ mod tests {
             batch_rank: 1,
             tuple_len: 1,
             list: (0, 2),
-            coordinates: Form::ALL_LISTED,
+            coordinates: Form::ALL_EXPLICIT,
         }
     }
 

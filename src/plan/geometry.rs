@@ -63,6 +63,30 @@ impl Dim {
         dst: 1,
         src: 1,
     };
+
+    /// One position.
+    pub(super) const SINGLE: Self = Self {
+        size: 1,
+        dst: 0,
+        src: 0,
+    };
+
+    /// Whether a loop around this one goes on where this one ends.
+    #[inline]
+    pub(super) fn is_continued_by(self, outer: Self) -> bool {
+        // A step over all of it may be more than any that is taken.
+        let whole = |step: isize| step.checked_mul(self.size.cast_signed());
+        (whole(self.dst), whole(self.src)) == (Some(outer.dst), Some(outer.src))
+    }
+
+    /// The two as one loop.
+    #[inline]
+    pub(super) fn continued(self, outer: Self) -> Self {
+        Self {
+            size: self.size * outer.size,
+            ..self
+        }
+    }
 }
 
 impl Span {
@@ -187,16 +211,10 @@ impl Span {
 }
 
 /// Adds an inner loop, as part of the one around it where they are one.
-pub(super) fn push_merged(dims: &mut Dims<Dim>, dim: Dim) -> Result<(), ScatterError> {
-    // A step over all of it may be more than any that is taken.
-    let follows =
-        |step: isize, inner: isize| inner.checked_mul(dim.size.cast_signed()) == Some(step);
+fn push_merged(dims: &mut Dims<Dim>, dim: Dim) -> Result<(), ScatterError> {
     match dims.last_mut() {
-        Some(outer) if follows(outer.dst, dim.dst) && follows(outer.src, dim.src) => {
-            *outer = Dim {
-                size: outer.size * dim.size,
-                ..dim
-            };
+        Some(outer) if dim.is_continued_by(*outer) => {
+            *outer = dim.continued(*outer);
             Ok(())
         }
         _ => dims.push(dim),

@@ -1,12 +1,14 @@
-//! Where windows lie in tensors other than the output that a plan was made for: of its
-//! shape, or of that of its updates, with any strides.
+//! A plan held against the strides of tensors: loops over them, and where their windows lie.
 //!
+//! A tensor has the shape of the output that the plan was made for, or that of its updates.
 //! Knows shapes and strides. Knows nothing of what the tensors hold.
 
+use std::ops::Range;
+
 use super::IndexPlan;
-use super::geometry::{Geometry, merged};
+use super::geometry::{CopyGeometry, Dim, Geometry, Span, merged};
 use crate::error::ScatterError;
-use crate::operand::{Dims, offset_of};
+use crate::operand::{Dims, Layout, offset_of};
 
 /// How destination numbers are to be read for a tensor of the output's shape.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +22,7 @@ pub(crate) struct Binding<'s> {
 
 /// Where the windows of one tensor lie: offsets, in elements, to be added up.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct WindowOffsets {
     base: isize,
     repetitions: Dims<(usize, isize)>,
     /// By destination number, or by tuple.
@@ -36,7 +38,7 @@ fn offset(dims: &[(usize, isize)], number: usize) -> isize {
     offset_of(dims.iter().rev().copied(), number)
 }
 
-impl Place {
+impl WindowOffsets {
     pub(crate) fn copied(&self) -> Result<Self, ScatterError> {
         Ok(Self {
             base: self.base,
@@ -78,6 +80,94 @@ impl Place {
 }
 
 impl IndexPlan {
+    /// Loops for updates of the plan's shape that have these strides. Takes
+    /// time proportional to the rank.
+    pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Result<Geometry, ScatterError> {
+        self.geometry_of(&self.own_binding(), updates_strides)
+    }
+
+    /// The same beside another tensor of the output's shape.
+    pub(crate) fn geometry_of(
+        &self,
+        numbered: &Binding<'_>,
+        updates_strides: &[isize],
+    ) -> Result<Geometry, ScatterError> {
+        let updates_strides = self.strides_of_updates(updates_strides);
+        let tuple_rank = self.tuple_shape.len();
+        let batch_rank = self.form.batch_rank;
+        let (batch, rest) = updates_strides.split_at(batch_rank);
+        let (tuple_strides, window_strides) = rest.split_at(tuple_rank);
+        let window_axis = self.form.indexed().end;
+        let strides = numbered.strides;
+        let mut outer = span(&self.reach, strides, 0..batch_rank, batch)?;
+        outer.dst += numbered.base;
+        let window_axes = window_axis..self.shape.len();
+        let window = span(&self.reach, strides, window_axes, window_strides)?;
+        let tuples = merged(&self.tuple_shape, tuple_strides)?;
+        let length = window.run().size.cast_signed();
+        let joins = window.is_row()
+            && numbered.unit == length
+            && matches!(tuples[..], [(_, step)] if step == length);
+        let mut geometry = Geometry {
+            unit: numbered.unit,
+            outer,
+            window,
+            tuples,
+            joins,
+        };
+        geometry.lengthen_run(self.tuples())?;
+        Ok(geometry)
+    }
+
+    /// Those of updates, without those of a scalar that is written as a tensor of one
+    /// element.
+    fn strides_of_updates<'s>(&self, strides: &'s [isize]) -> &'s [isize] {
+        let is_scalar = strides.len() != self.updates_shape.len();
+        if is_scalar { &[] } else { strides }
+    }
+
+    /// Loops for data of the plan's shape that has these strides.
+    pub(crate) fn copy_geometry(
+        &self,
+        data_strides: &[isize],
+    ) -> Result<CopyGeometry, ScatterError> {
+        self.copy_geometry_of(&self.own_binding(), data_strides)
+    }
+
+    /// The same beside another tensor of the output's shape.
+    pub(crate) fn copy_geometry_of(
+        &self,
+        numbered: &Binding<'_>,
+        data_strides: &[isize],
+    ) -> Result<CopyGeometry, ScatterError> {
+        let rank = self.shape.len();
+        let batch_rank = self.form.batch_rank;
+        let indexed = self.form.indexed();
+        let span = |axes: Range<usize>| {
+            let sources = &data_strides[axes.clone()];
+            span(&self.shape, numbered.strides, axes, sources)
+        };
+        let sizes = &self.shape[indexed.clone()];
+        let slices = (self.scale.numbers_slices)
+            .then(|| {
+                let slices = Layout::of_parts(sizes, &data_strides[indexed.clone()]);
+                slices.dims_from_last().merged(sizes)
+            })
+            .flatten()
+            .map(|src| Dim {
+                size: sizes.iter().product(),
+                dst: numbered.unit,
+                src,
+            });
+        Ok(CopyGeometry {
+            whole: span(0..rank)?,
+            outer: span(0..batch_rank)?,
+            inner: span(batch_rank..rank)?,
+            slices,
+            window: span(indexed.end..rank)?,
+        })
+    }
+
     /// How numbers are to be read for the output that it was made for.
     pub(crate) fn own_binding(&self) -> Binding<'_> {
         Binding {
@@ -96,7 +186,7 @@ impl IndexPlan {
         if let Some(binding) = self.as_planned(strides) {
             return Ok(Some(binding));
         }
-        let indexed = self.form.batch_rank..self.form.batch_rank + self.form.tuple_len;
+        let indexed = self.form.indexed();
         let slices = merged(&self.shape[indexed.clone()], &strides[indexed])?;
         let unit = match slices[..] {
             [] => Some(0),
@@ -123,8 +213,11 @@ impl IndexPlan {
 
     /// Where the numbered windows lie of a tensor of the output's shape; `None` where
     /// numbers say it of the output's own layout alone.
-    pub(crate) fn numbered(&self, strides: &[isize]) -> Result<Option<Place>, ScatterError> {
-        let indexed = self.form.batch_rank..self.form.batch_rank + self.form.tuple_len;
+    pub(crate) fn numbered(
+        &self,
+        strides: &[isize],
+    ) -> Result<Option<WindowOffsets>, ScatterError> {
+        let indexed = self.form.indexed();
         let (base, windows) = if self.scale.numbers_slices {
             (0, merged(&self.shape[indexed.clone()], &strides[indexed])?)
         } else if let Some(binding) = self.as_planned(strides) {
@@ -133,8 +226,8 @@ impl IndexPlan {
         } else {
             return Ok(None);
         };
-        let window = self.form.batch_rank + self.form.tuple_len;
-        Ok(Some(Place {
+        let window = self.form.indexed().end;
+        Ok(Some(WindowOffsets {
             base,
             windows,
             ..self.place(&strides[..self.form.batch_rank], &strides[window..])?
@@ -142,19 +235,19 @@ impl IndexPlan {
     }
 
     /// Where the windows of tuples lie in a tensor of the shape of updates.
-    pub(crate) fn listed(&self, strides: &[isize]) -> Result<Place, ScatterError> {
+    pub(crate) fn listed(&self, strides: &[isize]) -> Result<WindowOffsets, ScatterError> {
         let strides = self.strides_of_updates(strides);
         let (batch, rest) = strides.split_at(self.form.batch_rank);
         let (tuples, window) = rest.split_at(self.tuple_shape.len());
-        Ok(Place {
+        Ok(WindowOffsets {
             windows: merged(&self.tuple_shape, tuples)?,
             ..self.place(batch, window)?
         })
     }
 
-    fn place(&self, batch: &[isize], window: &[isize]) -> Result<Place, ScatterError> {
-        let axis = self.form.batch_rank + self.form.tuple_len;
-        Ok(Place {
+    fn place(&self, batch: &[isize], window: &[isize]) -> Result<WindowOffsets, ScatterError> {
+        let axis = self.form.indexed().end;
+        Ok(WindowOffsets {
             base: 0,
             repetitions: merged(&self.reach[..self.form.batch_rank], batch)?,
             windows: Dims::new(),
@@ -163,10 +256,24 @@ impl IndexPlan {
     }
 
     /// Repetitions, tuples and windows counted, whatever lies where: for transfers of
-    /// several tensors, each with a [`Place`] of its own.
+    /// several tensors, each with a [`WindowOffsets`] of its own.
     pub(crate) fn counted(&self) -> Result<Geometry, ScatterError> {
-        let axis = self.form.batch_rank + self.form.tuple_len;
+        let axis = self.form.indexed().end;
         let repetitions = self.reach[..self.form.batch_rank].iter().product();
         Geometry::counted(repetitions, self.reach[axis..].iter().product())
     }
+}
+
+/// Loops over axes of a tensor that is written, with the strides of one that is read.
+fn span(
+    sizes: &[usize],
+    strides: &[isize],
+    axes: Range<usize>,
+    sources: &[isize],
+) -> Result<Span, ScatterError> {
+    Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
+        size: sizes[axis],
+        dst: strides[axis],
+        src,
+    }))
 }

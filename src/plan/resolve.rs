@@ -2,20 +2,20 @@
 //!
 //! The one place where the integer types of indices meet code.
 
-mod block;
-mod contiguous;
-mod distinct;
+mod blocks;
+mod coordinate;
+mod empty;
 mod expanded;
-mod few;
-mod listed;
 mod piece;
 mod sequences;
+#[cfg(test)]
+mod tests;
+mod tuples;
 
-pub(crate) use self::block::IndexRules;
-pub(crate) use self::contiguous::{Block, Contiguous};
-pub(crate) use self::distinct::{Checked, Distinct};
+pub(crate) use self::blocks::Block;
+pub(crate) use self::coordinate::IndexRules;
+pub(crate) use self::empty::{EmptyCheck, check_empty};
 pub(crate) use self::expanded::{is_expanded_along, rows_along};
-pub(crate) use self::few::{FEW, resolve_few};
-pub(crate) use self::listed::Resolver;
 pub(crate) use self::piece::{Facts, Piece};
 pub(crate) use self::sequences::resolve_sequences;
+pub(crate) use self::tuples::{SHORT_LIST, Tuples};

@@ -12,7 +12,7 @@ use crate::error::ScatterError;
 use crate::exec::{Buffers, part};
 use crate::execution::Execution;
 use crate::kernel::{Checked, CheckedGather, InstructionSet};
-use crate::plan::{Block, Contiguous, Form};
+use crate::plan::{Block, Form, Tuples};
 use crate::reduction::Bounds;
 
 /// Tuples whose indices are followed together as they lie, and those that are numbered
@@ -32,7 +32,7 @@ pub(super) struct LongGather<'a> {
     size: usize,
     /// How many of them data has.
     elements: usize,
-    tuples: Contiguous<'a>,
+    tuples: Tuples<'a>,
     count: usize,
     kernel: CheckedGather,
     /// Indices are checked with these.
@@ -49,7 +49,7 @@ impl<'a> LongGather<'a> {
         let (operands, flat, rules) = (call.operands, call.flat, call.planning.rules);
         let is_list = operands.output.is_new()
             && (flat.outer, flat.run) == (1, 1)
-            && call.extents.form.coordinates == Form::ALL_LISTED
+            && call.extents.form.coordinates == Form::ALL_EXPLICIT
             && rules.bounds == Bounds::Error;
         let are_runs = operands.numbered().is_contiguous()
             && operands.listed().is_contiguous()
@@ -66,7 +66,7 @@ impl<'a> LongGather<'a> {
             },
             size,
             elements: flat.elements,
-            tuples: Contiguous::new(call.extents, call.indices, rules),
+            tuples: Tuples::of_slices(call.extents, call.indices, rules),
             count: flat.tuples,
             kernel,
             set: execution.instructions(),

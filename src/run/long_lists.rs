@@ -15,7 +15,7 @@ use crate::exec::{Buffers, Copies, Merged, part};
 use crate::execution::Execution;
 use crate::kernel::identity::Private;
 use crate::kernel::{Elements, InstructionSet, Operation, Spread};
-use crate::plan::{Block, Contiguous, Flat};
+use crate::plan::{Block, Flat, Tuples};
 
 /// Tuples that are checked together, and the same where indices are prefetched.
 const BLOCK: usize = 512;
@@ -61,7 +61,7 @@ pub(super) struct LongList<'a> {
     operation: &'a Operation,
     flat: &'a Flat,
     buffers: Buffers,
-    tuples: Contiguous<'a>,
+    tuples: Tuples<'a>,
     /// Whether one update stands for all.
     is_one_value: bool,
     /// Whether the output holds the data, and may be written before all indices have been
@@ -77,7 +77,7 @@ impl<'a> LongList<'a> {
             operation: operands.operation,
             flat: call.flat,
             buffers: operands.buffers(),
-            tuples: Contiguous::new(call.extents, call.indices, rules),
+            tuples: Tuples::of_slices(call.extents, call.indices, rules),
             is_one_value: call.flat.step == 0,
             is_disposable: operands.output.is_new() && operands.data.is_none(),
         }

@@ -12,8 +12,8 @@ use crate::memory::with_room;
 use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
-    Checked, Coordinates, Destinations, Distinct, Form, IndexPlan, IndexRules, Number, Piece,
-    Resolved, Resolver, is_expanded_along, resolve_sequences, rows_along,
+    Coordinates, Destinations, EmptyCheck, Form, IndexPlan, IndexRules, Number, Piece, Resolved,
+    Scale, Tuples, check_empty, is_expanded_along, resolve_sequences, rows_along,
 };
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
@@ -57,11 +57,11 @@ pub(crate) fn make_plan(
         None
     };
     let (first, tuples) = nothing.map_or((0, tuples), |nothing| nothing.telling);
-    let (resolver, scale) = Resolver::new(output, &form, indices, planning.rules)?;
+    let (scale, multipliers) = Scale::new(output, &form);
     let spare = scratch::take_spare(tuples, scale.count);
     let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
     let work = Resolving {
-        resolver: &resolver,
+        tuples: Tuples::new(&form, multipliers, indices, planning.rules),
         output,
         form: &form,
         indices,
@@ -74,7 +74,7 @@ pub(crate) fn make_plan(
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
     let mut plan = IndexPlan::new(output, form, layout, scale, resolved)?;
-    if let Some(Checked {
+    if let Some(EmptyCheck {
         applied, listed, ..
     }) = nothing
     {
@@ -94,26 +94,25 @@ fn check_nothing(
     indices: Integers<'_>,
     planning: Planning,
     execution: &Execution<'_>,
-) -> Result<Checked, ScatterError> {
+) -> Result<EmptyCheck, ScatterError> {
     let rules = planning.rules;
     if let Coordinates::Sequences { len, .. } = form.coordinates {
         let skipped = resolve_sequences::<u32>(output, form, indices, rules, &mut [])?;
         let listed = output.shape()[0] * len;
         // No two rows of sequences meet.
-        return Ok(Checked {
+        return Ok(EmptyCheck {
             listed,
             applied: listed - skipped,
             telling: (0, 0),
         });
     }
-    let distinct = Distinct::new(output, form, indices, rules)?;
-    let checked = distinct.check(execution.instructions())?;
+    let checked = check_empty(output, form, indices, rules, execution.instructions())?;
     let telling = if planning.gathers {
         (0, 0)
     } else {
         checked.telling
     };
-    Ok(Checked { telling, ..checked })
+    Ok(EmptyCheck { telling, ..checked })
 }
 
 /// A form whose indices repeat along the trailing dims of the list, as the
@@ -159,7 +158,7 @@ fn in_rows(
 
 /// What numbering the tuples of a plan takes.
 struct Resolving<'a> {
-    resolver: &'a Resolver<'a>,
+    tuples: Tuples<'a>,
     output: &'a Layout<'a>,
     form: &'a Form,
     indices: Integers<'a>,
@@ -185,7 +184,7 @@ impl Resolving<'_> {
         let set = self.execution.instructions();
         let machine = self.execution.machine_in_use();
         if (numbers.len() as u64) < machine.variants.numbered_tuples {
-            return self.resolver.resolve(set, first, numbers);
+            return self.tuples.resolve(set, first, numbers);
         }
         let call = self.execution.begin();
         let workers = call.workers();
@@ -193,7 +192,7 @@ impl Resolving<'_> {
         let mut pieces: Vec<OnceLock<_>> = with_room(numbers.len().div_ceil(len))?;
         pieces.extend(numbers.chunks(len).map(|_| OnceLock::new()));
         workers.run_chunks(numbers, len, &|index, chunk| {
-            pieces[index].get_or_init(|| self.resolver.resolve(set, first + index * len, chunk));
+            pieces[index].get_or_init(|| self.tuples.resolve(set, first + index * len, chunk));
         })?;
         let mut whole = Piece::EMPTY;
         for piece in pieces {

@@ -182,7 +182,7 @@ fn run_long_list(
     call: &Small<'_, Operands<'_>>,
     execution: &Execution<'_>,
 ) -> Result<bool, ScatterError> {
-    let lists_all = call.extents.form.coordinates == Form::ALL_LISTED
+    let lists_all = call.extents.form.coordinates == Form::ALL_EXPLICIT
         && call.planning.duplicates == Duplicates::Allow
         && call.planning.rules.bounds == Bounds::Error;
     let (is_run, operands) = (Layout::is_contiguous, call.operands);

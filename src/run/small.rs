@@ -13,12 +13,12 @@ use crate::execution::Execution;
 use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
-    Contiguous, Coordinates, Destinations, Extents, FEW, Flat, Form, IndexPlan, Number, Resolver,
-    are_seen_distinct, resolve_few, resolve_sequences,
+    Coordinates, Destinations, Extents, Flat, IndexPlan, Number, SHORT_LIST, Tuples,
+    are_seen_distinct, resolve_sequences,
 };
 use crate::reduction::Duplicates;
 
-/// Most tuples whose numbers lie on the stack; [`FEW`] is for calls of which
+/// Most tuples whose numbers lie on the stack; [`SHORT_LIST`] is for calls of which
 /// clearing the larger array would be a good part.
 const SOME: usize = 512;
 
@@ -90,10 +90,10 @@ impl<O: Transferred> Small<'_, O> {
         }
         // SAFETY: handed on as it is.
         unsafe {
-            if self.flat.tuples > FEW {
+            if self.flat.tuples > SHORT_LIST {
                 self.run_some(execution)
             } else {
-                self.run_numbered::<FEW>(execution)
+                self.run_numbered::<SHORT_LIST>(execution)
             }
         }
     }
@@ -182,10 +182,9 @@ impl<O: Transferred> Small<'_, O> {
         execution: &Execution<'_>,
         numbers: &mut [u32],
     ) -> Result<usize, ScatterError> {
-        let (form, rules) = (self.extents.form, self.planning.rules);
-        if form.coordinates == Form::ALL_LISTED && self.indices.layout().is_contiguous() {
-            let tuples = Contiguous::new(self.extents, self.indices, rules);
-            return tuples.resolve(numbers);
+        let tuples = Tuples::of_slices(self.extents, self.indices, self.planning.rules);
+        if tuples.are_neighbours() {
+            return tuples.resolve_neighbours(numbers);
         }
         self.resolve_others(execution, numbers)
     }
@@ -197,16 +196,11 @@ impl<O: Transferred> Small<'_, O> {
         numbers: &mut [u32],
     ) -> Result<usize, ScatterError> {
         let (form, rules) = (self.extents.form, self.planning.rules);
-        let layout = self.operands.numbered();
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
+            let layout = self.operands.numbered();
             return resolve_sequences(layout, form, *self.indices, rules, numbers);
         }
-        if numbers.len() <= FEW {
-            return resolve_few(self.extents, self.indices, rules, numbers);
-        }
-        let (resolver, scale) = Resolver::new(layout, form, *self.indices, rules)?;
-        debug_assert!(scale.numbers_slices, "evenly spaced, as `flat` is");
-        let piece = resolver.resolve(execution.instructions(), 0, numbers)?;
-        Ok(piece.skipped)
+        let tuples = Tuples::of_slices(self.extents, self.indices, rules);
+        tuples.resolve_all(execution.instructions(), numbers)
     }
 }

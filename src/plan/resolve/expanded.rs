@@ -6,7 +6,7 @@
     reason = "reads indices through a view whose layout the loops follow"
 )]
 
-use super::block::Coordinate;
+use super::coordinate::Coordinate;
 use crate::error::ScatterError;
 use crate::operand::indices::{Integers, for_index_type};
 use crate::operand::{Dims, offset_of};

@@ -1,6 +1,6 @@
 //! What validation learns in passing, piece by piece.
 
-use crate::plan::destinations::Number;
+use crate::plan::number::Number;
 
 /// Numbers that are looked at together: their breaks are counted in 32 bits,
 /// as wide as most numbers are, which vector loops like.

@@ -2,12 +2,12 @@
 
 #![expect(unsafe_code, reason = "reads starts through the view that holds them")]
 
-use super::block::{Coordinate, IndexRules};
+use super::coordinate::{Coordinate, IndexRules};
 use crate::error::ScatterError;
 use crate::operand::indices::{Integers, for_index_type};
 use crate::operand::{Dims, Layout, unravel};
-use crate::plan::destinations::Number;
 use crate::plan::form::{Coordinates, Form};
+use crate::plan::number::Number;
 use crate::plan::scale::Scale;
 use crate::reduction::{Bounds, CacheMode};
 
@@ -45,14 +45,14 @@ pub(crate) fn resolve_sequences<N: Number>(
         };
         return for_index_type!(starts.kind(), I => sequences.resolve::<I, N>(&steps, starts, numbers));
     }
-    let (scale, multipliers) = Scale::new(output, form)?;
-    let dims = between.iter().zip(&multipliers[1..]);
-    let dims = dims.map(|(&size, step)| (size, (*step as i64).cast_unsigned()));
+    let (_, multipliers) = Scale::new(output, form);
+    let dims = between.iter().zip(1..);
+    let dims = dims.map(|(&size, dim)| (size, multipliers.along(dim)));
     let steps = Steps {
-        origin: scale.base.wrapping_neg().cast_unsigned() as u64,
-        sequence: (multipliers[0] as i64).cast_unsigned(),
+        origin: multipliers.origin,
+        sequence: multipliers.along(0),
         between: &Dims::collect(between.len(), dims)?,
-        position: (multipliers[axis] as i64).cast_unsigned(),
+        position: multipliers.along(axis),
     };
     for_index_type!(starts.kind(), I => sequences.resolve::<I, N>(&steps, starts, numbers))
 }

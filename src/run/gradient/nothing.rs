@@ -35,7 +35,7 @@ impl Nothing {
             batch_rank: 0,
             tuple_len: 0,
             list: (0, 1),
-            coordinates: Form::ALL_LISTED,
+            coordinates: Form::ALL_EXPLICIT,
         };
         let planning = Planning {
             duplicates: Duplicates::Allow,

@@ -13,7 +13,7 @@ use crate::exec::{Context, Transfer};
 use crate::execution::Execution;
 use crate::kernel::{Kernels, Operation};
 use crate::operand::{AnyTensor, Elements, Input, Layout, Target};
-use crate::plan::{IndexPlan, Place};
+use crate::plan::{IndexPlan, WindowOffsets};
 use crate::reduction::Reduction;
 
 /// Data that a scatter in place has written over.
@@ -22,7 +22,7 @@ pub(crate) struct Saved {
     tensor: AnyTensor,
     /// Where windows lie that are one for each destination that has tuples, in the order
     /// of destinations; `None` where it is all of data.
-    windows: Option<Place>,
+    windows: Option<WindowOffsets>,
 }
 
 impl Saved {

@@ -4,36 +4,19 @@
 //! for many tuples by stride 0, one is checked. What is said of such a list
 //! follows from the indices that lie in memory.
 
-use super::block::IndexRules;
-use super::listed::{BLOCK, Resolver};
+use super::coordinate::IndexRules;
+use super::tuples::{BLOCK, Tuples};
 use crate::error::ScatterError;
 use crate::kernel::InstructionSet;
 use crate::operand::indices::Integers;
 use crate::operand::{Dims, Layout, unravel};
-use crate::plan::destinations::Number;
 use crate::plan::form::Form;
-
-/// The tuples of a list that have indices of their own.
-pub(crate) struct Distinct<'a> {
-    /// Of these alone.
-    resolver: Resolver<'a>,
-    /// The dims of the list, outermost first.
-    dims: Dims<Repeated>,
-    /// Positions in `indices` that one tuple stands for.
-    indices_each: usize,
-}
-
-/// A dim of the list.
-#[derive(Clone, Copy, Debug, Default)]
-struct Repeated {
-    size: usize,
-    /// Positions along it that have indices of their own: all, or one.
-    own: usize,
-}
+use crate::plan::number::Number;
+use crate::plan::scale::Scale;
 
 /// What was learnt from the indices of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Checked {
+pub(crate) struct EmptyCheck {
     pub(crate) listed: usize,
     /// Tuples that are not skipped.
     pub(crate) applied: usize,
@@ -42,48 +25,60 @@ pub(crate) struct Checked {
     pub(crate) telling: (usize, usize),
 }
 
-impl<'a> Distinct<'a> {
-    pub(crate) fn new(
-        output: &Layout<'_>,
-        form: &Form,
-        indices: Integers<'a>,
-        rules: IndexRules,
-    ) -> Result<Self, ScatterError> {
-        let layout = indices.layout();
-        let strides = layout.all_strides()?;
-        // Tuples without coordinates of their own are all the same.
-        let reads = !form.read().is_empty();
-        let own = |size: usize, stride| {
-            if stride == 0 || !reads {
-                size.min(1)
-            } else {
-                size
-            }
-        };
-        let (first, last) = form.list;
-        let dims = (first..last).map(|dim| Repeated {
-            size: layout.shape()[dim],
-            own: own(layout.shape()[dim], strides[dim]),
-        });
-        let dims = Dims::collect(last - first, dims)?;
-        let (resolver, _) = Resolver::of_positions(output, form, indices, rules, own)?;
-        Ok(Self {
-            resolver,
-            dims,
-            indices_each: form.indices_each(layout.shape()),
-        })
-    }
+/// The dims of a list, outermost first: how long each is, and how many positions along it
+/// have separate indices (all, or one).
+struct Repeated<'a> {
+    sizes: &'a [usize],
+    own: &'a [usize],
+}
 
-    /// Checks all indices, once each.
-    pub(crate) fn check(&self, set: InstructionSet) -> Result<Checked, ScatterError> {
-        let own: usize = self.dims.iter().map(|dim| dim.own).product();
-        let listed: usize = self.dims.iter().map(|dim| dim.size).product();
+/// Checks all indices of a list, each that lies in memory once.
+pub(crate) fn check_empty(
+    output: &Layout<'_>,
+    form: &Form,
+    indices: Integers<'_>,
+    rules: IndexRules,
+    set: InstructionSet,
+) -> Result<EmptyCheck, ScatterError> {
+    let (first, last) = form.list;
+    let strides = indices.layout().all_strides()?;
+    let mut own = Dims::copied(indices.layout().shape())?;
+    // Tuples without coordinates that are read are all the same.
+    let reads = !form.read().is_empty();
+    for (size, &stride) in own.iter_mut().zip(&*strides).take(last).skip(first) {
+        if stride == 0 || !reads {
+            *size = (*size).min(1);
+        }
+    }
+    let layout = Layout::of_parts(&own, &strides);
+    let (_, multipliers) = Scale::new(output, form);
+    let tuples = Tuples::new(form, multipliers, indices, rules).within(&layout);
+    let dims = Repeated {
+        sizes: &indices.layout().shape()[first..last],
+        own: &own[first..last],
+    };
+    let positions = form.indices_each(&own);
+    dims.check(|first, block| {
+        let resolved = tuples.resolve(set, first, block);
+        resolved
+            .map_err(|error| dims.named(error, positions))
+            .map(|_| ())
+    })
+}
+
+impl Repeated<'_> {
+    /// Has `number` number all tuples that have separate indices, block by block.
+    fn check(
+        &self,
+        number: impl Fn(usize, &mut [u64]) -> Result<(), ScatterError>,
+    ) -> Result<EmptyCheck, ScatterError> {
+        let own: usize = self.own.iter().product();
+        let listed: usize = self.sizes.iter().product();
         let (mut applied, mut first_applied) = (0, None);
         let mut numbers = [0_u64; BLOCK];
         for first in (0..own).step_by(BLOCK) {
             let block = &mut numbers[..BLOCK.min(own - first)];
-            let checked = self.resolver.resolve(set, first, block);
-            checked.map_err(|error| self.named(error))?;
+            number(first, block)?;
             let mut applied_here = (block.iter().enumerate())
                 .filter(|&(_, &number)| number != u64::SKIPPED)
                 .map(|(position, _)| first + position);
@@ -92,7 +87,7 @@ impl<'a> Distinct<'a> {
                 applied += 1 + applied_here.count();
             }
         }
-        Ok(Checked {
+        Ok(EmptyCheck {
             listed,
             applied: applied * (listed / own.max(1)),
             telling: first_applied.map_or((0, 0), |tuple| self.telling(self.listed(tuple), listed)),
@@ -102,12 +97,15 @@ impl<'a> Distinct<'a> {
     /// Tuples that show a duplicate of the first one that is applied, where an index
     /// stands for several tuples. Those before it are skipped.
     fn telling(&self, first_applied: usize, listed: usize) -> (usize, usize) {
-        let repeated = self.dims.iter().rposition(|dim| dim.own < dim.size);
-        let Some(repeated) = repeated else {
+        let Some(repeated) = self
+            .own
+            .iter()
+            .zip(self.sizes)
+            .rposition(|(own, size)| own < size)
+        else {
             return (0, listed);
         };
-        let behind = self.dims[repeated + 1..].iter();
-        let step: usize = behind.map(|dim| dim.size).product();
+        let step: usize = self.sizes[repeated + 1..].iter().product();
         (first_applied, (step + 1).min(listed - first_applied))
     }
 
@@ -115,15 +113,17 @@ impl<'a> Distinct<'a> {
     /// the first of those that have its indices.
     fn listed(&self, own: usize) -> usize {
         let (mut listed, mut step) = (0, 1);
-        for (dim, position) in unravel(self.dims.iter().rev(), |dim| dim.own, own) {
+        let dims = self.own.iter().zip(self.sizes).rev();
+        for ((_, &size), position) in unravel(dims, |&(&own, _)| own, own) {
             listed += position * step;
-            step *= dim.size;
+            step *= size;
         }
         listed
     }
 
-    /// An error that names the tuple by its position in the whole list.
-    fn named(&self, error: ScatterError) -> ScatterError {
+    /// An error that names the tuple by its position in the whole list, where each stands
+    /// for so many positions in `indices`.
+    fn named(&self, error: ScatterError, positions: usize) -> ScatterError {
         match error {
             ScatterError::IndexOutOfBounds {
                 tuple,
@@ -131,7 +131,7 @@ impl<'a> Distinct<'a> {
                 index,
                 size,
             } => ScatterError::IndexOutOfBounds {
-                tuple: self.listed(tuple / self.indices_each) * self.indices_each,
+                tuple: self.listed(tuple / positions) * positions,
                 axis,
                 index,
                 size,
@@ -143,7 +143,7 @@ impl<'a> Distinct<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Checked, Distinct};
+    use super::{EmptyCheck, check_empty};
     use crate::error::ScatterError;
     use crate::kernel::InstructionSet;
     use crate::operand::Indices;
@@ -158,13 +158,13 @@ mod tests {
         shape: &[usize],
         strides: &[isize],
         bounds: Bounds,
-    ) -> Result<Checked, ScatterError> {
+    ) -> Result<EmptyCheck, ScatterError> {
         let view = TensorView::strided(values, 0, shape, strides).expect("inside");
         let form = Form {
             batch_rank: 0,
             tuple_len: 1,
             list: (0, shape.len()),
-            coordinates: Form::ALL_LISTED,
+            coordinates: Form::ALL_EXPLICIT,
         };
         let rules = IndexRules {
             negatives_wrap: true,
@@ -172,8 +172,7 @@ mod tests {
         };
         let (output, indices) = (Layout::contiguous(&[9, 0]), Indices::from(view));
         let indices = indices.integers().expect("integers");
-        let distinct = Distinct::new(&output, &form, indices, rules).expect("few dims");
-        distinct.check(InstructionSet::best())
+        check_empty(&output, &form, indices, rules, InstructionSet::best())
     }
 
     #[test]

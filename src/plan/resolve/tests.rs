@@ -12,7 +12,7 @@ use crate::reduction::Bounds;
 const SHAPE: [usize; 3] = [3, 4, 5];
 
 /// Forms, each with a shape of indices.
-fn forms() -> [(Form, &'static [usize]); 12] {
+fn forms() -> [(Form, &'static [usize]); 13] {
     let form = |tuple_len, list, coordinates| Form {
         batch_rank: 0,
         tuple_len,
@@ -23,6 +23,7 @@ fn forms() -> [(Form, &'static [usize]); 12] {
     let placed = |axis| Coordinates::Placed { axis };
     [
         (form(1, (0, 2), explicit(0)), &[2, 3]),
+        (form(1, (0, 2), explicit(0)), &[0, 3]),
         (form(1, (0, 1), explicit(0)), &[600]),
         (form(2, (0, 2), explicit(0)), &[3, 2, 2]),
         (form(2, (0, 2), explicit(0)), &[20, 30, 2]),

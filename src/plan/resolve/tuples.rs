@@ -13,6 +13,7 @@
 )]
 
 use std::hint::select_unpredictable;
+use std::slice::from_mut;
 
 use super::coordinate::{Coordinate, IndexRules};
 use super::piece::Piece;
@@ -149,20 +150,19 @@ impl<'a> Tuples<'a> {
     }
 
     /// Numbers all tuples of a small call. Returns how many are skipped.
+    #[inline(always)]
     pub(crate) fn resolve_all(
         self,
         set: InstructionSet,
         numbers: &mut [u32],
     ) -> Result<usize, ScatterError> {
-        if numbers.len() > SHORT_LIST {
-            return Ok(self.resolve(set, 0, numbers)?.skipped);
+        match numbers.len() {
+            0 => Ok(0),
+            1..=SHORT_LIST => {
+                for_index_type!(self.indices.kind(), I => self.number_each::<I>(numbers))
+            }
+            _ => Ok(self.resolve(set, 0, numbers)?.skipped),
         }
-        let spacing = self.spacing();
-        for_index_type!(self.indices.kind(), I => if numbers.len() > spacing.row.size {
-            self.number_each::<I>(spacing.axes, numbers)
-        } else {
-            self.number::<I, u32, SHORT_LIST>(spacing, 0, numbers, None)
-        })
     }
 
     /// Numbers the tuples from `first` on, with instructions of `set`, if the machine has
@@ -236,13 +236,19 @@ impl<'a> Tuples<'a> {
                 levels[level] = dim;
             }
         });
-        let (read, [row, rows, _]) = (self.form.read(), levels);
-        let axes = ReadAxes {
+        let [row, rows, _] = levels;
+        let axes = self.read_axes(stride);
+        Spacing { row, rows, axes }
+    }
+
+    /// The axes whose coordinates are read, which lie `stride` apart.
+    fn read_axes(&self, stride: isize) -> ReadAxes {
+        let read = self.form.read();
+        ReadAxes {
             first: read.start,
             len: read.len(),
             stride,
-        };
-        Spacing { row, rows, axes }
+        }
     }
 
     /// Shows each dim of the list, from the last one on, but those of size 1. Returns the
@@ -341,7 +347,7 @@ impl<'a> Tuples<'a> {
             // within a row.
             if !unsafe { self.number_block(cursor, copy, block) } {
                 // SAFETY: as above.
-                skipped += unsafe { self.settle_row::<I, N, BLOCK>(cursor, tuple, block) }?;
+                skipped += unsafe { self.settle_row::<I, N, BLOCK>(tuple, block) }?;
             }
             if let Some(piece) = &mut piece {
                 piece.extend(block);
@@ -371,14 +377,16 @@ impl<'a> Tuples<'a> {
         if axes.len == 1 && row.dst == 0 {
             // SAFETY: handed on as it is.
             let run = unsafe { self.read(cursor, 0, copy, numbers.len()) };
-            return self.axis(axes.first).add(run, numbers, |_| cursor.number);
+            return self
+                .axis(axes.first)
+                .add(run.iter().copied(), numbers, |_| cursor.number);
         }
         cursor.start(numbers);
         let mut inside = true;
         for (axis, place) in self.axes(axes) {
             // SAFETY: handed on as it is.
             let run = unsafe { self.read(cursor, place, copy, numbers.len()) };
-            inside &= axis.add(run, numbers, N::get);
+            inside &= axis.add(run.iter().copied(), numbers, N::get);
         }
         inside
     }
@@ -420,11 +428,11 @@ impl<'a> Tuples<'a> {
     #[inline(never)]
     unsafe fn settle_row<I: Coordinate, N: Number, const BLOCK: usize>(
         self,
-        mut cursor: Cursor,
         first: usize,
         numbers: &mut [N],
     ) -> Result<usize, ScatterError> {
-        let Spacing { row, axes, .. } = cursor.spacing;
+        let spacing = self.spacing();
+        let (Spacing { row, axes, .. }, mut cursor) = (spacing, self.cursor(spacing, first));
         let (mut skipped, mut done) = (0, 0);
         for block in numbers.chunks_mut(BLOCK) {
             cursor.start(block);
@@ -440,17 +448,36 @@ impl<'a> Tuples<'a> {
         Ok(skipped)
     }
 
-    /// Numbers all tuples of a short list of any layout, each from an own offset. Returns how
-    /// many are skipped.
-    fn number_each<I: Coordinate>(
-        &self,
-        axes: ReadAxes,
-        numbers: &mut [u32],
-    ) -> Result<usize, ScatterError> {
-        let mut offsets = [0_isize; SHORT_LIST];
+    /// Numbers all tuples of a short list of any layout. Returns how many are skipped.
+    #[inline(always)]
+    fn number_each<I: Coordinate>(&self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
+        let mut offsets = [0; SHORT_LIST];
+        let axes = self.spread(&mut offsets, numbers);
+        let mut inside = true;
+        for (axis, place) in self.axes(axes) {
+            let run = offsets[..numbers.len()].iter().map(|offset| {
+                let mut index = I::default();
+                let offset = offset.wrapping_add(place);
+                // SAFETY: the offset follows dims and strides of the view.
+                unsafe { (self.indices).read_run(offset, 0, from_mut(&mut index)) };
+                index
+            });
+            inside &= axis.add(run, numbers, Number::get);
+        }
+        if inside {
+            Ok(0)
+        } else {
+            self.settle_each::<I>(numbers)
+        }
+    }
+
+    /// Writes where the first coordinate of each tuple of a short list lies, and its number if
+    /// the coordinates that are read are zero.
+    #[inline(always)]
+    fn spread(&self, offsets: &mut [isize], numbers: &mut [u32]) -> ReadAxes {
         numbers[0] = Number::new(self.multipliers.origin);
         let mut len = 1;
-        self.each_dim(|dim| {
+        let stride = self.each_dim(|dim| {
             // What has been written is what the dims behind this one make: once more for
             // each position along it.
             for at in len..len * dim.size {
@@ -459,6 +486,15 @@ impl<'a> Tuples<'a> {
             }
             len *= dim.size;
         });
+        self.read_axes(stride)
+    }
+
+    /// Numbers all tuples of a short list by the rule for coordinates outside their axes.
+    #[cold]
+    #[inline(never)]
+    fn settle_each<I: Coordinate>(self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
+        let mut offsets = [0; SHORT_LIST];
+        let axes = self.spread(&mut offsets, numbers);
         // SAFETY: the offsets follow dims and strides of the view.
         unsafe { self.settle::<I, _, SHORT_LIST>(axes, 0, |tuple| offsets[tuple], numbers) }
     }
@@ -489,10 +525,7 @@ impl<'a> Tuples<'a> {
             for (tuple, ((number, applied), index)) in tuples.enumerate() {
                 let offset = offset(tuple).wrapping_add(place);
                 // SAFETY: the caller vouches for the coordinates.
-                unsafe {
-                    self.indices
-                        .read_run(offset, 0, std::slice::from_mut(index))
-                };
+                unsafe { (self.indices).read_run(offset, 0, from_mut(index)) };
                 let position = rules.position(*index, axis.size);
                 *applied &= position < size;
                 inside &= position < size;
@@ -573,12 +606,12 @@ impl Axis {
     #[inline(always)]
     fn add<I: Coordinate, N: Number>(
         self,
-        run: &[I],
+        run: impl Iterator<Item = I>,
         numbers: &mut [N],
         mut before: impl FnMut(N) -> u64,
     ) -> bool {
         let mut inside = true;
-        for (number, &index) in numbers.iter_mut().zip(run) {
+        for (number, index) in numbers.iter_mut().zip(run) {
             let position = index.position(self.wrap);
             inside &= position < self.size as u64;
             let sum = position.wrapping_mul(self.multiplier);

@@ -27,7 +27,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod vector;
-#[cfg(target_arch = "x86_64")]
 pub use isa::InstructionSet;
 pub(crate) use prefetch::{flush, prefetch_bytes};
 

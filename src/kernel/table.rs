@@ -20,9 +20,9 @@ use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
 use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x4};
 
-/// Lists, for element types and reductions, the storage type and the loop
-/// that serve them: first those of [`InstructionSet::Portable`], then those of
-/// [`InstructionSet::Avx2`]. Groups have the first storage type.
+/// Lists, for element types and reductions, two pairs of a storage type and a loop: for
+/// [`InstructionSet::Portable`] and for [`InstructionSet::Avx2`]. Groups have the first
+/// storage type, whatever the instruction set.
 macro_rules! reduction_table {
     ($($elements:pat, $($reduction:ident)+ => $portable:ty, $by:ty; $avx2:ty, $avx2_by:ty;)*) => {
         /// The row that `isa` has for a reduction of elements; `None` where
@@ -116,14 +116,13 @@ fn means(element: DType, isa: InstructionSet) -> Option<GroupFn> {
 /// The groups of reductions in `f32`. The smaller and the larger one are operands: no wider
 /// type changes them.
 fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<GroupFn> {
-    let groups = for_type!(half element, T => match reduction {
+    for_type!(half element, T => match reduction {
         Reduction::Add => compiled::<groups::Fold<T, f32, Add, Kept>>(isa),
         Reduction::Sub => compiled::<groups::Fold<T, f32, Sub, Kept>>(isa),
         Reduction::Mul => compiled::<groups::Fold<T, f32, Mul, Kept>>(isa),
         Reduction::Mean => compiled::<groups::Fold<T, f32, Add, ByCount>>(isa),
         _ => return None,
-    });
-    groups
+    })
 }
 
 /// The groups of sums of 16-bit gradients, kept and multiplied in `f32`.
@@ -156,7 +155,9 @@ impl Kernels {
         match reduction {
             Reduction::Mul => for_type!(graded element, T => each_group::<T, Product, false>),
             Reduction::Min | Reduction::Max => ties(element, isa.min(InstructionSet::best())),
-            _ => for_type!(graded element, T => each_group::<T, Alike, false>),
+            Reduction::None | Reduction::Add | Reduction::Sub | Reduction::Mean => {
+                for_type!(graded element, T => each_group::<T, Alike, false>)
+            }
         }
     }
 }
@@ -179,7 +180,7 @@ impl Operation {
     }
 
     /// What serves plain elements; `None` where they do not have the
-    /// reduction. Of `isa` and what this machine has, the lesser is used.
+    /// reduction. The instruction set is `isa`, or the best of this machine if that is less.
     pub(crate) fn plain(element: DType, reducing: Reducing, isa: InstructionSet) -> Option<Self> {
         let isa = isa.min(InstructionSet::best());
         let reduction = reducing.reduction;
@@ -210,9 +211,9 @@ impl Operation {
         })
     }
 
-    /// Sums of gradients, from zero, multiplied by a factor: of 16-bit floats as their
-    /// groups end, before they are rounded, of others in the output once it holds the
-    /// sums. `None` for elements that have no gradients.
+    /// Sums of gradients, from zero, multiplied by a factor. Sums of 16-bit floats are
+    /// multiplied as their groups end, before they are rounded. Other sums are multiplied in
+    /// the output. `None` for elements that have no gradients.
     pub(crate) fn gradient_sum(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (multiply, _) = multiplies(element)?;
         let group = gradient_sums_in_f32(element, isa.min(InstructionSet::best()));
@@ -230,9 +231,8 @@ impl Operation {
         })
     }
 
-    /// Gradients that are moved, multiplied by a factor on their way: those that are
-    /// copied as data of a scatter, or that a gather reads. `None` for elements that have
-    /// none.
+    /// Gradients that are moved, multiplied by a factor on their way. A scatter copies them
+    /// as its data, or a gather reads them. `None` for elements that have no gradients.
     pub(crate) fn scaled_copy(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (_, multiplying) = multiplies(element)?;
         Some(Self {
@@ -242,7 +242,7 @@ impl Operation {
         })
     }
 
-    /// Gradients that are shared out group by group, by a kernel of their own.
+    /// Gradients that are shared out group by group, by a [`GradientFn`].
     pub(crate) fn gradient_groups(element: DType, isa: InstructionSet) -> Option<Self> {
         Some(Self {
             needs_groups: true,
@@ -342,7 +342,7 @@ static MOVES: [[Kernels; 5]; 2] = {
 
 impl Kernels {
     /// The row of an element type and a reduction; `None` where they do not
-    /// go together. Of `isa` and what this machine has, the lesser is used.
+    /// go together. The instruction set is `isa`, or the best of this machine if that is less.
     #[inline]
     pub(crate) fn plain(
         element: DType,

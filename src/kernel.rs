@@ -7,6 +7,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod copy;
+mod dispatch;
 mod elements;
 mod fold;
 mod gradient;
@@ -26,9 +27,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod vector;
-#[cfg(target_arch = "x86_64")]
 pub use isa::InstructionSet;
 pub(crate) use prefetch::{flush, prefetch_bytes};
+
+use std::ops::Range;
 
 use crate::element::DType;
 use crate::reduction::Reduction;
@@ -112,14 +114,14 @@ pub(crate) struct Elements {
 /// # Safety
 ///
 /// Aligned offsets, of 32 or 64 bits, can be read from `offsets` on, `count` of them, even
-/// while others write them; from `src` as many elements as [`Checked::below`] says; from
+/// while others write them; from `src` as many elements as [`GatherBounds::below`] says; from
 /// `dst` on `count` elements are the caller's alone.
 pub(crate) type CheckedGatherFn = unsafe fn(
     dst: *mut u8,
     src: *const u8,
     offsets: *const u8,
     count: usize,
-    form: Checked,
+    bounds: GatherBounds,
 ) -> bool;
 
 /// [`CheckedGatherFn`] for both widths of offsets.
@@ -131,7 +133,7 @@ pub(crate) struct CheckedGather {
 
 /// What [`CheckedGatherFn`] holds offsets against.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Checked {
+pub(crate) struct GatherBounds {
     /// Right offsets are below this.
     pub(crate) below: usize,
     /// Whether elements are in a cache soon, so that prefetching them costs more than it
@@ -170,14 +172,14 @@ pub(crate) struct RowsForm<'a> {
 /// Combines the updates of one destination after another, group by group. For
 /// each group in order, the run around `dst + group.dst` is combined with (or,
 /// without itself, replaced by the combination of) the runs around
-/// `src + sources.offset(i)` for `i` in `group.start..group.end`, in order.
+/// `src + run.sources.offset(i)` for `i` in `group.start..group.end`, in order.
 ///
 /// # Safety
 ///
 /// As for [`RunsFn`], with a job for each group and source; every group has a
 /// source, and all elements are initialised.
 pub(crate) type GroupFn =
-    unsafe fn(dst: *mut u8, src: *const u8, groups: &[Group], sources: Sources<'_>, run: GroupRun);
+    unsafe fn(dst: *mut u8, src: *const u8, groups: &[Group], run: GroupRun<'_>);
 
 /// A destination and its sources.
 #[derive(Clone, Copy, Debug, Default)]
@@ -212,11 +214,21 @@ impl Sources<'_> {
         };
         number.wrapping_mul(self.step)
     }
+
+    /// Offsets of the sources that come `distance` after these positions, where sources are
+    /// listed. The machine prefetches sources in order by itself.
+    #[inline(always)]
+    fn later(self, positions: Range<usize>, distance: usize) -> impl Iterator<Item = isize> {
+        let listed = self.list.map_or(0, <[u64]>::len);
+        (positions.start + distance..(positions.end + distance).min(listed))
+            .map(move |position| self.offset(position))
+    }
 }
 
 /// The runs of groups.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GroupRun {
+pub(crate) struct GroupRun<'a> {
+    pub(crate) sources: Sources<'a>,
     /// Elements of a run.
     pub(crate) len: usize,
     pub(crate) steps: Steps,
@@ -264,7 +276,7 @@ pub(crate) struct Numbered {
 
 /// The runs of a tensor of which each source has one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Listed<'a> {
+pub(crate) struct PerTuple<'a> {
     pub(crate) run: Numbered,
     pub(crate) sources: Sources<'a>,
 }
@@ -276,9 +288,9 @@ pub(crate) struct GradientTensors<'a> {
     pub(crate) len: usize,
     pub(crate) grad_output: Numbered,
     pub(crate) data: Option<Numbered>,
-    pub(crate) updates: Option<Listed<'a>>,
+    pub(crate) updates: Option<PerTuple<'a>>,
     pub(crate) grad_data: Option<Numbered>,
-    pub(crate) grad_updates: Option<Listed<'a>>,
+    pub(crate) grad_updates: Option<PerTuple<'a>>,
 }
 
 /// Where the runs of one destination lie, and which sources it has.
@@ -387,4 +399,6 @@ pub(crate) struct Kernels {
     pub(crate) gather_checked: Option<CheckedGather>,
     /// `apply` for single elements; `None` as for `copy_elements`.
     pub(crate) apply_elements: Option<Elements>,
+    /// `apply` for groups; `None` where elements are only moved.
+    pub(crate) group: Option<GroupFn>,
 }

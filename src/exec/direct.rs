@@ -288,6 +288,7 @@ impl Direct<'_> {
             step: self.flat.step,
         };
         let run = GroupRun {
+            sources,
             len: self.flat.run,
             steps: Steps::UNIT,
             include_self: self.operation.include_self,
@@ -307,7 +308,7 @@ impl Direct<'_> {
             if len == GROUPS || end == sorted.len() {
                 // SAFETY: a group for every destination, of rows of `flat.run`
                 // elements that the caller vouches for.
-                unsafe { kernel(dst, src, &groups[..len], sources, run) };
+                unsafe { kernel(dst, src, &groups[..len], run) };
                 len = 0;
             }
         }

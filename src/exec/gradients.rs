@@ -5,7 +5,7 @@
 
 use super::sources;
 use crate::error::ScatterError;
-use crate::kernel::{GradientFn, GradientGroup, GradientTensors, Listed, Numbered, Shares};
+use crate::kernel::{GradientFn, GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
 use crate::plan::{IndexPlan, Sorted, WindowOffsets};
 
 /// One tensor: its element `[0, 0, ...]`, and where its windows lie.
@@ -155,7 +155,7 @@ impl<'a> GroupGradients<'a> {
         len: usize,
     ) -> GradientTensors<'a> {
         let numbered = |tensor: &Placed| tensor.runs(repetition, position, self.size);
-        let listed = |tensor: &'a Placed| Listed {
+        let listed = |tensor: &'a Placed| PerTuple {
             run: numbered(tensor),
             sources: sources::sources(self.sorted, tensor.place.step(), tensor.offsets.as_deref()),
         };

@@ -10,8 +10,6 @@ mod complex;
 mod half;
 mod order;
 
-pub(super) use complex::FourComplex;
-pub(super) use complex::TwoComplex;
-pub(super) use half::EightF16;
-pub(super) use half::F16c;
+pub(super) use complex::{FourComplex, TwoComplex};
+pub(super) use half::{EightF16, F16c};
 pub(super) use order::Four;

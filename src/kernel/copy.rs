@@ -5,9 +5,9 @@
 
 #![allow(unsafe_code, reason = "moves bytes between addresses")]
 
-use super::Job;
-use super::Steps;
 use super::prefetch::{Distance, prefetch_source};
+use super::runs::each_pair;
+use super::{Job, Steps};
 
 /// Runs up to this many bytes are moved without a call.
 const INLINE_BYTES: usize = 64;
@@ -72,7 +72,7 @@ unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: 
         match steps {
             Steps::UNIT => copy_bytes(dst.cast(), src.cast(), job.len * W),
             Steps { dst: 1, src: 0 } => fill(dst, src, job.len),
-            _ => copy_stepped(dst, src, job.len, steps),
+            _ => each_pair(dst, src, job.len, steps, |dst, src| *dst = *src),
         }
     }
 }
@@ -134,26 +134,5 @@ unsafe fn fill<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], len: usiz
     for position in 0..len {
         // SAFETY: below `len`.
         unsafe { *dst.add(position) = value };
-    }
-}
-
-/// # Safety
-///
-/// `len` elements from `dst` and `src` on, `steps` apart, are as `RunsFn`
-/// demands.
-#[inline(always)]
-unsafe fn copy_stepped<const W: usize>(
-    dst: *mut [u8; W],
-    src: *const [u8; W],
-    len: usize,
-    steps: Steps,
-) {
-    let (mut dst, mut src) = (dst, src);
-    for _ in 0..len {
-        // SAFETY: the caller vouches for this element of either side.
-        unsafe { *dst = *src };
-        // Wrapping, as the last step may leave the allocation.
-        dst = dst.wrapping_offset(steps.dst);
-        src = src.wrapping_offset(steps.src);
     }
 }

@@ -4,9 +4,12 @@
 
 #![allow(unsafe_code, reason = "goes to addresses")]
 
+use std::marker::PhantomData;
+
+use super::dispatch::Kernel;
 use super::prefetch::{Level, prefetch};
 use super::reduce::Reducer;
-use super::{Checked, Spread};
+use super::{GatherBounds, Spread};
 use crate::foreign;
 
 /// An offset as plans store it.
@@ -14,28 +17,23 @@ pub(super) trait Offset: Copy {
     fn get(self) -> isize;
 }
 
-impl Offset for u32 {
-    #[expect(
-        clippy::cast_possible_wrap,
-        reason = "the product with the scale lies in an allocation"
-    )]
-    #[inline(always)]
-    fn get(self) -> isize {
-        self as isize
-    }
+macro_rules! offsets {
+    ($($offset:ty),*) => {$(
+        impl Offset for $offset {
+            #[allow(
+                clippy::cast_possible_wrap,
+                clippy::cast_possible_truncation,
+                reason = "the product with the scale lies in an allocation"
+            )]
+            #[inline(always)]
+            fn get(self) -> isize {
+                self as isize
+            }
+        }
+    )*};
 }
 
-impl Offset for u64 {
-    #[expect(
-        clippy::cast_possible_wrap,
-        clippy::cast_possible_truncation,
-        reason = "the product with the scale lies in an allocation"
-    )]
-    #[inline(always)]
-    fn get(self) -> isize {
-        self as isize
-    }
-}
+offsets!(u32, u64);
 
 /// Elements are prefetched twice, so many before their turn: into the second
 /// cache, as runs are (`prefetch`), and into the first.
@@ -63,47 +61,45 @@ fn far_offsets<O>(offsets: &[O], spread: Spread) -> &[O] {
     far.unwrap_or_default()
 }
 
-/// The `ElementsFn` of a reduction.
-///
-/// # Safety
-///
-/// As for `ElementsFn`, for elements of type `T`.
-#[inline(always)]
-pub(super) unsafe fn reduce<O, T, R>(dst: *mut u8, src: *const u8, offsets: &[O], spread: Spread)
-where
-    O: Offset,
-    T: Copy,
-    R: Reducer<T>,
-{
-    let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    if offsets.is_empty() {
-        return;
-    }
-    // SAFETY: there is an update for every offset.
-    let updates = unsafe { std::slice::from_raw_parts(src, offsets.len()) };
-    let scale = spread.scale;
-    if spread == Spread::NEIGHBOURS {
-        // SAFETY: handed on as it is.
-        unsafe { reduce_near::<O, T, R>(dst, offsets, updates) };
-        return;
-    }
-    let later = far_offsets(offsets, spread);
-    let nearer = offsets.get(NEAR_DISTANCE..).unwrap_or_default();
-    let (early, last) = offsets.split_at(later.len());
-    let (first, rest) = updates.split_at(early.len());
-    for (((offset, &later), &near), &update) in early.iter().zip(later).zip(nearer).zip(first) {
-        prefetch_element(dst, later, scale, Level::Second);
-        prefetch_element(dst, near, scale, Level::First);
-        // SAFETY: the caller vouches for the element.
-        unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
-    }
-    for (offset, &update) in last.iter().zip(rest) {
-        // SAFETY: the caller vouches for the element.
-        unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
+/// The `ElementsFn` of a reduction, for elements of type `T`.
+pub(super) struct Reduce<O, T, R>(PhantomData<(O, T, R)>);
+
+impl<O: Offset, T: Copy, R: Reducer<T>> Kernel for Reduce<O, T, R> {
+    type Entry = O;
+    type Form<'a> = Spread;
+
+    #[inline(always)]
+    unsafe fn run<const AVX2: bool>(dst: *mut u8, src: *const u8, offsets: &[O], spread: Spread) {
+        let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
+        if offsets.is_empty() {
+            return;
+        }
+        // SAFETY: there is an update for every offset.
+        let updates = unsafe { std::slice::from_raw_parts(src, offsets.len()) };
+        let scale = spread.scale;
+        if spread == Spread::NEIGHBOURS {
+            // SAFETY: handed on as it is.
+            unsafe { reduce_near::<O, T, R>(dst, offsets, updates) };
+            return;
+        }
+        let later = far_offsets(offsets, spread);
+        let nearer = offsets.get(NEAR_DISTANCE..).unwrap_or_default();
+        let (early, last) = offsets.split_at(later.len());
+        let (first, rest) = updates.split_at(early.len());
+        for (((offset, &later), &near), &update) in early.iter().zip(later).zip(nearer).zip(first) {
+            prefetch_element(dst, later, scale, Level::Second);
+            prefetch_element(dst, near, scale, Level::First);
+            // SAFETY: the caller vouches for the element.
+            unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
+        }
+        for (offset, &update) in last.iter().zip(rest) {
+            // SAFETY: the caller vouches for the element.
+            unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
+        }
     }
 }
 
-/// [`reduce`] in a cache, at offsets that are not scaled: a product would be
+/// [`Reduce`] in a cache, at offsets that are not scaled: a product would be
 /// half as much work again.
 ///
 /// Offsets are read before the elements that came before them are written:
@@ -112,14 +108,13 @@ where
 ///
 /// # Safety
 ///
-/// As for [`reduce`].
+/// As for [`Reduce`].
 #[inline(always)]
-unsafe fn reduce_near<O, T, R>(dst: *mut T, offsets: &[O], updates: &[T])
-where
-    O: Offset,
-    T: Copy,
-    R: Reducer<T>,
-{
+unsafe fn reduce_near<O: Offset, T: Copy, R: Reducer<T>>(
+    dst: *mut T,
+    offsets: &[O],
+    updates: &[T],
+) {
     const TOGETHER: usize = 4;
     let (offset_blocks, last_offsets) = offsets.as_chunks::<TOGETHER>();
     let (update_blocks, last_updates) = updates.as_chunks::<TOGETHER>();
@@ -151,14 +146,12 @@ unsafe fn reduce_one<T: Copy, R: Reducer<T>>(dst: *mut T, update: T) {
 ///
 /// As for `ElementsFn`, for elements of `W` bytes of any alignment; those of
 /// `dst` need not be initialised.
-pub(super) unsafe fn copy<O, const W: usize>(
+pub(super) unsafe fn copy<O: Offset, const W: usize>(
     dst: *mut u8,
     src: *const u8,
     offsets: &[O],
     spread: Spread,
-) where
-    O: Offset,
-{
+) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
     let later = far_offsets(offsets, spread);
     let (early, offsets) = offsets.split_at(later.len());
@@ -182,17 +175,14 @@ pub(super) unsafe fn copy<O, const W: usize>(
 /// # Safety
 ///
 /// As for `CheckedGatherFn`.
-pub(super) unsafe fn gather_checked<O, const W: usize>(
+pub(super) unsafe fn gather_checked<O: Offset, const W: usize>(
     dst: *mut u8,
     src: *const u8,
     offsets: *const u8,
     count: usize,
-    form: Checked,
-) -> bool
-where
-    O: Offset,
-{
-    if form.below == 0 {
+    bounds: GatherBounds,
+) -> bool {
+    if bounds.below == 0 {
         return count == 0;
     }
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
@@ -200,7 +190,7 @@ where
     let mut are_inside = true;
     let mut gather_one = |position: usize, offset: u64| {
         let offset = offset.get();
-        let is_inside = offset.cast_unsigned() < form.below;
+        let is_inside = offset.cast_unsigned() < bounds.below;
         are_inside &= is_inside;
         // Without a branch, which lets the next ones begin.
         let offset = if is_inside { offset } else { 0 };
@@ -223,7 +213,7 @@ where
         gather_one(first + 3, offset!(first, 3));
     };
     let prefetch_far = |offset: u64| prefetch_element(src, offset, 1, Level::Second);
-    let later = if form.is_near {
+    let later = if bounds.is_near {
         0
     } else {
         count.saturating_sub(FAR_DISTANCE) / 4 * 4
@@ -241,25 +231,4 @@ where
         gather_one(position, offset!(position, 0));
     }
     are_inside
-}
-
-/// [`reduce`], compiled for AVX2 and F16C.
-///
-/// # Safety
-///
-/// As for [`reduce`], and the machine has both.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c")]
-pub(super) unsafe fn reduce_avx2<O, T, R>(
-    dst: *mut u8,
-    src: *const u8,
-    offsets: &[O],
-    spread: Spread,
-) where
-    O: Offset,
-    T: Copy,
-    R: Reducer<T>,
-{
-    // SAFETY: handed on as it is.
-    unsafe { reduce::<O, T, R>(dst, src, offsets, spread) }
 }

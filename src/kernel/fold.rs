@@ -3,44 +3,58 @@
 //! Knows values: how a running value begins, goes on and ends. Knows nothing
 //! of slices or memory.
 
-use std::marker::PhantomData;
-
 use super::half::Half;
 use super::multiply::Multiplied;
-use super::reduce::{Add, Arithmetic, Max, Min, Mul, Reducer, Single, Sub};
-use super::scalar::{Bool, Complex};
+use super::reduce::{Add, Arithmetic, Max, Min, Mul, Reducer, Sub};
+use super::scalar::Complex;
 
-/// The updates of one destination, as a type.
-pub(super) trait Fold<T> {
-    /// The running value.
-    type Running: Copy + Default;
-    /// Begins with the value that is there.
-    fn include(current: T) -> Self::Running;
-    /// Begins with the first update.
-    fn first(update: T) -> Self::Running;
-    fn step(running: Self::Running, update: T) -> Self::Running;
-    /// The result, of `count` values; of gradients, multiplied by the factor.
-    fn finish(running: Self::Running, count: u64, factor: f64) -> T;
+/// An element type that is computed in the type `C`: its own, or `f32`.
+pub(super) trait ComputedIn<C>: Copy {
+    fn computed(self) -> C;
+    fn rounded(computed: C) -> Self;
 }
 
-/// A sum that can be divided by a count.
-pub(super) trait Divided: Single + Arithmetic {
-    fn divided(self, count: u64) -> Self;
+impl<T: Copy> ComputedIn<T> for T {
+    #[inline(always)]
+    fn computed(self) -> T {
+        self
+    }
+    #[inline(always)]
+    fn rounded(computed: T) -> T {
+        computed
+    }
 }
 
-/// How a reduction begins without the value that is there.
-pub(super) trait Begin<T>: Reducer<T> {
-    fn begin(update: T) -> T;
+impl<H: Half> ComputedIn<f32> for H {
+    #[inline(always)]
+    fn computed(self) -> f32 {
+        self.widen()
+    }
+    #[inline(always)]
+    fn rounded(computed: f32) -> H {
+        H::narrow(computed)
+    }
+}
+
+/// How the running value of a reduction begins.
+pub(super) trait Begin<C>: Reducer<C> {
+    /// With the value that is there.
+    #[inline(always)]
+    fn include(current: C) -> C {
+        current
+    }
+    /// Without the value that is there: with the first update.
+    fn first(update: C) -> C;
 }
 
 macro_rules! begin_with_the_first {
     ($($reducer:ty),*) => {$(
-        impl<T: Single> Begin<T> for $reducer
+        impl<C: Arithmetic> Begin<C> for $reducer
         where
-            $reducer: Reducer<T>,
+            $reducer: Reducer<C>,
         {
             #[inline(always)]
-            fn begin(update: T) -> T {
+            fn first(update: C) -> C {
                 update.taken()
             }
         }
@@ -49,161 +63,80 @@ macro_rules! begin_with_the_first {
 
 begin_with_the_first!(Add, Mul, Min, Max);
 
-impl<T: Single + Arithmetic> Begin<T> for Sub {
+impl<C: Arithmetic + Default> Begin<C> for Sub {
     #[inline(always)]
-    fn begin(update: T) -> T {
-        T::default().sub(update)
+    fn first(update: C) -> C {
+        C::default().sub(update)
     }
 }
 
-/// A reduction in the type of the elements.
-pub(super) struct Native<R>(PhantomData<R>);
+/// A sum from zero, whatever is there.
+pub(super) struct AddToZero;
 
-impl<T: Single, R: Begin<T>> Fold<T> for Native<R> {
-    type Running = T;
+impl<C: Arithmetic> Reducer<C> for AddToZero {
+    #[inline(always)]
+    fn apply(current: C, update: C) -> C {
+        current.add(update)
+    }
+}
 
+impl<C: Arithmetic + Default> Begin<C> for AddToZero {
     #[inline(always)]
-    fn include(current: T) -> T {
-        current
+    fn include(_: C) -> C {
+        C::default()
     }
     #[inline(always)]
-    fn first(update: T) -> T {
-        R::begin(update)
+    fn first(update: C) -> C {
+        C::default().add(update)
     }
+}
+
+/// What becomes of a running value of `count` values at last, as a type.
+pub(super) trait Finish<C> {
+    fn finish(running: C, count: u64, factor: f64) -> C;
+}
+
+/// It is the result.
+pub(super) struct Kept;
+
+impl<C> Finish<C> for Kept {
     #[inline(always)]
-    fn step(running: T, update: T) -> T {
-        R::apply(running, update)
-    }
-    #[inline(always)]
-    fn finish(running: T, _: u64, _: f64) -> T {
+    fn finish(running: C, _: u64, _: f64) -> C {
         running
     }
 }
 
-/// The mean, its sum in the type of the elements.
-pub(super) struct Mean;
+/// The sum becomes a mean.
+pub(super) struct ByCount;
 
-impl<T: Divided> Fold<T> for Mean {
-    type Running = T;
-
+impl<C: Divided> Finish<C> for ByCount {
     #[inline(always)]
-    fn include(current: T) -> T {
-        current
-    }
-    #[inline(always)]
-    fn first(update: T) -> T {
-        update
-    }
-    #[inline(always)]
-    fn step(running: T, update: T) -> T {
-        running.add(update)
-    }
-    #[inline(always)]
-    fn finish(running: T, count: u64, _: f64) -> T {
+    fn finish(running: C, count: u64, _: f64) -> C {
         running.divided(count)
     }
 }
 
-/// A reduction of 16-bit floats in `f32`.
-pub(super) struct InF32<R>(PhantomData<R>);
+/// The sum of gradients is multiplied by their factor.
+pub(super) struct ByFactor;
 
-impl<H: Half, R: Begin<f32>> Fold<H> for InF32<R> {
-    type Running = f32;
-
+impl<C: Multiplied> Finish<C> for ByFactor {
     #[inline(always)]
-    fn include(current: H) -> f32 {
-        current.widen()
-    }
-    #[inline(always)]
-    fn first(update: H) -> f32 {
-        R::begin(update.widen())
-    }
-    #[inline(always)]
-    fn step(running: f32, update: H) -> f32 {
-        R::apply(running, update.widen())
-    }
-    #[inline(always)]
-    fn finish(running: f32, _: u64, _: f64) -> H {
-        H::narrow(running)
+    fn finish(running: C, _: u64, factor: f64) -> C {
+        running.multiplied(factor)
     }
 }
 
-/// The mean of 16-bit floats, their sum in `f32`.
-pub(super) struct MeanInF32;
-
-impl<H: Half> Fold<H> for MeanInF32 {
-    type Running = f32;
-
-    #[inline(always)]
-    fn include(current: H) -> f32 {
-        current.widen()
-    }
-    #[inline(always)]
-    fn first(update: H) -> f32 {
-        update.widen()
-    }
-    #[inline(always)]
-    fn step(running: f32, update: H) -> f32 {
-        running + update.widen()
-    }
-    #[inline(always)]
-    fn finish(running: f32, count: u64, _: f64) -> H {
-        H::narrow(running / rounded(count))
-    }
+/// A sum that can be divided by a count.
+pub(super) trait Divided: Arithmetic {
+    fn divided(self, count: u64) -> Self;
 }
-
-/// The sum of 16-bit gradients, from zero, kept and multiplied in `f32`.
-pub(super) struct GradientInF32;
-
-impl<H: Half> Fold<H> for GradientInF32 {
-    type Running = f32;
-
-    #[inline(always)]
-    fn include(_: H) -> f32 {
-        0.0
-    }
-    #[inline(always)]
-    fn first(update: H) -> f32 {
-        0.0 + update.widen()
-    }
-    #[inline(always)]
-    fn step(running: f32, update: H) -> f32 {
-        running + update.widen()
-    }
-    #[inline(always)]
-    fn finish(running: f32, _: u64, factor: f64) -> H {
-        H::narrow(running.multiplied(factor))
-    }
-}
-
-/// A count as the nearest `f32`.
-#[expect(clippy::cast_precision_loss, reason = "rounded once, as the rule asks")]
-#[inline(always)]
-fn rounded(count: u64) -> f32 {
-    count as f32
-}
-
-macro_rules! single {
-    ($($value:ty),*) => {$( impl Single for $value {} )*};
-}
-
-single!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
 
 impl<H: Half> Divided for H {
     #[inline(always)]
     fn divided(self, count: u64) -> Self {
-        H::narrow(self.widen() / rounded(count))
+        H::narrow(self.widen().divided(count))
     }
 }
-
-impl Single for Bool {
-    #[inline(always)]
-    fn taken(self) -> Self {
-        self.normal()
-    }
-}
-
-impl<F: Single> Single for Complex<F> {}
 
 macro_rules! divide_integers {
     ($($integer:ty: $wide:ty),*) => {$(

@@ -5,17 +5,18 @@
 
 #![allow(unsafe_code, reason = "goes to addresses")]
 
-use super::fold::Divided;
-use super::half::{Bf16, F16, Half};
+use std::marker::PhantomData;
+
+use super::dispatch::with_avx2;
+use super::fold::{ComputedIn, Divided};
+use super::half::{Bf16, F16};
 use super::multiply::Multiplied;
 use super::prefetch::{Distance, are_prefetched, prefetch_run};
-use super::reduce::Arithmetic;
 use super::scalar::Complex;
-use super::{GradientGroup, GradientTensors, Listed, Numbered, Shares};
+use super::{GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
 
 /// Elements of a run that are worked on together: by plain instructions, and by AVX2.
 const WIDTH: usize = 4;
-#[cfg(target_arch = "x86_64")]
 const AVX2_WIDTH: usize = 16;
 
 /// Groups of fewer updates count their ties in 32 bits, of which vectors hold as many as of
@@ -26,14 +27,23 @@ const COUNTED: usize = if cfg!(test) { 20 } else { i32::MAX as usize };
 const BLOCK: usize = 32;
 
 /// An element type that has gradients, and the type that they are computed in.
-pub(super) trait Graded: Copy + Default {
+pub(super) trait Graded: ComputedIn<Self::Computed> {
     type Computed: Computed;
-    fn computed(self) -> Self::Computed;
-    fn rounded(computed: Self::Computed) -> Self;
 }
 
+macro_rules! graded {
+    ($($element:ty: $computed:ty),*) => {$(
+        impl Graded for $element {
+            type Computed = $computed;
+        }
+    )*};
+}
+
+graded!(F16: f32, Bf16: f32, f32: f32, f64: f64);
+graded!(Complex<f32>: Complex<f32>, Complex<f64>: Complex<f64>);
+
 /// A type that gradients are computed in.
-pub(super) trait Computed: Copy + Default + Arithmetic + Divided + Multiplied {
+pub(super) trait Computed: Default + Divided + Multiplied {
     #[inline(always)]
     fn conjugated(self) -> Self {
         self
@@ -51,17 +61,6 @@ pub(super) trait Compared: Computed + PartialOrd {
 
 macro_rules! floats {
     ($($float:ty),*) => {$(
-        impl Graded for $float {
-            type Computed = Self;
-            #[inline(always)]
-            fn computed(self) -> Self {
-                self
-            }
-            #[inline(always)]
-            fn rounded(computed: Self) -> Self {
-                computed
-            }
-        }
         impl Computed for $float {}
         impl Compared for $float {
             #[inline(always)]
@@ -74,46 +73,6 @@ macro_rules! floats {
                 self / count as Self
             }
         }
-    )*};
-}
-
-floats!(f32, f64);
-
-macro_rules! halves {
-    ($($half:ty),*) => {$(
-        impl Graded for $half {
-            type Computed = f32;
-            #[inline(always)]
-            fn computed(self) -> f32 {
-                self.widen()
-            }
-            #[inline(always)]
-            fn rounded(computed: f32) -> Self {
-                Self::narrow(computed)
-            }
-        }
-    )*};
-}
-
-halves!(F16, Bf16);
-
-impl<F: Computed> Graded for Complex<F>
-where
-    Self: Computed,
-{
-    type Computed = Self;
-    #[inline(always)]
-    fn computed(self) -> Self {
-        self
-    }
-    #[inline(always)]
-    fn rounded(computed: Self) -> Self {
-        computed
-    }
-}
-
-macro_rules! complex {
-    ($($float:ty),*) => {$(
         impl Computed for Complex<$float> {
             #[inline(always)]
             fn conjugated(self) -> Self {
@@ -123,7 +82,7 @@ macro_rules! complex {
     )*};
 }
 
-complex!(f32, f64);
+floats!(f32, f64);
 
 /// `N` neighbours of the runs of a group, from `first` on. Made by [`each_group`] alone,
 /// whose caller vouches for every element of them.
@@ -132,7 +91,7 @@ pub(super) struct Lanes<'g, T> {
     group: &'g GradientGroup,
     shares: &'g Shares,
     first: isize,
-    element: std::marker::PhantomData<T>,
+    element: PhantomData<T>,
 }
 
 impl<T: Graded> Lanes<'_, T> {
@@ -182,7 +141,7 @@ impl<T: Graded> Lanes<'_, T> {
     }
 
     #[inline(always)]
-    fn update<const N: usize>(&self, updates: Listed<'_>, position: usize) -> [T::Computed; N] {
+    fn update<const N: usize>(&self, updates: PerTuple<'_>, position: usize) -> [T::Computed; N] {
         self.load(updates.run, updates.sources.offset(position))
     }
 
@@ -207,7 +166,7 @@ impl<T: Graded> Lanes<'_, T> {
 }
 
 /// Who gets what of the gradient of a result, as a type.
-pub(super) trait Sharing<T: Graded> {
+pub(super) trait GradientRule<T: Graded> {
     /// For `N` neighbours.
     fn give<const N: usize>(lanes: &Lanes<'_, T>);
 }
@@ -215,7 +174,7 @@ pub(super) trait Sharing<T: Graded> {
 /// Everyone the same: sums and means, and what is replaced.
 pub(super) struct Alike;
 
-impl<T: Graded> Sharing<T> for Alike {
+impl<T: Graded> GradientRule<T> for Alike {
     #[inline(always)]
     fn give<const N: usize>(lanes: &Lanes<'_, T>) {
         let (group, shares) = (lanes.group, lanes.shares);
@@ -239,7 +198,7 @@ impl<T: Graded> Sharing<T> for Alike {
 /// The product of all others.
 pub(super) struct Product;
 
-impl<T: Graded> Sharing<T> for Product {
+impl<T: Graded> GradientRule<T> for Product {
     #[inline(always)]
     fn give<const N: usize>(lanes: &Lanes<'_, T>) {
         let (group, factor) = (lanes.group, lanes.shares.factor);
@@ -284,7 +243,7 @@ fn after<C: Computed, const N: usize>(left: Option<[C; N]>, right: [C; N]) -> [C
 /// The updates of a group on their way from the first to the last.
 struct Products<'g, T: Graded, const N: usize> {
     lanes: &'g Lanes<'g, T>,
-    updates: Listed<'g>,
+    updates: PerTuple<'g>,
     gradient: [T::Computed; N],
     /// What came before, from the left to the right; `None` where nothing did.
     prefix: Option<[T::Computed; N]>,
@@ -346,7 +305,7 @@ impl<T: Graded, const N: usize> Products<'_, T, N> {
 /// All who are equal to the smallest or the largest one, in equal parts.
 pub(super) struct Ties;
 
-impl<T: Graded> Sharing<T> for Ties
+impl<T: Graded> GradientRule<T> for Ties
 where
     T::Computed: Compared,
 {
@@ -432,18 +391,27 @@ fn is_tied<C: PartialOrd + Copy>(value: C, best: C) -> bool {
     (value == best) | ((value != value) & (best != best))
 }
 
-/// The `GradientFn` of a type and a sharing.
+/// The `GradientFn` of a type and a rule, compiled for AVX2 and F16C if `AVX2`.
 ///
 /// # Safety
 ///
-/// As for `GradientFn`, for elements of type `T`.
-pub(super) unsafe fn each_group<T: Graded, S: Sharing<T>>(
+/// As for `GradientFn`, for elements of type `T`. With `AVX2`, the machine has both.
+pub(super) unsafe fn each_group<T: Graded, R: GradientRule<T>, const AVX2: bool>(
     tensors: &GradientTensors<'_>,
     groups: &[GradientGroup],
     shares: &Shares,
 ) {
     // SAFETY: handed on as it is.
-    unsafe { each_group_by::<T, S, WIDTH>(tensors, groups, shares) }
+    unsafe {
+        if AVX2 {
+            with_avx2(
+                #[inline(always)]
+                || each_group_by::<T, R, AVX2_WIDTH>(tensors, groups, shares),
+            );
+        } else {
+            each_group_by::<T, R, WIDTH>(tensors, groups, shares);
+        }
+    }
 }
 
 /// [`each_group`], so many elements at a time.
@@ -452,7 +420,7 @@ pub(super) unsafe fn each_group<T: Graded, S: Sharing<T>>(
 ///
 /// As for [`each_group`].
 #[inline(always)]
-unsafe fn each_group_by<T: Graded, S: Sharing<T>, const WIDTH: usize>(
+unsafe fn each_group_by<T: Graded, R: GradientRule<T>, const WIDTH: usize>(
     tensors: &GradientTensors<'_>,
     groups: &[GradientGroup],
     shares: &Shares,
@@ -467,15 +435,15 @@ unsafe fn each_group_by<T: Graded, S: Sharing<T>, const WIDTH: usize>(
             group,
             shares,
             first: first.cast_signed(),
-            element: std::marker::PhantomData,
+            element: PhantomData,
         };
         let mut done = 0;
         while tensors.len - done >= WIDTH {
-            S::give::<WIDTH>(&lanes(done));
+            R::give::<WIDTH>(&lanes(done));
             done += WIDTH;
         }
         while done < tensors.len {
-            S::give::<1>(&lanes(done));
+            R::give::<1>(&lanes(done));
             done += 1;
         }
     }
@@ -489,52 +457,28 @@ fn prefetch_later(tensors: &GradientTensors<'_>, groups: &[GradientGroup], size:
     let fetch = |tensor: Numbered, offset: isize, level| {
         if tensor.step == 1 {
             let offset = offset.wrapping_mul(size.cast_signed());
-            prefetch_run(
-                tensor.base.wrapping_offset(offset).cast_const(),
-                bytes,
-                level,
-            );
+            let run = tensor.base.wrapping_offset(offset).cast_const();
+            prefetch_run(run, bytes, level);
         }
     };
     for (distance, level) in Distance::of(bytes).each() {
         if let Some(later) = groups.get(distance) {
             fetch(tensors.grad_output, later.grad_output, level);
-            for (tensor, offset) in [
+            let sides = [
                 (tensors.data, later.data),
                 (tensors.grad_data, later.grad_data),
-            ] {
+            ];
+            for (tensor, offset) in sides {
                 tensor
-                    .into_iter()
-                    .for_each(|tensor| fetch(tensor, offset, level));
+                    .iter()
+                    .for_each(|&tensor| fetch(tensor, offset, level));
             }
         }
-        for listed in [tensors.updates, tensors.grad_updates]
-            .into_iter()
-            .flatten()
-        {
-            let Some(list) = listed.sources.list else {
-                continue;
-            };
-            let first = groups[0].start + distance;
-            for position in first..(groups[0].end + distance).min(list.len()) {
-                fetch(listed.run, listed.sources.offset(position), level);
+        let sides = [tensors.updates, tensors.grad_updates];
+        for updates in sides.into_iter().flatten() {
+            for offset in (updates.sources).later(groups[0].start..groups[0].end, distance) {
+                fetch(updates.run, offset, level);
             }
         }
     }
-}
-
-/// [`each_group`], compiled for AVX2 and F16C.
-///
-/// # Safety
-///
-/// As for [`each_group`], and the machine has both.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c")]
-pub(super) unsafe fn each_group_avx2<T: Graded, S: Sharing<T>>(
-    tensors: &GradientTensors<'_>,
-    groups: &[GradientGroup],
-    shares: &Shares,
-) {
-    // SAFETY: handed on as it is.
-    unsafe { each_group_by::<T, S, AVX2_WIDTH>(tensors, groups, shares) }
 }

@@ -5,62 +5,62 @@
 
 #![allow(unsafe_code, reason = "goes to addresses")]
 
-use super::fold::Fold;
+use std::marker::PhantomData;
+
+use super::dispatch::Kernel;
+use super::fold::{Begin, ComputedIn, Finish};
 use super::prefetch::{Distance, are_prefetched, prefetch_run};
-use super::{Group, GroupRun, Sources, Steps};
+use super::{Group, GroupRun, Steps};
 
 /// Elements of a run whose running values are in registers together.
 const WIDTH: usize = 32;
 
-/// The `GroupFn` of a fold.
-///
-/// # Safety
-///
-/// As for `GroupFn`, for elements of type `T`.
-#[inline(always)]
-pub(super) unsafe fn fold<T, F>(
-    dst: *mut u8,
-    src: *const u8,
-    groups: &[Group],
-    sources: Sources<'_>,
-    run: GroupRun,
-) where
-    T: Copy,
-    F: Fold<T>,
+/// The `GroupFn` of a reduction of elements of type `T`, whose running values have the type
+/// `C` and become results as `F` says.
+pub(super) struct Fold<T, C, R, F>(PhantomData<(T, C, R, F)>);
+
+impl<T, C, R, F> Kernel for Fold<T, C, R, F>
+where
+    T: ComputedIn<C>,
+    C: Copy + Default,
+    R: Begin<C>,
+    F: Finish<C>,
 {
-    let is_prefetched =
-        run.steps == Steps::UNIT && are_prefetched(run.len.saturating_mul(size_of::<T>()));
-    for (position, group) in groups.iter().enumerate() {
-        if is_prefetched {
-            prefetch_later(
-                dst,
-                src,
-                &groups[position..],
-                sources,
-                run.len,
-                size_of::<T>(),
-            );
-        }
-        let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-        let mut done = 0;
-        // SAFETY: the caller vouches for `run.len` elements of the group's
-        // destination and of each of its sources.
-        unsafe {
-            while run.steps == Steps::UNIT && run.len - done >= WIDTH {
-                let unit = GroupRun {
-                    steps: Steps::UNIT,
-                    ..run
-                };
-                fold_part::<T, F, WIDTH>(dst, src, group, sources, unit, done);
-                done += WIDTH;
+    type Entry = Group;
+    type Form<'a> = GroupRun<'a>;
+
+    #[inline(always)]
+    unsafe fn run<const AVX2: bool>(
+        dst: *mut u8,
+        src: *const u8,
+        groups: &[Group],
+        run: GroupRun<'_>,
+    ) {
+        let is_prefetched =
+            run.steps == Steps::UNIT && are_prefetched(run.len.saturating_mul(size_of::<T>()));
+        for (position, group) in groups.iter().enumerate() {
+            if is_prefetched {
+                prefetch_later(dst, src, &groups[position..], &run, size_of::<T>());
             }
-            while run.len - done >= 4 {
-                fold_part::<T, F, 4>(dst, src, group, sources, run, done);
-                done += 4;
-            }
-            while done < run.len {
-                fold_part::<T, F, 1>(dst, src, group, sources, run, done);
-                done += 1;
+            let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
+            let mut done = 0;
+            // SAFETY: the caller vouches for `run.len` elements of the group's
+            // destination and of each of its sources.
+            unsafe {
+                while run.steps == Steps::UNIT && run.len - done >= WIDTH {
+                    let steps = Steps::UNIT;
+                    let unit = GroupRun { steps, ..run };
+                    Self::fold_part::<WIDTH>(dst, src, group, unit, done);
+                    done += WIDTH;
+                }
+                while run.len - done >= 4 {
+                    Self::fold_part::<4>(dst, src, group, run, done);
+                    done += 4;
+                }
+                while done < run.len {
+                    Self::fold_part::<1>(dst, src, group, run, done);
+                    done += 1;
+                }
             }
         }
     }
@@ -74,11 +74,10 @@ fn prefetch_later(
     dst: *const u8,
     src: *const u8,
     groups: &[Group],
-    sources: Sources<'_>,
-    len: usize,
+    run: &GroupRun<'_>,
     size: usize,
 ) {
-    let bytes = len.saturating_mul(size);
+    let bytes = run.len.saturating_mul(size);
     let at = |base: *const u8, elements: isize| {
         base.wrapping_offset(elements.wrapping_mul(size.cast_signed()))
     };
@@ -86,86 +85,65 @@ fn prefetch_later(
         if let Some(later) = groups.get(distance) {
             prefetch_run(at(dst, later.dst), bytes, level);
         }
-        let Some(list) = sources.list else {
-            continue;
-        };
-        for position in groups[0].start + distance..(groups[0].end + distance).min(list.len()) {
-            prefetch_run(at(src, sources.offset(position)), bytes, level);
+        for offset in (run.sources).later(groups[0].start..groups[0].end, distance) {
+            prefetch_run(at(src, offset), bytes, level);
         }
     }
 }
 
-/// `N` elements of a run, from `first` on.
-///
-/// # Safety
-///
-/// As for [`fold`], and the run has those elements.
-#[inline(always)]
-unsafe fn fold_part<T, F, const N: usize>(
-    dst: *mut T,
-    src: *const T,
-    group: &Group,
-    sources: Sources<'_>,
-    run: GroupRun,
-    first: usize,
-) where
-    T: Copy,
-    F: Fold<T>,
+impl<T, C, R, F> Fold<T, C, R, F>
+where
+    T: ComputedIn<C>,
+    C: Copy + Default,
+    R: Begin<C>,
+    F: Finish<C>,
 {
-    let first = first.cast_signed();
-    let dst = dst.wrapping_offset(group.dst + first * run.steps.dst);
-    let src = src.wrapping_offset(first * run.steps.src);
-    let mut running = [F::Running::default(); N];
-    let mut next = group.start;
-    if run.include_self {
-        for (at, running) in running.iter_mut().enumerate() {
-            // SAFETY: the caller vouches for the element.
-            let current = unsafe { *dst.offset(at.cast_signed() * run.steps.dst) };
-            *running = F::include(current);
+    /// `N` elements of a run, from `first` on.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Fold`], and the run has those elements.
+    #[inline(always)]
+    unsafe fn fold_part<const N: usize>(
+        dst: *mut T,
+        src: *const T,
+        group: &Group,
+        run: GroupRun<'_>,
+        first: usize,
+    ) {
+        let first = first.cast_signed();
+        let dst = dst.wrapping_offset(group.dst + first * run.steps.dst);
+        let src = src.wrapping_offset(first * run.steps.src);
+        let updates = |position: usize| src.wrapping_offset(run.sources.offset(position));
+        // SAFETY: the caller vouches for the elements of the destination and of each source.
+        let load = |side: *const T, at: usize, step: isize| unsafe {
+            (*side.offset(at.cast_signed() * step)).computed()
+        };
+        let mut running = [C::default(); N];
+        let mut next = group.start;
+        if run.include_self {
+            for (at, running) in running.iter_mut().enumerate() {
+                *running = R::include(load(dst, at, run.steps.dst));
+            }
+        } else {
+            // A group has at least one source.
+            let first = updates(next);
+            for (at, running) in running.iter_mut().enumerate() {
+                *running = R::first(load(first, at, run.steps.src));
+            }
+            next += 1;
         }
-    } else {
-        let src = src.wrapping_offset(sources.offset(next));
-        for (at, running) in running.iter_mut().enumerate() {
-            // SAFETY: as above; a group has at least one source.
-            let update = unsafe { *src.offset(at.cast_signed() * run.steps.src) };
-            *running = F::first(update);
+        for position in next..group.end {
+            let update = updates(position);
+            for (at, running) in running.iter_mut().enumerate() {
+                *running = R::apply(*running, load(update, at, run.steps.src));
+            }
         }
-        next += 1;
-    }
-    for position in next..group.end {
-        let src = src.wrapping_offset(sources.offset(position));
-        for (at, running) in running.iter_mut().enumerate() {
+        let count = (group.end - group.start) as u64 + u64::from(run.include_self);
+        for (at, running) in running.into_iter().enumerate() {
+            let result = T::rounded(F::finish(running, count, run.factor));
             // SAFETY: as above.
-            let update = unsafe { *src.offset(at.cast_signed() * run.steps.src) };
-            *running = F::step(*running, update);
+            unsafe { *dst.offset(at.cast_signed() * run.steps.dst) = result };
         }
     }
-    let count = (group.end - group.start) as u64 + u64::from(run.include_self);
-    for (at, running) in running.into_iter().enumerate() {
-        // SAFETY: as above.
-        unsafe {
-            *dst.offset(at.cast_signed() * run.steps.dst) = F::finish(running, count, run.factor)
-        };
-    }
-}
-
-/// [`fold`], compiled for AVX2 and F16C.
-///
-/// # Safety
-///
-/// As for [`fold`], and the machine has both.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c")]
-pub(super) unsafe fn fold_avx2<T, F>(
-    dst: *mut u8,
-    src: *const u8,
-    groups: &[Group],
-    sources: Sources<'_>,
-    run: GroupRun,
-) where
-    T: Copy,
-    F: Fold<T>,
-{
-    // SAFETY: handed on as it is.
-    unsafe { fold::<T, F>(dst, src, groups, sources, run) }
 }

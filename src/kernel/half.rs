@@ -5,9 +5,7 @@
 //! that the result is one of the operands. All of it is free of branches, for
 //! the compiler to make vectors of.
 
-use super::reduce::Arithmetic;
-use super::reduce::Ordered;
-use super::reduce::Single;
+use super::reduce::{Arithmetic, Ordered};
 
 /// IEEE binary16.
 #[derive(Clone, Copy, Default)]
@@ -109,8 +107,6 @@ impl Half for Bf16 {
 fn low_half(bits: u32) -> u16 {
     bits as u16
 }
-
-impl<H: Half> Single for H {}
 
 impl<H: Half> Arithmetic for H {
     #[inline(always)]

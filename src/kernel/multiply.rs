@@ -7,6 +7,7 @@
 use std::mem::MaybeUninit;
 
 use super::half::Half;
+use super::runs::{each_pair, slices};
 use super::scalar::Complex;
 use super::{Job, Steps};
 
@@ -16,20 +17,19 @@ pub(super) trait Multiplied: Copy {
     fn multiplied(self, factor: f64) -> Self;
 }
 
-impl Multiplied for f32 {
-    #[expect(clippy::cast_possible_truncation, reason = "the factor is an `f32`")]
-    #[inline(always)]
-    fn multiplied(self, factor: f64) -> Self {
-        self * factor as f32
-    }
+macro_rules! multiplied_floats {
+    ($($float:ty),*) => {$(
+        impl Multiplied for $float {
+            #[allow(clippy::cast_possible_truncation, reason = "the factor is of the type")]
+            #[inline(always)]
+            fn multiplied(self, factor: f64) -> Self {
+                self * factor as $float
+            }
+        }
+    )*};
 }
 
-impl Multiplied for f64 {
-    #[inline(always)]
-    fn multiplied(self, factor: f64) -> Self {
-        self * factor
-    }
-}
+multiplied_floats!(f32, f64);
 
 /// In `f32`, rounded once.
 impl<H: Half> Multiplied for H {
@@ -79,29 +79,23 @@ pub(super) unsafe fn copy_multiplied<T: Multiplied>(
     steps: Steps,
     factor: f64,
 ) {
-    let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
+    let (dst, src) = (dst.cast::<MaybeUninit<T>>(), src.cast::<MaybeUninit<T>>());
     for job in jobs.iter().filter(|job| job.len > 0) {
         let (dst, src) = (dst.wrapping_offset(job.dst), src.wrapping_offset(job.src));
-        if steps == Steps::UNIT {
-            // SAFETY: the caller vouches for `job.len` neighbours on both sides, and for
-            // the sides being apart; what is written may not be initialised, and is
-            // written without being read.
-            let (dst, src) = unsafe {
-                (
-                    std::slice::from_raw_parts_mut(dst.cast::<MaybeUninit<T>>(), job.len),
-                    std::slice::from_raw_parts(src, job.len),
-                )
+        // SAFETY: the caller vouches for `job.len` elements on both sides, for those of
+        // `src` being initialised, and for the sides being apart. What is written may not
+        // be initialised, and is written without being read.
+        unsafe {
+            let write = |to: &mut MaybeUninit<T>, from: &MaybeUninit<T>| {
+                to.write(from.assume_init().multiplied(factor));
             };
-            for (to, from) in dst.iter_mut().zip(src) {
-                to.write(from.multiplied(factor));
-            }
-            continue;
-        }
-        for number in 0..job.len.cast_signed() {
-            let from = src.wrapping_offset(number * steps.src);
-            // SAFETY: the caller vouches for this element of either side.
-            unsafe {
-                (dst.wrapping_offset(number * steps.dst)).write((*from).multiplied(factor));
+            if steps == Steps::UNIT {
+                let (dst, src) = slices(dst, src, job.len);
+                dst.iter_mut()
+                    .zip(src)
+                    .for_each(|(to, from)| write(to, from));
+            } else {
+                each_pair(dst, src, job.len, steps, |dst, src| write(&mut *dst, &*src));
             }
         }
     }

@@ -26,10 +26,16 @@ pub(super) struct Max;
 
 /// Values (single ones or vectors) that can be added and multiplied.
 /// Integers wrap; floats round each operation.
-pub(super) trait Arithmetic {
+pub(super) trait Arithmetic: Copy {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
+
+    /// The first of several: itself, as a reduction would write it.
+    #[inline(always)]
+    fn taken(self) -> Self {
+        self
+    }
 }
 
 /// Values (single ones or vectors) that have a smaller and a larger one.
@@ -39,14 +45,48 @@ pub(super) trait Ordered {
     fn max(self, update: Self) -> Self;
 }
 
-/// A value that can stand alone.
-pub(super) trait Single: Copy + Default {
-    /// The first of several: itself, as a reduction would write it.
-    #[inline(always)]
-    fn taken(self) -> Self {
-        self
-    }
+/// Lists types whose sum, difference and product are these expressions.
+macro_rules! arithmetic {
+    ($($value:ty),+: |$a:ident, $b:ident| $sum:expr, $difference:expr, $product:expr) => {$(
+        impl Arithmetic for $value {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                $sum
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                $difference
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                $product
+            }
+        }
+    )+};
 }
+pub(super) use arithmetic;
+
+/// Lists types whose smaller and larger value are these expressions.
+macro_rules! ordered {
+    ($($value:ty),+: |$a:ident, $b:ident| $smaller:expr, $larger:expr) => {$(
+        impl Ordered for $value {
+            #[inline(always)]
+            fn min(self, update: Self) -> Self {
+                let ($a, $b) = (self, update);
+                $smaller
+            }
+            #[inline(always)]
+            fn max(self, update: Self) -> Self {
+                let ($a, $b) = (self, update);
+                $larger
+            }
+        }
+    )+};
+}
+pub(super) use ordered;
 
 macro_rules! impl_reducer {
     ($($reducer:ident: $values:ident::$method:ident,)*) => {$(

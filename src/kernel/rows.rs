@@ -5,29 +5,64 @@
 
 #![allow(unsafe_code, reason = "makes slices of addresses")]
 
+use std::marker::PhantomData;
 use std::mem::take;
 
 use super::RowsForm;
 use super::copy::copy_bytes;
+use super::dispatch::Kernel;
 use super::prefetch::{Distance, Lines};
 use super::reduce::Loop;
-use super::reduce::Reducer;
+use super::runs::slices;
 
-/// The first element of the row of `number`.
-#[inline(always)]
-fn row_of<T>(dst: *mut T, number: u32, unit: isize) -> *mut T {
-    dst.wrapping_offset((number as usize).cast_signed().wrapping_mul(unit))
+/// Where rows of elements of type `T` lie: on the side that the numbers address, and on the
+/// other one.
+struct Rows<'a, T> {
+    numbered: *mut T,
+    other: *const T,
+    numbers: &'a [u32],
+    form: RowsForm<'a>,
 }
 
-/// The first element of the row that `position` in the list has on the other
-/// side.
-#[inline(always)]
-fn source_of<T>(src: *const T, position: usize, form: &RowsForm<'_>) -> *const T {
-    let number = match form.sources {
-        Some(sources) => sources[position] as usize,
-        None => position,
-    };
-    src.wrapping_offset(number.cast_signed().wrapping_mul(form.step))
+impl<'a, T> Rows<'a, T> {
+    #[inline(always)]
+    fn new(dst: *mut u8, src: *const u8, numbers: &'a [u32], form: RowsForm<'a>) -> Self {
+        Self {
+            numbered: dst.cast(),
+            other: src.cast(),
+            numbers,
+            form,
+        }
+    }
+
+    /// The first element of the row of `number`.
+    #[inline(always)]
+    fn row_of(&self, number: u32) -> *mut T {
+        let number = (number as usize).cast_signed();
+        (self.numbered).wrapping_offset(number.wrapping_mul(self.form.unit))
+    }
+
+    /// The first element of the row that `position` in the list has on the other
+    /// side.
+    #[inline(always)]
+    fn source_of(&self, position: usize) -> *const T {
+        let number = match self.form.sources {
+            Some(sources) => sources[position] as usize,
+            None => position,
+        };
+        (self.other).wrapping_offset(number.cast_signed().wrapping_mul(self.form.step))
+    }
+
+    /// Calls `f` with the addresses of every row, in order, and prefetches those that
+    /// come up. Touches none itself.
+    #[inline(always)]
+    fn each(self, f: impl Fn(*mut T, *const T)) {
+        let prefetching = Prefetching::new(&self);
+        for (position, &number) in self.numbers.iter().enumerate() {
+            prefetching.later(&self, position);
+            f(self.row_of(number), self.source_of(position));
+        }
+    }
 }
 
 /// Which rows are prefetched: those that come up, where the form says so of their side;
@@ -42,110 +77,109 @@ struct Prefetching {
 
 impl Prefetching {
     #[inline(always)]
-    fn new<T>(dst: *const T, src: *const T, form: &RowsForm<'_>) -> Self {
+    fn new<T>(rows: &Rows<'_, T>) -> Self {
+        let form = &rows.form;
         Self {
             distance: Distance::of(form.len * size_of::<T>()),
-            lines: Lines::of_rows(dst, form.unit, form.len),
-            source_lines: Lines::of_rows(src, form.step, form.len),
+            lines: Lines::of_rows(rows.numbered.cast_const(), form.unit, form.len),
+            source_lines: Lines::of_rows(rows.other, form.step, form.len),
         }
     }
 
     /// Prefetches rows that come up after `position`.
     #[inline(always)]
-    fn later<T>(
-        &self,
-        dst: *const T,
-        src: *const T,
-        numbers: &[u32],
-        position: usize,
-        form: &RowsForm<'_>,
-    ) {
+    fn later<T>(&self, rows: &Rows<'_, T>, position: usize) {
+        let form = &rows.form;
         let prefetches_source = form.prefetches_sources && form.sources.is_some();
         if form.is_near && !prefetches_source {
             return;
         }
         for (distance, level) in self.distance.each() {
             let later = position + distance;
-            let Some(&number) = numbers.get(later) else {
+            let Some(&number) = rows.numbers.get(later) else {
                 continue;
             };
             if !form.is_near {
-                let row = row_of(dst.cast_mut(), number, form.unit);
-                self.lines.prefetch(row, level);
+                self.lines.prefetch(rows.row_of(number), level);
             }
             if prefetches_source {
-                self.source_lines
-                    .prefetch(source_of(src, later, form), level);
+                self.source_lines.prefetch(rows.source_of(later), level);
             }
         }
     }
 }
 
-/// The `RowsFn` of a reduction.
-///
-/// # Safety
-///
-/// As for `RowsFn`, for elements of type `T`.
-#[inline(always)]
-pub(super) unsafe fn reduce<T, L, R>(
-    dst: *mut u8,
-    src: *const u8,
-    numbers: &[u32],
-    form: RowsForm<'_>,
-) where
-    T: Copy,
-    L: Loop<T, R>,
-    R: Reducer<T>,
-{
-    // SAFETY: handed on as it is.
-    unsafe { reduce_rows::<T, L, R, { !cfg!(target_arch = "x86_64") }>(dst, src, numbers, form) }
+/// The `RowsFn` of a reduction, for elements of type `T`.
+pub(super) struct Reduce<T, L, R>(PhantomData<(T, L, R)>);
+
+impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
+    type Entry = u32;
+    type Form<'a> = RowsForm<'a>;
+
+    /// With `AVX2`, or where a machine has but one set of instructions (there they were not
+    /// measured), rows in a cache have loops of lengths.
+    #[inline(always)]
+    unsafe fn run<const AVX2: bool>(
+        dst: *mut u8,
+        src: *const u8,
+        numbers: &[u32],
+        form: RowsForm<'_>,
+    ) {
+        /// The loop for each of these lengths, else one that learns it from memory.
+        macro_rules! by_length {
+            ($($len:literal)*) => {
+                match form.len {
+                    0 => {}
+                    $($len if const { by_length(AVX2) && has_loops_of_lengths::<T>() } => {
+                        Self::each_array::<$len>(dst, src, numbers, form);
+                    }
+                    $len if const { by_length(AVX2) && has_near_loop::<T>($len) }
+                        && form.is_near && form.sources.is_none() => {
+                        let form = RowsForm { is_near: true, sources: None, ..form };
+                        Self::each_array::<$len>(dst, src, numbers, form);
+                    })*
+                    len => Rows::<T>::new(dst, src, numbers, form).each(|dst, src| {
+                        let (dst, src) = slices(dst, src, len);
+                        if const { goes_in_arrays::<T>() } && len < SHORT {
+                            reduce_short::<T, L, R>(dst, src);
+                        } else {
+                            L::reduce(dst, src);
+                        }
+                    }),
+                }
+            };
+        }
+        // SAFETY: each address is that of a row, of which the caller vouches for
+        // `form.len` neighbours on both sides, and for the sides being apart.
+        unsafe { by_length!(1 2 3 4 8 16 24 32 64) };
+    }
 }
 
-/// [`reduce`], with loops of lengths for rows in a cache where `BY_LENGTH`: for AVX2, and where
-/// a machine has but one set of instructions (there they were not measured).
-///
-/// # Safety
-///
-/// As for [`reduce`].
-#[inline(always)]
-unsafe fn reduce_rows<T, L, R, const BY_LENGTH: bool>(
-    dst: *mut u8,
-    src: *const u8,
-    numbers: &[u32],
-    form: RowsForm<'_>,
-) where
-    T: Copy,
-    L: Loop<T, R>,
-    R: Reducer<T>,
-{
-    /// The loop for each of these lengths, else one that learns it from memory.
-    macro_rules! by_length {
-        ($($len:literal)*) => {
-            match form.len {
-                0 => {}
-                $($len if const { BY_LENGTH && has_loops_of_lengths::<T>() } => {
-                    each_array::<T, L, R, $len>(dst, src, numbers, form);
-                }
-                $len if const { BY_LENGTH && has_near_loop::<T>($len) }
-                    && form.is_near && form.sources.is_none() => {
-                    let form = RowsForm { is_near: true, sources: None, ..form };
-                    each_array::<T, L, R, $len>(dst, src, numbers, form);
-                })*
-                len => each_row::<T>(dst, src, numbers, form, |dst, src| {
-                    let dst = std::slice::from_raw_parts_mut(dst, len);
-                    let src = std::slice::from_raw_parts(src, len);
-                    if const { goes_in_arrays::<T>() } && len < SHORT {
-                        reduce_short::<T, L, R>(dst, src);
-                    } else {
-                        L::reduce(dst, src);
-                    }
-                }),
-            }
-        };
+impl<T, L: Loop<T, R>, R> Reduce<T, L, R> {
+    /// Rows of a length that is known.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Reduce`], for rows of `LEN`.
+    #[inline(always)]
+    unsafe fn each_array<const LEN: usize>(
+        dst: *mut u8,
+        src: *const u8,
+        numbers: &[u32],
+        form: RowsForm<'_>,
+    ) {
+        let form = RowsForm { len: LEN, ..form };
+        Rows::<T>::new(dst, src, numbers, form).each(|dst, src| {
+            // SAFETY: the caller vouches for `LEN` neighbours on both sides, and for the
+            // sides being apart.
+            unsafe { L::reduce_array(&mut *dst.cast::<[T; LEN]>(), &*src.cast::<[T; LEN]>()) };
+        });
     }
-    // SAFETY: each address is that of a row, of which the caller vouches for
-    // `form.len` neighbours on both sides, and for the sides being apart.
-    unsafe { by_length!(1 2 3 4 8 16 24 32 64) };
+}
+
+/// Whether an instance has loops of lengths.
+const fn by_length(avx2: bool) -> bool {
+    avx2 || !cfg!(target_arch = "x86_64")
 }
 
 /// Elements of 4 bytes alone: with those of 2 and of 8 the library that C links grew by
@@ -174,30 +208,6 @@ const fn goes_in_arrays<T>() -> bool {
 /// not measured.
 const SHORT: usize = 64;
 
-/// Rows of a length that is known.
-///
-/// # Safety
-///
-/// As for [`reduce`], for rows of `LEN`.
-#[inline(always)]
-unsafe fn each_array<T, L, R, const LEN: usize>(
-    dst: *mut u8,
-    src: *const u8,
-    numbers: &[u32],
-    form: RowsForm<'_>,
-) where
-    T: Copy,
-    L: Loop<T, R>,
-    R: Reducer<T>,
-{
-    let form = RowsForm { len: LEN, ..form };
-    each_row::<T>(dst, src, numbers, form, |dst, src| {
-        // SAFETY: the caller vouches for so many neighbours on both sides, and for the
-        // sides being apart.
-        unsafe { L::reduce_array(&mut *dst.cast::<[T; LEN]>(), &*src.cast::<[T; LEN]>()) };
-    });
-}
-
 /// Goes through a short row in arrays of 8 and, at its end, of 4, 2 and 1.
 #[inline(always)]
 fn reduce_short<T: Copy, L: Loop<T, R>, R>(dst: &mut [T], src: &[T]) {
@@ -219,27 +229,6 @@ fn reduce_short<T: Copy, L: Loop<T, R>, R>(dst: &mut [T], src: &[T]) {
     }
     rest!(4 2 1);
     debug_assert!(dst.is_empty() && src.is_empty(), "all of the row");
-}
-
-/// Calls `reduce` with the addresses of every row, in order, and prefetches those that
-/// come up. Touches none itself.
-#[inline(always)]
-fn each_row<T>(
-    dst: *mut u8,
-    src: *const u8,
-    numbers: &[u32],
-    form: RowsForm<'_>,
-    reduce: impl Fn(*mut T, *const T),
-) {
-    let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    let prefetching = Prefetching::new(dst, src, &form);
-    for (position, &number) in numbers.iter().enumerate() {
-        prefetching.later(dst, src, numbers, position, &form);
-        reduce(
-            row_of(dst, number, form.unit),
-            source_of(src, position, &form),
-        );
-    }
 }
 
 /// The `RowsFn` that replaces elements of `W` bytes.
@@ -298,7 +287,7 @@ unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsFor
 /// As for [`copy_rows`].
 #[inline(always)]
 unsafe fn copy_each(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
-    each_row::<u8>(dst, src, numbers, form, |dst, src| {
+    Rows::<u8>::new(dst, src, numbers, form).each(|dst, src| {
         // SAFETY: the caller vouches for `form.len` neighbours on both sides, and
         // for the sides being apart.
         unsafe { copy_bytes(dst, src, form.len) };
@@ -318,43 +307,20 @@ pub(super) unsafe fn gather<const W: usize>(
     numbers: &[u32],
     form: RowsForm<'_>,
 ) {
-    let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
+    let sources = None;
+    let form = RowsForm { sources, ..form };
+    // The numbers address what is read.
+    let rows = Rows::<[u8; W]>::new(src.cast_mut(), dst.cast_const(), numbers, form);
     if form.len == 1 {
         for (position, &number) in numbers.iter().enumerate() {
-            let dst = dst.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
             // SAFETY: the caller vouches for both elements.
-            unsafe { *dst = *row_of(src.cast_mut(), number, form.unit) };
+            unsafe { *rows.source_of(position).cast_mut() = *rows.row_of(number) };
         }
         return;
     }
-    let prefetching = Prefetching::new(src, dst, &form);
-    for (position, &number) in numbers.iter().enumerate() {
-        prefetching.later(src, dst, numbers, position, &form);
-        let dst = dst.wrapping_offset(position.cast_signed().wrapping_mul(form.step));
-        let src = row_of(src.cast_mut(), number, form.unit);
+    rows.each(|src, dst| {
         // SAFETY: the caller vouches for `form.len` neighbours on both sides,
         // and for the sides being apart.
-        unsafe { copy_bytes(dst.cast(), src.cast(), form.len * W) };
-    }
-}
-
-/// [`reduce`], compiled for AVX2 and F16C.
-///
-/// # Safety
-///
-/// As for [`reduce`], and the machine has both.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c")]
-pub(super) unsafe fn reduce_avx2<T, L, R>(
-    dst: *mut u8,
-    src: *const u8,
-    numbers: &[u32],
-    form: RowsForm<'_>,
-) where
-    T: Copy,
-    L: Loop<T, R>,
-    R: Reducer<T>,
-{
-    // SAFETY: handed on as it is.
-    unsafe { reduce_rows::<T, L, R, true>(dst, src, numbers, form) }
+        unsafe { copy_bytes(dst.cast_mut().cast(), src.cast(), form.len * W) };
+    });
 }

@@ -7,72 +7,48 @@
 
 #![allow(unsafe_code, reason = "makes slices of addresses")]
 
-use super::Job;
-use super::Steps;
-use super::prefetch::{Distance, prefetch_run};
-use super::reduce::Loop;
-use super::reduce::Reducer;
+use std::marker::PhantomData;
 
-/// The `RunsFn` of a reduction.
-///
-/// # Safety
-///
-/// As for `RunsFn`, for elements of type `T`.
-#[inline(always)]
-pub(super) unsafe fn reduce<T, L, R>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps)
-where
-    T: Copy,
-    L: Loop<T, R>,
-    R: Reducer<T>,
-{
-    let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
-    let distance = Distance::of_jobs(jobs, size_of::<T>());
-    for (position, job) in jobs.iter().enumerate() {
-        for (distance, level) in distance.each() {
-            if let Some(later) = jobs.get(position + distance) {
-                prefetch_run(dst.wrapping_offset(later.dst), later.len, level);
+use super::dispatch::Kernel;
+use super::prefetch::{Distance, prefetch_run};
+use super::reduce::{Loop, Reducer};
+use super::{Job, Steps};
+
+/// The `RunsFn` of a reduction, for elements of type `T`.
+pub(super) struct Reduce<T, L, R>(PhantomData<(T, L, R)>);
+
+impl<T: Copy, L: Loop<T, R>, R: Reducer<T>> Kernel for Reduce<T, L, R> {
+    type Entry = Job;
+    type Form<'a> = Steps;
+
+    #[inline(always)]
+    unsafe fn run<const AVX2: bool>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
+        let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
+        let distance = Distance::of_jobs(jobs, size_of::<T>());
+        for (position, job) in jobs.iter().enumerate() {
+            for (distance, level) in distance.each() {
+                if let Some(later) = jobs.get(position + distance) {
+                    prefetch_run(dst.wrapping_offset(later.dst), later.len, level);
+                }
+            }
+            // Wrapping, as an empty job may lie anywhere.
+            let dst = dst.wrapping_offset(job.dst);
+            let src = src.wrapping_offset(job.src);
+            if job.len == 0 {
+                continue;
+            }
+            // SAFETY: the caller vouches for `job.len` elements on both sides, and for the
+            // sides being apart. With steps of 1 they are neighbours.
+            unsafe {
+                if steps == Steps::UNIT {
+                    let (dst, src) = slices(dst, src, job.len);
+                    L::reduce(dst, src);
+                } else {
+                    let reduce_one = |dst: *mut T, src: *const T| *dst = R::apply(*dst, *src);
+                    each_pair(dst, src, job.len, steps, reduce_one);
+                }
             }
         }
-        // Wrapping, as an empty job may lie anywhere.
-        let dst = dst.wrapping_offset(job.dst);
-        let src = src.wrapping_offset(job.src);
-        if job.len == 0 {
-            continue;
-        }
-        if steps == Steps::UNIT {
-            // SAFETY: the caller vouches for `job.len` elements on both sides,
-            // neighbours as the steps are 1, and for the sides being apart.
-            let (dst, src) = unsafe {
-                (
-                    std::slice::from_raw_parts_mut(dst, job.len),
-                    std::slice::from_raw_parts(src, job.len),
-                )
-            };
-            L::reduce(dst, src);
-        } else {
-            // SAFETY: the caller vouches for `job.len` elements on both sides.
-            unsafe { reduce_stepped::<T, R>(dst, src, job.len, steps) };
-        }
-    }
-}
-
-/// # Safety
-///
-/// `len` elements from `dst` and `src` on, `steps` apart, are as `RunsFn`
-/// demands.
-#[inline(always)]
-unsafe fn reduce_stepped<T, R>(dst: *mut T, src: *const T, len: usize, steps: Steps)
-where
-    T: Copy,
-    R: Reducer<T>,
-{
-    let (mut dst, mut src) = (dst, src);
-    for _ in 0..len {
-        // SAFETY: the caller vouches for this element of either side.
-        unsafe { *dst = R::apply(*dst, *src) };
-        // Wrapping, as the last step may leave the allocation.
-        dst = dst.wrapping_offset(steps.dst);
-        src = src.wrapping_offset(steps.src);
     }
 }
 
@@ -116,29 +92,45 @@ pub(super) unsafe fn write_clones<T: Clone>(
 #[inline(always)]
 fn each<T>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps, f: impl Fn(*mut T, *const T)) {
     for job in jobs {
-        let mut dst = dst.cast::<T>().wrapping_offset(job.dst);
-        let mut src = src.cast::<T>().wrapping_offset(job.src);
-        for _ in 0..job.len {
-            f(dst, src);
-            dst = dst.wrapping_offset(steps.dst);
-            src = src.wrapping_offset(steps.src);
-        }
+        let dst = dst.cast::<T>().wrapping_offset(job.dst);
+        let src = src.cast::<T>().wrapping_offset(job.src);
+        each_pair(dst, src, job.len, steps, &f);
     }
 }
 
-/// [`reduce`], compiled for AVX2 and F16C.
+/// The same for `len` elements from `dst` and `src` on, `steps` apart.
+#[inline(always)]
+pub(super) fn each_pair<T>(
+    mut dst: *mut T,
+    mut src: *const T,
+    len: usize,
+    steps: Steps,
+    f: impl Fn(*mut T, *const T),
+) {
+    for _ in 0..len {
+        f(dst, src);
+        // Wrapping, as the last step may leave the allocation.
+        dst = dst.wrapping_offset(steps.dst);
+        src = src.wrapping_offset(steps.src);
+    }
+}
+
+/// `len` neighbours on both sides.
 ///
 /// # Safety
 ///
-/// As for [`reduce`], and the machine has both.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c")]
-pub(super) unsafe fn reduce_avx2<T, L, R>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps)
-where
-    T: Copy,
-    L: Loop<T, R>,
-    R: Reducer<T>,
-{
-    // SAFETY: handed on as it is.
-    unsafe { reduce::<T, L, R>(dst, src, jobs, steps) }
+/// They are valid for writes (`dst`) and reads (`src`) during `'a`, and do not overlap.
+#[inline(always)]
+pub(super) unsafe fn slices<'a, T>(
+    dst: *mut T,
+    src: *const T,
+    len: usize,
+) -> (&'a mut [T], &'a [T]) {
+    // SAFETY: the caller vouches for both sides.
+    unsafe {
+        (
+            std::slice::from_raw_parts_mut(dst, len),
+            std::slice::from_raw_parts(src, len),
+        )
+    }
 }

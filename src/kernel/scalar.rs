@@ -3,91 +3,18 @@
 //! Knows integers, floats, the boolean byte and pairs that are complex
 //! numbers. Knows nothing of slices.
 
-use super::reduce::Arithmetic;
-use super::reduce::Ordered;
-
-macro_rules! wrapping_arithmetic {
-    ($($integer:ty),*) => {$(
-        impl Arithmetic for $integer {
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn sub(self, other: Self) -> Self {
-                self.wrapping_sub(other)
-            }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                self.wrapping_mul(other)
-            }
-        }
-    )*};
-}
+use super::reduce::{Arithmetic, Ordered, arithmetic, ordered};
 
 // Wrapping arithmetic does not see the sign: the unsigned ones serve i8..i64 as
 // well, but for means.
-wrapping_arithmetic!(u8, u16, u32, u64, i8, i16, i32, i64);
+arithmetic!(u8, u16, u32, u64, i8, i16, i32, i64:
+    |a, b| a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b));
+ordered!(i8, i16, i32, i64, u8, u16, u32, u64: |a, b| Ord::min(a, b), Ord::max(a, b));
 
-macro_rules! integer_order {
-    ($($integer:ty),*) => {$(
-        impl Ordered for $integer {
-            #[inline(always)]
-            fn min(self, update: Self) -> Self {
-                Ord::min(self, update)
-            }
-            #[inline(always)]
-            fn max(self, update: Self) -> Self {
-                Ord::max(self, update)
-            }
-        }
-    )*};
-}
-
-integer_order!(i8, i16, i32, i64, u8, u16, u32, u64);
-
-macro_rules! float {
-    ($($float:ty),*) => {$(
-        impl Arithmetic for $float {
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                self + other
-            }
-            #[inline(always)]
-            fn sub(self, other: Self) -> Self {
-                self - other
-            }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                self * other
-            }
-        }
-
-        // The standard library's `min` and `max` would drop NaN.
-        impl Ordered for $float {
-            #[inline(always)]
-            fn min(self, update: Self) -> Self {
-                let smaller = if update < self { update } else { self };
-                smaller.or_nan(update)
-            }
-            #[inline(always)]
-            fn max(self, update: Self) -> Self {
-                let larger = if update > self { update } else { self };
-                larger.or_nan(update)
-            }
-        }
-
-        impl OrNan for $float {
-            #[inline(always)]
-            fn or_nan(self, other: Self) -> Self {
-                let ones = if other.is_nan() { !0 } else { 0 };
-                Self::from_bits(self.to_bits() | ones)
-            }
-        }
-    )*};
-}
-
-float!(f32, f64);
+arithmetic!(f32, f64: |a, b| a + b, a - b, a * b);
+// The standard library's `min` and `max` would drop NaN.
+ordered!(f32, f64:
+    |a, b| (if b < a { b } else { a }).or_nan(b), (if b > a { b } else { a }).or_nan(b));
 
 /// The way NaN comes through from updates.
 trait OrNan {
@@ -100,6 +27,20 @@ trait OrNan {
     fn or_nan(self, other: Self) -> Self;
 }
 
+macro_rules! or_nan {
+    ($($float:ty),*) => {$(
+        impl OrNan for $float {
+            #[inline(always)]
+            fn or_nan(self, other: Self) -> Self {
+                let ones = if other.is_nan() { !0 } else { 0 };
+                Self::from_bits(self.to_bits() | ones)
+            }
+        }
+    )*};
+}
+
+or_nan!(f32, f64);
+
 /// A byte that is true when it is not zero. What is written is 0 or 1.
 #[derive(Clone, Copy, Default)]
 #[repr(transparent)]
@@ -111,48 +52,32 @@ impl Bool {
         self.0 != 0
     }
 
-    /// As a reduction writes it.
     #[inline(always)]
-    pub(super) fn normal(self) -> Self {
-        Self(u8::from(self.get()))
-    }
-
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        Self(u8::from(self.get() | other.get()))
-    }
-
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        Self(u8::from(self.get() & other.get()))
+    fn of(value: bool) -> Self {
+        Self(u8::from(value))
     }
 }
 
 impl Arithmetic for Bool {
     #[inline(always)]
     fn add(self, other: Self) -> Self {
-        self.or(other)
+        Self::of(self.get() | other.get())
     }
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
-        Self(u8::from(self.get() ^ other.get()))
+        Self::of(self.get() ^ other.get())
     }
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
-        self.and(other)
+        Self::of(self.get() & other.get())
+    }
+    #[inline(always)]
+    fn taken(self) -> Self {
+        Self::of(self.get())
     }
 }
 
-impl Ordered for Bool {
-    #[inline(always)]
-    fn min(self, update: Self) -> Self {
-        self.and(update)
-    }
-    #[inline(always)]
-    fn max(self, update: Self) -> Self {
-        self.or(update)
-    }
-}
+ordered!(Bool: |a, b| a.mul(b), a.add(b));
 
 /// A complex number. It has no order.
 #[derive(Clone, Copy, Default)]
@@ -182,7 +107,7 @@ impl<F: std::ops::Neg<Output = F>> Complex<F> {
     }
 }
 
-impl<F: Arithmetic + Copy> Arithmetic for Complex<F> {
+impl<F: Arithmetic> Arithmetic for Complex<F> {
     #[inline(always)]
     fn add(self, other: Self) -> Self {
         Self {

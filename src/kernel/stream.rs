@@ -6,11 +6,12 @@
 
 #![allow(unsafe_code, reason = "moves bytes between addresses")]
 
-use super::Job;
-use super::Steps;
-use super::copy::copy_bytes;
-use super::prefetch::{Distance, LINE, prefetch_source};
 use std::arch::x86_64 as x86;
+
+use super::copy::copy_bytes;
+use super::dispatch::Kernel;
+use super::prefetch::{Distance, LINE, prefetch_source};
+use super::{Job, Steps};
 
 /// Shorter runs have too few whole lines, and are copied.
 const SHORTEST_BYTES: usize = 256;
@@ -69,35 +70,38 @@ impl Mover for Avx2 {
     }
 }
 
-/// Goes through all `jobs`; the stores are fenced when it returns. `PREFETCHES`:
-/// whether sources are prefetched.
-///
-/// # Safety
-///
-/// As for `copy`, with steps of 1; no two jobs have a `dst` element in common
-/// ([`Kernels::stream`](super::Kernels::stream)); and the machine has `M`'s instruction
-/// set.
-#[inline(always)]
-unsafe fn stream<const W: usize, M: Mover, const PREFETCHES: bool>(
-    dst: *mut u8,
-    src: *const u8,
-    jobs: &[Job],
-    steps: Steps,
-) {
-    debug_assert_eq!(steps, Steps::UNIT, "only contiguous runs are streamed");
-    let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    let distance = Distance::of_jobs(jobs, W);
-    for (position, job) in jobs.iter().enumerate() {
-        prefetch_source(src, jobs, position, distance);
-        let dst = dst.wrapping_offset(job.dst);
-        let src = src.wrapping_offset(job.src);
-        // SAFETY: the caller vouches for the run and the instruction set.
-        unsafe { stream_bytes::<M, PREFETCHES>(dst.cast(), src.cast(), job.len * W) };
+/// The `RunsFn` that streams elements of `W` bytes. `PREFETCHES`: whether sources are
+/// prefetched. Its contract is that of `copy`, with steps of 1 and no `dst` element in two
+/// jobs ([`Streams`](super::Streams)). The stores are fenced when it returns.
+pub(super) struct Stream<const W: usize, const PREFETCHES: bool>;
+
+impl<const W: usize, const PREFETCHES: bool> Kernel for Stream<W, PREFETCHES> {
+    type Entry = Job;
+    type Form<'a> = Steps;
+
+    #[inline(always)]
+    unsafe fn run<const AVX2: bool>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
+        debug_assert_eq!(steps, Steps::UNIT, "only contiguous runs are streamed");
+        let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
+        let distance = Distance::of_jobs(jobs, W);
+        for (position, job) in jobs.iter().enumerate() {
+            prefetch_source(src, jobs, position, distance);
+            let dst = dst.wrapping_offset(job.dst).cast();
+            let src = src.wrapping_offset(job.src).cast();
+            // SAFETY: the caller vouches for the run and the instruction set.
+            unsafe {
+                if AVX2 {
+                    stream_bytes::<Avx2, PREFETCHES>(dst, src, job.len * W);
+                } else {
+                    stream_bytes::<Sse2, PREFETCHES>(dst, src, job.len * W);
+                }
+            }
+        }
+        // Non-temporal stores are not ordered with others: without this fence, a
+        // reader that was told of them could miss them.
+        // SAFETY: SSE is part of x86-64.
+        unsafe { x86::_mm_sfence() };
     }
-    // Non-temporal stores are not ordered with others: without this fence, a
-    // reader that was told of them could miss them.
-    // SAFETY: SSE is part of x86-64.
-    unsafe { x86::_mm_sfence() };
 }
 
 /// Whole lines of `dst` by `M`, head and tail by ordinary stores.
@@ -126,36 +130,4 @@ unsafe fn stream_bytes<M: Mover, const PREFETCHES: bool>(dst: *mut u8, src: *con
         }
         copy_bytes(dst.add(len - tail), src.add(len - tail), tail);
     }
-}
-
-/// The `RunsFn` that streams elements of `W` bytes, with sources prefetched or not.
-///
-/// # Safety
-///
-/// As for `copy`, with steps of 1, and no two jobs have a `dst` element in
-/// common.
-pub(super) unsafe fn stream_sse2<const W: usize, const PREFETCHES: bool>(
-    dst: *mut u8,
-    src: *const u8,
-    jobs: &[Job],
-    steps: Steps,
-) {
-    // SAFETY: handed on as it is; SSE2 is part of x86-64.
-    unsafe { stream::<W, Sse2, PREFETCHES>(dst, src, jobs, steps) }
-}
-
-/// [`stream_sse2`] by AVX2.
-///
-/// # Safety
-///
-/// As for [`stream_sse2`], and the machine has AVX2.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn stream_avx2<const W: usize, const PREFETCHES: bool>(
-    dst: *mut u8,
-    src: *const u8,
-    jobs: &[Job],
-    steps: Steps,
-) {
-    // SAFETY: handed on as it is.
-    unsafe { stream::<W, Avx2, PREFETCHES>(dst, src, jobs, steps) }
 }

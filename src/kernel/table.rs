@@ -4,78 +4,44 @@
 //! Knows the names of all of them, and what this machine has. Knows nothing
 //! of how the loops work.
 
-use super::CheckedGather;
-use super::Elements;
-use super::GradientFn;
-use super::GroupFn;
-use super::InstructionSet;
-use super::Kernels;
-use super::MultiplyFn;
-use super::MultiplyingFn;
-use super::Operation;
-use super::RowsFn;
-use super::RunsFn;
-use super::Streams;
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
-use super::copy;
-use super::elements;
-use super::fold::{Fold, GradientInF32, InF32, Mean, MeanInF32, Native};
-use super::gradient::{self, Alike, Graded, Product, Sharing, Ties};
-use super::groups;
-use super::half::Bf16;
-use super::half::F16;
+use super::dispatch::compiled;
+use super::fold::{AddToZero, Begin, ByCount, ByFactor, ComputedIn, Kept};
+use super::gradient::{Alike, Product, Ties, each_group};
+use super::half::{Bf16, F16};
 use super::multiply::{copy_multiplied, multiply};
-use super::reduce::Add;
-use super::reduce::By;
-use super::reduce::Loop;
-use super::reduce::Max;
-use super::reduce::Min;
-use super::reduce::Mul;
-use super::reduce::Plain;
-use super::reduce::Reducer;
-use super::reduce::Sub;
-use super::rows;
-use super::runs;
-use super::scalar::Bool;
-use super::scalar::Complex;
-#[cfg(target_arch = "x86_64")]
-use super::stream;
+use super::reduce::{Add, By, Loop, Max, Min, Mul, Plain, Reducer, Sub};
+use super::scalar::{Bool, Complex};
+use super::{CheckedGather, Elements, GradientFn, GroupFn, InstructionSet, Kernels};
+use super::{MultiplyFn, MultiplyingFn, Operation, RunsFn, Streams};
+use super::{copy, elements, groups, rows, runs};
 use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
-use wide::{f32x8, f64x4};
-use wide::{i8x32, i16x16, i32x8, i64x4};
-use wide::{u8x32, u16x16, u32x8, u64x4};
+use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x4};
 
-/// The functions of a reduction.
-type Combine = (RunsFn, RowsFn, Elements);
-
-/// Lists, for element types and reductions, the storage type and the loop
-/// that serve them: first those of [`InstructionSet::Portable`], then those of
-/// [`InstructionSet::Avx2`].
-macro_rules! combine_table {
+/// Lists, for element types and reductions, two pairs of a storage type and a loop: for
+/// [`InstructionSet::Portable`] and for [`InstructionSet::Avx2`]. Groups have the first
+/// storage type, whatever the instruction set.
+macro_rules! reduction_table {
     ($($elements:pat, $($reduction:ident)+ => $portable:ty, $by:ty; $avx2:ty, $avx2_by:ty;)*) => {
-        /// The loops that `isa` has for a reduction of elements; `None` where
+        /// The row that `isa` has for a reduction of elements; `None` where
         /// the elements have no such reduction. The machine must have `isa`.
         #[inline]
-        fn combine(
+        fn reduces(
             element: DType,
             reduction: Reduction,
             isa: InstructionSet,
         ) -> Option<&'static Kernels> {
             match (element, reduction) {
                 $($(($elements, Reduction::$reduction) => Some(match isa {
-                    InstructionSet::Portable => {
-                        &const { combines::<$portable>(InstructionSet::Portable, portable::<$portable, $by, $reduction>()) }
-                    }
                     #[cfg(target_arch = "x86_64")]
-                    InstructionSet::Avx2 => {
-                        &const { combines::<$avx2>(InstructionSet::Avx2, avx2::<$avx2, $avx2_by, $reduction>()) }
-                    }
-                    #[cfg(not(target_arch = "x86_64"))]
-                    InstructionSet::Avx2 => {
-                        &const { combines::<$portable>(InstructionSet::Portable, portable::<$portable, $by, $reduction>()) }
-                    }
+                    InstructionSet::Avx2 => &const {
+                        reducing::<$portable, $avx2, $avx2_by, $reduction>(InstructionSet::Avx2)
+                    },
+                    _ => &const {
+                        reducing::<$portable, $portable, $by, $reduction>(InstructionSet::Portable)
+                    },
                 }),)+)*
                 _ => None,
             }
@@ -86,7 +52,7 @@ macro_rules! combine_table {
 // AVX-512 was tried twice and left out: on Zen 4 it gains a tenth to a half on 16-bit
 // floats and on products of bytes and 64-bit integers, loses as much on minima of
 // 64-bit integers and sums of complex numbers, and changes nothing else.
-combine_table! {
+reduction_table! {
     DType::I8 | DType::U8, Add Sub Mul => u8, By<u8x32>; u8, Plain;
     DType::I16 | DType::U16, Add Sub Mul => u16, By<u16x16>; u16, Plain;
     DType::I32 | DType::U32, Add Sub Mul => u32, By<u32x8>; u32, Plain;
@@ -113,86 +79,86 @@ combine_table! {
     DType::Complex128, Mul => Complex<f64>, Plain; Complex<f64>, By<TwoComplex>;
 }
 
-/// Lists, for element types and reductions, the storage type and the fold
-/// that serve groups, for one way to accumulate.
-macro_rules! group_table {
-    ($name:ident: $($elements:pat, $($reduction:ident)+ => $type:ty, $fold:ident;)*) => {
-        fn $name(
-            element: DType,
-            reduction: Reduction,
-            isa: InstructionSet,
-        ) -> Option<GroupFn> {
-            match (element, reduction) {
-                $($(($elements, Reduction::$reduction) => {
-                    Some(group_table!(@fold isa, $type, $fold, $reduction))
-                })+)*
-                _ => None,
-            }
+/// Evaluates an expression for the storage type of an element type; `None` for an element
+/// type that is not in the list.
+macro_rules! for_type {
+    (half $($rest:tt)*) => {
+        for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16)
+    };
+    (float $($rest:tt)*) => {
+        for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16, F32 = f32, F64 = f64)
+    };
+    (graded $($rest:tt)*) => {
+        for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16, F32 = f32, F64 = f64,
+            Complex64 = Complex<f32>, Complex128 = Complex<f64>)
+    };
+    (divided $($rest:tt)*) => {
+        for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16, F32 = f32, F64 = f64,
+            Complex64 = Complex<f32>, Complex128 = Complex<f64>,
+            I8 = i8, I16 = i16, I32 = i32, I64 = i64, U8 = u8, U16 = u16, U32 = u32, U64 = u64)
+    };
+    (@ $element:expr, $type:ident => $result:expr; $($dtype:ident = $stored:ty),*) => {
+        match $element {
+            $(DType::$dtype => {
+                type $type = $stored;
+                Some($result)
+            })*
+            _ => None,
         }
     };
-    (@fold $isa:ident, $type:ty, Native, $reduction:ident) => {
-        groups_of::<$type, Native<$reduction>>($isa)
-    };
-    (@fold $isa:ident, $type:ty, InF32, Mean) => {
-        groups_of::<$type, MeanInF32>($isa)
-    };
-    (@fold $isa:ident, $type:ty, InF32, $reduction:ident) => {
-        groups_of::<$type, InF32<$reduction>>($isa)
-    };
-    (@fold $isa:ident, $type:ty, Mean, Mean) => {
-        groups_of::<$type, Mean>($isa)
-    };
 }
 
-group_table! { native_groups:
-    DType::I8 | DType::U8, Add Sub Mul => u8, Native;
-    DType::I16 | DType::U16, Add Sub Mul => u16, Native;
-    DType::I32 | DType::U32, Add Sub Mul => u32, Native;
-    DType::I64 | DType::U64, Add Sub Mul => u64, Native;
-    DType::I8, Min Max => i8, Native;
-    DType::I16, Min Max => i16, Native;
-    DType::I32, Min Max => i32, Native;
-    DType::I64, Min Max => i64, Native;
-    DType::U8, Min Max => u8, Native;
-    DType::U16, Min Max => u16, Native;
-    DType::U32, Min Max => u32, Native;
-    DType::U64, Min Max => u64, Native;
-    DType::F16, Add Sub Mul Min Max => F16, Native;
-    DType::BF16, Add Sub Mul Min Max => Bf16, Native;
-    DType::F32, Add Sub Mul Min Max => f32, Native;
-    DType::F64, Add Sub Mul Min Max => f64, Native;
-    DType::Bool, Add Sub Mul Min Max => Bool, Native;
-    DType::Complex64, Add Sub Mul => Complex<f32>, Native;
-    DType::Complex128, Add Sub Mul => Complex<f64>, Native;
-    DType::I8, Mean => i8, Mean;
-    DType::I16, Mean => i16, Mean;
-    DType::I32, Mean => i32, Mean;
-    DType::I64, Mean => i64, Mean;
-    DType::U8, Mean => u8, Mean;
-    DType::U16, Mean => u16, Mean;
-    DType::U32, Mean => u32, Mean;
-    DType::U64, Mean => u64, Mean;
-    DType::F16, Mean => F16, Mean;
-    DType::BF16, Mean => Bf16, Mean;
-    DType::F32, Mean => f32, Mean;
-    DType::F64, Mean => f64, Mean;
-    DType::Complex64, Mean => Complex<f32>, Mean;
-    DType::Complex128, Mean => Complex<f64>, Mean;
+/// The groups of means, their sum in the type of the elements.
+fn means(element: DType, isa: InstructionSet) -> Option<GroupFn> {
+    for_type!(divided element, T => compiled::<groups::Fold<T, T, Add, ByCount>>(isa))
 }
 
-// The smaller and the larger one are operands: no wider type changes them.
-group_table! { f32_groups:
-    DType::F16, Add Sub Mul Mean => F16, InF32;
-    DType::BF16, Add Sub Mul Mean => Bf16, InF32;
+/// The groups of reductions in `f32`. The smaller and the larger one are operands: no wider
+/// type changes them.
+fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<GroupFn> {
+    for_type!(half element, T => match reduction {
+        Reduction::Add => compiled::<groups::Fold<T, f32, Add, Kept>>(isa),
+        Reduction::Sub => compiled::<groups::Fold<T, f32, Sub, Kept>>(isa),
+        Reduction::Mul => compiled::<groups::Fold<T, f32, Mul, Kept>>(isa),
+        Reduction::Mean => compiled::<groups::Fold<T, f32, Add, ByCount>>(isa),
+        _ => return None,
+    })
 }
 
-fn groups_of<T: Copy, F: Fold<T>>(isa: InstructionSet) -> GroupFn {
-    match isa {
-        InstructionSet::Portable => groups::fold::<T, F>,
+/// The groups of sums of 16-bit gradients, kept and multiplied in `f32`.
+fn gradient_sums_in_f32(element: DType, isa: InstructionSet) -> Option<GroupFn> {
+    for_type!(half element, T => compiled::<groups::Fold<T, f32, AddToZero, ByFactor>>(isa))
+}
+
+/// The functions that multiply gradients, where they lie and on their way.
+fn multiplies(element: DType) -> Option<(MultiplyFn, MultiplyingFn)> {
+    for_type!(graded element, T => (multiply::<T>, copy_multiplied::<T>))
+}
+
+/// Ties alone have loops for AVX2: others read each update and calculate little.
+fn ties(element: DType, isa: InstructionSet) -> Option<GradientFn> {
+    for_type!(float element, T => match isa {
         #[cfg(target_arch = "x86_64")]
-        InstructionSet::Avx2 => groups::fold_avx2::<T, F>,
-        #[cfg(not(target_arch = "x86_64"))]
-        InstructionSet::Avx2 => groups::fold::<T, F>,
+        InstructionSet::Avx2 => each_group::<T, Ties, true>,
+        _ => each_group::<T, Ties, false>,
+    })
+}
+
+impl Kernels {
+    /// What shares out the gradients of groups; `None` where there is no such
+    /// gradient.
+    pub(crate) fn gradient(
+        element: DType,
+        reduction: Reduction,
+        isa: InstructionSet,
+    ) -> Option<GradientFn> {
+        match reduction {
+            Reduction::Mul => for_type!(graded element, T => each_group::<T, Product, false>),
+            Reduction::Min | Reduction::Max => ties(element, isa.min(InstructionSet::best())),
+            Reduction::None | Reduction::Add | Reduction::Sub | Reduction::Mean => {
+                for_type!(graded element, T => each_group::<T, Alike, false>)
+            }
+        }
     }
 }
 
@@ -214,50 +180,43 @@ impl Operation {
     }
 
     /// What serves plain elements; `None` where they do not have the
-    /// reduction. Of `isa` and what this machine has, the lesser is used.
+    /// reduction. The instruction set is `isa`, or the best of this machine if that is less.
     pub(crate) fn plain(element: DType, reducing: Reducing, isa: InstructionSet) -> Option<Self> {
         let isa = isa.min(InstructionSet::best());
         let reduction = reducing.reduction;
+        // A sum shares the size and the copies of its mean.
+        let kernels = match reduction {
+            Reduction::Mean => Kernels::plain(element, Reduction::Add, isa)?,
+            other => Kernels::plain(element, other, isa)?,
+        };
         if reduction == Reduction::None {
-            return Some(Self::moving(Kernels::plain(element, reduction, isa)?));
+            return Some(Self::moving(kernels));
         }
         let in_f32 = match reducing.accumulate {
             Accumulate::Native => None,
-            Accumulate::Wide => f32_groups(element, reduction, isa),
+            Accumulate::Wide => groups_in_f32(element, reduction, isa),
         };
-        let native = native_groups(element, reduction, isa);
-        // A sum shares the size and the copies of its mean.
-        let kernels = match reduction {
-            Reduction::Mean => Kernels::plain(element, Reduction::Add, isa),
-            other => Kernels::plain(element, other, isa),
+        let native = match reduction {
+            Reduction::Mean => means(element, isa),
+            _ => kernels.group,
         };
         Some(Self {
-            kernels: kernels?,
             group: Some(in_f32.or(native)?),
             needs_groups: reduction == Reduction::Mean
                 || in_f32.is_some()
                 || !reducing.include_self,
             include_self: reducing.include_self,
-            factor: 1.0,
-            multiply: None,
-            multiplying: None,
             serves: Some((element, reduction, isa)),
+            ..Self::moving(kernels)
         })
     }
-}
 
-impl Operation {
-    /// Sums of gradients, from zero, multiplied by a factor: of 16-bit floats as their
-    /// groups end, before they are rounded, of others in the output once it holds the
-    /// sums. `None` for elements that have no gradients.
-    pub(crate) fn gradient(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
-        let isa = isa.min(InstructionSet::best());
+    /// Sums of gradients, from zero, multiplied by a factor. Sums of 16-bit floats are
+    /// multiplied as their groups end, before they are rounded. Other sums are multiplied in
+    /// the output. `None` for elements that have no gradients.
+    pub(crate) fn gradient_sum(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (multiply, _) = multiplies(element)?;
-        let group = match element {
-            DType::F16 => Some(groups_of::<F16, GradientInF32>(isa)),
-            DType::BF16 => Some(groups_of::<Bf16, GradientInF32>(isa)),
-            _ => None,
-        };
+        let group = gradient_sums_in_f32(element, isa.min(InstructionSet::best()));
         let reducing = Reducing {
             reduction: Reduction::Add,
             ..Reducing::default()
@@ -271,166 +230,60 @@ impl Operation {
             ..sum
         })
     }
-}
 
-/// Lists, for element types, the functions of their gradients.
-macro_rules! gradient_table {
-    ($($element:pat => $type:ty $(, $ties:ident)?;)*) => {
-        /// The functions that multiply gradients, where they lie and on their way.
-        fn multiplies(element: DType) -> Option<(MultiplyFn, MultiplyingFn)> {
-            match element {
-                $($element => Some((multiply::<$type>, copy_multiplied::<$type>)),)*
-                _ => None,
-            }
-        }
-
-        impl Kernels {
-            /// What shares out the gradients of groups; `None` where there is no such
-            /// gradient.
-            pub(crate) fn gradient(
-                element: DType,
-                reduction: Reduction,
-                isa: InstructionSet,
-            ) -> Option<GradientFn> {
-                let isa = isa.min(InstructionSet::best());
-                match (element, reduction) {
-                    $(($element, Reduction::Mul) => Some(gradient::each_group::<$type, Product>),
-                    $(($element, Reduction::Min | Reduction::Max) => {
-                        Some($ties::<$type>(isa))
-                    })?
-                    ($element, Reduction::None | Reduction::Add | Reduction::Sub | Reduction::Mean) => {
-                        Some(gradient::each_group::<$type, Alike>)
-                    })*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-gradient_table! {
-    DType::F16 => F16, ties_of;
-    DType::BF16 => Bf16, ties_of;
-    DType::F32 => f32, ties_of;
-    DType::F64 => f64, ties_of;
-    DType::Complex64 => Complex<f32>;
-    DType::Complex128 => Complex<f64>;
-}
-
-/// Ties alone have loops for AVX2: others read each update and calculate little.
-fn ties_of<T: Graded>(isa: InstructionSet) -> GradientFn
-where
-    Ties: Sharing<T>,
-{
-    match isa {
-        InstructionSet::Portable => gradient::each_group::<T, Ties>,
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::Avx2 => gradient::each_group_avx2::<T, Ties>,
-        #[cfg(not(target_arch = "x86_64"))]
-        InstructionSet::Avx2 => gradient::each_group::<T, Ties>,
-    }
-}
-
-impl Operation {
-    /// Gradients that are moved, multiplied by a factor on their way: those that are
-    /// copied as data of a scatter, or that a gather reads. `None` for elements that have
-    /// none.
-    pub(crate) fn gradients(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
-        let moving = Self::moving(Kernels::plain(element, Reduction::None, isa)?);
+    /// Gradients that are moved, multiplied by a factor on their way. A scatter copies them
+    /// as its data, or a gather reads them. `None` for elements that have no gradients.
+    pub(crate) fn scaled_copy(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (_, multiplying) = multiplies(element)?;
         Some(Self {
             factor,
             multiplying: (factor != 1.0).then_some(multiplying),
-            ..moving
+            ..Self::moving(Kernels::plain(element, Reduction::None, isa)?)
         })
     }
 
-    /// Gradients that are shared out group by group, by a kernel of their own.
-    pub(crate) fn gradients_of_groups(element: DType, isa: InstructionSet) -> Option<Self> {
-        let moving = Self::moving(Kernels::plain(element, Reduction::None, isa)?);
+    /// Gradients that are shared out group by group, by a [`GradientFn`].
+    pub(crate) fn gradient_groups(element: DType, isa: InstructionSet) -> Option<Self> {
         Some(Self {
             needs_groups: true,
-            ..moving
+            ..Self::moving(Kernels::plain(element, Reduction::None, isa)?)
         })
     }
 
     /// Gradients that are multiplied by a factor where they lie.
-    pub(crate) fn multiplied(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
-        let moving = Self::moving(Kernels::plain(element, Reduction::None, isa)?);
+    pub(crate) fn scale_in_place(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (multiply, _) = multiplies(element)?;
         Some(Self {
             factor,
             multiply: (factor != 1.0).then_some(multiply),
-            ..moving
+            ..Self::moving(Kernels::plain(element, Reduction::None, isa)?)
         })
     }
 }
 
-const fn portable<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {
-    let elements = Elements {
-        u32: elements::reduce::<u32, T, R>,
-        u64: elements::reduce::<u64, T, R>,
-    };
-    (runs::reduce::<T, L, R>, rows::reduce::<T, L, R>, elements)
-}
-
-#[cfg(target_arch = "x86_64")]
-const fn avx2<T: Copy, L: Loop<T, R>, R: Reducer<T>>() -> Combine {
-    let elements = Elements {
-        u32: elements::reduce_avx2::<u32, T, R>,
-        u64: elements::reduce_avx2::<u64, T, R>,
-    };
-    (
-        runs::reduce_avx2::<T, L, R>,
-        rows::reduce_avx2::<T, L, R>,
-        elements,
-    )
-}
-
-/// The row of elements of `W` bytes that are only moved.
-const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
-    let elements = Elements {
-        u32: elements::copy::<u32, W>,
-        u64: elements::copy::<u64, W>,
-    };
+/// The row of elements stored as `T` that are reduced, in groups as `G`.
+const fn reducing<G, T, L, R>(isa: InstructionSet) -> Kernels
+where
+    G: ComputedIn<G> + Default,
+    T: Copy,
+    L: Loop<T, R>,
+    R: Begin<G> + Reducer<T>,
+{
     Kernels {
-        size: W,
-        replaces: true,
-        copy: copy::copy::<W>,
-        stream: stream_of::<W>(isa),
-        copy_elements: Some(elements),
-        apply: copy::copy::<W>,
-        apply_rows: Some(rows::copy::<W>),
-        gather_rows: Some(rows::gather::<W>),
-        gather_checked: Some(CheckedGather {
-            u32: elements::gather_checked::<u32, W>,
-            u64: elements::gather_checked::<u64, W>,
+        replaces: false,
+        apply: compiled::<runs::Reduce<T, L, R>>(isa),
+        apply_rows: Some(compiled::<rows::Reduce<T, L, R>>(isa)),
+        apply_elements: Some(Elements {
+            u32: compiled::<elements::Reduce<u32, T, R>>(isa),
+            u64: compiled::<elements::Reduce<u64, T, R>>(isa),
         }),
-        apply_elements: Some(elements),
+        group: Some(compiled::<groups::Fold<G, G, R, Kept>>(isa)),
+        ..moving(size_of::<T>(), isa)
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-const fn stream_of<const W: usize>(isa: InstructionSet) -> Option<Streams> {
-    Some(match isa {
-        InstructionSet::Portable => Streams {
-            plain: stream::stream_sse2::<W, false>,
-            prefetching: stream::stream_sse2::<W, true>,
-        },
-        InstructionSet::Avx2 => Streams {
-            plain: stream::stream_avx2::<W, false>,
-            prefetching: stream::stream_avx2::<W, true>,
-        },
-    })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-const fn stream_of<const W: usize>(_isa: InstructionSet) -> Option<Streams> {
-    None
-}
-
 /// The row of elements of `size` bytes that are only moved.
-const fn moves_of_size(size: usize, isa: InstructionSet) -> Kernels {
+const fn moving(size: usize, isa: InstructionSet) -> Kernels {
     match size {
         1 => moves::<1>(isa),
         2 => moves::<2>(isa),
@@ -440,36 +293,56 @@ const fn moves_of_size(size: usize, isa: InstructionSet) -> Kernels {
     }
 }
 
-/// The row of elements stored as `T` that are combined.
-const fn combines<T>(isa: InstructionSet, (apply, rows, elements): Combine) -> Kernels {
+const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
+    let elements = Elements {
+        u32: elements::copy::<u32, W>,
+        u64: elements::copy::<u64, W>,
+    };
     Kernels {
-        replaces: false,
-        apply,
-        apply_rows: Some(rows),
+        stream: streams::<W>(isa),
+        copy_elements: Some(elements),
+        apply_rows: Some(rows::copy::<W>),
+        gather_rows: Some(rows::gather::<W>),
+        gather_checked: Some(CheckedGather {
+            u32: elements::gather_checked::<u32, W>,
+            u64: elements::gather_checked::<u64, W>,
+        }),
         apply_elements: Some(elements),
-        ..moves_of_size(size_of::<T>(), isa)
+        ..Kernels::one_by_one(W, copy::copy::<W>)
     }
 }
 
-/// The rows of [`moves_of_size`] for one instruction set.
-macro_rules! move_rows {
-    ($isa:expr) => {
-        [
-            &const { moves_of_size(1, $isa) },
-            &const { moves_of_size(2, $isa) },
-            &const { moves_of_size(4, $isa) },
-            &const { moves_of_size(8, $isa) },
-            &const { moves_of_size(16, $isa) },
-        ]
-    };
+#[cfg(target_arch = "x86_64")]
+const fn streams<const W: usize>(isa: InstructionSet) -> Option<Streams> {
+    Some(Streams {
+        plain: compiled::<super::stream::Stream<W, false>>(isa),
+        prefetching: compiled::<super::stream::Stream<W, true>>(isa),
+    })
 }
 
-static PORTABLE_MOVES: [&Kernels; 5] = move_rows!(InstructionSet::Portable);
-static AVX2_MOVES: [&Kernels; 5] = move_rows!(InstructionSet::Avx2);
+#[cfg(not(target_arch = "x86_64"))]
+const fn streams<const W: usize>(_isa: InstructionSet) -> Option<Streams> {
+    None
+}
+
+/// The rows of elements of 1, 2, 4, 8 and 16 bytes that are only moved, for each
+/// instruction set.
+static MOVES: [[Kernels; 5]; 2] = {
+    const fn of(isa: InstructionSet) -> [Kernels; 5] {
+        [
+            moving(1, isa),
+            moving(2, isa),
+            moving(4, isa),
+            moving(8, isa),
+            moving(16, isa),
+        ]
+    }
+    [of(InstructionSet::Portable), of(InstructionSet::Avx2)]
+};
 
 impl Kernels {
     /// The row of an element type and a reduction; `None` where they do not
-    /// go together. Of `isa` and what this machine has, the lesser is used.
+    /// go together. The instruction set is `isa`, or the best of this machine if that is less.
     #[inline]
     pub(crate) fn plain(
         element: DType,
@@ -478,13 +351,9 @@ impl Kernels {
     ) -> Option<&'static Self> {
         let isa = isa.min(InstructionSet::best());
         if reduction != Reduction::None {
-            return combine(element, reduction, isa);
+            return reduces(element, reduction, isa);
         }
-        let rows = match isa {
-            InstructionSet::Portable => &PORTABLE_MOVES,
-            InstructionSet::Avx2 => &AVX2_MOVES,
-        };
-        rows.get(element.size().trailing_zeros() as usize).copied()
+        MOVES[isa as usize].get(element.size().trailing_zeros() as usize)
     }
 
     /// The kernels of elements that are cloned, one by one.
@@ -511,6 +380,7 @@ impl Kernels {
             gather_rows: None,
             gather_checked: None,
             apply_elements: None,
+            group: None,
         }
     }
 }

@@ -58,17 +58,10 @@ pub(crate) struct CopyGeometry {
 }
 
 impl Dim {
-    const ONE: Self = Self {
+    pub(super) const ONE: Self = Self {
         size: 1,
         dst: 1,
         src: 1,
-    };
-
-    /// One position.
-    pub(super) const SINGLE: Self = Self {
-        size: 1,
-        dst: 0,
-        src: 0,
     };
 
     /// Whether a loop around this one goes on where this one ends.

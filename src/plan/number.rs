@@ -16,7 +16,9 @@ pub(crate) trait Number: Copy + Ord + fmt::Debug + Send + Sync + bytemuck::Zeroa
     /// of a sum that wraps on the way to one.
     fn new(value: u64) -> Self;
     /// Whether it is the one after `before`.
-    fn follows(self, before: Self) -> bool;
+    fn follows(self, before: Self) -> bool {
+        Self::new(before.get().wrapping_add(1)) == self
+    }
 }
 
 impl Number for u32 {
@@ -33,10 +35,6 @@ impl Number for u32 {
     fn new(value: u64) -> Self {
         value as Self
     }
-
-    fn follows(self, before: Self) -> bool {
-        before.wrapping_add(1) == self
-    }
 }
 
 impl Number for u64 {
@@ -48,9 +46,5 @@ impl Number for u64 {
 
     fn new(value: u64) -> Self {
         value
-    }
-
-    fn follows(self, before: Self) -> bool {
-        before.wrapping_add(1) == self
     }
 }

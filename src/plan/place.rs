@@ -31,7 +31,8 @@ pub(crate) struct WindowOffsets {
     window: Dims<(usize, isize)>,
 }
 
-fn offset(dims: &[(usize, isize)], number: usize) -> isize {
+/// Where position `number` of some dims lies, counted in row-major order.
+pub(super) fn offset(dims: &[(usize, isize)], number: usize) -> isize {
     if let [(_, step)] = *dims {
         return number.cast_signed() * step;
     }

@@ -11,7 +11,7 @@ use super::small::Small;
 use crate::error::ScatterError;
 use crate::exec::{Buffers, part};
 use crate::execution::Execution;
-use crate::kernel::{Checked, CheckedGather, InstructionSet};
+use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
 use crate::plan::{Block, Form, Tuples};
 use crate::reduction::Bounds;
 
@@ -152,7 +152,7 @@ impl<'a> LongGather<'a> {
             4 => self.kernel.u32,
             _ => self.kernel.u64,
         };
-        let form = Checked { below, is_near };
+        let form = GatherBounds { below, is_near };
         // SAFETY: a contiguous list has the indices, and data as many elements as the one
         // axis is long; the caller vouches for the output.
         unsafe { kernel(output, self.buffers.updates, indices, count, form) }
@@ -175,7 +175,7 @@ impl<'a> LongGather<'a> {
         let mut numbers = [0_u64; BLOCK];
         let numbers = &mut numbers[..count];
         let block = self.tuples.resolve_block(self.set, first, numbers)?;
-        let form = Checked {
+        let form = GatherBounds {
             below: self.elements,
             is_near,
         };

@@ -187,6 +187,7 @@ impl Groups<'_> {
     unsafe fn fold_runs(&self, window: &Span, src: isize, groups: &[Group]) {
         let run = window.run();
         let run_of_groups = GroupRun {
+            sources: self.sources,
             len: run.size,
             steps: Steps {
                 dst: run.dst,
@@ -203,7 +204,7 @@ impl Groups<'_> {
             // for the destinations; sources are those of its tuples, as
             // `sources` has it; the caller vouches for the windows being its
             // own.
-            unsafe { (self.kernel)(dst, src, groups, self.sources, run_of_groups) };
+            unsafe { (self.kernel)(dst, src, groups, run_of_groups) };
         }
     }
 }

@@ -2,11 +2,10 @@
 
 #![allow(unsafe_code, reason = "calls machine instructions")]
 
-use super::super::reduce::Mul;
-use super::super::reduce::Reducer;
-use super::super::reduce::Vector;
-use super::super::scalar::Complex;
 use std::arch::x86_64 as x86;
+
+use crate::kernel::reduce::{Mul, Reducer, Vector};
+use crate::kernel::scalar::Complex;
 
 /// Four complex numbers of `f32`: real and imaginary parts by turns.
 #[derive(Clone, Copy)]

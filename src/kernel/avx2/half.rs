@@ -9,10 +9,10 @@
 
 #![allow(unsafe_code, reason = "calls machine instructions")]
 
-use super::super::half::F16;
-use super::super::reduce::Arithmetic;
-use super::super::reduce::Vector;
 use std::arch::x86_64 as x86;
+
+use crate::kernel::half::F16;
+use crate::kernel::reduce::{Arithmetic, Vector, arithmetic};
 
 const NEAREST_EVEN: i32 = x86::_MM_FROUND_TO_NEAREST_INT;
 
@@ -46,23 +46,13 @@ impl F16c {
     }
 }
 
-impl Arithmetic for F16c {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        // SAFETY: SSE is part of x86-64.
-        Self::narrow(unsafe { x86::_mm_add_ps(self.widen(), other.widen()) })
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        // SAFETY: SSE is part of x86-64.
-        Self::narrow(unsafe { x86::_mm_sub_ps(self.widen(), other.widen()) })
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        // SAFETY: SSE is part of x86-64.
-        Self::narrow(unsafe { x86::_mm_mul_ps(self.widen(), other.widen()) })
-    }
-}
+arithmetic!(F16c: |a, b|
+    // SAFETY: SSE is part of x86-64.
+    F16c::narrow(unsafe { x86::_mm_add_ps(a.widen(), b.widen()) }),
+    // SAFETY: as above.
+    F16c::narrow(unsafe { x86::_mm_sub_ps(a.widen(), b.widen()) }),
+    // SAFETY: as above.
+    F16c::narrow(unsafe { x86::_mm_mul_ps(a.widen(), b.widen()) }));
 
 /// Eight `F16c`.
 #[derive(Clone, Copy)]
@@ -89,20 +79,10 @@ impl Vector<F16c> for EightF16 {
     }
 }
 
-impl Arithmetic for EightF16 {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        // SAFETY: AVX was detected.
-        Self(unsafe { x86::_mm256_add_ps(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        // SAFETY: AVX was detected.
-        Self(unsafe { x86::_mm256_sub_ps(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        // SAFETY: AVX was detected.
-        Self(unsafe { x86::_mm256_mul_ps(self.0, other.0) })
-    }
-}
+arithmetic!(EightF16: |a, b|
+    // SAFETY: AVX was detected.
+    EightF16(unsafe { x86::_mm256_add_ps(a.0, b.0) }),
+    // SAFETY: as above.
+    EightF16(unsafe { x86::_mm256_sub_ps(a.0, b.0) }),
+    // SAFETY: as above.
+    EightF16(unsafe { x86::_mm256_mul_ps(a.0, b.0) }));

@@ -2,10 +2,10 @@
 
 #![allow(unsafe_code, reason = "calls machine instructions")]
 
-use super::super::reduce::Ordered;
-use super::super::reduce::Vector;
 use std::arch::x86_64 as x86;
 use std::marker::PhantomData;
+
+use crate::kernel::reduce::{Ordered, Vector};
 
 /// Four `i64` or `u64`.
 ///

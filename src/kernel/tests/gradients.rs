@@ -2,7 +2,7 @@
 
 use crate::element::DType;
 use crate::kernel::{
-    GradientGroup, GradientTensors, InstructionSet, Kernels, Listed, Numbered, Shares, Sources,
+    GradientGroup, GradientTensors, InstructionSet, Kernels, Numbered, PerTuple, Shares, Sources,
 };
 use crate::reduction::Reduction;
 
@@ -35,7 +35,7 @@ fn ties(set: InstructionSet, len: usize, step: usize, tuples: usize) -> (Vec<f32
         mask: 0,
         step: row.cast_signed(),
     };
-    let listed = |run| Some(Listed { run, sources });
+    let listed = |run| Some(PerTuple { run, sources });
     let tensors = GradientTensors {
         len,
         grad_output: numbered(&mut gradient, step),

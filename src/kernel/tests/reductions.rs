@@ -308,20 +308,21 @@ fn call_groups(case: &Case, dst: &mut [u8], src: &[u8], len: usize, steps: Steps
         reach(steps.src) * case.row.size as isize <= src.len() as isize,
         "source"
     );
-    let run = GroupRun {
-        len,
-        steps,
-        include_self: true,
-        factor: 1.0,
-    };
     let sources = Sources {
         list: Some(&[0xf0, 0xf2, 0xf1, 0xf4, 0xf3, 0xf3]),
         mask: 0xf,
         step: 40,
     };
+    let run = GroupRun {
+        sources,
+        len,
+        steps,
+        include_self: true,
+        factor: 1.0,
+    };
     let groups = [group(80, 0, 3), group(0, 3, 4), group(120, 4, 6)];
     // SAFETY: as just checked, the runs around 0 to 4 times 40 lie inside.
-    unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), &groups, sources, run) };
+    unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), &groups, run) };
 }
 
 #[test]

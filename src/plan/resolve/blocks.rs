@@ -47,11 +47,8 @@ impl Tuples<'_> {
         first: usize,
         buffer: &'b mut [u64],
     ) -> Result<Block<'b>, ScatterError> {
-        for_index_type!(self.indices.kind(), I => match set.min(InstructionSet::best()) {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: it is no better than what the machine has.
-            InstructionSet::Avx2 => unsafe { self.block_avx2::<I>(first, buffer) },
-            _ => self.block_as::<I>(first, buffer),
+        for_index_type!(self.indices.kind(), I => {
+            set.run(#[inline(always)] || self.block_as::<I>(first, buffer))
         })
     }
 
@@ -78,21 +75,6 @@ impl Tuples<'_> {
         let [first, end] = [tuples.start, tuples.end]
             .map(|tuple| self.indices.address(tuple.wrapping_mul(tuple_len)));
         prefetch_bytes(first, end.addr().wrapping_sub(first.addr()));
-    }
-
-    /// [`Self::block_as`], compiled for AVX2.
-    ///
-    /// # Safety
-    ///
-    /// The machine has AVX2.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    unsafe fn block_avx2<'b, I: Coordinate>(
-        &'b self,
-        first: usize,
-        buffer: &'b mut [u64],
-    ) -> Result<Block<'b>, ScatterError> {
-        self.block_as::<I>(first, buffer)
     }
 
     #[inline(always)]

@@ -8,9 +8,10 @@
 
 use super::coordinate::Coordinate;
 use crate::error::ScatterError;
+use crate::operand::Dims;
 use crate::operand::indices::{Integers, for_index_type};
-use crate::operand::{Dims, offset_of};
 use crate::plan::geometry::merged;
+use crate::plan::place::offset;
 
 /// Values that are compared together.
 const BLOCK: usize = 64;
@@ -66,10 +67,6 @@ fn read_dims(shape: &[usize], strides: &[isize]) -> Result<Dims<(usize, isize)>,
     let mut dims = merged(shape, &strides[..shape.len()])?;
     dims.retain(|&(_, stride)| stride != 0);
     Ok(dims)
-}
-
-fn offset(dims: &[(usize, isize)], number: usize) -> isize {
-    offset_of(dims.iter().rev().copied(), number)
 }
 
 /// Whether `len` values, `step` apart, are all `value`.

@@ -173,28 +173,10 @@ impl<'a> Tuples<'a> {
         first: usize,
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
-        for_index_type!(self.indices.kind(), I => match set.min(InstructionSet::best()) {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: it is no better than what the machine has.
-            InstructionSet::Avx2 => unsafe { self.resolve_avx2::<I, N>(first, numbers) },
-            _ => self.resolve_as::<I, N>(first, numbers),
+        // The baseline of x86-64 has no vectors that compare 64-bit indices.
+        for_index_type!(self.indices.kind(), I => {
+            set.run(#[inline(always)] || self.resolve_as::<I, N>(first, numbers))
         })
-    }
-
-    /// [`Self::resolve_as`], compiled for AVX2: the baseline of x86-64 has no vectors that
-    /// compare 64-bit indices.
-    ///
-    /// # Safety
-    ///
-    /// The machine has AVX2.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    unsafe fn resolve_avx2<I: Coordinate, N: Number>(
-        &self,
-        first: usize,
-        numbers: &mut [N],
-    ) -> Result<Piece, ScatterError> {
-        self.resolve_as::<I, N>(first, numbers)
     }
 
     #[inline(always)]
@@ -224,7 +206,7 @@ impl<'a> Tuples<'a> {
         if self.are_contiguous() {
             return Spacing::contiguous(self.multipliers.sizes.len());
         }
-        let (mut level, mut levels) = (0, [Dim::SINGLE; 3]);
+        let (mut level, mut levels) = (0, [Dim::ONE; 3]);
         let stride = self.each_dim(|dim| {
             let inner = &mut levels[level];
             if inner.size == 1 {
@@ -377,9 +359,8 @@ impl<'a> Tuples<'a> {
         if axes.len == 1 && row.dst == 0 {
             // SAFETY: handed on as it is.
             let run = unsafe { self.read(cursor, 0, copy, numbers.len()) };
-            return self
-                .axis(axes.first)
-                .add(run.iter().copied(), numbers, |_| cursor.number);
+            let axis = self.axis(axes.first);
+            return axis.add(run.iter().copied(), numbers, |_| cursor.number);
         }
         cursor.start(numbers);
         let mut inside = true;
@@ -573,7 +554,7 @@ impl Spacing {
         let (first, stride) = (0, 1);
         Self {
             row,
-            rows: Dim::SINGLE,
+            rows: Dim::ONE,
             axes: ReadAxes { first, len, stride },
         }
     }
@@ -601,8 +582,8 @@ impl Cursor {
 }
 
 impl Axis {
-    /// Adds what the coordinates of a run come to, to the numbers that `before` gives.
-    /// Says whether all are inside. Nobody writes `run` meanwhile.
+    /// Numbers are what `before` gives for the old ones, and what the coordinates of `run` add.
+    /// Returns whether all coordinates are inside the axis.
     #[inline(always)]
     fn add<I: Coordinate, N: Number>(
         self,

@@ -28,7 +28,7 @@ impl Summing {
     ) -> Result<Self, ScatterError> {
         let factor = Factor::new(elements, scale)?;
         let (dtype, set) = (factor.dtype, execution.instructions());
-        let operation = Operation::gradient(dtype, factor.value, set);
+        let operation = Operation::gradient_sum(dtype, factor.value, set);
         Ok(Self {
             factor,
             operation: operation.ok_or(ScatterError::NoGradient { dtype })?,

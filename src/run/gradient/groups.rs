@@ -103,7 +103,7 @@ impl Backward<'_> {
         gradients: &'p GroupGradients<'p>,
     ) -> Result<Prepared<'p>, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
-        let operation = Operation::gradients_of_groups(dtype, set);
+        let operation = Operation::gradient_groups(dtype, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
         let context = Context::new(self.is_kept, false);
         // SAFETY: the tensors have the shapes that the plan asks for and share nothing with

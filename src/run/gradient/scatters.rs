@@ -164,7 +164,7 @@ impl Backward<'_> {
     /// Gradients on their way, multiplied by a factor.
     pub(super) fn operation(&self, factor: f64) -> Result<Operation, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
-        Operation::gradients(dtype, factor, set).ok_or(ScatterError::NoGradient { dtype })
+        Operation::scaled_copy(dtype, factor, set).ok_or(ScatterError::NoGradient { dtype })
     }
 
     fn reduction(&self) -> Reduction {
@@ -317,7 +317,7 @@ impl Backward<'_> {
         target: &Target<'_>,
     ) -> Result<Prepared<'p>, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
-        let operation = Operation::multiplied(dtype, self.factor.value, set);
+        let operation = Operation::scale_in_place(dtype, self.factor.value, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
         nothing.multiply(operation, target)
     }

@@ -43,10 +43,7 @@ impl Gather<'static> {
     fn new(rule: Rule) -> Self {
         Self {
             rule,
-            rules: IndexRules {
-                negatives_wrap: true,
-                bounds: Bounds::Error,
-            },
+            rules: IndexRules::new(true, Bounds::Error),
             execution: Execution::new(),
         }
     }
@@ -144,7 +141,7 @@ impl<'p> Gather<'p> {
     #[must_use]
     #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
-        self.rules.negatives_wrap = allowed;
+        self.rules = IndexRules::new(allowed, self.rules.bounds);
         self
     }
 

@@ -59,10 +59,7 @@ impl Scatter<'static> {
             rule,
             planning: Planning {
                 duplicates: Duplicates::Allow,
-                rules: IndexRules {
-                    negatives_wrap: true,
-                    bounds: Bounds::Error,
-                },
+                rules: IndexRules::new(true, Bounds::Error),
                 gathers: false,
             },
             reducing: Reducing::default(),
@@ -249,7 +246,8 @@ impl<'p> Scatter<'p> {
     #[must_use]
     #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
-        self.planning.rules.negatives_wrap = allowed;
+        let rules = &mut self.planning.rules;
+        *rules = IndexRules::new(allowed, rules.bounds);
         self
     }
 

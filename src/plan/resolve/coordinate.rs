@@ -11,15 +11,26 @@ use crate::reduction::Bounds;
 /// What the values of indices may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexRules {
-    pub(crate) negatives_wrap: bool,
+    /// All bits if negative coordinates count from the end of their axis, else no bits. From a
+    /// `bool`, the compiler would make a second vector mask in each loop over coordinates.
+    wrap_mask: i8,
     pub(crate) bounds: Bounds,
 }
 
 impl IndexRules {
+    /// Negative coordinates count from the end, or are outside.
+    #[inline]
+    pub(crate) fn new(negatives_wrap: bool, bounds: Bounds) -> Self {
+        Self {
+            wrap_mask: -i8::from(negatives_wrap),
+            bounds,
+        }
+    }
+
     /// What is added to negative coordinates of an axis of `size` elements.
     #[inline(always)]
     pub(super) fn wrap(self, size: usize) -> u64 {
-        if self.negatives_wrap { size as u64 } else { 0 }
+        size as u64 & i64::from(self.wrap_mask).cast_unsigned()
     }
 
     /// The position that a coordinate stands for on an axis of `size` elements: at least

@@ -166,10 +166,7 @@ mod tests {
             list: (0, shape.len()),
             coordinates: Form::ALL_EXPLICIT,
         };
-        let rules = IndexRules {
-            negatives_wrap: true,
-            bounds,
-        };
+        let rules = IndexRules::new(true, bounds);
         let (output, indices) = (Layout::contiguous(&[9, 0]), Indices::from(view));
         let indices = indices.integers().expect("integers");
         check_empty(&output, &form, indices, rules, InstructionSet::best())

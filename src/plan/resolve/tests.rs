@@ -64,7 +64,7 @@ impl List<'_> {
     /// The position that a coordinate stands for, if it is inside its axis.
     fn position(&self, index: i32, size: usize) -> Result<Option<usize>, ()> {
         let size = i32::try_from(size).expect("a short axis");
-        let wraps = index < 0 && self.rules.negatives_wrap;
+        let wraps = index < 0 && self.rules.wrap(1) == 1;
         let position = if wraps { index + size } else { index };
         match self.rules.bounds {
             _ if (0..size).contains(&position) => Ok(usize::try_from(position).ok()),
@@ -244,10 +244,7 @@ fn every_way_numbers_tuples_as_a_plain_loop_does() {
                 ] {
                     let padded = Layout::strided(&SHAPE, &[50, -7, 1]).expect("ranks agree");
                     for output in [Layout::contiguous(&SHAPE), padded] {
-                        let rules = IndexRules {
-                            negatives_wrap,
-                            bounds,
-                        };
+                        let rules = IndexRules::new(negatives_wrap, bounds);
                         let strides = strides.as_deref();
                         let list = List {
                             form,

@@ -39,10 +39,7 @@ impl Nothing {
         };
         let planning = Planning {
             duplicates: Duplicates::Allow,
-            rules: IndexRules {
-                negatives_wrap: true,
-                bounds: Bounds::Error,
-            },
+            rules: IndexRules::new(true, Bounds::Error),
             gathers: false,
         };
         let output = Layout::contiguous(shape);

@@ -143,7 +143,18 @@ impl<'a> Tuples<'a> {
     /// Returns how many are skipped.
     #[inline(always)]
     pub(crate) fn resolve_neighbours(self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
-        let spacing = Spacing::contiguous(1);
+        self.resolve_contiguous(1, numbers)
+    }
+
+    /// Numbers all tuples of a small call, which are contiguous and have `tuple_len`
+    /// coordinates each. Returns how many are skipped.
+    #[inline(always)]
+    fn resolve_contiguous(
+        self,
+        tuple_len: usize,
+        numbers: &mut [u32],
+    ) -> Result<usize, ScatterError> {
+        let spacing = Spacing::contiguous(tuple_len);
         for_index_type!(self.indices.kind(), I => {
             self.number::<I, u32, SHORT_LIST>(spacing, 0, numbers, None)
         })
@@ -158,6 +169,9 @@ impl<'a> Tuples<'a> {
     ) -> Result<usize, ScatterError> {
         match numbers.len() {
             0 => Ok(0),
+            1..=SHORT_LIST if self.are_contiguous() => {
+                self.resolve_contiguous(self.multipliers.sizes.len(), numbers)
+            }
             1..=SHORT_LIST => {
                 for_index_type!(self.indices.kind(), I => self.number_each::<I>(numbers))
             }
@@ -429,7 +443,7 @@ impl<'a> Tuples<'a> {
         Ok(skipped)
     }
 
-    /// Numbers all tuples of a short list of any layout. Returns how many are skipped.
+    /// Numbers all tuples of a short list that is not contiguous. Returns how many are skipped.
     #[inline(always)]
     fn number_each<I: Coordinate>(&self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         let mut offsets = [0; SHORT_LIST];

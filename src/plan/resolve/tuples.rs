@@ -35,7 +35,7 @@ pub(crate) const SHORT_LIST: usize = 16;
 pub(super) const BLOCK: usize = 128;
 
 /// Tuples whose coordinates lie side by side, and are numbered together without a copy.
-const BLOCK_IN_PLACE: usize = 512;
+const BLOCK_IN_PLACE: usize = 256;
 
 /// A list of tuples. It takes no preparations: dims and strides are looked at when they
 /// are needed. Functions that are not inlined take a copy of it, so that the list of the

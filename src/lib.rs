@@ -76,7 +76,6 @@ mod element;
 mod error;
 mod exec;
 mod execution;
-mod explain;
 mod foreign;
 mod goal;
 mod kernel;
@@ -95,7 +94,6 @@ pub use element::{DType, Element, UnknownDType};
 pub use error::ScatterError;
 pub use exec::scratch::release_scratch;
 pub use execution::Execution;
-pub use explain::Explanation;
 pub use goal::Goal;
 pub use kernel::InstructionSet;
 pub use machine::{Machine, MachineError};
@@ -109,5 +107,10 @@ pub use pool::{CallingThread, Pool, Rayon};
 pub use reduction::{
     Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction, UnknownReduction,
 };
-pub use run::{Forward, GatherPlan, GatherRun, Gradients, ScatterPlan, ScatterRun, Trained};
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use run::last_route;
+pub use run::{
+    Explanation, Forward, GatherPlan, GatherRun, Gradients, Route, ScatterPlan, ScatterRun, Trained,
+};
 pub use schedule::Schedule;

@@ -23,12 +23,13 @@ use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
 /// What stands for elements that no index names.
 static ZERO: [u8; 16] = [0; 16];
 
-/// The memory of one scatter: addresses of element `[0, 0, ...]` of each tensor.
+/// The memory of one transfer: addresses of element `[0, 0, ...]` of each tensor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffers {
     pub(crate) output: *mut MaybeUninit<u8>,
-    pub(crate) updates: *const u8,
-    /// `None`: in place, `output` holds the data.
+    /// The updates of a scatter, or the data of a gather.
+    pub(crate) source: *const u8,
+    /// Data that a scatter copies to the output first. `None`: `output` holds the data.
     pub(crate) data: Option<*const u8>,
 }
 
@@ -67,25 +68,28 @@ mod shared {
 }
 
 impl<'a> Transfer<'a> {
-    /// A scatter by `plan` of updates and data of its shapes, which lie beside
-    /// the output as `geometry` and `copy` say.
+    /// A transfer by `plan`. `geometry` says how the listed tensor lies beside the numbered
+    /// one, and `copy` how data lies that is copied to the output first.
     ///
     /// # Safety
     ///
-    /// - `buffers.output` has the plan's shape and the strides that `geometry` was made
-    ///   for, in which numbers are evenly spaced; it holds elements of `operation`, and is
-    ///   this call's alone.
-    /// - `updates` has the shape that the plan asks for and the strides that
-    ///   `geometry` was made for; `data`, if there is one, the plan's shape and
-    ///   the strides that `copy` was made for. Both are readable, and share no
-    ///   byte with `output`.
-    /// - In place, or where `operation` clones, the output's elements are
-    ///   initialised.
+    /// - The numbered tensor (the output of a scatter, the data of a gather) has the plan's
+    ///   shape and the strides that `geometry` was made for, in which numbers are evenly
+    ///   spaced. The listed tensor (the updates of a scatter, the output of a gather) has
+    ///   the shape that the plan asks of updates and the strides that `geometry` was made
+    ///   for. Data that is copied has the plan's shape and the strides that `copy` was made
+    ///   for. A gather copies none.
+    /// - All hold elements of `operation`. The output is this call's alone, and shares no
+    ///   byte with the others, which are readable.
+    /// - The output's elements are initialised in place, and where `operation` clones.
+    /// - The operation of a gather only moves, or multiplies initialised and aligned
+    ///   elements on their way. Where it clones, no tuple is skipped.
     #[expect(
         unsafe_code,
         reason = "the contract of every later access is made here"
     )]
-    pub(crate) unsafe fn scatter(
+    pub(crate) unsafe fn new(
+        direction: Direction,
         plan: &'a IndexPlan,
         operation: Operation,
         buffers: Buffers,
@@ -93,53 +97,19 @@ impl<'a> Transfer<'a> {
         copy: Option<CopyGeometry>,
         context: Context,
     ) -> Self {
+        let geometry = match direction {
+            Direction::Scatter => geometry,
+            Direction::Gather => geometry.exchanged(),
+        };
         Self {
-            direction: Direction::Scatter,
+            direction,
             plan,
             operation,
             geometry,
             copy,
             written: buffers.output.cast(),
-            read: buffers.updates,
+            read: buffers.source,
             data: buffers.data,
-            gradients: None,
-            context,
-        }
-    }
-
-    /// A gather by `plan` from data of its layout to a result of the shape of
-    /// its updates, which lies as `geometry` says.
-    ///
-    /// # Safety
-    ///
-    /// - `data` has the plan's shape and the strides that `geometry` was made for, in
-    ///   which numbers are evenly spaced; it holds elements of `operation`, which only
-    ///   moves them, or multiplies them on their way (initialised and aligned ones).
-    ///   `result` has the shape that the plan asks of updates, with the strides that
-    ///   `geometry` was made for, and is this call's alone. They share no byte.
-    /// - Where `operation` clones, the result is initialised and no tuple is
-    ///   skipped.
-    #[expect(
-        unsafe_code,
-        reason = "the contract of every later access is made here"
-    )]
-    pub(crate) unsafe fn gather(
-        plan: &'a IndexPlan,
-        operation: Operation,
-        data: *const u8,
-        result: *mut u8,
-        geometry: Geometry,
-        context: Context,
-    ) -> Self {
-        Self {
-            direction: Direction::Gather,
-            plan,
-            operation,
-            geometry: geometry.exchanged(),
-            copy: None,
-            written: result,
-            read: data,
-            data: None,
             gradients: None,
             context,
         }

@@ -2,12 +2,13 @@
 //! the inverse of a scatter and shares its shape rule.
 
 use super::rule::Rule;
+use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::operand::{Elements, Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexRules};
 use crate::reduction::{Bounds, Duplicates, Reducing};
-use crate::run::{self, GatherOperands, GatherPlan, Planning};
+use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 
 /// A gather: which operator it is, its options, and three verbs. The inverse of
 /// a [`Scatter`](crate::Scatter).
@@ -351,6 +352,41 @@ impl Gather<'_> {
         Ok(GatherPlan::new(plan))
     }
 
+    /// What one call will do with contiguous tensors, if no other is at work on its pool
+    /// meanwhile: for people, and for tests. `allocates`: the result is new memory, as that
+    /// of [`allocate`](Self::allocate).
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan), and as [`GatherRun::explain`](crate::GatherRun::explain).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{DType, Gather, Layout, Route, TensorView};
+    ///
+    /// let indices = TensorView::from(&[2_i64, 0, 0, 1]);
+    /// let rows = Layout::contiguous(&[4, 8]);
+    /// let explained = Gather::along(0).explain(rows, indices, DType::F32, true)?;
+    /// assert_eq!(explained.route(), Route::Small);
+    /// println!("{explained}");
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    pub fn explain<'i>(
+        &self,
+        data: Layout<'_>,
+        indices: impl Into<Indices<'i>>,
+        dtype: DType,
+        allocates: bool,
+    ) -> Result<Explanation, ScatterError> {
+        let indices = indices.into();
+        let form = (self.rule).form(data.shape(), indices.layout().parts(), None)?;
+        let made_of = Some((&form, indices.layout(), self.planning()));
+        let plan = self.plan(data, indices)?;
+        let run = plan.run().execution(self.execution);
+        run.explanation(dtype, allocates, made_of)
+    }
+
     /// What the shapes mean, for elements that suit the options.
     fn form(&self, data: &Source<'_>, indices: &Indices<'_>) -> Result<Form, ScatterError> {
         if matches!(data.elements(), Elements::Cloned(_)) && self.rules.bounds == Bounds::Skip {
@@ -376,10 +412,10 @@ impl Gather<'_> {
         output: &Target<'_>,
     ) -> Result<(), ScatterError> {
         let operation = run::operation(output.elements(), Reducing::default(), &self.execution)?;
-        let operands = GatherOperands::new(&operation, output, data, Some(indices))?;
+        let operands = Operands::gather(&operation, output, data, Some(indices))?;
         let planning = self.planning();
-        run::gather_once(
-            form,
+        run::once(
+            &form,
             &operands,
             &indices.integers()?,
             planning,

@@ -218,7 +218,7 @@ impl Scatter<'_> {
         let mut trained = None;
         let at = Some(indices);
         Operands::lend(&operation, output, data, at, updates, |operands| {
-            let updates = Some(operands.updates_shape());
+            let updates = Some(operands.listed_shape());
             let form = self.form_of(operands.shape(), indices, updates)?;
             let (planning, execution) = (self.planning, &self.execution);
             let meaning = self.meaning(1.0);

@@ -4,13 +4,12 @@ use super::rule::Rule;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
-use crate::explain::Explanation;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::IndexRules;
 use crate::reduction::{
     Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reducing, Reduction,
 };
-use crate::run::{self, Operands, Planning, ScatterPlan};
+use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 
 /// A scatter: which operator it is, its options, and four verbs.
 ///
@@ -426,8 +425,8 @@ impl Scatter<'_> {
     }
 
     /// What one call will do with contiguous updates and data, if no other is at work
-    /// on its pool meanwhile: for people, and for tests. Long lists of single elements
-    /// for a small output may be applied without the schedule that is named.
+    /// on its pool meanwhile: for people, and for tests. Out of place, the output is not new
+    /// memory.
     ///
     /// # Errors
     ///
@@ -452,9 +451,12 @@ impl Scatter<'_> {
         dtype: DType,
         in_place: bool,
     ) -> Result<Explanation, ScatterError> {
+        let indices = indices.into();
+        let form = (self.rule).form(output.shape(), indices.layout().parts(), None)?;
+        let made_of = Some((&form, indices.layout(), self.planning));
         let plan = self.plan(output, indices)?;
         let run = plan.run().execution(self.execution);
-        run.explanation(dtype, in_place, false)
+        run.explanation(dtype, in_place, made_of)
     }
 
     /// What can be refused before memory is allocated for a result.
@@ -490,7 +492,7 @@ impl Scatter<'_> {
             |operands| {
                 let indices = indices.integers()?;
                 (self.rule).check_options(self.planning.rules, self.reducing)?;
-                let (shape, updates) = (operands.shape(), operands.updates_shape());
+                let (shape, updates) = (operands.shape(), operands.listed_shape());
                 let list = indices.layout().parts();
                 let form = (self.rule).form(shape, list, Some(updates))?;
                 run::once(&form, operands, &indices, self.planning, &self.execution)

@@ -6,14 +6,12 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::operands::{GatherOperands, Transferred};
-use super::small::Small;
+use super::small_call::FlatCall;
 use crate::error::ScatterError;
 use crate::exec::{Buffers, part};
 use crate::execution::Execution;
 use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
-use crate::plan::{Block, Contiguous, Form};
-use crate::reduction::Bounds;
+use crate::plan::{Block, Contiguous};
 
 /// Tuples whose indices are followed together as they lie, and those that are numbered
 /// together where some of these count from the end.
@@ -26,7 +24,6 @@ const DIVIDED_TUPLES: usize = 128 * 1024;
 
 /// A call of contiguous tensors whose indices list all coordinates.
 pub(super) struct LongGather<'a> {
-    /// What is read, in the place of updates, and what is written.
     buffers: Buffers,
     /// Bytes of an element.
     size: usize,
@@ -40,35 +37,16 @@ pub(super) struct LongGather<'a> {
 }
 
 impl<'a> LongGather<'a> {
-    /// The call, if it is one of these.
-    #[inline]
-    pub(super) fn new(
-        call: &'a Small<'_, GatherOperands<'_>>,
-        execution: &Execution<'_>,
-    ) -> Option<Self> {
-        let (operands, flat, rules) = (call.operands, call.flat, call.planning.rules);
-        let is_list = operands.output.is_new()
-            && (flat.outer, flat.run) == (1, 1)
-            && call.extents.form.coordinates == Form::ALL_LISTED
-            && rules.bounds == Bounds::Error;
-        let are_runs = operands.numbered().is_contiguous()
-            && operands.listed().is_contiguous()
-            && call.indices.layout().is_contiguous();
-        let kernels = operands.operation().kernels;
-        let size = kernels.size;
-        let kernel = kernels.gather_checked.filter(|_| is_list && are_runs)?;
-        // Numbers of 32 bits stand for tuples of several coordinates.
-        (flat.elements <= u32::MAX as usize).then(|| Self {
-            buffers: Buffers {
-                output: operands.output.as_mut_ptr(),
-                updates: operands.data.as_ptr(),
-                data: None,
-            },
-            size,
-            elements: flat.elements,
-            tuples: Contiguous::new(call.extents, call.indices, rules),
-            count: flat.tuples,
-            kernel,
+    /// The call, if there is a kernel for its elements.
+    pub(super) fn new(call: &'a FlatCall<'_>, execution: &Execution<'_>) -> Option<Self> {
+        let kernels = call.operands.operation.kernels;
+        Some(Self {
+            buffers: call.operands.buffers(),
+            size: kernels.size,
+            elements: call.flat.elements,
+            tuples: Contiguous::new(call.extents, call.indices, call.planning.rules),
+            count: call.flat.tuples,
+            kernel: kernels.gather_checked?,
             set: execution.instructions(),
         })
     }
@@ -155,7 +133,7 @@ impl<'a> LongGather<'a> {
         let form = GatherBounds { below, is_near };
         // SAFETY: a contiguous list has the indices, and data as many elements as the one
         // axis is long; the caller vouches for the output.
-        unsafe { kernel(output, self.buffers.updates, indices, count, form) }
+        unsafe { kernel(output, self.buffers.source, indices, count, form) }
     }
 
     /// Gathers for a block of tuples that are numbered first. Apart, as the numbers lie on
@@ -179,7 +157,7 @@ impl<'a> LongGather<'a> {
             below: self.elements,
             is_near,
         };
-        let data = self.buffers.updates;
+        let data = self.buffers.source;
         // SAFETY: so many numbers lie there, and data has so many elements; the caller
         // vouches for the output.
         let are_inside = unsafe {

@@ -36,6 +36,8 @@ mod partial_records;
 mod profiles;
 mod properties;
 mod reductions;
+#[cfg(debug_assertions)]
+mod routes;
 mod spec_examples;
 #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
 mod wide;

@@ -332,40 +332,14 @@ impl fmt::Write for Written {
     }
 }
 
-/// What there is to say of a plan.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one for a moment, and a box would abort where there is no memory"
-)]
-enum Text<'a> {
-    Scatter(Explanation),
-    Gather(ElementType, &'a GatherPlan),
-}
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scatter(explanation) => explanation.fmt(f),
-            Self::Gather(element, plan) => write!(
-                f,
-                "gather {:?} of {element} from {:?}",
-                plan.output_shape(),
-                plan.shape()
-            ),
-        }
-    }
-}
-
 impl nds_plan {
-    fn explanation(&self) -> Result<Text<'_>, Failure> {
+    fn explanation(&self) -> Result<Explanation, Failure> {
         // SAFETY: null stands for the default options.
         let options = unsafe { Options::new(std::ptr::null())? };
+        let (execution, dtype) = (options.execution(), self.element.dtype);
         Ok(match &self.kind {
-            Kind::Scatter(plan) => {
-                let run = plan.run().execution(options.execution());
-                Text::Scatter(run.explain(self.element.dtype, false)?)
-            }
-            Kind::Gather(plan) => Text::Gather(self.element, plan),
+            Kind::Scatter(plan) => plan.run().execution(execution).explain(dtype, false)?,
+            Kind::Gather(plan) => plan.run().execution(execution).explain(dtype, false)?,
         })
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Knows which tensors take part. How sums are made is that of a scatter, into zeros.
 
-use super::super::making::Planning;
 use super::super::operands::Operands;
-use super::super::scattered::{execute, once};
+use super::super::pipeline::{execute, once};
+use super::super::plan_builder::Planning;
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
 use crate::execution::Execution;
@@ -65,7 +65,7 @@ impl Summing {
             gradient,
             |operands| {
                 call(&Operands {
-                    updates: if self.factor.is_zero {
+                    source: if self.factor.is_zero {
                         &nothing
                     } else {
                         gradient
@@ -140,6 +140,6 @@ pub(in super::super) fn sum_planned(
         return Err(other_shape("grad_output", expected, gradient.shape()));
     }
     summing.lend(sums, gradient, None, |operands| {
-        execute(plan, true, operands, execution)
+        execute(plan, operands, execution)
     })
 }

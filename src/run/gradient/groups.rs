@@ -5,7 +5,7 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
-use super::super::scattered::Prepared;
+use super::super::pipeline::Prepared;
 use super::saved::Saved;
 use super::scatters::{Backward, ByGroups};
 use super::tensors::kernel;

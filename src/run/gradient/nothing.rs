@@ -5,13 +5,13 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
-use super::super::making::{Planning, make_plan};
 use super::super::operands::Operands;
-use super::super::scattered::{Prepared, prepare};
+use super::super::pipeline::{Prepared, prepare};
+use super::super::plan_builder::{Planning, make_plan};
 use super::zeros;
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::{Buffers, Context, Transfer};
+use crate::exec::{Buffers, Context, Direction, Transfer};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::{Indices, Layout, Readable, Source, Target, TensorView};
@@ -20,7 +20,7 @@ use crate::reduction::{Bounds, Duplicates};
 
 /// Runs a pass that has been made ready.
 pub(super) fn run(prepared: Prepared<'_>, execution: &Execution<'_>) -> Result<(), ScatterError> {
-    prepared.run(&execution.begin(), execution)
+    prepared.run_as_pass(execution)
 }
 
 /// A scatter of no updates to a tensor of some shape: what it does to data.
@@ -65,10 +65,11 @@ impl Nothing {
         let updates = Readable::zeros(self.0.updates_shape(), &none);
         let updates = Source::of_zeros(&updates, DType::F64);
         let operands = Operands {
+            direction: Direction::Scatter,
             operation,
             output: target,
-            updates: &updates,
-            data,
+            source: &updates,
+            copied: data,
         };
         // SAFETY: the target has the shape of the plan, and updates have no elements.
         unsafe { prepare(&self.0, &numbered, &operands, false) }
@@ -89,13 +90,22 @@ impl Nothing {
         let copy = self.0.copy_geometry_of(&numbered, &strides)?;
         let buffers = Buffers {
             output: target.as_mut_ptr(),
-            updates: std::ptr::null(),
+            source: std::ptr::null(),
             data: None,
         };
         let context = Context::new(false, false);
         // SAFETY: the target has the shape of the plan, and there are no updates.
         let transfer = unsafe {
-            Transfer::scatter(&self.0, operation, buffers, geometry, Some(copy), context)
+            let direction = Direction::Scatter;
+            Transfer::new(
+                direction,
+                &self.0,
+                operation,
+                buffers,
+                geometry,
+                Some(copy),
+                context,
+            )
         };
         Ok(transfer.into())
     }

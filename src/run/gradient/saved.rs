@@ -9,7 +9,7 @@ use super::nothing::{Nothing, run};
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::gradients::Placed;
-use crate::exec::{Context, Transfer};
+use crate::exec::{Buffers, Context, Direction, Transfer};
 use crate::execution::Execution;
 use crate::kernel::{Kernels, Operation};
 use crate::operand::{AnyTensor, Elements, Input, Layout, Target};
@@ -43,15 +43,27 @@ impl Saved {
         let kernels = Kernels::plain(dtype, Reduction::None, set);
         let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
         let tensor = AnyTensor::filled(windows_of.updates_shape(), dtype, |target| {
-            let result = target.as_mut_ptr().cast();
             let operation = Operation::moving(kernels);
-            let data = data.as_mut_ptr().cast_const().cast();
+            let buffers = Buffers {
+                output: target.as_mut_ptr(),
+                source: data.as_mut_ptr().cast_const().cast(),
+                data: None,
+            };
             let context = Context::new(false, target.is_new());
             // SAFETY: data has the layout that the plan is bound to, as has just been
             // checked, and holds values, as it is to be written in place; the target has
             // the shape of its updates.
             let transfer = unsafe {
-                Transfer::gather(&windows_of, operation, data, result, geometry, context)
+                let direction = Direction::Gather;
+                Transfer::new(
+                    direction,
+                    &windows_of,
+                    operation,
+                    buffers,
+                    geometry,
+                    None,
+                    context,
+                )
             };
             run(transfer.into(), execution)
         })?;

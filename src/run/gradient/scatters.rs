@@ -12,16 +12,16 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 
-use super::super::making::{Planning, make_plan};
 use super::super::operands::{Operands, check_dtype};
-use super::super::scattered::{Prepared, prepare};
+use super::super::pipeline::{Prepared, prepare};
+use super::super::plan_builder::{Planning, make_plan};
 use super::nothing::{Nothing, run};
 use super::saved::Saved;
 use super::tensors::{Meaning, Tensors, check};
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
 use crate::exec::gradients::GroupGradients;
-use crate::exec::{Context, Transfer, scratch};
+use crate::exec::{Direction, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::memory::zeroed;
@@ -274,15 +274,16 @@ impl Backward<'_> {
         let Some(numbered) = self.plan.binding(&strides)? else {
             return Err(self.plan.mismatch(grad_output.layout()));
         };
-        let written = target.layout().all_strides()?;
-        let geometry = self.plan.geometry_of(&numbered, &written)?;
-        let (result, data) = (target.as_mut_ptr().cast(), grad_output.as_ptr());
-        let context = Context::new(self.is_kept, false);
-        // SAFETY: both have the shapes that the plan asks for, as has been checked, and
-        // the geometry their strides; nothing shares memory with what is written.
-        let transfer =
-            unsafe { Transfer::gather(self.plan, operation, data, result, geometry, context) };
-        Ok(transfer.into())
+        let operands = Operands {
+            direction: Direction::Gather,
+            operation: &operation,
+            output: target,
+            source: grad_output,
+            copied: None,
+        };
+        // SAFETY: both have the shapes that the plan asks for, as has been checked;
+        // nothing shares memory with what is written.
+        unsafe { prepare(self.plan, &numbered, &operands, self.is_kept) }
     }
 
     /// The pass that copies the gradient of the output to that for data, unless it lies
@@ -301,10 +302,11 @@ impl Backward<'_> {
             return Err(self.plan.mismatch(target.layout()));
         };
         let operands = Operands {
+            direction: Direction::Scatter,
             operation: &operation,
             output: target,
-            updates: &updates,
-            data,
+            source: &updates,
+            copied: data,
         };
         // SAFETY: the tensors have the shapes that the plan asks for, as has been checked.
         unsafe { prepare(self.plan, &numbered, &operands, self.is_kept) }

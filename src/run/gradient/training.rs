@@ -1,9 +1,9 @@
 //! A forward pass that keeps what its gradient will need.
 
-use super::super::making::{Planning, make_plan};
 use super::super::operands::Operands;
-use super::super::planned::{ScatterPlan, ScatterRun};
-use super::super::scattered::execute;
+use super::super::pipeline::execute;
+use super::super::plan_builder::{Planning, make_plan};
+use super::super::scatter_plan::{ScatterPlan, ScatterRun};
 use super::saved::Saved;
 use super::tensors::Meaning;
 use crate::error::ScatterError;
@@ -82,7 +82,7 @@ pub(crate) fn train_once(
     }
     let output = operands.output.layout();
     let (shape, listed) = (output.shape(), indices.layout().shape());
-    form.check_updates(shape, listed, operands.updates_shape())?;
+    form.check_updates(shape, listed, operands.listed_shape())?;
     let plan = make_plan(output, *form, indices, planning, execution)?;
     // Offsets in one layout say nothing of another, which gradients may have.
     let kept = if plan.scale().numbers_slices {
@@ -95,13 +95,13 @@ pub(crate) fn train_once(
         meaning.reducing.reduction,
         Reduction::Mul | Reduction::Min | Reduction::Max
     );
-    let is_overwritten = operands.data.is_none() && depends && meaning.reducing.include_self;
+    let is_overwritten = operands.copied.is_none() && depends && meaning.reducing.include_self;
     let saved = match (&kept, is_overwritten) {
         (_, false) => None,
         (None, true) => Some(Saved::windows(&plan, operands.output, dtype, execution)?),
         (Some(_), true) => Some(Saved::all(operands.output, dtype, execution)?),
     };
-    execute(&plan, true, operands, execution)?;
+    execute(&plan, operands, execution)?;
     let plan = ScatterPlan::new(
         kept.unwrap_or(plan),
         meaning.reducing,

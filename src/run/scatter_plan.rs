@@ -1,15 +1,17 @@
 //! A kept plan, and the verbs that run it on data and updates any number of
 //! times.
 
+use super::explain::{Explained, Explanation};
 use super::gradient::{self, Forward, Gradients, Meaning, Saved, backward_planned};
 use super::operands::{Operands, operation};
-use super::scattered::{check_reduction, execute};
+use super::pipeline::{check_reduction, execute};
+use super::plan_builder::Planning;
 use crate::element::DType;
 use crate::error::ScatterError;
+use crate::exec::Direction;
 use crate::execution::Execution;
-use crate::explain::Explanation;
-use crate::operand::{Elements, Input, Output, Source, Start, Target};
-use crate::plan::IndexPlan;
+use crate::operand::{Elements, Input, Layout, Output, Source, Start, Target};
+use crate::plan::{Form, IndexPlan};
 use crate::reduction::{Accumulate, NoneGradient, Reducing, Reduction};
 
 /// A scatter that has been validated and worked out up to its values.
@@ -337,8 +339,9 @@ impl<'p> ScatterRun<'p> {
         check_reduction(self.plan, &operation)
     }
 
-    /// What a run will do, if no other call is at work on its pool meanwhile: for
-    /// people, and for tests. Of many runs: what the first one works out about the
+    /// What a run will do with contiguous updates and data, if no other call is at work on
+    /// its pool meanwhile: for people, and for tests. Out of place, the output is not new
+    /// memory. Of many runs: what the first one works out about the
     /// indices, and leaves in the plan, counts for nothing.
     ///
     /// # Errors
@@ -348,27 +351,30 @@ impl<'p> ScatterRun<'p> {
     /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
     /// memory, [`ScatterError::OutOfMemory`].
     pub fn explain(&self, dtype: DType, in_place: bool) -> Result<Explanation, ScatterError> {
-        self.explanation(dtype, in_place, true)
+        self.explanation(dtype, in_place, None)
     }
 
-    /// `is_kept`: whether the plan is run again.
+    /// `indices`: what the plan was made of, for one call.
     pub(crate) fn explanation(
         &self,
         dtype: DType,
         in_place: bool,
-        is_kept: bool,
+        indices: Option<(&Form, &Layout<'_>, Planning)>,
     ) -> Result<Explanation, ScatterError> {
         let operation = operation(Elements::Plain(dtype), self.reducing, &self.execution)?;
         check_reduction(self.plan, &operation)?;
-        Explanation::new(
-            self.plan,
+        let explained = Explained {
+            direction: Direction::Scatter,
+            plan: self.plan,
+            indices,
             dtype,
-            operation,
-            self.reducing.reduction,
-            &self.execution,
-            in_place,
-            is_kept,
-        )
+            operation: &operation,
+            reduction: self.reducing.reduction,
+            execution: &self.execution,
+            copies: !in_place,
+            is_new: false,
+        };
+        explained.explain()
     }
 
     /// One run, in place where there is no `data`.
@@ -381,7 +387,7 @@ impl<'p> ScatterRun<'p> {
         let elements = data.map_or(output.elements(), |data| data.elements());
         let operation = operation(elements, self.reducing, &self.execution)?;
         Operands::lend(&operation, output, data, None, updates, |operands| {
-            execute(self.plan, true, operands, &self.execution)
+            execute(self.plan, operands, &self.execution)
         })
     }
 }

@@ -1,21 +1,16 @@
 //! A kept plan of a gather, and the verbs that run it on data any number of times.
 
-#![expect(
-    unsafe_code,
-    reason = "hands the memory of views to a call, once they have been checked"
-)]
-
+use super::explain::{Explained, Explanation};
 use super::gradient::sum_planned;
-use super::long_gathers::LongGather;
-use super::making::{Planning, make_plan};
-use super::operands::{GatherOperands, Transferred, operation};
-use super::small::{self, Small};
+use super::operands::{Operands, operation};
+use super::pipeline::execute;
+use super::plan_builder::Planning;
+use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::{self, Context, Transfer, scratch};
+use crate::exec::Direction;
 use crate::execution::Execution;
-use crate::operand::indices::Integers;
-use crate::operand::{Input, Output, Source, Start, Target};
-use crate::plan::{Extents, Flat, Form, IndexPlan};
+use crate::operand::{Elements, Input, Layout, Output, Source, Start, Target};
+use crate::plan::{Form, IndexPlan};
 use crate::reduction::Reducing;
 
 /// A gather whose indices have been read and checked.
@@ -75,102 +70,6 @@ impl GatherPlan {
             execution: Execution::new(),
         }
     }
-
-    /// Gathers, for operands of the plan's shapes.
-    fn execute(
-        &self,
-        operands: &GatherOperands<'_>,
-        execution: &Execution<'_>,
-    ) -> Result<(), ScatterError> {
-        operands.check_output(self.output_shape())?;
-        self.plan.check_output(operands.data.layout())?;
-        // SAFETY: layout and shape have just been checked.
-        if execution.schedule.is_none() && unsafe { small::run_planned(&self.plan, operands) } {
-            return Ok(());
-        }
-        self.execute_by_schedule(operands, execution)
-    }
-
-    /// The rest of [`Self::execute`], apart from it so that small calls do not pay
-    /// for its stack.
-    #[inline(never)]
-    fn execute_by_schedule(
-        &self,
-        operands: &GatherOperands<'_>,
-        execution: &Execution<'_>,
-    ) -> Result<(), ScatterError> {
-        if self.output_shape().contains(&0) {
-            return Ok(());
-        }
-        let output = operands.output;
-        let geometry = self.plan.geometry(&output.layout().all_strides()?)?;
-        let context = Context::new(false, output.is_new());
-        // SAFETY: layout and shape have just been checked against the plan's;
-        // `GatherOperands` vouches for the rest.
-        let transfer = unsafe {
-            let (result, data) = (output.as_mut_ptr().cast(), operands.data.as_ptr());
-            Transfer::gather(
-                &self.plan,
-                *operands.operation,
-                data,
-                result,
-                geometry,
-                context,
-            )
-        };
-        exec::run(transfer, execution.begin().workers(), execution.schedule)
-    }
-}
-
-/// Plans and gathers once.
-pub(crate) fn gather_once(
-    form: Form,
-    operands: &GatherOperands<'_>,
-    indices: &Integers<'_>,
-    planning: Planning,
-    execution: &Execution<'_>,
-) -> Result<(), ScatterError> {
-    let (shape, listed) = (operands.numbered().shape(), indices.layout().shape());
-    operands.check_form(&form, listed)?;
-    if execution.schedule.is_none()
-        && let extents = Extents::new(&form, shape, listed)
-        && let Some(flat) = Flat::new(&extents, operands.numbered(), operands.listed())
-    {
-        let small = Small {
-            extents: &extents,
-            flat: &flat,
-            operands,
-            indices,
-            planning,
-        };
-        // SAFETY: the shape of the output has just been checked, and `flat` made of
-        // it.
-        if unsafe { small.run(execution) }? {
-            return Ok(());
-        }
-        if let Some(list) = LongGather::new(&small, execution) {
-            // SAFETY: as above: it has an element for each tuple.
-            return unsafe { list.run(execution) };
-        }
-    }
-    gather_planned(form, operands, indices, planning, execution)
-}
-
-/// The rest of [`gather_once`], apart from it so that small calls do not pay for
-/// its stack.
-#[inline(never)]
-fn gather_planned(
-    form: Form,
-    operands: &GatherOperands<'_>,
-    indices: &Integers<'_>,
-    planning: Planning,
-    execution: &Execution<'_>,
-) -> Result<(), ScatterError> {
-    let plan = make_plan(operands.data.layout(), form, *indices, planning, execution)?;
-    let plan = GatherPlan::new(plan);
-    let result = plan.execute_by_schedule(operands, execution);
-    scratch::put_back(plan.plan.into_destinations().into_spare());
-    result
 }
 
 /// A run of a [`GatherPlan`]: who runs it, and the verbs.
@@ -278,6 +177,40 @@ impl<'p> GatherRun<'p> {
         self.sum(&grad_output.source(), scale, &grad_data.target())
     }
 
+    /// What a run will do with a contiguous result, if no other call is at work on its pool
+    /// meanwhile: for people, and for tests. `allocates`: the result is new memory, as that
+    /// of [`allocate`](Self::allocate).
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
+    /// memory, [`ScatterError::OutOfMemory`].
+    pub fn explain(&self, dtype: DType, allocates: bool) -> Result<Explanation, ScatterError> {
+        self.explanation(dtype, allocates, None)
+    }
+
+    /// `indices`: what the plan was made of, for one call.
+    pub(crate) fn explanation(
+        &self,
+        dtype: DType,
+        allocates: bool,
+        indices: Option<(&Form, &Layout<'_>, Planning)>,
+    ) -> Result<Explanation, ScatterError> {
+        let (elements, moving) = (Elements::Plain(dtype), Reducing::default());
+        let explained = Explained {
+            direction: Direction::Gather,
+            plan: &self.plan.plan,
+            indices,
+            dtype,
+            operation: &operation(elements, moving, &self.execution)?,
+            reduction: moving.reduction,
+            execution: &self.execution,
+            copies: false,
+            is_new: allocates,
+        };
+        explained.explain()
+    }
+
     fn sum(
         &self,
         gradient: &Source<'_>,
@@ -290,11 +223,11 @@ impl<'p> GatherRun<'p> {
 
     fn write(&self, data: &Source<'_>, output: &Target<'_>) -> Result<(), ScatterError> {
         let operation = operation(output.elements(), Reducing::default(), &self.execution)?;
-        let operands = GatherOperands::new(&operation, output, data, None)?;
+        let operands = Operands::gather(&operation, output, data, None)?;
         if self.plan.skipped() > 0 {
             operands.check_zeros()?;
         }
-        self.plan.execute(&operands, &self.execution)
+        execute(&self.plan.plan, &operands, &self.execution)
     }
 }
 

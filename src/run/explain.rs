@@ -64,7 +64,7 @@ impl Explained<'_> {
         let plan = self.plan;
         // What no view of such elements can be, no call can be given.
         let size = self.dtype.size();
-        let numbered = Layout::strided(plan.shape(), plan.strides())?;
+        let numbered = plan.layout()?;
         let listed = Layout::contiguous(plan.updates_shape());
         let data = Layout::contiguous(plan.shape());
         let copied_data = self.copies.then_some(&data);

@@ -33,6 +33,7 @@ pub(super) fn check_reduction(plan: &IndexPlan, operation: &Operation) -> Result
 }
 
 /// Runs a plan that is kept for further runs.
+#[inline(always)] // As all that is on the way of the smallest calls.
 pub(crate) fn execute(
     plan: &IndexPlan,
     operands: &Operands<'_>,
@@ -79,9 +80,11 @@ fn run_plan(
         route::note(Route::Nothing);
         return Ok(());
     }
-    // SAFETY: the caller has checked layout and shapes; `flat` was made of them.
-    let is_run = |flat| unsafe { small_call::run_planned(plan, flat, operands) };
-    if choice.route == Route::Small && flat.is_some_and(is_run) {
+    if choice.route == Route::Small
+        && let Some(flat) = flat
+        // SAFETY: the caller has checked layout and shapes; `flat` was made of them.
+        && unsafe { small_call::run_planned(plan, flat, operands) }
+    {
         route::note(Route::Small);
         return Ok(());
     }

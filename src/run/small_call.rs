@@ -73,10 +73,12 @@ impl FlatCall<'_> {
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         // SAFETY: handed on as it is.
         unsafe {
-            match self.flat.tuples {
-                ..=FEW => self.run_numbered::<FEW>(execution),
-                ..=STACK_TUPLES => self.run_some(execution),
-                _ => Ok(false),
+            if self.flat.tuples <= FEW {
+                self.run_numbered::<FEW>(execution)
+            } else if self.flat.tuples <= STACK_TUPLES {
+                self.run_some(execution)
+            } else {
+                Ok(false)
             }
         }
     }

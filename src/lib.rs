@@ -82,6 +82,7 @@ mod goal;
 mod kernel;
 mod machine;
 mod memory;
+mod names;
 mod operand;
 mod ops;
 mod plan;
@@ -91,7 +92,7 @@ mod run;
 mod schedule;
 mod work;
 
-pub use element::{DType, Element, UnknownDType};
+pub use element::{DType, Element};
 pub use error::ScatterError;
 pub use exec::scratch::release_scratch;
 pub use execution::Execution;
@@ -99,15 +100,16 @@ pub use explain::Explanation;
 pub use goal::Goal;
 pub use kernel::InstructionSet;
 pub use machine::{Machine, MachineError};
+pub use names::UnknownName;
 pub use operand::{
     AnyTensor, AnyView, AnyViewMut, Cloned, Index, Indices, Input, Layout, LayoutBuf, Output,
     Tensor, TensorView, TensorViewMut,
 };
 pub use ops::profile;
-pub use ops::{Gather, Scatter, scatter_elements, scatter_nd, scatter_update, tensor_scatter};
-pub use pool::{CallingThread, Pool, Rayon};
-pub use reduction::{
-    Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction, UnknownReduction,
+pub use ops::{
+    Gather, Operator, Scatter, scatter_elements, scatter_nd, scatter_update, tensor_scatter,
 };
+pub use pool::{CallingThread, Pool, Rayon};
+pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction};
 pub use run::{Forward, GatherPlan, GatherRun, Gradients, ScatterPlan, ScatterRun, Trained};
 pub use schedule::Schedule;

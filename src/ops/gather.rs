@@ -1,7 +1,7 @@
 //! The gathers: ONNX GatherND, Gather, GatherElements, and their kin. Each is
 //! the inverse of a scatter and shares its shape rule.
 
-use super::rule::Rule;
+use super::operator::Operator;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::operand::{Elements, Indices, Input, Layout, Output, Source, Start, Target};
@@ -33,16 +33,38 @@ use crate::run::{self, GatherOperands, GatherPlan, Planning};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Gather<'p> {
-    rule: Rule,
+    operator: Operator,
     rules: IndexRules,
     execution: Execution<'p>,
 }
 
 /// The operators.
 impl Gather<'static> {
-    fn new(rule: Rule) -> Self {
+    /// The gather of an operator that is a value.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::UnsupportedOption`] for a cache, which has no gather.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Gather, Operator, TensorView};
+    ///
+    /// let data = TensorView::from(&[10, 20, 30]);
+    /// let gather = Gather::new(Operator::Along { axis: 0 })?;
+    /// assert_eq!(gather.allocate(data, TensorView::from(&[2_i64, 0]))?, [30, 10]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[inline]
+    pub fn new(operator: Operator) -> Result<Self, ScatterError> {
+        operator.of_gather().map(Self::of)
+    }
+
+    #[inline]
+    fn of(operator: Operator) -> Self {
         Self {
-            rule,
+            operator,
             rules: IndexRules {
                 negatives_wrap: true,
                 bounds: Bounds::Error,
@@ -82,7 +104,7 @@ impl Gather<'static> {
     #[doc(alias = "gather_nd")]
     #[inline]
     pub fn nd(batch_dims: usize) -> Self {
-        Self::new(Rule::Nd { batch_dims })
+        Self::of(Operator::Nd { batch_dims })
     }
 
     /// Slices of `data` along one axis.
@@ -100,7 +122,7 @@ impl Gather<'static> {
     #[doc(alias = "embedding")]
     #[inline]
     pub fn along(axis: isize) -> Self {
-        Self::new(Rule::Along { axis })
+        Self::of(Operator::Along { axis })
     }
 
     /// One element of `data` for each index, at the index's own position but
@@ -133,7 +155,7 @@ impl Gather<'static> {
     #[doc(alias = "take_along_axis")]
     #[inline]
     pub fn elements(axis: isize) -> Self {
-        Self::new(Rule::Elements { axis })
+        Self::of(Operator::Elements { axis })
     }
 }
 
@@ -158,13 +180,19 @@ impl<'p> Gather<'p> {
         self
     }
 
+    /// Which operator it is.
+    #[inline]
+    pub fn operator(&self) -> Operator {
+        self.operator
+    }
+
     /// Who runs it: pool and number of workers. Says nothing of what the gather
     /// means; a plan does not keep it.
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Gather<'q> {
         Gather {
-            rule: self.rule,
+            operator: self.operator,
             rules: self.rules,
             execution,
         }
@@ -180,7 +208,7 @@ impl<'p> Gather<'p> {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        self.rule.updates_shape(data, indices)
+        self.operator.output_shape(data, indices)
     }
 }
 
@@ -313,7 +341,7 @@ impl Gather<'_> {
         scale: f64,
         sums: &Target<'_>,
     ) -> Result<(), ScatterError> {
-        let form = (self.rule).form(sums.shape(), indices.layout().parts(), None)?;
+        let form = (self.operator).form(sums.shape(), indices.layout().parts(), None)?;
         let planning = Planning {
             gathers: false,
             ..self.planning()
@@ -344,7 +372,7 @@ impl Gather<'_> {
         let indices = indices.into();
         data.check(1)?;
         let form = self
-            .rule
+            .operator
             .form(data.shape(), indices.layout().parts(), None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&data, form, indices, self.planning(), &self.execution)?;
@@ -356,7 +384,8 @@ impl Gather<'_> {
         if matches!(data.elements(), Elements::Cloned(_)) && self.rules.bounds == Bounds::Skip {
             return Err(ScatterError::UnsupportedOption { option: "bounds" });
         }
-        self.rule.form(data.shape(), indices.layout().parts(), None)
+        self.operator
+            .form(data.shape(), indices.layout().parts(), None)
     }
 
     fn planning(&self) -> Planning {

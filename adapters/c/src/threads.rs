@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use ndscatter::{Pool, Rayon};
-use ndscatter_host::DefaultMode;
+use ndscatter::Pool;
+use ndscatter_host::RayonThreads;
 
 use crate::failure::Failure;
 use crate::structs::{self, Sized32};
@@ -91,7 +91,7 @@ impl Pool for Threads {
         match self {
             // Rayon's global pool is this library's alone: its rayon is not
             // that of anyone else in the process.
-            Self::Library => Rayon.workers(),
+            Self::Library => RayonThreads.workers(),
             Self::Host(host) => match host.pool.workers {
                 0 => None,
                 workers => usize::try_from(workers).ok(),
@@ -101,7 +101,7 @@ impl Pool for Threads {
 
     fn calls(&self) -> Option<&AtomicUsize> {
         match self {
-            Self::Library => Rayon.calls(),
+            Self::Library => RayonThreads.calls(),
             // A host knows best how many calls it makes at once.
             Self::Host(_) => None,
         }
@@ -109,10 +109,7 @@ impl Pool for Threads {
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         match self {
-            Self::Library => Rayon.run(tasks, &|index| {
-                let _mode = DefaultMode::enter();
-                task(index);
-            }),
+            Self::Library => RayonThreads.run(tasks, task),
             Self::Host(host) => host.run(tasks, task),
         }
     }

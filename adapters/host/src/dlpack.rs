@@ -201,7 +201,10 @@ pub struct DLPackVersion {
     pub minor: u32,
 }
 
-const _: () = assert!(size_of::<DLDevice>() == 8 && size_of::<DLDataType>() == 4);
+const _: () = assert!(
+    size_of::<DLDevice>() == 8 && size_of::<DLDataType>() == 4,
+    "as in C"
+);
 
 #[cfg(test)]
 mod tests {

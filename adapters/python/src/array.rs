@@ -16,6 +16,7 @@ mod numpy;
 mod source;
 
 use ndscatter::{AnyView, AnyViewMut, DType, Layout, ScatterError};
+use ndscatter_host::dlpack::DLDataType;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -26,7 +27,7 @@ use crate::failure::Failure;
 use dlpack::{Handed, Lent};
 use numpy::{Described, Elements, Fields};
 
-pub(crate) use dlpack::{Describe, TypeCode, describe_of, described};
+pub(crate) use dlpack::{Describe, describe_of, described};
 pub(crate) use line::Line;
 pub(crate) use numpy::{array_type, is_exactly};
 pub(crate) use source::{Source, note_written};
@@ -158,7 +159,7 @@ impl<'py> Array<'py> {
     #[cold]
     fn of_lent(borrowed: Borrowed<'py>) -> PyResult<Self> {
         let lent = &borrowed.lent;
-        let dtype = lent.code().dtype()?;
+        let dtype = dlpack::dtype_of(lent.code())?;
         let shape: Dims<usize> = lent.shape()?.collect();
         let strides = lent.strides().map(Iterator::collect::<Dims<isize>>);
         let strides = regular_strides(&shape, strides, dtype)?;
@@ -404,7 +405,7 @@ impl<'py> Array<'py> {
     }
 
     #[cold]
-    fn new_handed(&self, shape: &[usize], code: TypeCode) -> PyResult<Self> {
+    fn new_handed(&self, shape: &[usize], code: DLDataType) -> PyResult<Self> {
         let handed = Handed::new(shape, self.elements.size, code)?;
         Ok(Self {
             address: handed.address(),

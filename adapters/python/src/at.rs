@@ -8,7 +8,7 @@ mod index;
 
 use std::convert::Infallible;
 
-use ndscatter::{AnyView, DType, Layout, Reduction, ScatterError, TensorView};
+use ndscatter::{AnyView, DType, Layout, Operator, Reduction, ScatterError, TensorView};
 use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::array::{Array, Dims, Number, Source, elements_of, is_exactly};
 use crate::failure::Failure;
-use crate::options::{Meaning, Operator, Rules};
+use crate::options::Meaning;
 use crate::threads::{execution, run};
 use crate::value::Value;
 use index::{Index, Listed};
@@ -299,9 +299,9 @@ impl<'py> Call<'py> {
         };
         let meaning = Meaning {
             reduction: self.function.reduction,
-            ..Meaning::REPLACE
+            ..Meaning::DEFAULT
         };
-        let scatter = self.operator.scatter(meaning, Rules::NUMPY);
+        let scatter = meaning.scatter(self.operator)?;
         let scatter = scatter.execution(execution(self.threads)?);
         let data = self.a.view_mut()?;
         match &self.indices {

@@ -5,14 +5,14 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use ndscatter::{AnyView, DType, Layout, Pool, Reduction, ScatterError};
+use ndscatter::{AnyView, DType, Layout, Operator, Pool, Reduction, ScatterError};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Line, Source};
 use crate::failure::Failure;
 use crate::operands;
-use crate::options::{Meaning, Operator, Rules};
+use crate::options::Meaning;
 use crate::threads::{execution, pool, run};
 use crate::tuples::for_integers;
 use crate::value::Value;
@@ -264,9 +264,10 @@ fn count<'py>(
     };
     let meaning = Meaning {
         reduction: Reduction::Add,
-        ..Meaning::REPLACE
+        negative_indices: false,
+        ..Meaning::DEFAULT
     };
-    let scatter = Operator::Along { axis: 0 }.scatter(meaning, Rules::BINS);
+    let scatter = meaning.scatter(Operator::Along { axis: 0 })?;
     let scatter = scatter.execution(execution(threads)?);
     let size = numbers.len();
     let (one, shape) = (Value::one(dtype), [size]);

@@ -1,19 +1,19 @@
 //! The gathers by name.
 
-use ndscatter::{Gather, ScatterError};
+use ndscatter::{Gather, Operator, ScatterError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Source};
 use crate::failure::Failure;
 use crate::operands::{self, Operands};
-use crate::options::{Operator, Rules};
+use crate::options::Meaning;
 use crate::scatter::{finish, fit};
 use crate::threads::{execution, run};
 
 /// One gather.
 struct Call<'a, 'py> {
     operator: Operator,
-    rules: Rules,
+    meaning: Meaning,
     data: &'a Bound<'py, PyAny>,
     indices: &'a Bound<'py, PyAny>,
     out: Option<&'a Bound<'py, PyAny>>,
@@ -26,13 +26,12 @@ impl<'py> Call<'_, 'py> {
         let (data, indices) = (Source::of(self.data)?, Source::of(self.indices)?);
         let output = self.out.map(Source::of_output).transpose()?;
         let (data, mut indices) = (data.look()?, operands::indices(indices)?);
-        let gather = self.operator.gather(self.rules);
-        let shape = gather.output_shape(data.shape(), indices.shape());
+        let shape = self.operator.output_shape(data.shape(), indices.shape());
         let shape = shape.map_err(Failure)?;
         let output = output.map(operands::output).transpose()?;
         let operands = Operands::new(data, None, output, true)?;
         let operator = fit(self.operator, &operands, &mut indices)?;
-        let gather = operator.gather(self.rules).execution(execution);
+        let gather = self.meaning.gather(operator)?.execution(execution);
         let result = match operands.output {
             Some(_) => None,
             None => Some(operands.new_result(py, &shape)?),
@@ -80,7 +79,7 @@ macro_rules! gathers {
         ) -> PyResult<Bound<'py, PyAny>> {
             let call = Call {
                 operator: $operator,
-                rules: Rules::parse(bounds, negative_indices)?,
+                meaning: Meaning::of_indices(bounds, negative_indices)?,
                 data,
                 indices,
                 out,

@@ -3,8 +3,6 @@
 use ndscatter::DType;
 use ort_sys::ONNXTensorElementDataType as Code;
 
-use crate::definition::IndexType;
-
 /// How elements lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
@@ -83,18 +81,11 @@ pub(crate) static ELEMENT_TYPES: [ElementType; 21] = [
     packed(23, 24),
 ];
 
-impl IndexType {
-    pub(crate) fn code(self) -> i32 {
-        match self {
-            Self::I32 => Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32 as i32,
-            Self::I64 => Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 as i32,
-        }
-    }
-
-    pub(crate) fn dtype(self) -> DType {
-        match self {
-            Self::I32 => DType::I32,
-            Self::I64 => DType::I64,
-        }
-    }
+/// The host's code of a type of indices.
+pub(crate) fn code_of(dtype: DType) -> i32 {
+    let is_it = |known: &&ElementType| known.element == Element::Whole(dtype);
+    ELEMENT_TYPES
+        .iter()
+        .find(is_it)
+        .map_or(0, |known| known.code)
 }

@@ -42,41 +42,12 @@ pub struct nds_options {
     pub goal: i32,
 }
 
-// SAFETY: `repr(C)`; integers and a pointer that may be null; after the last
-// field there is padding at most.
+// SAFETY: `repr(C)`; integers and a pointer of 64 bits that may be null; after the
+// last field there is padding at most.
 unsafe impl Sized32 for nds_options {
     const NAME: &'static str = "nds_options";
-    const ENDS: &'static [usize] = &[
-        4,
-        8,
-        12,
-        16,
-        20,
-        24,
-        28,
-        32,
-        POOL_END,
-        POOL_END + 4,
-        POOL_END + 8,
-        POOL_END + 12,
-    ];
-    const DEFAULT: Self = Self {
-        size: 0,
-        reduction: 0,
-        bounds: 0,
-        forbid_negative: 0,
-        exclude_self: 0,
-        accumulate: 0,
-        reject_duplicates: 0,
-        max_threads: 0,
-        pool: std::ptr::null(),
-        none_gradient: 0,
-        reserved: 0,
-        goal: 0,
-    };
+    const ENDS: &'static [usize] = &[4, 8, 12, 16, 20, 24, 28, 32, 40, 44, 48, 52];
 }
-
-const POOL_END: usize = std::mem::offset_of!(nds_options, pool) + size_of::<usize>();
 
 /// Options that have been checked.
 #[derive(Debug)]
@@ -100,7 +71,7 @@ impl Options {
     /// pool likewise.
     pub(crate) unsafe fn new(options: *const nds_options) -> Result<Self, Failure> {
         let given = if options.is_null() {
-            nds_options::DEFAULT
+            structs::zero::<nds_options>()
         } else {
             // SAFETY: the caller vouches for the bytes.
             unsafe { structs::read(options)? }

@@ -5,7 +5,7 @@
 //! | module | knows |
 //! |---|---|
 //! | `float_mode` | the register of the floating-point mode |
-//! | `parallel_for` | tasks through a function and a pointer of a host |
+//! | `parallel_for` | tasks through a host's parallel-for, which takes a function and a pointer |
 //! | `rayon_threads` | rayon's threads, in the default mode |
 //! | `dlpack` | DLPack's structs and codes |
 //!
@@ -22,7 +22,7 @@ mod parallel_for;
 mod rayon_threads;
 
 pub use float_mode::DefaultMode;
-pub use parallel_for::{HostTask, parallel_for};
+pub use parallel_for::{HostTask, HostTasks};
 pub use rayon_threads::RayonThreads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -706,24 +706,17 @@ impl<'py> Array<'py> {
     pub(crate) fn number(&self) -> Option<Number> {
         let dtype = self.dtype.filter(|_| self.rank() == 0)?;
         let line = self.line()?;
+        let integer = |value: i64| Some(Number::Integer(value));
         match dtype {
             DType::F32 => line.get::<f32>(0).map(|value| Number::Float(value.into())),
             DType::F64 => line.get::<f64>(0).map(Number::Float),
-            DType::I8 => line.get::<i8>(0).map(|value| Number::Integer(value.into())),
-            DType::I16 => line
-                .get::<i16>(0)
-                .map(|value| Number::Integer(value.into())),
-            DType::I32 => line
-                .get::<i32>(0)
-                .map(|value| Number::Integer(value.into())),
-            DType::I64 => line.get::<i64>(0).map(Number::Integer),
-            DType::U8 => line.get::<u8>(0).map(|value| Number::Integer(value.into())),
-            DType::U16 => line
-                .get::<u16>(0)
-                .map(|value| Number::Integer(value.into())),
-            DType::U32 => line
-                .get::<u32>(0)
-                .map(|value| Number::Integer(value.into())),
+            DType::I8 => integer(line.get::<i8>(0)?.into()),
+            DType::I16 => integer(line.get::<i16>(0)?.into()),
+            DType::I32 => integer(line.get::<i32>(0)?.into()),
+            DType::I64 => integer(line.get::<i64>(0)?),
+            DType::U8 => integer(line.get::<u8>(0)?.into()),
+            DType::U16 => integer(line.get::<u16>(0)?.into()),
+            DType::U32 => integer(line.get::<u32>(0)?.into()),
             _ => None,
         }
     }

@@ -1,13 +1,13 @@
 //! The gathers by name.
 
-use ndscatter::{Gather, Operator, ScatterError};
+use ndscatter::Operator;
 use pyo3::prelude::*;
 
-use crate::array::{Array, Source};
+use crate::array::{Source, elements_of};
 use crate::failure::Failure;
 use crate::operands::{self, Operands};
 use crate::options::Meaning;
-use crate::scatter::{finish, fit};
+use crate::scatter::fit;
 use crate::threads::{execution, run};
 
 /// One gather.
@@ -32,29 +32,13 @@ impl<'py> Call<'_, 'py> {
         let operands = Operands::new(data, None, output, true)?;
         let operator = fit(self.operator, &operands, &mut indices)?;
         let gather = self.meaning.gather(operator)?.execution(execution);
-        let result = match operands.output {
-            Some(_) => None,
-            None => Some(operands.new_result(py, &shape)?),
-        };
-        write(py, &gather, &operands, &indices, result.as_ref())?.map_err(Failure)?;
-        finish(operands, result)
+        let result = operands.new_result(py, &shape)?;
+        let size = elements_of(&shape);
+        let output = operands.target(result.as_ref())?;
+        let (data, at) = (operands.data.view()?, indices.view()?);
+        run(py, size, || gather.write_into(data, at, output))?.map_err(Failure)?;
+        operands.finish(result)
     }
-}
-
-fn write<'py>(
-    py: Python<'py>,
-    gather: &Gather<'_>,
-    operands: &Operands<'py>,
-    indices: &Array<'py>,
-    result: Option<&Array<'py>>,
-) -> PyResult<Result<(), ScatterError>> {
-    let (size, output) = match (result, &operands.output) {
-        (Some(result), _) => (result.len(), result.view_new()?),
-        (None, Some(output)) => (output.len(), output.view_mut()?),
-        (None, None) => return Ok(Ok(())),
-    };
-    let (data, indices) = (operands.data.view()?, indices.view()?);
-    run(py, size, || gather.write_into(data, indices, output))
 }
 
 macro_rules! gathers {

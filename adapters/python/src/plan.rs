@@ -1,15 +1,15 @@
 //! Plans: indices that are read, checked and worked out once.
 
 use ndscatter::{GatherPlan, Operator, Reduction, ScatterPlan};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::array::{Array, Dims, Source};
+use crate::array::{Array, Dims, Source, elements_of};
 use crate::failure::Failure;
 use crate::operands::{self, Operands};
 use crate::options::{Meaning, choose};
-use crate::scatter::{broadcasting, finish, positions};
+use crate::scatter::{broadcasting, positions};
 use crate::threads::{execution, run};
 
 /// What a plan is made for: the layout of an output. Nothing of its memory is read.
@@ -90,22 +90,15 @@ impl PyScatterPlan {
         let output = output.map(operands::output).transpose()?;
         let mut operands = Operands::new(data, Some(updates), output, self.is_moved)?;
         refuse_units(&operands)?;
-        let result = match operands.output {
-            Some(_) => None,
-            None => Some(operands.new_result(py, &operands.shape())?),
-        };
+        let result = operands.new_result(py, &operands.shape())?;
         let scatter = self.plan.run().execution(execution);
         broadcasting(&mut operands, |operands, updates| {
-            let output = match (&result, &operands.output) {
-                (Some(result), _) => result.view_new()?,
-                (None, Some(output)) => output.view_mut()?,
-                (None, None) => return Ok(Ok(())),
-            };
+            let output = operands.target(result.as_ref())?;
             let size = operands.data.len() + updates.len();
             let (data, updates) = (operands.data.view()?, updates.view()?);
             run(py, size, || scatter.write_into(data, updates, output))
         })?;
-        finish(operands, result)
+        operands.finish(result)
     }
 
     /// Shape of the outputs that it was made for.
@@ -185,18 +178,12 @@ impl PyGatherPlan {
         let output = output.map(operands::output).transpose()?;
         let operands = Operands::new(data.look()?, None, output, true)?;
         refuse_units(&operands)?;
-        let result = match operands.output {
-            Some(_) => None,
-            None => Some(operands.new_result(py, self.plan.output_shape())?),
-        };
-        let (size, output) = match (&result, &operands.output) {
-            (Some(result), _) => (result.len(), result.view_new()?),
-            (None, Some(output)) => (output.len(), output.view_mut()?),
-            (None, None) => return Err(PyValueError::new_err("no output")),
-        };
+        let result = operands.new_result(py, self.plan.output_shape())?;
+        let size = elements_of(self.plan.output_shape());
+        let output = operands.target(result.as_ref())?;
         let (gather, data) = (self.plan.run().execution(execution), operands.data.view()?);
         run(py, size, || gather.write_into(data, output))?.map_err(Failure)?;
-        finish(operands, result)
+        operands.finish(result)
     }
 
     /// Shape of the data that it was made for.

@@ -1,6 +1,6 @@
 //! The scatters by name.
 
-use ndscatter::{Operator, Reduction, Scatter, ScatterError};
+use ndscatter::{Operator, Reduction, ScatterError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Source};
@@ -31,14 +31,14 @@ impl<'py> Call<'_, 'py> {
         let mut operands = Operands::new(data, Some(updates), output, is_moved)?;
         let operator = fit(self.operator, &operands, &mut indices)?;
         let scatter = self.meaning.scatter(operator)?.execution(execution);
-        let result = match operands.output {
-            Some(_) => None,
-            None => Some(operands.new_result(py, &operands.shape())?),
-        };
+        let result = operands.new_result(py, &operands.shape())?;
         broadcasting(&mut operands, |operands, updates| {
-            write(py, &scatter, operands, &indices, updates, result.as_ref())
+            let output = operands.target(result.as_ref())?;
+            let size = operands.data.len() + updates.len();
+            let (data, at, updates) = (operands.data.view()?, indices.view()?, updates.view()?);
+            run(py, size, || scatter.write_into(data, at, updates, output))
         })?;
-        finish(operands, result)
+        operands.finish(result)
     }
 }
 
@@ -79,44 +79,6 @@ pub(crate) fn broadcasting<'py>(
             Ok(call(operands, &updates)?.map_err(Failure)?)
         }
         done => Ok(done.map_err(Failure)?),
-    }
-}
-
-fn write<'py>(
-    py: Python<'py>,
-    scatter: &Scatter<'_>,
-    operands: &Operands<'py>,
-    indices: &Array<'py>,
-    updates: &Array<'py>,
-    result: Option<&Array<'py>>,
-) -> PyResult<Result<(), ScatterError>> {
-    let output = match (result, &operands.output) {
-        (Some(result), _) | (None, Some(result)) => result,
-        (None, None) => return Ok(Ok(())),
-    };
-    let output = match result {
-        Some(_) => output.view_new()?,
-        None => output.view_mut()?,
-    };
-    let size = operands.data.len() + updates.len();
-    let (data, indices, updates) = (operands.data.view()?, indices.view()?, updates.view()?);
-    run(py, size, || {
-        scatter.write_into(data, indices, updates, output)
-    })
-}
-
-/// What the caller gets: a new result, or the output that was given.
-pub(crate) fn finish<'py>(
-    operands: Operands<'py>,
-    result: Option<Array<'py>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    match result {
-        Some(result) => result.into_object(&operands.data),
-        None => {
-            let like = operands.finish()?;
-            let output = like.and_then(|output| output.object().cloned());
-            output.ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("no output"))
-        }
     }
 }
 

@@ -11,11 +11,11 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndscatter::{AnyView, AnyViewMut, DType, Layout, Pool, ScatterError};
 use ndscatter_host::dlpack::{DLDataType, DLDevice};
-use ndscatter_host::{HostTask, cross};
+use ndscatter_host::{HostTask, HostTasks, cross};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -299,9 +299,9 @@ impl Tensor {
 }
 
 /// PyTorch's threads: its parallel-for, and as many as `torch.set_num_threads` says.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Threads {
-    failed: AtomicBool,
+    tasks: HostTasks,
 }
 
 /// Calls at work: threads of Python's side by side share PyTorch's out.
@@ -330,7 +330,7 @@ impl Pool for Threads {
         let Some(connection) = connection else {
             return (0..tasks).for_each(task);
         };
-        let has_run = ndscatter_host::parallel_for(task, |function, argument| {
+        self.tasks.run(task, |function, argument| {
             let shared = Shared {
                 function,
                 argument,
@@ -342,9 +342,6 @@ impl Pool for Threads {
             // SAFETY: it calls `drain` with the context and returns when all calls have.
             unsafe { (connection.parallel_for)(0, workers, 1, drain, context) == 0 }
         });
-        if !has_run {
-            self.failed.store(true, Ordering::Relaxed);
-        }
     }
 }
 
@@ -381,11 +378,9 @@ pub(super) fn run<T: Send>(
     call: impl FnOnce(&dyn Pool) -> Result<T, ScatterError> + Send,
 ) -> PyResult<Result<T, ScatterError>> {
     let done = py.detach(|| {
-        let threads = Threads {
-            failed: AtomicBool::new(false),
-        };
+        let threads = Threads::default();
         let done = cross(|| call(&threads));
-        (done, threads.failed.into_inner())
+        (done, threads.tasks.has_failed())
     });
     match done {
         (Ok(done), false) => Ok(done),

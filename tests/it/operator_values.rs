@@ -5,8 +5,10 @@ use ndscatter::{CacheMode, Gather, Operator, Scatter, ScatterError};
 
 use crate::common::operators::{self, Gatherer};
 
+type Shape = &'static [usize];
+
 /// Operators, data, indices, and the shape of updates or of what is gathered.
-const SHAPES: &[(Operator, &[usize], &[usize], &[usize])] = &[
+const SHAPES: &[(Operator, Shape, Shape, Shape)] = &[
     (Operator::Nd { batch_dims: 0 }, &[4, 5, 6], &[7, 2], &[7, 6]),
     // No coordinates: the whole tensor for each update.
     (Operator::Nd { batch_dims: 0 }, &[4, 5], &[3, 0], &[3, 4, 5]),

@@ -107,6 +107,28 @@ impl DType {
         )
     }
 
+    /// The type of elements of which the size alone is known; `None` for sizes other than
+    /// 1, 2, 4, 8 and 16.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::DType;
+    ///
+    /// assert_eq!(DType::opaque(2), Some(DType::Bytes2));
+    /// assert_eq!(DType::opaque(3), None);
+    /// ```
+    pub const fn opaque(size: usize) -> Option<Self> {
+        Some(match size {
+            1 => Self::Bytes1,
+            2 => Self::Bytes2,
+            4 => Self::Bytes4,
+            8 => Self::Bytes8,
+            16 => Self::Bytes16,
+            _ => return None,
+        })
+    }
+
     /// The real type in which gradients of these elements are computed, or its
     /// components are; `None` for elements that have none.
     pub(crate) const fn computed(self) -> Option<Self> {

@@ -72,7 +72,14 @@ impl DLDataType {
     #[inline]
     pub const fn dtype(self) -> Option<DType> {
         Some(match (self.code, self.bits, self.lanes) {
-            (Self::MOVED.., bits, lanes) => return moved(bits as u32 * lanes as u32),
+            (Self::MOVED.., bits, lanes) => {
+                let bits = bits as usize * lanes as usize;
+                return if bits % 8 == 0 {
+                    DType::opaque(bits / 8)
+                } else {
+                    None
+                };
+            }
             (0, 8, 1) => DType::I8,
             (0, 16, 1) => DType::I16,
             (0, 32, 1) => DType::I32,
@@ -97,18 +104,6 @@ impl DLDataType {
         let number = self.code.checked_sub(Self::MOVED).map(usize::from);
         number.is_some_and(|number| MOVED_NAMES.get(number) == Some(&name))
     }
-}
-
-/// Elements of which only the size is known.
-const fn moved(bits: u32) -> Option<DType> {
-    Some(match bits {
-        8 => DType::Bytes1,
-        16 => DType::Bytes2,
-        32 => DType::Bytes4,
-        64 => DType::Bytes8,
-        128 => DType::Bytes16,
-        _ => return None,
-    })
 }
 
 /// The names of the 8-bit floats, by their codes from [`DLDataType::MOVED`] on.

@@ -32,6 +32,11 @@ const fn whole(code: Code, dtype: DType) -> ElementType {
     }
 }
 
+/// One byte, of which the host alone knows more.
+const fn byte(code: Code) -> ElementType {
+    whole(code, DType::Bytes1)
+}
+
 const fn packed(code: i32, host: u32) -> ElementType {
     ElementType {
         code,
@@ -59,22 +64,10 @@ pub(crate) static ELEMENT_TYPES: [ElementType; 21] = [
     whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32, DType::U32),
     whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64, DType::U64),
     whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, DType::BF16),
-    whole(
-        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN,
-        DType::Bytes1,
-    ),
-    whole(
-        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FNUZ,
-        DType::Bytes1,
-    ),
-    whole(
-        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2,
-        DType::Bytes1,
-    ),
-    whole(
-        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2FNUZ,
-        DType::Bytes1,
-    ),
+    byte(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN),
+    byte(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FNUZ),
+    byte(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2),
+    byte(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2FNUZ),
     packed(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT4 as i32, 19),
     packed(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT4 as i32, 19),
     // float4e2m1

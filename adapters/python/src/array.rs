@@ -457,13 +457,6 @@ impl<'py> Array<'py> {
     pub(crate) fn take_as_units(&mut self, unit: usize) -> PyResult<()> {
         self.check_movable()?;
         self.keep_original();
-        let opaque = match unit {
-            1 => DType::Bytes1,
-            2 => DType::Bytes2,
-            4 => DType::Bytes4,
-            8 => DType::Bytes8,
-            _ => DType::Bytes16,
-        };
         let known = self.dtype.map_or(1, DType::size).cast_signed();
         for stride in &mut self.strides {
             *stride = *stride * known / unit.cast_signed();
@@ -472,7 +465,7 @@ impl<'py> Array<'py> {
             self.shape.push(self.elements.size / unit);
             self.strides.push(1);
         }
-        self.dtype = Some(opaque);
+        self.dtype = DType::opaque(unit);
         Ok(())
     }
 

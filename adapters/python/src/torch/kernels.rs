@@ -417,10 +417,10 @@ fn embedding(
         sums.in_place(call.output.view_mut()?, index, updates)?;
         // One zero stands for a row of them.
         let padding = [padding];
-        let shape: Dims<usize> = [1]
-            .into_iter()
-            .chain(call.output.shape.iter().skip(1).copied())
-            .collect();
+        let mut shape = call.output.shape.clone();
+        if let Some(rows) = shape.first_mut() {
+            *rows = 1;
+        }
         let zeros = AnyView::splat(&Value::ZERO.0, call.output.dtype, &shape)?;
         rows.in_place(call.output.view_mut()?, TensorView::from(&padding), zeros)?;
         Ok(true)

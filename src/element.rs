@@ -107,8 +107,8 @@ impl DType {
         )
     }
 
-    /// The type of elements of which the size alone is known; `None` for sizes other than
-    /// 1, 2, 4, 8 and 16.
+    /// The [opaque](Self::is_opaque) type whose elements have this size; `None` for sizes
+    /// other than 1, 2, 4, 8 and 16.
     ///
     /// # Examples
     ///

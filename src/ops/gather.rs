@@ -180,12 +180,6 @@ impl<'p> Gather<'p> {
         self
     }
 
-    /// Which operator it is.
-    #[inline]
-    pub fn operator(&self) -> Operator {
-        self.operator
-    }
-
     /// Who runs it: pool and number of workers. Says nothing of what the gather
     /// means; a plan does not keep it.
     #[must_use]

@@ -1,4 +1,4 @@
-//! Which operator: the axes that its tuples address, and the shapes that follow.
+//! The operator: which axes its tuples address, and which shapes follow.
 //!
 //! Knows shapes and axes. Knows nothing of verbs, options of one call, or element types.
 
@@ -7,15 +7,14 @@ use crate::memory::copied;
 use crate::plan::{Coordinates, Form, IndexRules};
 use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 
-/// Which operator, as a value: the axes of `data` that indices address, and the shapes that
-/// follow.
+/// An operator as a value: which axes of `data` the indices address, and which shapes follow.
 ///
 /// [`Scatter::new`](crate::Scatter::new) and [`Gather::new`](crate::Gather::new) make the
 /// scatter and the gather, as [`Scatter::nd`](crate::Scatter::nd) and the other named
-/// constructors do. A scatter and its inverse, the gather, have one shape rule: what is the
-/// shape of `updates` for the one is the shape of the output for the other.
+/// constructors do. A scatter and its inverse, the gather, have one shape rule: it gives the
+/// shape of `updates` of the scatter, and the shape of the output of the gather.
 ///
-/// | operator | shape of `updates`, or of what is gathered |
+/// | operator | shape of `updates`, or of the output of a gather |
 /// |---|---|
 /// | `Nd` | `indices.shape[..-1] ++ data.shape[batch_dims + k..]`, with `k = indices.shape[-1]` |
 /// | `Along` | `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]` |
@@ -53,7 +52,7 @@ pub enum Operator {
     /// Tuples of coordinates along the last dim of `indices`: [`Scatter::nd`](crate::Scatter::nd),
     /// [`Gather::nd`](crate::Gather::nd).
     Nd {
-        /// Leading dims that data and indices share. A scatter has none.
+        /// Number of leading dims that data and indices share. Scatters have 0.
         batch_dims: usize,
     },
     /// Indices along one axis, the same for every position before it:
@@ -74,7 +73,7 @@ pub enum Operator {
     Cache {
         /// The axis of positions.
         axis: isize,
-        /// What happens at the end of the axis.
+        /// How the end of the axis is written.
         mode: CacheMode,
         /// Length of the updates along the axis, for plans and for
         /// [`updates_shape`](Self::updates_shape). Verbs see it in the updates.
@@ -84,7 +83,7 @@ pub enum Operator {
 
 /// For callers.
 impl Operator {
-    /// The shape that the updates of the scatter have for data and indices of these shapes.
+    /// The shape of the scatter's updates for data and indices of these shapes.
     ///
     /// # Errors
     ///
@@ -108,7 +107,7 @@ impl Operator {
         self.of_scatter()?.other_shape(data, indices)
     }
 
-    /// The shape of what the gather writes for data and indices of these shapes.
+    /// The shape of the gather's output for data and indices of these shapes.
     ///
     /// # Errors
     ///
@@ -158,8 +157,9 @@ impl Operator {
         Ok(self)
     }
 
-    /// The same operator for updates of this shape: a [`Cache`](Self::Cache) has their length
-    /// along its axis. An axis that they do not have is left to the shape rule to refuse.
+    /// The same operator for updates of this shape: `update_len` of a [`Cache`](Self::Cache)
+    /// becomes their length along the axis. Where updates have no such axis, it becomes 0, and
+    /// the verbs refuse the updates.
     ///
     /// # Examples
     ///
@@ -185,7 +185,7 @@ impl Operator {
 
 /// For the verbs.
 impl Operator {
-    /// Refuses what no scatter is.
+    /// Refuses operators that have no scatter.
     #[inline]
     pub(super) fn of_scatter(self) -> Result<Self, ScatterError> {
         match self {
@@ -196,7 +196,7 @@ impl Operator {
         }
     }
 
-    /// Refuses what no gather is.
+    /// Refuses operators that have no gather.
     #[inline]
     pub(super) fn of_gather(self) -> Result<Self, ScatterError> {
         match self {

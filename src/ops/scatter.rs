@@ -329,12 +329,6 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Which operator it is.
-    #[inline]
-    pub fn operator(&self) -> Operator {
-        self.operator
-    }
-
     /// Who runs it: pool and number of workers. Says nothing of what the scatter
     /// means; a plan does not keep it.
     #[must_use]

@@ -1,5 +1,5 @@
-//! Operators as values: their shape rule is that of the reference, and what they make is what
-//! the named constructors make.
+//! Operators as values. The shape rule is that of the reference. `Scatter::new` and
+//! `Gather::new` make the same scatters and gathers as the named constructors.
 
 use ndscatter::{CacheMode, Gather, Operator, Scatter, ScatterError};
 

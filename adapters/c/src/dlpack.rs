@@ -1,6 +1,6 @@
 //! Tensors as DLPack has them, and the views that they become.
 //!
-//! Knows how a tensor may be described wrongly. Knows nothing of operators.
+//! Knows the faults that a description may have. Knows nothing of operators.
 
 use std::fmt;
 use std::ops::Range;

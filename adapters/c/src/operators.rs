@@ -9,7 +9,8 @@ use crate::options::{Options, nds_options, one_of};
 use crate::status::nds_status;
 use ndscatter_host::dlpack::DLTensor;
 
-/// An operator as C asks for it, or why there is none, which is told when options were read.
+/// The operator that C asks for, or its failure. The failure is returned once the options have
+/// been read.
 pub(crate) type Asked = Result<Operator, Failure>;
 
 /// An axis of C. One that does not fit is out of range for any rank.

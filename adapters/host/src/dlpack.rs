@@ -57,18 +57,17 @@ impl DLDataType {
     /// kDLComplex.
     pub const COMPLEX: u8 = 5;
 
-    /// The first code of types of which the crate knows the size alone: 8-bit floats and
-    /// their kin, which are moved.
+    /// The first code of types that the crate only moves: 8-bit floats and their kin.
     const MOVED: u8 = 7;
 
-    /// Whether the crate knows no more of such elements than their size, so that two types of
-    /// one size differ in this struct alone.
+    /// Whether the crate only moves such elements. The crate then has one type for all types
+    /// of a size: only this struct tells them apart.
     #[inline]
     pub const fn is_moved(self) -> bool {
         self.code >= Self::MOVED
     }
 
-    /// The type that the crate knows such elements by.
+    /// The element type of the crate.
     #[inline]
     pub const fn dtype(self) -> Option<DType> {
         Some(match (self.code, self.bits, self.lanes) {
@@ -99,7 +98,7 @@ impl DLDataType {
         })
     }
 
-    /// Whether it is that of the 8-bit float that numpy's ml_dtypes calls so.
+    /// Whether ml_dtypes, the package with numpy's 8-bit floats, gives the type this name.
     pub fn is_called(self, name: &str) -> bool {
         let number = self.code.checked_sub(Self::MOVED).map(usize::from);
         number.is_some_and(|number| MOVED_NAMES.get(number) == Some(&name))
@@ -140,7 +139,7 @@ pub struct DLTensor {
 }
 
 impl DLTensor {
-    /// The address of the first element. That of no memory stays null.
+    /// The address of the first element; null where `data` is null.
     #[inline]
     pub fn address(&self) -> *mut u8 {
         let offset = usize::try_from(self.byte_offset).unwrap_or(usize::MAX);
@@ -190,9 +189,9 @@ impl DLManagedTensorVersioned {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLPackVersion {
-    /// Of another one only the deleter can be relied on.
+    /// Another major version keeps the place of the deleter alone.
     pub major: u32,
-    /// A later one has more.
+    /// A later minor version adds flags and fields.
     pub minor: u32,
 }
 

@@ -1,6 +1,6 @@
-//! What every adapter keeps to inside a foreign host: nothing unwinds into it,
-//! results are those of the default floating-point mode, and rayon or the host's
-//! own parallel-for runs the tasks. Tensors that hosts exchange are DLPack's.
+//! What every adapter keeps to inside a foreign host. Nothing unwinds into the host.
+//! Results are those of the default floating-point mode. Rayon or the host's own
+//! parallel-for runs the tasks. Hosts exchange tensors as DLPack.
 //!
 //! | module | knows |
 //! |---|---|

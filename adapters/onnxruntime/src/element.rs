@@ -32,7 +32,7 @@ const fn whole(code: Code, dtype: DType) -> ElementType {
     }
 }
 
-/// One byte, of which the host alone knows more.
+/// A type of one byte that the crate only moves.
 const fn byte(code: Code) -> ElementType {
     whole(code, DType::Bytes1)
 }

@@ -1,13 +1,13 @@
 //! The operators, one call each.
 
 use ndscatter::{CacheMode, Operator};
+use ndscatter_host::dlpack::DLTensor;
 
 use crate::border;
-use crate::dlpack::{self};
+use crate::dlpack;
 use crate::failure::Failure;
 use crate::options::{Options, nds_options, one_of};
 use crate::status::nds_status;
-use ndscatter_host::dlpack::DLTensor;
 
 /// The operator that C asks for, or its failure. The failure is returned once the options have
 /// been read.

@@ -40,8 +40,9 @@
 //! [`Scatter::nd`], [`Scatter::update`], [`Scatter::elements`] and
 //! [`Scatter::cache`] are the operators; options follow, then one of four verbs.
 //! The gathers [`Gather::nd`], [`Gather::along`] and [`Gather::elements`] have
-//! three of them. Functions in [`profile`] set the options that follow one runtime's
-//! rules. [`Scatter::backward`] and [`Gather::backward`] give gradients;
+//! three of them. [`Operator`] is any of these as a value, with its shape rule.
+//! Functions in [`profile`] set the options that follow one runtime's rules.
+//! [`Scatter::backward`] and [`Gather::backward`] give gradients;
 //! [`Scatter::train`] is a forward pass that keeps what its gradient needs.
 //!
 //! | verb | use it when |

@@ -24,13 +24,13 @@ pub(crate) fn nd(batch_dims: i64) -> Asked {
     Ok(Operator::Nd { batch_dims })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as the others")]
+#[expect(clippy::unnecessary_wraps, reason = "the others can fail")]
 pub(crate) fn along(axis: i64) -> Asked {
     let axis = axis_of(axis);
     Ok(Operator::Along { axis })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as the others")]
+#[expect(clippy::unnecessary_wraps, reason = "the others can fail")]
 pub(crate) fn elements(axis: i64) -> Asked {
     let axis = axis_of(axis);
     Ok(Operator::Elements { axis })
@@ -134,8 +134,9 @@ pub unsafe extern "C" fn nds_scatter_nd(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
+    let tensors = [data, indices, updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(nd(0), &NAMES, [data, indices, updates], output, options) }
+    unsafe { scatter(nd(0), &NAMES, tensors, output, options) }
 }
 
 /// Slices along one axis: OpenVINO ScatterUpdate, torch index_add_.
@@ -148,16 +149,9 @@ pub unsafe extern "C" fn nds_scatter_update(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
+    let tensors = [data, indices, updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe {
-        scatter(
-            along(axis),
-            &NAMES,
-            [data, indices, updates],
-            output,
-            options,
-        )
-    }
+    unsafe { scatter(along(axis), &NAMES, tensors, output, options) }
 }
 
 /// Element by element: ONNX ScatterElements, torch scatter_reduce_.
@@ -170,16 +164,9 @@ pub unsafe extern "C" fn nds_scatter_elements(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
+    let tensors = [data, indices, updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe {
-        scatter(
-            elements(axis),
-            &NAMES,
-            [data, indices, updates],
-            output,
-            options,
-        )
-    }
+    unsafe { scatter(elements(axis), &NAMES, tensors, output, options) }
 }
 
 /// Rows written into a cache, for each sequence from its own position on: ONNX
@@ -195,17 +182,10 @@ pub unsafe extern "C" fn nds_tensor_scatter(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
+    let operator = cache(axis, circular);
+    let tensors = [past_cache, write_indices, update];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe {
-        let tensors = [past_cache, write_indices, update];
-        scatter(
-            cache(axis, circular),
-            &NAMES_OF_CACHE,
-            tensors,
-            output,
-            options,
-        )
-    }
+    unsafe { scatter(operator, &NAMES_OF_CACHE, tensors, output, options) }
 }
 
 /// The slices that the tuples along the last dim of indices name: ONNX GatherND.
@@ -260,16 +240,9 @@ pub unsafe extern "C" fn nds_gather_nd_backward(
     grad_data: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
+    let tensors = [grad_output, indices];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe {
-        gather(
-            nd(batch_dims),
-            [grad_output, indices],
-            Some(scale),
-            grad_data,
-            options,
-        )
-    }
+    unsafe { gather(nd(batch_dims), tensors, Some(scale), grad_data, options) }
 }
 
 /// The same of nds_gather: the gradient of an embedding.
@@ -282,16 +255,9 @@ pub unsafe extern "C" fn nds_gather_backward(
     grad_data: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
+    let tensors = [grad_output, indices];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe {
-        gather(
-            along(axis),
-            [grad_output, indices],
-            Some(scale),
-            grad_data,
-            options,
-        )
-    }
+    unsafe { gather(along(axis), tensors, Some(scale), grad_data, options) }
 }
 
 /// The same of nds_gather_elements.
@@ -304,14 +270,7 @@ pub unsafe extern "C" fn nds_gather_elements_backward(
     grad_data: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
+    let tensors = [grad_output, indices];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe {
-        gather(
-            elements(axis),
-            [grad_output, indices],
-            Some(scale),
-            grad_data,
-            options,
-        )
-    }
+    unsafe { gather(elements(axis), tensors, Some(scale), grad_data, options) }
 }

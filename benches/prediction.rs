@@ -43,6 +43,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use common::contenders::CALL_BYTES;
 use common::inputs::{Form, Inputs};
 use common::numbers::Number;
 use common::random::Random;
@@ -50,7 +51,7 @@ use common::workloads::{Pattern, WORKLOADS, Workload, nd, update};
 use forecast::{Forecast, Sample, span};
 use ndscatter::{Reduction, Schedule};
 use report::{Aim, Report, Row};
-use subject::{Keys, Subject, Way};
+use subject::{Subject, Way};
 
 /// Workers that calls are timed for: one, and those that are predicted.
 const WORKERS: [usize; 4] = [1, 4, 16, 64];
@@ -58,12 +59,9 @@ const WORKERS: [usize; 4] = [1, 4, 16, 64];
 /// Rounds that a median needs.
 const FEW_ROUNDS: usize = 5;
 
-/// Calls that move fewer bytes are about what a call takes by itself.
-const CALL_BYTES: usize = 1 << 20;
-
 /// Keys of a histogram; in a check, enough to be divided among workers.
-const KEYS: usize = 4 << 20;
-const CHECKED_KEYS: usize = 300_000;
+const KEYS: [usize; 2] = [4 << 20, 1];
+const CHECKED_KEYS: [usize; 2] = [300_000, 1];
 
 /// Workloads of this bench alone.
 #[rustfmt::skip] // A table.
@@ -139,8 +137,8 @@ impl Options {
         (if self.bench { all } else { few }).into_iter().flatten()
     }
 
-    fn keys(&self) -> usize {
-        if self.bench { KEYS } else { CHECKED_KEYS }
+    fn keys(&self) -> &'static [usize] {
+        if self.bench { &KEYS } else { &CHECKED_KEYS }
     }
 
     fn rounds(&self) -> usize {
@@ -188,16 +186,15 @@ fn check_spans() {
 }
 
 fn of_workload(workload: Workload, options: &Options, report: &mut Report) {
-    let inputs = Inputs::new(workload);
-    let subject = Subject::of_workload(&inputs);
+    let subject = Subject::new(Inputs::new(workload));
     // Sums of few elements: no worker can begin before another is done.
     let aim = match workload.name {
         "histogram_add" => Aim::None,
         _ => Aim::Throughput,
     };
     for form in [Form::InPlace, Form::Functional] {
-        if !options.bench || inputs.traffic(form, 0).total() >= CALL_BYTES {
-            measure(workload.name, &subject, form, aim, options, report);
+        if !options.bench || subject.bytes(form) >= CALL_BYTES {
+            measure(&subject, form, aim, options, report);
         }
     }
 }
@@ -205,26 +202,26 @@ fn of_workload(workload: Workload, options: &Options, report: &mut Report) {
 /// A histogram, by its bins and by what is done with the keys.
 struct Histogram {
     name: &'static str,
-    bins: usize,
+    bins: &'static [usize],
     aim: Aim,
     measure: fn(&Histogram, &Options, &mut Report),
 }
 
 #[rustfmt::skip] // A table.
 const HISTOGRAMS: [Histogram; 8] = [
-    histogram("counts_u32", 1000, Aim::Merged, counts::<u32>),
-    histogram("counts_u32_many", 65_536, Aim::Merged, counts::<u32>),
-    histogram("counts_u8", 1000, Aim::Merged, counts::<u8>),
-    histogram("counts_u8_many", 65_536, Aim::Merged, counts::<u8>),
-    histogram("counts_i64", 1000, Aim::Merged, counts::<i64>),
-    histogram("counts_i64_many", 65_536, Aim::Merged, counts::<i64>),
-    histogram("maxima_f32", 1000, Aim::Merged, |it, options, report| numbers(it, Reduction::Max, options, report)),
-    histogram("sums_f32", 1000, Aim::None, |it, options, report| numbers(it, Reduction::Add, options, report)),
+    histogram("counts_u32", &[1000], Aim::Merged, counts::<u32>),
+    histogram("counts_u32_many", &[65_536], Aim::Merged, counts::<u32>),
+    histogram("counts_u8", &[1000], Aim::Merged, counts::<u8>),
+    histogram("counts_u8_many", &[65_536], Aim::Merged, counts::<u8>),
+    histogram("counts_i64", &[1000], Aim::Merged, counts::<i64>),
+    histogram("counts_i64_many", &[65_536], Aim::Merged, counts::<i64>),
+    histogram("maxima_f32", &[1000], Aim::Merged, |it, options, report| numbers(it, Reduction::Max, options, report)),
+    histogram("sums_f32", &[1000], Aim::None, |it, options, report| numbers(it, Reduction::Add, options, report)),
 ];
 
 const fn histogram(
     name: &'static str,
-    bins: usize,
+    bins: &'static [usize],
     aim: Aim,
     measure: fn(&Histogram, &Options, &mut Report),
 ) -> Histogram {
@@ -238,28 +235,40 @@ const fn histogram(
 
 /// How often each key occurs.
 fn counts<T: Number + From<u8>>(of: &Histogram, options: &Options, report: &mut Report) {
-    let size = (of.bins, options.keys());
-    let keys = Keys::new(size, Reduction::Add, |_| T::from(1));
-    let (subject, form) = (keys.subject(), Form::InPlace);
-    measure(of.name, &subject, form, of.aim, options, report);
+    keys(of, Reduction::Add, |_| T::from(1), options, report);
 }
 
 /// Random numbers, one a key.
 fn numbers(of: &Histogram, reduction: Reduction, options: &Options, report: &mut Report) {
-    let size = (of.bins, options.keys());
-    let keys = Keys::new(size, reduction, |random: &mut Random| {
-        let mut value = [0.0];
+    let number = |random: &mut Random| {
+        let mut value = [0.0_f32];
         random.fill(&mut value);
         value[0]
-    });
-    let (subject, form) = (keys.subject(), Form::InPlace);
-    measure(of.name, &subject, form, of.aim, options, report);
+    };
+    keys(of, reduction, number, options, report);
+}
+
+fn keys<T: Number>(
+    of: &Histogram,
+    reduction: Reduction,
+    update: impl FnMut(&mut Random) -> T,
+    options: &Options,
+    report: &mut Report,
+) {
+    let workload = nd(
+        of.name,
+        of.bins,
+        options.keys(),
+        reduction,
+        Pattern::Uniform,
+    );
+    let subject = Subject::new(Inputs::of_values(workload, T::of(0.0), update));
+    measure(&subject, Form::InPlace, of.aim, options, report);
 }
 
 /// Checks a call and predicts it, once and with a plan.
 fn measure<T: Number>(
-    name: &'static str,
-    subject: &Subject<'_, T>,
+    subject: &Subject<T>,
     form: Form,
     aim: Aim,
     options: &Options,
@@ -275,7 +284,7 @@ fn measure<T: Number>(
         }
         let [one, others @ ..] = forecasts(subject, &ways, &mut target, options.rounds());
         report.add(Row {
-            name,
+            name: subject.name(),
             form,
             is_planned,
             aim,
@@ -288,7 +297,7 @@ fn measure<T: Number>(
 
 /// Samples of all ways, in turns: the speed of a shared machine drifts.
 fn forecasts<T: Number>(
-    subject: &Subject<'_, T>,
+    subject: &Subject<T>,
     ways: &[Way; WORKERS.len()],
     target: &mut [T],
     rounds: usize,

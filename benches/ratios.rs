@@ -22,25 +22,21 @@ mod common;
 mod histograms;
 
 use std::fmt::Write;
-use std::process::ExitCode;
+use std::num::NonZero;
 use std::time::Instant;
 
-use common::contenders::{Contender, Time, time};
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use common::contenders::{CALL_BYTES, Contender, Time, calls_a_sample, time};
 use common::inputs::{Form, Inputs, SETS};
-use common::options::Options;
+use common::numbers::Number;
 use common::roof::{Copying, read};
+use common::start_pool;
 use common::workloads::{HISTOGRAMS, WORKLOADS, Workload};
-use ndscatter::{CallingThread, DType, Execution, ScatterPlan, Schedule};
+use ndscatter::{CallingThread, Execution, ScatterPlan, Schedule};
 
-/// Rows that move fewer bytes measure the call itself: many calls make a
-/// sample, and nanoseconds are shown.
-const CALL_BYTES: usize = 1 << 20;
-
-/// Bytes that a sample of calls moves, about: some milliseconds.
-const SAMPLE_BYTES: usize = 16 << 20;
-
-/// Most calls of a sample.
-const SAMPLE_CALLS: usize = 20_000;
+/// Most calls of a sample of a row that measures the call itself: nanoseconds are shown.
+const SAMPLE_CALLS: u32 = 20_000;
 
 // Names of contenders, and keys of their times.
 const ONE_SHOT: &str = "one-shot";
@@ -54,10 +50,52 @@ const READ: &str = "read";
 const ONE_SHOT_SUM: &str = "one-shot, then sum";
 const PLAIN_SUM: &str = "plain loop, then sum";
 
-fn main() -> ExitCode {
-    let Some(options) = Options::start(Options::parse(std::env::args().skip(1))) else {
-        return ExitCode::FAILURE;
-    };
+/// Ratios to a plain loop, to a copy, and between schedules.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Only these workloads.
+    #[arg(long, value_delimiter = ',', value_parser = names())]
+    only: Vec<String>,
+    /// How often every contender runs.
+    #[arg(long, default_value = "15")]
+    rounds: NonZero<usize>,
+    /// Threads of the pool; default one a core.
+    #[arg(long)]
+    threads: Option<NonZero<usize>>,
+    /// Also every schedule that applies, against the serial one.
+    #[arg(long)]
+    schedules: bool,
+    /// Also with a sum over the output after the call.
+    #[arg(long)]
+    then_sum: bool,
+    /// Only checks the results.
+    #[arg(long)]
+    check: bool,
+    /// Given by `cargo bench`, not by `cargo test`, which is content with
+    /// correct results.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn names() -> PossibleValuesParser {
+    let histograms = HISTOGRAMS.iter().map(|histogram| histogram.workload.name);
+    let workloads = WORKLOADS.iter().map(|workload| workload.name);
+    PossibleValuesParser::new(workloads.chain(histograms).collect::<Vec<_>>())
+}
+
+impl Options {
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| wanted == name)
+    }
+
+    fn only_checks(&self) -> bool {
+        self.check || !self.bench
+    }
+}
+
+fn main() {
+    let options = Options::parse();
+    let threads = start_pool(options.threads);
     let mut report = Report::default();
     for workload in WORKLOADS.iter().filter(|w| options.wants(w.name)) {
         let start = Instant::now();
@@ -65,15 +103,14 @@ fn main() -> ExitCode {
         let seconds = start.elapsed().as_secs_f64();
         eprintln!("{}: {seconds:.1} s", workload.name);
     }
-    for histogram in HISTOGRAMS.iter().filter(|h| options.wants(h.name)) {
+    for histogram in HISTOGRAMS.iter().filter(|h| options.wants(h.workload.name)) {
         histograms::measure(*histogram, &options, &mut report.histograms);
     }
-    if options.check {
+    if options.only_checks() {
         println!("all results are those of the plain loop");
     } else {
-        report.print(&options);
+        report.print(threads, options.rounds);
     }
-    ExitCode::SUCCESS
 }
 
 /// Rows of the tables, as they are found.
@@ -87,8 +124,7 @@ struct Report {
 }
 
 impl Report {
-    fn print(&self, options: &Options) {
-        let (threads, rounds) = (options.threads, options.rounds);
+    fn print(&self, threads: usize, rounds: NonZero<usize>) {
         println!("{threads} threads, minima of {rounds} rounds.\n");
         println!(
             "Times the speed of ... (columns 5 to 9); the share of the roof is the time that \
@@ -129,8 +165,8 @@ fn print_table(head: &str, rows: &str) {
 }
 
 /// A workload in memory, with all that its contenders share.
-struct Subject {
-    inputs: Inputs,
+struct Subject<T = f32> {
+    inputs: Inputs<T>,
     plans: [ScatterPlan; SETS],
     /// For forced schedules, some of which make a plan find out more than the
     /// crate by itself would.
@@ -152,12 +188,7 @@ impl Times {
 }
 
 fn measure(workload: Workload, options: &Options, report: &mut Report) {
-    let inputs = Inputs::new(workload);
-    let subject = Subject {
-        plans: std::array::from_fn(|set| inputs.plan(set)),
-        forced_plans: std::array::from_fn(|set| inputs.plan(set)),
-        inputs,
-    };
+    let subject = Subject::new(Inputs::new(workload));
     let mut target = subject.inputs.target();
     for form in [Form::InPlace, Form::Functional] {
         let traffic = subject.inputs.traffic(form, 0).total();
@@ -169,43 +200,50 @@ fn measure(workload: Workload, options: &Options, report: &mut Report) {
         if form == Form::Functional && options.then_sum && !is_call {
             contenders.extend(subject.sums());
         }
-        check(&subject.inputs, &contenders, &mut target);
-        if options.check {
+        subject.check(&contenders, &mut target);
+        if options.only_checks() {
             continue;
         }
         if !is_call {
             contenders.extend(subject.roofs());
         }
         let calls = if is_call {
-            (SAMPLE_BYTES / traffic).clamp(1, SAMPLE_CALLS)
+            calls_a_sample(traffic, SAMPLE_CALLS)
         } else {
             1
         };
-        let calls = u32::try_from(calls).expect("not so many calls");
-        let found = time(&contenders, &mut target, options.rounds, calls);
+        let found = time(&contenders, &mut target, options.rounds.get(), calls);
         let names = contenders.into_iter().map(|contender| contender.name);
         let times = Times(names.zip(found).collect());
         subject.report(form, is_call, &times, options, report);
     }
 }
 
-/// Panics unless every contender gives the bits of the plain loop.
-fn check(inputs: &Inputs, contenders: &[Contender<'_>], target: &mut [f32]) {
-    for set in 0..SETS {
-        let expected = inputs.expected(set);
-        for contender in contenders {
-            contender.check(target, &inputs.data, set, &expected);
-        }
-    }
+/// Without any other thread, indices included.
+fn serial() -> Execution<'static> {
+    (Execution::new().pool(&CallingThread)).force_schedule(Schedule::Serial)
 }
 
-impl Subject {
-    /// Without any other thread, indices included.
-    fn serial() -> Execution<'static> {
-        (Execution::new().pool(&CallingThread)).force_schedule(Schedule::Serial)
+impl<T: Number> Subject<T> {
+    fn new(inputs: Inputs<T>) -> Self {
+        Self {
+            plans: std::array::from_fn(|set| inputs.plan(set)),
+            forced_plans: std::array::from_fn(|set| inputs.plan(set)),
+            inputs,
+        }
     }
 
-    fn one_shot(&self, name: &str, execution: Execution<'static>, form: Form) -> Contender<'_> {
+    /// Panics unless every contender gives the bits of the plain loop.
+    fn check(&self, contenders: &[Contender<'_, T>], target: &mut [T]) {
+        for set in 0..SETS {
+            let expected = self.inputs.expected(set);
+            for contender in contenders {
+                contender.check(target, &self.inputs.data, set, &expected);
+            }
+        }
+    }
+
+    fn one_shot(&self, name: &str, execution: Execution<'static>, form: Form) -> Contender<'_, T> {
         Contender::new(name, move |target, set| {
             self.inputs.scatter(execution, form, target, set)
         })
@@ -217,7 +255,7 @@ impl Subject {
         plans: &'a [ScatterPlan; SETS],
         execution: Execution<'static>,
         form: Form,
-    ) -> Contender<'a> {
+    ) -> Contender<'a, T> {
         Contender::new(name, move |target, set| {
             (self.inputs).scatter_planned(&plans[set], execution, form, target)
         })
@@ -225,15 +263,17 @@ impl Subject {
 
     /// What a user without the crate would write: in the functional form a
     /// copy of all data, then the loop over tuples.
-    fn plain(&self, form: Form, target: &mut [f32], set: usize) {
+    fn plain(&self, form: Form, target: &mut [T], set: usize) {
         if form != Form::InPlace {
             target.copy_from_slice(&self.inputs.data);
         }
         self.inputs.plain_loop(target, set);
     }
+}
 
+impl Subject {
     fn calls(&self, form: Form) -> Vec<Contender<'_>> {
-        let (chosen, serial) = (Execution::new(), Self::serial());
+        let (chosen, serial) = (Execution::new(), serial());
         let mut contenders = vec![
             self.one_shot(ONE_SHOT, chosen, form),
             self.one_shot(ONE_WORKER, chosen.max_workers(1), form),
@@ -256,23 +296,13 @@ impl Subject {
         let mut contenders = Vec::new();
         for schedule in Schedule::ALL {
             let forced = Execution::new().force_schedule(schedule);
-            if options.schedules && self.explain(forced, form) == schedule {
+            if options.schedules && self.inputs.schedule(forced, form) == schedule {
                 contenders.push(self.one_shot(&format!("{schedule}"), forced, form));
                 let name = format!("{schedule}, planned");
                 contenders.push(self.planned(&name, &self.forced_plans, forced, form));
             }
         }
         contenders
-    }
-
-    /// The schedule of a call with a fresh plan.
-    fn explain(&self, execution: Execution<'_>, form: Form) -> Schedule {
-        (self.inputs.plan(0))
-            .run()
-            .execution(execution)
-            .explain(DType::F32, form == Form::InPlace)
-            .expect("f32 has every reduction")
-            .schedule()
     }
 
     fn sums(&self) -> [Contender<'_>; 2] {
@@ -355,12 +385,8 @@ impl Subject {
     }
 
     fn title(&self, form: Form) -> String {
-        let form_name = match form {
-            Form::InPlace => "in place",
-            Form::Functional | Form::Allocating => "functional",
-        };
-        let schedule = self.explain(Execution::new(), form);
-        format!("| {} | {form_name} | {schedule}", self.inputs.workload.name)
+        let schedule = self.inputs.schedule(Execution::new(), form);
+        format!("| {} | {form} | {schedule}", self.inputs.workload.name)
     }
 
     fn throughput_row(&self, form: Form, times: &Times) -> String {

@@ -33,7 +33,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use common::numbers::Number;
-use common::random;
+use common::{random, start_pool};
 use file::{Call, DEFAULT, Entry, FORMAT, Record};
 use half::f16;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -55,7 +55,7 @@ struct Options {
     only: Option<std::ops::Range<usize>>,
     /// Threads of the pool; default one a core.
     #[arg(long)]
-    threads: Option<usize>,
+    threads: Option<NonZero<usize>>,
     /// What Cargo passes to benches; without it, a few problems are checked.
     #[arg(long, hide = true)]
     bench: bool,
@@ -86,12 +86,7 @@ fn main() -> ExitCode {
 const CHECKED_BYTES: u64 = 1 << 20;
 
 fn record(options: &Options) -> Result<(), String> {
-    let threads = options
-        .threads
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get));
-    (rayon::ThreadPoolBuilder::new().num_threads(threads))
-        .build_global()
-        .map_err(|e| e.to_string())?;
+    let threads = start_pool(options.threads);
     let mut problems = Problem::all();
     if let Some(only) = &options.only {
         problems.retain(|problem| only.contains(&problem.number));

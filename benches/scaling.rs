@@ -26,19 +26,16 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use common::contenders::{Contender, time};
+use common::contenders::{Contender, calls_a_sample, time};
 use common::inputs::{Form, Inputs};
+use common::start_pool;
 use common::workloads::WORKLOADS;
 use findings::{Finding, Growth, Kind, Point, duration};
-use ndscatter::DType;
 use problem::{Call, Subject};
 use sweeps::{SWEEPS, Sweep};
 
-/// Bytes that a sample of calls moves, about: some milliseconds.
-const SAMPLE_BYTES: usize = 16 << 20;
-
 /// Most calls of a sample.
-const SAMPLE_CALLS: usize = 5_000;
+const SAMPLE_CALLS: u32 = 5_000;
 
 /// Calls that move as many bytes have [`FEW_ROUNDS`].
 const LONG_BYTES: usize = 1 << 30;
@@ -110,13 +107,6 @@ impl Options {
         self.only.is_empty() || self.only.iter().any(|only| is_named(name, only))
     }
 
-    fn threads(&self) -> usize {
-        let threads = self
-            .threads
-            .or_else(|| std::thread::available_parallelism().ok());
-        threads.map_or(1, NonZero::get)
-    }
-
     /// Bytes that a problem may take.
     fn memory(&self) -> usize {
         if self.quick || !self.bench {
@@ -154,9 +144,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    (rayon::ThreadPoolBuilder::new().num_threads(options.threads()))
-        .build_global()
-        .expect("no pool has been started before");
+    start_pool(options.threads);
     let mut report = Report::default();
     for sweep in SWEEPS.iter().filter(|sweep| options.wants(sweep.name)) {
         report.sweep(sweep, &options);
@@ -255,7 +243,7 @@ fn calls_of(sweep: &Sweep, data_bytes: usize, threads: usize) -> Vec<Call> {
 /// memory.
 fn measure(sweep: &Sweep, x: usize, options: &Options) -> Vec<Point> {
     let problem = (sweep.problem)(x);
-    let calls = calls_of(sweep, problem.data_bytes(), options.threads());
+    let calls = calls_of(sweep, problem.data_bytes(), rayon::current_num_threads());
     let has_functional = calls.iter().any(|call| call.form == Form::Functional);
     if problem.footprint(has_functional) > options.memory() {
         return Vec::new();
@@ -274,7 +262,12 @@ fn measure(sweep: &Sweep, x: usize, options: &Options) -> Vec<Point> {
         .collect();
     let bytes: Vec<_> = calls.iter().map(|&call| subject.traffic(call)).collect();
     let most = bytes.iter().copied().max().unwrap_or(0);
-    let times = time(&contenders, &mut target, options.rounds(most), batch(most));
+    let times = time(
+        &contenders,
+        &mut target,
+        options.rounds(most),
+        calls_a_sample(most, SAMPLE_CALLS),
+    );
     (calls.iter().zip(bytes).zip(times))
         .map(|((&call, bytes), time)| Point {
             sweep: sweep.name.into(),
@@ -293,12 +286,6 @@ fn contender(subject: &Subject, call: Call) -> Contender<'_> {
         subject.run(call, target);
         None
     })
-}
-
-/// How many calls that move so many bytes make a sample.
-fn batch(bytes: usize) -> u32 {
-    let calls = (SAMPLE_BYTES / bytes.max(1)).clamp(1, SAMPLE_CALLS);
-    u32::try_from(calls).expect("not so many calls")
 }
 
 /// Measures both points again, in turns; `None` if nothing is wrong with them
@@ -329,7 +316,7 @@ fn confirm(sweep: &Sweep, suspect: Finding, options: &Options) -> Option<Finding
         &contenders,
         &mut target,
         options.rounds(bytes),
-        batch(bytes),
+        calls_a_sample(bytes, SAMPLE_CALLS),
     );
     (from.time, to.time) = (times[0], times[1]);
     kind.is_seen(from.time, to.time)
@@ -341,7 +328,7 @@ fn measure_workers(name: &str, workload: &str, form: Form, options: &Options) ->
     let workload = WORKLOADS.iter().find(|known| known.name == workload);
     let inputs = Inputs::new(*workload.expect("a workload of the table"));
     let reduction = inputs.workload.reduction;
-    let calls: Vec<_> = (1..=options.threads())
+    let calls: Vec<_> = (1..=rayon::current_num_threads())
         .map(|workers| Call {
             form,
             reduction,
@@ -368,7 +355,7 @@ fn measure_workers(name: &str, workload: &str, form: Form, options: &Options) ->
         &contenders,
         &mut target,
         options.rounds(bytes),
-        batch(bytes),
+        calls_a_sample(bytes, SAMPLE_CALLS),
     );
     (calls.iter().zip(times))
         .map(|(&call, time)| Point {
@@ -377,12 +364,7 @@ fn measure_workers(name: &str, workload: &str, form: Form, options: &Options) ->
             x: call.workers,
             tuples: inputs.workload.tuples(),
             bytes,
-            schedule: (inputs.plan(0))
-                .run()
-                .execution(call.execution())
-                .explain(DType::F32, form == Form::InPlace)
-                .expect("f32 has every reduction")
-                .schedule(),
+            schedule: inputs.schedule(call.execution(), form),
             time,
         })
         .collect()

@@ -1,117 +1,158 @@
-//! Every workload end to end, checks of indices included, beside the fastest
-//! copy that the machine can do of the same bytes.
-
-#![allow(missing_docs, reason = "criterion makes a public function")]
+//! The crate beside a plain loop, a plain copy, or the same call in another form:
+//! several sets of calls, timed by criterion.
+//!
+//! ```sh
+//! cargo bench --bench scatter                    # all sets: a quarter of an hour
+//! cargo bench --bench scatter -- family          # one set
+//! cargo bench --bench scatter -- types/gnn_add   # some calls of one set
+//! ```
+//!
+//! - `workloads`: every workload, beside the fastest copy of the same bytes.
+//! - `types`: other element types and `i32` indices, beside `f32` and `i64`.
+//! - `family`: element scatters, a cache and a gather, beside the plain loop.
+//! - `gradients`: gradients of every reduction, once and by a kept plan.
+//! - `planning`: plans, beside a loop that only reads the indices.
+//!
+//! Every result is compared with that of a plain loop before it is timed. Criterion
+//! prints the time of a call, and its bytes a second. The line below has the ratio to
+//! the call beside it: the two take turns, sample by sample, because the speed of a
+//! shared machine drifts. The ratio is that of the least times.
 
 mod common;
+#[path = "scatter/family.rs"]
+mod family;
+#[path = "scatter/gradients.rs"]
+mod gradients;
+#[path = "scatter/planning.rs"]
+mod planning;
+#[path = "scatter/tensors.rs"]
+mod tensors;
 
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::contenders::Contender;
-use common::inputs::{Form, Inputs, SETS};
-use common::roof::Copying;
-use common::workloads::{Operator, WORKLOADS, Workload};
+use common::contenders::Time;
+use common::inputs::SETS as INDEX_SETS;
 use criterion::measurement::WallTime;
-use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use ndscatter::Execution;
+use criterion::{BenchmarkGroup, Criterion, Throughput};
 
-fn workloads(criterion: &mut Criterion) {
-    for workload in &WORKLOADS {
-        one(criterion, *workload);
-    }
-}
+type Set = fn(&mut Criterion);
 
-/// One workload: what the crate chooses, in both forms, and the roof.
-///
-/// - `functional`: into an output that is there. Compare with `roof`.
-/// - `in_place`: only the slices that tuples name are touched. Where it is
-///   little faster than `functional`, the updates are the cost.
-/// - `roof`: a copy of `data` to the output on all threads, by the fastest of
-///   three ways. Its bytes a second are the most that any form can reach.
-fn one(criterion: &mut Criterion, workload: Workload) {
-    let group_name = format!(
-        "{}/{}/f32/{}",
-        match workload.operator {
-            Operator::Nd => "scatter_nd",
-            Operator::Update { .. } => "scatter_update",
-        },
-        workload.reduction,
-        workload.name
-    );
-    let mut group = criterion.benchmark_group(&group_name);
-    let inputs = Inputs::new(workload);
-    let mut target = inputs.target();
-    let execution = Execution::new();
-    for (name, form) in [
-        ("functional", Form::Functional),
-        ("in_place", Form::InPlace),
-    ] {
-        let scatter = Contender::new(name, |target: &mut [f32], set| {
-            inputs.scatter(execution, form, target, set)
-        });
-        check(&inputs, &scatter, &mut target);
-        group.throughput(bytes(inputs.traffic(form, 0).total()));
-        bench(&mut group, &scatter, &mut target);
-    }
-    let copying = fastest_copy(&inputs, &mut target);
-    let roof = Contender::new("roof", |target: &mut [f32], _| {
-        copying.run(target, &inputs.data);
-        None
-    });
-    group.throughput(bytes(2 * size_of_val(&inputs.data[..])));
-    bench(&mut group, &roof, &mut target);
-    group.finish();
-}
+/// The sets, by the names that their calls begin with.
+const SETS: [(&str, Set); 5] = [
+    ("workloads", tensors::workloads),
+    ("types", tensors::types),
+    ("family", family::family),
+    ("gradients", gradients::gradients),
+    ("planning", planning::planning),
+];
 
-fn bytes(count: usize) -> Throughput {
-    Throughput::Bytes(count as u64)
-}
-
-/// Panics unless every index set gives the bits of the plain loop.
-fn check(inputs: &Inputs, scatter: &Contender<'_>, target: &mut [f32]) {
-    for set in 0..SETS {
-        scatter.check(target, &inputs.data, set, &inputs.expected(set));
-    }
-}
-
-/// Values are not reset in between: those that add grow slowly, the others
-/// stay as they are.
-fn bench(group: &mut BenchmarkGroup<'_, WallTime>, contender: &Contender<'_>, target: &mut [f32]) {
-    let calls = Cell::new(0);
-    group.bench_function(&contender.name, |bencher| {
-        bencher.iter(|| {
-            calls.set(calls.get() + 1);
-            contender.run(target, calls.get() % SETS)
-        });
-    });
-}
-
-fn fastest_copy(inputs: &Inputs, target: &mut [f32]) -> Copying {
-    const ROUNDS: usize = 5;
-    let copies = Copying::ALL.iter().map(|&copying| {
-        Contender::new(copying.as_str(), move |target: &mut [f32], _| {
-            copying.run(target, &inputs.data);
-            None
-        })
-    });
-    let copies: Vec<_> = copies.collect();
-    let times = common::contenders::time(&copies, target, ROUNDS, 1);
-    let fastest = (Copying::ALL.iter().zip(times)).min_by(|a, b| a.1.min.total_cmp(&b.1.min));
-    *fastest.expect("there is a way to copy").0
-}
-
-/// Samples few and short: the whole table takes some three minutes.
-fn config() -> Criterion {
-    Criterion::default()
-        .sample_size(10)
+fn main() {
+    let mut criterion = Criterion::default()
+        .sample_size(15)
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(1))
+        .configure_from_args();
+    // A set that no filter names makes no tensors.
+    let is_named = |name: &str| std::env::args().any(|argument| argument.starts_with(name));
+    let is_any_named = SETS.iter().any(|(name, _)| is_named(name));
+    for (name, set) in SETS {
+        if !is_any_named || is_named(name) {
+            set(&mut criterion);
+        }
+    }
+    criterion.final_summary();
 }
 
-criterion_group! {
-    name = benches;
-    config = config();
-    targets = workloads
+pub(crate) type Group<'a> = BenchmarkGroup<'a, WallTime>;
+
+/// A call to time.
+pub(crate) struct Call<'a> {
+    name: String,
+    /// What one call moves.
+    throughput: Option<Throughput>,
+    check: Box<dyn Fn() + 'a>,
+    run: Box<dyn Fn(usize) + 'a>,
+    beside: Option<&'a Call<'a>>,
 }
-criterion_main!(benches);
+
+impl<'a> Call<'a> {
+    /// `run` makes the call, with the indices of a set.
+    pub(crate) fn new(name: impl Into<String>, run: impl Fn(usize) + 'a) -> Self {
+        Self {
+            name: name.into(),
+            throughput: None,
+            check: Box::new(|| ()),
+            run: Box::new(run),
+            beside: None,
+        }
+    }
+
+    pub(crate) fn moving(mut self, throughput: Throughput) -> Self {
+        self.throughput = Some(throughput);
+        self
+    }
+
+    /// `check` panics where the call is wrong.
+    pub(crate) fn checked(mut self, check: impl Fn() + 'a) -> Self {
+        self.check = Box::new(check);
+        self
+    }
+
+    /// The call that takes turns with this one.
+    pub(crate) fn beside(mut self, other: &'a Call<'a>) -> Self {
+        self.beside = Some(other);
+        self
+    }
+
+    /// Checks the call, times it, and prints its ratio to the other call.
+    pub(crate) fn bench(&self, group: &mut Group<'_>) {
+        if let Some(throughput) = &self.throughput {
+            group.throughput(throughput.clone());
+        }
+        let calls: Vec<&Call<'_>> = self.beside.into_iter().chain([self]).collect();
+        let mut samples = vec![Vec::new(); calls.len()];
+        let round = Cell::new(0);
+        group.bench_function(&self.name, |bencher| {
+            if round.get() == 0 {
+                calls.iter().for_each(|call| (call.check)());
+            }
+            bencher.iter_custom(|count| {
+                round.set(round.get() + 1);
+                let mut last = Duration::ZERO;
+                for (call, samples) in calls.iter().zip(&mut samples) {
+                    last = call.time(round.get(), count);
+                    samples.push(last.as_secs_f64() * 1e9 / count as f64);
+                }
+                last
+            });
+        });
+        if let Some(other) = self.beside
+            && round.get() > 1
+        {
+            let [other_time, time] = [0, 1].map(|at| Time::of(samples[at].clone()).min);
+            self.print_ratio(time / other_time, other, other_time);
+        }
+    }
+
+    /// The time of `count` calls, the sets of indices in turn.
+    fn time(&self, round: usize, count: u64) -> Duration {
+        let start = Instant::now();
+        let sets = (0..INDEX_SETS).cycle().skip(round % INDEX_SETS);
+        (0..count).zip(sets).for_each(|(_, set)| (self.run)(set));
+        start.elapsed()
+    }
+
+    fn print_ratio(&self, ratio: f64, other: &Self, other_time: f64) {
+        let (name, ms) = (&other.name, other_time * 1e-6);
+        print!("{:24}{ratio:.2} times the time of {name} ({ms:.5} ms)", "");
+        if let (Some(Throughput::Bytes(bytes)), Some(Throughput::Bytes(others))) =
+            (&self.throughput, &other.throughput)
+        {
+            let of_bytes = *bytes as f64 / *others as f64;
+            let quotient = ratio / of_bytes;
+            print!(", {of_bytes:.2} times its bytes: {quotient:.2}");
+        }
+        println!();
+    }
+}

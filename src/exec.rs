@@ -5,6 +5,7 @@
 //! Knows nothing of operators, of the types of indices or of elements.
 
 mod choice;
+mod context;
 mod copies;
 mod cost;
 pub(crate) mod direct;
@@ -27,6 +28,7 @@ mod workload;
 
 use smallvec::SmallVec;
 
+pub(crate) use context::Context;
 pub(crate) use copies::{Copies, Merged};
 pub(crate) use schedule::{Candidate, Reason};
 pub(crate) use tile::part;
@@ -54,13 +56,10 @@ pub(crate) fn run(
     if choice::is_small(&work) {
         return run_by_choice(&transfer, &work, *workers, forced);
     }
-    // Small calls have no time to ask which variants the machine has.
-    let variants = match transfer.is_new() {
-        true => workers.machine().variants.of_new_memory(),
-        false => workers.machine().variants,
-    };
-    let variants = work.near_or_far(variants);
-    run_by_choice(&transfer.by(variants), &work.by(variants), *workers, forced)
+    let mut context = transfer.context().on(workers.machine());
+    context.variants = work.near_or_far(context.variants);
+    let work = Workload { context, ..work };
+    run_by_choice(&transfer.with_context(context), &work, *workers, forced)
 }
 
 /// Runs the first schedule that can.

@@ -3,6 +3,7 @@
 //! Knows nothing of what the call means: to set or to replace any of this
 //! changes no bit of a result.
 
+use crate::exec::tasks::{Call, Workers};
 use crate::goal::Goal;
 use crate::kernel::InstructionSet;
 use crate::machine::Machine;
@@ -146,6 +147,23 @@ impl<'p> Execution<'p> {
             instruction_set: Some(instruction_set),
             ..self
         }
+    }
+
+    /// The workers of a call without a neighbour.
+    pub(crate) fn workers(&self) -> Workers<'p> {
+        Workers::new(self.pool, self.max_workers)
+            .with_machine(self.machine)
+            .with_goal(self.goal)
+    }
+
+    /// Begins a call, which shares the pool with the calls that are at work on it.
+    pub(crate) fn begin(&self) -> Call<'p> {
+        Call::begin(self.workers())
+    }
+
+    /// The machine that schedules and variants of kernels are chosen by.
+    pub(crate) fn machine_in_use(&self) -> &'p Machine {
+        Machine::or_current(self.machine)
     }
 
     /// The best instruction set to work with. Whoever uses it takes the lesser of it

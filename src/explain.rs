@@ -4,8 +4,7 @@ use std::fmt;
 
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::tasks::Workers;
-use crate::exec::{Direction, Outlook, Workload};
+use crate::exec::{Context, Direction, Outlook, Workload};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::machine::{Machine, MachineError};
@@ -61,21 +60,20 @@ impl Explanation {
             Layout::contiguous(plan.shape()).check(size)?;
             Some(plan.copy_geometry(&contiguous(plan.shape())?)?)
         };
+        let workers = execution.workers();
+        let context = Context::new(is_kept, false).on(workers.machine());
         let work = Workload::new(
             Direction::Scatter,
             plan,
             &geometry,
             copy.as_ref(),
             &operation,
+            context,
         );
         let distinct = plan
             .look_for_duplicate()
             .ok()
             .map(|duplicate| duplicate.is_none());
-        let workers = Workers::new(execution.pool, execution.max_workers)
-            .on(execution.machine)
-            .toward(execution.goal);
-        let work = work.of_kept_plan(is_kept).by(workers.machine().variants);
         let outlook = Outlook::new(&work, &workers, execution.schedule, distinct);
         let outlook = outlook.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
         let joins = geometry.joins && !outlook.taken.division.cuts_windows();

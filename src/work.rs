@@ -1,9 +1,10 @@
-//! Work on indices, counted in tests: what a plan must not do again.
+//! What a call did, noted in tests: work on indices that a plan must not do again, and
+//! choices that no result shows.
 
-/// A pass over the tuples that depends on their indices alone.
+/// Something that a call did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Reading, checking and numbering them.
+    /// Reading, checking and numbering the tuples.
     Resolving,
     /// Looking for duplicates.
     Looking,
@@ -11,6 +12,8 @@ pub(crate) enum Work {
     Sorting,
     /// Sorting them into ranges of destinations.
     Partitioning,
+    /// Writing windows by streaming stores.
+    Streaming,
 }
 
 #[cfg(test)]
@@ -18,7 +21,7 @@ thread_local! {
     static DONE: std::cell::RefCell<Vec<Work>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// Notes a pass, on the calling thread.
+/// Notes that the calling thread did `work`.
 #[inline]
 pub(crate) fn note(work: Work) {
     #[cfg(test)]
@@ -27,7 +30,7 @@ pub(crate) fn note(work: Work) {
     let _ = work;
 }
 
-/// The passes on this thread since the last call.
+/// Takes what this thread did since the last call.
 #[cfg(test)]
 pub(crate) fn take() -> Vec<Work> {
     DONE.with_borrow_mut(std::mem::take)

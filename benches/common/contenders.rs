@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use super::inputs::SETS;
+use super::numbers::{Number, assert_bits};
 
 /// Something to time: runs on a target with one index set.
 pub(crate) struct Contender<'a, T = f32> {
@@ -49,21 +50,26 @@ impl<'a, T> Contender<'a, T> {
     }
 }
 
-impl Contender<'_> {
+impl<T: Number> Contender<'_, T> {
     /// Panics unless a run on a copy of `data` gives `expected`, bit for bit.
-    pub(crate) fn check(&self, target: &mut [f32], data: &[f32], set: usize, expected: &[f32]) {
+    pub(crate) fn check(&self, target: &mut [T], data: &[T], set: usize, expected: &[T]) {
         target.copy_from_slice(data);
         let allocated = (self.run)(target, set);
         let result = allocated.as_deref().unwrap_or(target);
-        let wrong = (result.iter().zip(expected))
-            .position(|(value, expected)| value.to_bits() != expected.to_bits());
-        if let Some(at) = wrong {
-            panic!(
-                "{}, index set {set}: element {at} is {}, not {}",
-                self.name, result[at], expected[at]
-            );
-        }
+        let name = &self.name;
+        assert_bits(format_args!("{name}, index set {set}"), result, expected);
     }
+}
+
+/// Rows that move fewer bytes measure the call itself.
+pub(crate) const CALL_BYTES: usize = 1 << 20;
+
+/// Calls of a sample of some milliseconds, about, each of which moves `bytes`: at most
+/// `most`.
+pub(crate) fn calls_a_sample(bytes: usize, most: u32) -> u32 {
+    const SAMPLE_BYTES: usize = 16 << 20;
+    let calls = u32::try_from(SAMPLE_BYTES / bytes.max(1));
+    calls.unwrap_or(most).clamp(1, most)
 }
 
 /// Rounds over all contenders, every round with the next index set and

@@ -2,7 +2,14 @@
 //! networks, point clouds and array code look like. All are f32 data with i64
 //! indices, but for the histograms of other types.
 
+#![allow(
+    clippy::cast_possible_wrap,
+    reason = "sizes of workloads are far from the limits of i64"
+)]
+
 use ndscatter::{DType, Reduction};
+
+use super::random::Random;
 
 /// One workload, by its shapes and its reduction.
 #[derive(Clone, Copy, Debug)]
@@ -154,18 +161,49 @@ impl Workload {
         ]
         .concat()
     }
+
+    /// Makes one index set.
+    pub(crate) fn coordinates(&self, random: &mut Random) -> Vec<i64> {
+        let (tuples, slices) = (self.tuples(), self.slices());
+        let numbers = match self.pattern {
+            Pattern::Unique => random.distinct(tuples, slices),
+            Pattern::Uniform => random.uniform(tuples, slices),
+            Pattern::Zipf => random.zipf(tuples, slices, 1.2),
+            Pattern::Even => (random.distinct(tuples, tuples).into_iter())
+                .map(|number| number % slices)
+                .collect(),
+            Pattern::Stretches => self.stretches(random),
+        };
+        let sizes = &self.data[self.indexed_axes()];
+        let mut indices = vec![0; tuples * sizes.len()];
+        for (number, tuple) in numbers.iter().zip(indices.chunks_exact_mut(sizes.len())) {
+            let mut rest = *number;
+            for (index, size) in tuple.iter_mut().zip(sizes).rev() {
+                *index = (rest % size) as i64;
+                rest /= size;
+            }
+        }
+        indices
+    }
+
+    fn stretches(&self, random: &mut Random) -> Vec<usize> {
+        let (sequences, room) = (self.data[0], self.data[1]);
+        let len = self.tuples() / sequences;
+        (0..sequences)
+            .flat_map(|sequence| {
+                let first = sequence * room + random.below(room - len + 1);
+                first..first + len
+            })
+            .collect()
+    }
 }
 
 /// Keys counted, or their greatest values kept, in a few bins: in types whose
 /// partial results combine to the bits of the loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Histogram {
-    pub(crate) name: &'static str,
     pub(crate) dtype: DType,
-    pub(crate) bins: usize,
-    pub(crate) keys: usize,
-    pub(crate) reduction: Reduction,
-    pub(crate) pattern: Pattern,
+    pub(crate) workload: Workload,
 }
 
 /// Add and max of few bins, evenly and unevenly met, and of as many as a
@@ -175,30 +213,26 @@ pub(crate) const HISTOGRAMS: [Histogram; 8] = {
     use Pattern::{Uniform, Zipf};
     use Reduction::{Add, Max};
     [
-        histogram("histogram_u8", U8, 256, Add, Uniform),
-        histogram("histogram_u8_zipf", U8, 256, Add, Zipf),
-        histogram("histogram_u32", U32, 1000, Add, Uniform),
-        histogram("histogram_u32_zipf", U32, 1000, Add, Zipf),
-        histogram("histogram_u32_many", U32, 65_536, Add, Uniform),
-        histogram("histogram_i64", I64, 1000, Add, Uniform),
-        histogram("maxima_i32", I32, 1000, Max, Uniform),
-        histogram("maxima_i32_many", I32, 65_536, Max, Uniform),
+        histogram("histogram_u8", U8, &[256], Add, Uniform),
+        histogram("histogram_u8_zipf", U8, &[256], Add, Zipf),
+        histogram("histogram_u32", U32, &[1000], Add, Uniform),
+        histogram("histogram_u32_zipf", U32, &[1000], Add, Zipf),
+        histogram("histogram_u32_many", U32, &[65_536], Add, Uniform),
+        histogram("histogram_i64", I64, &[1000], Add, Uniform),
+        histogram("maxima_i32", I32, &[1000], Max, Uniform),
+        histogram("maxima_i32_many", I32, &[65_536], Max, Uniform),
     ]
 };
 
 const fn histogram(
     name: &'static str,
     dtype: DType,
-    bins: usize,
+    bins: &'static [usize],
     reduction: Reduction,
     pattern: Pattern,
 ) -> Histogram {
     Histogram {
-        name,
         dtype,
-        bins,
-        keys: 4_000_000,
-        reduction,
-        pattern,
+        workload: nd(name, bins, &[4_000_000, 1], reduction, pattern),
     }
 }

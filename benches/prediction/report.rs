@@ -67,12 +67,8 @@ impl Row {
     }
 
     fn title(&self) -> [String; 3] {
-        let form = match self.form {
-            Form::InPlace => "in place",
-            Form::Functional | Form::Allocating => "functional",
-        };
         let call = if self.is_planned { "planned" } else { "once" };
-        [self.name, form, call].map(Into::into)
+        [self.name.into(), self.form.to_string(), call.into()]
     }
 
     /// The schedule of each number of workers that has another than the one

@@ -5,7 +5,7 @@ use std::fmt;
 
 use ndscatter::Schedule;
 
-use super::problem::{Call, form_name};
+use super::problem::Call;
 use crate::common::contenders::Time;
 
 /// Most that the time of twice the work may be.
@@ -37,7 +37,7 @@ impl Point {
              \"workers\": {}, \"min_ns\": {:.1}, \"median_ns\": {:.1}, \"schedule\": \"{}\", \
              \"bytes\": {}, \"tuples\": {}}}",
             self.sweep,
-            form_name(self.call.form),
+            self.call.form,
             self.call.reduction,
             self.x,
             self.call.workers,

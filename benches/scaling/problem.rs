@@ -66,21 +66,13 @@ impl Call {
 
     /// What it is, whoever makes it.
     pub(crate) fn kind(self) -> String {
-        format!("{} {}", form_name(self.form), self.reduction)
+        format!("{} {}", self.form, self.reduction)
     }
 }
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} × {}", self.kind(), self.workers)
-    }
-}
-
-pub(crate) const fn form_name(form: Form) -> &'static str {
-    match form {
-        Form::InPlace => "in place",
-        Form::Functional => "functional",
-        Form::Allocating => "allocating",
     }
 }
 

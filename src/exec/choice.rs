@@ -8,7 +8,7 @@
 
 use smallvec::SmallVec;
 
-use super::cost::Model;
+use super::cost::{Load, Model};
 use super::schedule::{Candidate, Reason, Step};
 use super::tasks::Workers;
 use super::thresholds::SMALL_CALL_BYTES;
@@ -71,7 +71,7 @@ const CPU_TIME: f64 = 0.03;
 /// then the best of those that do; and the serial one, which needs nothing.
 fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
     let all = workers.parts();
-    let load = work.load(all);
+    let load = Load::new(work, all);
     #[expect(clippy::cast_precision_loss, reason = "a part")]
     let cpu_time = match workers.goal() {
         Some(Goal::Latency) => 0.0,
@@ -183,12 +183,11 @@ fn for_gather(work: &Workload<'_>, parts: usize) -> (Schedule, usize) {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::OnceCell;
-
     use super::{Candidates, choose, refusals};
     use crate::exec::division::{Cut, Division};
     use crate::exec::schedule::Step;
     use crate::exec::tasks::Workers;
+    use crate::exec::workload::fixtures::{moves, spread, sums};
     use crate::exec::workload::{Direction, Grouping, Order, Workload};
     use crate::machine::{Machine, Variants, Vendor};
     use crate::plan::Destinations;
@@ -206,56 +205,6 @@ mod tests {
         fn run(&self, _: usize, _: &(dyn Fn(usize) + Sync)) {
             panic!("a choice runs no task");
         }
-    }
-
-    /// Sums of rows of 64 `f32` in no order, in a table of 169343.
-    fn sums(destinations: &Destinations) -> Workload<'_> {
-        let slices = 169_343;
-        Workload {
-            direction: Direction::Scatter,
-            in_place: true,
-            tuples: 1_166_243,
-            repetitions: 1,
-            element_bytes: 4,
-            window_elements: 64,
-            columns: 64,
-            copied_bytes: 0,
-            slices,
-            region_bytes: slices * 256,
-            order: Order::Unordered,
-            known_distinct: false,
-            detection_bytes: 1 << 18,
-            strands: 1,
-            replaces: false,
-            is_heavy: false,
-            runs: 1,
-            joins: false,
-            breaks: 1_166_243,
-            looks_by_sort: false,
-            is_kept: false,
-            is_new: false,
-            grouping: Grouping::Possible,
-            can_stream: true,
-            has_slices: false,
-            can_merge: false,
-            variants: Variants::TYPICAL,
-            destinations,
-            sample: OnceCell::new(),
-            samples: None,
-        }
-    }
-
-    fn moves(destinations: &Destinations) -> Workload<'_> {
-        Workload {
-            replaces: true,
-            grouping: Grouping::Impossible,
-            ..sums(destinations)
-        }
-    }
-
-    /// Destinations all over a table, none twice.
-    fn spread() -> Destinations {
-        Destinations::Narrow((0..4096).map(|tuple| tuple * 7919 % 169_343).collect())
     }
 
     #[test]
@@ -305,7 +254,7 @@ mod tests {
         let workers = &Asked(workers);
         choose(
             work,
-            &Workers::new(workers, None).on(Some(&machine)),
+            &Workers::new(workers, None).with_machine(Some(&machine)),
             forced,
         )
     }

@@ -5,8 +5,11 @@
 //! Pure: plain numbers in, plain numbers out. Knows nothing of tensors, plans or
 //! threads. A wrong cost is never a wrong result: all schedules give the same bits.
 
-use super::sample::PAGE_BYTES;
+use super::sample::{Neighbours, PAGE_BYTES};
+use super::schedule::{partition_number, partition_shift};
+use super::thresholds::STREAMED_WINDOW_BYTES;
 use super::tile::LINE_BYTES;
+use super::workload::{Order, Streaming, Workload};
 use crate::machine::{Machine, Rates};
 use crate::schedule::Schedule;
 
@@ -16,61 +19,110 @@ const LINE: f64 = LINE_BYTES as f64;
 const PAGE: f64 = PAGE_BYTES as f64;
 const VECTOR: f64 = 32.0;
 
-/// What a call moves.
-#[derive(Clone, Debug)]
-pub(super) struct Load {
-    pub(super) tuples: f64,
-    pub(super) repetitions: f64,
-    /// Bytes of an element and of a window, and the runs that it is made of.
-    pub(super) element: f64,
-    pub(super) window: f64,
-    pub(super) runs: f64,
+/// A workload in the numbers of the model: sizes as floats, and what the sample of its
+/// destinations says for a number of workers.
+#[derive(Debug)]
+pub(super) struct Load<'a, 'w> {
+    work: &'a Workload<'w>,
+    tuples: f64,
+    repetitions: f64,
+    /// Bytes of a window.
+    window: f64,
     /// Bytes of data that are copied.
-    pub(super) copied: f64,
-    /// Destination numbers lie below this, and spread over so many bytes.
-    pub(super) slices: f64,
-    pub(super) region: f64,
-    /// How many destinations tuples have, and the bytes of their lines.
-    pub(super) distinct: f64,
-    pub(super) destinations: f64,
-    /// Of tuples, the part whose neighbour in the list has the same destination,
-    /// begins in the same line, or less than a page away.
-    pub(super) same: f64,
-    pub(super) in_line: f64,
-    pub(super) in_page: f64,
-    /// Of tuples, the greatest part that has one destination, or destinations in
+    copied: f64,
+    /// Bytes that destination numbers spread over.
+    region: f64,
+    /// Estimated number of destinations, and the bytes of their lines.
+    distinct: f64,
+    destinations: f64,
+    /// Fractions of the tuples by the distance to the next tuple of the list.
+    neighbours: Neighbours,
+    /// Largest fraction of the tuples that has one destination, and that has destinations in
     /// one partition.
-    pub(super) most: f64,
-    pub(super) most_in_partition: f64,
+    most: f64,
+    most_in_partition: f64,
     /// Partitions that the output would be divided into.
-    pub(super) partitions: f64,
-    pub(super) is_ordered: bool,
-    pub(super) is_increasing: bool,
-    pub(super) known_distinct: bool,
-    /// Whether tuples may be cut anywhere though they have duplicates.
-    pub(super) has_strands: bool,
-    /// Whether it takes a sort to find duplicates, and not a bitmap.
-    pub(super) looks_by_sort: bool,
-    /// Whether most tuples follow the one before on both sides, and the part of those
-    /// that do not.
-    pub(super) joins: bool,
-    pub(super) breaks: f64,
-    pub(super) replaces: bool,
-    /// Whether machines cannot calculate with the elements.
-    pub(super) is_heavy: bool,
-    pub(super) in_place: bool,
-    /// Whether data that is copied first is streamed, and slices that are written once.
-    pub(super) streams_copy: bool,
-    pub(super) streams_windows: bool,
-    pub(super) streams_slices: bool,
-    /// Whether several workers copy data though one applies updates.
-    pub(super) copies_much: bool,
-    /// Whether data is copied to new memory.
-    pub(super) is_new: bool,
-    /// Whether windows are single elements, of which partitions take values along.
-    pub(super) is_single: bool,
-    /// Whether the plan stays: what is prepared is prepared once.
-    pub(super) is_kept: bool,
+    partitions: f64,
+    /// Whether the list has a strand for each worker: duplicates then need no check.
+    has_strands: bool,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "estimates")]
+impl<'a, 'w> Load<'a, 'w> {
+    /// The load of `work` for `parts` workers.
+    pub(super) fn new(work: &'a Workload<'w>, parts: usize) -> Self {
+        let (sample, shift) = (work.sample(), partition_shift(work, parts));
+        let distinct = work.distinct();
+        let region = work.region_bytes as f64;
+        Self {
+            work,
+            tuples: work.tuples as f64,
+            repetitions: work.repetitions as f64,
+            window: work.window_bytes() as f64,
+            copied: work.copied_bytes as f64,
+            region,
+            distinct,
+            destinations: (distinct * written_bytes(work)).min(region),
+            neighbours: sample.neighbours(),
+            most: sample.most(0),
+            most_in_partition: sample.most(shift),
+            partitions: partition_number(work, shift) as f64,
+            has_strands: work.strands >= parts,
+        }
+    }
+
+    fn element(&self) -> f64 {
+        self.work.element_bytes as f64
+    }
+
+    /// Runs of a window.
+    fn runs(&self) -> f64 {
+        self.work.runs as f64
+    }
+
+    /// Destination numbers lie below this.
+    fn slices(&self) -> f64 {
+        self.work.slices as f64
+    }
+
+    /// Fraction of the tuples that do not follow the tuple before on both sides.
+    fn breaks(&self) -> f64 {
+        self.work.breaks as f64 / self.tuples.max(1.0)
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.work.order != Order::Unordered
+    }
+
+    fn is_increasing(&self) -> bool {
+        self.work.order == Order::Increasing
+    }
+
+    fn is_kept(&self) -> bool {
+        self.work.context.is_kept
+    }
+
+    /// Whether windows are single elements. Partitions carry the values of such windows.
+    fn is_single(&self) -> bool {
+        self.work.window_elements == 1
+    }
+
+    /// Whether slices that are written once are streamed.
+    fn streams_slices(&self) -> bool {
+        let work = self.work;
+        if !work.in_place {
+            return work.streams(work.copied_bytes);
+        }
+        let written = self.distinct * self.repetitions * written_bytes(work);
+        work.window_bytes() >= STREAMED_WINDOW_BYTES
+            && written >= work.context.variants.stream_bytes as f64
+    }
+}
+
+/// Bytes of the lines that one window touches.
+#[expect(clippy::cast_precision_loss, reason = "estimates")]
+fn written_bytes(work: &Workload<'_>) -> f64 {
+    work.window_bytes().max(LINE_BYTES) as f64
 }
 
 /// Nanoseconds of a call: until it returns, and of all its workers.
@@ -135,8 +187,8 @@ struct Walk {
 
 /// A load on a machine, for so many workers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Model<'a> {
-    load: &'a Load,
+pub(super) struct Model<'a, 'w> {
+    load: &'a Load<'a, 'w>,
     machine: &'a Machine,
     workers: f64,
 }
@@ -147,8 +199,8 @@ fn lines(bytes: f64) -> f64 {
     (bytes / LINE + crosses).max(1.0)
 }
 
-impl<'a> Model<'a> {
-    pub(super) fn new(load: &'a Load, machine: &'a Machine, workers: usize) -> Self {
+impl<'a, 'w> Model<'a, 'w> {
+    pub(super) fn new(load: &'a Load<'a, 'w>, machine: &'a Machine, workers: usize) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "few workers")]
         let workers = workers.max(1) as f64;
         Self {
@@ -219,14 +271,14 @@ impl<'a> Model<'a> {
             copied: 2.0 * load.copied / load.repetitions.max(1.0),
             sharers: 1.0,
             is_listed: false,
-            is_streamed: load.streams_windows,
+            is_streamed: load.work.streaming() != Streaming::Never,
         }
     }
 
     /// What one worker takes for it.
     fn spent(&self, walk: Walk) -> Spent {
         let (load, rates) = (self.load, self.rates());
-        let ordered_part = load.in_page;
+        let ordered_part = load.neighbours.in_page;
         let others = 1.0 - ordered_part;
         // What lies between two visits of a line.
         let index_bytes = 4.0 * walk.tuples;
@@ -242,11 +294,11 @@ impl<'a> Model<'a> {
             self.random(begun, walk.sharers, walk.region),
             self.random(between, walk.sharers, walk.region),
         );
-        if load.is_ordered {
+        if load.is_ordered() {
             random *= rates.ascending;
         }
         let new_line = if walk.window < LINE {
-            1.0 - load.in_line
+            1.0 - load.neighbours.in_line
         } else {
             1.0
         };
@@ -266,23 +318,23 @@ impl<'a> Model<'a> {
         } else {
             0.0
         };
-        let is_joined = load.joins && !walk.is_listed;
+        let is_joined = load.work.joins && !walk.is_listed;
         let each = if is_joined {
-            rates.joined + load.breaks * rates.joined_run
-        } else if load.is_single && !walk.is_listed {
+            rates.joined + load.breaks() * rates.joined_run
+        } else if load.is_single() && !walk.is_listed {
             rates.element
         } else {
-            rates.row + (load.runs - 1.0) * rates.run
+            rates.row + (load.runs() - 1.0) * rates.run
         };
-        let combined = if load.replaces {
+        let combined = if load.work.replaces {
             walk.window / VECTOR * rates.vector * rates.moved
         } else {
             self.combined(walk.window, is_joined)
         };
-        let waits = if load.replaces || is_joined {
+        let waits = if load.work.replaces || is_joined {
             0.0
         } else {
-            load.same * rates.chain
+            load.neighbours.same * rates.chain
         };
         Spent {
             instructions: walk.tuples * (each + waits + combined),
@@ -294,7 +346,7 @@ impl<'a> Model<'a> {
     /// unless the next window follows.
     fn combined(&self, window: f64, is_joined: bool) -> f64 {
         let (load, rates) = (self.load, self.rates());
-        let (vector, element) = if load.is_heavy {
+        let (vector, element) = if load.work.is_heavy {
             (rates.vector * rates.heavy, rates.heavy_element)
         } else {
             (rates.vector, rates.last_element)
@@ -303,7 +355,7 @@ impl<'a> Model<'a> {
             return window / VECTOR * vector;
         }
         let vectors = (window / VECTOR).floor();
-        vectors * vector + (window - vectors * VECTOR) / load.element * element
+        vectors * vector + (window - vectors * VECTOR) / load.element() * element
     }
 
     /// What is shared out among all workers, of whom one has such a part at least.
@@ -379,10 +431,10 @@ impl<'a> Model<'a> {
 
     /// The copy of all data before tasks begin.
     fn copy_before(&self) -> Cost {
-        if self.load.in_place {
+        if self.load.work.in_place {
             return Cost::default();
         }
-        self.streamed(self.load.copied, true, self.load.streams_copy) + self.barrier()
+        self.streamed(self.load.copied, true, self.load.work.is_sparse()) + self.barrier()
     }
 
     /// A copy with streaming stores or without.
@@ -393,7 +445,7 @@ impl<'a> Model<'a> {
 
     /// What a copy takes that is made in pieces, of what one does at once.
     fn in_pieces(&self) -> f64 {
-        match self.load.is_new {
+        match self.load.work.context.is_new {
             true => self.rates().new_in_pieces,
             false => 1.0,
         }
@@ -401,10 +453,10 @@ impl<'a> Model<'a> {
 
     fn serial(&self) -> Cost {
         let spent = self.spent(self.walk()).all() * self.load.repetitions;
-        let copy = if self.load.copies_much && self.workers > 1.0 {
+        let copy = if self.load.work.copies_much() && self.workers > 1.0 {
             self.copy_before()
         } else {
-            self.streamed(self.load.copied, false, self.load.streams_copy)
+            self.streamed(self.load.copied, false, self.load.work.is_sparse())
         };
         copy + Self::alone(spent)
     }
@@ -417,11 +469,11 @@ impl<'a> Model<'a> {
     /// Duplicates, where they have to be looked for.
     fn looking(&self) -> Cost {
         let (load, rates) = (self.load, self.rates());
-        if load.is_kept || load.known_distinct || load.is_ordered || load.has_strands {
+        if load.is_kept() || load.work.known_distinct || load.is_ordered() || load.has_strands {
             return Cost::default();
         }
-        let bits = load.slices / 8.0;
-        let each = if load.looks_by_sort {
+        let bits = load.slices() / 8.0;
+        let each = if load.work.looks_by_sort {
             rates.sort
         } else {
             rates.look + rates.look_line * self.random(bits, 1.0, bits)
@@ -432,7 +484,7 @@ impl<'a> Model<'a> {
     fn by_tuple(&self) -> Cost {
         let load = self.load;
         let spent = self.spent(self.walk()).times(load.repetitions);
-        let most = if load.is_ordered && !load.is_increasing {
+        let most = if load.is_ordered() && !load.is_increasing() {
             load.most
         } else {
             0.0
@@ -497,13 +549,13 @@ impl<'a> Model<'a> {
         let (load, rates) = (self.load, self.rates());
         let walk = self.walk();
         let partitions = load.partitions;
-        let values = if load.is_single {
+        let values = if load.is_single() {
             load.window / 4.0
         } else {
             1.0
         };
         let moved = rates.partition_move + rates.partition_value * values;
-        let prepared = match (load.is_kept, load.is_single) {
+        let prepared = match (load.is_kept(), load.is_single()) {
             (false, _) => rates.partition_count + moved,
             (true, true) => moved * rates.values_again,
             (true, false) => 0.0,
@@ -525,12 +577,12 @@ impl<'a> Model<'a> {
         let most = load.most_in_partition;
         let dense = if walk.window < most * PAGE { most } else { 0.0 };
         spent.memory += (1.0 - dense) * self.rows_apart(walk.tuples);
-        let most = if load.is_ordered {
+        let most = if load.is_ordered() {
             load.most
         } else {
             load.most.max(load.most_in_partition)
         };
-        let barriers = if load.is_kept { 1.0 } else { 2.0 };
+        let barriers = if load.is_kept() { 1.0 } else { 2.0 };
         // Workers that have no large partition copy data meanwhile.
         let applied = spent.times(load.repetitions);
         let copied = Spent {
@@ -546,7 +598,7 @@ impl<'a> Model<'a> {
     /// What it takes to read rows of so many tuples that stand all over the list.
     fn rows_apart(&self, tuples: f64) -> f64 {
         let (load, walk) = (self.load, self.walk());
-        if load.is_single || load.in_page >= 0.5 {
+        if load.is_single() || load.neighbours.in_page >= 0.5 {
             return 0.0;
         }
         self.gathered(tuples, walk.window, walk.updates) * self.rates().partition_rows
@@ -555,7 +607,7 @@ impl<'a> Model<'a> {
     /// What it takes to sort tuples by destination, unless a plan has done so.
     fn sorting(&self) -> Cost {
         let (load, rates) = (self.load, self.rates());
-        let each = match (load.is_kept || load.is_increasing, load.is_ordered) {
+        let each = match (load.is_kept() || load.is_increasing(), load.is_ordered()) {
             (true, _) => 0.0,
             (false, true) => rates.sort_ordered,
             (false, false) => rates.sort,
@@ -576,20 +628,20 @@ impl<'a> Model<'a> {
             ..self.walk()
         };
         let mut spent = self.spent(Walk {
-            is_streamed: load.in_place && load.streams_slices,
+            is_streamed: load.work.in_place && load.streams_slices(),
             ..walk
         });
         spent.instructions += rows * rates.last_write;
-        if !load.is_ordered && load.in_page < 0.5 {
+        if !load.is_ordered() && load.neighbours.in_page < 0.5 {
             let all = load.tuples * load.window;
             spent.memory += self.gathered(rows, load.window, all) * rates.last_write_rows;
         }
-        if !load.in_place {
+        if !load.work.in_place {
             spent.instructions += rows * rates.slice;
         }
         let moved = spent.times(load.repetitions);
         let kept = (load.copied - load.repetitions * rows * load.window).max(0.0);
-        let copy = self.streamed(kept, true, load.streams_slices);
+        let copy = self.streamed(kept, true, load.streams_slices());
         let copy = copy.times(self.in_pieces());
         self.sorting() + self.barrier() + self.shared(moved, 0.0) + copy
     }
@@ -597,20 +649,20 @@ impl<'a> Model<'a> {
     fn grouped(&self) -> Cost {
         let (load, rates) = (self.load, self.rates());
         let updates = load.tuples * load.window;
-        let read = if load.is_ordered || load.in_page >= 0.5 {
+        let read = if load.is_ordered() || load.neighbours.in_page >= 0.5 {
             updates / LINE * self.of_level(updates, 1.0, rates.read)
         } else {
             rates.group_rows * self.gathered(load.tuples, load.window, updates)
         };
-        let heavy = if load.is_heavy {
+        let heavy = if load.work.is_heavy {
             rates.group_heavy
         } else {
             1.0
         };
         let vectors = load.window / VECTOR * rates.vector * rates.group_vector * heavy;
         let spent = Spent {
-            instructions: load.tuples * (rates.grouped * load.runs + vectors)
-                + load.distinct * rates.group * load.runs,
+            instructions: load.tuples * (rates.grouped * load.runs() + vectors)
+                + load.distinct * rates.group * load.runs(),
             memory: read,
         };
         let spent = spent.times(load.repetitions);
@@ -654,87 +706,81 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::{Load, Model};
+    use crate::exec::sample::Neighbours;
+    use crate::exec::workload::{Order, Workload, fixtures};
     use crate::machine::{Machine, Vendor};
     use crate::schedule::Schedule;
 
-    /// Sums of rows of 64 `f32` in no order, in a table of 169343.
-    fn sums() -> Load {
-        let (tuples, slices, window) = (1_166_243.0, 169_343.0, 256.0);
+    /// Estimates for tuples that are spread evenly over all slices.
+    fn even<'a, 'w>(work: &'a Workload<'w>) -> Load<'a, 'w> {
+        #[expect(clippy::cast_precision_loss, reason = "a test")]
+        let slices = work.slices as f64;
+        let load = Load::new(work, 2);
         Load {
-            tuples,
-            repetitions: 1.0,
-            element: 4.0,
-            window,
-            runs: 1.0,
-            copied: 0.0,
-            slices,
-            region: slices * window,
             distinct: slices,
-            destinations: slices * window,
-            same: 0.0,
-            in_line: 0.0,
-            in_page: 0.0,
+            destinations: slices * load.window.max(64.0),
+            neighbours: Neighbours::default(),
             most: 1.0 / 256.0,
             most_in_partition: 0.02,
             partitions: 83.0,
-            is_ordered: false,
-            is_increasing: false,
-            known_distinct: false,
-            has_strands: false,
-            looks_by_sort: false,
-            joins: false,
-            breaks: 1.0,
-            replaces: false,
-            is_heavy: false,
-            in_place: true,
-            streams_copy: false,
-            streams_windows: false,
-            streams_slices: false,
-            copies_much: false,
-            is_single: false,
-            is_new: false,
-            is_kept: false,
+            ..load
         }
     }
 
-    fn loads() -> [Load; 6] {
-        let out_of_place = Load {
+    /// Calls `check` with loads of several kinds, of a kept plan or not.
+    fn each_load(is_kept: bool, check: &mut dyn FnMut(&Load<'_, '_>)) {
+        let spread = &fixtures::spread();
+        let sums = || {
+            let mut work = fixtures::sums(spread);
+            work.context.is_kept = is_kept;
+            work
+        };
+        let out_of_place = || Workload {
             in_place: false,
-            copied: sums().region,
-            copies_much: true,
+            copied_bytes: 169_343 * 256,
             ..sums()
         };
-        let nothing = Load {
-            tuples: 0.0,
+        let nothing = Workload {
+            tuples: 0,
+            breaks: 0,
+            ..out_of_place()
+        };
+        let elements = Workload {
+            window_elements: 1,
+            columns: 1,
+            region_bytes: 4 * sums().slices,
+            ..sums()
+        };
+        let to_one_place = Workload {
+            order: Order::Ascending,
+            ..sums()
+        };
+        let vast = Workload {
+            tuples: 1 << 60,
+            repetitions: 1 << 60,
+            slices: 1 << 60,
+            region_bytes: u64::MAX,
+            ..sums()
+        };
+        for work in [&sums(), &out_of_place(), &elements, &vast] {
+            check(&even(work));
+        }
+        check(&Load {
             distinct: 1.0,
             destinations: 0.0,
-            breaks: 0.0,
-            ..out_of_place.clone()
-        };
-        let elements = Load {
-            window: 4.0,
-            is_single: true,
-            region: 4.0 * sums().slices,
-            destinations: 64.0 * sums().slices,
-            ..sums()
-        };
-        let to_one_place = Load {
+            ..even(&nothing)
+        });
+        check(&Load {
             distinct: 1.0,
             destinations: 256.0,
-            same: 1.0,
+            neighbours: Neighbours {
+                same: 1.0,
+                ..Neighbours::default()
+            },
             most: 1.0,
             most_in_partition: 1.0,
-            is_ordered: true,
-            ..sums()
-        };
-        let vast = Load {
-            tuples: 1e18,
-            repetitions: 1e18,
-            slices: 1e18,
-            region: 1e19,
-            ..sums()
-        };
-        [sums(), out_of_place, nothing, elements, to_one_place, vast]
+            ..even(&to_one_place)
+        });
     }
 
     fn server() -> Machine {
@@ -744,88 +790,94 @@ mod tests {
     #[test]
     fn costs_can_be_compared() {
         for machine in [server(), Machine::of(Vendor::Amd, [0, 0, 0])] {
-            for load in loads() {
+            each_load(false, &mut |load| {
                 for workers in [1, 2, 16, 1024] {
                     for schedule in Schedule::ALL {
-                        let cost = Model::new(&load, &machine, workers).cost(schedule);
+                        let cost = Model::new(load, &machine, workers).cost(schedule);
                         let what = format!("{schedule}, {workers}: {cost:?} of {load:?}");
                         assert!(cost.time.is_finite() && cost.time >= 0.0, "{what}");
                         assert!(cost.cpu.is_finite() && cost.cpu >= cost.time, "{what}");
                     }
                 }
-            }
+            });
         }
     }
 
     #[test]
     fn what_a_plan_keeps_costs_nothing_again() {
         let machine = server();
-        for once in loads() {
-            let kept = Load {
-                is_kept: true,
-                ..once.clone()
-            };
-            for schedule in Schedule::ALL {
-                let time = |load| Model::new(load, &machine, 2).cost(schedule).time;
-                assert!(time(&kept) <= time(&once), "{schedule} of {once:?}");
+        let times = |is_kept| {
+            let mut times = Vec::new();
+            each_load(is_kept, &mut |load| {
+                let time = |schedule| Model::new(load, &machine, 2).cost(schedule).time;
+                times.push(Schedule::ALL.map(time));
+            });
+            times
+        };
+        let (once, kept) = (times(false), times(true));
+        for (once, kept) in once.iter().zip(&kept) {
+            for ((schedule, once), kept) in Schedule::ALL.into_iter().zip(once).zip(kept) {
+                assert!(kept <= once, "{schedule}: {kept} > {once}");
             }
         }
-        let sorting = [Schedule::Grouped, Schedule::LastWrite, Schedule::ByTuple];
-        for schedule in sorting {
-            let time = |is_kept| {
-                let load = Load { is_kept, ..sums() };
-                Model::new(&load, &machine, 2).cost(schedule).time
-            };
-            let saved = time(false) - time(true);
+        let position = |wanted| Schedule::ALL.iter().position(|&other| other == wanted);
+        for schedule in [Schedule::Grouped, Schedule::LastWrite, Schedule::ByTuple] {
+            let at = position(schedule).expect("one of all");
+            let saved = once[0][at] - kept[0][at];
             assert!(saved > 1e6, "{schedule}: a pass over a million tuples");
         }
     }
 
     #[test]
-    fn work_is_shared_out_but_for_the_largest_part() {
-        let machine = server();
+    fn work_is_divided_evenly_except_for_the_largest_part() {
+        let (machine, spread) = (server(), &fixtures::spread());
+        let mut work = fixtures::sums(spread);
+        work.context.is_kept = true;
         let time = |most, workers| {
             let load = Load {
                 most_in_partition: most,
-                is_kept: true,
-                ..sums()
+                ..even(&work)
             };
-            Model::new(&load, &machine, workers)
-                .cost(Schedule::ByPartition)
-                .time
+            let model = Model::new(&load, &machine, workers);
+            model.cost(Schedule::ByPartition).time
         };
         assert!(time(0.02, 2) < 0.6 * time(0.02, 1), "nearly halves");
         assert!(time(0.9, 2) > 0.8 * time(0.9, 1), "one has most of it");
     }
 
     #[test]
-    fn workers_that_all_look_at_all_tuples_gain_less_the_more_they_are() {
-        let machine = server();
+    fn workers_that_all_read_all_tuples_gain_less_with_their_number() {
+        let (machine, spread) = (server(), &fixtures::spread());
+        let work = fixtures::sums(spread);
         let of = |schedule, workers, most| {
-            let load = Load { most, ..sums() };
+            let load = Load {
+                most,
+                ..self::even(&work)
+            };
             Model::new(&load, &machine, workers).cost(schedule)
         };
         let even = |schedule, workers| of(schedule, workers, 1e-4).time;
         let (destination, partition) = (Schedule::ByDestination, Schedule::ByPartition);
         assert!(even(destination, 2) < even(partition, 2), "two workers");
         assert!(even(destination, 16) > even(partition, 16), "sixteen");
-        // Half of the tuples is what all wait for, and no more work for all.
+        // All workers wait for the worker with half of the tuples. The work stays the same.
         let (frequent, even) = (of(destination, 16, 0.5), of(destination, 16, 1e-4));
         assert!(frequent.time > 1.5 * even.time, "one has more to do");
         assert_eq!(frequent.cpu, even.cpu, "the others have not");
     }
 
-    /// 165 MiB of rows are in a last cache of 480 MiB, and not in one of 32.
+    /// 165 MiB of rows fit in a last cache of 480 MiB, and not in a cache of 32 MiB.
     #[test]
     fn a_larger_cache_takes_no_longer() {
         let large = Machine::of(Vendor::Intel, [32 << 10, 1 << 20, 480 << 20]);
-        let load = Load {
-            slices: 4.0 * sums().slices,
-            region: 4.0 * sums().region,
-            distinct: 4.0 * sums().distinct,
-            destinations: 4.0 * sums().destinations,
-            ..sums()
+        let spread = &fixtures::spread();
+        let sums = fixtures::sums(spread);
+        let work = Workload {
+            slices: 4 * sums.slices,
+            region_bytes: 4 * sums.region_bytes,
+            ..sums
         };
+        let load = even(&work);
         let time = |machine| Model::new(&load, machine, 2).cost(Schedule::Serial).time;
         assert!(time(&large) < 0.9 * time(&server()));
     }

@@ -32,8 +32,7 @@ pub(crate) struct Workers<'p> {
     goal: Option<Goal>,
 }
 
-/// A call at work on a pool, which those that begin meanwhile know of. Dropped,
-/// it is over.
+/// A call at work on a pool. Calls that begin meanwhile count it; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Call<'p> {
     workers: Workers<'p>,
@@ -41,27 +40,14 @@ pub(crate) struct Call<'p> {
 }
 
 impl<'p> Call<'p> {
-    /// As [`Workers::new`].
-    pub(crate) fn begin(pool: &'p dyn Pool, limit: Option<usize>) -> Self {
-        let mut workers = Workers::new(pool, limit);
+    /// Begins a call by `workers`, which share their pool with the calls that are at work.
+    pub(crate) fn begin(mut workers: Workers<'p>) -> Self {
         let calls = workers.pool.calls();
-        // Relaxed: a number to go by, which nothing else depends on. Whatever number
-        // a pool of someone else's keeps there.
+        // Relaxed: the number is an estimate, and nothing else depends on it. A foreign
+        // pool may keep any number there.
         let others = calls.map_or(0, |calls| calls.fetch_add(1, Ordering::Relaxed));
         workers.callers = others.saturating_add(1);
         Self { workers, calls }
-    }
-
-    /// The same on a machine that is known.
-    pub(crate) fn on(mut self, machine: Option<&'p Machine>) -> Self {
-        self.workers = self.workers.on(machine);
-        self
-    }
-
-    /// The same with a goal.
-    pub(crate) fn toward(mut self, goal: Option<Goal>) -> Self {
-        self.workers = self.workers.toward(goal);
-        self
     }
 
     pub(crate) fn workers(&self) -> &Workers<'p> {
@@ -78,7 +64,7 @@ impl Drop for Call<'_> {
 }
 
 impl<'p> Workers<'p> {
-    /// Those that a call has alone.
+    /// All workers of `pool`, at most `limit`, for a call without a neighbour.
     pub(crate) fn new(pool: &'p dyn Pool, limit: Option<usize>) -> Self {
         let limit = limit.unwrap_or(MAX_TASKS).clamp(1, MAX_TASKS);
         let pool = if limit == 1 { &CallingThread } else { pool };
@@ -91,13 +77,13 @@ impl<'p> Workers<'p> {
         }
     }
 
-    /// The same on a machine that is known.
-    pub(crate) fn on(self, machine: Option<&'p Machine>) -> Self {
+    /// Sets the machine that schedules are chosen by, in place of the current one.
+    pub(crate) fn with_machine(self, machine: Option<&'p Machine>) -> Self {
         Self { machine, ..self }
     }
 
-    /// The same with a goal.
-    pub(crate) fn toward(self, goal: Option<Goal>) -> Self {
+    /// Sets what schedules shall have least of.
+    pub(crate) fn with_goal(self, goal: Option<Goal>) -> Self {
         Self { goal, ..self }
     }
 
@@ -328,7 +314,7 @@ mod tests {
     #[test]
     fn calls_side_by_side_share_the_workers_out() {
         let pool = Shared::default();
-        let begin = |limit| Call::begin(&pool, limit);
+        let begin = |limit| Call::begin(Workers::new(&pool, limit));
         let parts = |call: &Call<'_>| call.workers().parts();
         let first = begin(None);
         let second = begin(None);
@@ -341,8 +327,11 @@ mod tests {
             [2, 1, 1, 1, 1, 1, 1, 1],
             "at least one each"
         );
-        let toward = |goal| parts(&begin(None).toward(Some(goal)));
-        assert_eq!([Goal::Latency, Goal::Throughput].map(toward), [6, 1]);
+        let with_goal = |goal| {
+            let workers = Workers::new(&pool, None).with_goal(Some(goal));
+            parts(&Call::begin(workers))
+        };
+        assert_eq!([Goal::Latency, Goal::Throughput].map(with_goal), [6, 1]);
         drop((first, others, alone));
         let third = begin(Some(2));
         assert_eq!(parts(&third), 2, "at most what it is given");

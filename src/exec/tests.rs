@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::sample::Sample;
 use super::schedule::Stop;
 use super::tasks::Workers;
-use super::{Buffers, Outlook, Transfer, choice, run};
+use super::{Buffers, Context, Outlook, Transfer, choice, run};
 use crate::element::DType;
 use crate::kernel::{InstructionSet, Job, Kernels, Operation, RowsForm, Steps, Streams};
 use crate::machine::Machine;
@@ -31,6 +31,10 @@ static STREAMED: AtomicUsize = AtomicUsize::new(0);
 /// Lists whose sources were prefetched.
 static PREFETCHED: AtomicUsize = AtomicUsize::new(0);
 static TWICE: AtomicUsize = AtomicUsize::new(0);
+
+fn once() -> Context {
+    Context::new(false, false)
+}
 
 fn plain() -> &'static Kernels {
     Kernels::plain(DType::F32, Reduction::None, InstructionSet::best()).expect("copies")
@@ -92,7 +96,16 @@ fn moves<'p>(
     let geometry = plan.geometry(&STRIDES).expect("few dims");
     // SAFETY: contiguous tensors of the plan's shapes, initialised, and borrowed for as
     // long as the transfer is.
-    unsafe { Transfer::scatter(plan, Operation::moving(kernels), buffers, geometry, copy) }
+    unsafe {
+        Transfer::scatter(
+            plan,
+            Operation::moving(kernels),
+            buffers,
+            geometry,
+            copy,
+            once(),
+        )
+    }
 }
 
 /// Runs a plan out of place and returns how many windows were streamed
@@ -104,7 +117,7 @@ fn streamed(plan: &ScatterPlan, schedule: Schedule, machine: &Machine) -> usize 
     let mut output = vec![1.0_f32; SLICES * LEN];
     STREAMED.store(0, Ordering::Relaxed);
     let transfer = moves(plan, &WATCHED, &mut output, &updates, Some(&data));
-    let workers = Workers::new(&CallingThread, None).on(Some(machine));
+    let workers = Workers::new(&CallingThread, None).with_machine(Some(machine));
     run(transfer, &workers, Some(schedule)).expect("no memory needed");
     let mut expected = data.clone();
     for tuple in 0..TUPLES {
@@ -197,7 +210,7 @@ fn the_next_schedule_runs_where_one_cannot_be_prepared() {
     // SAFETY: contiguous tensors of the plan's shapes, initialised.
     let transfer = unsafe {
         let moving = Operation::moving(plain());
-        Transfer::scatter(plan, moving, buffers, geometry, None)
+        Transfer::scatter(plan, moving, buffers, geometry, None, once())
     };
     let pool = Claims(3);
     let workers = Workers::new(&pool, None);
@@ -265,7 +278,7 @@ fn gathers_by_every_schedule() {
                     let transfer = unsafe {
                         let moving = Operation::moving(plain());
                         let (data, result) = (data.as_ptr().cast(), result.as_mut_ptr().cast());
-                        Transfer::gather(plan, moving, data, result, geometry)
+                        Transfer::gather(plan, moving, data, result, geometry, once())
                     };
                     let pool = Claims(workers);
                     run(transfer, &Workers::new(&pool, None), Some(schedule)).expect("no error");
@@ -282,10 +295,11 @@ fn what_was_seen_of_the_tuples_stays_in_a_kept_plan_alone() {
     let plan = plan.indices();
     let mut output = vec![1.0_f32; SLICES * LEN];
     let (data, updates) = (vec![0.0_f32; SLICES * LEN], vec![2.0_f32; TUPLES * LEN]);
-    let mut run_once = |plan_stays| {
+    let mut run_once = |is_kept| {
         let transfer = moves(plan, plain(), &mut output, &updates, Some(&data));
         let workers = Workers::new(&CallingThread, None);
-        run(transfer.of_kept_plan(plan_stays), &workers, None).expect("some schedule");
+        let transfer = transfer.with_context(Context::new(is_kept, false));
+        run(transfer, &workers, None).expect("some schedule");
     };
     run_once(false);
     assert!(plan.sample().get::<Sample>().is_none(), "a call of its own");
@@ -321,7 +335,7 @@ fn updates_that_are_read_with_gaps_are_prefetched_where_they_are_far() {
     let mut prefetched = |schedule, near: u64, far: usize| {
         let text = format!("near_bytes = {near}\nfar_bytes = {far}");
         let machine: Machine = text.parse().expect("a machine");
-        let workers = Workers::new(&CallingThread, None).on(Some(&machine));
+        let workers = Workers::new(&CallingThread, None).with_machine(Some(&machine));
         let transfer = moves(
             plan.indices(),
             &WATCHED_ROWS,

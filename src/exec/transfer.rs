@@ -11,13 +11,13 @@ pub(super) mod walk;
 
 use std::mem::MaybeUninit;
 
+use super::context::Context;
 use super::gradients::GroupGradients;
 use super::sink::{Runs, Sink};
 use super::tile::Whole;
 use super::workload::{Direction, Workload};
 use crate::error::ScatterError;
 use crate::kernel::{Kernels, Operation, RunsFn};
-use crate::machine::Variants;
 use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
 
 /// What stands for elements that no index names.
@@ -49,12 +49,7 @@ pub(crate) struct Transfer<'a> {
     /// Of a transfer of the gradients of groups, all of them: windows are places in none
     /// of the tensors above.
     gradients: Option<&'a GroupGradients<'a>>,
-    /// Whether the plan will be run again, so that what a run works out about
-    /// indices is worth leaving in it.
-    plan_stays: bool,
-    /// Whether what is written is new memory.
-    is_new: bool,
-    variants: Variants,
+    context: Context,
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
@@ -96,6 +91,7 @@ impl<'a> Transfer<'a> {
         buffers: Buffers,
         geometry: Geometry,
         copy: Option<CopyGeometry>,
+        context: Context,
     ) -> Self {
         Self {
             direction: Direction::Scatter,
@@ -107,9 +103,7 @@ impl<'a> Transfer<'a> {
             read: buffers.updates,
             data: buffers.data,
             gradients: None,
-            plan_stays: false,
-            is_new: false,
-            variants: Variants::TYPICAL,
+            context,
         }
     }
 
@@ -135,6 +129,7 @@ impl<'a> Transfer<'a> {
         data: *const u8,
         result: *mut u8,
         geometry: Geometry,
+        context: Context,
     ) -> Self {
         Self {
             direction: Direction::Gather,
@@ -146,9 +141,7 @@ impl<'a> Transfer<'a> {
             read: data,
             data: None,
             gradients: None,
-            plan_stays: false,
-            is_new: false,
-            variants: Variants::TYPICAL,
+            context,
         }
     }
 
@@ -170,6 +163,7 @@ impl<'a> Transfer<'a> {
         plan: &'a IndexPlan,
         operation: Operation,
         gradients: &'a GroupGradients<'a>,
+        context: Context,
     ) -> Result<Self, ScatterError> {
         Ok(Self {
             direction: Direction::Scatter,
@@ -181,58 +175,33 @@ impl<'a> Transfer<'a> {
             read: std::ptr::null(),
             data: None,
             gradients: Some(gradients),
-            plan_stays: false,
-            is_new: false,
-            variants: Variants::TYPICAL,
+            context,
         })
     }
 
-    /// The same transfer, by a plan that will be run again.
-    pub(crate) fn of_kept_plan(self, plan_stays: bool) -> Self {
-        Self { plan_stays, ..self }
+    /// The same transfer in these circumstances.
+    pub(super) fn with_context(self, context: Context) -> Self {
+        Self { context, ..self }
     }
 
-    /// The same transfer, into new memory or not.
-    pub(crate) fn into_new(self, is_new: bool) -> Self {
-        Self { is_new, ..self }
-    }
-
-    pub(super) fn is_new(&self) -> bool {
-        self.is_new
-    }
-
-    /// The same transfer, by these variants of kernels.
-    pub(super) fn by(self, variants: Variants) -> Self {
-        Self { variants, ..self }
-    }
-
-    /// Which variants of kernels it goes by.
-    pub(super) fn variants(&self) -> Variants {
-        self.variants
+    pub(super) fn context(&self) -> Context {
+        self.context
     }
 
     /// What the choice of a schedule depends on.
     pub(super) fn workload(&self) -> Workload<'a> {
-        let work = Workload::new(
+        Workload::new(
             self.direction,
             self.plan,
             &self.geometry,
             self.copy.as_ref(),
             &self.operation,
-        );
-        let samples = self.plan_stays.then(|| self.plan.sample());
-        work.of_kept_plan(self.plan_stays)
-            .into_new(self.is_new)
-            .by(self.variants)
-            .sampled_in(samples)
+            self.context,
+        )
     }
 
     pub(super) fn plan(&self) -> &'a IndexPlan {
         self.plan
-    }
-
-    pub(super) fn plan_stays(&self) -> bool {
-        self.plan_stays
     }
 
     pub(super) fn gradients(&self) -> Option<&'a GroupGradients<'a>> {
@@ -389,7 +358,7 @@ impl<'a> Transfer<'a> {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;
         Runs::Plain(match self.kernels().stream {
-            Some(stream) if wanted && contiguous => match self.variants.stream_prefetch {
+            Some(stream) if wanted && contiguous => match self.context.variants.stream_prefetch {
                 0 => stream.plain,
                 _ => stream.prefetching,
             },

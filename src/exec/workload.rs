@@ -7,11 +7,10 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
+use super::context::Context;
 use super::copies::copy_words;
-use super::cost::Load;
 use super::division::Division;
 use super::sample::Sample;
-use super::schedule::{partition_number, partition_shift};
 use super::thresholds::{
     DENSE, FEW, MANY_WINDOWS, MOST_PIECES, PARALLEL_BYTES, PIECE_BYTES, SPARSE,
     STREAMED_DETECTION_BYTES, STREAMED_WINDOW_BYTES,
@@ -84,10 +83,6 @@ pub(crate) struct Workload<'a> {
     pub(super) breaks: usize,
     /// Whether it takes a sort to look for duplicates.
     pub(super) looks_by_sort: bool,
-    /// Whether the plan stays, with what runs work out about it.
-    pub(super) is_kept: bool,
-    /// Whether what is written is new memory.
-    pub(super) is_new: bool,
     pub(super) grouping: Grouping,
     /// Whether there are streaming stores for these elements.
     pub(super) can_stream: bool,
@@ -97,7 +92,7 @@ pub(crate) struct Workload<'a> {
     /// Whether windows are rows at slices of one distance, with evenly spaced
     /// sources and an operation whose partial results can be merged.
     pub(super) can_merge: bool,
-    pub(super) variants: Variants,
+    pub(super) context: Context,
     pub(super) destinations: &'a Destinations,
     /// Taken when first asked for, the same for every run.
     pub(super) sample: OnceCell<Cow<'a, Sample>>,
@@ -122,6 +117,7 @@ impl<'a> Workload<'a> {
         geometry: &Geometry,
         copy: Option<&CopyGeometry>,
         operation: &Operation,
+        context: Context,
     ) -> Self {
         let (scale, facts, kernels) = (plan.scale(), plan.facts(), operation.kernels);
         let window = &geometry.window;
@@ -156,8 +152,6 @@ impl<'a> Workload<'a> {
             joins: geometry.joins && facts.breaks * 2 < plan.tuples(),
             breaks: facts.breaks,
             looks_by_sort: plan.looks_by_sort(),
-            is_kept: false,
-            is_new: false,
             grouping: match operation.group {
                 _ if operation.needs_groups => Grouping::Needed,
                 None => Grouping::Impossible,
@@ -172,83 +166,10 @@ impl<'a> Workload<'a> {
                 && geometry.source_step().is_some()
                 && plan.skips_none()
                 && operation.private().is_some(),
-            variants: Variants::TYPICAL,
+            context,
             destinations: plan.destinations(),
             sample: OnceCell::new(),
-            samples: None,
-        }
-    }
-
-    /// The same by these variants of kernels.
-    pub(crate) fn by(self, variants: Variants) -> Self {
-        Self { variants, ..self }
-    }
-
-    /// The same into new memory, or not.
-    pub(crate) fn into_new(self, is_new: bool) -> Self {
-        Self { is_new, ..self }
-    }
-
-    /// The same by a plan that stays, or does not.
-    pub(crate) fn of_kept_plan(self, is_kept: bool) -> Self {
-        Self { is_kept, ..self }
-    }
-
-    /// The same with a sample that is kept, once a run has taken it.
-    pub(super) fn sampled_in(self, samples: Option<&'a Slot>) -> Self {
-        Self { samples, ..self }
-    }
-
-    /// What it costs by, for so many parts.
-    #[expect(clippy::cast_precision_loss, reason = "estimates")]
-    pub(super) fn load(&self, parts: usize) -> Load {
-        let sample = self.sample();
-        let neighbours = sample.neighbours();
-        let distinct = self.distinct();
-        let line = self.window_bytes().max(LINE_BYTES) as f64;
-        let region = self.region_bytes as f64;
-        let shift = partition_shift(self, parts);
-        Load {
-            tuples: self.tuples as f64,
-            repetitions: self.repetitions as f64,
-            element: self.element_bytes as f64,
-            window: self.window_bytes() as f64,
-            runs: self.runs as f64,
-            copied: self.copied_bytes as f64,
-            slices: self.slices as f64,
-            region,
-            distinct,
-            destinations: (distinct * line).min(region),
-            same: neighbours.same,
-            in_line: neighbours.in_line,
-            in_page: neighbours.in_page,
-            most: sample.most(0),
-            most_in_partition: sample.most(shift),
-            partitions: partition_number(self, shift) as f64,
-            is_ordered: self.order != Order::Unordered,
-            is_increasing: self.order == Order::Increasing,
-            known_distinct: self.known_distinct,
-            has_strands: self.strands >= parts,
-            looks_by_sort: self.looks_by_sort,
-            joins: self.joins,
-            breaks: self.breaks as f64 / (self.tuples as f64).max(1.0),
-            replaces: self.replaces,
-            is_heavy: self.is_heavy,
-            in_place: self.in_place,
-            streams_copy: self.is_sparse(),
-            streams_windows: self.streaming() != Streaming::Never,
-            streams_slices: match self.in_place {
-                true => {
-                    self.window_bytes() >= STREAMED_WINDOW_BYTES
-                        && distinct * self.repetitions as f64 * line
-                            >= self.variants.stream_bytes as f64
-                }
-                false => self.streams(self.copied_bytes),
-            },
-            copies_much: self.copies_much(),
-            is_new: self.is_new,
-            is_single: self.window_elements == 1,
-            is_kept: self.is_kept,
+            samples: context.is_kept.then(|| plan.sample()),
         }
     }
 
@@ -331,7 +252,7 @@ impl<'a> Workload<'a> {
 
     /// How many destinations tuples have, about.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    fn distinct(&self) -> f64 {
+    pub(super) fn distinct(&self) -> f64 {
         match self.known_distinct {
             true => self.tuples as f64,
             false => self.sample().distinct(self.tuples, self.slices),
@@ -341,7 +262,7 @@ impl<'a> Workload<'a> {
     /// Whether a plan that stays has many windows for few destinations, of which the
     /// last alone need moving.
     pub(super) fn is_mostly_overwritten(&self) -> bool {
-        self.is_kept
+        self.context.is_kept
             && self.replaces
             && !self.known_distinct
             && self.windows() >= MANY_WINDOWS
@@ -387,7 +308,7 @@ impl<'a> Workload<'a> {
 
     /// Whether so many bytes that are written once are streamed.
     pub(super) fn streams(&self, bytes: usize) -> bool {
-        bytes as u64 >= self.variants.stream_bytes
+        bytes as u64 >= self.context.variants.stream_bytes
     }
 
     /// Whether windows are to be streamed: after a copy of data that was, and in
@@ -461,4 +382,62 @@ pub(super) enum Streaming {
     /// Where no two tuples turn out to have one destination.
     IfDistinct,
     Always,
+}
+
+/// Workloads that tests of the choice and of its cost model begin with.
+#[cfg(test)]
+pub(super) mod fixtures {
+    use std::cell::OnceCell;
+
+    use super::{Direction, Grouping, Order, Workload};
+    use crate::exec::context::Context;
+    use crate::plan::Destinations;
+
+    /// Sums of rows of 64 `f32` in no order, in a table of 169343.
+    pub(in super::super) fn sums(destinations: &Destinations) -> Workload<'_> {
+        let slices = 169_343;
+        Workload {
+            direction: Direction::Scatter,
+            in_place: true,
+            tuples: 1_166_243,
+            repetitions: 1,
+            element_bytes: 4,
+            window_elements: 64,
+            columns: 64,
+            copied_bytes: 0,
+            slices,
+            region_bytes: slices * 256,
+            order: Order::Unordered,
+            known_distinct: false,
+            detection_bytes: 1 << 18,
+            strands: 1,
+            replaces: false,
+            is_heavy: false,
+            runs: 1,
+            joins: false,
+            breaks: 1_166_243,
+            looks_by_sort: false,
+            grouping: Grouping::Possible,
+            can_stream: true,
+            has_slices: false,
+            can_merge: false,
+            context: Context::new(false, false),
+            destinations,
+            sample: OnceCell::new(),
+            samples: None,
+        }
+    }
+
+    pub(in super::super) fn moves(destinations: &Destinations) -> Workload<'_> {
+        Workload {
+            replaces: true,
+            grouping: Grouping::Impossible,
+            ..sums(destinations)
+        }
+    }
+
+    /// Destinations all over a table, none twice.
+    pub(in super::super) fn spread() -> Destinations {
+        Destinations::Narrow((0..4096).map(|tuple| tuple * 7919 % 169_343).collect())
+    }
 }

@@ -11,8 +11,7 @@ use super::making::{Planning, make_plan};
 use super::operands::{GatherOperands, Transferred, operation};
 use super::small::{self, Small};
 use crate::error::ScatterError;
-use crate::exec::tasks::Call;
-use crate::exec::{self, Transfer, scratch};
+use crate::exec::{self, Context, Transfer, scratch};
 use crate::execution::Execution;
 use crate::operand::indices::Integers;
 use crate::operand::{Input, Output, Source, Start, Target};
@@ -105,15 +104,21 @@ impl GatherPlan {
         }
         let output = operands.output;
         let geometry = self.plan.geometry(&output.layout().all_strides()?)?;
+        let context = Context::new(false, output.is_new());
         // SAFETY: layout and shape have just been checked against the plan's;
         // `GatherOperands` vouches for the rest.
         let transfer = unsafe {
             let (result, data) = (output.as_mut_ptr().cast(), operands.data.as_ptr());
-            Transfer::gather(&self.plan, *operands.operation, data, result, geometry)
+            Transfer::gather(
+                &self.plan,
+                *operands.operation,
+                data,
+                result,
+                geometry,
+                context,
+            )
         };
-        let transfer = transfer.into_new(output.is_new());
-        let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
-        exec::run(transfer, call.workers(), execution.schedule)
+        exec::run(transfer, execution.begin().workers(), execution.schedule)
     }
 }
 
@@ -290,5 +295,36 @@ impl<'p> GatherRun<'p> {
             operands.check_zeros()?;
         }
         self.plan.execute(&operands, &self.execution)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::work::{self, Work};
+    use crate::{CallingThread, Execution, Gather, Layout, Machine, TensorView, TensorViewMut};
+
+    /// Whether a run of a plan streams a result of a megabyte on a machine that streams
+    /// outputs of at least `stream_bytes`.
+    fn streams(stream_bytes: u64) -> bool {
+        let machine = format!("stream_bytes = {stream_bytes}");
+        let machine: Machine = machine.parse().expect("a machine");
+        let execution = Execution::new().pool(&CallingThread).machine(&machine);
+        let rows: Vec<i64> = (0..256).map(|tuple| tuple * 7 % 16).collect();
+        let plan = Gather::along(0).plan(Layout::contiguous(&[16, 1024]), TensorView::from(&rows));
+        let plan = plan.expect("rows in range");
+        let data = vec![1.0_f32; 16 * 1024];
+        let mut output = vec![0.0_f32; 256 * 1024];
+        work::take();
+        let data = TensorView::contiguous(&data, &[16, 1024]).expect("data");
+        let target = TensorViewMut::contiguous(&mut output, &[256, 1024]).expect("output");
+        (plan.run().execution(execution).write_into(data, target)).expect("a run");
+        assert_eq!(output, vec![1.0; 256 * 1024], "{stream_bytes}");
+        work::take().contains(&Work::Streaming)
+    }
+
+    #[test]
+    fn planned_gathers_follow_the_machine_of_their_execution() {
+        assert!(streams(1 << 20), "a result of as many bytes");
+        assert!(!streams((1 << 20) + 1), "a smaller result");
     }
 }

@@ -9,11 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use super::operands::{GatherOperands, Transferred};
 use super::small::Small;
 use crate::error::ScatterError;
-use crate::exec::tasks::Call;
 use crate::exec::{Buffers, part};
 use crate::execution::Execution;
 use crate::kernel::{Checked, CheckedGather, InstructionSet};
-use crate::machine::Machine;
 use crate::plan::{Block, Contiguous, Form};
 use crate::reduction::Bounds;
 
@@ -82,14 +80,14 @@ impl<'a> LongGather<'a> {
     /// The output has an element for each tuple.
     #[inline(never)]
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<(), ScatterError> {
-        let machine = Machine::or_current(execution.machine);
+        let machine = execution.machine_in_use();
         let bytes = self.elements.saturating_mul(self.size) as u64;
         let is_near = bytes <= machine.variants.near_bytes;
         if self.count < DIVIDED_TUPLES {
             // SAFETY: handed on as it is.
             return unsafe { self.gather(is_near, 0..self.count) };
         }
-        let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
+        let call = execution.begin();
         let (workers, parts) = (call.workers(), call.workers().parts());
         // Of the first part that has a wrong index, whichever is done first.
         let first_wrong = Mutex::new(None);

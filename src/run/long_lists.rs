@@ -10,12 +10,11 @@ use super::small::Small;
 use crate::error::ScatterError;
 use crate::exec::one_value::OneValue;
 use crate::exec::scratch::Scratch;
-use crate::exec::tasks::{Call, Workers};
+use crate::exec::tasks::Workers;
 use crate::exec::{Buffers, Copies, Merged, part};
 use crate::execution::Execution;
 use crate::kernel::identity::Private;
 use crate::kernel::{Elements, InstructionSet, Operation, Spread};
-use crate::machine::Machine;
 use crate::plan::{Block, Contiguous, Flat};
 
 /// Tuples that are checked together, and the same where indices are prefetched.
@@ -94,7 +93,7 @@ impl<'a> LongList<'a> {
         let Some(each) = self.suits_a_copy(execution) else {
             return Ok(false);
         };
-        let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
+        let call = execution.begin();
         // SAFETY: the caller vouches for what both of them ask.
         unsafe {
             match self.private_copies(call.workers()) {
@@ -116,7 +115,7 @@ impl<'a> LongList<'a> {
             && !self.operation.needs_groups
             && (self.is_disposable || flat.tuples / COPIED_TUPLES >= flat.elements);
         let elements = self.operation.kernels.apply_elements.filter(|_| suits)?;
-        let machine = Machine::or_current(execution.machine);
+        let machine = execution.machine_in_use();
         let [first_cache, second_cache, last_cache] = machine.caches();
         let bytes = self.copy_bytes() as u64;
         let most = if self.is_disposable {

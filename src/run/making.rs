@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::ScatterError;
 use crate::exec::part;
 use crate::exec::scratch;
-use crate::exec::tasks::Call;
 use crate::execution::Execution;
-use crate::machine::Machine;
 use crate::memory::with_room;
 use crate::operand::Layout;
 use crate::operand::indices::Integers;
@@ -136,7 +134,7 @@ fn in_rows(
     let count = rows_along(indices, rows.list.1)?;
     let values = shape.iter().product::<usize>();
     let differs = AtomicBool::new(!is_expanded_along(indices, rows.list.1, 0..count.min(1))?);
-    let call = Call::begin(execution.pool, execution.max_workers).toward(execution.goal);
+    let call = execution.begin();
     let workers = call.workers();
     let parts = if values < PARALLEL_TUPLES || differs.load(Ordering::Relaxed) {
         1
@@ -185,12 +183,11 @@ impl Resolving<'_> {
             return Ok(piece);
         }
         let set = self.execution.instructions();
-        let machine = Machine::or_current(self.execution.machine);
+        let machine = self.execution.machine_in_use();
         if (numbers.len() as u64) < machine.variants.numbered_tuples {
             return self.resolver.resolve(set, first, numbers);
         }
-        let call = Call::begin(self.execution.pool, self.execution.max_workers)
-            .toward(self.execution.goal);
+        let call = self.execution.begin();
         let workers = call.workers();
         let len = numbers.len().div_ceil(workers.parts());
         let mut pieces: Vec<OnceLock<_>> = with_room(numbers.len().div_ceil(len))?;

@@ -13,7 +13,7 @@ use super::small::{self, Small};
 use crate::error::ScatterError;
 use crate::exec::one_value::OneRun;
 use crate::exec::tasks::Call;
-use crate::exec::{self, Transfer, scratch};
+use crate::exec::{self, Context, Transfer, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::indices::Integers;
@@ -59,12 +59,10 @@ fn execute_by_schedule(
     operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    let call = Call::begin(execution.pool, execution.max_workers)
-        .toward(execution.goal)
-        .on(execution.machine);
+    let call = execution.begin();
     // SAFETY: `execute` has checked layout and shapes against the plan's.
-    let prepared = unsafe { prepare(plan, &plan.own_binding(), operands) }?;
-    prepared.of_kept_plan(is_kept).run(&call, execution)
+    let prepared = unsafe { prepare(plan, &plan.own_binding(), operands, is_kept) }?;
+    prepared.run(&call, execution)
 }
 
 /// A transfer, and what it reads beside the tensors.
@@ -74,13 +72,6 @@ pub(super) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    pub(super) fn of_kept_plan(self, is_kept: bool) -> Self {
-        Self {
-            transfer: self.transfer.of_kept_plan(is_kept),
-            ..self
-        }
-    }
-
     pub(super) fn run(
         self,
         call: &Call<'_>,
@@ -112,6 +103,7 @@ pub(super) unsafe fn prepare<'a>(
     plan: &'a IndexPlan,
     numbered: &Binding<'_>,
     operands: &Operands<'_>,
+    is_kept: bool,
 ) -> Result<Prepared<'a>, ScatterError> {
     let updates_strides = operands.updates.layout().all_strides()?;
     let data_strides = (operands.data).map(|data| data.layout().all_strides());
@@ -125,9 +117,10 @@ pub(super) unsafe fn prepare<'a>(
     }
     let copy = data_strides.map(|strides| plan.copy_geometry_of(numbered, &strides));
     let copy = copy.transpose()?;
+    let context = Context::new(is_kept, operands.output.is_new());
     // SAFETY: the caller vouches for layout and shapes, `Operands` for the rest.
-    let transfer = unsafe { Transfer::scatter(plan, *operands.operation, buffers, geometry, copy) };
-    let transfer = transfer.into_new(operands.output.is_new());
+    let transfer =
+        unsafe { Transfer::scatter(plan, *operands.operation, buffers, geometry, copy, context) };
     Ok(Prepared { transfer, one_run })
 }
 

@@ -1,12 +1,6 @@
 //! What the crate chooses, held against what is known of machines that were not
 //! recorded in full (`benches/machines/partial/`).
 
-#[path = "../../benches/common/aligned.rs"]
-#[allow(dead_code, reason = "benches need more of it")]
-mod aligned;
-#[path = "../../benches/common/inputs.rs"]
-#[allow(dead_code, reason = "benches need more of it")]
-mod inputs;
 #[path = "../../benches/common/workloads.rs"]
 #[allow(dead_code, reason = "benches need more of it")]
 mod workloads;
@@ -41,7 +35,7 @@ struct Call {
 fn chosen(workload: &Workload, machine: &Machine, workers: usize) -> HashMap<(bool, bool), String> {
     let pool = Asked(workers);
     let execution = Execution::new().pool(&pool).machine(machine);
-    let indices = inputs::coordinates(workload, &mut Random::new(1));
+    let indices = workload.coordinates(&mut Random::new(1));
     let indices = TensorView::contiguous(&indices, workload.indices).expect("indices");
     let scatter = match workload.operator {
         Operator::Nd => Scatter::nd(),

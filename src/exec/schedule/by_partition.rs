@@ -187,7 +187,7 @@ fn left_in_plan<'p, N: Width + Any>(
     sorting: &Sorting<'p, '_>,
     numbers: &[N],
 ) -> Result<Option<&'p Partitions<N>>, ScatterError> {
-    if !sorting.transfer.plan_stays() {
+    if !sorting.transfer.context().is_kept {
         return Ok(None);
     }
     let kind = match carries_values(sorting.transfer) {

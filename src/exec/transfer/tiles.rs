@@ -6,6 +6,7 @@ use super::super::tile::{Tile, Whole};
 use super::super::workload::{Streaming, Workload};
 use super::Transfer;
 use crate::error::ScatterError;
+use crate::work::{self, Work};
 
 impl Transfer<'_> {
     /// Every task one tile, whose windows it applies in the order of tuples;
@@ -40,10 +41,14 @@ impl Transfer<'_> {
 
     /// Whether windows are streamed, found out once before any task begins.
     fn streams(&self, work: &Workload<'_>) -> bool {
-        match work.streaming() {
+        let streams = match work.streaming() {
             Streaming::Never => false,
             Streaming::Always => true,
             Streaming::IfDistinct => self.plan.first_duplicate() == Ok(None),
+        };
+        if streams {
+            work::note(Work::Streaming);
         }
+        streams
     }
 }

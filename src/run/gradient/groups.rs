@@ -10,8 +10,8 @@ use super::saved::Saved;
 use super::scatters::{Backward, ByGroups};
 use super::tensors::kernel;
 use crate::error::ScatterError;
-use crate::exec::Transfer;
 use crate::exec::gradients::{AllPlaced, GroupGradients, Placed, Sharing};
+use crate::exec::{Context, Transfer};
 use crate::kernel::{Operation, Shares};
 use crate::operand::{Layout, Source};
 use crate::plan::Sorted;
@@ -105,10 +105,11 @@ impl Backward<'_> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
         let operation = Operation::gradients_of_groups(dtype, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
+        let context = Context::new(self.is_kept, false);
         // SAFETY: the tensors have the shapes that the plan asks for and share nothing with
         // those that are written but what is allowed, as has been checked; saved windows
         // are those of this plan, which lives as long.
-        let transfer = unsafe { Transfer::gradients_of(self.plan, operation, gradients) }?;
-        Ok(Prepared::from(transfer).of_kept_plan(self.is_kept))
+        let transfer = unsafe { Transfer::gradients_of(self.plan, operation, gradients, context) }?;
+        Ok(transfer.into())
     }
 }

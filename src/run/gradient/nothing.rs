@@ -11,8 +11,7 @@ use super::super::scattered::{Prepared, prepare};
 use super::zeros;
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::tasks::Call;
-use crate::exec::{Buffers, Transfer};
+use crate::exec::{Buffers, Context, Transfer};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::{Indices, Layout, Readable, Source, Target, TensorView};
@@ -21,10 +20,7 @@ use crate::reduction::{Bounds, Duplicates};
 
 /// Runs a pass that has been made ready.
 pub(super) fn run(prepared: Prepared<'_>, execution: &Execution<'_>) -> Result<(), ScatterError> {
-    let call = Call::begin(execution.pool, execution.max_workers)
-        .toward(execution.goal)
-        .on(execution.machine);
-    prepared.run(&call, execution)
+    prepared.run(&execution.begin(), execution)
 }
 
 /// A scatter of no updates to a tensor of some shape: what it does to data.
@@ -75,7 +71,7 @@ impl Nothing {
             data,
         };
         // SAFETY: the target has the shape of the plan, and updates have no elements.
-        unsafe { prepare(&self.0, &numbered, &operands) }
+        unsafe { prepare(&self.0, &numbered, &operands, false) }
     }
 
     /// Multiplies all elements.
@@ -96,9 +92,11 @@ impl Nothing {
             updates: std::ptr::null(),
             data: None,
         };
+        let context = Context::new(false, false);
         // SAFETY: the target has the shape of the plan, and there are no updates.
-        let transfer =
-            unsafe { Transfer::scatter(&self.0, operation, buffers, geometry, Some(copy)) };
+        let transfer = unsafe {
+            Transfer::scatter(&self.0, operation, buffers, geometry, Some(copy), context)
+        };
         Ok(transfer.into())
     }
 }

@@ -8,8 +8,8 @@
 use super::nothing::{Nothing, run};
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::Transfer;
 use crate::exec::gradients::Placed;
+use crate::exec::{Context, Transfer};
 use crate::execution::Execution;
 use crate::kernel::{Kernels, Operation};
 use crate::operand::{AnyTensor, Elements, Input, Layout, Target};
@@ -46,11 +46,13 @@ impl Saved {
             let result = target.as_mut_ptr().cast();
             let operation = Operation::moving(kernels);
             let data = data.as_mut_ptr().cast_const().cast();
+            let context = Context::new(false, target.is_new());
             // SAFETY: data has the layout that the plan is bound to, as has just been
             // checked, and holds values, as it is to be written in place; the target has
             // the shape of its updates.
-            let transfer =
-                unsafe { Transfer::gather(&windows_of, operation, data, result, geometry) };
+            let transfer = unsafe {
+                Transfer::gather(&windows_of, operation, data, result, geometry, context)
+            };
             run(transfer.into(), execution)
         })?;
         Ok(Self {

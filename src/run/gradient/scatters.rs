@@ -21,7 +21,7 @@ use super::tensors::{Meaning, Tensors, check};
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
 use crate::exec::gradients::GroupGradients;
-use crate::exec::{Transfer, scratch};
+use crate::exec::{Context, Transfer, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::memory::zeroed;
@@ -277,9 +277,11 @@ impl Backward<'_> {
         let written = target.layout().all_strides()?;
         let geometry = self.plan.geometry_of(&numbered, &written)?;
         let (result, data) = (target.as_mut_ptr().cast(), grad_output.as_ptr());
+        let context = Context::new(self.is_kept, false);
         // SAFETY: both have the shapes that the plan asks for, as has been checked, and
         // the geometry their strides; nothing shares memory with what is written.
-        let transfer = unsafe { Transfer::gather(self.plan, operation, data, result, geometry) };
+        let transfer =
+            unsafe { Transfer::gather(self.plan, operation, data, result, geometry, context) };
         Ok(transfer.into())
     }
 
@@ -305,7 +307,7 @@ impl Backward<'_> {
             data,
         };
         // SAFETY: the tensors have the shapes that the plan asks for, as has been checked.
-        unsafe { prepare(self.plan, &numbered, &operands) }
+        unsafe { prepare(self.plan, &numbered, &operands, self.is_kept) }
     }
 
     /// The pass that multiplies a gradient where it lies.

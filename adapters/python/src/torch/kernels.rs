@@ -259,7 +259,7 @@ impl Put {
             return None;
         }
         let shape = broadcast(&tensors)?;
-        let listed = tensors.iter().map(|tensor| elements_of(&tensor.shape));
+        let listed = tensors.iter().map(Tensor::stored_elements);
         let listed = listed.fold(0, usize::saturating_add);
         for tensor in &mut tensors {
             tensor.expand(&shape)?;

@@ -176,6 +176,14 @@ impl Tensor {
         self.code == other.code
     }
 
+    /// Elements that the tensor holds in memory. An expanded dimension has stride 0 and repeats
+    /// its elements.
+    pub(super) fn stored_elements(&self) -> usize {
+        let sizes = self.shape.iter().zip(&self.strides);
+        let stored = sizes.map(|(&size, &stride)| if stride == 0 { size.min(1) } else { size });
+        stored.fold(1, usize::saturating_mul)
+    }
+
     /// Whether it begins where the other does, and has other strides: PyTorch refuses some such
     /// pairs.
     pub(super) fn lies_differently(&self, other: &Self) -> bool {

@@ -54,7 +54,9 @@ CALLS = {
     "index_put": lambda t, i, u: t.index_put((i,), u),
     "index_put add": lambda t, i, u: t.index_put((i,), u, accumulate=True),
     "index_put tuples": lambda t, i, u: t.index_put(
-        (wide(i, u), torch.arange(u.shape[1]).expand_as(u)), u, accumulate=True
+        (wide(i, u).contiguous(), torch.arange(u.shape[1]).expand_as(u).contiguous()),
+        u,
+        accumulate=True,
     ),
     "embedding": lambda t, i, u: torch.ops.aten.embedding_dense_backward(
         u, i, t.shape[0], 3, False
@@ -255,9 +257,14 @@ def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy
     values = torch.randn(count, columns, width, generator=g)
     line = torch.arange(columns)
     expected = table.clone().index_put_((rows, line), values, accumulate=accumulate)
-    with ndscatter.torch.enable():
-        assert torch.equal(table.index_put_((rows, line), values, accumulate=accumulate), expected)
-    assert spy.done == int(taken)
+    # Expanded indices hold as many elements as the indices that they are made of.
+    expanded = (rows.expand(count, columns), line.expand(count, columns))
+    for indices in [(rows, line), (rows, expanded[1]), expanded]:
+        spy.done, into = 0, table.clone()
+        with ndscatter.torch.enable():
+            into.index_put_(indices, values, accumulate=accumulate)
+        assert torch.equal(into, expected)
+        assert spy.done == int(taken)
 
 
 def test_indices_whose_positions_no_memory_holds(spy):

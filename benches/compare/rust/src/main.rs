@@ -30,6 +30,7 @@ use std::time::Instant;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
+use common::contenders::{CALL_BYTES, calls_a_sample};
 use common::inputs::{Form, Inputs, SETS};
 use common::workloads::{WORKLOADS, Workload};
 use contest::{Entry, Fallible, qualify, time};
@@ -38,14 +39,8 @@ use peers::{CONTENDERS, entrants};
 use report::{FORMS, Outcome, Row};
 use rows::Rows;
 
-/// Rows that move fewer bytes measure the call itself: many make a sample.
-const CALL_BYTES: usize = 1 << 20;
-
-/// Bytes that a sample of calls moves, about: some milliseconds.
-const SAMPLE_BYTES: usize = 16 << 20;
-
 /// Most calls of a sample.
-const SAMPLE_CALLS: usize = 20_000;
+const SAMPLE_CALLS: u32 = 20_000;
 
 /// Times ndscatter beside candle, tract, rten and burn, and prints a table in
 /// Markdown.
@@ -115,7 +110,7 @@ fn measure(workload: Workload, options: &Options) -> [Row; FORMS.len()] {
             entrants.each_ref().map(|entrant| entrant.entries(form)),
             &expected,
             options.rounds.get(),
-            calls_a_sample(&inputs, form),
+            calls(&inputs, form),
         ),
     })
 }
@@ -142,12 +137,9 @@ fn contest(
     })
 }
 
-fn calls_a_sample(inputs: &Inputs, form: Form) -> u32 {
+fn calls(inputs: &Inputs, form: Form) -> u32 {
     match inputs.traffic(form, 0).total() {
-        bytes @ ..CALL_BYTES => {
-            let calls = (SAMPLE_BYTES / bytes).clamp(1, SAMPLE_CALLS);
-            u32::try_from(calls).expect("not so many calls")
-        }
+        bytes @ ..CALL_BYTES => calls_a_sample(bytes, SAMPLE_CALLS),
         _ => 1,
     }
 }

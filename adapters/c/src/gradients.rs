@@ -6,7 +6,7 @@ use ndscatter_host::dlpack::DLTensor;
 use crate::border;
 use crate::dlpack::{self, Described};
 use crate::failure::Failure;
-use crate::operators::{Asked, along, cache, elements, nd};
+use crate::operators::Asked::{self, Along, Cache, Elements, Nd};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
@@ -125,13 +125,13 @@ unsafe fn check_output(tensors: &Tensors, options: &Options) -> Result<(), Failu
     Ok(())
 }
 
-/// Of all but a cache.
+/// The gradients of every operator except a cache.
 ///
 /// # Safety
 ///
 /// As for [`backward`], with options.
 unsafe fn scatter_backward(
-    operator: Asked,
+    asked: Asked,
     [grad_output, data, indices, updates, output]: [*const DLTensor; 5],
     scale: f64,
     [grad_data, grad_updates]: [*mut DLTensor; 2],
@@ -151,7 +151,7 @@ unsafe fn scatter_backward(
         unsafe {
             let options = Options::new(options)?;
             dlpack::described("indices", indices)?;
-            backward(operator?, &tensors, scale, &options)
+            backward(asked.operator()?, &tensors, scale, &options)
         }
     })
 }
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn nds_scatter_nd_backward(
     let inputs = [grad_output, data, indices, updates, output];
     let gradients = [grad_data, grad_updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter_backward(nd(0), inputs, scale, gradients, options) }
+    unsafe { scatter_backward(Nd { batch_dims: 0 }, inputs, scale, gradients, options) }
 }
 
 /// The same of nds_scatter_update.
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn nds_scatter_update_backward(
     let inputs = [grad_output, data, indices, updates, output];
     let gradients = [grad_data, grad_updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter_backward(along(axis), inputs, scale, gradients, options) }
+    unsafe { scatter_backward(Along { axis }, inputs, scale, gradients, options) }
 }
 
 /// The same of nds_scatter_elements.
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn nds_scatter_elements_backward(
     let inputs = [grad_output, data, indices, updates, output];
     let gradients = [grad_data, grad_updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter_backward(elements(axis), inputs, scale, gradients, options) }
+    unsafe { scatter_backward(Elements { axis }, inputs, scale, gradients, options) }
 }
 
 /// The gradients of nds_tensor_scatter: for the cache, 0 where it was written, and for
@@ -240,7 +240,8 @@ pub unsafe extern "C" fn nds_tensor_scatter_backward(
         unsafe {
             let options = Options::new(options)?;
             let rows = dlpack::described("update", update)?;
-            let operator = cache(axis, circular)?.for_updates(rows.layout.shape());
+            let asked = Cache { axis, circular };
+            let operator = asked.operator()?.for_updates(rows.layout.shape());
             let cache = dlpack::described("grad_output", grad_output)?;
             let expected = operator.updates_shape(cache.layout.shape(), &[])?;
             let written = [

@@ -9,39 +9,39 @@ use crate::failure::Failure;
 use crate::options::{Options, nds_options, one_of};
 use crate::status::nds_status;
 
-/// The operator that C asks for, or its failure. The failure is returned once the options have
-/// been read.
-pub(crate) type Asked = Result<Operator, Failure>;
-
-/// An axis of C. One that does not fit is out of range for any rank.
-fn axis_of(axis: i64) -> isize {
-    isize::try_from(axis).unwrap_or(isize::MAX)
+/// An operator as C asks for it, by numbers that nobody has checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked {
+    Nd { batch_dims: i64 },
+    Along { axis: i64 },
+    Elements { axis: i64 },
+    Cache { axis: i64, circular: i32 },
 }
 
-pub(crate) fn nd(batch_dims: i64) -> Asked {
-    let batch_dims = usize::try_from(batch_dims)
-        .map_err(|_| Failure::invalid(format_args!("`batch_dims` is {batch_dims}")))?;
-    Ok(Operator::Nd { batch_dims })
-}
+use Asked::{Along, Cache, Elements, Nd};
 
-#[expect(clippy::unnecessary_wraps, reason = "the others can fail")]
-pub(crate) fn along(axis: i64) -> Asked {
-    let axis = axis_of(axis);
-    Ok(Operator::Along { axis })
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "the others can fail")]
-pub(crate) fn elements(axis: i64) -> Asked {
-    let axis = axis_of(axis);
-    Ok(Operator::Elements { axis })
-}
-
-pub(crate) fn cache(axis: i64, circular: i32) -> Asked {
-    Ok(Operator::Cache {
-        axis: axis_of(axis),
-        mode: one_of("circular", circular, CacheMode::ALL)?,
-        update_len: 1,
-    })
+impl Asked {
+    pub(crate) fn operator(self) -> Result<Operator, Failure> {
+        // An axis that does not fit is out of range for any rank.
+        let axis_of = |axis| isize::try_from(axis).unwrap_or(isize::MAX);
+        Ok(match self {
+            Self::Nd { batch_dims } => Operator::Nd {
+                batch_dims: usize::try_from(batch_dims)
+                    .map_err(|_| Failure::invalid(format_args!("`batch_dims` is {batch_dims}")))?,
+            },
+            Self::Along { axis } => Operator::Along {
+                axis: axis_of(axis),
+            },
+            Self::Elements { axis } => Operator::Elements {
+                axis: axis_of(axis),
+            },
+            Self::Cache { axis, circular } => Operator::Cache {
+                axis: axis_of(axis),
+                mode: one_of("circular", circular, CacheMode::ALL)?,
+                update_len: 1,
+            },
+        })
+    }
 }
 
 /// What C calls data, indices and updates.
@@ -54,7 +54,7 @@ const NAMES_OF_CACHE: Names = ["past_cache", "write_indices", "update"];
 ///
 /// As the interface asks: every pointer is null or points to what it should.
 unsafe fn scatter(
-    operator: Asked,
+    asked: Asked,
     names: &'static Names,
     [data, indices, updates]: [*const DLTensor; 3],
     output: *mut DLTensor,
@@ -65,7 +65,7 @@ unsafe fn scatter(
         // the tensors during the call.
         unsafe {
             let options = Options::new(options)?;
-            let operator = operator?;
+            let operator = asked.operator()?;
             let scatter = options.scatter(operator)?;
             let inputs = [(names[0], data), (names[1], indices), (names[2], updates)];
             let moved = [inputs[2], ("output", output.cast_const())];
@@ -91,7 +91,7 @@ unsafe fn scatter(
 ///
 /// As for [`scatter`].
 unsafe fn gather(
-    operator: Asked,
+    asked: Asked,
     [read, indices]: [*const DLTensor; 2],
     scale: Option<f64>,
     written: *mut DLTensor,
@@ -101,7 +101,7 @@ unsafe fn gather(
         // SAFETY: as in `scatter`.
         unsafe {
             let options = Options::new(options)?;
-            let gather = options.gather(operator?)?;
+            let gather = options.gather(asked.operator()?)?;
             let (name, name_of_written) = match scale {
                 None => ("data", "output"),
                 Some(_) => ("grad_output", "grad_data"),
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn nds_scatter_nd(
 ) -> nds_status {
     let tensors = [data, indices, updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(nd(0), &NAMES, tensors, output, options) }
+    unsafe { scatter(Nd { batch_dims: 0 }, &NAMES, tensors, output, options) }
 }
 
 /// Slices along one axis: OpenVINO ScatterUpdate, torch index_add_.
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn nds_scatter_update(
 ) -> nds_status {
     let tensors = [data, indices, updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(along(axis), &NAMES, tensors, output, options) }
+    unsafe { scatter(Along { axis }, &NAMES, tensors, output, options) }
 }
 
 /// Element by element: ONNX ScatterElements, torch scatter_reduce_.
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn nds_scatter_elements(
 ) -> nds_status {
     let tensors = [data, indices, updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(elements(axis), &NAMES, tensors, output, options) }
+    unsafe { scatter(Elements { axis }, &NAMES, tensors, output, options) }
 }
 
 /// Rows written into a cache, for each sequence from its own position on: ONNX
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn nds_tensor_scatter(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = cache(axis, circular);
+    let operator = Cache { axis, circular };
     let tensors = [past_cache, write_indices, update];
     // SAFETY: the caller of this function vouches for its pointers.
     unsafe { scatter(operator, &NAMES_OF_CACHE, tensors, output, options) }
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn nds_gather_nd(
     options: *const nds_options,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(nd(batch_dims), [data, indices], None, output, options) }
+    unsafe { gather(Nd { batch_dims }, [data, indices], None, output, options) }
 }
 
 /// Slices along one axis: ONNX Gather.
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn nds_gather(
     options: *const nds_options,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(along(axis), [data, indices], None, output, options) }
+    unsafe { gather(Along { axis }, [data, indices], None, output, options) }
 }
 
 /// Element by element: ONNX GatherElements.
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn nds_gather_elements(
     options: *const nds_options,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(elements(axis), [data, indices], None, output, options) }
+    unsafe { gather(Elements { axis }, [data, indices], None, output, options) }
 }
 
 /// The gradient for data of nds_gather_nd, given that of its output: into grad_data, of
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn nds_gather_nd_backward(
 ) -> nds_status {
     let tensors = [grad_output, indices];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(nd(batch_dims), tensors, Some(scale), grad_data, options) }
+    unsafe { gather(Nd { batch_dims }, tensors, Some(scale), grad_data, options) }
 }
 
 /// The same of nds_gather: the gradient of an embedding.
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn nds_gather_backward(
 ) -> nds_status {
     let tensors = [grad_output, indices];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(along(axis), tensors, Some(scale), grad_data, options) }
+    unsafe { gather(Along { axis }, tensors, Some(scale), grad_data, options) }
 }
 
 /// The same of nds_gather_elements.
@@ -272,5 +272,5 @@ pub unsafe extern "C" fn nds_gather_elements_backward(
 ) -> nds_status {
     let tensors = [grad_output, indices];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(elements(axis), tensors, Some(scale), grad_data, options) }
+    unsafe { gather(Elements { axis }, tensors, Some(scale), grad_data, options) }
 }

@@ -10,7 +10,7 @@ use ndscatter_host::dlpack::DLTensor;
 use crate::border;
 use crate::dlpack::{self, Described, ElementType};
 use crate::failure::Failure;
-use crate::operators::{Asked, along, elements, nd};
+use crate::operators::Asked::{self, Along, Elements, Nd};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
@@ -51,7 +51,7 @@ fn boxed(plan: nds_plan) -> Result<Box<nds_plan>, Failure> {
 /// As the interface asks: every pointer is null or points to what it should.
 unsafe fn make(
     kind: fn(&Options, Operator, &Described<'_>, AnyView<'_>) -> Result<Kind, Failure>,
-    operator: Asked,
+    asked: Asked,
     [data, indices]: [*const DLTensor; 2],
     options: *const nds_options,
     plan: *mut *mut nds_plan,
@@ -64,7 +64,7 @@ unsafe fn make(
             let options = Options::new(options)?;
             let data = dlpack::described("data", data)?;
             let indices = dlpack::view("indices", indices)?;
-            let kind = kind(&options, operator?, &data, indices);
+            let kind = kind(&options, asked.operator()?, &data, indices);
             options.threads.check()?;
             let made = boxed(nds_plan {
                 element: data.element,
@@ -106,7 +106,15 @@ pub unsafe extern "C" fn nds_plan_scatter_nd(
     plan: *mut *mut nds_plan,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { make(scatter, nd(0), [data, indices], options, plan) }
+    unsafe {
+        make(
+            scatter,
+            Nd { batch_dims: 0 },
+            [data, indices],
+            options,
+            plan,
+        )
+    }
 }
 
 /// A plan of nds_scatter_update.
@@ -119,7 +127,7 @@ pub unsafe extern "C" fn nds_plan_scatter_update(
     plan: *mut *mut nds_plan,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { make(scatter, along(axis), [data, indices], options, plan) }
+    unsafe { make(scatter, Along { axis }, [data, indices], options, plan) }
 }
 
 /// A plan of nds_scatter_elements.
@@ -132,7 +140,7 @@ pub unsafe extern "C" fn nds_plan_scatter_elements(
     plan: *mut *mut nds_plan,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { make(scatter, elements(axis), [data, indices], options, plan) }
+    unsafe { make(scatter, Elements { axis }, [data, indices], options, plan) }
 }
 
 /// A plan of nds_gather_nd. Its strides are those that data will have.
@@ -145,7 +153,7 @@ pub unsafe extern "C" fn nds_plan_gather_nd(
     plan: *mut *mut nds_plan,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { make(gather, nd(batch_dims), [data, indices], options, plan) }
+    unsafe { make(gather, Nd { batch_dims }, [data, indices], options, plan) }
 }
 
 /// A plan of nds_gather.
@@ -158,7 +166,7 @@ pub unsafe extern "C" fn nds_plan_gather(
     plan: *mut *mut nds_plan,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { make(gather, along(axis), [data, indices], options, plan) }
+    unsafe { make(gather, Along { axis }, [data, indices], options, plan) }
 }
 
 /// A plan of nds_gather_elements.
@@ -171,7 +179,7 @@ pub unsafe extern "C" fn nds_plan_gather_elements(
     plan: *mut *mut nds_plan,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { make(gather, elements(axis), [data, indices], options, plan) }
+    unsafe { make(gather, Elements { axis }, [data, indices], options, plan) }
 }
 
 /// Runs a plan. updates is null for a gather. Of options only max_threads and

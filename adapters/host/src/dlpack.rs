@@ -70,15 +70,14 @@ impl DLDataType {
     /// The element type of the crate.
     #[inline]
     pub const fn dtype(self) -> Option<DType> {
+        if self.is_moved() {
+            let bits = self.bits as usize * self.lanes as usize;
+            return match bits % 8 {
+                0 => DType::opaque(bits / 8),
+                _ => None,
+            };
+        }
         Some(match (self.code, self.bits, self.lanes) {
-            (Self::MOVED.., bits, lanes) => {
-                let bits = bits as usize * lanes as usize;
-                return if bits % 8 == 0 {
-                    DType::opaque(bits / 8)
-                } else {
-                    None
-                };
-            }
             (0, 8, 1) => DType::I8,
             (0, 16, 1) => DType::I16,
             (0, 32, 1) => DType::I32,
@@ -98,10 +97,12 @@ impl DLDataType {
         })
     }
 
-    /// Whether ml_dtypes, the package with numpy's 8-bit floats, gives the type this name.
+    /// Whether ml_dtypes, the package with numpy's 8-bit floats, gives the type this name. It
+    /// has names for single floats.
     pub fn is_called(self, name: &str) -> bool {
         let number = self.code.checked_sub(Self::MOVED).map(usize::from);
-        number.is_some_and(|number| MOVED_NAMES.get(number) == Some(&name))
+        let known = number.and_then(|number| MOVED_NAMES.get(number));
+        known == Some(&name) && (self.bits, self.lanes) == (8, 1)
     }
 }
 
@@ -229,11 +230,18 @@ mod tests {
         assert_eq!(dtype(17, 4, 1), None, "half a byte");
         assert_eq!(dtype(10, 8, 0), None, "nothing");
         assert_eq!(dtype(3, 64, 1), None, "a pointer");
-        let fourth = DLDataType {
+    }
+
+    #[test]
+    fn one_float_of_8_bits_has_a_name_and_a_pair_has_none() {
+        let one = DLDataType {
             code: 10,
             bits: 8,
             lanes: 1,
         };
-        assert!(fourth.is_called("float8_e4m3fn"), "by its number");
+        assert!(one.is_called("float8_e4m3fn"));
+        assert!(!one.is_called("float8_e4m3"));
+        let pair = DLDataType { lanes: 2, ..one };
+        assert!(!pair.is_called("float8_e4m3fn"));
     }
 }

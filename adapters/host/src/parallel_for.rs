@@ -21,10 +21,10 @@ pub struct HostTasks {
 }
 
 impl HostTasks {
-    /// Runs `task` for the numbers that a host's parallel-for calls it with. `start` hands
-    /// a function and its argument to the host, and returns, when all calls have, whether the
-    /// host succeeded. Each task has the default floating-point mode, whatever that of its
-    /// thread.
+    /// Runs `task` for the numbers that a host's parallel-for calls it with. `start` hands a
+    /// function and its argument to the host. It returns after the last call of the function,
+    /// and says whether the host succeeded. Each task has the default floating-point mode,
+    /// whatever that of its thread.
     ///
     /// Which tasks ran, and that none ran twice, is for `task` to check.
     pub fn run(

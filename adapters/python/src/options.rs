@@ -53,7 +53,7 @@ impl Meaning {
         })
     }
 
-    /// Of a gather, or of rows into a cache.
+    /// The meaning of a call whose only options are about indices: a gather, rows into a cache.
     #[inline]
     pub(crate) fn of_indices(bounds: &str, negative_indices: bool) -> PyResult<Self> {
         Ok(Self {

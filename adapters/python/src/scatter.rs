@@ -53,12 +53,11 @@ pub(crate) fn fit(
     };
     let shape = operands.shape();
     match operator {
-        // Tuples would reach the axis of units.
-        Operator::Nd { .. } => drop(
-            operator
-                .output_shape(&shape, indices.shape())
-                .map_err(Failure)?,
-        ),
+        // Longer tuples would reach the axis of units.
+        Operator::Nd { .. } => {
+            let gathered = operator.output_shape(&shape, indices.shape());
+            gathered.map_err(Failure)?;
+        }
         Operator::Elements { .. } => indices.repeat(count),
         _ => {}
     }

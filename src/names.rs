@@ -62,7 +62,7 @@ macro_rules! named {
             /// Every value, in the order of their declaration.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
 
-            /// The name of the value, which [`from_str`](Self::from_str) reads.
+            /// The name of the value, which [`from_str`](std::str::FromStr::from_str) reads.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $name,)*

@@ -131,8 +131,8 @@ impl Operator {
         self.of_gather()?.other_shape(data, indices)
     }
 
-    /// The same operator for data of this rank, its axis counted from the front. More axes may
-    /// then follow those of data without another meaning.
+    /// The same operator for data of this rank, with its axis counted from the front: the axis
+    /// then means the same for data with more axes behind.
     ///
     /// # Errors
     ///

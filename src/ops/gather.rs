@@ -13,9 +13,9 @@ use crate::run::{self, GatherOperands, GatherPlan, Planning};
 /// a [`Scatter`](crate::Scatter).
 ///
 /// Make one by [`nd`](Self::nd), [`along`](Self::along) or
-/// [`elements`](Self::elements), or by a function of
-/// [`profile`](crate::profile). The verbs take views of any kind, as those of a
-/// scatter do. Nothing is written when an error is returned, but for
+/// [`elements`](Self::elements), by [`new`](Self::new) from an [`Operator`], or by
+/// a function of [`profile`](crate::profile). The verbs take views of any kind, as
+/// those of a scatter do. Nothing is written when an error is returned, but for
 /// [`ScatterError::PoolFailed`].
 ///
 /// # Examples
@@ -58,7 +58,8 @@ impl Gather<'static> {
     /// ```
     #[inline]
     pub fn new(operator: Operator) -> Result<Self, ScatterError> {
-        operator.of_gather().map(Self::of)
+        operator.check_gather()?;
+        Ok(Self::of(operator))
     }
 
     #[inline]

@@ -104,7 +104,8 @@ impl Operator {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        self.of_scatter()?.other_shape(data, indices)
+        self.check_scatter()?;
+        self.other_shape(data, indices)
     }
 
     /// The shape of the gather's output for data and indices of these shapes.
@@ -128,7 +129,8 @@ impl Operator {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        self.of_gather()?.other_shape(data, indices)
+        self.check_gather()?;
+        self.other_shape(data, indices)
     }
 
     /// The same operator for data of this rank, with its axis counted from the front: the axis
@@ -187,21 +189,21 @@ impl Operator {
 impl Operator {
     /// Refuses operators that have no scatter.
     #[inline]
-    pub(super) fn of_scatter(self) -> Result<Self, ScatterError> {
+    pub(super) fn check_scatter(self) -> Result<(), ScatterError> {
         match self {
             Self::Nd { batch_dims: 1.. } => Err(ScatterError::UnsupportedOption {
                 option: "batch_dims",
             }),
-            operator => Ok(operator),
+            _ => Ok(()),
         }
     }
 
     /// Refuses operators that have no gather.
     #[inline]
-    pub(super) fn of_gather(self) -> Result<Self, ScatterError> {
+    pub(super) fn check_gather(self) -> Result<(), ScatterError> {
         match self {
             Self::Cache { .. } => Err(ScatterError::UnsupportedOption { option: "mode" }),
-            operator => Ok(operator),
+            _ => Ok(()),
         }
     }
 

@@ -15,9 +15,9 @@ use crate::run::{self, Operands, Planning, ScatterPlan};
 /// A scatter: which operator it is, its options, and four verbs.
 ///
 /// Make one by [`nd`](Self::nd), [`update`](Self::update),
-/// [`elements`](Self::elements) or [`cache`](Self::cache), or by a function of
-/// [`profile`](crate::profile), which sets the options that follow one runtime's
-/// rules.
+/// [`elements`](Self::elements) or [`cache`](Self::cache), by [`new`](Self::new)
+/// from an [`Operator`], or by a function of [`profile`](crate::profile), which
+/// sets the options that follow one runtime's rules.
 ///
 /// The verbs take views of any kind, all of one call of the same: typed ones
 /// ([`TensorView`](crate::TensorView)), those whose element type is a value
@@ -76,7 +76,8 @@ impl Scatter<'static> {
     /// ```
     #[inline]
     pub fn new(operator: Operator) -> Result<Self, ScatterError> {
-        operator.of_scatter().map(Self::of)
+        operator.check_scatter()?;
+        Ok(Self::of(operator))
     }
 
     #[inline]

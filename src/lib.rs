@@ -40,8 +40,9 @@
 //! [`Scatter::nd`], [`Scatter::update`], [`Scatter::elements`] and
 //! [`Scatter::cache`] are the operators; options follow, then one of four verbs.
 //! The gathers [`Gather::nd`], [`Gather::along`] and [`Gather::elements`] have
-//! three of them. Functions in [`profile`] set the options that follow one runtime's
-//! rules. [`Scatter::backward`] and [`Gather::backward`] give gradients;
+//! three of them. [`Operator`] is any of these as a value, with its shape rule.
+//! Functions in [`profile`] set the options that follow one runtime's rules.
+//! [`Scatter::backward`] and [`Gather::backward`] give gradients;
 //! [`Scatter::train`] is a forward pass that keeps what its gradient needs.
 //!
 //! | verb | use it when |
@@ -81,6 +82,7 @@ mod goal;
 mod kernel;
 mod machine;
 mod memory;
+mod names;
 mod operand;
 mod ops;
 mod plan;
@@ -90,23 +92,24 @@ mod run;
 mod schedule;
 mod work;
 
-pub use element::{DType, Element, UnknownDType};
+pub use element::{DType, Element};
 pub use error::ScatterError;
 pub use exec::scratch::release_scratch;
 pub use execution::Execution;
 pub use goal::Goal;
 pub use kernel::InstructionSet;
 pub use machine::{Machine, MachineError};
+pub use names::UnknownName;
 pub use operand::{
     AnyTensor, AnyView, AnyViewMut, Cloned, Index, Indices, Input, Layout, LayoutBuf, Output,
     Tensor, TensorView, TensorViewMut,
 };
 pub use ops::profile;
-pub use ops::{Gather, Scatter, scatter_elements, scatter_nd, scatter_update, tensor_scatter};
-pub use pool::{CallingThread, Pool, Rayon};
-pub use reduction::{
-    Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction, UnknownReduction,
+pub use ops::{
+    Gather, Operator, Scatter, scatter_elements, scatter_nd, scatter_update, tensor_scatter,
 };
+pub use pool::{CallingThread, Pool, Rayon};
+pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction};
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use run::last_route;

@@ -9,7 +9,7 @@ use std::fmt;
 
 use super::layout::Layout;
 use super::memory::{Contents, Elements, Output, Readable, Source, Target, Writable, sealed};
-use super::typed::{TensorView, TensorViewMut, check_distinct};
+use super::typed::{TensorView, TensorViewMut, ZEROS, check_distinct};
 use crate::element::{DType, Element};
 use crate::error::ScatterError;
 use crate::memory::copied;
@@ -84,6 +84,31 @@ impl<'a> AnyView<'a> {
         let first = check_bytes(bytes, dtype, &layout)?;
         let ptr = bytes.as_ptr().wrapping_add(first);
         Ok(Self::of_bytes(Readable { ptr, layout }, dtype))
+    }
+
+    /// One value for a whole tensor of any shape of up to 64 dimensions, as
+    /// [`TensorView::splat`] has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_bytes`](Self::from_bytes), and [`ScatterError::StridesRank`] for more
+    /// dimensions.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{AnyView, AnyViewMut, DType, Layout, Scatter, TensorView};
+    ///
+    /// let mut table = [7_u8; 6];
+    /// let data = AnyViewMut::from_bytes(&mut table, DType::U8, Layout::contiguous(&[3, 2]))?;
+    /// let zeros = AnyView::splat(&[0], DType::U8, &[1, 2])?;
+    /// Scatter::update(0).in_place(data, TensorView::from(&[1_i64]), zeros)?;
+    /// assert_eq!(table, [7, 7, 0, 0, 7, 7]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    pub fn splat(value: &'a [u8], dtype: DType, shape: &'a [usize]) -> Result<Self, ScatterError> {
+        let strides = &ZEROS[..shape.len().min(ZEROS.len())];
+        Self::from_bytes(value, dtype, Layout::strided(shape, strides)?)
     }
 
     /// `memory` is that of a slice of bytes, aligned for `dtype`.

@@ -1,7 +1,7 @@
 //! The gathers: ONNX GatherND, Gather, GatherElements, and their kin. Each is
 //! the inverse of a scatter and shares its shape rule.
 
-use super::rule::Rule;
+use super::operator::Operator;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
@@ -14,9 +14,9 @@ use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 /// a [`Scatter`](crate::Scatter).
 ///
 /// Make one by [`nd`](Self::nd), [`along`](Self::along) or
-/// [`elements`](Self::elements), or by a function of
-/// [`profile`](crate::profile). The verbs take views of any kind, as those of a
-/// scatter do. Nothing is written when an error is returned, but for
+/// [`elements`](Self::elements), by [`new`](Self::new) from an [`Operator`], or by
+/// a function of [`profile`](crate::profile). The verbs take views of any kind, as
+/// those of a scatter do. Nothing is written when an error is returned, but for
 /// [`ScatterError::PoolFailed`].
 ///
 /// # Examples
@@ -34,16 +34,39 @@ use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Gather<'p> {
-    rule: Rule,
+    operator: Operator,
     rules: IndexRules,
     execution: Execution<'p>,
 }
 
 /// The operators.
 impl Gather<'static> {
-    fn new(rule: Rule) -> Self {
+    /// The gather of an operator that is a value.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::UnsupportedOption`] for a cache, which has no gather.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Gather, Operator, TensorView};
+    ///
+    /// let data = TensorView::from(&[10, 20, 30]);
+    /// let gather = Gather::new(Operator::Along { axis: 0 })?;
+    /// assert_eq!(gather.allocate(data, TensorView::from(&[2_i64, 0]))?, [30, 10]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[inline]
+    pub fn new(operator: Operator) -> Result<Self, ScatterError> {
+        operator.check_gather()?;
+        Ok(Self::of(operator))
+    }
+
+    #[inline]
+    fn of(operator: Operator) -> Self {
         Self {
-            rule,
+            operator,
             rules: IndexRules {
                 negatives_wrap: true,
                 bounds: Bounds::Error,
@@ -83,7 +106,7 @@ impl Gather<'static> {
     #[doc(alias = "gather_nd")]
     #[inline]
     pub fn nd(batch_dims: usize) -> Self {
-        Self::new(Rule::Nd { batch_dims })
+        Self::of(Operator::Nd { batch_dims })
     }
 
     /// Slices of `data` along one axis.
@@ -101,7 +124,7 @@ impl Gather<'static> {
     #[doc(alias = "embedding")]
     #[inline]
     pub fn along(axis: isize) -> Self {
-        Self::new(Rule::Along { axis })
+        Self::of(Operator::Along { axis })
     }
 
     /// One element of `data` for each index, at the index's own position but
@@ -134,7 +157,7 @@ impl Gather<'static> {
     #[doc(alias = "take_along_axis")]
     #[inline]
     pub fn elements(axis: isize) -> Self {
-        Self::new(Rule::Elements { axis })
+        Self::of(Operator::Elements { axis })
     }
 }
 
@@ -165,7 +188,7 @@ impl<'p> Gather<'p> {
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Gather<'q> {
         Gather {
-            rule: self.rule,
+            operator: self.operator,
             rules: self.rules,
             execution,
         }
@@ -181,7 +204,7 @@ impl<'p> Gather<'p> {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        self.rule.updates_shape(data, indices)
+        self.operator.output_shape(data, indices)
     }
 }
 
@@ -314,7 +337,7 @@ impl Gather<'_> {
         scale: f64,
         sums: &Target<'_>,
     ) -> Result<(), ScatterError> {
-        let form = (self.rule).form(sums.shape(), indices.layout().parts(), None)?;
+        let form = (self.operator).form(sums.shape(), indices.layout().parts(), None)?;
         let planning = Planning {
             gathers: false,
             ..self.planning()
@@ -345,7 +368,7 @@ impl Gather<'_> {
         let indices = indices.into();
         data.check(1)?;
         let form = self
-            .rule
+            .operator
             .form(data.shape(), indices.layout().parts(), None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&data, form, indices, self.planning(), &self.execution)?;
@@ -380,7 +403,7 @@ impl Gather<'_> {
         allocates: bool,
     ) -> Result<Explanation, ScatterError> {
         let indices = indices.into();
-        let form = (self.rule).form(data.shape(), indices.layout().parts(), None)?;
+        let form = (self.operator).form(data.shape(), indices.layout().parts(), None)?;
         let made_of = Some((&form, indices.layout(), self.planning()));
         let plan = self.plan(data, indices)?;
         let run = plan.run().execution(self.execution);
@@ -392,7 +415,8 @@ impl Gather<'_> {
         if matches!(data.elements(), Elements::Cloned(_)) && self.rules.bounds == Bounds::Skip {
             return Err(ScatterError::UnsupportedOption { option: "bounds" });
         }
-        self.rule.form(data.shape(), indices.layout().parts(), None)
+        self.operator
+            .form(data.shape(), indices.layout().parts(), None)
     }
 
     fn planning(&self) -> Planning {

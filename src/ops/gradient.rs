@@ -253,8 +253,8 @@ impl Scatter<'_> {
         indices: &Indices<'_>,
         updates: Option<&[usize]>,
     ) -> Result<Form, ScatterError> {
-        (self.rule).check_options(self.planning.rules, self.reducing)?;
-        (self.rule).form(shape, indices.layout().parts(), updates)
+        (self.operator).check_options(self.planning.rules, self.reducing)?;
+        (self.operator).form(shape, indices.layout().parts(), updates)
     }
 
     fn meaning(&self, scale: f64) -> Meaning {

@@ -1,6 +1,6 @@
 //! A scatter with its options, and its verbs.
 
-use super::rule::Rule;
+use super::operator::Operator;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
@@ -14,9 +14,9 @@ use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 /// A scatter: which operator it is, its options, and four verbs.
 ///
 /// Make one by [`nd`](Self::nd), [`update`](Self::update),
-/// [`elements`](Self::elements) or [`cache`](Self::cache), or by a function of
-/// [`profile`](crate::profile), which sets the options that follow one runtime's
-/// rules.
+/// [`elements`](Self::elements) or [`cache`](Self::cache), by [`new`](Self::new)
+/// from an [`Operator`], or by a function of [`profile`](crate::profile), which
+/// sets the options that follow one runtime's rules.
 ///
 /// The verbs take views of any kind, all of one call of the same: typed ones
 /// ([`TensorView`](crate::TensorView)), those whose element type is a value
@@ -44,7 +44,7 @@ use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scatter<'p> {
-    pub(super) rule: Rule,
+    pub(super) operator: Operator,
     pub(super) planning: Planning,
     pub(super) reducing: Reducing,
     pub(super) none_gradient: NoneGradient,
@@ -53,9 +53,36 @@ pub struct Scatter<'p> {
 
 /// The operators.
 impl Scatter<'static> {
-    fn new(rule: Rule) -> Self {
+    /// The scatter of an operator that is a value.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::UnsupportedOption`] for batch dims, which no scatter has.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Operator, Scatter, TensorView};
+    ///
+    /// let data = TensorView::from(&[1, 2, 3]);
+    /// for operator in [Operator::Along { axis: 0 }, Operator::Elements { axis: 0 }] {
+    ///     let (at, updates) = ([2_i64, 0], [30, 10]);
+    ///     let scatter = Scatter::new(operator)?;
+    ///     let result = scatter.allocate(data, TensorView::from(&at), TensorView::from(&updates))?;
+    ///     assert_eq!(result, [10, 2, 30]);
+    /// }
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[inline]
+    pub fn new(operator: Operator) -> Result<Self, ScatterError> {
+        operator.check_scatter()?;
+        Ok(Self::of(operator))
+    }
+
+    #[inline]
+    fn of(operator: Operator) -> Self {
         Self {
-            rule,
+            operator,
             planning: Planning {
                 duplicates: Duplicates::Allow,
                 rules: IndexRules {
@@ -89,7 +116,7 @@ impl Scatter<'static> {
     #[doc(alias = "index_put")]
     #[inline]
     pub fn nd() -> Self {
-        Self::new(Rule::Nd { batch_dims: 0 })
+        Self::of(Operator::Nd { batch_dims: 0 })
     }
 
     /// Indices along one axis of `data`, the same for every position before it.
@@ -125,7 +152,7 @@ impl Scatter<'static> {
     #[doc(alias = "segment_sum")]
     #[inline]
     pub fn update(axis: isize) -> Self {
-        Self::new(Rule::Along { axis })
+        Self::of(Operator::Along { axis })
     }
 
     /// One index for each update: it replaces the update's own position along
@@ -166,7 +193,7 @@ impl Scatter<'static> {
     #[doc(alias = "put_along_axis")]
     #[inline]
     pub fn elements(axis: isize) -> Self {
-        Self::new(Rule::Elements { axis })
+        Self::of(Operator::Elements { axis })
     }
 
     /// The rows of each sequence into its cache, one after another from the
@@ -216,10 +243,10 @@ impl Scatter<'static> {
     #[doc(alias = "kv_cache")]
     #[inline]
     pub fn cache(axis: isize, mode: CacheMode) -> Self {
-        Self::new(Rule::Cache {
+        Self::of(Operator::Cache {
             axis,
             mode,
-            planned_len: 1,
+            update_len: 1,
         })
     }
 }
@@ -296,8 +323,8 @@ impl<'p> Scatter<'p> {
     #[must_use]
     #[inline]
     pub fn update_len(mut self, len: usize) -> Self {
-        if let Rule::Cache { planned_len, .. } = &mut self.rule {
-            *planned_len = len;
+        if let Operator::Cache { update_len, .. } = &mut self.operator {
+            *update_len = len;
         }
         self
     }
@@ -308,7 +335,7 @@ impl<'p> Scatter<'p> {
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Scatter<'q> {
         Scatter {
-            rule: self.rule,
+            operator: self.operator,
             planning: self.planning,
             reducing: self.reducing,
             none_gradient: self.none_gradient,
@@ -337,7 +364,7 @@ impl<'p> Scatter<'p> {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        self.rule.updates_shape(data, indices)
+        self.operator.updates_shape(data, indices)
     }
 }
 
@@ -415,9 +442,9 @@ impl Scatter<'_> {
     ) -> Result<ScatterPlan, ScatterError> {
         let indices = indices.into();
         output.check(1)?;
-        (self.rule).check_options(self.planning.rules, self.reducing)?;
+        (self.operator).check_options(self.planning.rules, self.reducing)?;
         let form = self
-            .rule
+            .operator
             .form(output.shape(), indices.layout().parts(), None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&output, form, indices, self.planning, &self.execution)?;
@@ -452,7 +479,7 @@ impl Scatter<'_> {
         in_place: bool,
     ) -> Result<Explanation, ScatterError> {
         let indices = indices.into();
-        let form = (self.rule).form(output.shape(), indices.layout().parts(), None)?;
+        let form = (self.operator).form(output.shape(), indices.layout().parts(), None)?;
         let made_of = Some((&form, indices.layout(), self.planning));
         let plan = self.plan(output, indices)?;
         let run = plan.run().execution(self.execution);
@@ -467,9 +494,9 @@ impl Scatter<'_> {
         updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
         run::operation(data.elements(), self.reducing, &self.execution)?;
-        (self.rule).check_options(self.planning.rules, self.reducing)?;
+        (self.operator).check_options(self.planning.rules, self.reducing)?;
         let list = indices.layout().parts();
-        let form = (self.rule).form(data.shape(), list, Some(updates.shape()))?;
+        let form = (self.operator).form(data.shape(), list, Some(updates.shape()))?;
         form.check_updates(data.shape(), list.0, updates.shape())
     }
 
@@ -491,10 +518,10 @@ impl Scatter<'_> {
             updates,
             |operands| {
                 let indices = indices.integers()?;
-                (self.rule).check_options(self.planning.rules, self.reducing)?;
+                (self.operator).check_options(self.planning.rules, self.reducing)?;
                 let (shape, updates) = (operands.shape(), operands.listed_shape());
                 let list = indices.layout().parts();
-                let form = (self.rule).form(shape, list, Some(updates))?;
+                let form = (self.operator).form(shape, list, Some(updates))?;
                 run::once(&form, operands, &indices, self.planning, &self.execution)
             },
         )

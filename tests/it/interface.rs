@@ -155,10 +155,19 @@ fn one_value_stands_for_all_updates() {
         .in_place(target, TensorView::from(&[1_u8, 1]), half)
         .expect("valid");
     assert_eq!(rows, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0], "rows of one value");
-    assert!(
-        TensorView::splat(&0, &[1; 65]).is_err(),
+    let far = [1; 65];
+    let refused = ScatterError::StridesRank {
+        shape: far.to_vec(),
+        strides: vec![0; 64],
+    };
+    assert_eq!(TensorView::splat(&0, &far).err(), Some(refused.clone()));
+    assert_eq!(
+        AnyView::splat(&[0], DType::U8, &far).err(),
+        Some(refused),
         "more dimensions than are served"
     );
+    let short = AnyView::splat(&[0; 3], DType::I32, &[2]);
+    assert!(short.is_err(), "three bytes of four");
 }
 
 /// The choice of the crate, and every schedule.

@@ -31,6 +31,7 @@ mod new_memory;
 mod nothing;
 mod onnx;
 mod operator_errors;
+mod operator_values;
 mod options;
 mod partial_records;
 mod profiles;

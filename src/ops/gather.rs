@@ -4,6 +4,7 @@
 use super::operator::Operator;
 use crate::element::DType;
 use crate::error::ScatterError;
+use crate::exec::Direction;
 use crate::execution::Execution;
 use crate::operand::{Elements, Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexRules};
@@ -439,6 +440,7 @@ impl Gather<'_> {
         let operands = Operands::gather(&operation, output, data, Some(indices))?;
         let planning = self.planning();
         run::once(
+            Direction::Gather,
             &form,
             &operands,
             &indices.integers()?,

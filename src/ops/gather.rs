@@ -4,7 +4,6 @@
 use super::operator::Operator;
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::Direction;
 use crate::execution::Execution;
 use crate::operand::{Elements, Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexRules};
@@ -437,15 +436,10 @@ impl Gather<'_> {
         output: &Target<'_>,
     ) -> Result<(), ScatterError> {
         let operation = run::operation(output.elements(), Reducing::default(), &self.execution)?;
-        let operands = Operands::gather(&operation, output, data, Some(indices))?;
-        let planning = self.planning();
-        run::once(
-            Direction::Gather,
-            &form,
-            &operands,
-            &indices.integers()?,
-            planning,
-            &self.execution,
-        )
+        let indexed = Some(indices);
+        Operands::lend_gather(&operation, output, data, indexed, |operands| {
+            let (indices, planning) = (indices.integers()?, self.planning());
+            run::once(&form, operands, &indices, planning, &self.execution)
+        })
     }
 }

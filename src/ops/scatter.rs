@@ -3,7 +3,6 @@
 use super::operator::Operator;
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::Direction;
 use crate::execution::Execution;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::IndexRules;
@@ -523,14 +522,7 @@ impl Scatter<'_> {
                 let (shape, updates) = (operands.shape(), operands.listed_shape());
                 let list = indices.layout().parts();
                 let form = (self.operator).form(shape, list, Some(updates))?;
-                run::once(
-                    Direction::Scatter,
-                    &form,
-                    operands,
-                    &indices,
-                    self.planning,
-                    &self.execution,
-                )
+                run::once(&form, operands, &indices, self.planning, &self.execution)
             },
         )
     }

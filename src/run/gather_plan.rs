@@ -223,11 +223,12 @@ impl<'p> GatherRun<'p> {
 
     fn write(&self, data: &Source<'_>, output: &Target<'_>) -> Result<(), ScatterError> {
         let operation = operation(output.elements(), Reducing::default(), &self.execution)?;
-        let operands = Operands::gather(&operation, output, data, None)?;
-        if self.plan.skipped() > 0 {
-            operands.check_zeros()?;
-        }
-        execute(&self.plan.plan, &operands, &self.execution)
+        Operands::lend_gather(&operation, output, data, None, |operands| {
+            if self.plan.skipped() > 0 {
+                operands.check_zeros()?;
+            }
+            execute(&self.plan.plan, operands, &self.execution)
+        })
     }
 }
 

@@ -83,14 +83,16 @@ impl<'a> Operands<'a> {
         call(&operands)
     }
 
-    /// Checks the tensors of a gather against one another. `operation` is for the elements
-    /// of the output, and only moves.
-    pub(crate) fn gather(
+    /// Checks the tensors of a gather against one another and hands them to `call`.
+    /// `operation` is for the elements of the output, and only moves.
+    #[inline]
+    pub(crate) fn lend_gather(
         operation: &'a Operation,
         output: &'a Target<'a>,
         data: &'a Source<'a>,
         indices: Option<&Indices<'_>>,
-    ) -> Result<Self, ScatterError> {
+        call: impl FnOnce(&Self) -> Result<(), ScatterError>,
+    ) -> Result<(), ScatterError> {
         check_dtype("output", output.elements(), data.elements())?;
         check_bools(output, [("data", Some(data))])?;
         let indices = indices.map(Indices::as_source);
@@ -98,7 +100,7 @@ impl<'a> Operands<'a> {
             output,
             [("data", Some(data)), ("indices", indices.as_ref())],
         )?;
-        Ok(Self {
+        call(&Self {
             direction: Direction::Gather,
             operation,
             output,

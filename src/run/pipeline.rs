@@ -189,21 +189,15 @@ fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
     unsafe { OneRun::new(operands.source.as_ptr(), dtype.size(), run) }
 }
 
-/// Runs a call with indices. `direction` is that of the operands.
+/// Runs a call with indices.
 #[inline(always)] // As all that is on the way of the smallest calls.
 pub(crate) fn once(
-    direction: Direction,
     form: &Form,
     operands: &Operands<'_>,
     indices: &Integers<'_>,
     planning: Planning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    // A constant here, so that small calls need not ask for it again and again.
-    let operands = &Operands {
-        direction,
-        ..*operands
-    };
     let (shape, listed) = (operands.shape(), indices.layout().shape());
     operands.check_form(form, listed)?;
     let extents = &Extents::new(form, shape, listed);

@@ -7,7 +7,6 @@ use super::super::pipeline::{execute, once};
 use super::super::plan_builder::Planning;
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
-use crate::exec::Direction;
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::{Elements, Indices, Readable, Source, Target};
@@ -123,14 +122,7 @@ pub(crate) fn sum_once(
         return Err(other_shape("grad_output", &expected, gradient.shape()));
     }
     summing.lend(sums, gradient, Some(indices), |operands| {
-        once(
-            Direction::Scatter,
-            form,
-            operands,
-            &indices.integers()?,
-            planning,
-            execution,
-        )
+        once(form, operands, &indices.integers()?, planning, execution)
     })
 }
 

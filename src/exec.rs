@@ -4,6 +4,7 @@
 //! Knows plans, tasks, pools, scratch memory and functions of the kernel table.
 //! Knows nothing of operators, of the types of indices or of elements.
 
+mod access;
 mod choice;
 mod context;
 mod copies;
@@ -28,11 +29,12 @@ mod workload;
 
 use smallvec::SmallVec;
 
+pub(crate) use access::{Access, Buffers};
 pub(crate) use context::Context;
 pub(crate) use copies::{Copies, Merged};
 pub(crate) use schedule::{Candidate, Reason};
 pub(crate) use tile::part;
-pub(crate) use transfer::{Buffers, Transfer};
+pub(crate) use transfer::Transfer;
 pub(crate) use workload::{Direction, Workload, may_be_overwritten};
 
 use self::division::Division;

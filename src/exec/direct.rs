@@ -5,8 +5,8 @@
 
 #![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
 
+use super::access::Buffers;
 use super::thresholds::SMALL_CALL_BYTES;
-use super::transfer::Buffers;
 use super::workload::{Direction, touched_bytes};
 use crate::kernel::{
     Group, GroupFn, GroupRun, Job, Kernels, Operation, RowsForm, RunsFn, Sources, Spread, Steps,

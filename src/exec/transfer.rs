@@ -5,12 +5,10 @@
 //! which schedule divides it.
 
 mod copy;
-mod multiply;
 mod tiles;
 pub(super) mod walk;
 
-use std::mem::MaybeUninit;
-
+use super::access::{Access, Buffers};
 use super::context::Context;
 use super::gradients::GroupGradients;
 use super::sink::{Runs, Sink};
@@ -23,47 +21,19 @@ use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
 /// What stands for elements that no index names.
 static ZERO: [u8; 16] = [0; 16];
 
-/// The memory of one scatter: addresses of element `[0, 0, ...]` of each tensor.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Buffers {
-    pub(crate) output: *mut MaybeUninit<u8>,
-    pub(crate) updates: *const u8,
-    /// `None`: in place, `output` holds the data.
-    pub(crate) data: Option<*const u8>,
-}
-
 /// One transfer, ready to run.
 #[derive(Debug)]
 pub(crate) struct Transfer<'a> {
     direction: Direction,
     plan: &'a IndexPlan,
-    operation: Operation,
+    access: Access,
     /// Its `dst` side is written, its `src` side read.
     geometry: Geometry,
     /// How `data` lies; `None` where none is copied.
     copy: Option<CopyGeometry>,
-    /// Element `[0, 0, ...]` of each tensor.
-    written: *mut u8,
-    read: *const u8,
-    data: Option<*const u8>,
     /// Of a transfer of the gradients of groups, all of them: windows are places in none
     /// of the tensors above.
     gradients: Option<&'a GroupGradients<'a>>,
-    context: Context,
-}
-
-#[expect(unsafe_code, reason = "tasks share the addresses of one call")]
-mod shared {
-    use super::{Buffers, Transfer};
-
-    // SAFETY: the addresses are only used through `Sink` and the kernels, by
-    // tasks of which no two write the same element (`Tile`).
-    unsafe impl Sync for Transfer<'_> {}
-    // SAFETY: an address alone gives no access; who uses one in `unsafe` code
-    // establishes that no two tasks write the same element.
-    unsafe impl Send for Buffers {}
-    // SAFETY: as above.
-    unsafe impl Sync for Buffers {}
 }
 
 impl<'a> Transfer<'a> {
@@ -96,14 +66,14 @@ impl<'a> Transfer<'a> {
         Self {
             direction: Direction::Scatter,
             plan,
-            operation,
+            access: Access {
+                operation,
+                buffers,
+                context,
+            },
             geometry,
             copy,
-            written: buffers.output.cast(),
-            read: buffers.updates,
-            data: buffers.data,
             gradients: None,
-            context,
         }
     }
 
@@ -131,17 +101,22 @@ impl<'a> Transfer<'a> {
         geometry: Geometry,
         context: Context,
     ) -> Self {
+        let buffers = Buffers {
+            output: result.cast(),
+            updates: data,
+            data: None,
+        };
         Self {
             direction: Direction::Gather,
             plan,
-            operation,
+            access: Access {
+                operation,
+                buffers,
+                context,
+            },
             geometry: geometry.exchanged(),
             copy: None,
-            written: result,
-            read: data,
-            data: None,
             gradients: None,
-            context,
         }
     }
 
@@ -165,27 +140,36 @@ impl<'a> Transfer<'a> {
         gradients: &'a GroupGradients<'a>,
         context: Context,
     ) -> Result<Self, ScatterError> {
+        let buffers = Buffers {
+            output: gradients.address().cast(),
+            updates: std::ptr::null(),
+            data: None,
+        };
         Ok(Self {
             direction: Direction::Scatter,
             plan,
-            operation,
+            access: Access {
+                operation,
+                buffers,
+                context,
+            },
             geometry: plan.counted()?,
             copy: None,
-            written: gradients.address(),
-            read: std::ptr::null(),
-            data: None,
             gradients: Some(gradients),
-            context,
         })
     }
 
     /// The same transfer in these circumstances.
     pub(super) fn with_context(self, context: Context) -> Self {
-        Self { context, ..self }
+        let access = Access {
+            context,
+            ..self.access
+        };
+        Self { access, ..self }
     }
 
     pub(super) fn context(&self) -> Context {
-        self.context
+        self.access.context
     }
 
     /// What the choice of a schedule depends on.
@@ -195,8 +179,8 @@ impl<'a> Transfer<'a> {
             self.plan,
             &self.geometry,
             self.copy.as_ref(),
-            &self.operation,
-            self.context,
+            &self.access.operation,
+            self.access.context,
         )
     }
 
@@ -208,12 +192,16 @@ impl<'a> Transfer<'a> {
         self.gradients
     }
 
+    pub(super) fn access(&self) -> &Access {
+        &self.access
+    }
+
     pub(super) fn operation(&self) -> &Operation {
-        &self.operation
+        &self.access.operation
     }
 
     pub(super) fn kernels(&self) -> &'static Kernels {
-        self.operation.kernels
+        self.access.kernels()
     }
 
     pub(super) fn geometry(&self) -> &Geometry {
@@ -333,12 +321,11 @@ impl<'a> Transfer<'a> {
         read: *const u8,
         window: &'s Span,
     ) -> Sink<'s> {
-        let size = self.kernels().size;
         // SAFETY: who made the transfer vouches for the tensors; windows lie
         // inside the numbered ones because the plan has checked every number to be
         // below how many these have, and inside the list because its shape is the
         // plan's; the caller vouches for the rest.
-        unsafe { Sink::new(kernel, size, self.written, read, window) }
+        unsafe { self.access.sink(kernel, read, window) }
     }
 
     /// A sink for windows of tuples.
@@ -349,56 +336,25 @@ impl<'a> Transfer<'a> {
     #[expect(unsafe_code, reason = "as the sink that it makes")]
     pub(super) unsafe fn window_sink<'s>(&self, kernel: Runs, window: &'s Span) -> Sink<'s> {
         // SAFETY: handed on as it is, with the tensor that windows are read of.
-        unsafe { self.sink(kernel, self.read, window) }
-    }
-
-    /// The streaming form of `kernel`, which moves, where it is wanted and `span`
-    /// allows it.
-    fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
-        let run = span.run();
-        let contiguous = run.dst == 1 && run.src == 1;
-        Runs::Plain(match self.kernels().stream {
-            Some(stream) if wanted && contiguous => match self.context.variants.stream_prefetch {
-                0 => stream.plain,
-                _ => stream.prefetching,
-            },
-            _ => kernel,
-        })
+        unsafe { self.sink(kernel, self.access.buffers.updates, window) }
     }
 
     /// The kernel for windows of tuples, streaming where that is wanted and `window`
     /// allows it.
     pub(super) fn window_kernel(&self, kernel: RunsFn, window: &Span, streams: bool) -> Runs {
-        match self.multiplying(Direction::Gather) {
-            Some(multiplying) => multiplying,
-            None => self.streaming(kernel, window, streams),
+        match self.access.multiplying() {
+            Some(multiplying) if self.direction == Direction::Gather => multiplying,
+            _ => self.access.streaming(kernel, window, streams),
         }
-    }
-
-    /// The same for data.
-    pub(super) fn data_kernel(&self, span: &Span, streams: bool) -> Runs {
-        match self.multiplying(Direction::Scatter) {
-            Some(multiplying) => multiplying,
-            None => self.streaming(self.kernels().copy, span, streams),
-        }
-    }
-
-    /// The kernel that multiplies gradients on their way, if this is a transfer of them in
-    /// that direction: what a gather moves, and the data of a scatter.
-    fn multiplying(&self, direction: Direction) -> Option<Runs> {
-        let kernel = (self.operation.multiplying).filter(|_| self.direction == direction)?;
-        Some(Runs::Multiplying(kernel, self.operation.factor))
     }
 
     /// Address `elements` away from the first one that is written.
     pub(super) fn written_at(&self, elements: isize) -> *mut u8 {
-        let bytes = elements * self.kernels().size.cast_signed();
-        self.written.wrapping_offset(bytes)
+        self.access.written_at(elements)
     }
 
     /// Address `elements` away from the first one that is read.
     pub(super) fn read_at(&self, elements: isize) -> *const u8 {
-        let bytes = elements * self.kernels().size.cast_signed();
-        self.read.wrapping_offset(bytes)
+        self.access.read_at(elements)
     }
 }

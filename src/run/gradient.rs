@@ -4,7 +4,7 @@
 
 mod gathers;
 mod groups;
-mod nothing;
+mod passes;
 mod saved;
 mod scatters;
 mod tensors;

@@ -5,7 +5,7 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
-use super::super::scattered::Prepared;
+use super::passes::Pass;
 use super::saved::Saved;
 use super::scatters::{Backward, ByGroups};
 use super::tensors::kernel;
@@ -101,7 +101,7 @@ impl Backward<'_> {
     pub(super) fn groups<'p>(
         &'p self,
         gradients: &'p GroupGradients<'p>,
-    ) -> Result<Prepared<'p>, ScatterError> {
+    ) -> Result<Pass<'p>, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
         let operation = Operation::gradient_groups(dtype, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
@@ -110,6 +110,6 @@ impl Backward<'_> {
         // those that are written but what is allowed, as has been checked; saved windows
         // are those of this plan, which lives as long.
         let transfer = unsafe { Transfer::gradients_of(self.plan, operation, gradients, context) }?;
-        Ok(transfer.into())
+        Ok(Pass::Transfer(transfer.into()))
     }
 }

@@ -5,7 +5,8 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
-use super::nothing::{Nothing, run};
+use super::super::scattered::Prepared;
+use super::passes::{Pass, copy_all};
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::gradients::Placed;
@@ -53,7 +54,7 @@ impl Saved {
             let transfer = unsafe {
                 Transfer::gather(&windows_of, operation, data, result, geometry, context)
             };
-            run(transfer.into(), execution)
+            Pass::Transfer(Prepared::from(transfer)).run(execution)
         })?;
         Ok(Self {
             tensor,
@@ -67,13 +68,12 @@ impl Saved {
         dtype: DType,
         execution: &Execution<'_>,
     ) -> Result<Self, ScatterError> {
-        let nothing = Nothing::new(data.shape(), execution)?;
         let kernels = Kernels::plain(dtype, Reduction::None, execution.instructions());
         let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
         let tensor = AnyTensor::filled(data.shape(), dtype, |target| {
             let operation = Operation::moving(kernels);
-            let copy = data.read(|data| nothing.copy(&operation, &target, Some(data)))?;
-            run(copy, execution)
+            data.read(|data| copy_all(operation, &target, Some(data)))?
+                .run(execution)
         })?;
         Ok(Self {
             tensor,

@@ -42,7 +42,7 @@
 //! The gathers [`Gather::nd`], [`Gather::along`] and [`Gather::elements`] have
 //! three of them. Functions in [`profile`] set the options that follow one runtime's
 //! rules. [`Scatter::backward`] and [`Gather::backward`] give gradients;
-//! [`Scatter::train`] is a forward pass that keeps what its gradient needs.
+//! [`Scatter::forward`] is a forward pass that keeps what its gradient needs.
 //!
 //! | verb | use it when |
 //! |---|---|
@@ -109,5 +109,5 @@ pub use pool::{CallingThread, Pool, Rayon};
 pub use reduction::{
     Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction, UnknownReduction,
 };
-pub use run::{Forward, GatherPlan, GatherRun, Gradients, ScatterPlan, ScatterRun, Trained};
+pub use run::{Forward, GatherPlan, GatherRun, Gradients, Saved, ScatterPlan, ScatterRun};
 pub use schedule::Schedule;

@@ -16,9 +16,9 @@ mod small;
 
 pub(crate) use gathered::gather_once;
 pub use gathered::{GatherPlan, GatherRun};
-pub use gradient::{Forward, Gradients, Trained};
+pub use gradient::{Forward, Gradients, Saved};
 pub(crate) use gradient::{
-    Meaning, Tensors, allocate, allocate_updates, backward_once, lend, sum_once, train_once,
+    Meaning, Tensors, allocate, allocate_updates, backward_once, forward_once, lend, sum_once,
 };
 pub(crate) use making::{Planning, make_plan};
 pub(crate) use operands::{GatherOperands, Operands, operation};

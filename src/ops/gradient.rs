@@ -5,7 +5,7 @@ use super::scatter::Scatter;
 use crate::error::ScatterError;
 use crate::operand::{Dims, Indices, Input, Output, Source, Start, Target};
 use crate::plan::Form;
-use crate::run::{self, Forward, Gradients, Meaning, Operands, Trained};
+use crate::run::{self, Forward, Gradients, Meaning, Operands, Saved};
 
 /// Gradients.
 impl Scatter<'_> {
@@ -154,39 +154,39 @@ impl Scatter<'_> {
     ///
     /// As [`allocate`](Self::allocate), and [`ScatterError::NoGradient`] or
     /// [`ScatterError::GradientOfClones`] for elements that have none.
-    pub fn train<'i, V: Input>(
+    pub fn forward<'i, V: Input>(
         &self,
         data: V,
         indices: impl Into<Indices<'i>>,
         updates: V,
-    ) -> Result<(V::Owned, Trained), ScatterError> {
+    ) -> Result<(V::Owned, Saved), ScatterError> {
         let indices = indices.into();
-        let mut trained = None;
+        let mut saved = None;
         let shape = data.source();
         let output = V::allocate(shape.shape(), Start::CopyOf(&data), |output, data| {
             let updates = updates.source();
-            trained = Some(self.train_on(&output, data.as_ref(), &indices, &updates)?);
+            saved = Some(self.forward_on(&output, data.as_ref(), &indices, &updates)?);
             Ok(())
         })?;
         // The call above has made it, or failed.
-        let trained = trained.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
-        Ok((output, trained))
+        let saved = saved.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
+        Ok((output, saved))
     }
 
     /// [`write_into`](Self::write_into) of a forward pass: returns what its gradient needs.
     ///
     /// # Errors
     ///
-    /// As [`train`](Self::train), and as [`write_into`](Self::write_into).
-    pub fn train_into<'i, O: Output>(
+    /// As [`forward`](Self::forward), and as [`write_into`](Self::write_into).
+    pub fn forward_into<'i, O: Output>(
         &self,
         data: O::Input,
         indices: impl Into<Indices<'i>>,
         updates: O::Input,
         mut output: O,
-    ) -> Result<Trained, ScatterError> {
+    ) -> Result<Saved, ScatterError> {
         let (data, updates) = (data.source(), updates.source());
-        self.train_on(&output.target(), Some(&data), &indices.into(), &updates)
+        self.forward_on(&output.target(), Some(&data), &indices.into(), &updates)
     }
 
     /// [`in_place`](Self::in_place) of a forward pass: returns what its gradient needs. Of
@@ -196,26 +196,26 @@ impl Scatter<'_> {
     ///
     /// # Errors
     ///
-    /// As [`train`](Self::train), and as [`in_place`](Self::in_place).
-    pub fn train_in_place<'i, O: Output>(
+    /// As [`forward`](Self::forward), and as [`in_place`](Self::in_place).
+    pub fn forward_in_place<'i, O: Output>(
         &self,
         mut data: O,
         indices: impl Into<Indices<'i>>,
         updates: O::Input,
-    ) -> Result<Trained, ScatterError> {
-        self.train_on(&data.target(), None, &indices.into(), &updates.source())
+    ) -> Result<Saved, ScatterError> {
+        self.forward_on(&data.target(), None, &indices.into(), &updates.source())
     }
 
-    fn train_on(
+    fn forward_on(
         &self,
         output: &Target<'_>,
         data: Option<&Source<'_>>,
         indices: &Indices<'_>,
         updates: &Source<'_>,
-    ) -> Result<Trained, ScatterError> {
+    ) -> Result<Saved, ScatterError> {
         let element = data.map_or(output.elements(), |data| data.elements());
         let operation = run::operation(element, self.reducing, &self.execution)?;
-        let mut trained = None;
+        let mut saved = None;
         let at = Some(indices);
         Operands::lend(&operation, output, data, at, updates, |operands| {
             let updates = Some(operands.updates_shape());
@@ -223,12 +223,12 @@ impl Scatter<'_> {
             let (planning, execution) = (self.planning, &self.execution);
             let meaning = self.meaning(1.0);
             let indices = indices.integers()?;
-            let made = run::train_once(&form, operands, indices, meaning, planning, execution);
-            trained = Some(made?);
+            let made = run::forward_once(&form, operands, indices, meaning, planning, execution);
+            saved = Some(made?);
             Ok(())
         })?;
         // The call above has made it, or failed.
-        trained.ok_or(ScatterError::OutOfMemory { bytes: 0 })
+        saved.ok_or(ScatterError::OutOfMemory { bytes: 0 })
     }
 
     /// What the shapes mean, and the shape of the gradient for updates.

@@ -13,12 +13,12 @@ mod views;
 
 pub(crate) use gathers::sum_once;
 pub(super) use gathers::sum_planned;
-pub(super) use saved::Saved;
+pub(super) use saved::Overwritten;
 pub(crate) use scatters::backward_once;
 pub(super) use scatters::backward_planned;
 pub(crate) use tensors::{Meaning, Tensors};
-pub use training::Trained;
-pub(crate) use training::train_once;
+pub use training::Saved;
+pub(crate) use training::forward_once;
 pub use views::{Forward, Gradients};
 pub(crate) use views::{allocate, allocate_updates, lend};
 

@@ -1,7 +1,7 @@
 //! A kept plan, and the verbs that run it on data and updates any number of
 //! times.
 
-use super::gradient::{self, Forward, Gradients, Meaning, Saved, backward_planned};
+use super::gradient::{self, Forward, Gradients, Meaning, Overwritten, backward_planned};
 use super::operands::{Operands, operation};
 use super::scattered::{check_reduction, execute};
 use crate::element::DType;
@@ -112,7 +112,7 @@ impl ScatterPlan {
             plan: &self.plan,
             reducing: self.reducing,
             none_gradient: self.none_gradient,
-            saved: None,
+            overwritten: None,
             execution: Execution::new(),
         }
     }
@@ -147,14 +147,17 @@ pub struct ScatterRun<'p> {
     reducing: Reducing,
     none_gradient: NoneGradient,
     /// Data that the forward pass has written over.
-    saved: Option<&'p Saved>,
+    overwritten: Option<&'p Overwritten>,
     execution: Execution<'p>,
 }
 
 impl<'p> ScatterRun<'p> {
     /// The same, whose gradients begin with data that was saved.
-    pub(super) fn of_saved(self, saved: Option<&'p Saved>) -> Self {
-        Self { saved, ..self }
+    pub(super) fn overwriting(self, overwritten: Option<&'p Overwritten>) -> Self {
+        Self {
+            overwritten,
+            ..self
+        }
     }
 
     /// Another reduction than that of the operator. The rest of what the
@@ -323,7 +326,13 @@ impl<'p> ScatterRun<'p> {
             none_gradient: self.none_gradient,
             scale,
         };
-        backward_planned(self.plan, tensors, self.saved, meaning, &self.execution)
+        backward_planned(
+            self.plan,
+            tensors,
+            self.overwritten,
+            meaning,
+            &self.execution,
+        )
     }
 
     /// Refuses what cannot be done with such elements, whatever their values.

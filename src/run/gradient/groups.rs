@@ -6,7 +6,7 @@
 )]
 
 use super::passes::Pass;
-use super::saved::Saved;
+use super::saved::Overwritten;
 use super::scatters::{Backward, ByGroups};
 use super::tensors::kernel;
 use crate::error::ScatterError;
@@ -72,7 +72,7 @@ impl Backward<'_> {
                 },
             },
             size: dtype.size(),
-            data_in_order: self.saved.is_some_and(Saved::is_in_order),
+            data_in_order: self.saved.is_some_and(Overwritten::is_in_order),
         })
     }
 

@@ -19,14 +19,14 @@ use crate::reduction::Reduction;
 
 /// Data that a scatter in place has written over.
 #[derive(Debug)]
-pub(crate) struct Saved {
+pub(crate) struct Overwritten {
     tensor: AnyTensor,
     /// Where windows lie that are one for each destination that has tuples, in the order
     /// of destinations; `None` where it is all of data.
     windows: Option<Place>,
 }
 
-impl Saved {
+impl Overwritten {
     /// The windows of destinations that have tuples, of data that lies as the plan's
     /// output, before anything is written.
     pub(super) fn windows(

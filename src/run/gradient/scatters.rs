@@ -16,7 +16,7 @@ use super::super::making::{Planning, make_plan};
 use super::super::operands::{Operands, check_dtype};
 use super::super::scattered::prepare;
 use super::passes::{Pass, copy_all};
-use super::saved::Saved;
+use super::saved::Overwritten;
 use super::tensors::{Meaning, Tensors, check};
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
@@ -65,7 +65,7 @@ pub(crate) fn backward_once(
 pub(in super::super) fn backward_planned(
     plan: &IndexPlan,
     tensors: &Tensors<'_>,
-    saved: Option<&Saved>,
+    saved: Option<&Overwritten>,
     meaning: Meaning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
@@ -98,7 +98,7 @@ pub(super) struct Backward<'a> {
     pub(super) plan: &'a IndexPlan,
     pub(super) is_kept: bool,
     pub(super) tensors: &'a Tensors<'a>,
-    pub(super) saved: Option<&'a Saved>,
+    pub(super) saved: Option<&'a Overwritten>,
     pub(super) meaning: Meaning,
     pub(super) factor: Factor,
     pub(super) in_place: bool,

@@ -11,14 +11,13 @@ mod copies;
 mod cost;
 pub(crate) mod direct;
 mod division;
-pub(crate) mod gradients;
 pub(crate) mod one_value;
 mod places;
 mod sample;
 mod schedule;
 pub(crate) mod scratch;
 mod sink;
-mod sources;
+pub(crate) mod sources;
 pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
@@ -34,7 +33,7 @@ pub(crate) use context::Context;
 pub(crate) use copies::{Copies, Merged};
 pub(crate) use schedule::{Candidate, Reason};
 pub(crate) use tile::part;
-pub(crate) use transfer::Transfer;
+pub(crate) use transfer::{GroupPass, Transfer};
 pub(crate) use workload::{Direction, Workload, may_be_overwritten};
 
 use self::division::Division;

@@ -79,6 +79,7 @@ mod execution;
 mod explain;
 mod foreign;
 mod goal;
+mod gradient;
 mod kernel;
 mod machine;
 mod memory;
@@ -97,6 +98,7 @@ pub use exec::scratch::release_scratch;
 pub use execution::Execution;
 pub use explain::Explanation;
 pub use goal::Goal;
+pub use gradient::{Forward, Gradients, Saved};
 pub use kernel::InstructionSet;
 pub use machine::{Machine, MachineError};
 pub use operand::{
@@ -109,5 +111,5 @@ pub use pool::{CallingThread, Pool, Rayon};
 pub use reduction::{
     Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction, UnknownReduction,
 };
-pub use run::{Forward, GatherPlan, GatherRun, Gradients, Saved, ScatterPlan, ScatterRun};
+pub use run::{GatherPlan, GatherRun, ScatterPlan, ScatterRun};
 pub use schedule::Schedule;

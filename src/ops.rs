@@ -6,7 +6,6 @@
 
 mod functions;
 mod gather;
-mod gradient;
 pub mod profile;
 mod rule;
 mod scatter;

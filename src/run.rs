@@ -5,7 +5,6 @@
 //! write.
 
 mod gathered;
-mod gradient;
 mod long_gathers;
 mod long_lists;
 mod making;
@@ -16,11 +15,10 @@ mod small;
 
 pub(crate) use gathered::gather_once;
 pub use gathered::{GatherPlan, GatherRun};
-pub use gradient::{Forward, Gradients, Saved};
-pub(crate) use gradient::{
-    Meaning, Tensors, allocate, allocate_updates, backward_once, forward_once, lend, sum_once,
-};
 pub(crate) use making::{Planning, make_plan};
-pub(crate) use operands::{GatherOperands, Operands, operation};
+pub(crate) use operands::{
+    GatherOperands, Operands, check_dtype, is_memory_of, operation, refuse_overlap, refuse_shared,
+};
+pub(crate) use planned::Overwritten;
 pub use planned::{ScatterPlan, ScatterRun};
-pub(crate) use scattered::once;
+pub(crate) use scattered::{Prepared, execute, once, prepare};

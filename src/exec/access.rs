@@ -1,6 +1,6 @@
 //! The memory of one call, and what is done with the elements there.
 //!
-//! Knows addresses and the kernels for them. Knows nothing of which elements a call has.
+//! Knows addresses and the kernels for them. Knows nothing of shapes, plans or tasks.
 
 use std::mem::MaybeUninit;
 

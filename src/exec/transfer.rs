@@ -8,9 +8,11 @@ mod copy;
 mod tiles;
 pub(super) mod walk;
 
+use std::fmt::Debug;
+use std::ops::Range;
+
 use super::access::{Access, Buffers};
 use super::context::Context;
-use super::gradients::GroupGradients;
 use super::sink::{Runs, Sink};
 use super::tile::Whole;
 use super::workload::{Direction, Workload};
@@ -20,6 +22,18 @@ use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
 
 /// What stands for elements that no index names.
 static ZERO: [u8; 16] = [0; 16];
+
+/// A pass over groups of tuples that is no scatter.
+pub(crate) trait GroupPass: Debug + Sync {
+    /// Works on the groups at these positions of the plan's sorted tuples.
+    ///
+    /// # Safety
+    ///
+    /// In these repetitions, no one else reads or writes these columns of the windows of
+    /// these groups and of their tuples.
+    #[expect(unsafe_code, reason = "the caller owns what is written")]
+    unsafe fn run(&self, positions: Range<usize>, columns: Range<usize>, repetitions: Range<usize>);
+}
 
 /// One transfer, ready to run.
 #[derive(Debug)]
@@ -31,9 +45,9 @@ pub(crate) struct Transfer<'a> {
     geometry: Geometry,
     /// How `data` lies; `None` where none is copied.
     copy: Option<CopyGeometry>,
-    /// Of a transfer of the gradients of groups, all of them: windows are places in none
-    /// of the tensors above.
-    gradients: Option<&'a GroupGradients<'a>>,
+    /// The pass that groups are handed to. Windows of such a transfer are places in none of
+    /// the tensors above.
+    pass: Option<&'a dyn GroupPass>,
 }
 
 impl<'a> Transfer<'a> {
@@ -73,7 +87,7 @@ impl<'a> Transfer<'a> {
             },
             geometry,
             copy,
-            gradients: None,
+            pass: None,
         }
     }
 
@@ -116,32 +130,21 @@ impl<'a> Transfer<'a> {
             },
             geometry: geometry.exchanged(),
             copy: None,
-            gradients: None,
+            pass: None,
         }
     }
 
-    /// The gradients of groups, by a plan of their output.
-    ///
-    /// # Safety
-    ///
-    /// - Every tensor of `gradients` has initialised elements of its kernel's type wherever
-    ///   its place has windows: one for each repetition and each number of the plan, or for
-    ///   each tuple of it. Those of gradients are this call's alone, and share no byte with
-    ///   another, but that the one for data may be that of the output.
-    /// - Its list of sorted tuples is that of the plan; data that is in order has a window
-    ///   for each destination that has tuples.
-    #[expect(
-        unsafe_code,
-        reason = "the contract of every later access is made here"
-    )]
-    pub(crate) unsafe fn gradients_of(
+    /// A pass over the groups of a plan, which writes around an address. Windows and
+    /// repetitions are counted as if they lay side by side.
+    pub(crate) fn by_groups(
         plan: &'a IndexPlan,
         operation: Operation,
-        gradients: &'a GroupGradients<'a>,
+        pass: &'a dyn GroupPass,
+        written: *mut u8,
         context: Context,
     ) -> Result<Self, ScatterError> {
         let buffers = Buffers {
-            output: gradients.address().cast(),
+            output: written.cast(),
             updates: std::ptr::null(),
             data: None,
         };
@@ -155,17 +158,14 @@ impl<'a> Transfer<'a> {
             },
             geometry: plan.counted()?,
             copy: None,
-            gradients: Some(gradients),
+            pass: Some(pass),
         })
     }
 
     /// The same transfer in these circumstances.
-    pub(super) fn with_context(self, context: Context) -> Self {
-        let access = Access {
-            context,
-            ..self.access
-        };
-        Self { access, ..self }
+    pub(super) fn with_context(mut self, context: Context) -> Self {
+        self.access.context = context;
+        self
     }
 
     pub(super) fn context(&self) -> Context {
@@ -188,8 +188,8 @@ impl<'a> Transfer<'a> {
         self.plan
     }
 
-    pub(super) fn gradients(&self) -> Option<&'a GroupGradients<'a>> {
-        self.gradients
+    pub(super) fn pass(&self) -> Option<&'a dyn GroupPass> {
+        self.pass
     }
 
     pub(super) fn access(&self) -> &Access {

@@ -6,7 +6,7 @@ use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::explain::Explanation;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
-use crate::plan::IndexRules;
+use crate::plan::{Form, IndexRules};
 use crate::reduction::{
     Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reducing, Reduction,
 };
@@ -45,11 +45,11 @@ use crate::run::{self, Operands, Planning, ScatterPlan};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scatter<'p> {
-    pub(super) rule: Rule,
-    pub(super) planning: Planning,
-    pub(super) reducing: Reducing,
-    pub(super) none_gradient: NoneGradient,
-    pub(super) execution: Execution<'p>,
+    rule: Rule,
+    pub(crate) planning: Planning,
+    pub(crate) reducing: Reducing,
+    pub(crate) none_gradient: NoneGradient,
+    pub(crate) execution: Execution<'p>,
 }
 
 /// The operators.
@@ -416,10 +416,7 @@ impl Scatter<'_> {
     ) -> Result<ScatterPlan, ScatterError> {
         let indices = indices.into();
         output.check(1)?;
-        (self.rule).check_options(self.planning.rules, self.reducing)?;
-        let form = self
-            .rule
-            .form(output.shape(), indices.layout().parts(), None)?;
+        let form = self.form_of(output.shape(), &indices, None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&output, form, indices, self.planning, &self.execution)?;
         Ok(ScatterPlan::new(plan, self.reducing, self.none_gradient))
@@ -465,10 +462,19 @@ impl Scatter<'_> {
         updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
         run::operation(data.elements(), self.reducing, &self.execution)?;
+        let form = self.form_of(data.shape(), indices, Some(updates.shape()))?;
+        form.check_updates(data.shape(), indices.layout().shape(), updates.shape())
+    }
+
+    /// What the shapes mean, with options that the operator has.
+    pub(crate) fn form_of(
+        &self,
+        shape: &[usize],
+        indices: &Indices<'_>,
+        updates: Option<&[usize]>,
+    ) -> Result<Form, ScatterError> {
         (self.rule).check_options(self.planning.rules, self.reducing)?;
-        let list = indices.layout().parts();
-        let form = (self.rule).form(data.shape(), list, Some(updates.shape()))?;
-        form.check_updates(data.shape(), list.0, updates.shape())
+        (self.rule).form(shape, indices.layout().parts(), updates)
     }
 
     /// One call, in place where there is no `data`.

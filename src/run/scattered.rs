@@ -66,13 +66,13 @@ fn execute_by_schedule(
 }
 
 /// A transfer, and what it reads beside the tensors.
-pub(super) struct Prepared<'a> {
+pub(crate) struct Prepared<'a> {
     transfer: Transfer<'a>,
     one_run: Option<OneRun>,
 }
 
 impl<'a> Prepared<'a> {
-    pub(super) fn run(
+    pub(crate) fn run(
         self,
         call: &Call<'_>,
         execution: &Execution<'_>,
@@ -99,7 +99,7 @@ impl<'a> From<Transfer<'a>> for Prepared<'a> {
 /// The output has the shape of the plan's and the strides of the binding; updates have
 /// the shape that the plan asks for.
 #[inline(always)]
-pub(super) unsafe fn prepare<'a>(
+pub(crate) unsafe fn prepare<'a>(
     plan: &'a IndexPlan,
     numbered: &Binding<'_>,
     operands: &Operands<'_>,

@@ -6,13 +6,13 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
-use super::super::scattered::Prepared;
 use crate::error::ScatterError;
 use crate::exec::{Access, Buffers, Context};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::{Source, Target};
 use crate::plan::Span;
+use crate::run::Prepared;
 
 /// A pass that is ready to run.
 #[expect(

@@ -1,10 +1,5 @@
 //! A forward pass that keeps what its gradient will need.
 
-use super::super::making::{Planning, make_plan};
-use super::super::operands::Operands;
-use super::super::planned::{ScatterPlan, ScatterRun};
-use super::super::scattered::execute;
-use super::saved::Overwritten;
 use super::tensors::Meaning;
 use crate::error::ScatterError;
 use crate::execution::Execution;
@@ -12,13 +7,15 @@ use crate::operand::indices::Integers;
 use crate::operand::{Elements, Layout};
 use crate::plan::Form;
 use crate::reduction::Reduction;
+use crate::run::{Operands, Overwritten, Planning, ScatterPlan, ScatterRun, execute, make_plan};
 
-/// What a forward pass has kept for its gradient: the plan and, after a call in
-/// place of `mul`, `min` or `max`, the windows of data that were written over (all of
-/// data, where the output is not evenly spaced along the axes that are indexed).
+/// What a forward pass has kept for its gradient: the plan, and data that was written over.
 ///
-/// Made by [`Scatter::forward`](crate::Scatter::forward) and its kin. It borrows nothing: what
-/// a gradient depends on beside it is handed over as [`Forward`](crate::Forward).
+/// [`Scatter::forward`](crate::Scatter::forward) and its kin make it. Data is kept after a
+/// call in place of `mul`, `min` or `max`: the windows that were written over, or all of
+/// data where the output is not evenly spaced along the axes that are indexed. A `Saved`
+/// borrows nothing; the other tensors of a gradient are handed over as
+/// [`Forward`](crate::Forward).
 ///
 /// # Examples
 ///
@@ -61,7 +58,10 @@ impl Saved {
     /// the data of the forward pass.
     #[inline]
     pub fn run(&self) -> ScatterRun<'_> {
-        self.plan.run().overwriting(self.overwritten.as_ref())
+        ScatterRun {
+            overwritten: self.overwritten.as_ref(),
+            ..self.plan.run()
+        }
     }
 }
 

@@ -5,26 +5,17 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
-use super::super::scattered::Prepared;
 use super::passes::{Pass, copy_all};
+use super::placed::Placed;
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::gradients::Placed;
 use crate::exec::{Context, Transfer};
 use crate::execution::Execution;
 use crate::kernel::{Kernels, Operation};
 use crate::operand::{AnyTensor, Elements, Input, Layout, Target};
-use crate::plan::{IndexPlan, Place};
+use crate::plan::IndexPlan;
 use crate::reduction::Reduction;
-
-/// Data that a scatter in place has written over.
-#[derive(Debug)]
-pub(crate) struct Overwritten {
-    tensor: AnyTensor,
-    /// Where windows lie that are one for each destination that has tuples, in the order
-    /// of destinations; `None` where it is all of data.
-    windows: Option<Place>,
-}
+use crate::run::{Overwritten, Prepared};
 
 impl Overwritten {
     /// The windows of destinations that have tuples, of data that lies as the plan's
@@ -49,8 +40,8 @@ impl Overwritten {
             let data = data.as_mut_ptr().cast_const().cast();
             let context = Context::new(false, target.is_new());
             // SAFETY: data has the layout that the plan is bound to, as has just been
-            // checked, and holds values, as it is to be written in place; the target has
-            // the shape of its updates.
+            // checked. It holds values, as it is to be written in place. The target has the
+            // shape of the plan's updates.
             let transfer = unsafe {
                 Transfer::gather(&windows_of, operation, data, result, geometry, context)
             };

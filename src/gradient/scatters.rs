@@ -12,15 +12,11 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 
-use super::super::making::{Planning, make_plan};
-use super::super::operands::{Operands, check_dtype};
-use super::super::scattered::prepare;
 use super::passes::{Pass, copy_all};
-use super::saved::Overwritten;
+use super::placed::GradientPass;
 use super::tensors::{Meaning, Tensors, check};
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
-use crate::exec::gradients::GroupGradients;
 use crate::exec::{Context, Transfer, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
@@ -30,6 +26,7 @@ use crate::operand::{
 };
 use crate::plan::{Form, IndexPlan};
 use crate::reduction::{NoneGradient, Reduction};
+use crate::run::{Operands, Overwritten, Planning, check_dtype, make_plan, prepare};
 
 /// Plans and shares out once.
 pub(crate) fn backward_once(
@@ -50,7 +47,7 @@ pub(crate) fn backward_once(
         plan: &plan,
         is_kept: false,
         tensors,
-        saved: None,
+        overwritten: None,
         meaning,
         factor,
         in_place,
@@ -62,15 +59,15 @@ pub(crate) fn backward_once(
 }
 
 /// Shares out by a plan that is kept.
-pub(in super::super) fn backward_planned(
+pub(super) fn backward_planned(
     plan: &IndexPlan,
     tensors: &Tensors<'_>,
-    saved: Option<&Overwritten>,
+    overwritten: Option<&Overwritten>,
     meaning: Meaning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
     let (factor, in_place) = check(tensors, None, meaning, execution)?;
-    let elements = saved.map(|saved| saved.elements());
+    let elements = overwritten.map(Overwritten::elements);
     elements.map_or(Ok(()), |saved| {
         check_dtype("data", saved, tensors.grad_output.elements())
     })?;
@@ -79,12 +76,12 @@ pub(in super::super) fn backward_planned(
         return Err(other_shape("grad_output", plan.shape(), actual));
     }
     tensors.check_shapes(plan.updates_shape())?;
-    tensors.check_inputs(meaning.reducing, saved.is_some())?;
+    tensors.check_inputs(meaning.reducing, overwritten.is_some())?;
     let call = Backward {
         plan,
         is_kept: true,
         tensors,
-        saved,
+        overwritten,
         meaning,
         factor,
         in_place,
@@ -98,7 +95,7 @@ pub(super) struct Backward<'a> {
     pub(super) plan: &'a IndexPlan,
     pub(super) is_kept: bool,
     pub(super) tensors: &'a Tensors<'a>,
-    pub(super) saved: Option<&'a Overwritten>,
+    pub(super) overwritten: Option<&'a Overwritten>,
     pub(super) meaning: Meaning,
     pub(super) factor: Factor,
     pub(super) in_place: bool,
@@ -203,10 +200,13 @@ impl Backward<'_> {
         let placed = sorted.map(|sorted| self.placed(by_groups, grad_output, sorted));
         let placed = placed.transpose()?;
         let sharing = self.sharing()?;
-        let gradients = placed.as_ref().zip(sorted);
-        let gradients =
-            gradients.map(|(placed, sorted)| GroupGradients::new(placed, sharing, sorted));
-        let groups = gradients.as_ref().map(|gradients| self.groups(gradients));
+        let pass = placed.as_ref().zip(sorted).map(|(placed, sorted)| {
+            // SAFETY: `check` and its kin have checked that the tensors have the shapes
+            // that the plan asks for, and share only what they may. Saved windows belong to
+            // this plan.
+            unsafe { GradientPass::new(sharing, self.plan, sorted, placed) }
+        });
+        let groups = pass.as_ref().map(|pass| self.groups(pass));
         let mut groups = groups.transpose()?;
         let mut passes: SmallVec<[Pass<'_>; 4]> = SmallVec::new();
         match tensors.grad_updates {

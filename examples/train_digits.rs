@@ -89,9 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         last = (loss, right);
 
         let slopes = TensorView::contiguous(&slopes, &scores_shape)?;
-        let of_rows = saved
-            .run()
-            .backward_updates(slopes, Forward::none(), 1.0)?;
+        let of_rows = saved.run().backward_updates(slopes, Forward::none(), 1.0)?;
         let of_rows = TensorView::contiguous(&of_rows, &rows_shape)?;
         // The factor does what a loop over the gradient would: the rate of learning, and
         // the mean over images.

@@ -4,12 +4,12 @@
 //! Knows plans, tasks, pools, scratch memory and functions of the kernel table.
 //! Knows nothing of operators, of the types of indices or of elements.
 
+mod access;
 mod choice;
 mod context;
 mod copies;
 mod cost;
 mod division;
-pub(crate) mod gradients;
 pub(crate) mod one_value;
 mod places;
 mod sample;
@@ -17,7 +17,7 @@ mod schedule;
 pub(crate) mod scratch;
 mod sink;
 pub(crate) mod small_transfer;
-mod sources;
+pub(crate) mod sources;
 pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
@@ -28,12 +28,13 @@ mod workload;
 
 use smallvec::SmallVec;
 
+pub(crate) use access::{Access, Buffers};
 pub(crate) use choice::Selection;
 pub(crate) use context::Context;
 pub(crate) use copies::{Copies, Merged};
 pub(crate) use schedule::{Candidate, Reason};
 pub(crate) use tile::part;
-pub(crate) use transfer::{Buffers, Transfer};
+pub(crate) use transfer::{GroupPass, Transfer};
 pub(crate) use workload::{Direction, Sizes, Workload, is_mostly_overwritten};
 
 use self::division::Division;

@@ -43,7 +43,7 @@
 //! three of them. [`Operator`] is any of these as a value, with its shape rule.
 //! Functions in [`profile`] set the options that follow one runtime's rules.
 //! [`Scatter::backward`] and [`Gather::backward`] give gradients;
-//! [`Scatter::train`] is a forward pass that keeps what its gradient needs.
+//! [`Scatter::forward`] is a forward pass that keeps what its gradient needs.
 //!
 //! | verb | use it when |
 //! |---|---|
@@ -79,6 +79,7 @@ mod exec;
 mod execution;
 mod foreign;
 mod goal;
+mod gradient;
 mod kernel;
 mod machine;
 mod memory;
@@ -97,6 +98,7 @@ pub use error::ScatterError;
 pub use exec::scratch::release_scratch;
 pub use execution::Execution;
 pub use goal::Goal;
+pub use gradient::{Forward, Gradients, Saved};
 pub use kernel::InstructionSet;
 pub use machine::{Machine, MachineError};
 pub use names::UnknownName;
@@ -113,7 +115,5 @@ pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Red
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use run::last_route;
-pub use run::{
-    Explanation, Forward, GatherPlan, GatherRun, Gradients, Route, ScatterPlan, ScatterRun, Trained,
-};
+pub use run::{Explanation, GatherPlan, GatherRun, Route, ScatterPlan, ScatterRun};
 pub use schedule::Schedule;

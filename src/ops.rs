@@ -6,7 +6,6 @@
 
 mod functions;
 mod gather;
-mod gradient;
 mod operator;
 pub mod profile;
 mod scatter;

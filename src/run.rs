@@ -6,7 +6,6 @@
 
 mod explain;
 mod gather_plan;
-mod gradient;
 mod long_gathers;
 mod long_lists;
 mod operands;
@@ -18,14 +17,13 @@ mod small_call;
 
 pub use explain::Explanation;
 pub use gather_plan::{GatherPlan, GatherRun};
-pub use gradient::{Forward, Gradients, Trained};
-pub(crate) use gradient::{
-    Meaning, Tensors, allocate, allocate_updates, backward_once, lend, sum_once, train_once,
+pub(crate) use operands::{
+    Operands, check_dtype, is_memory_of, operation, refuse_overlap, refuse_shared,
 };
-pub(crate) use operands::{Operands, operation};
-pub(crate) use pipeline::once;
+pub(crate) use pipeline::{Prepared, execute, once, prepare};
 pub(crate) use plan_builder::{Planning, make_plan};
 pub use route::Route;
 #[cfg(debug_assertions)]
 pub use route::last_route;
+pub(crate) use scatter_plan::Overwritten;
 pub use scatter_plan::{ScatterPlan, ScatterRun};

@@ -498,7 +498,7 @@ fn gradients_ask_for_their_memory() {
             let (data, _) = &mut *written.borrow_mut();
             data.fill(9.0);
             let target = TensorViewMut::strided(data, DEEP_OFFSET, &DEEP, &DEEP_STRIDES)?;
-            let done = scatter.train_in_place(target, indices()?, updates()?);
+            let done = scatter.forward_in_place(target, indices()?, updates()?);
             let is_untouched = || data.iter().all(|&value| value == 9.0);
             assert!(
                 done.is_ok() || is_untouched(),

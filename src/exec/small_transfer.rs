@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
 
-use super::transfer::Buffers;
+use super::access::Buffers;
 use super::workload::Direction;
 use crate::kernel::{
     Group, GroupFn, GroupRun, Job, Kernels, Operation, RowsForm, RunsFn, Sources, Spread, Steps,

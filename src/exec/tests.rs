@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::sample::Sample;
 use super::schedule::Stop;
 use super::tasks::Workers;
-use super::{Buffers, Context, Direction, Outlook, Selection, Transfer, choice, run};
+use super::{Access, Buffers, Context, Direction, Outlook, Selection, Transfer, choice, run};
 use crate::element::DType;
 use crate::kernel::{InstructionSet, Job, Kernels, Operation, RowsForm, Steps, Streams};
 use crate::machine::Machine;
@@ -32,8 +32,13 @@ static STREAMED: AtomicUsize = AtomicUsize::new(0);
 static PREFETCHED: AtomicUsize = AtomicUsize::new(0);
 static TWICE: AtomicUsize = AtomicUsize::new(0);
 
-fn once() -> Context {
-    Context::new(false, false)
+/// An operation on the memory of one call by a plan that is not kept.
+fn once(operation: Operation, buffers: Buffers) -> Access {
+    Access {
+        operation,
+        buffers,
+        context: Context::new(false, false),
+    }
 }
 
 fn plain() -> &'static Kernels {
@@ -97,15 +102,8 @@ fn moves<'p>(
     // SAFETY: contiguous tensors of the plan's shapes, initialised, and borrowed for as
     // long as the transfer is.
     unsafe {
-        Transfer::new(
-            Direction::Scatter,
-            plan,
-            Operation::moving(kernels),
-            buffers,
-            geometry,
-            copy,
-            once(),
-        )
+        let access = once(Operation::moving(kernels), buffers);
+        Transfer::new(Direction::Scatter, plan, access, geometry, copy)
     }
 }
 
@@ -211,16 +209,8 @@ fn the_next_schedule_runs_where_one_cannot_be_prepared() {
     let geometry = plan.geometry(&STRIDES).expect("few dims");
     // SAFETY: contiguous tensors of the plan's shapes, initialised.
     let transfer = unsafe {
-        let moving = Operation::moving(plain());
-        Transfer::new(
-            Direction::Scatter,
-            plan,
-            moving,
-            buffers,
-            geometry,
-            None,
-            once(),
-        )
+        let access = once(Operation::moving(plain()), buffers);
+        Transfer::new(Direction::Scatter, plan, access, geometry, None)
     };
     let pool = Claims(3);
     let workers = Workers::new(&pool, None);
@@ -292,8 +282,8 @@ fn gathers_by_every_schedule() {
                             source: data.as_ptr().cast(),
                             data: None,
                         };
-                        let direction = Direction::Gather;
-                        Transfer::new(direction, plan, moving, buffers, geometry, None, once())
+                        let access = once(moving, buffers);
+                        Transfer::new(Direction::Gather, plan, access, geometry, None)
                     };
                     let pool = Claims(workers);
                     let selection = Selection::Forced(schedule);

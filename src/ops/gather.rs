@@ -36,7 +36,7 @@ use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 pub struct Gather<'p> {
     operator: Operator,
     rules: IndexRules,
-    execution: Execution<'p>,
+    pub(crate) execution: Execution<'p>,
 }
 
 /// The operators.
@@ -246,113 +246,6 @@ impl Gather<'_> {
         self.write(form, &data, &indices, &output.target())
     }
 
-    /// Returns the gradient for data of the shape `data`, row-major, given that of the
-    /// gather's result: [`backward_into`](Self::backward_into) a new tensor.
-    ///
-    /// # Errors
-    ///
-    /// As [`backward_into`](Self::backward_into), or no memory for the result.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ndscatter::{Gather, TensorView};
-    ///
-    /// let grad_output = TensorView::from(&[1.0_f32, 2.0, 4.0]);
-    /// let taken = TensorView::from(&[1_i64, 3, 1]);
-    /// let grad_data = Gather::along(0).backward(grad_output, &[4], taken, 1.0)?;
-    /// assert_eq!(grad_data, [0.0, 5.0, 0.0, 2.0]);
-    /// # Ok::<(), ndscatter::ScatterError>(())
-    /// ```
-    pub fn backward<'i, V: Input>(
-        &self,
-        grad_output: V,
-        data: &[usize],
-        indices: impl Into<Indices<'i>>,
-        scale: f64,
-    ) -> Result<V::Owned, ScatterError> {
-        let indices = indices.into();
-        V::allocate(data, Start::Like(&grad_output), |sums, _| {
-            self.sum(&grad_output.source(), &indices, scale, &sums)
-        })
-    }
-
-    /// Writes the gradient for data, given that of the gather's result, into
-    /// `grad_data`, whose shape is that of data. What it held before is not read.
-    ///
-    /// Each element of it is the sum, from zero and in the row-major order of `indices`,
-    /// of the gradients of all elements that were gathered from there, multiplied by
-    /// `scale` at last. 16-bit floats are summed in `f32` and rounded once. What was
-    /// [skipped](Bounds::Skip) counts for nothing, what was
-    /// [moved to an end](Bounds::Clamp) counts there.
-    ///
-    /// `scale` is first rounded to the type that is computed in (`f32`, or `f64` for
-    /// elements of it); 1 costs nothing. Where it is zero, all of the gradient is +0,
-    /// whatever the gradient of the result holds.
-    ///
-    /// The rule is that of the gradients of torch `gather` and `index_select`, and of
-    /// `embedding`.
-    ///
-    /// # Errors
-    ///
-    /// [`ScatterError::NoGradient`] and [`ScatterError::GradientOfClones`] for elements
-    /// that are neither floats nor complex, [`ScatterError::Scale`] for a factor that is
-    /// not finite, [`ScatterError::GradientShape`], or any [`ScatterError`] about
-    /// shapes, indices or memory that is shared; `grad_data` is then unchanged.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ndscatter::{Gather, TensorView, TensorViewMut};
-    ///
-    /// // Rows 2, 0 and 2 of a table were looked up.
-    /// let rows = [2_i64, 0, 2];
-    /// let grad_output = [1.0, 1.0, 2.0, 2.0, 3.0, 3.0];
-    /// let mut grad_table = [9.0; 6];
-    /// Gather::along(0).backward_into(
-    ///     TensorView::contiguous(&grad_output, &[3, 2])?,
-    ///     TensorView::from(&rows),
-    ///     0.5,
-    ///     TensorViewMut::contiguous(&mut grad_table, &[3, 2])?,
-    /// )?;
-    /// assert_eq!(grad_table, [1.0, 1.0, 0.0, 0.0, 2.0, 2.0]);
-    /// # Ok::<(), ndscatter::ScatterError>(())
-    /// ```
-    #[doc(alias = "embedding_dense_backward")]
-    pub fn backward_into<'i, O: Output>(
-        &self,
-        grad_output: O::Input,
-        indices: impl Into<Indices<'i>>,
-        scale: f64,
-        mut grad_data: O,
-    ) -> Result<(), ScatterError> {
-        let (gradient, indices) = (grad_output.source(), indices.into());
-        self.sum(&gradient, &indices, scale, &grad_data.target())
-    }
-
-    fn sum(
-        &self,
-        gradient: &Source<'_>,
-        indices: &Indices<'_>,
-        scale: f64,
-        sums: &Target<'_>,
-    ) -> Result<(), ScatterError> {
-        let form = (self.operator).form(sums.shape(), indices.layout().parts(), None)?;
-        let planning = Planning {
-            gathers: false,
-            ..self.planning()
-        };
-        run::sum_once(
-            &form,
-            sums,
-            gradient,
-            indices,
-            scale,
-            planning,
-            &self.execution,
-        )
-    }
-
     /// Does all that depends on `indices` alone, for data of this layout. The
     /// plan keeps all options but the [`execution`](Self::execution).
     ///
@@ -367,9 +260,7 @@ impl Gather<'_> {
     ) -> Result<GatherPlan, ScatterError> {
         let indices = indices.into();
         data.check(1)?;
-        let form = self
-            .operator
-            .form(data.shape(), indices.layout().parts(), None)?;
+        let form = self.form_of(data.shape(), &indices)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&data, form, indices, self.planning(), &self.execution)?;
         Ok(GatherPlan::new(plan))
@@ -415,11 +306,20 @@ impl Gather<'_> {
         if matches!(data.elements(), Elements::Cloned(_)) && self.rules.bounds == Bounds::Skip {
             return Err(ScatterError::UnsupportedOption { option: "bounds" });
         }
-        self.operator
-            .form(data.shape(), indices.layout().parts(), None)
+        self.form_of(data.shape(), indices)
     }
 
-    fn planning(&self) -> Planning {
+    /// What the shapes mean, for data of this shape.
+    #[inline(always)] // As `Rule::form`.
+    pub(crate) fn form_of(
+        &self,
+        shape: &[usize],
+        indices: &Indices<'_>,
+    ) -> Result<Form, ScatterError> {
+        self.operator.form(shape, indices.layout().parts(), None)
+    }
+
+    pub(crate) fn planning(&self) -> Planning {
         Planning {
             duplicates: Duplicates::Allow,
             rules: self.rules,

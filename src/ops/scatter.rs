@@ -5,7 +5,7 @@ use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
-use crate::plan::IndexRules;
+use crate::plan::{Form, IndexRules};
 use crate::reduction::{
     Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reducing, Reduction,
 };
@@ -44,11 +44,11 @@ use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scatter<'p> {
-    pub(super) operator: Operator,
-    pub(super) planning: Planning,
-    pub(super) reducing: Reducing,
-    pub(super) none_gradient: NoneGradient,
-    pub(super) execution: Execution<'p>,
+    operator: Operator,
+    pub(crate) planning: Planning,
+    pub(crate) reducing: Reducing,
+    pub(crate) none_gradient: NoneGradient,
+    pub(crate) execution: Execution<'p>,
 }
 
 /// The operators.
@@ -442,10 +442,7 @@ impl Scatter<'_> {
     ) -> Result<ScatterPlan, ScatterError> {
         let indices = indices.into();
         output.check(1)?;
-        (self.operator).check_options(self.planning.rules, self.reducing)?;
-        let form = self
-            .operator
-            .form(output.shape(), indices.layout().parts(), None)?;
+        let form = self.form_of(output.shape(), &indices, None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&output, form, indices, self.planning, &self.execution)?;
         Ok(ScatterPlan::new(plan, self.reducing, self.none_gradient))
@@ -494,10 +491,19 @@ impl Scatter<'_> {
         updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
         run::operation(data.elements(), self.reducing, &self.execution)?;
+        let form = self.form_of(data.shape(), indices, Some(updates.shape()))?;
+        form.check_updates(data.shape(), indices.layout().shape(), updates.shape())
+    }
+
+    /// What the shapes mean, with options that the operator has.
+    pub(crate) fn form_of(
+        &self,
+        shape: &[usize],
+        indices: &Indices<'_>,
+        updates: Option<&[usize]>,
+    ) -> Result<Form, ScatterError> {
         (self.operator).check_options(self.planning.rules, self.reducing)?;
-        let list = indices.layout().parts();
-        let form = (self.operator).form(data.shape(), list, Some(updates.shape()))?;
-        form.check_updates(data.shape(), list.0, updates.shape())
+        (self.operator).form(shape, indices.layout().parts(), updates)
     }
 
     /// One call, in place where there is no `data`.

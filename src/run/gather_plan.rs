@@ -1,7 +1,6 @@
 //! A kept plan of a gather, and the verbs that run it on data any number of times.
 
 use super::explain::{Explained, Explanation};
-use super::gradient::sum_planned;
 use super::operands::{Operands, operation};
 use super::pipeline::execute;
 use super::plan_builder::Planning;
@@ -33,7 +32,7 @@ use crate::reduction::Reducing;
 /// ```
 #[derive(Debug)]
 pub struct GatherPlan {
-    plan: IndexPlan,
+    pub(crate) plan: IndexPlan,
 }
 
 impl GatherPlan {
@@ -90,8 +89,8 @@ impl GatherPlan {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct GatherRun<'p> {
-    plan: &'p GatherPlan,
-    execution: Execution<'p>,
+    pub(crate) plan: &'p GatherPlan,
+    pub(crate) execution: Execution<'p>,
 }
 
 impl<'p> GatherRun<'p> {
@@ -130,53 +129,6 @@ impl<'p> GatherRun<'p> {
         self.write(&data.source(), &output.target())
     }
 
-    /// Returns the gradient for data, row-major, of a gather by this plan: as
-    /// [`Gather::backward`](crate::Gather::backward).
-    ///
-    /// # Errors
-    ///
-    /// As [`backward_into`](Self::backward_into), with [`ScatterError::PlanMismatch`]
-    /// for a plan of another layout than a contiguous one; no memory for the result.
-    pub fn backward<V: Input>(&self, grad_output: V, scale: f64) -> Result<V::Owned, ScatterError> {
-        V::allocate(self.plan.shape(), Start::Like(&grad_output), |sums, _| {
-            self.sum(&grad_output.source(), scale, &sums)
-        })
-    }
-
-    /// Writes the gradient for data into `grad_data`, of the layout of the plan's data:
-    /// as [`Gather::backward_into`](crate::Gather::backward_into).
-    ///
-    /// # Errors
-    ///
-    /// As [`Gather::backward_into`](crate::Gather::backward_into), with
-    /// [`ScatterError::PlanMismatch`] for a gradient of another layout, and
-    /// [`ScatterError::PoolFailed`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ndscatter::{Gather, Layout, TensorView, TensorViewMut};
-    ///
-    /// let taken = TensorView::from(&[1_i64, 3, 1]);
-    /// let plan = Gather::along(0).plan(Layout::contiguous(&[4]), taken)?;
-    /// let mut grad_data = [9.0; 4];
-    /// plan.run().backward_into(
-    ///     TensorView::from(&[1.0, 2.0, 4.0]),
-    ///     0.5,
-    ///     TensorViewMut::from(&mut grad_data),
-    /// )?;
-    /// assert_eq!(grad_data, [0.0, 2.5, 0.0, 1.0]);
-    /// # Ok::<(), ndscatter::ScatterError>(())
-    /// ```
-    pub fn backward_into<O: Output>(
-        &self,
-        grad_output: O::Input,
-        scale: f64,
-        mut grad_data: O,
-    ) -> Result<(), ScatterError> {
-        self.sum(&grad_output.source(), scale, &grad_data.target())
-    }
-
     /// What a run will do with a contiguous result, if no other call is at work on its pool
     /// meanwhile: for people, and for tests. `allocates`: the result is new memory, as that
     /// of [`allocate`](Self::allocate).
@@ -209,16 +161,6 @@ impl<'p> GatherRun<'p> {
             is_new: allocates,
         };
         explained.explain()
-    }
-
-    fn sum(
-        &self,
-        gradient: &Source<'_>,
-        scale: f64,
-        sums: &Target<'_>,
-    ) -> Result<(), ScatterError> {
-        let (plan, execution) = (&self.plan.plan, &self.execution);
-        sum_planned(plan, sums, gradient, scale, execution)
     }
 
     fn write(&self, data: &Source<'_>, output: &Target<'_>) -> Result<(), ScatterError> {

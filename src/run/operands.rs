@@ -29,15 +29,15 @@ use crate::reduction::{Reducing, Reduction};
 /// tuple.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands<'a> {
-    pub(super) direction: Direction,
-    pub(super) operation: &'a Operation,
+    pub(crate) direction: Direction,
+    pub(crate) operation: &'a Operation,
     // Lent: to move the descriptions of four tensors from call to call takes
     // longer than the smallest calls.
-    pub(super) output: &'a Target<'a>,
+    pub(crate) output: &'a Target<'a>,
     /// The updates of a scatter, or the data of a gather.
-    pub(super) source: &'a Source<'a>,
+    pub(crate) source: &'a Source<'a>,
     /// Data that a scatter copies to its output first; `None` in place.
-    pub(super) copied: Option<&'a Source<'a>>,
+    pub(crate) copied: Option<&'a Source<'a>>,
 }
 
 impl<'a> Operands<'a> {
@@ -268,7 +268,7 @@ fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operat
 
 /// Refuses a tensor of another element type than the others.
 #[inline]
-pub(super) fn check_dtype(
+pub(crate) fn check_dtype(
     tensor: &'static str,
     actual: Elements,
     expected: Elements,
@@ -317,7 +317,7 @@ fn check_memory<'a>(
 
 /// Whether an input is the very memory of the output.
 #[inline]
-pub(super) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
+pub(crate) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
     data.as_ptr().addr() == output.as_mut_ptr().addr()
         && !(data.contents().is_borrowed() && output.contents().is_borrowed())
         && data.layout().places_like(output.layout())
@@ -343,7 +343,7 @@ fn check_bools<const N: usize>(
 
 /// Refuses an output that shares a byte with an input.
 #[inline]
-pub(super) fn refuse_overlap<const N: usize>(
+pub(crate) fn refuse_overlap<const N: usize>(
     output: &Target<'_>,
     inputs: [(&'static str, Option<&Source<'_>>); N],
 ) -> Result<(), ScatterError> {
@@ -359,7 +359,7 @@ pub(super) fn refuse_overlap<const N: usize>(
 }
 
 /// Refuses two outputs that share a byte.
-pub(super) fn refuse_shared(
+pub(crate) fn refuse_shared(
     output: &Target<'_>,
     other: &Target<'_>,
     tensor: &'static str,

@@ -15,7 +15,7 @@ use super::small_call::{self, FlatCall};
 use crate::error::ScatterError;
 use crate::exec::one_value::OneRun;
 use crate::exec::tasks::Call;
-use crate::exec::{self, Context, Direction, Selection, Transfer, scratch};
+use crate::exec::{self, Access, Context, Direction, Selection, Transfer, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::Elements;
@@ -109,7 +109,7 @@ fn run_by_schedule(
 }
 
 /// A transfer, and what it reads beside the tensors.
-pub(super) struct Prepared<'a> {
+pub(crate) struct Prepared<'a> {
     transfer: Transfer<'a>,
     one_run: Option<OneRun>,
 }
@@ -122,8 +122,11 @@ impl Prepared<'_> {
     }
 
     /// Runs it as a pass of a gradient.
-    pub(super) fn run_as_pass(self, execution: &Execution<'_>) -> Result<(), ScatterError> {
-        let call = execution.begin();
+    pub(crate) fn run_as_pass(
+        self,
+        call: &Call<'_>,
+        execution: &Execution<'_>,
+    ) -> Result<(), ScatterError> {
         let result = exec::run_pass(self.transfer, call.workers(), execution.schedule);
         self.one_run.into_iter().for_each(OneRun::put_back);
         result
@@ -146,7 +149,7 @@ impl<'a> From<Transfer<'a>> for Prepared<'a> {
 /// The numbered tensor has the shape of the plan's and the strides of the binding; the
 /// listed one has the shape that the plan asks for.
 #[inline(always)]
-pub(super) unsafe fn prepare<'a>(
+pub(crate) unsafe fn prepare<'a>(
     plan: &'a IndexPlan,
     numbered: &Binding<'_>,
     operands: &Operands<'_>,
@@ -164,11 +167,13 @@ pub(super) unsafe fn prepare<'a>(
     }
     let copy = data_strides.map(|strides| plan.copy_geometry_of(numbered, &strides));
     let copy = copy.transpose()?;
-    let context = Context::new(is_kept, operands.output.is_new());
-    let (direction, operation) = (operands.direction, *operands.operation);
+    let access = Access {
+        operation: *operands.operation,
+        buffers,
+        context: Context::new(is_kept, operands.output.is_new()),
+    };
     // SAFETY: the caller vouches for layout and shapes, `Operands` for the rest.
-    let transfer =
-        unsafe { Transfer::new(direction, plan, operation, buffers, geometry, copy, context) };
+    let transfer = unsafe { Transfer::new(operands.direction, plan, access, geometry, copy) };
     Ok(Prepared { transfer, one_run })
 }
 

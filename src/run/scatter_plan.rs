@@ -2,7 +2,6 @@
 //! times.
 
 use super::explain::{Explained, Explanation};
-use super::gradient::{self, Forward, Gradients, Meaning, Saved, backward_planned};
 use super::operands::{Operands, operation};
 use super::pipeline::{check_reduction, execute};
 use super::plan_builder::Planning;
@@ -10,8 +9,8 @@ use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::Direction;
 use crate::execution::Execution;
-use crate::operand::{Elements, Input, Layout, Output, Source, Start, Target};
-use crate::plan::{Form, IndexPlan};
+use crate::operand::{AnyTensor, Elements, Input, Layout, Output, Source, Start, Target};
+use crate::plan::{Form, IndexPlan, Place};
 use crate::reduction::{Accumulate, NoneGradient, Reducing, Reduction};
 
 /// A scatter that has been validated and worked out up to its values.
@@ -114,7 +113,7 @@ impl ScatterPlan {
             plan: &self.plan,
             reducing: self.reducing,
             none_gradient: self.none_gradient,
-            saved: None,
+            overwritten: None,
             execution: Execution::new(),
         }
     }
@@ -145,20 +144,23 @@ impl ScatterPlan {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ScatterRun<'p> {
-    plan: &'p IndexPlan,
-    reducing: Reducing,
-    none_gradient: NoneGradient,
-    /// Data that the forward pass has written over.
-    saved: Option<&'p Saved>,
-    execution: Execution<'p>,
+    pub(crate) plan: &'p IndexPlan,
+    pub(crate) reducing: Reducing,
+    pub(crate) none_gradient: NoneGradient,
+    pub(crate) overwritten: Option<&'p Overwritten>,
+    pub(crate) execution: Execution<'p>,
+}
+
+/// Data that a forward pass in place has written over, for its gradient.
+#[derive(Debug)]
+pub(crate) struct Overwritten {
+    pub(crate) tensor: AnyTensor,
+    /// Where windows lie that are one for each destination that has tuples, in the order
+    /// of destinations; `None` where it is all of data.
+    pub(crate) windows: Option<Place>,
 }
 
 impl<'p> ScatterRun<'p> {
-    /// The same, whose gradients begin with data that was saved.
-    pub(super) fn of_saved(self, saved: Option<&'p Saved>) -> Self {
-        Self { saved, ..self }
-    }
-
     /// Another reduction than that of the operator. The rest of what the
     /// operator means stays. The plan of a [`cache`](crate::Scatter::cache) has
     /// none: such a run is refused ([`ScatterError::UnsupportedOption`]).
@@ -253,79 +255,6 @@ impl<'p> ScatterRun<'p> {
     #[inline]
     pub fn in_place<O: Output>(&self, mut data: O, updates: O::Input) -> Result<(), ScatterError> {
         self.write(&data.target(), None, &updates.source())
-    }
-
-    /// Returns the gradients for data and for updates, row-major:
-    /// as [`Scatter::backward`](crate::Scatter::backward).
-    ///
-    /// # Errors
-    ///
-    /// As [`backward_into`](Self::backward_into); no memory for the results.
-    pub fn backward<V: Input>(
-        &self,
-        grad_output: V,
-        forward: Forward<V>,
-        scale: f64,
-    ) -> Result<(V::Owned, V::Owned), ScatterError> {
-        let shapes = [self.plan.shape(), self.plan.updates_shape()];
-        gradient::allocate(&grad_output, &forward, shapes, |tensors| {
-            self.share(tensors, scale)
-        })
-    }
-
-    /// Returns the gradient for updates alone, row-major:
-    /// as [`Scatter::backward_updates`](crate::Scatter::backward_updates).
-    ///
-    /// # Errors
-    ///
-    /// As [`backward`](Self::backward).
-    pub fn backward_updates<V: Input>(
-        &self,
-        grad_output: V,
-        forward: Forward<V>,
-        scale: f64,
-    ) -> Result<V::Owned, ScatterError> {
-        let shape = self.plan.updates_shape();
-        gradient::allocate_updates(&grad_output, &forward, shape, |tensors| {
-            self.share(tensors, scale)
-        })
-    }
-
-    /// Writes those that are wanted of the gradients for data and for updates:
-    /// as [`Scatter::backward_into`](crate::Scatter::backward_into).
-    ///
-    /// `grad_output` and the gradients may lie otherwise than the output that was planned
-    /// for, unless the plan is of one that is not evenly spaced along the axes that are
-    /// indexed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Scatter::backward_into`](crate::Scatter::backward_into), and
-    /// [`ScatterError::PlanMismatch`].
-    pub fn backward_into<O: Output>(
-        &self,
-        grad_output: O::Input,
-        forward: Forward<O::Input>,
-        scale: f64,
-        gradients: Gradients<O>,
-    ) -> Result<(), ScatterError> {
-        gradient::lend(&grad_output, &forward, gradients, |tensors| {
-            self.share(tensors, scale)
-        })
-    }
-
-    fn share(&self, tensors: &gradient::Tensors<'_>, scale: f64) -> Result<(), ScatterError> {
-        if self.plan.only_moves() && self.reducing.reduction != Reduction::None {
-            return Err(ScatterError::UnsupportedOption {
-                option: "reduction",
-            });
-        }
-        let meaning = Meaning {
-            reducing: self.reducing,
-            none_gradient: self.none_gradient,
-            scale,
-        };
-        backward_planned(self.plan, tensors, self.saved, meaning, &self.execution)
     }
 
     /// Refuses what cannot be done with such elements, whatever their values.

@@ -126,14 +126,14 @@ impl Transfer<'_> {
 
     /// Whether all that destination numbers spread over is in a cache soon.
     fn is_near(&self) -> bool {
-        self.plan.scale().bytes(self.kernels().size) <= self.context.variants.near_bytes
+        self.plan.scale().bytes(self.kernels().size) <= self.context().variants.near_bytes
     }
 
     /// Whether rows of the list are worth a prefetch where they are not read in order.
     fn are_sources_far(&self, window: &Span) -> bool {
         let bytes = window.elements() * self.kernels().size;
         let updates = self.plan.tuples().saturating_mul(bytes) as u64;
-        bytes > LINE_BYTES && updates >= self.context.variants.far_bytes
+        bytes > LINE_BYTES && updates >= self.context().variants.far_bytes
     }
 
     /// Whether windows are long enough to be streamed: to read what is there
@@ -151,7 +151,7 @@ impl Transfer<'_> {
     fn rows(&self, window: &Span) -> Option<(RowsFn, RowsForm<'static>)> {
         let kernel = match self.direction {
             Direction::Scatter => self.kernels().apply_rows,
-            Direction::Gather if self.operation.multiplying.is_some() => None,
+            Direction::Gather if self.operation().multiplying.is_some() => None,
             Direction::Gather => self.kernels().gather_rows,
         };
         let is_near = self.is_near();

@@ -319,19 +319,15 @@ fn what_training_saves() {
             let mut data = [1.0_f32; 40];
             let data = TensorViewMut::contiguous(&mut data, &[10, 4]).expect("rows");
             let rows = TensorView::contiguous(&updates, &[5, 4]).expect("rows");
-            let trained = scatter.train_in_place(data, at, rows).expect("right");
+            let saved = scatter.forward_in_place(data, at, rows).expect("right");
             let depends = matches!(reduction, Reduction::Mul | Reduction::Min | Reduction::Max);
             let expected = if depends && include_self {
                 2 * 4 * 4
             } else {
                 0
             };
-            assert_eq!(
-                trained.saved_bytes(),
-                expected,
-                "{reduction}, {include_self}"
-            );
-            assert_eq!(trained.plan().tuples(), 5, "{reduction}");
+            assert_eq!(saved.bytes(), expected, "{reduction}, {include_self}");
+            assert_eq!(saved.plan().tuples(), 5, "{reduction}");
         }
     }
 }
@@ -358,11 +354,11 @@ fn of_outputs_without_evenly_spaced_slices() {
         output[index / 8 * 2 + index / 2 % 4 * 7 + index % 2] = *value;
     }
     let target = TensorViewMut::strided(&mut output, 0, &shape, &strides).expect("apart");
-    let trained = scatter
-        .train_in_place(target, tuples, updates)
+    let saved = scatter
+        .forward_in_place(target, tuples, updates)
         .expect("right");
-    assert_eq!(trained.saved_bytes(), 24 * 4, "all of data");
-    let made = trained
+    assert_eq!(saved.bytes(), 24 * 4, "all of data");
+    let made = saved
         .run()
         .backward(gradient, Forward::updates(updates), 1.0);
     assert_eq!(made.expect("right"), expected);
@@ -424,12 +420,12 @@ fn what_is_refused() {
     let refused = scatter.backward(integers, Forward::none(), at(), 1.0);
     let dtype = DType::I32;
     assert_eq!(refused.err(), Some(ScatterError::NoGradient { dtype }));
-    let refused = scatter.train(integers, at(), TensorView::from(&[1, 2]));
+    let refused = scatter.forward(integers, at(), TensorView::from(&[1, 2]));
     assert_eq!(refused.err(), Some(ScatterError::NoGradient { dtype }));
     let texts = Cloned(TensorView::from(&["a", "b", "c"]));
     let refused = scatter.backward(texts, Forward::none(), at(), 1.0);
     assert_eq!(refused.err(), Some(ScatterError::GradientOfClones));
-    let refused = scatter.train(texts, at(), Cloned(TensorView::from(&["d", "e"])));
+    let refused = scatter.forward(texts, at(), Cloned(TensorView::from(&["d", "e"])));
     assert_eq!(refused.err(), Some(ScatterError::GradientOfClones));
     let missing = |tensor, reduction| Some(ScatterError::MissingInput { tensor, reduction });
     for reduction in [Reduction::Mul, Reduction::Min, Reduction::Max] {
@@ -509,13 +505,13 @@ fn what_is_refused() {
     }
     // Of another type than what was saved.
     let mut data = three;
-    let trained = scatter
+    let saved = scatter
         .reduction(Reduction::Max)
-        .train_in_place(TensorViewMut::from(&mut data), at(), updates)
+        .forward_in_place(TensorViewMut::from(&mut data), at(), updates)
         .expect("right");
     let wide = TensorView::from(&[1.0_f64, 2.0, 3.0]);
     let forward = Forward::updates(TensorView::from(&[1.0_f64, 2.0]));
-    let refused = trained.run().backward(wide, forward, 1.0);
+    let refused = saved.run().backward(wide, forward, 1.0);
     let expected = ScatterError::DTypeMismatch {
         tensor: "data",
         expected: DType::F64,

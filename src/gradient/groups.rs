@@ -1,21 +1,16 @@
 //! The pass of a gradient that goes group by group.
 
-#![expect(
-    unsafe_code,
-    reason = "hands the memory of views to a call, once they have been checked"
-)]
-
-use super::super::pipeline::Prepared;
-use super::saved::Saved;
+use super::passes::Pass;
+use super::placed::{AllPlaced, GradientPass, Placed, Sharing};
 use super::scatters::{Backward, ByGroups};
 use super::tensors::kernel;
 use crate::error::ScatterError;
-use crate::exec::gradients::{AllPlaced, GroupGradients, Placed, Sharing};
 use crate::exec::{Context, Transfer};
 use crate::kernel::{Operation, Shares};
 use crate::operand::{Layout, Source};
 use crate::plan::Sorted;
 use crate::reduction::Reduction;
+use crate::run::Overwritten;
 
 impl Backward<'_> {
     /// The tensors of the pass by groups.
@@ -31,7 +26,7 @@ impl Backward<'_> {
             Reduction::Mul | Reduction::Min | Reduction::Max
         );
         let read = |source: &Source<'_>| source.as_ptr().cast_mut();
-        let data = match (self.saved, tensors.data) {
+        let data = match (self.overwritten, tensors.data) {
             _ if !depends || !reducing.include_self => None,
             (Some(saved), _) => Some(saved.placed(|data, layout| self.numbered(data, layout))?),
             (None, Some(data)) => Some(self.numbered(read(data), data.layout())?),
@@ -72,7 +67,7 @@ impl Backward<'_> {
                 },
             },
             size: dtype.size(),
-            data_in_order: self.saved.is_some_and(Saved::is_in_order),
+            data_in_order: self.overwritten.is_some_and(Overwritten::is_in_order),
         })
     }
 
@@ -100,16 +95,13 @@ impl Backward<'_> {
     /// The pass by groups.
     pub(super) fn groups<'p>(
         &'p self,
-        gradients: &'p GroupGradients<'p>,
-    ) -> Result<Prepared<'p>, ScatterError> {
+        pass: &'p GradientPass<'p>,
+    ) -> Result<Pass<'p>, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
         let operation = Operation::gradient_groups(dtype, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
         let context = Context::new(self.is_kept, false);
-        // SAFETY: the tensors have the shapes that the plan asks for and share nothing with
-        // those that are written but what is allowed, as has been checked; saved windows
-        // are those of this plan, which lives as long.
-        let transfer = unsafe { Transfer::gradients_of(self.plan, operation, gradients, context) }?;
-        Ok(transfer.into())
+        let transfer = Transfer::by_groups(self.plan, operation, pass, pass.address(), context)?;
+        Ok(Pass::Transfer(transfer.into()))
     }
 }

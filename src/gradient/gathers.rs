@@ -2,15 +2,13 @@
 //!
 //! Knows which tensors take part. How sums are made is that of a scatter, into zeros.
 
-use super::super::operands::Operands;
-use super::super::pipeline::{execute, once};
-use super::super::plan_builder::Planning;
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::{Elements, Indices, Readable, Source, Target};
 use crate::plan::{Form, IndexPlan};
+use crate::run::{Operands, Planning, execute, once};
 
 /// Sums of gradients, multiplied by a factor.
 #[derive(Debug)]
@@ -127,7 +125,7 @@ pub(crate) fn sum_once(
 }
 
 /// Sums by a plan that is kept.
-pub(in super::super) fn sum_planned(
+pub(super) fn sum_planned(
     plan: &IndexPlan,
     sums: &Target<'_>,
     gradient: &Source<'_>,

@@ -92,7 +92,7 @@ impl Explained<'_> {
             flat: plan.flat(),
             numbers: Numbers::Plan {
                 plan,
-                is_kept: true,
+                is_kept: self.indices.is_none(),
             },
         };
         let choice = match self.indices {
@@ -105,12 +105,12 @@ impl Explained<'_> {
                     layout,
                     planning,
                 };
-                Facts {
+                let call = Facts {
                     flat: flat.as_ref(),
                     numbers,
                     ..facts
-                }
-                .choose()
+                };
+                call.choose().with_plan(form, plan, &facts)
             }
         };
         let workers = self.execution.workers();

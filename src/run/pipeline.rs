@@ -276,6 +276,11 @@ fn once_planned(
     let plan = make_plan(operands.numbered(), *form, *indices, planning, execution)?;
     let mut computed = None;
     let flat = flat_of(&plan, operands, &mut computed);
+    let numbers = Numbers::Plan {
+        plan: &plan,
+        is_kept: false,
+    };
+    let choice = choice.with_plan(form, &plan, &operands.facts(flat, numbers, execution));
     let result = run_plan(&plan, flat, false, operands, choice, execution);
     scratch::put_back(plan.into_destinations().into_spare());
     result

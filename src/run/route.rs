@@ -16,6 +16,9 @@
 //! | [`Small`](Route::Small) | As above, with more tuples. | A plan numbers the tuples; the rest is as above. |
 //! | [`Planned`](Route::Planned) | All others. | A plan checks all indices before the first write, and its numbers can be divided among workers. |
 //!
+//! Indices that list single elements may turn out to name whole rows. The route of such a
+//! call is that of its plan.
+//!
 //! Two routes can turn out not to work, and the call is then planned: small calls that
 //! reject duplicates, where a filter sees a possible duplicate; streams, where there is no
 //! memory for a copy of the output.
@@ -85,6 +88,17 @@ impl fmt::Display for Route {
 pub(crate) struct Choice {
     pub(crate) route: Route,
     pub(crate) selection: Selection,
+}
+
+impl Choice {
+    /// The choice for a plan that was made for the call, whose facts are `facts`. Indices
+    /// of single elements may have turned out to name whole rows, which are fewer.
+    pub(crate) fn with_plan(self, form: &Form, plan: &IndexPlan, facts: &Facts<'_>) -> Self {
+        match self.route == Route::Planned && plan.extents().form != form {
+            true => facts.choose(),
+            false => self,
+        }
+    }
 }
 
 /// Where the numbers of tuples come from.

@@ -159,6 +159,34 @@ fn gathers_change_routes_at_these_sizes() {
     }
 }
 
+/// Indices of single elements that name whole rows are fewer than they look.
+#[test]
+fn elements_that_are_rows_have_the_route_of_rows() {
+    let route = |rows: usize| {
+        let (shape, listed) = ([600, 64], [rows, 64]);
+        let list = indices(rows, 600);
+        let numbers = || TensorView::strided(&list, 0, &listed, &[1, 0]).expect("each in a row");
+        let scatter = Scatter::elements(0).execution(execution());
+        let explained = scatter.explain(Layout::contiguous(&shape), numbers(), DType::F32, true);
+        let explained = explained.expect("a scatter").route();
+        let mut data = vec![0.0_f32; 600 * 64];
+        let updates = vec![1.0_f32; rows * 64];
+        let target = TensorViewMut::contiguous(&mut data, &shape).expect("data");
+        let updates = TensorView::contiguous(&updates, &listed).expect("updates");
+        last_route();
+        scatter
+            .in_place(target, numbers(), updates)
+            .expect("a call");
+        assert_eq!(last_route(), Some(explained), "{rows} rows");
+        explained
+    };
+    // Each row touches 256 bytes, and 64 lines by its elements.
+    assert_eq!(route(127), Route::Small, "by elements");
+    assert_eq!(route(128), Route::Small, "by rows");
+    assert_eq!(route(2047), Route::Small, "by rows");
+    assert_eq!(route(2048), Route::Planned, "by neither");
+}
+
 /// Plans that are kept, and tensors without elements.
 #[test]
 fn kept_plans_have_routes() {

@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Layout::contiguous(&table_shape),
         TensorView::from(&tokens[..]),
     )?;
-    let sum = Scatter::update(0).reduction(Reduction::Add);
+    let sum = Scatter::along(0).reduction(Reduction::Add);
     let none = vec![0.0_f32; count * DIGITS];
     let mut table = vec![0.0_f32; table_shape.iter().product()];
 

@@ -37,7 +37,7 @@
 //!
 //! # Operators and verbs
 //!
-//! [`Scatter::nd`], [`Scatter::update`], [`Scatter::elements`] and
+//! [`Scatter::nd`], [`Scatter::along`], [`Scatter::elements`] and
 //! [`Scatter::cache`] are the operators; options follow, then one of four verbs.
 //! The gathers [`Gather::nd`], [`Gather::along`] and [`Gather::elements`] have
 //! three of them. [`Operator`] is any of these as a value, with its shape rule.

@@ -26,7 +26,7 @@ pub(crate) use form::{Coordinates, Form};
 pub(crate) use geometry::Dim;
 use geometry::merged;
 pub(crate) use geometry::{CopyGeometry, Geometry, Span, signed};
-pub(crate) use place::{Binding, Place};
+pub(crate) use place::{Binding, WindowOffsets};
 pub(crate) use resolve::{
     Block, Checked, Contiguous, Distinct, FEW, Facts, IndexRules, Piece, Resolver,
     is_expanded_along, resolve_few, resolve_sequences, rows_along,
@@ -423,7 +423,7 @@ impl IndexPlan {
             strides: Dims::copied(&self.strides)?,
             is_contiguous: self.is_contiguous,
             form: Form {
-                coordinates: Form::ALL_LISTED,
+                coordinates: Form::ALL_EXPLICIT,
                 ..self.form
             },
             tuple_shape: Dims::copied(&[count])?,

@@ -225,7 +225,7 @@ fn operator(line: &CommandLine) -> Result<Operator, clap::Error> {
     };
     Ok(match line.op {
         Name::ScatterNd => scatter(Scatter::nd(), line),
-        Name::ScatterUpdate => scatter(Scatter::update(axis), line),
+        Name::ScatterUpdate => scatter(Scatter::along(axis), line),
         Name::ScatterElements => scatter(Scatter::elements(axis), line),
         Name::GatherNd => gather(Gather::nd(line.batch_dims.unwrap_or(0)), line)?,
         Name::Gather => gather(Gather::along(axis), line)?,

@@ -1,7 +1,7 @@
 //! The pass of a gradient that goes group by group.
 
 use super::passes::Pass;
-use super::placed::{AllPlaced, GradientPass, Placed, Sharing};
+use super::placed::{GradientPass, Sharing, TensorAt, TensorsAt};
 use super::scatters::{Backward, ByGroups};
 use super::tensors::kernel;
 use crate::error::ScatterError;
@@ -19,7 +19,7 @@ impl Backward<'_> {
         by_groups: ByGroups,
         grad_output: &Source<'_>,
         sorted: &Sorted,
-    ) -> Result<AllPlaced, ScatterError> {
+    ) -> Result<TensorsAt, ScatterError> {
         let (tensors, reducing) = (self.tensors, self.meaning.reducing);
         let depends = matches!(
             reducing.reduction,
@@ -40,7 +40,7 @@ impl Backward<'_> {
         let grad_updates = tensors.grad_updates.filter(|_| by_groups.updates);
         let grad_updates = grad_updates
             .map(|target| self.listed(target.as_mut_ptr().cast(), target.layout(), sorted));
-        Ok(AllPlaced {
+        Ok(TensorsAt {
             grad_output: self.numbered(read(grad_output), grad_output.layout())?,
             data,
             updates: updates.transpose()?,
@@ -75,9 +75,9 @@ impl Backward<'_> {
         &self,
         base: *mut u8,
         layout: &Layout<'_>,
-    ) -> Result<Placed, ScatterError> {
+    ) -> Result<TensorAt, ScatterError> {
         match self.plan.numbered(&layout.all_strides()?)? {
-            Some(place) => Ok(Placed::numbered(base, place)),
+            Some(place) => Ok(TensorAt::numbered(base, place)),
             None => Err(self.plan.mismatch(layout)),
         }
     }
@@ -87,9 +87,9 @@ impl Backward<'_> {
         base: *mut u8,
         layout: &Layout<'_>,
         sorted: &Sorted,
-    ) -> Result<Placed, ScatterError> {
+    ) -> Result<TensorAt, ScatterError> {
         let place = self.plan.listed(&layout.all_strides()?)?;
-        Placed::listed(base, place, self.plan, sorted)
+        TensorAt::listed(base, place, self.plan, sorted)
     }
 
     /// The pass by groups.

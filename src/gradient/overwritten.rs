@@ -6,7 +6,7 @@
 )]
 
 use super::passes::{Pass, copy_all};
-use super::placed::Placed;
+use super::placed::TensorAt;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::{Access, Buffers, Context, Direction, Transfer};
@@ -79,12 +79,12 @@ impl Overwritten {
     /// As a tensor of a pass by groups, which places what lies as all of data by `whole`.
     pub(super) fn placed(
         &self,
-        whole: impl FnOnce(*mut u8, &Layout<'_>) -> Result<Placed, ScatterError>,
-    ) -> Result<Placed, ScatterError> {
+        whole: impl FnOnce(*mut u8, &Layout<'_>) -> Result<TensorAt, ScatterError>,
+    ) -> Result<TensorAt, ScatterError> {
         let view = self.tensor.view();
         let source = view.source();
         match &self.windows {
-            Some(place) => Ok(Placed::numbered(
+            Some(place) => Ok(TensorAt::numbered(
                 source.as_ptr().cast_mut(),
                 place.copied()?,
             )),

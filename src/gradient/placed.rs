@@ -9,29 +9,29 @@ use std::ops::Range;
 use crate::error::ScatterError;
 use crate::exec::{GroupPass, sources};
 use crate::kernel::{GradientFn, GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
-use crate::plan::{IndexPlan, Place, Sorted};
+use crate::plan::{IndexPlan, Sorted, WindowOffsets};
 
 /// Groups of one kernel call: enough to hide the call.
 const GROUPS: usize = 64;
 
 /// One tensor: its element `[0, 0, ...]`, and where its windows lie.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct TensorAt {
     /// Written only where it is that of a gradient.
     base: *mut u8,
-    place: Place,
+    place: WindowOffsets,
     /// Offsets of the windows of sorted tuples, where they are not multiples of a step.
     offsets: Option<Vec<u64>>,
 }
 
 /// All tensors of a pass; `None` where there is none or it is not wanted.
 #[derive(Debug)]
-pub(super) struct AllPlaced {
-    pub(super) grad_output: Placed,
-    pub(super) data: Option<Placed>,
-    pub(super) updates: Option<Placed>,
-    pub(super) grad_data: Option<Placed>,
-    pub(super) grad_updates: Option<Placed>,
+pub(super) struct TensorsAt {
+    pub(super) grad_output: TensorAt,
+    pub(super) data: Option<TensorAt>,
+    pub(super) updates: Option<TensorAt>,
+    pub(super) grad_data: Option<TensorAt>,
+    pub(super) grad_updates: Option<TensorAt>,
 }
 
 /// What is shared out, and by what kernel.
@@ -54,27 +54,27 @@ pub(super) struct GradientPass<'a> {
     plan: &'a IndexPlan,
     /// The tuples by destination.
     sorted: &'a Sorted,
-    grad_output: &'a Placed,
-    data: Option<&'a Placed>,
-    updates: Option<&'a Placed>,
-    grad_data: Option<&'a Placed>,
-    grad_updates: Option<&'a Placed>,
+    grad_output: &'a TensorAt,
+    data: Option<&'a TensorAt>,
+    updates: Option<&'a TensorAt>,
+    grad_data: Option<&'a TensorAt>,
+    grad_updates: Option<&'a TensorAt>,
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
 mod shared {
-    use super::Placed;
+    use super::TensorAt;
 
     // SAFETY: only kernels use the address, and no two tasks write the same element
     // (`Tile`).
-    unsafe impl Sync for Placed {}
+    unsafe impl Sync for TensorAt {}
     // SAFETY: an address alone gives no access.
-    unsafe impl Send for Placed {}
+    unsafe impl Send for TensorAt {}
 }
 
-impl Placed {
+impl TensorAt {
     /// A tensor with a window for each destination.
-    pub(super) fn numbered(base: *mut u8, place: Place) -> Self {
+    pub(super) fn numbered(base: *mut u8, place: WindowOffsets) -> Self {
         Self {
             base,
             place,
@@ -85,7 +85,7 @@ impl Placed {
     /// A tensor with a window for each tuple of a plan.
     pub(super) fn listed(
         base: *mut u8,
-        place: Place,
+        place: WindowOffsets,
         plan: &IndexPlan,
         sorted: &Sorted,
     ) -> Result<Self, ScatterError> {
@@ -130,7 +130,7 @@ impl<'a> GradientPass<'a> {
         sharing: Sharing,
         plan: &'a IndexPlan,
         sorted: &'a Sorted,
-        tensors: &'a AllPlaced,
+        tensors: &'a TensorsAt,
     ) -> Self {
         Self {
             sharing,
@@ -169,8 +169,8 @@ impl<'a> GradientPass<'a> {
 
     /// The runs of `len` elements from a position of all windows of a repetition on.
     fn tensors(&self, repetition: usize, position: usize, len: usize) -> GradientTensors<'a> {
-        let numbered = |tensor: &Placed| tensor.runs(repetition, position, self.sharing.size);
-        let listed = |tensor: &'a Placed| PerTuple {
+        let numbered = |tensor: &TensorAt| tensor.runs(repetition, position, self.sharing.size);
+        let listed = |tensor: &'a TensorAt| PerTuple {
             run: numbered(tensor),
             sources: sources::sources(self.sorted, tensor.place.step(), tensor.offsets.as_deref()),
         };
@@ -187,7 +187,7 @@ impl<'a> GradientPass<'a> {
     /// A destination, which is the `ordinal`-th that has tuples, and its tuples.
     fn group(&self, number: u64, ordinal: usize, tuples: Range<usize>) -> GradientGroup {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let of = |tensor: &Placed, number| tensor.place.of_window(number);
+        let of = |tensor: &TensorAt, number| tensor.place.of_window(number);
         let of_data = if self.sharing.data_in_order {
             ordinal
         } else {

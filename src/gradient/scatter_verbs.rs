@@ -132,7 +132,7 @@ impl Scatter<'_> {
     ///     TensorViewMut::from(&mut grad_data),
     ///     TensorViewMut::from(&mut grad_updates),
     /// );
-    /// Scatter::update(0).backward_into(grad_output, Forward::none(), at, 0.5, wanted)?;
+    /// Scatter::along(0).backward_into(grad_output, Forward::none(), at, 0.5, wanted)?;
     /// assert_eq!(grad_data, [0.5, 0.0, 1.5]);
     /// assert_eq!(grad_updates, [0.0, 1.0]);
     /// # Ok::<(), ndscatter::ScatterError>(())

@@ -68,7 +68,7 @@ impl<'a> AnyView<'a> {
     /// let (mut table, row, ones) = ([7_u16; 6], 2_i64, [1_u16; 2]);
     /// let table_bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut table);
     /// let (row, ones): (&[u8], &[u8]) = (bytemuck::bytes_of(&row), bytemuck::cast_slice(&ones));
-    /// Scatter::update(0).reduction(Reduction::Add).in_place(
+    /// Scatter::along(0).reduction(Reduction::Add).in_place(
     ///     AnyViewMut::from_bytes(table_bytes, DType::U16, Layout::contiguous(&[3, 2]))?,
     ///     AnyView::from_bytes(row, DType::I64, Layout::line(1))?,
     ///     AnyView::from_bytes(ones, DType::U16, Layout::contiguous(&[1, 2]))?,
@@ -102,7 +102,7 @@ impl<'a> AnyView<'a> {
     /// let mut table = [7_u8; 6];
     /// let data = AnyViewMut::from_bytes(&mut table, DType::U8, Layout::contiguous(&[3, 2]))?;
     /// let zeros = AnyView::splat(&[0], DType::U8, &[1, 2])?;
-    /// Scatter::update(0).in_place(data, TensorView::from(&[1_i64]), zeros)?;
+    /// Scatter::along(0).in_place(data, TensorView::from(&[1_i64]), zeros)?;
     /// assert_eq!(table, [7, 7, 0, 0, 7, 7]);
     /// # Ok::<(), ndscatter::ScatterError>(())
     /// ```

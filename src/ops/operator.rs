@@ -56,7 +56,7 @@ pub enum Operator {
         batch_dims: usize,
     },
     /// Indices along one axis, the same for every position before it:
-    /// [`Scatter::update`](crate::Scatter::update), [`Gather::along`](crate::Gather::along).
+    /// [`Scatter::along`](crate::Scatter::along), [`Gather::along`](crate::Gather::along).
     Along {
         /// The axis.
         axis: isize,
@@ -225,7 +225,7 @@ impl Operator {
                 batch_rank: resolve_axis(axis, data.len())?,
                 tuple_len: 1,
                 list: (0, indices.len()),
-                coordinates: Form::ALL_LISTED,
+                coordinates: Form::ALL_EXPLICIT,
             }),
             Self::Elements { axis } => Ok(Form {
                 ..elements(axis, data, indices, strides)?
@@ -303,7 +303,7 @@ fn nd(batch_dims: usize, data: &[usize], indices: &[usize]) -> Result<Form, Scat
         batch_rank: 0,
         tuple_len: batch_dims + tuple_len,
         list: (0, list.len()),
-        coordinates: Coordinates::Listed {
+        coordinates: Coordinates::Explicit {
             implied: batch_dims,
         },
     })
@@ -335,7 +335,7 @@ fn elements(
     let (first, last) = varying(shape, strides, axis);
     let coordinates = if rank == 1 {
         // A list of whole tuples, like that of any other operator.
-        Form::ALL_LISTED
+        Form::ALL_EXPLICIT
     } else {
         Coordinates::Placed { axis: axis - first }
     };

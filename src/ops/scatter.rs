@@ -13,7 +13,7 @@ use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 
 /// A scatter: which operator it is, its options, and four verbs.
 ///
-/// Make one by [`nd`](Self::nd), [`update`](Self::update),
+/// Make one by [`nd`](Self::nd), [`along`](Self::along),
 /// [`elements`](Self::elements) or [`cache`](Self::cache), by [`new`](Self::new)
 /// from an [`Operator`], or by a function of [`profile`](crate::profile), which
 /// sets the options that follow one runtime's rules.
@@ -137,7 +137,7 @@ impl Scatter<'static> {
     /// use ndscatter::{Scatter, TensorView};
     ///
     /// let data = [[1, 2, 3], [4, 5, 6]].concat();
-    /// let result = Scatter::update(1).allocate(
+    /// let result = Scatter::along(1).allocate(
     ///     TensorView::contiguous(&data, &[2, 3])?,
     ///     TensorView::from(&[2_i32, 0]),
     ///     TensorView::contiguous(&[30, 10, 60, 40], &[2, 2])?,
@@ -150,9 +150,26 @@ impl Scatter<'static> {
     #[doc(alias = "index_copy")]
     #[doc(alias = "index_reduce")]
     #[doc(alias = "segment_sum")]
+    #[doc(alias = "update")]
+    #[inline]
+    pub fn along(axis: isize) -> Self {
+        Self::of(Operator::Along { axis })
+    }
+
+    /// [`Scatter::along`] by the name that OpenVINO gives it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::Scatter;
+    ///
+    /// let shape = Scatter::update(0).updates_shape(&[4, 8], &[2])?;
+    /// assert_eq!(shape, Scatter::along(0).updates_shape(&[4, 8], &[2])?);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
     #[inline]
     pub fn update(axis: isize) -> Self {
-        Self::of(Operator::Along { axis })
+        Self::along(axis)
     }
 
     /// One index for each update: it replaces the update's own position along

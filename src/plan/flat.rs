@@ -162,7 +162,7 @@ mod tests {
             batch_rank: 1,
             tuple_len: 1,
             list: (0, 2),
-            coordinates: Form::ALL_LISTED,
+            coordinates: Form::ALL_EXPLICIT,
         }
     }
 

@@ -33,7 +33,7 @@ pub(crate) enum Coordinates {
     /// The first `implied` are the tuple's position along the first dims of
     /// the list; the last dim of `indices`, if there is one beyond the list,
     /// holds the others.
-    Listed { implied: usize },
+    Explicit { implied: usize },
     /// `indices` has the coordinate of tuple axis `axis` alone; the others are
     /// the tuple's position in the list. `indices` has a dim for every axis of
     /// the output, and batch and window reach as far as its dims do.
@@ -74,7 +74,7 @@ impl Form {
                 let rest = &output[axis + 1..];
                 [&output[..*axis], std::slice::from_ref(len), rest]
             }
-            Coordinates::Listed { .. } => {
+            Coordinates::Explicit { .. } => {
                 let (batch, rest) = output.split_at(self.batch_rank);
                 let list = &indices[self.list.0..self.list.1];
                 [batch, list, &rest[self.tuple_len..]]
@@ -154,7 +154,7 @@ impl Form {
     /// The tuple axes whose coordinates are read, one behind the other.
     pub(crate) fn read(&self) -> Range<usize> {
         match self.coordinates {
-            Coordinates::Listed { implied } => implied..self.tuple_len,
+            Coordinates::Explicit { implied } => implied..self.tuple_len,
             Coordinates::Placed { axis } => axis..axis + 1,
             Coordinates::Sequences { .. } => 0..0,
         }
@@ -164,7 +164,7 @@ impl Form {
     /// tuple axis.
     pub(crate) fn is_implied(&self, dim: usize) -> bool {
         match self.coordinates {
-            Coordinates::Listed { implied } => dim < implied,
+            Coordinates::Explicit { implied } => dim < implied,
             _ => !self.read().contains(&dim),
         }
     }
@@ -187,14 +187,14 @@ impl Form {
     /// read: tuples that differ there have different destinations.
     pub(crate) fn leading(&self) -> usize {
         match self.coordinates {
-            Coordinates::Listed { implied } => implied,
+            Coordinates::Explicit { implied } => implied,
             Coordinates::Placed { axis } => axis,
             Coordinates::Sequences { axis, .. } => axis + 1,
         }
     }
 
     /// The coordinates of a list that holds them all.
-    pub(crate) const ALL_LISTED: Coordinates = Coordinates::Listed { implied: 0 };
+    pub(crate) const ALL_EXPLICIT: Coordinates = Coordinates::Explicit { implied: 0 };
 
     /// Refuses updates of another shape than data and indices ask for.
     #[inline(always)]

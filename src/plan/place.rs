@@ -20,7 +20,7 @@ pub(crate) struct Binding<'s> {
 
 /// Where the windows of one tensor lie: offsets, in elements, to be added up.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct WindowOffsets {
     base: isize,
     repetitions: Dims<(usize, isize)>,
     /// By destination number, or by tuple.
@@ -36,7 +36,7 @@ fn offset(dims: &[(usize, isize)], number: usize) -> isize {
     offset_of(dims.iter().rev().copied(), number)
 }
 
-impl Place {
+impl WindowOffsets {
     pub(crate) fn copied(&self) -> Result<Self, ScatterError> {
         Ok(Self {
             base: self.base,
@@ -123,7 +123,10 @@ impl IndexPlan {
 
     /// Where the numbered windows lie of a tensor of the output's shape; `None` where
     /// numbers say it of the output's own layout alone.
-    pub(crate) fn numbered(&self, strides: &[isize]) -> Result<Option<Place>, ScatterError> {
+    pub(crate) fn numbered(
+        &self,
+        strides: &[isize],
+    ) -> Result<Option<WindowOffsets>, ScatterError> {
         let indexed = self.form.batch_rank..self.form.batch_rank + self.form.tuple_len;
         let (base, windows) = if self.scale.numbers_slices {
             (0, merged(&self.shape[indexed.clone()], &strides[indexed])?)
@@ -134,7 +137,7 @@ impl IndexPlan {
             return Ok(None);
         };
         let window = self.form.batch_rank + self.form.tuple_len;
-        Ok(Some(Place {
+        Ok(Some(WindowOffsets {
             base,
             windows,
             ..self.place(&strides[..self.form.batch_rank], &strides[window..])?
@@ -142,19 +145,19 @@ impl IndexPlan {
     }
 
     /// Where the windows of tuples lie in a tensor of the shape of updates.
-    pub(crate) fn listed(&self, strides: &[isize]) -> Result<Place, ScatterError> {
+    pub(crate) fn listed(&self, strides: &[isize]) -> Result<WindowOffsets, ScatterError> {
         let strides = self.strides_of_updates(strides);
         let (batch, rest) = strides.split_at(self.form.batch_rank);
         let (tuples, window) = rest.split_at(self.tuple_shape.len());
-        Ok(Place {
+        Ok(WindowOffsets {
             windows: merged(&self.tuple_shape, tuples)?,
             ..self.place(batch, window)?
         })
     }
 
-    fn place(&self, batch: &[isize], window: &[isize]) -> Result<Place, ScatterError> {
+    fn place(&self, batch: &[isize], window: &[isize]) -> Result<WindowOffsets, ScatterError> {
         let axis = self.form.batch_rank + self.form.tuple_len;
-        Ok(Place {
+        Ok(WindowOffsets {
             base: 0,
             repetitions: merged(&self.reach[..self.form.batch_rank], batch)?,
             windows: Dims::new(),
@@ -163,7 +166,7 @@ impl IndexPlan {
     }
 
     /// Repetitions, tuples and windows counted, whatever lies where: for transfers of
-    /// several tensors, each with a [`Place`] of its own.
+    /// several tensors, each with a [`WindowOffsets`] of its own.
     pub(crate) fn counted(&self) -> Result<Geometry, ScatterError> {
         let axis = self.form.batch_rank + self.form.tuple_len;
         let repetitions = self.reach[..self.form.batch_rank].iter().product();

@@ -15,12 +15,12 @@ use crate::plan::{Block, Contiguous};
 
 /// Tuples whose indices are followed together as they lie, and those that are numbered
 /// together where some of these count from the end.
-const RUN: usize = 2048;
-const BLOCK: usize = 512;
+const FOLLOWED_TUPLES: usize = 2048;
+const NUMBERED_TUPLES: usize = 512;
 
 /// Tuples that are worth another worker: some 100 microseconds of one, where it takes
 /// some 15 to wake it (an argument).
-const DIVIDED_TUPLES: usize = 128 * 1024;
+const WORKER_TUPLES: usize = 128 * 1024;
 
 /// A call of contiguous tensors whose indices list all coordinates.
 pub(super) struct LongGather<'a> {
@@ -61,7 +61,7 @@ impl<'a> LongGather<'a> {
         let machine = execution.machine_in_use();
         let bytes = self.elements.saturating_mul(self.size) as u64;
         let is_near = bytes <= machine.variants.near_bytes;
-        if self.count < DIVIDED_TUPLES {
+        if self.count < WORKER_TUPLES {
             // SAFETY: handed on as it is.
             return unsafe { self.gather(is_near, 0..self.count) };
         }
@@ -94,14 +94,14 @@ impl<'a> LongGather<'a> {
     unsafe fn gather(&self, is_near: bool, range: Range<usize>) -> Result<(), ScatterError> {
         let output: *mut u8 = self.buffers.output.cast();
         let next = |first| output.wrapping_add(first * self.size);
-        for first in range.clone().step_by(RUN) {
-            let end = range.end.min(first + RUN);
+        for first in range.clone().step_by(FOLLOWED_TUPLES) {
+            let end = range.end.min(first + FOLLOWED_TUPLES);
             // SAFETY: the caller vouches for so many elements of the output.
             if unsafe { self.gather_as_they_lie(is_near, next(first), first, end - first) } {
                 continue;
             }
-            for first in (first..end).step_by(BLOCK) {
-                let count = BLOCK.min(end - first);
+            for first in (first..end).step_by(NUMBERED_TUPLES) {
+                let count = NUMBERED_TUPLES.min(end - first);
                 // SAFETY: as above.
                 unsafe { self.gather_numbered(is_near, next(first), first, count) }?;
             }
@@ -150,7 +150,7 @@ impl<'a> LongGather<'a> {
         first: usize,
         count: usize,
     ) -> Result<(), ScatterError> {
-        let mut numbers = [0_u64; BLOCK];
+        let mut numbers = [0_u64; NUMBERED_TUPLES];
         let numbers = &mut numbers[..count];
         let block = self.tuples.resolve_block(self.set, first, numbers)?;
         let form = GatherBounds {
@@ -207,7 +207,7 @@ mod tests {
             .expect("a gather");
         let of_gather = work::take();
         let output = output_of(&mut sums, is_new);
-        Scatter::update(0)
+        Scatter::along(0)
             .reduction(Reduction::Add)
             .execution(execution)
             .in_place(

@@ -17,8 +17,8 @@ use crate::kernel::{Elements, InstructionSet, Operation, Spread};
 use crate::plan::{Block, Contiguous, Flat};
 
 /// Tuples that are checked together, and the same where indices are prefetched.
-const BLOCK: usize = 512;
-const FAR_BLOCK: usize = 256;
+const CHECKED_TUPLES: usize = 512;
+const FAR_CHECKED_TUPLES: usize = 256;
 
 /// How many tuples before their turn indices are prefetched.
 const AHEAD: usize = 512;
@@ -29,7 +29,7 @@ const NEAR_BYTES: u64 = 4096;
 
 /// From as many tuples on, several workers get a copy each, where copies can be
 /// combined.
-const DIVIDED_TUPLES: usize = 256 * 1024;
+const PRIVATE_COPY_TUPLES: usize = 256 * 1024;
 
 /// Each of several copies is cleared and merged beside so many tuples an element at
 /// least.
@@ -107,7 +107,7 @@ impl<'a> LongList<'a> {
     /// copy is as good.
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
-        let private = (self.operation.private()).filter(|_| tuples >= DIVIDED_TUPLES)?;
+        let private = (self.operation.private()).filter(|_| tuples >= PRIVATE_COPY_TUPLES)?;
         let most = tuples / TUPLES_A_COPY / self.flat.elements.max(1);
         let parts = workers.parts().min(most);
         (parts > 1).then_some((private, parts))
@@ -264,7 +264,7 @@ impl<'a> LongList<'a> {
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);
         // SAFETY: there is an update, of plain bytes, as there are kernels for
         // single elements.
-        let one = unsafe { OneValue::new(updates, size, range.len().min(BLOCK)) };
+        let one = unsafe { OneValue::new(updates, size, range.len().min(CHECKED_TUPLES)) };
         self.each_block(range, |_, block| {
             let spread = Spread::NEIGHBOURS;
             // SAFETY: as in `apply_to`.
@@ -284,11 +284,15 @@ impl<'a> LongList<'a> {
         range: Range<usize>,
         apply: impl Fn(usize, Block<'_>),
     ) -> Result<(), ScatterError> {
-        let mut numbers = [0_u64; BLOCK];
+        let mut numbers = [0_u64; CHECKED_TUPLES];
         let mut is_far = false;
         let mut first = range.start;
         while first < range.end {
-            let most = if is_far { FAR_BLOCK } else { BLOCK };
+            let most = if is_far {
+                FAR_CHECKED_TUPLES
+            } else {
+                CHECKED_TUPLES
+            };
             let tuples = most.min(range.end - first);
             if is_far {
                 let later = first + AHEAD;

@@ -272,7 +272,7 @@ impl Facts<'_> {
             return false;
         };
         let are_elements = (flat.outer, flat.run) == (1, 1)
-            && extents.form.coordinates == Form::ALL_LISTED
+            && extents.form.coordinates == Form::ALL_EXPLICIT
             && planning.rules.bounds == Bounds::Error
             && planning.duplicates == Duplicates::Allow;
         let are_contiguous = self.numbered.is_contiguous()

@@ -10,7 +10,7 @@ use crate::error::ScatterError;
 use crate::exec::Direction;
 use crate::execution::Execution;
 use crate::operand::{AnyTensor, Elements, Input, Layout, Output, Source, Start, Target};
-use crate::plan::{Form, IndexPlan, Place};
+use crate::plan::{Form, IndexPlan, WindowOffsets};
 use crate::reduction::{Accumulate, NoneGradient, Reducing, Reduction};
 
 /// A scatter that has been validated and worked out up to its values.
@@ -157,7 +157,7 @@ pub(crate) struct Overwritten {
     pub(crate) tensor: AnyTensor,
     /// Where windows lie that are one for each destination that has tuples, in the order
     /// of destinations; `None` where it is all of data.
-    pub(crate) windows: Option<Place>,
+    pub(crate) windows: Option<WindowOffsets>,
 }
 
 impl<'p> ScatterRun<'p> {
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn so_do_repetitions_of_few() {
         let indices = TensorView::contiguous(&[7_i64; 240], &[240]).expect("indices");
-        let plan = Scatter::update(1).plan(Layout::contiguous(&[20, 300, 1]), indices);
+        let plan = Scatter::along(1).plan(Layout::contiguous(&[20, 300, 1]), indices);
         let plan = plan.expect("a plan");
         let updates: Vec<f32> = (0..4800_u16).map(f32::from).collect();
         let mut data = vec![0.0_f32; 6000];

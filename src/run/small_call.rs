@@ -168,7 +168,7 @@ impl FlatCall<'_> {
         numbers: &mut [u32],
     ) -> Result<usize, ScatterError> {
         let (form, rules) = (self.extents.form, self.planning.rules);
-        if form.coordinates == Form::ALL_LISTED && self.indices.layout().is_contiguous() {
+        if form.coordinates == Form::ALL_EXPLICIT && self.indices.layout().is_contiguous() {
             let tuples = Contiguous::new(self.extents, self.indices, rules);
             return tuples.resolve(numbers);
         }

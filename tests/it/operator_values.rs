@@ -77,7 +77,7 @@ fn shapes_that_do_not_fit_are_refused() {
 fn values_make_what_the_named_constructors_make() {
     let scatters = [
         (Operator::Nd { batch_dims: 0 }, Scatter::nd()),
-        (Operator::Along { axis: -1 }, Scatter::update(-1)),
+        (Operator::Along { axis: -1 }, Scatter::along(-1)),
         (Operator::Elements { axis: 3 }, Scatter::elements(3)),
         (
             Operator::Cache {

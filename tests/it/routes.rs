@@ -90,7 +90,7 @@ fn of_gather(gather: &Gather<'_>, [slices, row]: [usize; 2], tuples: usize, is_n
 #[test]
 fn scatters_change_routes_at_these_sizes() {
     use Route::{Planned, Small, Stream};
-    let moves = &Scatter::update(0).execution(execution());
+    let moves = &Scatter::along(0).execution(execution());
     let sums = &moves.clone().reduction(Reduction::Add);
     let means = &moves.clone().reduction(Reduction::Mean);
     let rejects = &moves.clone().duplicates(Duplicates::Reject);
@@ -210,7 +210,7 @@ fn kept_plans_have_routes() {
         assert_eq!(explained[0], explained[1], "{shape:?}");
         explained[0]
     };
-    let along = &Scatter::update(0);
+    let along = &Scatter::along(0);
     assert_eq!(
         route(along, [9, 4], &indices(2000, 9)),
         Route::Planned,

@@ -48,7 +48,7 @@ impl Width for u64 {
 /// Tuples to go through: the number of each, and its position in the plan's
 /// list.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Listed<'l, N> {
+pub(in super::super) struct TupleList<'l, N> {
     pub(in super::super) numbers: &'l [N],
     pub(in super::super) positions: Positions<'l>,
 }
@@ -78,7 +78,7 @@ impl Transfer<'_> {
         let window = cut.as_ref().unwrap_or(&self.geometry.window);
         match tile.part() {
             Part::Tuples(tuples) => {
-                let list = Listed {
+                let list = TupleList {
                     numbers: &numbers[tuples.clone()],
                     positions: Positions::From(tuples.start),
                 };
@@ -179,7 +179,7 @@ impl Transfer<'_> {
     #[expect(unsafe_code, reason = "elements and rows go straight to the kernel")]
     pub(in super::super) unsafe fn apply_listed<N: Width>(
         &self,
-        list: Listed<'_, N>,
+        list: TupleList<'_, N>,
         window: &Span,
         origin: (isize, isize),
         joins: bool,
@@ -259,7 +259,7 @@ impl Transfer<'_> {
     #[expect(unsafe_code, reason = "as the sink that it fills")]
     unsafe fn walk<N: Width>(
         &self,
-        list: Listed<'_, N>,
+        list: TupleList<'_, N>,
         window: &Span,
         origin: (isize, isize),
         joins: bool,
@@ -338,7 +338,7 @@ impl Transfer<'_> {
                 if len < FILTER_BLOCK && end < numbers.len() {
                     continue;
                 }
-                let list = Listed {
+                let list = TupleList {
                     numbers: &kept[..len],
                     positions: Positions::Each(&positions[..len]),
                 };

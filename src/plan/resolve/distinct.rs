@@ -164,7 +164,7 @@ mod tests {
             batch_rank: 0,
             tuple_len: 1,
             list: (0, shape.len()),
-            coordinates: Form::ALL_LISTED,
+            coordinates: Form::ALL_EXPLICIT,
         };
         let rules = IndexRules {
             negatives_wrap: true,

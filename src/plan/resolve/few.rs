@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn few_tuples_are_numbered_as_many_are() {
-        let listed = |implied| Coordinates::Listed { implied };
+        let listed = |implied| Coordinates::Explicit { implied };
         let placed = |axis| Coordinates::Placed { axis };
         let forms: [(Form, &[usize]); 9] = [
             (form(1, (0, 2), listed(0)), &[2, 3]),

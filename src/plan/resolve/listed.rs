@@ -81,7 +81,7 @@ impl<'a> Resolver<'a> {
             multiplier: multipliers[tuple_axis] as i64,
         });
         let coordinate_stride = match form.coordinates {
-            Coordinates::Listed { .. } => strides.get(list.end).copied().unwrap_or(0),
+            Coordinates::Explicit { .. } => strides.get(list.end).copied().unwrap_or(0),
             _ => 0,
         };
         let resolver = Self {

@@ -311,7 +311,7 @@ impl Put {
     }
 
     fn run(&self, py: Python<'_>, accumulate: bool) -> PyResult<bool> {
-        let scatter = Scatter::update(0).reduction(match accumulate {
+        let scatter = Scatter::along(0).reduction(match accumulate {
             true => Reduction::Add,
             false => Reduction::None,
         });

@@ -155,7 +155,7 @@ fn scatter(axis: isize, reduction: c_int) -> Option<Scatter<'static>> {
     let scatter = if axis < 0 {
         Scatter::nd()
     } else {
-        Scatter::update(axis)
+        Scatter::along(axis)
     };
     Some(scatter.reduction(reduction))
 }

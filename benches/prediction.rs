@@ -92,18 +92,12 @@ struct Options {
     #[arg(long)]
     regions: bool,
     /// The schedule of several workers, where it applies.
-    #[arg(long, value_parser = schedule)]
+    #[arg(long)]
     force: Option<Schedule>,
     /// Given by `cargo bench`, not by `cargo test`, which is content with
     /// correct results.
     #[arg(long, hide = true)]
     bench: bool,
-}
-
-fn schedule(name: &str) -> Result<Schedule, String> {
-    let mut all = Schedule::ALL.into_iter();
-    let found = all.find(|schedule| schedule.as_str() == name);
-    found.ok_or_else(|| format!("there is no schedule {name}"))
 }
 
 impl Options {

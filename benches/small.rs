@@ -1,6 +1,6 @@
 //! Small calls of the whole family, where what a call costs besides its moves is
 //! most of it: each against the plain loop, in turns, and against the shortest
-//! call of all, one row by `Scatter::update`.
+//! call of all, one row by `Scatter::along`.
 //!
 //! ```sh
 //! cargo bench --bench small [-- --check] [-- words]
@@ -113,7 +113,7 @@ impl Bench {
 /// The shortest call.
 fn one_row(table: &mut [f32]) {
     let update = [1.0; WIDTH];
-    (Scatter::update(0).in_place(
+    (Scatter::along(0).in_place(
         view_mut(table, &TABLE),
         view(ONE, &[1]),
         view(&update, &[1, WIDTH]),
@@ -182,7 +182,7 @@ fn rows(bench: &mut Bench) {
         nd().duplicates(Duplicates::Reject),
     );
     let cases: [(&str, Scatter<'_>, &[i64], Combine); 16] = [
-        ("update", Scatter::update(0), ONE, replace),
+        ("update", Scatter::along(0), ONE, replace),
         ("nd", nd(), ONE, replace),
         ("nd, 4 rows", nd(), FOUR, replace),
         ("nd, 16 rows", nd(), SIXTEEN, replace),
@@ -341,7 +341,7 @@ fn single_elements(bench: &mut Bench) {
         "update along axis 1, 1 in each of 16",
         &data,
         |target| {
-            (Scatter::update(1).in_place(
+            (Scatter::along(1).in_place(
                 view_mut(target, &[16, 16, WIDTH]),
                 view(ONE, &[1]),
                 view(&updates, &[16, 1, WIDTH]),

@@ -38,7 +38,7 @@ ROOMS = [
     Room("caller", "", ("data, indices, updates, output",), MAIN, 0),
     Room("operand", "operand", ("Memory and layout are checked against", "each other, once, by a constructor."), MAIN, 1),
     Room("ops", "ops", ("The shape rule of the operator,", "its options and its verbs."), MAIN, 2),
-    Room("run", "run.rs", ("Where the layers meet. The last refusals,", "before the first write."), MAIN, 3),
+    Room("run", "run.rs", ("The last refusals before the first write,", "and the route of the call."), MAIN, 3),
     Room("plan", "plan", ("Bounds, negatives, strides: every tuple", "gets the number of its destination."), MAIN, 4),
     Room("choice", "exec/choice.rs", ("Schedules worth trying, best first,", "from sizes, facts and a sample."), MAIN, 5),
     Room("schedule", "exec/schedule", ("Prepares what it needs, and divides:", "tiles share no element."), MAIN, 6),
@@ -46,8 +46,8 @@ ROOMS = [
     Room("transfer", "exec/transfer", ("Goes through the windows of a tile,", "in the order of tuples."), MAIN, 8),
     Room("kernel", "kernel", ("Moves bytes; reduces runs, rows,", "single elements, groups."), MAIN, 9),
     Room("table", "kernel/table.rs", ("Which loops serve", "a dtype and a reduction."), LEFT, 3),
-    Room("explain", "explain.rs", ("Says what would run,", "and why nothing else."), LEFT, 5),
-    Room("direct", "exec/direct.rs", ("Small calls:", "numbers on the stack,", "no loops, no schedule."), RIGHT, 5),
+    Room("explain", "run/explain.rs", ("Says which route a call takes,", "what would run, and why."), LEFT, 5),
+    Room("direct", "exec/small_transfer.rs", ("Small calls:", "numbers on the stack,", "no loops, no schedule."), RIGHT, 5),
 ]
 
 ARROWS = [

@@ -19,7 +19,7 @@ fn main() -> Result<(), ScatterError> {
     let table_shape = [VOCABULARY, WIDTH];
     let layout = Layout::contiguous(&table_shape);
     let lookup = Gather::along(0).plan(layout, TensorView::from(&tokens))?;
-    let gradient_of = Scatter::update(0).reduction(Reduction::Add);
+    let gradient_of = Scatter::along(0).reduction(Reduction::Add);
     let gradient_of = gradient_of.plan(layout, TensorView::from(&tokens))?;
     assert!(gradient_of.has_duplicates()?, "token 3");
 

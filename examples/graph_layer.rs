@@ -27,7 +27,7 @@ fn main() -> Result<(), ScatterError> {
 
     // Edges that share a node are applied in their order, whatever the threads.
     let mut sums = [0.0; NODES * WIDTH];
-    Scatter::update(0).reduction(Reduction::Add).in_place(
+    Scatter::along(0).reduction(Reduction::Add).in_place(
         TensorViewMut::contiguous(&mut sums, &[NODES, WIDTH])?,
         TensorView::from(&to),
         messages.view(),
@@ -35,7 +35,7 @@ fn main() -> Result<(), ScatterError> {
     // Without the value that is there, the zeros of nodes with messages do not
     // take part; those of other nodes stay.
     let zeros = TensorView::splat(&0.0, &[NODES, WIDTH])?;
-    let largest = Scatter::update(0)
+    let largest = Scatter::along(0)
         .reduction(Reduction::Max)
         .include_self(false)
         .allocate(zeros, TensorView::from(&to), messages.view())?;

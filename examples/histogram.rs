@@ -15,7 +15,7 @@ fn main() -> Result<(), ScatterError> {
         .collect();
     let mut counts = vec![0_u64; LETTERS.len()];
 
-    let plan = Scatter::update(0)
+    let plan = Scatter::along(0)
         .reduction(Reduction::Add)
         .bounds(Bounds::Skip)
         .negative_indices(false)

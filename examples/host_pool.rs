@@ -122,7 +122,7 @@ fn main() -> Result<(), ScatterError> {
 
     let (table_layout, rows_layout, updates_layout) =
         (table.layout()?, rows.layout()?, updates.layout()?);
-    let add = Scatter::update(0)
+    let add = Scatter::along(0)
         .reduction(Reduction::Add)
         .execution(Execution::new().pool(&pool));
     for _step in 0..3 {

@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Layout::contiguous(&table_shape),
         TensorView::from(&tokens[..]),
     )?;
-    let sum = Scatter::update(0).reduction(Reduction::Add);
+    let sum = Scatter::along(0).reduction(Reduction::Add);
     let none = vec![0.0_f32; count * DIGITS];
     let mut table = vec![0.0_f32; table_shape.iter().product()];
 
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .allocate(TensorView::contiguous(&table, &table_shape)?)?;
         let zeros = TensorView::contiguous(&none, &scores_shape)?;
         // The verb that trains keeps what its gradient needs: of a sum, the plan.
-        let (scores, trained) = sum.train(zeros, TensorView::from(&owners[..]), rows.view())?;
+        let (scores, saved) = sum.forward(zeros, TensorView::from(&owners[..]), rows.view())?;
 
         let (loss, right, slopes) = judge(&scores, &labels);
         if step % 5 == 0 {
@@ -89,9 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         last = (loss, right);
 
         let slopes = TensorView::contiguous(&slopes, &scores_shape)?;
-        let of_rows = trained
-            .run()
-            .backward_updates(slopes, Forward::none(), 1.0)?;
+        let of_rows = saved.run().backward_updates(slopes, Forward::none(), 1.0)?;
         let of_rows = TensorView::contiguous(&of_rows, &rows_shape)?;
         // The factor does what a loop over the gradient would: the rate of learning, and
         // the mean over images.

@@ -3,9 +3,14 @@
 //! Knows names, sizes and alignments. Knows nothing of what is done to them.
 
 use std::fmt;
-use std::str::FromStr;
+
+use crate::names::named;
 
 /// The type of a tensor's elements, as a value.
+///
+/// Its name is that of the Rust type where there is one (`f32`), else `complex64`, `complex128`,
+/// `bytes1` to `bytes16`. The names of numpy and torch (`float32`, `half`) and of ONNX
+/// (`FLOAT16`) are read too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
@@ -55,30 +60,6 @@ pub enum DType {
 }
 
 impl DType {
-    /// Every element type, in the order of their declaration.
-    pub const ALL: [Self; 20] = [
-        Self::I8,
-        Self::I16,
-        Self::I32,
-        Self::I64,
-        Self::U8,
-        Self::U16,
-        Self::U32,
-        Self::U64,
-        Self::F16,
-        Self::BF16,
-        Self::F32,
-        Self::F64,
-        Self::Bool,
-        Self::Complex64,
-        Self::Complex128,
-        Self::Bytes1,
-        Self::Bytes2,
-        Self::Bytes4,
-        Self::Bytes8,
-        Self::Bytes16,
-    ];
-
     /// Bytes of one element.
     pub const fn size(self) -> usize {
         match self {
@@ -126,6 +107,28 @@ impl DType {
         )
     }
 
+    /// The [opaque](Self::is_opaque) type whose elements have this size; `None` for sizes
+    /// other than 1, 2, 4, 8 and 16.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::DType;
+    ///
+    /// assert_eq!(DType::opaque(2), Some(DType::Bytes2));
+    /// assert_eq!(DType::opaque(3), None);
+    /// ```
+    pub const fn opaque(size: usize) -> Option<Self> {
+        Some(match size {
+            1 => Self::Bytes1,
+            2 => Self::Bytes2,
+            4 => Self::Bytes4,
+            8 => Self::Bytes8,
+            16 => Self::Bytes16,
+            _ => return None,
+        })
+    }
+
     /// The real type in which gradients of these elements are computed, or its
     /// components are; `None` for elements that have none.
     pub(crate) const fn computed(self) -> Option<Self> {
@@ -135,76 +138,30 @@ impl DType {
             _ => None,
         }
     }
-
-    /// A short name: that of the Rust type where there is one (`f32`), else
-    /// `complex64`, `complex128`, `bytes1` to `bytes16`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::I8 => "i8",
-            Self::I16 => "i16",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::U8 => "u8",
-            Self::U16 => "u16",
-            Self::U32 => "u32",
-            Self::U64 => "u64",
-            Self::F16 => "f16",
-            Self::BF16 => "bf16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::Bool => "bool",
-            Self::Complex64 => "complex64",
-            Self::Complex128 => "complex128",
-            Self::Bytes1 => "bytes1",
-            Self::Bytes2 => "bytes2",
-            Self::Bytes4 => "bytes4",
-            Self::Bytes8 => "bytes8",
-            Self::Bytes16 => "bytes16",
-        }
-    }
 }
 
-impl fmt::Display for DType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The text given to [`DType::from_str`] names no element type.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no element type is called {0:?}; use i8 to i64, u8 to u64, f16, bf16, f32, f64, bool, complex64, complex128 or bytes1 to bytes16"
-)]
-pub struct UnknownDType(pub String);
-
-impl FromStr for DType {
-    type Err = UnknownDType;
-
-    /// Reads a name in the spelling of Rust (`f32`), of numpy and torch
-    /// (`float32`, `half`) or of ONNX (`FLOAT16`), in any case.
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let lower = name.to_ascii_lowercase();
-        let named = |dtype: &Self| dtype.as_str() == lower;
-        if let Some(dtype) = Self::ALL.into_iter().find(named) {
-            return Ok(dtype);
-        }
-        Ok(match lower.as_str() {
-            "int8" => Self::I8,
-            "int16" | "short" => Self::I16,
-            "int32" | "int" => Self::I32,
-            "int64" | "long" => Self::I64,
-            "uint8" => Self::U8,
-            "uint16" => Self::U16,
-            "uint32" => Self::U32,
-            "uint64" => Self::U64,
-            "float16" | "half" => Self::F16,
-            "bfloat16" => Self::BF16,
-            "float32" | "float" => Self::F32,
-            "float64" | "double" => Self::F64,
-            "boolean" => Self::Bool,
-            _ => return Err(UnknownDType(name.to_owned())),
-        })
-    }
+named! { DType, "element type":
+    // The names of Rust, then those of numpy, torch and ONNX.
+    I8 => "i8" | "int8",
+    I16 => "i16" | "int16" | "short",
+    I32 => "i32" | "int32" | "int",
+    I64 => "i64" | "int64" | "long",
+    U8 => "u8" | "uint8",
+    U16 => "u16" | "uint16",
+    U32 => "u32" | "uint32",
+    U64 => "u64" | "uint64",
+    F16 => "f16" | "float16" | "half",
+    BF16 => "bf16" | "bfloat16",
+    F32 => "f32" | "float32" | "float",
+    F64 => "f64" | "float64" | "double",
+    Bool => "bool" | "boolean",
+    Complex64 => "complex64",
+    Complex128 => "complex128",
+    Bytes1 => "bytes1",
+    Bytes2 => "bytes2",
+    Bytes4 => "bytes4",
+    Bytes8 => "bytes8",
+    Bytes16 => "bytes16",
 }
 
 mod sealed {
@@ -268,15 +225,6 @@ impl_element! {
 #[cfg(test)]
 mod tests {
     use super::DType;
-
-    #[test]
-    fn names_round_trip() {
-        for dtype in DType::ALL {
-            assert_eq!(dtype.as_str().parse(), Ok(dtype), "its own name");
-            let upper = dtype.as_str().to_ascii_uppercase();
-            assert_eq!(upper.parse(), Ok(dtype), "in upper case");
-        }
-    }
 
     #[test]
     fn the_spellings_of_others_are_understood() {

@@ -4,20 +4,20 @@
 //! Knows plans, tasks, pools, scratch memory and functions of the kernel table.
 //! Knows nothing of operators, of the types of indices or of elements.
 
+mod access;
 mod choice;
 mod context;
 mod copies;
 mod cost;
-pub(crate) mod direct;
 mod division;
-pub(crate) mod gradients;
 pub(crate) mod one_value;
-mod places;
 mod sample;
 mod schedule;
 pub(crate) mod scratch;
+mod shared_slots;
 mod sink;
-mod sources;
+pub(crate) mod small_transfer;
+pub(crate) mod sources;
 pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
@@ -28,12 +28,14 @@ mod workload;
 
 use smallvec::SmallVec;
 
+pub(crate) use access::{Access, Buffers};
+pub(crate) use choice::Selection;
 pub(crate) use context::Context;
 pub(crate) use copies::{Copies, Merged};
 pub(crate) use schedule::{Candidate, Reason};
 pub(crate) use tile::part;
-pub(crate) use transfer::{Buffers, Transfer};
-pub(crate) use workload::{Direction, Workload, may_be_overwritten};
+pub(crate) use transfer::{GroupPass, Transfer};
+pub(crate) use workload::{Direction, Sizes, Workload, is_mostly_overwritten};
 
 use self::division::Division;
 use self::schedule::{Step, Stop};
@@ -42,8 +44,26 @@ use crate::error::ScatterError;
 use crate::pool::CallingThread;
 use crate::schedule::Schedule;
 
-/// Runs a transfer. `forced` is used where it applies and keeps the bits.
+/// Runs a transfer that writes something.
 pub(crate) fn run(
+    transfer: Transfer<'_>,
+    workers: &Workers<'_>,
+    selection: Selection,
+) -> Result<(), ScatterError> {
+    transfer.clear_skipped()?;
+    let work = transfer.workload();
+    // Small transfers have no time to ask for the machine's variants.
+    if selection == Selection::Small {
+        return run_by_choice(&transfer, &work, *workers, selection);
+    }
+    let mut context = transfer.context().on(workers.machine());
+    context.variants = work.near_or_far(context.variants);
+    let work = Workload { context, ..work };
+    run_by_choice(&transfer.with_context(context), &work, *workers, selection)
+}
+
+/// Runs a pass of a gradient, for which no route was chosen.
+pub(crate) fn run_pass(
     transfer: Transfer<'_>,
     workers: &Workers<'_>,
     forced: Option<Schedule>,
@@ -51,15 +71,9 @@ pub(crate) fn run(
     if transfer.writes_nothing() {
         return Ok(());
     }
-    transfer.clear_skipped()?;
     let work = transfer.workload();
-    if choice::is_small(&work) {
-        return run_by_choice(&transfer, &work, *workers, forced);
-    }
-    let mut context = transfer.context().on(workers.machine());
-    context.variants = work.near_or_far(context.variants);
-    let work = Workload { context, ..work };
-    run_by_choice(&transfer.with_context(context), &work, *workers, forced)
+    let selection = Selection::new(forced, work.sizes().are_small(work.direction));
+    run(transfer, workers, selection)
 }
 
 /// Runs the first schedule that can.
@@ -67,14 +81,14 @@ fn run_by_choice(
     transfer: &Transfer<'_>,
     work: &Workload<'_>,
     mut workers: Workers<'_>,
-    forced: Option<Schedule>,
+    selection: Selection,
 ) -> Result<(), ScatterError> {
     if transfer.moves_nothing() {
         transfer.copy_before(work, 1, &workers)?;
         return transfer.multiply_after(work, Division::Whole, &workers);
     }
     let mut failed = ScatterError::OutOfMemory { bytes: 0 };
-    for candidate in &choice::choose(work, &workers, forced) {
+    for candidate in &choice::choose(work, &workers, selection) {
         match candidate.run(transfer, work, &workers) {
             Ok(()) => return transfer.multiply_after(work, candidate.division, &workers),
             Err(Stop::Duplicates) => {}
@@ -108,11 +122,11 @@ impl Outlook {
     pub(crate) fn new(
         work: &Workload<'_>,
         workers: &Workers<'_>,
-        forced: Option<Schedule>,
+        selection: Selection,
         distinct: Option<bool>,
     ) -> Option<Self> {
-        let candidates = choice::choose(work, workers, forced);
-        let mut others = choice::refusals(work, workers, &candidates, forced);
+        let candidates = choice::choose(work, workers, selection);
+        let mut others = choice::refusals(work, workers, &candidates, selection);
         let mut scratch_bytes = 0;
         let mut taken: Option<Candidate> = None;
         for candidate in candidates {

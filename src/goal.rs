@@ -1,4 +1,6 @@
-//! The names of what a call may be for.
+//! What a call may be for.
+
+use crate::names::named;
 
 /// What a call is to have least of, where the caller knows better than the crate. No
 /// result depends on it.
@@ -15,4 +17,9 @@ pub enum Goal {
     /// CPU time: it runs on the calling thread, for hosts that make as many calls at
     /// once as there are cores, or whose cores have other things to do.
     Throughput,
+}
+
+named! { Goal, "goal":
+    Latency => "latency",
+    Throughput => "throughput",
 }

@@ -37,12 +37,13 @@
 //!
 //! # Operators and verbs
 //!
-//! [`Scatter::nd`], [`Scatter::update`], [`Scatter::elements`] and
+//! [`Scatter::nd`], [`Scatter::along`], [`Scatter::elements`] and
 //! [`Scatter::cache`] are the operators; options follow, then one of four verbs.
 //! The gathers [`Gather::nd`], [`Gather::along`] and [`Gather::elements`] have
-//! three of them. Functions in [`profile`] set the options that follow one runtime's
-//! rules. [`Scatter::backward`] and [`Gather::backward`] give gradients;
-//! [`Scatter::train`] is a forward pass that keeps what its gradient needs.
+//! three of them. [`Operator`] is any of these as a value, with its shape rule.
+//! Functions in [`profile`] set the options that follow one runtime's rules.
+//! [`Scatter::backward`] and [`Gather::backward`] give gradients;
+//! [`Scatter::forward`] is a forward pass that keeps what its gradient needs.
 //!
 //! | verb | use it when |
 //! |---|---|
@@ -76,12 +77,13 @@ mod element;
 mod error;
 mod exec;
 mod execution;
-mod explain;
 mod foreign;
 mod goal;
+mod gradient;
 mod kernel;
 mod machine;
 mod memory;
+mod names;
 mod operand;
 mod ops;
 mod plan;
@@ -91,23 +93,27 @@ mod run;
 mod schedule;
 mod work;
 
-pub use element::{DType, Element, UnknownDType};
+pub use element::{DType, Element};
 pub use error::ScatterError;
 pub use exec::scratch::release_scratch;
 pub use execution::Execution;
-pub use explain::Explanation;
 pub use goal::Goal;
+pub use gradient::{Forward, Gradients, Saved};
 pub use kernel::InstructionSet;
 pub use machine::{Machine, MachineError};
+pub use names::UnknownName;
 pub use operand::{
     AnyTensor, AnyView, AnyViewMut, Cloned, Index, Indices, Input, Layout, LayoutBuf, Output,
     Tensor, TensorView, TensorViewMut,
 };
 pub use ops::profile;
-pub use ops::{Gather, Scatter, scatter_elements, scatter_nd, scatter_update, tensor_scatter};
-pub use pool::{CallingThread, Pool, Rayon};
-pub use reduction::{
-    Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction, UnknownReduction,
+pub use ops::{
+    Gather, Operator, Scatter, scatter_elements, scatter_nd, scatter_update, tensor_scatter,
 };
-pub use run::{Forward, GatherPlan, GatherRun, Gradients, ScatterPlan, ScatterRun, Trained};
+pub use pool::{CallingThread, Pool, Rayon};
+pub use reduction::{Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reduction};
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub use run::last_route;
+pub use run::{Explanation, GatherPlan, GatherRun, Route, ScatterPlan, ScatterRun};
 pub use schedule::Schedule;

@@ -6,11 +6,11 @@
 
 mod functions;
 mod gather;
-mod gradient;
+mod operator;
 pub mod profile;
-mod rule;
 mod scatter;
 
 pub use functions::{scatter_elements, scatter_nd, scatter_update, tensor_scatter};
 pub use gather::Gather;
+pub use operator::Operator;
 pub use scatter::Scatter;

@@ -226,6 +226,14 @@ impl IndexPlan {
         self.flat.as_ref()
     }
 
+    /// The layout of the output planned for.
+    pub(crate) fn layout(&self) -> Result<Layout<'_>, ScatterError> {
+        match self.is_contiguous {
+            true => Ok(Layout::contiguous(&self.shape)),
+            false => Layout::strided(&self.shape, &self.strides),
+        }
+    }
+
     /// Whether `output` lies in memory as the output planned for.
     pub(crate) fn check_output(&self, output: &Layout<'_>) -> Result<(), ScatterError> {
         if self.is_contiguous

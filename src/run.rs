@@ -4,23 +4,26 @@
 //! What views and operators have not refused is refused here, before the first
 //! write.
 
-mod gathered;
-mod gradient;
+mod explain;
+mod gather_plan;
 mod long_gathers;
 mod long_lists;
-mod making;
 mod operands;
-mod planned;
-mod scattered;
-mod small;
+mod pipeline;
+mod plan_builder;
+mod route;
+mod scatter_plan;
+mod small_call;
 
-pub(crate) use gathered::gather_once;
-pub use gathered::{GatherPlan, GatherRun};
-pub use gradient::{Forward, Gradients, Trained};
-pub(crate) use gradient::{
-    Meaning, Tensors, allocate, allocate_updates, backward_once, lend, sum_once, train_once,
+pub use explain::Explanation;
+pub use gather_plan::{GatherPlan, GatherRun};
+pub(crate) use operands::{
+    Operands, check_dtype, is_memory_of, operation, refuse_overlap, refuse_shared,
 };
-pub(crate) use making::{Planning, make_plan};
-pub(crate) use operands::{GatherOperands, Operands, operation};
-pub use planned::{ScatterPlan, ScatterRun};
-pub(crate) use scattered::once;
+pub(crate) use pipeline::{Prepared, execute, once, prepare};
+pub(crate) use plan_builder::{Planning, make_plan};
+pub use route::Route;
+#[cfg(debug_assertions)]
+pub use route::last_route;
+pub(crate) use scatter_plan::Overwritten;
+pub use scatter_plan::{ScatterPlan, ScatterRun};

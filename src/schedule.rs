@@ -1,6 +1,6 @@
 //! The names of the ways to divide a scatter among workers.
 
-use std::fmt;
+use crate::names::named;
 
 /// How the work of a scatter is divided among workers.
 ///
@@ -39,38 +39,14 @@ pub enum Schedule {
     Private,
 }
 
-impl Schedule {
-    /// Every schedule, in the order of their declaration.
-    pub const ALL: [Self; 9] = [
-        Self::Serial,
-        Self::ByBatch,
-        Self::ByTuple,
-        Self::LastWrite,
-        Self::ByColumn,
-        Self::ByDestination,
-        Self::ByPartition,
-        Self::Grouped,
-        Self::Private,
-    ];
-
-    /// A name for people.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Serial => "serial",
-            Self::ByBatch => "by batch",
-            Self::ByTuple => "by tuple",
-            Self::LastWrite => "last write",
-            Self::ByColumn => "by column",
-            Self::ByDestination => "by destination",
-            Self::ByPartition => "by partition",
-            Self::Grouped => "grouped",
-            Self::Private => "private",
-        }
-    }
-}
-
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+named! { Schedule, "schedule":
+    Serial => "serial",
+    ByBatch => "by batch" | "by_batch",
+    ByTuple => "by tuple" | "by_tuple",
+    LastWrite => "last write" | "last_write",
+    ByColumn => "by column" | "by_column",
+    ByDestination => "by destination" | "by_destination",
+    ByPartition => "by partition" | "by_partition",
+    Grouped => "grouped",
+    Private => "private",
 }

@@ -112,7 +112,7 @@ fn along_an_axis_of_rank_8() -> usize {
     let indices: [i64; 64] = std::array::from_fn(|i| [5, -64, 63][i % 3]);
     let updates = [1.5; 512];
     allocations(|| {
-        Scatter::update(4).reduction(Reduction::Sub).in_place(
+        Scatter::along(4).reduction(Reduction::Sub).in_place(
             TensorViewMut::contiguous(&mut data, &shape)?,
             TensorView::contiguous(&indices, &[64])?,
             TensorView::contiguous(&updates, &[1, 2, 1, 2, 64, 1, 2, 1])?,

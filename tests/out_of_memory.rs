@@ -420,7 +420,7 @@ fn values_of_many_dims_ask_for_their_memory() {
     };
     let mut refused = 0;
     for reduction in [Reduction::None, Reduction::Add, Reduction::Mean] {
-        let scatter = (Scatter::update(0).reduction(reduction)).execution(alone);
+        let scatter = (Scatter::along(0).reduction(reduction)).execution(alone);
         let name = format!("{reduction}");
         refused += check_call(&name, || scatter.allocate(view()?, indices()?, values()?));
         refused += check_call(&name, || {
@@ -449,7 +449,7 @@ fn values_of_many_dims_ask_for_their_memory() {
         let data = TensorView::strided(&texts, 0, &DEEP, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
         let update = [None];
         let updates = TensorView::strided(&update, 0, &shape, &[0; 10])?;
-        (Scatter::update(0).execution(alone)).allocate(Cloned(data), indices()?, Cloned(updates))
+        (Scatter::along(0).execution(alone)).allocate(Cloned(data), indices()?, Cloned(updates))
     });
     assert!(refused > 100, "only {refused}: does this test work?");
 }
@@ -470,7 +470,7 @@ fn gradients_ask_for_their_memory() {
     let written = RefCell::new((data.clone(), values.clone()));
     let mut refused = 0;
     for reduction in Reduction::ALL {
-        let scatter = Scatter::update(0).reduction(reduction);
+        let scatter = Scatter::along(0).reduction(reduction);
         let scatter = scatter.bounds(Bounds::Skip).execution(alone);
         let name = format!("{reduction}");
         refused += check_call(&name, || {
@@ -498,7 +498,7 @@ fn gradients_ask_for_their_memory() {
             let (data, _) = &mut *written.borrow_mut();
             data.fill(9.0);
             let target = TensorViewMut::strided(data, DEEP_OFFSET, &DEEP, &DEEP_STRIDES)?;
-            let done = scatter.train_in_place(target, indices()?, updates()?);
+            let done = scatter.forward_in_place(target, indices()?, updates()?);
             let is_untouched = || data.iter().all(|&value| value == 9.0);
             assert!(
                 done.is_ok() || is_untouched(),

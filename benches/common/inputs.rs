@@ -154,7 +154,7 @@ impl<T: Number, I: Place> Inputs<T, I> {
     pub(crate) fn operator(&self) -> Scatter<'static> {
         let operator = match self.workload.operator {
             Operator::Nd => Scatter::nd(),
-            Operator::Update { axis } => Scatter::update(axis as isize),
+            Operator::Update { axis } => Scatter::along(axis as isize),
         };
         operator.reduction(self.workload.reduction)
     }

@@ -231,7 +231,7 @@ impl Problem {
     pub(crate) fn operator(&self) -> Scatter<'static> {
         let scatter = match self.operator {
             Operator::Nd | Operator::Pairs => Scatter::nd(),
-            Operator::Batched => Scatter::update(1),
+            Operator::Batched => Scatter::along(1),
             Operator::Elements => Scatter::elements(0),
             Operator::Cache => Scatter::cache(2, CacheMode::Linear).update_len(self.rows()),
         };

@@ -75,9 +75,10 @@ struct CommandLine {
     #[arg(long)]
     reduction: Option<Reduction>,
 
-    /// What becomes of an index that lies outside its axis
-    #[arg(long, value_enum, default_value_t = BoundsName::Error)]
-    bounds: BoundsName,
+    /// What becomes of an index that lies outside its axis: error, skip (its update
+    /// is dropped; a gather writes zeros) or clamp (it is moved to the nearest end)
+    #[arg(long, default_value_t)]
+    bounds: Bounds,
 
     /// Take negative indices as out of bounds, instead of counting them from the
     /// end
@@ -121,16 +122,6 @@ enum OperatorName {
     Gather,
     /// One element of data for each index, as numpy's take_along_axis
     GatherElements,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum BoundsName {
-    /// It is an error
-    Error,
-    /// Its update is dropped; a gather writes zeros
-    Skip,
-    /// It is moved to the nearest end
-    Clamp,
 }
 
 impl OperatorName {
@@ -234,7 +225,7 @@ fn operator(line: &CommandLine) -> Result<Operator, clap::Error> {
     };
     Ok(match line.op {
         Name::ScatterNd => scatter(Scatter::nd(), line),
-        Name::ScatterUpdate => scatter(Scatter::update(axis), line),
+        Name::ScatterUpdate => scatter(Scatter::along(axis), line),
         Name::ScatterElements => scatter(Scatter::elements(axis), line),
         Name::GatherNd => gather(Gather::nd(line.batch_dims.unwrap_or(0)), line)?,
         Name::Gather => gather(Gather::along(axis), line)?,
@@ -256,7 +247,7 @@ fn scatter(operator: Scatter<'static>, line: &CommandLine) -> Operator {
     let operator = operator
         .reduction(line.reduction.unwrap_or(usual_reduction))
         .duplicates(duplicates)
-        .bounds(line.bounds.into())
+        .bounds(line.bounds)
         .negative_indices(!line.forbid_negative);
     Operator::Scatter(operator)
 }
@@ -272,19 +263,9 @@ fn gather(operator: Gather<'static>, line: &CommandLine) -> Result<Operator, cla
         return Err(mistake(&format!("--op {name} has no {option}")));
     }
     let operator = operator
-        .bounds(line.bounds.into())
+        .bounds(line.bounds)
         .negative_indices(!line.forbid_negative);
     Ok(Operator::Gather(operator))
-}
-
-impl From<BoundsName> for Bounds {
-    fn from(name: BoundsName) -> Self {
-        match name {
-            BoundsName::Error => Self::Error,
-            BoundsName::Skip => Self::Skip,
-            BoundsName::Clamp => Self::Clamp,
-        }
-    }
 }
 
 fn mistake(message: &str) -> clap::Error {

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use ndscatter::{Execution, Gather, GatherPlan, Scatter, ScatterError, ScatterPlan};
+use ndscatter::{Execution, Gather, Scatter, ScatterError, ScatterPlan};
 use rayon::ThreadPool;
 
 use crate::array::Array;
@@ -169,7 +169,7 @@ impl Job<'_> {
         })?;
         let moved = ("results", result.bytes());
         Ok(Outcome {
-            explanation: explain_gather(&plan, data),
+            explanation: run.explain(data.dtype(), false)?.to_string(),
             timing: Timing::new(planning, running, moved),
             skipped: plan.skipped(),
             result,
@@ -182,10 +182,6 @@ impl Job<'_> {
             None => Execution::new(),
         }
     }
-}
-
-fn explain_gather(plan: &GatherPlan, data: &Array) -> String {
-    format!("gather of {:?} from {data}", plan.output_shape())
 }
 
 /// Runs until there is something to measure, and at least once.

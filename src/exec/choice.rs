@@ -11,38 +11,61 @@ use smallvec::SmallVec;
 use super::cost::{Load, Model};
 use super::schedule::{Candidate, Reason, Step};
 use super::tasks::Workers;
-use super::thresholds::SMALL_CALL_BYTES;
 use super::workload::{Direction, Grouping, Workload};
 use crate::goal::Goal;
 use crate::schedule::Schedule;
+
+/// How the schedule of a transfer is selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Selection {
+    /// This schedule, where it applies and keeps the bits.
+    Forced(Schedule),
+    /// The serial schedule: the transfer is over before a choice is worth making.
+    Small,
+    /// The schedule that costs least.
+    Cheapest,
+}
+
+impl Selection {
+    /// The selection for a transfer that is or is not [small](Sizes::are_small).
+    #[inline]
+    pub(crate) fn new(forced: Option<Schedule>, is_small: bool) -> Self {
+        match (forced, is_small) {
+            (Some(schedule), _) => Self::Forced(schedule),
+            (None, true) => Self::Small,
+            (None, false) => Self::Cheapest,
+        }
+    }
+
+    /// The most tasks that a transfer is divided into.
+    fn parts(self, workers: &Workers<'_>) -> usize {
+        match self {
+            Self::Small => 1,
+            Self::Forced(_) | Self::Cheapest => workers.parts(),
+        }
+    }
+}
 
 /// Schedules to try, best first: the last one needs no preparation, unless there
 /// is only one that gives the result.
 pub(crate) type Candidates = SmallVec<[Candidate; 3]>;
 
-/// Schedules to try; `forced` where it applies and keeps the bits, then serial.
+/// Schedules to try. The serial one comes last where it gives the result.
 pub(crate) fn choose(
     work: &Workload<'_>,
     workers: &Workers<'_>,
-    forced: Option<Schedule>,
+    selection: Selection,
 ) -> Candidates {
-    if work.grouping == Grouping::Needed {
-        let parts = match forced {
-            None if is_small(work) => 1,
-            _ => workers.parts(),
-        };
-        return applying(work, [(Schedule::Grouped, parts)]);
-    }
+    let parts = selection.parts(workers);
     let serial = (Schedule::Serial, 1);
-    if let Some(schedule) = forced {
-        return applying(work, [(schedule, workers.parts()), serial]);
-    }
-    if is_small(work) {
-        return applying(work, [serial]);
-    }
-    match work.direction {
-        Direction::Scatter => cheapest(work, workers),
-        Direction::Gather => applying(work, [for_gather(work, workers.parts()), serial]),
+    match (selection, work.direction) {
+        _ if work.grouping == Grouping::Needed => applying(work, [(Schedule::Grouped, parts)]),
+        (Selection::Forced(schedule), _) => applying(work, [(schedule, parts), serial]),
+        (Selection::Small, _) => applying(work, [serial]),
+        (Selection::Cheapest, Direction::Scatter) => cheapest(work, workers),
+        (Selection::Cheapest, Direction::Gather) => {
+            applying(work, [for_gather(work, parts), serial])
+        }
     }
 }
 
@@ -133,37 +156,30 @@ pub(crate) fn refusals(
     work: &Workload<'_>,
     workers: &Workers<'_>,
     candidates: &Candidates,
-    forced: Option<Schedule>,
+    selection: Selection,
 ) -> SmallVec<[(Schedule, Reason); Schedule::ALL.len()]> {
-    let parts = match forced {
-        None if is_small(work) => 1,
-        _ => workers.parts(),
-    };
     let is_candidate = |schedule| candidates.iter().any(|other| other.schedule == schedule);
     (Schedule::ALL.into_iter())
         .filter(|&schedule| !is_candidate(schedule))
-        .map(|schedule| (schedule, refusal(work, schedule, parts, forced.is_some())))
+        .map(|schedule| (schedule, refusal(work, schedule, workers, selection)))
         .collect()
 }
 
-fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, is_forced: bool) -> Reason {
+fn refusal(
+    work: &Workload<'_>,
+    schedule: Schedule,
+    workers: &Workers<'_>,
+    selection: Selection,
+) -> Reason {
+    let parts = selection.parts(workers);
     let alone = parts == 1 && !works_alone(schedule) && schedule != Schedule::Serial;
-    match Candidate::new(schedule, work, parts) {
-        Err(reason) => reason,
-        Ok(_) if work.grouping == Grouping::Needed => Reason("only groups give the result"),
-        Ok(_) if is_forced => Reason("another schedule is forced"),
-        Ok(_) if is_small(work) => Reason("the call is small"),
-        Ok(_) if alone => Reason("there is one worker"),
-        Ok(_) => Reason("another schedule is expected to be faster"),
-    }
-}
-
-pub(super) fn is_small(work: &Workload<'_>) -> bool {
-    match work.direction {
-        Direction::Scatter => {
-            work.touched_bytes() < SMALL_CALL_BYTES && !work.is_mostly_overwritten()
-        }
-        Direction::Gather => work.bytes() < SMALL_CALL_BYTES,
+    match (Candidate::new(schedule, work, parts), selection) {
+        (Err(reason), _) => reason,
+        _ if work.grouping == Grouping::Needed => Reason("only groups give the result"),
+        (Ok(_), Selection::Forced(_)) => Reason("another schedule is forced"),
+        (Ok(_), Selection::Small) => Reason("the call is small"),
+        (Ok(_), Selection::Cheapest) if alone => Reason("there is one worker"),
+        (Ok(_), Selection::Cheapest) => Reason("another schedule is expected to be faster"),
     }
 }
 
@@ -183,7 +199,7 @@ fn for_gather(work: &Workload<'_>, parts: usize) -> (Schedule, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Candidates, choose, refusals};
+    use super::{Candidates, Selection, choose, refusals};
     use crate::exec::division::{Cut, Division};
     use crate::exec::schedule::Step;
     use crate::exec::tasks::Workers;
@@ -250,12 +266,13 @@ mod tests {
     }
 
     fn chosen(work: &Workload<'_>, workers: usize, forced: Option<Schedule>) -> Candidates {
+        let selection = Selection::new(forced, work.sizes().are_small(work.direction));
         let machine = Machine::of(Vendor::Intel, [32 << 10, 1 << 20, 32 << 20]);
         let workers = &Asked(workers);
         choose(
             work,
             &Workers::new(workers, None).with_machine(Some(&machine)),
-            forced,
+            selection,
         )
     }
 
@@ -509,7 +526,8 @@ mod tests {
                     let candidates = chosen(&work, workers, forced);
                     let pool = Asked(workers);
                     let workers = Workers::new(&pool, None);
-                    let refused = refusals(&work, &workers, &candidates, forced);
+                    let selection = Selection::new(forced, false);
+                    let refused = refusals(&work, &workers, &candidates, selection);
                     assert_eq!(candidates.len() + refused.len(), Schedule::ALL.len());
                 }
             }
@@ -518,7 +536,7 @@ mod tests {
             &sums(all_over),
             &Workers::new(&Asked(2), None),
             &chosen(&sums(all_over), 2, None),
-            None,
+            Selection::Cheapest,
         );
         let reason = |schedule| {
             let found = refused.iter().find(|(refused, _)| *refused == schedule);

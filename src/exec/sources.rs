@@ -7,7 +7,7 @@ use crate::plan::{IndexPlan, Sorted};
 
 /// Offsets of the windows of all sorted tuples, where they are not multiples of one `step`:
 /// `offset` has that of the tuple at a position of the plan's list.
-pub(super) fn offsets(
+pub(crate) fn offsets(
     plan: &IndexPlan,
     sorted: &Sorted,
     step: Option<isize>,
@@ -26,7 +26,7 @@ pub(super) fn offsets(
 }
 
 /// The same as kernels take it; without `offsets` by the step.
-pub(super) fn sources<'s>(
+pub(crate) fn sources<'s>(
     sorted: &'s Sorted,
     step: Option<isize>,
     offsets: Option<&'s [u64]>,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::places::Places;
+use super::shared_slots::SharedSlots;
 use super::tile::part;
 use crate::error::ScatterError;
 use crate::goal::Goal;
@@ -141,7 +141,7 @@ impl<'p> Workers<'p> {
     ) -> Result<(), ScatterError> {
         let len = len.max(1);
         let tasks = data.len().div_ceil(len);
-        let places = Places::new(data);
+        let places = SharedSlots::new(data);
         self.run(tasks, &|index| {
             #[expect(unsafe_code, reason = "hands out chunks without a list of them")]
             // SAFETY: `run` hands out every number once, whatever the pool does

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::sample::Sample;
 use super::schedule::Stop;
 use super::tasks::Workers;
-use super::{Buffers, Context, Outlook, Transfer, choice, run};
+use super::{Access, Buffers, Context, Direction, Outlook, Selection, Transfer, choice, run};
 use crate::element::DType;
 use crate::kernel::{InstructionSet, Job, Kernels, Operation, RowsForm, Steps, Streams};
 use crate::machine::Machine;
@@ -32,8 +32,13 @@ static STREAMED: AtomicUsize = AtomicUsize::new(0);
 static PREFETCHED: AtomicUsize = AtomicUsize::new(0);
 static TWICE: AtomicUsize = AtomicUsize::new(0);
 
-fn once() -> Context {
-    Context::new(false, false)
+/// An operation on the memory of one call by a plan that is not kept.
+fn once(operation: Operation, buffers: Buffers) -> Access {
+    Access {
+        operation,
+        buffers,
+        context: Context::new(false, false),
+    }
 }
 
 fn plain() -> &'static Kernels {
@@ -89,7 +94,7 @@ fn moves<'p>(
     assert!(data.is_none_or(|data| data.len() == SLICES * LEN));
     let buffers = Buffers {
         output: output.as_mut_ptr().cast(),
-        updates: updates.as_ptr().cast(),
+        source: updates.as_ptr().cast(),
         data: data.map(|data| data.as_ptr().cast()),
     };
     let copy = data.map(|_| plan.copy_geometry(&STRIDES).expect("few dims"));
@@ -97,14 +102,8 @@ fn moves<'p>(
     // SAFETY: contiguous tensors of the plan's shapes, initialised, and borrowed for as
     // long as the transfer is.
     unsafe {
-        Transfer::scatter(
-            plan,
-            Operation::moving(kernels),
-            buffers,
-            geometry,
-            copy,
-            once(),
-        )
+        let access = once(Operation::moving(kernels), buffers);
+        Transfer::new(Direction::Scatter, plan, access, geometry, copy)
     }
 }
 
@@ -118,7 +117,7 @@ fn streamed(plan: &ScatterPlan, schedule: Schedule, machine: &Machine) -> usize 
     STREAMED.store(0, Ordering::Relaxed);
     let transfer = moves(plan, &WATCHED, &mut output, &updates, Some(&data));
     let workers = Workers::new(&CallingThread, None).with_machine(Some(machine));
-    run(transfer, &workers, Some(schedule)).expect("no memory needed");
+    run(transfer, &workers, Selection::Forced(schedule)).expect("no memory needed");
     let mut expected = data.clone();
     for tuple in 0..TUPLES {
         let slice = usize::try_from(plan.destinations().get(tuple)).expect("it fits");
@@ -180,16 +179,17 @@ fn a_choice_works_nothing_out() {
     let transfer = moves(plan, plain(), &mut output, &updates, None);
     work::take();
     let pool = Claims(8);
-    for forced in Schedule::ALL.map(Some).into_iter().chain([None]) {
+    let forced = Schedule::ALL.map(Selection::Forced);
+    for selection in forced.into_iter().chain([Selection::Cheapest]) {
         let outlook = Outlook::new(
             &transfer.workload(),
             &Workers::new(&pool, None),
-            forced,
+            selection,
             Some(true),
         );
         let outlook = outlook.expect("some schedule");
         let all = outlook.others.len() + 1;
-        assert_eq!(all, Schedule::ALL.len(), "{forced:?}: every schedule");
+        assert_eq!(all, Schedule::ALL.len(), "{selection:?}: every schedule");
     }
     assert_eq!(work::take(), [], "no pass over the tuples");
     assert!(!plan.is_known_unique(), "nothing is left in the plan");
@@ -203,27 +203,27 @@ fn the_next_schedule_runs_where_one_cannot_be_prepared() {
     let updates: Vec<f32> = (0..TUPLES * LEN).map(|at| at as f32).collect();
     let buffers = Buffers {
         output: output.as_mut_ptr().cast(),
-        updates: updates.as_ptr().cast(),
+        source: updates.as_ptr().cast(),
         data: None,
     };
     let geometry = plan.geometry(&STRIDES).expect("few dims");
     // SAFETY: contiguous tensors of the plan's shapes, initialised.
     let transfer = unsafe {
-        let moving = Operation::moving(plain());
-        Transfer::scatter(plan, moving, buffers, geometry, None, once())
+        let access = once(Operation::moving(plain()), buffers);
+        Transfer::new(Direction::Scatter, plan, access, geometry, None)
     };
     let pool = Claims(3);
     let workers = Workers::new(&pool, None);
-    let forced = Some(Schedule::ByTuple);
+    let selection = Selection::Forced(Schedule::ByTuple);
     let work = transfer.workload();
-    let candidates = choice::choose(&work, &workers, forced);
+    let candidates = choice::choose(&work, &workers, selection);
     let stopped = candidates[0].run(&transfer, &work, &workers);
     assert!(matches!(stopped, Err(Stop::Duplicates)), "{stopped:?}");
     assert!(
         output.iter().all(|&value| value == 1.0),
         "nothing is written"
     );
-    run(transfer, &workers, forced).expect("by the serial schedule");
+    run(transfer, &workers, selection).expect("by the serial schedule");
     let mut expected = vec![1.0_f32; SLICES * LEN];
     for tuple in 0..TUPLES {
         let slice = tuple * 77 % 40;
@@ -277,11 +277,17 @@ fn gathers_by_every_schedule() {
                     // all elements of its updates at these strides.
                     let transfer = unsafe {
                         let moving = Operation::moving(plain());
-                        let (data, result) = (data.as_ptr().cast(), result.as_mut_ptr().cast());
-                        Transfer::gather(plan, moving, data, result, geometry, once())
+                        let buffers = Buffers {
+                            output: result.as_mut_ptr().cast(),
+                            source: data.as_ptr().cast(),
+                            data: None,
+                        };
+                        let access = once(moving, buffers);
+                        Transfer::new(Direction::Gather, plan, access, geometry, None)
                     };
                     let pool = Claims(workers);
-                    run(transfer, &Workers::new(&pool, None), Some(schedule)).expect("no error");
+                    let selection = Selection::Forced(schedule);
+                    run(transfer, &Workers::new(&pool, None), selection).expect("no error");
                     assert_eq!(result, expected, "{schedule}, {workers}, {strides:?}");
                 }
             }
@@ -299,7 +305,7 @@ fn what_was_seen_of_the_tuples_stays_in_a_kept_plan_alone() {
         let transfer = moves(plan, plain(), &mut output, &updates, Some(&data));
         let workers = Workers::new(&CallingThread, None);
         let transfer = transfer.with_context(Context::new(is_kept, false));
-        run(transfer, &workers, None).expect("some schedule");
+        run(transfer, &workers, Selection::Cheapest).expect("some schedule");
     };
     run_once(false);
     assert!(plan.sample().get::<Sample>().is_none(), "a call of its own");
@@ -343,7 +349,7 @@ fn updates_that_are_read_with_gaps_are_prefetched_where_they_are_far() {
             &updates,
             Some(&data),
         );
-        run(transfer, &workers, Some(schedule)).expect("no memory needed");
+        run(transfer, &workers, Selection::Forced(schedule)).expect("no memory needed");
         ROWS_PREFETCHED.swap(0, Ordering::Relaxed) > 0
     };
     let (by_destination, bytes) = (Schedule::ByDestination, size_of_val(&*updates));

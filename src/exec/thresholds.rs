@@ -9,10 +9,11 @@
 /// making.
 pub(super) const SMALL_CALL_BYTES: usize = 512 << 10;
 
-/// A small call by a kept plan is looked at where it moves so many windows, which takes
-/// some 5 microseconds, the look 0.3; and has so many for a destination.
+/// A sample of a kept plan's destinations is looked at where a call moves so many windows:
+/// the call takes some 5 microseconds, the look 0.3. With so many windows for each
+/// destination, the call moves the last of them alone.
 pub(super) const MANY_WINDOWS: usize = 1024;
-pub(super) const FEW: usize = 64;
+pub(super) const WINDOWS_PER_DESTINATION: usize = 64;
 
 /// Of windows in order, the part that begins in the line of the one before, from which on
 /// none is prefetched: where they begin 48 bytes apart, or most repeat.

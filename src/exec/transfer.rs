@@ -5,14 +5,14 @@
 //! which schedule divides it.
 
 mod copy;
-mod multiply;
 mod tiles;
 pub(super) mod walk;
 
-use std::mem::MaybeUninit;
+use std::fmt::Debug;
+use std::ops::Range;
 
+use super::access::{Access, Buffers};
 use super::context::Context;
-use super::gradients::GroupGradients;
 use super::sink::{Runs, Sink};
 use super::tile::Whole;
 use super::workload::{Direction, Workload};
@@ -23,13 +23,16 @@ use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
 /// What stands for elements that no index names.
 static ZERO: [u8; 16] = [0; 16];
 
-/// The memory of one scatter: addresses of element `[0, 0, ...]` of each tensor.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Buffers {
-    pub(crate) output: *mut MaybeUninit<u8>,
-    pub(crate) updates: *const u8,
-    /// `None`: in place, `output` holds the data.
-    pub(crate) data: Option<*const u8>,
+/// A pass over groups of tuples that is no scatter.
+pub(crate) trait GroupPass: Debug + Sync {
+    /// Works on the groups at these positions of the plan's sorted tuples.
+    ///
+    /// # Safety
+    ///
+    /// In these repetitions, no one else reads or writes these columns of the windows of
+    /// these groups and of their tuples.
+    #[expect(unsafe_code, reason = "the caller owns what is written")]
+    unsafe fn run(&self, positions: Range<usize>, columns: Range<usize>, repetitions: Range<usize>);
 }
 
 /// One transfer, ready to run.
@@ -37,155 +40,94 @@ pub(crate) struct Buffers {
 pub(crate) struct Transfer<'a> {
     direction: Direction,
     plan: &'a IndexPlan,
-    operation: Operation,
+    access: Access,
     /// Its `dst` side is written, its `src` side read.
     geometry: Geometry,
     /// How `data` lies; `None` where none is copied.
     copy: Option<CopyGeometry>,
-    /// Element `[0, 0, ...]` of each tensor.
-    written: *mut u8,
-    read: *const u8,
-    data: Option<*const u8>,
-    /// Of a transfer of the gradients of groups, all of them: windows are places in none
-    /// of the tensors above.
-    gradients: Option<&'a GroupGradients<'a>>,
-    context: Context,
-}
-
-#[expect(unsafe_code, reason = "tasks share the addresses of one call")]
-mod shared {
-    use super::{Buffers, Transfer};
-
-    // SAFETY: the addresses are only used through `Sink` and the kernels, by
-    // tasks of which no two write the same element (`Tile`).
-    unsafe impl Sync for Transfer<'_> {}
-    // SAFETY: an address alone gives no access; who uses one in `unsafe` code
-    // establishes that no two tasks write the same element.
-    unsafe impl Send for Buffers {}
-    // SAFETY: as above.
-    unsafe impl Sync for Buffers {}
+    /// The pass that groups are handed to. Windows of such a transfer are places in none of
+    /// the tensors above.
+    pass: Option<&'a dyn GroupPass>,
 }
 
 impl<'a> Transfer<'a> {
-    /// A scatter by `plan` of updates and data of its shapes, which lie beside
-    /// the output as `geometry` and `copy` say.
+    /// A transfer by `plan`. `geometry` says how the listed tensor lies beside the numbered
+    /// one, and `copy` how data lies that is copied to the output first.
     ///
     /// # Safety
     ///
-    /// - `buffers.output` has the plan's shape and the strides that `geometry` was made
-    ///   for, in which numbers are evenly spaced; it holds elements of `operation`, and is
-    ///   this call's alone.
-    /// - `updates` has the shape that the plan asks for and the strides that
-    ///   `geometry` was made for; `data`, if there is one, the plan's shape and
-    ///   the strides that `copy` was made for. Both are readable, and share no
-    ///   byte with `output`.
-    /// - In place, or where `operation` clones, the output's elements are
-    ///   initialised.
+    /// - The numbered tensor (the output of a scatter, the data of a gather) has the plan's
+    ///   shape and the strides that `geometry` was made for, in which numbers are evenly
+    ///   spaced. The listed tensor (the updates of a scatter, the output of a gather) has
+    ///   the shape that the plan asks of updates and the strides that `geometry` was made
+    ///   for. Data that is copied has the plan's shape and the strides that `copy` was made
+    ///   for. A gather copies none.
+    /// - All hold elements of the operation. The output is this call's alone, and shares no
+    ///   byte with the others, which are readable.
+    /// - The output's elements are initialised in place, and where the operation clones.
+    /// - The operation of a gather only moves, or multiplies initialised and aligned
+    ///   elements on their way. Where it clones, no tuple is skipped.
     #[expect(
         unsafe_code,
         reason = "the contract of every later access is made here"
     )]
-    pub(crate) unsafe fn scatter(
+    pub(crate) unsafe fn new(
+        direction: Direction,
         plan: &'a IndexPlan,
-        operation: Operation,
-        buffers: Buffers,
+        access: Access,
         geometry: Geometry,
         copy: Option<CopyGeometry>,
-        context: Context,
     ) -> Self {
+        let geometry = match direction {
+            Direction::Scatter => geometry,
+            Direction::Gather => geometry.exchanged(),
+        };
         Self {
-            direction: Direction::Scatter,
+            direction,
             plan,
-            operation,
+            access,
             geometry,
             copy,
-            written: buffers.output.cast(),
-            read: buffers.updates,
-            data: buffers.data,
-            gradients: None,
-            context,
+            pass: None,
         }
     }
 
-    /// A gather by `plan` from data of its layout to a result of the shape of
-    /// its updates, which lies as `geometry` says.
-    ///
-    /// # Safety
-    ///
-    /// - `data` has the plan's shape and the strides that `geometry` was made for, in
-    ///   which numbers are evenly spaced; it holds elements of `operation`, which only
-    ///   moves them, or multiplies them on their way (initialised and aligned ones).
-    ///   `result` has the shape that the plan asks of updates, with the strides that
-    ///   `geometry` was made for, and is this call's alone. They share no byte.
-    /// - Where `operation` clones, the result is initialised and no tuple is
-    ///   skipped.
-    #[expect(
-        unsafe_code,
-        reason = "the contract of every later access is made here"
-    )]
-    pub(crate) unsafe fn gather(
+    /// A pass over the groups of a plan, which writes around an address. Windows and
+    /// repetitions are counted as if they lay side by side.
+    pub(crate) fn by_groups(
         plan: &'a IndexPlan,
         operation: Operation,
-        data: *const u8,
-        result: *mut u8,
-        geometry: Geometry,
-        context: Context,
-    ) -> Self {
-        Self {
-            direction: Direction::Gather,
-            plan,
-            operation,
-            geometry: geometry.exchanged(),
-            copy: None,
-            written: result,
-            read: data,
-            data: None,
-            gradients: None,
-            context,
-        }
-    }
-
-    /// The gradients of groups, by a plan of their output.
-    ///
-    /// # Safety
-    ///
-    /// - Every tensor of `gradients` has initialised elements of its kernel's type wherever
-    ///   its place has windows: one for each repetition and each number of the plan, or for
-    ///   each tuple of it. Those of gradients are this call's alone, and share no byte with
-    ///   another, but that the one for data may be that of the output.
-    /// - Its list of sorted tuples is that of the plan; data that is in order has a window
-    ///   for each destination that has tuples.
-    #[expect(
-        unsafe_code,
-        reason = "the contract of every later access is made here"
-    )]
-    pub(crate) unsafe fn gradients_of(
-        plan: &'a IndexPlan,
-        operation: Operation,
-        gradients: &'a GroupGradients<'a>,
+        pass: &'a dyn GroupPass,
+        written: *mut u8,
         context: Context,
     ) -> Result<Self, ScatterError> {
+        let buffers = Buffers {
+            output: written.cast(),
+            source: std::ptr::null(),
+            data: None,
+        };
         Ok(Self {
             direction: Direction::Scatter,
             plan,
-            operation,
+            access: Access {
+                operation,
+                buffers,
+                context,
+            },
             geometry: plan.counted()?,
             copy: None,
-            written: gradients.address(),
-            read: std::ptr::null(),
-            data: None,
-            gradients: Some(gradients),
-            context,
+            pass: Some(pass),
         })
     }
 
     /// The same transfer in these circumstances.
-    pub(super) fn with_context(self, context: Context) -> Self {
-        Self { context, ..self }
+    pub(super) fn with_context(mut self, context: Context) -> Self {
+        self.access.context = context;
+        self
     }
 
     pub(super) fn context(&self) -> Context {
-        self.context
+        self.access.context
     }
 
     /// What the choice of a schedule depends on.
@@ -195,8 +137,8 @@ impl<'a> Transfer<'a> {
             self.plan,
             &self.geometry,
             self.copy.as_ref(),
-            &self.operation,
-            self.context,
+            &self.access.operation,
+            self.access.context,
         )
     }
 
@@ -204,16 +146,20 @@ impl<'a> Transfer<'a> {
         self.plan
     }
 
-    pub(super) fn gradients(&self) -> Option<&'a GroupGradients<'a>> {
-        self.gradients
+    pub(super) fn pass(&self) -> Option<&'a dyn GroupPass> {
+        self.pass
+    }
+
+    pub(super) fn access(&self) -> &Access {
+        &self.access
     }
 
     pub(super) fn operation(&self) -> &Operation {
-        &self.operation
+        &self.access.operation
     }
 
     pub(super) fn kernels(&self) -> &'static Kernels {
-        self.operation.kernels
+        self.access.kernels()
     }
 
     pub(super) fn geometry(&self) -> &Geometry {
@@ -333,12 +279,11 @@ impl<'a> Transfer<'a> {
         read: *const u8,
         window: &'s Span,
     ) -> Sink<'s> {
-        let size = self.kernels().size;
         // SAFETY: who made the transfer vouches for the tensors; windows lie
         // inside the numbered ones because the plan has checked every number to be
         // below how many these have, and inside the list because its shape is the
         // plan's; the caller vouches for the rest.
-        unsafe { Sink::new(kernel, size, self.written, read, window) }
+        unsafe { self.access.sink(kernel, read, window) }
     }
 
     /// A sink for windows of tuples.
@@ -349,56 +294,25 @@ impl<'a> Transfer<'a> {
     #[expect(unsafe_code, reason = "as the sink that it makes")]
     pub(super) unsafe fn window_sink<'s>(&self, kernel: Runs, window: &'s Span) -> Sink<'s> {
         // SAFETY: handed on as it is, with the tensor that windows are read of.
-        unsafe { self.sink(kernel, self.read, window) }
-    }
-
-    /// The streaming form of `kernel`, which moves, where it is wanted and `span`
-    /// allows it.
-    fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
-        let run = span.run();
-        let contiguous = run.dst == 1 && run.src == 1;
-        Runs::Plain(match self.kernels().stream {
-            Some(stream) if wanted && contiguous => match self.context.variants.stream_prefetch {
-                0 => stream.plain,
-                _ => stream.prefetching,
-            },
-            _ => kernel,
-        })
+        unsafe { self.sink(kernel, self.access.buffers.source, window) }
     }
 
     /// The kernel for windows of tuples, streaming where that is wanted and `window`
     /// allows it.
     pub(super) fn window_kernel(&self, kernel: RunsFn, window: &Span, streams: bool) -> Runs {
-        match self.multiplying(Direction::Gather) {
-            Some(multiplying) => multiplying,
-            None => self.streaming(kernel, window, streams),
+        match self.access.multiplying() {
+            Some(multiplying) if self.direction == Direction::Gather => multiplying,
+            _ => self.access.streaming(kernel, window, streams),
         }
-    }
-
-    /// The same for data.
-    pub(super) fn data_kernel(&self, span: &Span, streams: bool) -> Runs {
-        match self.multiplying(Direction::Scatter) {
-            Some(multiplying) => multiplying,
-            None => self.streaming(self.kernels().copy, span, streams),
-        }
-    }
-
-    /// The kernel that multiplies gradients on their way, if this is a transfer of them in
-    /// that direction: what a gather moves, and the data of a scatter.
-    fn multiplying(&self, direction: Direction) -> Option<Runs> {
-        let kernel = (self.operation.multiplying).filter(|_| self.direction == direction)?;
-        Some(Runs::Multiplying(kernel, self.operation.factor))
     }
 
     /// Address `elements` away from the first one that is written.
     pub(super) fn written_at(&self, elements: isize) -> *mut u8 {
-        let bytes = elements * self.kernels().size.cast_signed();
-        self.written.wrapping_offset(bytes)
+        self.access.written_at(elements)
     }
 
     /// Address `elements` away from the first one that is read.
     pub(super) fn read_at(&self, elements: isize) -> *const u8 {
-        let bytes = elements * self.kernels().size.cast_signed();
-        self.read.wrapping_offset(bytes)
+        self.access.read_at(elements)
     }
 }

@@ -12,8 +12,8 @@ use super::copies::copy_words;
 use super::division::Division;
 use super::sample::Sample;
 use super::thresholds::{
-    DENSE, FEW, MANY_WINDOWS, MOST_PIECES, PARALLEL_BYTES, PIECE_BYTES, SPARSE,
-    STREAMED_DETECTION_BYTES, STREAMED_WINDOW_BYTES,
+    DENSE, MANY_WINDOWS, MOST_PIECES, PARALLEL_BYTES, PIECE_BYTES, SMALL_CALL_BYTES, SPARSE,
+    STREAMED_DETECTION_BYTES, STREAMED_WINDOW_BYTES, WINDOWS_PER_DESTINATION,
 };
 use super::tile::{Cuts, LINE_BYTES, can_be_cut};
 use crate::kernel::Operation;
@@ -100,13 +100,45 @@ pub(crate) struct Workload<'a> {
     pub(super) samples: Option<&'a Slot>,
 }
 
-/// Bytes that say how long a call takes: of each window whole lines, and what is
-/// copied on both sides.
-#[inline]
-pub(super) fn touched_bytes(windows: usize, window_bytes: usize, copied_bytes: usize) -> usize {
-    windows
-        .saturating_mul(window_bytes.max(LINE_BYTES))
-        .saturating_add(copied_bytes.saturating_mul(2))
+/// Sizes that say how long a transfer takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// Windows of all tuples, in all repetitions, and the bytes of each.
+    pub(crate) windows: usize,
+    pub(crate) window_bytes: usize,
+    /// Bytes of data that are copied first.
+    pub(crate) copied_bytes: usize,
+}
+
+impl Sizes {
+    /// Bytes that are moved or copied.
+    fn moved_bytes(self) -> usize {
+        (self.windows.saturating_mul(self.window_bytes)).saturating_add(self.copied_bytes)
+    }
+
+    /// Bytes that are read or written: of each window whole lines, and of copied data both
+    /// sides.
+    #[inline(always)]
+    fn touched_bytes(self) -> usize {
+        (self.windows)
+            .saturating_mul(self.window_bytes.max(LINE_BYTES))
+            .saturating_add(self.copied_bytes.saturating_mul(2))
+    }
+
+    /// Whether so little is touched that nothing is worth setting up.
+    #[inline(always)] // As all that is on the way of the smallest calls.
+    pub(crate) fn touch_little(self) -> bool {
+        self.touched_bytes() < SMALL_CALL_BYTES
+    }
+
+    /// Whether a transfer is over before the choice of a schedule is worth making. A gather
+    /// reads its windows ahead, so that it waits for few of their lines.
+    pub(crate) fn are_small(self, direction: Direction) -> bool {
+        match direction {
+            Direction::Scatter => self.touch_little(),
+            Direction::Gather => self.moved_bytes() < SMALL_CALL_BYTES,
+        }
+    }
 }
 
 impl<'a> Workload<'a> {
@@ -188,9 +220,17 @@ impl<'a> Workload<'a> {
         self.windows().saturating_mul(self.window_bytes())
     }
 
+    pub(crate) fn sizes(&self) -> Sizes {
+        Sizes {
+            windows: self.windows(),
+            window_bytes: self.window_bytes(),
+            copied_bytes: self.copied_bytes,
+        }
+    }
+
     /// Bytes that the call writes, at least.
     pub(crate) fn bytes(&self) -> usize {
-        self.applied_bytes().saturating_add(self.copied_bytes)
+        self.sizes().moved_bytes()
     }
 
     /// In how many pieces each task of a division takes its part.
@@ -201,14 +241,9 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// [`touched_bytes`] of the call.
-    pub(super) fn touched_bytes(&self) -> usize {
-        touched_bytes(self.windows(), self.window_bytes(), self.copied_bytes)
-    }
-
     /// Whether several workers copy data, though one then applies the updates.
     pub(super) fn copies_much(&self) -> bool {
-        touched_bytes(0, 0, self.copied_bytes) >= PARALLEL_BYTES
+        self.copied_bytes.saturating_mul(2) >= PARALLEL_BYTES
     }
 
     /// Whether destination numbers are stored in 32 bits.
@@ -218,18 +253,7 @@ impl<'a> Workload<'a> {
 
     pub(super) fn sample(&self) -> &Sample {
         let unit = self.region_bytes / self.slices.max(1);
-        let taken = || Sample::new(self.destinations, unit);
-        (self.sample).get_or_init(|| {
-            // Each of its tuples is a line that waits for memory, the first time.
-            let kept = self.samples.and_then(|slot| match slot.get() {
-                Some(sample) => Some(sample),
-                None => slot.get_or_put(taken()),
-            });
-            match kept.filter(|sample| sample.is_of(unit)) {
-                Some(sample) => Cow::Borrowed(sample),
-                None => Cow::Owned(taken()),
-            }
-        })
+        (self.sample).get_or_init(|| sample_of(self.destinations, unit, self.samples))
     }
 
     /// Where to cut the ranges of a division, so that each is about as much work:
@@ -257,16 +281,6 @@ impl<'a> Workload<'a> {
             true => self.tuples as f64,
             false => self.sample().distinct(self.tuples, self.slices),
         }
-    }
-
-    /// Whether a plan that stays has many windows for few destinations, of which the
-    /// last alone need moving.
-    pub(super) fn is_mostly_overwritten(&self) -> bool {
-        self.context.is_kept
-            && self.replaces
-            && !self.known_distinct
-            && self.windows() >= MANY_WINDOWS
-            && are_few(self.distinct(), self.tuples)
     }
 
     /// Whether a large output is mostly copied: few of its bytes are touched
@@ -354,25 +368,47 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// Whether tuples have so few destinations that most are overwritten.
-#[expect(clippy::cast_precision_loss, reason = "an estimate")]
-fn are_few(distinct: f64, tuples: usize) -> bool {
-    distinct * FEW as f64 <= tuples as f64
+/// A sample of destinations that lie `unit` bytes apart. A plan that stays keeps it in
+/// `slot`: each of its tuples is a line that waits for memory, the first time.
+fn sample_of<'a>(
+    destinations: &Destinations,
+    unit: u64,
+    slot: Option<&'a Slot>,
+) -> Cow<'a, Sample> {
+    let taken = || Sample::new(destinations, unit);
+    let kept = slot.and_then(|slot| slot.get().or_else(|| slot.get_or_put(taken())));
+    match kept.filter(|sample| sample.is_of(unit)) {
+        Some(sample) => Cow::Borrowed(sample),
+        None => Cow::Owned(taken()),
+    }
 }
 
-/// Whether a schedule is to be chosen for a plan that stays, small as its calls may be:
-/// its moves are mostly overwritten, or no run has looked at its tuples yet.
+/// Whether a plan that stays has so many windows for so few destinations that it pays to
+/// move the last window of each destination alone.
 #[inline]
-pub(crate) fn may_be_overwritten(plan: &IndexPlan, operation: &Operation) -> bool {
-    let tuples = plan.tuples();
-    let windows = plan
-        .flat()
-        .map_or(1, |flat| flat.outer)
-        .saturating_mul(tuples);
-    operation.kernels.replaces && windows >= MANY_WINDOWS && !plan.is_known_unique() && {
-        let sample = plan.sample().get::<Sample>();
-        sample.is_none_or(|sample| are_few(sample.distinct(tuples, plan.scale().count), tuples))
-    }
+pub(crate) fn is_mostly_overwritten(
+    plan: &IndexPlan,
+    operation: &Operation,
+    windows: usize,
+) -> bool {
+    operation.kernels.replaces
+        && windows >= MANY_WINDOWS
+        && !plan.is_known_unique()
+        && has_few_destinations(plan, operation)
+}
+
+#[inline(never)]
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn has_few_destinations(plan: &IndexPlan, operation: &Operation) -> bool {
+    let (tuples, scale) = (plan.tuples(), plan.scale());
+    let taken = || {
+        let unit = scale.bytes(operation.kernels.size) / scale.count.max(1);
+        sample_of(plan.destinations(), unit, Some(plan.sample()))
+    };
+    // How many destinations there are does not depend on the size of elements.
+    let sample = (plan.sample().get()).map_or_else(taken, Cow::Borrowed);
+    let distinct = sample.distinct(tuples, scale.count);
+    distinct * WINDOWS_PER_DESTINATION as f64 <= tuples as f64
 }
 
 /// Whether windows are streamed.

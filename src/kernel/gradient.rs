@@ -24,7 +24,7 @@ const AVX2_WIDTH: usize = 16;
 const COUNTED: usize = if cfg!(test) { 20 } else { i32::MAX as usize };
 
 /// Updates of a group whose products of later ones are kept at once.
-const BLOCK: usize = 32;
+const LEVEL_PARTS: usize = 32;
 
 /// An element type that has gradients, and the type that they are computed in.
 pub(super) trait Graded: ComputedIn<Self::Computed> {
@@ -254,7 +254,7 @@ impl<T: Graded, const N: usize> Products<'_, T, N> {
     /// the right to the left, of all that come later. Returns that of these and later
     /// ones.
     ///
-    /// Of more than a block's, it goes through [`BLOCK`] parts of them: each update is
+    /// Of more than a block's, it goes through [`LEVEL_PARTS`] parts of them: each update is
     /// read once more for every level, and no list is kept.
     #[inline(never)]
     fn give(
@@ -262,8 +262,8 @@ impl<T: Graded, const N: usize> Products<'_, T, N> {
         positions: std::ops::Range<usize>,
         suffix: Option<[T::Computed; N]>,
     ) -> Option<[T::Computed; N]> {
-        let mut suffixes = [None; BLOCK];
-        let each = positions.len().div_ceil(BLOCK).max(1);
+        let mut suffixes = [None; LEVEL_PARTS];
+        let each = positions.len().div_ceil(LEVEL_PARTS).max(1);
         let parts = positions.len().div_ceil(each);
         let part = |number: usize| {
             let start = positions.start + number * each;

@@ -2,8 +2,9 @@
 //!
 //! Knows names and detection. Knows nothing of what is done with them.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::names::named;
 
 /// A set of machine instructions that kernels are compiled for.
 ///
@@ -19,9 +20,6 @@ pub enum InstructionSet {
 }
 
 impl InstructionSet {
-    /// Every instruction set, in the order of their declaration.
-    const ALL: [Self; 2] = [Self::Portable, Self::Avx2];
-
     /// The last of them, which a machine may lack.
     pub(crate) const LAST: Self = Self::ALL[Self::ALL.len() - 1];
 
@@ -54,20 +52,11 @@ impl InstructionSet {
         BEST.store(code, Ordering::Relaxed);
         best
     }
-
-    /// The name in lower case.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Portable => "portable",
-            Self::Avx2 => "avx2",
-        }
-    }
 }
 
-impl fmt::Display for InstructionSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+named! { InstructionSet, "instruction set":
+    Portable => "portable",
+    Avx2 => "avx2",
 }
 
 /// Codes of [`BEST`]; zero means that the machine has not been asked yet.

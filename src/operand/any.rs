@@ -9,7 +9,7 @@ use std::fmt;
 
 use super::layout::Layout;
 use super::memory::{Contents, Elements, Output, Readable, Source, Target, Writable, sealed};
-use super::typed::{TensorView, TensorViewMut, check_distinct};
+use super::typed::{TensorView, TensorViewMut, ZEROS, check_distinct};
 use crate::element::{DType, Element};
 use crate::error::ScatterError;
 use crate::memory::copied;
@@ -68,7 +68,7 @@ impl<'a> AnyView<'a> {
     /// let (mut table, row, ones) = ([7_u16; 6], 2_i64, [1_u16; 2]);
     /// let table_bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut table);
     /// let (row, ones): (&[u8], &[u8]) = (bytemuck::bytes_of(&row), bytemuck::cast_slice(&ones));
-    /// Scatter::update(0).reduction(Reduction::Add).in_place(
+    /// Scatter::along(0).reduction(Reduction::Add).in_place(
     ///     AnyViewMut::from_bytes(table_bytes, DType::U16, Layout::contiguous(&[3, 2]))?,
     ///     AnyView::from_bytes(row, DType::I64, Layout::line(1))?,
     ///     AnyView::from_bytes(ones, DType::U16, Layout::contiguous(&[1, 2]))?,
@@ -84,6 +84,31 @@ impl<'a> AnyView<'a> {
         let first = check_bytes(bytes, dtype, &layout)?;
         let ptr = bytes.as_ptr().wrapping_add(first);
         Ok(Self::of_bytes(Readable { ptr, layout }, dtype))
+    }
+
+    /// One value for a whole tensor of any shape of up to 64 dimensions, as
+    /// [`TensorView::splat`] has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_bytes`](Self::from_bytes), and [`ScatterError::StridesRank`] for more
+    /// dimensions.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{AnyView, AnyViewMut, DType, Layout, Scatter, TensorView};
+    ///
+    /// let mut table = [7_u8; 6];
+    /// let data = AnyViewMut::from_bytes(&mut table, DType::U8, Layout::contiguous(&[3, 2]))?;
+    /// let zeros = AnyView::splat(&[0], DType::U8, &[1, 2])?;
+    /// Scatter::along(0).in_place(data, TensorView::from(&[1_i64]), zeros)?;
+    /// assert_eq!(table, [7, 7, 0, 0, 7, 7]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    pub fn splat(value: &'a [u8], dtype: DType, shape: &'a [usize]) -> Result<Self, ScatterError> {
+        let strides = &ZEROS[..shape.len().min(ZEROS.len())];
+        Self::from_bytes(value, dtype, Layout::strided(shape, strides)?)
     }
 
     /// `memory` is that of a slice of bytes, aligned for `dtype`.

@@ -16,7 +16,7 @@ use crate::kernel::Kernels;
 ///
 /// let mut names = ["a", "b", "c"].map(String::from);
 /// let updates = [String::from("z")];
-/// Scatter::update(0).in_place(
+/// Scatter::along(0).in_place(
 ///     Cloned(TensorViewMut::from(&mut names)),
 ///     TensorView::from(&[1_u8]),
 ///     Cloned(TensorView::from(&updates)),

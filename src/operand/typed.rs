@@ -55,7 +55,7 @@ unsafe impl<T: Send> Send for TensorViewMut<'_, T> {}
 unsafe impl<T: Sync> Sync for TensorViewMut<'_, T> {}
 
 /// Strides of a value that stands for a whole tensor.
-static ZEROS: [isize; 64] = [0; 64];
+pub(super) static ZEROS: [isize; 64] = [0; 64];
 
 impl<'a, T> TensorView<'a, T> {
     /// Row-major over the whole of `data`.

@@ -63,7 +63,7 @@ pub fn scatter_nd<'i, O: Output>(
 /// Writes update slices into `data` at `indices` along `axis`.
 ///
 /// `updates` must have the shape `data.shape[..axis] ++ indices.shape ++
-/// data.shape[axis + 1..]`. [`Scatter::update`] has the options and the other
+/// data.shape[axis + 1..]`. [`Scatter::along`] has the options and the other
 /// verbs.
 ///
 /// The rule is that of OpenVINO ScatterUpdate and torch `index_add_`; a negative
@@ -102,7 +102,7 @@ pub fn scatter_update<'i, O: Output>(
     axis: isize,
     reduction: Reduction,
 ) -> Result<(), ScatterError> {
-    (Scatter::update(axis).reduction(reduction)).in_place(data, indices, updates)
+    (Scatter::along(axis).reduction(reduction)).in_place(data, indices, updates)
 }
 
 /// Writes `updates` into `data`, each at its own position but for `axis`,

@@ -1,21 +1,22 @@
 //! The gathers: ONNX GatherND, Gather, GatherElements, and their kin. Each is
 //! the inverse of a scatter and shares its shape rule.
 
-use super::rule::Rule;
+use super::operator::Operator;
+use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::operand::{Elements, Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexRules};
 use crate::reduction::{Bounds, Duplicates, Reducing};
-use crate::run::{self, GatherOperands, GatherPlan, Planning};
+use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 
 /// A gather: which operator it is, its options, and three verbs. The inverse of
 /// a [`Scatter`](crate::Scatter).
 ///
 /// Make one by [`nd`](Self::nd), [`along`](Self::along) or
-/// [`elements`](Self::elements), or by a function of
-/// [`profile`](crate::profile). The verbs take views of any kind, as those of a
-/// scatter do. Nothing is written when an error is returned, but for
+/// [`elements`](Self::elements), by [`new`](Self::new) from an [`Operator`], or by
+/// a function of [`profile`](crate::profile). The verbs take views of any kind, as
+/// those of a scatter do. Nothing is written when an error is returned, but for
 /// [`ScatterError::PoolFailed`].
 ///
 /// # Examples
@@ -33,16 +34,39 @@ use crate::run::{self, GatherOperands, GatherPlan, Planning};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Gather<'p> {
-    rule: Rule,
+    operator: Operator,
     rules: IndexRules,
-    execution: Execution<'p>,
+    pub(crate) execution: Execution<'p>,
 }
 
 /// The operators.
 impl Gather<'static> {
-    fn new(rule: Rule) -> Self {
+    /// The gather of an operator that is a value.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::UnsupportedOption`] for a cache, which has no gather.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Gather, Operator, TensorView};
+    ///
+    /// let data = TensorView::from(&[10, 20, 30]);
+    /// let gather = Gather::new(Operator::Along { axis: 0 })?;
+    /// assert_eq!(gather.allocate(data, TensorView::from(&[2_i64, 0]))?, [30, 10]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[inline]
+    pub fn new(operator: Operator) -> Result<Self, ScatterError> {
+        operator.check_gather()?;
+        Ok(Self::of(operator))
+    }
+
+    #[inline]
+    fn of(operator: Operator) -> Self {
         Self {
-            rule,
+            operator,
             rules: IndexRules::new(true, Bounds::Error),
             execution: Execution::new(),
         }
@@ -79,7 +103,7 @@ impl Gather<'static> {
     #[doc(alias = "gather_nd")]
     #[inline]
     pub fn nd(batch_dims: usize) -> Self {
-        Self::new(Rule::Nd { batch_dims })
+        Self::of(Operator::Nd { batch_dims })
     }
 
     /// Slices of `data` along one axis.
@@ -97,7 +121,7 @@ impl Gather<'static> {
     #[doc(alias = "embedding")]
     #[inline]
     pub fn along(axis: isize) -> Self {
-        Self::new(Rule::Along { axis })
+        Self::of(Operator::Along { axis })
     }
 
     /// One element of `data` for each index, at the index's own position but
@@ -130,7 +154,7 @@ impl Gather<'static> {
     #[doc(alias = "take_along_axis")]
     #[inline]
     pub fn elements(axis: isize) -> Self {
-        Self::new(Rule::Elements { axis })
+        Self::of(Operator::Elements { axis })
     }
 }
 
@@ -161,7 +185,7 @@ impl<'p> Gather<'p> {
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Gather<'q> {
         Gather {
-            rule: self.rule,
+            operator: self.operator,
             rules: self.rules,
             execution,
         }
@@ -177,7 +201,7 @@ impl<'p> Gather<'p> {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        self.rule.updates_shape(data, indices)
+        self.operator.output_shape(data, indices)
     }
 }
 
@@ -219,113 +243,6 @@ impl Gather<'_> {
         self.write(form, &data, &indices, &output.target())
     }
 
-    /// Returns the gradient for data of the shape `data`, row-major, given that of the
-    /// gather's result: [`backward_into`](Self::backward_into) a new tensor.
-    ///
-    /// # Errors
-    ///
-    /// As [`backward_into`](Self::backward_into), or no memory for the result.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ndscatter::{Gather, TensorView};
-    ///
-    /// let grad_output = TensorView::from(&[1.0_f32, 2.0, 4.0]);
-    /// let taken = TensorView::from(&[1_i64, 3, 1]);
-    /// let grad_data = Gather::along(0).backward(grad_output, &[4], taken, 1.0)?;
-    /// assert_eq!(grad_data, [0.0, 5.0, 0.0, 2.0]);
-    /// # Ok::<(), ndscatter::ScatterError>(())
-    /// ```
-    pub fn backward<'i, V: Input>(
-        &self,
-        grad_output: V,
-        data: &[usize],
-        indices: impl Into<Indices<'i>>,
-        scale: f64,
-    ) -> Result<V::Owned, ScatterError> {
-        let indices = indices.into();
-        V::allocate(data, Start::Like(&grad_output), |sums, _| {
-            self.sum(&grad_output.source(), &indices, scale, &sums)
-        })
-    }
-
-    /// Writes the gradient for data, given that of the gather's result, into
-    /// `grad_data`, whose shape is that of data. What it held before is not read.
-    ///
-    /// Each element of it is the sum, from zero and in the row-major order of `indices`,
-    /// of the gradients of all elements that were gathered from there, multiplied by
-    /// `scale` at last. 16-bit floats are summed in `f32` and rounded once. What was
-    /// [skipped](Bounds::Skip) counts for nothing, what was
-    /// [moved to an end](Bounds::Clamp) counts there.
-    ///
-    /// `scale` is first rounded to the type that is computed in (`f32`, or `f64` for
-    /// elements of it); 1 costs nothing. Where it is zero, all of the gradient is +0,
-    /// whatever the gradient of the result holds.
-    ///
-    /// The rule is that of the gradients of torch `gather` and `index_select`, and of
-    /// `embedding`.
-    ///
-    /// # Errors
-    ///
-    /// [`ScatterError::NoGradient`] and [`ScatterError::GradientOfClones`] for elements
-    /// that are neither floats nor complex, [`ScatterError::Scale`] for a factor that is
-    /// not finite, [`ScatterError::GradientShape`], or any [`ScatterError`] about
-    /// shapes, indices or memory that is shared; `grad_data` is then unchanged.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ndscatter::{Gather, TensorView, TensorViewMut};
-    ///
-    /// // Rows 2, 0 and 2 of a table were looked up.
-    /// let rows = [2_i64, 0, 2];
-    /// let grad_output = [1.0, 1.0, 2.0, 2.0, 3.0, 3.0];
-    /// let mut grad_table = [9.0; 6];
-    /// Gather::along(0).backward_into(
-    ///     TensorView::contiguous(&grad_output, &[3, 2])?,
-    ///     TensorView::from(&rows),
-    ///     0.5,
-    ///     TensorViewMut::contiguous(&mut grad_table, &[3, 2])?,
-    /// )?;
-    /// assert_eq!(grad_table, [1.0, 1.0, 0.0, 0.0, 2.0, 2.0]);
-    /// # Ok::<(), ndscatter::ScatterError>(())
-    /// ```
-    #[doc(alias = "embedding_dense_backward")]
-    pub fn backward_into<'i, O: Output>(
-        &self,
-        grad_output: O::Input,
-        indices: impl Into<Indices<'i>>,
-        scale: f64,
-        mut grad_data: O,
-    ) -> Result<(), ScatterError> {
-        let (gradient, indices) = (grad_output.source(), indices.into());
-        self.sum(&gradient, &indices, scale, &grad_data.target())
-    }
-
-    fn sum(
-        &self,
-        gradient: &Source<'_>,
-        indices: &Indices<'_>,
-        scale: f64,
-        sums: &Target<'_>,
-    ) -> Result<(), ScatterError> {
-        let form = (self.rule).form(sums.shape(), indices.layout().parts(), None)?;
-        let planning = Planning {
-            gathers: false,
-            ..self.planning()
-        };
-        run::sum_once(
-            &form,
-            sums,
-            gradient,
-            indices,
-            scale,
-            planning,
-            &self.execution,
-        )
-    }
-
     /// Does all that depends on `indices` alone, for data of this layout. The
     /// plan keeps all options but the [`execution`](Self::execution).
     ///
@@ -340,12 +257,45 @@ impl Gather<'_> {
     ) -> Result<GatherPlan, ScatterError> {
         let indices = indices.into();
         data.check(1)?;
-        let form = self
-            .rule
-            .form(data.shape(), indices.layout().parts(), None)?;
+        let form = self.form_of(data.shape(), &indices)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&data, form, indices, self.planning(), &self.execution)?;
         Ok(GatherPlan::new(plan))
+    }
+
+    /// What one call will do with contiguous tensors, if no other is at work on its pool
+    /// meanwhile: for people, and for tests. `allocates`: the result is new memory, as that
+    /// of [`allocate`](Self::allocate).
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan), and as [`GatherRun::explain`](crate::GatherRun::explain).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{DType, Gather, Layout, Route, TensorView};
+    ///
+    /// let indices = TensorView::from(&[2_i64, 0, 0, 1]);
+    /// let rows = Layout::contiguous(&[4, 8]);
+    /// let explained = Gather::along(0).explain(rows, indices, DType::F32, true)?;
+    /// assert_eq!(explained.route(), Route::Small);
+    /// println!("{explained}");
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    pub fn explain<'i>(
+        &self,
+        data: Layout<'_>,
+        indices: impl Into<Indices<'i>>,
+        dtype: DType,
+        allocates: bool,
+    ) -> Result<Explanation, ScatterError> {
+        let indices = indices.into();
+        let form = (self.operator).form(data.shape(), indices.layout().parts(), None)?;
+        let made_of = Some((&form, indices.layout(), self.planning()));
+        let plan = self.plan(data, indices)?;
+        let run = plan.run().execution(self.execution);
+        run.explanation(dtype, allocates, made_of)
     }
 
     /// What the shapes mean, for elements that suit the options.
@@ -353,10 +303,20 @@ impl Gather<'_> {
         if matches!(data.elements(), Elements::Cloned(_)) && self.rules.bounds == Bounds::Skip {
             return Err(ScatterError::UnsupportedOption { option: "bounds" });
         }
-        self.rule.form(data.shape(), indices.layout().parts(), None)
+        self.form_of(data.shape(), indices)
     }
 
-    fn planning(&self) -> Planning {
+    /// What the shapes mean, for data of this shape.
+    #[inline(always)] // As `Rule::form`.
+    pub(crate) fn form_of(
+        &self,
+        shape: &[usize],
+        indices: &Indices<'_>,
+    ) -> Result<Form, ScatterError> {
+        self.operator.form(shape, indices.layout().parts(), None)
+    }
+
+    pub(crate) fn planning(&self) -> Planning {
         Planning {
             duplicates: Duplicates::Allow,
             rules: self.rules,
@@ -373,14 +333,10 @@ impl Gather<'_> {
         output: &Target<'_>,
     ) -> Result<(), ScatterError> {
         let operation = run::operation(output.elements(), Reducing::default(), &self.execution)?;
-        let operands = GatherOperands::new(&operation, output, data, Some(indices))?;
-        let planning = self.planning();
-        run::gather_once(
-            form,
-            &operands,
-            &indices.integers()?,
-            planning,
-            &self.execution,
-        )
+        let indexed = Some(indices);
+        Operands::lend_gather(&operation, output, data, indexed, |operands| {
+            let (indices, planning) = (indices.integers()?, self.planning());
+            run::once(&form, operands, &indices, planning, &self.execution)
+        })
     }
 }

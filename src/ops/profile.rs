@@ -88,7 +88,7 @@ pub mod openvino_3 {
 
     /// ScatterUpdate-3.
     pub fn scatter_update(axis: isize) -> Scatter<'static> {
-        Scatter::update(axis).negative_indices(false)
+        Scatter::along(axis).negative_indices(false)
     }
 
     /// ScatterElementsUpdate-3.
@@ -143,7 +143,7 @@ pub mod tensorflow {
 
     /// `unsorted_segment_sum`, `_prod`, `_min` and `_max`.
     pub fn unsorted_segment() -> Scatter<'static> {
-        Scatter::update(0).negative_indices(false)
+        Scatter::along(0).negative_indices(false)
     }
 }
 
@@ -167,7 +167,7 @@ pub mod torch {
 
     /// `index_copy_`.
     pub fn index_copy(dim: isize) -> Scatter<'static> {
-        Scatter::update(dim).negative_indices(false)
+        Scatter::along(dim).negative_indices(false)
     }
 
     /// `index_reduce_`.
@@ -219,7 +219,7 @@ pub mod jax {
 
     /// `ops.segment_sum`, `_prod`, `_min` and `_max`.
     pub fn segment() -> Scatter<'static> {
-        Scatter::update(0)
+        Scatter::along(0)
             .negative_indices(false)
             .bounds(Bounds::Skip)
     }

@@ -1,23 +1,22 @@
 //! A scatter with its options, and its verbs.
 
-use super::rule::Rule;
+use super::operator::Operator;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
-use crate::explain::Explanation;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
-use crate::plan::IndexRules;
+use crate::plan::{Form, IndexRules};
 use crate::reduction::{
     Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reducing, Reduction,
 };
-use crate::run::{self, Operands, Planning, ScatterPlan};
+use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 
 /// A scatter: which operator it is, its options, and four verbs.
 ///
-/// Make one by [`nd`](Self::nd), [`update`](Self::update),
-/// [`elements`](Self::elements) or [`cache`](Self::cache), or by a function of
-/// [`profile`](crate::profile), which sets the options that follow one runtime's
-/// rules.
+/// Make one by [`nd`](Self::nd), [`along`](Self::along),
+/// [`elements`](Self::elements) or [`cache`](Self::cache), by [`new`](Self::new)
+/// from an [`Operator`], or by a function of [`profile`](crate::profile), which
+/// sets the options that follow one runtime's rules.
 ///
 /// The verbs take views of any kind, all of one call of the same: typed ones
 /// ([`TensorView`](crate::TensorView)), those whose element type is a value
@@ -45,18 +44,45 @@ use crate::run::{self, Operands, Planning, ScatterPlan};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scatter<'p> {
-    pub(super) rule: Rule,
-    pub(super) planning: Planning,
-    pub(super) reducing: Reducing,
-    pub(super) none_gradient: NoneGradient,
-    pub(super) execution: Execution<'p>,
+    operator: Operator,
+    pub(crate) planning: Planning,
+    pub(crate) reducing: Reducing,
+    pub(crate) none_gradient: NoneGradient,
+    pub(crate) execution: Execution<'p>,
 }
 
 /// The operators.
 impl Scatter<'static> {
-    fn new(rule: Rule) -> Self {
+    /// The scatter of an operator that is a value.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::UnsupportedOption`] for batch dims, which no scatter has.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Operator, Scatter, TensorView};
+    ///
+    /// let data = TensorView::from(&[1, 2, 3]);
+    /// for operator in [Operator::Along { axis: 0 }, Operator::Elements { axis: 0 }] {
+    ///     let (at, updates) = ([2_i64, 0], [30, 10]);
+    ///     let scatter = Scatter::new(operator)?;
+    ///     let result = scatter.allocate(data, TensorView::from(&at), TensorView::from(&updates))?;
+    ///     assert_eq!(result, [10, 2, 30]);
+    /// }
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
+    #[inline]
+    pub fn new(operator: Operator) -> Result<Self, ScatterError> {
+        operator.check_scatter()?;
+        Ok(Self::of(operator))
+    }
+
+    #[inline]
+    fn of(operator: Operator) -> Self {
         Self {
-            rule,
+            operator,
             planning: Planning {
                 duplicates: Duplicates::Allow,
                 rules: IndexRules::new(true, Bounds::Error),
@@ -87,7 +113,7 @@ impl Scatter<'static> {
     #[doc(alias = "index_put")]
     #[inline]
     pub fn nd() -> Self {
-        Self::new(Rule::Nd { batch_dims: 0 })
+        Self::of(Operator::Nd { batch_dims: 0 })
     }
 
     /// Indices along one axis of `data`, the same for every position before it.
@@ -108,7 +134,7 @@ impl Scatter<'static> {
     /// use ndscatter::{Scatter, TensorView};
     ///
     /// let data = [[1, 2, 3], [4, 5, 6]].concat();
-    /// let result = Scatter::update(1).allocate(
+    /// let result = Scatter::along(1).allocate(
     ///     TensorView::contiguous(&data, &[2, 3])?,
     ///     TensorView::from(&[2_i32, 0]),
     ///     TensorView::contiguous(&[30, 10, 60, 40], &[2, 2])?,
@@ -121,9 +147,26 @@ impl Scatter<'static> {
     #[doc(alias = "index_copy")]
     #[doc(alias = "index_reduce")]
     #[doc(alias = "segment_sum")]
+    #[doc(alias = "update")]
+    #[inline]
+    pub fn along(axis: isize) -> Self {
+        Self::of(Operator::Along { axis })
+    }
+
+    /// [`Scatter::along`] by the name that OpenVINO gives it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::Scatter;
+    ///
+    /// let shape = Scatter::update(0).updates_shape(&[4, 8], &[2])?;
+    /// assert_eq!(shape, Scatter::along(0).updates_shape(&[4, 8], &[2])?);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
     #[inline]
     pub fn update(axis: isize) -> Self {
-        Self::new(Rule::Along { axis })
+        Self::along(axis)
     }
 
     /// One index for each update: it replaces the update's own position along
@@ -164,7 +207,7 @@ impl Scatter<'static> {
     #[doc(alias = "put_along_axis")]
     #[inline]
     pub fn elements(axis: isize) -> Self {
-        Self::new(Rule::Elements { axis })
+        Self::of(Operator::Elements { axis })
     }
 
     /// The rows of each sequence into its cache, one after another from the
@@ -214,10 +257,10 @@ impl Scatter<'static> {
     #[doc(alias = "kv_cache")]
     #[inline]
     pub fn cache(axis: isize, mode: CacheMode) -> Self {
-        Self::new(Rule::Cache {
+        Self::of(Operator::Cache {
             axis,
             mode,
-            planned_len: 1,
+            update_len: 1,
         })
     }
 }
@@ -295,8 +338,8 @@ impl<'p> Scatter<'p> {
     #[must_use]
     #[inline]
     pub fn update_len(mut self, len: usize) -> Self {
-        if let Rule::Cache { planned_len, .. } = &mut self.rule {
-            *planned_len = len;
+        if let Operator::Cache { update_len, .. } = &mut self.operator {
+            *update_len = len;
         }
         self
     }
@@ -307,7 +350,7 @@ impl<'p> Scatter<'p> {
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Scatter<'q> {
         Scatter {
-            rule: self.rule,
+            operator: self.operator,
             planning: self.planning,
             reducing: self.reducing,
             none_gradient: self.none_gradient,
@@ -336,7 +379,7 @@ impl<'p> Scatter<'p> {
         data: &[usize],
         indices: &[usize],
     ) -> Result<Vec<usize>, ScatterError> {
-        self.rule.updates_shape(data, indices)
+        self.operator.updates_shape(data, indices)
     }
 }
 
@@ -414,18 +457,15 @@ impl Scatter<'_> {
     ) -> Result<ScatterPlan, ScatterError> {
         let indices = indices.into();
         output.check(1)?;
-        (self.rule).check_options(self.planning.rules, self.reducing)?;
-        let form = self
-            .rule
-            .form(output.shape(), indices.layout().parts(), None)?;
+        let form = self.form_of(output.shape(), &indices, None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&output, form, indices, self.planning, &self.execution)?;
         Ok(ScatterPlan::new(plan, self.reducing, self.none_gradient))
     }
 
     /// What one call will do with contiguous updates and data, if no other is at work
-    /// on its pool meanwhile: for people, and for tests. Long lists of single elements
-    /// for a small output may be applied without the schedule that is named.
+    /// on its pool meanwhile: for people, and for tests. Out of place, the output is not new
+    /// memory.
     ///
     /// # Errors
     ///
@@ -450,9 +490,12 @@ impl Scatter<'_> {
         dtype: DType,
         in_place: bool,
     ) -> Result<Explanation, ScatterError> {
+        let indices = indices.into();
+        let form = (self.operator).form(output.shape(), indices.layout().parts(), None)?;
+        let made_of = Some((&form, indices.layout(), self.planning));
         let plan = self.plan(output, indices)?;
         let run = plan.run().execution(self.execution);
-        run.explanation(dtype, in_place, false)
+        run.explanation(dtype, in_place, made_of)
     }
 
     /// What can be refused before memory is allocated for a result.
@@ -463,10 +506,19 @@ impl Scatter<'_> {
         updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
         run::operation(data.elements(), self.reducing, &self.execution)?;
-        (self.rule).check_options(self.planning.rules, self.reducing)?;
-        let list = indices.layout().parts();
-        let form = (self.rule).form(data.shape(), list, Some(updates.shape()))?;
-        form.check_updates(data.shape(), list.0, updates.shape())
+        let form = self.form_of(data.shape(), indices, Some(updates.shape()))?;
+        form.check_updates(data.shape(), indices.layout().shape(), updates.shape())
+    }
+
+    /// What the shapes mean, with options that the operator has.
+    pub(crate) fn form_of(
+        &self,
+        shape: &[usize],
+        indices: &Indices<'_>,
+        updates: Option<&[usize]>,
+    ) -> Result<Form, ScatterError> {
+        (self.operator).check_options(self.planning.rules, self.reducing)?;
+        (self.operator).form(shape, indices.layout().parts(), updates)
     }
 
     /// One call, in place where there is no `data`.
@@ -487,10 +539,10 @@ impl Scatter<'_> {
             updates,
             |operands| {
                 let indices = indices.integers()?;
-                (self.rule).check_options(self.planning.rules, self.reducing)?;
-                let (shape, updates) = (operands.shape(), operands.updates_shape());
+                (self.operator).check_options(self.planning.rules, self.reducing)?;
+                let (shape, updates) = (operands.shape(), operands.listed_shape());
                 let list = indices.layout().parts();
-                let form = (self.rule).form(shape, list, Some(updates))?;
+                let form = (self.operator).form(shape, list, Some(updates))?;
                 run::once(&form, operands, &indices, self.planning, &self.execution)
             },
         )

@@ -3,6 +3,8 @@
 //! Exact, and no dearer than the case asks for: a bitmap where it fits in
 //! cache, else a sort.
 
+use std::ops::Range;
+
 use super::destinations::Destinations;
 use super::number::Number;
 use super::sort;
@@ -272,6 +274,24 @@ impl Sorted {
             }
             Self::Positions(list) => (destinations.get(list[position]), list[position]),
         }
+    }
+
+    /// The groups of a range of entries, which begins and ends with one: the destination
+    /// number of each, and its positions.
+    pub(crate) fn groups<'s>(
+        &'s self,
+        destinations: &'s Destinations,
+        mut positions: Range<usize>,
+    ) -> impl Iterator<Item = (u64, Range<usize>)> + 's {
+        let number_at = move |position: usize| self.get(destinations, position).0;
+        std::iter::from_fn(move || {
+            let start = positions.next()?;
+            let number = number_at(start);
+            while positions.start < positions.end && number_at(positions.start) == number {
+                positions.start += 1;
+            }
+            Some((number, start..positions.start))
+        })
     }
 
     /// Position of the first entry whose number is `number` or more.

@@ -18,7 +18,7 @@ use crate::reduction::CacheMode;
 /// `list` of `indices` make the list of tuples. The other side ("updates"; where
 /// it is written, the result) has the batch dims, then the dims of the list,
 /// then the window dims.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) batch_rank: usize,
     pub(crate) tuple_len: usize,

@@ -111,6 +111,16 @@ impl Span {
         Ok(span)
     }
 
+    /// All elements of two tensors of one shape, with the strides of each.
+    pub(crate) fn over(
+        sizes: &[usize],
+        dst: &[isize],
+        src: &[isize],
+    ) -> Result<Self, ScatterError> {
+        let strides = dst.iter().zip(src);
+        Self::new((sizes.iter().zip(strides)).map(|(&size, (&dst, &src))| Dim { size, dst, src }))
+    }
+
     /// The innermost loop.
     pub(crate) fn run(&self) -> Dim {
         self.dims.last().copied().unwrap_or(Dim::ONE)

@@ -100,10 +100,10 @@ impl IndexPlan {
         let (tuple_strides, window_strides) = rest.split_at(tuple_rank);
         let window_axis = self.form.indexed().end;
         let strides = numbered.strides;
-        let mut outer = span(&self.reach, strides, 0..batch_rank, batch)?;
+        let (outer_sizes, window_sizes) = (&self.reach[..batch_rank], &self.reach[window_axis..]);
+        let mut outer = Span::over(outer_sizes, &strides[..batch_rank], batch)?;
         outer.dst += numbered.base;
-        let window_axes = window_axis..self.shape.len();
-        let window = span(&self.reach, strides, window_axes, window_strides)?;
+        let window = Span::over(window_sizes, &strides[window_axis..], window_strides)?;
         let tuples = merged(&self.tuple_shape, tuple_strides)?;
         let length = window.run().size.cast_signed();
         let joins = window.is_row()
@@ -145,8 +145,8 @@ impl IndexPlan {
         let batch_rank = self.form.batch_rank;
         let indexed = self.form.indexed();
         let span = |axes: Range<usize>| {
-            let sources = &data_strides[axes.clone()];
-            span(&self.shape, numbered.strides, axes, sources)
+            let (sizes, written) = (&self.shape[axes.clone()], &numbered.strides[axes.clone()]);
+            Span::over(sizes, written, &data_strides[axes])
         };
         let sizes = &self.shape[indexed.clone()];
         let slices = (self.scale.numbers_slices)
@@ -263,18 +263,4 @@ impl IndexPlan {
         let repetitions = self.reach[..self.form.batch_rank].iter().product();
         Geometry::counted(repetitions, self.reach[axis..].iter().product())
     }
-}
-
-/// Loops over axes of a tensor that is written, with the strides of one that is read.
-fn span(
-    sizes: &[usize],
-    strides: &[isize],
-    axes: Range<usize>,
-    sources: &[isize],
-) -> Result<Span, ScatterError> {
-    Span::new(axes.zip(sources).map(|(axis, &src)| Dim {
-        size: sizes[axis],
-        dst: strides[axis],
-        src,
-    }))
 }

@@ -6,27 +6,24 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::operands::{GatherOperands, Transferred};
-use super::small::Small;
+use super::small_call::FlatCall;
 use crate::error::ScatterError;
 use crate::exec::{Buffers, part};
 use crate::execution::Execution;
 use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
-use crate::plan::{Block, Form, Tuples};
-use crate::reduction::Bounds;
+use crate::plan::{Block, Tuples};
 
 /// Tuples whose indices are followed together as they lie, and those that are numbered
 /// together where some of these count from the end.
-const RUN: usize = 2048;
-const BLOCK: usize = 512;
+const FOLLOWED_TUPLES: usize = 2048;
+const NUMBERED_TUPLES: usize = 512;
 
 /// Tuples that are worth another worker: some 100 microseconds of one, where it takes
 /// some 15 to wake it (an argument).
-const DIVIDED_TUPLES: usize = 128 * 1024;
+const WORKER_TUPLES: usize = 128 * 1024;
 
 /// A call of contiguous tensors whose indices list all coordinates.
 pub(super) struct LongGather<'a> {
-    /// What is read, in the place of updates, and what is written.
     buffers: Buffers,
     /// Bytes of an element.
     size: usize,
@@ -40,35 +37,16 @@ pub(super) struct LongGather<'a> {
 }
 
 impl<'a> LongGather<'a> {
-    /// The call, if it is one of these.
-    #[inline]
-    pub(super) fn new(
-        call: &'a Small<'_, GatherOperands<'_>>,
-        execution: &Execution<'_>,
-    ) -> Option<Self> {
-        let (operands, flat, rules) = (call.operands, call.flat, call.planning.rules);
-        let is_list = operands.output.is_new()
-            && (flat.outer, flat.run) == (1, 1)
-            && call.extents.form.coordinates == Form::ALL_EXPLICIT
-            && rules.bounds == Bounds::Error;
-        let are_runs = operands.numbered().is_contiguous()
-            && operands.listed().is_contiguous()
-            && call.indices.layout().is_contiguous();
-        let kernels = operands.operation().kernels;
-        let size = kernels.size;
-        let kernel = kernels.gather_checked.filter(|_| is_list && are_runs)?;
-        // Numbers of 32 bits stand for tuples of several coordinates.
-        (flat.elements <= u32::MAX as usize).then(|| Self {
-            buffers: Buffers {
-                output: operands.output.as_mut_ptr(),
-                updates: operands.data.as_ptr(),
-                data: None,
-            },
-            size,
-            elements: flat.elements,
-            tuples: Tuples::of_slices(call.extents, call.indices, rules),
-            count: flat.tuples,
-            kernel,
+    /// The call, if there is a kernel for its elements.
+    pub(super) fn new(call: &'a FlatCall<'_>, execution: &Execution<'_>) -> Option<Self> {
+        let kernels = call.operands.operation.kernels;
+        Some(Self {
+            buffers: call.operands.buffers(),
+            size: kernels.size,
+            elements: call.flat.elements,
+            tuples: Tuples::of_slices(call.extents, call.indices, call.planning.rules),
+            count: call.flat.tuples,
+            kernel: kernels.gather_checked?,
             set: execution.instructions(),
         })
     }
@@ -83,7 +61,7 @@ impl<'a> LongGather<'a> {
         let machine = execution.machine_in_use();
         let bytes = self.elements.saturating_mul(self.size) as u64;
         let is_near = bytes <= machine.variants.near_bytes;
-        if self.count < DIVIDED_TUPLES {
+        if self.count < WORKER_TUPLES {
             // SAFETY: handed on as it is.
             return unsafe { self.gather(is_near, 0..self.count) };
         }
@@ -116,14 +94,14 @@ impl<'a> LongGather<'a> {
     unsafe fn gather(&self, is_near: bool, range: Range<usize>) -> Result<(), ScatterError> {
         let output: *mut u8 = self.buffers.output.cast();
         let next = |first| output.wrapping_add(first * self.size);
-        for first in range.clone().step_by(RUN) {
-            let end = range.end.min(first + RUN);
+        for first in range.clone().step_by(FOLLOWED_TUPLES) {
+            let end = range.end.min(first + FOLLOWED_TUPLES);
             // SAFETY: the caller vouches for so many elements of the output.
             if unsafe { self.gather_as_they_lie(is_near, next(first), first, end - first) } {
                 continue;
             }
-            for first in (first..end).step_by(BLOCK) {
-                let count = BLOCK.min(end - first);
+            for first in (first..end).step_by(NUMBERED_TUPLES) {
+                let count = NUMBERED_TUPLES.min(end - first);
                 // SAFETY: as above.
                 unsafe { self.gather_numbered(is_near, next(first), first, count) }?;
             }
@@ -155,7 +133,7 @@ impl<'a> LongGather<'a> {
         let form = GatherBounds { below, is_near };
         // SAFETY: a contiguous list has the indices, and data as many elements as the one
         // axis is long; the caller vouches for the output.
-        unsafe { kernel(output, self.buffers.updates, indices, count, form) }
+        unsafe { kernel(output, self.buffers.source, indices, count, form) }
     }
 
     /// Gathers for a block of tuples that are numbered first. Apart, as the numbers lie on
@@ -172,14 +150,14 @@ impl<'a> LongGather<'a> {
         first: usize,
         count: usize,
     ) -> Result<(), ScatterError> {
-        let mut numbers = [0_u64; BLOCK];
+        let mut numbers = [0_u64; NUMBERED_TUPLES];
         let numbers = &mut numbers[..count];
         let block = self.tuples.resolve_block(self.set, first, numbers)?;
         let form = GatherBounds {
             below: self.elements,
             is_near,
         };
-        let data = self.buffers.updates;
+        let data = self.buffers.source;
         // SAFETY: so many numbers lie there, and data has so many elements; the caller
         // vouches for the output.
         let are_inside = unsafe {
@@ -229,7 +207,7 @@ mod tests {
             .expect("a gather");
         let of_gather = work::take();
         let output = output_of(&mut sums, is_new);
-        Scatter::update(0)
+        Scatter::along(0)
             .reduction(Reduction::Add)
             .execution(execution)
             .in_place(

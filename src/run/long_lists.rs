@@ -5,8 +5,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::operands::Operands;
-use super::small::Small;
+use super::small_call::FlatCall;
 use crate::error::ScatterError;
 use crate::exec::one_value::OneValue;
 use crate::exec::scratch::Scratch;
@@ -18,8 +17,8 @@ use crate::kernel::{Elements, InstructionSet, Operation, Spread};
 use crate::plan::{Block, Flat, Tuples};
 
 /// Tuples that are checked together, and the same where indices are prefetched.
-const BLOCK: usize = 512;
-const FAR_BLOCK: usize = 256;
+const CHECKED_TUPLES: usize = 512;
+const FAR_CHECKED_TUPLES: usize = 256;
 
 /// How many tuples before their turn indices are prefetched.
 const AHEAD: usize = 512;
@@ -30,14 +29,7 @@ const NEAR_BYTES: u64 = 4096;
 
 /// From as many tuples on, several workers get a copy each, where copies can be
 /// combined.
-const DIVIDED_TUPLES: usize = 256 * 1024;
-
-/// The copy, to and back, is little work beside so many tuples an element.
-const COPIED_TUPLES: usize = 4;
-
-/// An output that needs no copy may be this part of the last cache, which others share
-/// (an argument).
-const PARTS_OF_LAST_CACHE: u64 = 4;
+const PRIVATE_COPY_TUPLES: usize = 256 * 1024;
 
 /// Each of several copies is cleared and merged beside so many tuples an element at
 /// least.
@@ -46,19 +38,10 @@ const TUPLES_A_COPY: usize = 2;
 /// Copies of so many bytes in all are merged by all workers.
 const MERGED_BYTES: usize = 512 * 1024;
 
-/// How tuples are gone through.
-#[derive(Clone, Copy)]
-struct Loop {
-    elements: Elements,
-    /// Indices are checked with these.
-    set: InstructionSet,
-    /// Whether indices are prefetched, where the elements of a block are far apart.
-    prefetches: bool,
-}
-
-/// A call of contiguous tensors whose indices list all coordinates.
+/// A call of contiguous tensors whose indices list all coordinates of single elements.
 pub(super) struct LongList<'a> {
     operation: &'a Operation,
+    kernel: Elements,
     flat: &'a Flat,
     buffers: Buffers,
     tuples: Tuples<'a>,
@@ -67,67 +50,52 @@ pub(super) struct LongList<'a> {
     /// Whether the output holds the data, and may be written before all indices have been
     /// read.
     is_disposable: bool,
+    /// Indices are checked with these.
+    set: InstructionSet,
+    /// Whether indices are prefetched, where the elements of a block are far apart.
+    prefetches: bool,
 }
 
 impl<'a> LongList<'a> {
-    #[inline]
-    pub(super) fn new(call: &'a Small<'_, Operands<'_>>) -> Self {
-        let (operands, rules) = (call.operands, call.planning.rules);
-        Self {
-            operation: operands.operation,
-            flat: call.flat,
+    /// The call, if there is a kernel for its elements.
+    pub(super) fn new(call: &'a FlatCall<'_>, execution: &Execution<'_>) -> Option<Self> {
+        let (operands, flat) = (call.operands, call.flat);
+        let operation = operands.operation;
+        let kernel = operation.kernels.apply_elements?;
+        let machine = execution.machine_in_use();
+        let bytes = flat.elements.saturating_mul(operation.kernels.size) as u64;
+        let is_far = bytes > machine.caches()[0];
+        Some(Self {
+            operation,
+            kernel,
+            flat,
             buffers: operands.buffers(),
-            tuples: Tuples::of_slices(call.extents, call.indices, rules),
-            is_one_value: call.flat.step == 0,
-            is_disposable: operands.output.is_new() && operands.data.is_none(),
-        }
+            tuples: Tuples::of_slices(call.extents, call.indices, call.planning.rules),
+            is_one_value: flat.step == 0,
+            is_disposable: operands.output.is_new() && operands.copied.is_none(),
+            set: execution.instructions(),
+            prefetches: machine.variants.index_prefetch != 0 && is_far,
+        })
     }
 
-    /// Runs the call if it is one of these, and says whether it was.
+    /// Runs the call, and says whether there was memory for it. The work on indices is most
+    /// of such a call, and nothing beats doing it block by block, each just before it is
+    /// applied.
     ///
     /// # Safety
     ///
     /// `flat` says how the tensors lie that the buffers were lent for: side by
     /// side, without gaps; updates may be one value.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        let Some(each) = self.suits_a_copy(execution) else {
-            return Ok(false);
-        };
         let call = execution.begin();
         // SAFETY: the caller vouches for what both of them ask.
         unsafe {
             match self.private_copies(call.workers()) {
-                Some(copies) => self.run_in_copies(each, copies, call.workers()),
-                None if self.is_disposable => self.run_in_place(each),
-                None => self.run_in_copy(each),
+                Some(copies) => self.run_in_copies(copies, call.workers()),
+                None if self.is_disposable => self.run_in_place(),
+                None => self.run_in_copy(),
             }
         }
-    }
-
-    /// The loop over elements, where the work on indices is most of the call
-    /// and nothing beats doing it block by block, each just before it is
-    /// applied: in a copy that stays in a second-level cache.
-    #[inline(never)]
-    fn suits_a_copy(&self, execution: &Execution<'_>) -> Option<Loop> {
-        let flat = &self.flat;
-        let suits = flat.outer == 1
-            && flat.run == 1
-            && !self.operation.needs_groups
-            && (self.is_disposable || flat.tuples / COPIED_TUPLES >= flat.elements);
-        let elements = self.operation.kernels.apply_elements.filter(|_| suits)?;
-        let machine = execution.machine_in_use();
-        let [first_cache, second_cache, last_cache] = machine.caches();
-        let bytes = self.copy_bytes() as u64;
-        let most = if self.is_disposable {
-            last_cache / PARTS_OF_LAST_CACHE
-        } else {
-            second_cache
-        };
-        (bytes <= most).then_some(Loop {
-            elements,
-            set: execution.instructions(),
-            prefetches: machine.variants.index_prefetch != 0 && bytes > first_cache,
-        })
     }
 
     /// Bytes of a copy of all elements.
@@ -139,7 +107,7 @@ impl<'a> LongList<'a> {
     /// copy is as good.
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
-        let private = (self.operation.private()).filter(|_| tuples >= DIVIDED_TUPLES)?;
+        let private = (self.operation.private()).filter(|_| tuples >= PRIVATE_COPY_TUPLES)?;
         let most = tuples / TUPLES_A_COPY / self.flat.elements.max(1);
         let parts = workers.parts().min(most);
         (parts > 1).then_some((private, parts))
@@ -153,7 +121,7 @@ impl<'a> LongList<'a> {
     ///
     /// As for [`Self::run`].
     #[inline(never)]
-    unsafe fn run_in_copy(&self, each: Loop) -> Result<bool, ScatterError> {
+    unsafe fn run_in_copy(&self) -> Result<bool, ScatterError> {
         let bytes = self.copy_bytes();
         let Ok(mut memory) = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())) else {
             return Ok(false);
@@ -164,7 +132,7 @@ impl<'a> LongList<'a> {
         // SAFETY: the tensors have so many bytes, and so has the copy.
         unsafe { source.copy_to_nonoverlapping(copy, bytes) };
         // SAFETY: the caller vouches for updates; the copy is like the output.
-        let result = unsafe { self.apply_to(copy, each, 0..self.flat.tuples) };
+        let result = unsafe { self.apply_to(copy, 0..self.flat.tuples) };
         if result.is_ok() {
             // SAFETY: as above, the other way.
             unsafe { copy.copy_to_nonoverlapping(output, bytes) };
@@ -178,10 +146,10 @@ impl<'a> LongList<'a> {
     /// # Safety
     ///
     /// As for [`Self::run`], where the output may hold anything after an error.
-    unsafe fn run_in_place(&self, each: Loop) -> Result<bool, ScatterError> {
+    unsafe fn run_in_place(&self) -> Result<bool, ScatterError> {
         let output = self.buffers.output.cast();
         // SAFETY: it holds the data; the caller vouches for the rest.
-        unsafe { self.apply_to(output, each, 0..self.flat.tuples) }.map(|()| true)
+        unsafe { self.apply_to(output, 0..self.flat.tuples) }.map(|()| true)
     }
 
     /// The same on several workers, each with consecutive tuples and a copy
@@ -194,7 +162,6 @@ impl<'a> LongList<'a> {
     #[inline(never)]
     unsafe fn run_in_copies(
         &self,
-        each: Loop,
         (private, parts): (Private, usize),
         workers: &Workers<'_>,
     ) -> Result<bool, ScatterError> {
@@ -209,12 +176,12 @@ impl<'a> LongList<'a> {
             let first = tuples.start;
             // SAFETY: a copy of all elements, which no one else has; the caller
             // vouches for updates.
-            let applied = unsafe { self.apply_to(copy, each, tuples) };
+            let applied = unsafe { self.apply_to(copy, tuples) };
             if applied.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
             }
         });
-        let result = done.and_then(|()| self.check_from(first_wrong.into_inner(), each));
+        let result = done.and_then(|()| self.check_from(first_wrong.into_inner()));
         let result = result.and_then(|()| {
             let tasks = match parts * self.copy_bytes() {
                 MERGED_BYTES.. => parts,
@@ -232,12 +199,8 @@ impl<'a> LongList<'a> {
 
     /// The error of the first wrong tuple from `first` on: workers only say
     /// whose tuples it is among.
-    fn check_from(&self, first: usize, each: Loop) -> Result<(), ScatterError> {
-        self.each_block(
-            first.min(self.flat.tuples)..self.flat.tuples,
-            each,
-            |_, _| (),
-        )
+    fn check_from(&self, first: usize) -> Result<(), ScatterError> {
+        self.each_block(first.min(self.flat.tuples)..self.flat.tuples, |_, _| ())
     }
 
     /// Merges a range of elements of all copies with the output.
@@ -266,26 +229,21 @@ impl<'a> LongList<'a> {
     /// # Safety
     ///
     /// As for [`Self::run`], with an initialised `copy` in place of the output.
-    unsafe fn apply_to(
-        &self,
-        copy: *mut u8,
-        each: Loop,
-        range: Range<usize>,
-    ) -> Result<(), ScatterError> {
+    unsafe fn apply_to(&self, copy: *mut u8, range: Range<usize>) -> Result<(), ScatterError> {
         if self.is_one_value && !range.is_empty() {
             // SAFETY: handed on as it is.
-            return unsafe { self.apply_one_value(copy, each, range) };
+            return unsafe { self.apply_one_value(copy, range) };
         }
-        let (updates, size) = (self.buffers.updates, self.operation.kernels.size);
-        self.each_block(range, each, |first, block| {
+        let (updates, size) = (self.buffers.source, self.operation.kernels.size);
+        self.each_block(range, |first, block| {
             let next = updates.wrapping_add(first * size);
             let spread = Spread::NEIGHBOURS;
             // SAFETY: they are numbers of elements of the copy, and there is
             // one update for each; the caller vouches for the rest.
             unsafe {
                 match block {
-                    Block::Narrow(numbers) => (each.elements.u32)(copy, next, numbers, spread),
-                    Block::Wide(numbers) => (each.elements.u64)(copy, next, numbers, spread),
+                    Block::Narrow(numbers) => (self.kernel.u32)(copy, next, numbers, spread),
+                    Block::Wide(numbers) => (self.kernel.u64)(copy, next, numbers, spread),
                 }
             }
         })
@@ -301,20 +259,19 @@ impl<'a> LongList<'a> {
     unsafe fn apply_one_value(
         &self,
         copy: *mut u8,
-        each: Loop,
         range: Range<usize>,
     ) -> Result<(), ScatterError> {
-        let (updates, size) = (self.buffers.updates, self.operation.kernels.size);
+        let (updates, size) = (self.buffers.source, self.operation.kernels.size);
         // SAFETY: there is an update, of plain bytes, as there are kernels for
         // single elements.
-        let one = unsafe { OneValue::new(updates, size, range.len().min(BLOCK)) };
-        self.each_block(range, each, |_, block| {
+        let one = unsafe { OneValue::new(updates, size, range.len().min(CHECKED_TUPLES)) };
+        self.each_block(range, |_, block| {
             let spread = Spread::NEIGHBOURS;
             // SAFETY: as in `apply_to`.
             unsafe {
                 match block {
-                    Block::Narrow(numbers) => one.apply(each.elements.u32, copy, numbers, spread),
-                    Block::Wide(numbers) => one.apply(each.elements.u64, copy, numbers, spread),
+                    Block::Narrow(numbers) => one.apply(self.kernel.u32, copy, numbers, spread),
+                    Block::Wide(numbers) => one.apply(self.kernel.u64, copy, numbers, spread),
                 }
             }
         })
@@ -325,23 +282,26 @@ impl<'a> LongList<'a> {
     fn each_block(
         &self,
         range: Range<usize>,
-        each: Loop,
         apply: impl Fn(usize, Block<'_>),
     ) -> Result<(), ScatterError> {
-        let mut numbers = [0_u64; BLOCK];
+        let mut numbers = [0_u64; CHECKED_TUPLES];
         let mut is_far = false;
         let mut first = range.start;
         while first < range.end {
-            let most = if is_far { FAR_BLOCK } else { BLOCK };
+            let most = if is_far {
+                FAR_CHECKED_TUPLES
+            } else {
+                CHECKED_TUPLES
+            };
             let tuples = most.min(range.end - first);
             if is_far {
                 let later = first + AHEAD;
                 self.tuples.prefetch(later..later + tuples);
             }
             let numbers = &mut numbers[..tuples];
-            let block = (self.tuples).resolve_block(each.set, first, numbers)?;
+            let block = (self.tuples).resolve_block(self.set, first, numbers)?;
             let size = self.operation.kernels.size as u64;
-            is_far = each.prefetches && block.span().saturating_mul(size) > NEAR_BYTES;
+            is_far = self.prefetches && block.span().saturating_mul(size) > NEAR_BYTES;
             apply(first, block);
             first += tuples;
         }

@@ -3,44 +3,46 @@
 //!
 //! Knows element types, contents and memory. Of a plan it knows the shapes.
 
-#![expect(unsafe_code, reason = "hands the memory of views to small transfers")]
-
+use super::route::{Facts, Numbers};
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::Buffers;
-use crate::exec::direct::Direct;
+use crate::exec::{Buffers, Direction};
 use crate::execution::Execution;
 use crate::kernel::{InstructionSet, Kernels, Operation};
 use crate::memory::copied;
 use crate::operand::overlap::{self, Footprint, Overlap};
 use crate::operand::{Contents, Elements, Indices, Layout, Source, Target};
-#[cfg(doc)]
-use crate::plan::Flat;
-use crate::plan::Form;
+use crate::plan::{Flat, Form, IndexPlan};
 use crate::reduction::{Reducing, Reduction};
 
-/// The tensors of one scatter, and what is done with their elements.
+/// The tensors of one scatter or gather, and what is done with their elements.
 ///
 /// - All have elements of one type, which is that of the operation.
 /// - The output shares no byte with another tensor.
 /// - The output's elements are initialised where they are read: in place, or
 ///   where elements are cloned, unless into memory that is not.
-/// - It can hold what is written.
-/// - Data has the shape of the output.
-#[derive(Debug)]
+/// - The output can hold what is written.
+/// - Data that is copied has the shape of the output.
+///
+/// A scatter numbers the windows of its output, and its updates list a window for each
+/// tuple. A gather numbers the windows of its data, and its output lists a window for each
+/// tuple.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands<'a> {
-    pub(super) operation: &'a Operation,
+    pub(crate) direction: Direction,
+    pub(crate) operation: &'a Operation,
     // Lent: to move the descriptions of four tensors from call to call takes
     // longer than the smallest calls.
-    pub(super) output: &'a Target<'a>,
-    pub(super) updates: &'a Source<'a>,
-    /// `None` in place.
-    pub(super) data: Option<&'a Source<'a>>,
+    pub(crate) output: &'a Target<'a>,
+    /// The updates of a scatter, or the data of a gather.
+    pub(crate) source: &'a Source<'a>,
+    /// Data that a scatter copies to its output first; `None` in place.
+    pub(crate) copied: Option<&'a Source<'a>>,
 }
 
 impl<'a> Operands<'a> {
-    /// Holds tensors against one another and hands them to `call`. They are not
-    /// returned: out of a `Result` they would be copied in pieces and read across
+    /// Checks the tensors of a scatter against one another and hands them to `call`. They
+    /// are not returned: out of a `Result` they would be copied in pieces and read across
     /// them, for which the smallest calls wait.
     ///
     /// Data that is the very memory of `output` makes the call one in place.
@@ -64,42 +66,147 @@ impl<'a> Operands<'a> {
             && data.is_none_or(|data| is_rust(data.contents()))
             && indices.is_none_or(|indices| is_rust(indices.contents()));
         // Borrows of Rust's share nothing, and hold values.
-        let data = if all_rust {
+        let copied = if all_rust {
             data
         } else {
             let moves = operation.kernels.replaces;
             check_memory(moves, output, data, indices, updates)?
         };
         let operands = Self {
+            direction: Direction::Scatter,
             operation,
             output,
-            updates,
-            data,
+            source: updates,
+            copied,
         };
         operands.check_data()?;
         call(&operands)
     }
 
-    /// The shape of data and output.
-    pub(crate) fn shape(&self) -> &[usize] {
-        self.output.shape()
+    /// Checks the tensors of a gather against one another and hands them to `call`.
+    /// `operation` is for the elements of the output, and only moves.
+    #[inline]
+    pub(crate) fn lend_gather(
+        operation: &'a Operation,
+        output: &'a Target<'a>,
+        data: &'a Source<'a>,
+        indices: Option<&Indices<'_>>,
+        call: impl FnOnce(&Self) -> Result<(), ScatterError>,
+    ) -> Result<(), ScatterError> {
+        check_dtype("output", output.elements(), data.elements())?;
+        check_bools(output, [("data", Some(data))])?;
+        let indices = indices.map(Indices::as_source);
+        refuse_overlap(
+            output,
+            [("data", Some(data)), ("indices", indices.as_ref())],
+        )?;
+        call(&Self {
+            direction: Direction::Gather,
+            operation,
+            output,
+            source: data,
+            copied: None,
+        })
     }
 
-    pub(crate) fn updates_shape(&self) -> &[usize] {
-        self.updates.shape()
+    /// The layout of the tensor whose windows are numbered.
+    #[inline(always)]
+    pub(super) fn numbered(&self) -> &'a Layout<'a> {
+        match self.direction {
+            Direction::Scatter => self.output.layout(),
+            Direction::Gather => self.source.layout(),
+        }
+    }
+
+    /// The layout of the tensor that lists a window for each tuple.
+    #[inline(always)]
+    pub(super) fn listed(&self) -> &'a Layout<'a> {
+        match self.direction {
+            Direction::Scatter => self.source.layout(),
+            Direction::Gather => self.output.layout(),
+        }
+    }
+
+    /// The shape of the tensor whose windows are numbered.
+    pub(crate) fn shape(&self) -> &'a [usize] {
+        self.numbered().shape()
+    }
+
+    /// The shape of the tensor that lists a window for each tuple.
+    pub(crate) fn listed_shape(&self) -> &'a [usize] {
+        self.listed().shape()
+    }
+
+    /// What the route of a call depends on.
+    #[inline(always)]
+    pub(super) fn facts<'f>(
+        &'f self,
+        flat: Option<&'f Flat>,
+        numbers: Numbers<'f>,
+        execution: &'f Execution<'f>,
+    ) -> Facts<'f> {
+        Facts {
+            execution,
+            direction: self.direction,
+            operation: self.operation,
+            numbered: self.numbered(),
+            listed: self.listed(),
+            copied: self.copied.map(Source::layout),
+            is_new: self.output.is_new(),
+            flat,
+            numbers,
+        }
     }
 
     pub(super) fn buffers(&self) -> Buffers {
         Buffers {
             output: self.output.as_mut_ptr(),
-            updates: self.updates.as_ptr(),
-            data: self.data.map(|data| data.as_ptr()),
+            source: self.source.as_ptr(),
+            data: self.copied.map(|data| data.as_ptr()),
         }
+    }
+
+    /// Refuses updates or an output of another shape than `form` asks for.
+    #[inline]
+    pub(super) fn check_form(&self, form: &Form, indices: &[usize]) -> Result<(), ScatterError> {
+        let (shape, listed) = (self.shape(), self.listed_shape());
+        match self.direction {
+            Direction::Scatter => form.check_updates(shape, indices, listed),
+            Direction::Gather if form.is_updates_shape(shape, indices, listed) => Ok(()),
+            Direction::Gather => self.check_output(&form.updates_shape(shape, indices)?),
+        }
+    }
+
+    /// Refuses tensors of other shapes than those of a plan, and another layout of the
+    /// numbered tensor.
+    #[inline(always)] // As all that is on the way of the smallest calls.
+    pub(super) fn check_plan(&self, plan: &IndexPlan) -> Result<(), ScatterError> {
+        match self.direction {
+            Direction::Scatter => {
+                plan.check_output(self.numbered())?;
+                plan.check_updates(self.listed_shape())
+            }
+            Direction::Gather => {
+                self.check_output(plan.updates_shape())?;
+                plan.check_output(self.numbered())
+            }
+        }
+    }
+
+    fn check_output(&self, expected: &[usize]) -> Result<(), ScatterError> {
+        let actual = self.output.shape();
+        if actual == expected {
+            return Ok(());
+        }
+        Err(ScatterError::OutputShape {
+            expected: copied(expected)?,
+            actual: copied(actual)?,
+        })
     }
 
     #[inline]
     fn check_data(&self) -> Result<(), ScatterError> {
-        match self.data {
+        match self.copied {
             Some(data) if data.shape() != self.shape() => Err(self.other_data(data.shape())),
             _ => Ok(()),
         }
@@ -114,140 +221,10 @@ impl<'a> Operands<'a> {
             })
         })
     }
-}
 
-/// The tensors of a scatter or of a gather, for calls that need to know nothing
-/// else of them.
-pub(super) trait Transferred {
-    fn operation(&self) -> &Operation;
-    /// The layouts of the tensor whose windows are numbered, and of the one that
-    /// lists a window for each tuple.
-    fn numbered(&self) -> &Layout<'_>;
-    fn listed(&self) -> &Layout<'_>;
-    /// Data that is copied first.
-    fn copied(&self) -> Option<&Layout<'_>>;
-
-    /// Runs a small transfer.
-    ///
-    /// # Safety
-    ///
-    /// `direct` has the [`Flat`] of these operands, and its numbers and positions
-    /// are of that. If data is copied, it and the output are contiguous.
-    unsafe fn run_direct(&self, direct: &Direct<'_>);
-}
-
-impl Transferred for Operands<'_> {
-    #[inline(always)]
-    fn operation(&self) -> &Operation {
-        self.operation
-    }
-
-    #[inline(always)]
-    fn numbered(&self) -> &Layout<'_> {
-        self.output.layout()
-    }
-
-    #[inline(always)]
-    fn listed(&self) -> &Layout<'_> {
-        self.updates.layout()
-    }
-
-    #[inline(always)]
-    fn copied(&self) -> Option<&Layout<'_>> {
-        self.data.map(Source::layout)
-    }
-
-    #[inline(always)]
-    unsafe fn run_direct(&self, direct: &Direct<'_>) {
-        // SAFETY: whoever has the operands may make the call; the caller vouches
-        // for the rest.
-        unsafe { direct.scatter(self.buffers()) };
-    }
-}
-
-impl Transferred for GatherOperands<'_> {
-    #[inline(always)]
-    fn operation(&self) -> &Operation {
-        self.operation
-    }
-
-    #[inline(always)]
-    fn numbered(&self) -> &Layout<'_> {
-        self.data.layout()
-    }
-
-    #[inline(always)]
-    fn listed(&self) -> &Layout<'_> {
-        self.output.layout()
-    }
-
-    #[inline(always)]
-    fn copied(&self) -> Option<&Layout<'_>> {
-        None
-    }
-
-    #[inline(always)]
-    unsafe fn run_direct(&self, direct: &Direct<'_>) {
-        // SAFETY: whoever has the operands may make the call; where tuples are
-        // skipped, elements that are cloned have been refused.
-        unsafe { direct.gather(self.output.as_mut_ptr().cast(), self.data.as_ptr()) };
-    }
-}
-
-/// The tensors of one gather, held against one another as [`Operands`] are.
-#[derive(Debug)]
-pub(crate) struct GatherOperands<'a> {
-    pub(super) operation: &'a Operation,
-    pub(super) output: &'a Target<'a>,
-    pub(super) data: &'a Source<'a>,
-}
-
-impl<'a> GatherOperands<'a> {
-    /// `operation` is for the elements of the output, and only moves.
-    pub(crate) fn new(
-        operation: &'a Operation,
-        output: &'a Target<'a>,
-        data: &'a Source<'a>,
-        indices: Option<&Indices<'_>>,
-    ) -> Result<Self, ScatterError> {
-        check_dtype("output", output.elements(), data.elements())?;
-        check_bools(output, [("data", Some(data))])?;
-        let indices = indices.map(Indices::as_source);
-        refuse_overlap(
-            output,
-            [("data", Some(data)), ("indices", indices.as_ref())],
-        )?;
-        Ok(Self {
-            operation,
-            output,
-            data,
-        })
-    }
-
-    /// Refuses an output of another shape.
-    pub(super) fn check_output(&self, expected: &[usize]) -> Result<(), ScatterError> {
-        let actual = self.output.shape();
-        if actual == expected {
-            return Ok(());
-        }
-        Err(ScatterError::OutputShape {
-            expected: copied(expected)?,
-            actual: copied(actual)?,
-        })
-    }
-
-    /// Refuses an output of another shape than data and indices ask for.
-    #[inline]
-    pub(super) fn check_form(&self, form: &Form, indices: &[usize]) -> Result<(), ScatterError> {
-        if form.is_updates_shape(self.data.shape(), indices, self.output.shape()) {
-            return Ok(());
-        }
-        self.check_output(&form.updates_shape(self.data.shape(), indices)?)
-    }
-
-    /// Refuses elements that have no zero, for tuples that were skipped.
+    /// Refuses a gather of elements that have no zero, for tuples that were skipped.
     pub(super) fn check_zeros(&self) -> Result<(), ScatterError> {
-        match self.data.elements() {
+        match self.source.elements() {
             Elements::Plain(_) => Ok(()),
             Elements::Cloned(_) => Err(ScatterError::UnsupportedOption { option: "bounds" }),
         }
@@ -291,7 +268,7 @@ fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operat
 
 /// Refuses a tensor of another element type than the others.
 #[inline]
-pub(super) fn check_dtype(
+pub(crate) fn check_dtype(
     tensor: &'static str,
     actual: Elements,
     expected: Elements,
@@ -340,7 +317,7 @@ fn check_memory<'a>(
 
 /// Whether an input is the very memory of the output.
 #[inline]
-pub(super) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
+pub(crate) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
     data.as_ptr().addr() == output.as_mut_ptr().addr()
         && !(data.contents().is_borrowed() && output.contents().is_borrowed())
         && data.layout().places_like(output.layout())
@@ -366,7 +343,7 @@ fn check_bools<const N: usize>(
 
 /// Refuses an output that shares a byte with an input.
 #[inline]
-pub(super) fn refuse_overlap<const N: usize>(
+pub(crate) fn refuse_overlap<const N: usize>(
     output: &Target<'_>,
     inputs: [(&'static str, Option<&Source<'_>>); N],
 ) -> Result<(), ScatterError> {
@@ -382,7 +359,7 @@ pub(super) fn refuse_overlap<const N: usize>(
 }
 
 /// Refuses two outputs that share a byte.
-pub(super) fn refuse_shared(
+pub(crate) fn refuse_shared(
     output: &Target<'_>,
     other: &Target<'_>,
     tensor: &'static str,

@@ -166,7 +166,7 @@ impl<'p> Options<'p> {
     pub(crate) fn scatter(&self) -> Scatter<'p> {
         let scatter = match self.operator {
             Operator::Nd => Scatter::nd(),
-            Operator::Update { axis } => Scatter::update(axis),
+            Operator::Update { axis } => Scatter::along(axis),
             Operator::Elements { axis } => Scatter::elements(axis),
             Operator::Cache { axis, mode, len } => Scatter::cache(axis, mode).update_len(len),
         };

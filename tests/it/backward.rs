@@ -117,7 +117,7 @@ impl<'i, T: Graded> Problem<'i, T> {
                 run.backward_into(gradient, self.forward(), scale, wanted)
             });
         }
-        self.check_trained(options);
+        self.check_saved(options);
     }
 
     /// The gradient for data where that of the output lies.
@@ -158,30 +158,30 @@ impl<'i, T: Graded> Problem<'i, T> {
         self.compare(options, "in place", [&data.values, &updates.values]);
     }
 
-    /// After each verb of a forward pass that trains.
-    fn check_trained(&self, options: &Options<'_>) {
+    /// After each verb of a forward pass that saves.
+    fn check_saved(&self, options: &Options<'_>) {
         let scatter = options.scatter().none_gradient(self.none_gradient);
         let (data, updates) = (self.data.view(), self.updates.view());
-        let (made, trained) = scatter
-            .train(data, self.indices.typed(), updates)
+        let (made, saved) = scatter
+            .forward(data, self.indices.typed(), updates)
             .expect("right indices");
         let plain = scatter.allocate(data, self.indices.typed(), updates);
         compare(&made, &plain.expect("right indices"), false).expect("the same output");
-        assert_eq!(trained.saved_bytes(), 0, "data stays the caller's");
-        self.check_run(options, "trained", trained.run(), self.forward());
+        assert_eq!(saved.bytes(), 0, "data stays the caller's");
+        self.check_run(options, "saved", saved.run(), self.forward());
 
         let mut output = self.data.clone();
-        let trained = scatter
-            .train_in_place(output.view_mut(), self.indices.typed(), updates)
+        let saved = scatter
+            .forward_in_place(output.view_mut(), self.indices.typed(), updates)
             .expect("right indices");
         compare(&output.read().values, &made, false).expect("the same output");
-        let touched = trained.saved_bytes();
+        let touched = saved.bytes();
         assert!(
             touched <= self.data.read().values.len() * size_of::<T>(),
             "windows alone"
         );
         let forward = Forward::updates(updates);
-        self.check_run(options, "trained in place", trained.run(), forward);
+        self.check_run(options, "saved in place", saved.run(), forward);
     }
 
     fn check_run(

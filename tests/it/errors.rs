@@ -1151,7 +1151,7 @@ fn element_types_agree() {
         assert_eq!(got.as_ref(), Err(&expected), "write into");
         let got = Scatter::nd().plan(data.layout(), indices).err();
         assert_eq!(got.as_ref(), Some(&expected), "planned");
-        let got = Scatter::update(0).plan(data.layout(), indices).err();
+        let got = Scatter::along(0).plan(data.layout(), indices).err();
         assert_eq!(got, Some(expected), "planned along an axis");
     }
     assert_eq!(output.buffer, before, "written before it was refused");

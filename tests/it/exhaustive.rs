@@ -227,7 +227,7 @@ fn axes_outside_the_rank_are_refused() {
             isize::MIN,
         ] {
             let mut data = vec![0_i32; shape.iter().product()];
-            let refused = Scatter::update(axis).in_place(
+            let refused = Scatter::along(axis).in_place(
                 TensorViewMut::contiguous(&mut data, &shape).expect("data"),
                 TensorView::contiguous(&[0_i64], &[]).expect("one index"),
                 TensorView::contiguous(&[0_i32], &[]).expect("one update"),

@@ -17,7 +17,7 @@ fn bytes_are_viewed_where_they_lie() {
     // have them.
     let layout = LayoutBuf::with_byte_strides(&[3, 2], &[-16, 8], DType::U32).expect("multiples");
     let updates = [100_u32, 200];
-    Scatter::update(0)
+    Scatter::along(0)
         .reduction(Reduction::Add)
         .in_place(
             AnyViewMut::from_bytes(cast_slice_mut(&mut table), DType::U32, layout.as_layout())
@@ -77,7 +77,7 @@ fn bytes_that_do_not_suit_are_refused() {
 fn bytes_are_no_booleans_of_rust() {
     let mut flags = [false; 2];
     let updates = AnyView::from_bytes(&[2], DType::Bool, Layout::line(1)).expect("inside");
-    let refused = Scatter::update(0).in_place(
+    let refused = Scatter::along(0).in_place(
         AnyViewMut::from(TensorViewMut::from(&mut flags)),
         TensorView::from(&[1_u8]),
         updates,
@@ -125,7 +125,7 @@ fn one_value_stands_for_all_updates() {
     let ones = vec![1_u32; keys.len()];
     for bins in [1000, 70_000] {
         let mut expected = vec![0_u32; bins];
-        let scatter = Scatter::update(0).reduction(Reduction::Add);
+        let scatter = Scatter::along(0).reduction(Reduction::Add);
         scatter
             .in_place(
                 TensorViewMut::from(&mut expected),
@@ -151,14 +151,23 @@ fn one_value_stands_for_all_updates() {
     let mut rows = [0.0; 6];
     let half = TensorView::splat(&0.5, &[2, 3]).expect("two dimensions");
     let target = TensorViewMut::contiguous(&mut rows, &[2, 3]).expect("six");
-    (Scatter::update(0).reduction(Reduction::Add))
+    (Scatter::along(0).reduction(Reduction::Add))
         .in_place(target, TensorView::from(&[1_u8, 1]), half)
         .expect("valid");
     assert_eq!(rows, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0], "rows of one value");
-    assert!(
-        TensorView::splat(&0, &[1; 65]).is_err(),
+    let far = [1; 65];
+    let refused = ScatterError::StridesRank {
+        shape: far.to_vec(),
+        strides: vec![0; 64],
+    };
+    assert_eq!(TensorView::splat(&0, &far).err(), Some(refused.clone()));
+    assert_eq!(
+        AnyView::splat(&[0], DType::U8, &far).err(),
+        Some(refused),
         "more dimensions than are served"
     );
+    let short = AnyView::splat(&[0; 3], DType::I32, &[2]);
+    assert!(short.is_err(), "three bytes of four");
 }
 
 /// The choice of the crate, and every schedule.
@@ -191,7 +200,7 @@ fn one_value_stands_for_rows(keys: &[u16]) {
                 None => TensorViewMut::contiguous(&mut data, &shape),
                 Some(strides) => TensorViewMut::strided(&mut data, 0, &shape, strides),
             };
-            (Scatter::update(0).reduction(reduction).execution(execution))
+            (Scatter::along(0).reduction(reduction).execution(execution))
                 .in_place(target.expect("a table"), TensorView::from(&keys), updates)
                 .expect("valid");
             data
@@ -235,7 +244,7 @@ fn check_moves<T: Element + Pod + PartialEq + Debug>(value: impl Fn(usize) -> T)
         let execution = Execution::new();
         let execution = schedule.map_or(execution, |forced| execution.force_schedule(forced));
         let mut output = vec![0xaa_u8; 1 + ROWS * width * element];
-        Scatter::update(0)
+        Scatter::along(0)
             .execution(execution)
             .write_into(
                 AnyView::from_bytes(&data[1..], T::DTYPE, Layout::contiguous(&shape))
@@ -250,7 +259,7 @@ fn check_moves<T: Element + Pod + PartialEq + Debug>(value: impl Fn(usize) -> T)
         assert!(output == expected, "{}, {schedule:?}", T::DTYPE);
     }
     let one = [value(1)];
-    let refused = (Scatter::update(0).reduction(Reduction::Add)).allocate(
+    let refused = (Scatter::along(0).reduction(Reduction::Add)).allocate(
         TensorView::from(&one),
         TensorView::from(&[0_u8]),
         TensorView::from(&one),
@@ -312,7 +321,7 @@ fn the_shape_of_updates_can_be_asked_for() {
         "tuples"
     );
     assert_eq!(
-        ask(Scatter::update(1), &[4, 5, 6], &[2, 3]),
+        ask(Scatter::along(1), &[4, 5, 6], &[2, 3]),
         Ok(vec![4, 2, 3, 6]),
         "an axis"
     );

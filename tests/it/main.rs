@@ -31,11 +31,14 @@ mod new_memory;
 mod nothing;
 mod onnx;
 mod operator_errors;
+mod operator_values;
 mod options;
 mod partial_records;
 mod profiles;
 mod properties;
 mod reductions;
+#[cfg(debug_assertions)]
+mod routes;
 mod spec_examples;
 #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
 mod wide;

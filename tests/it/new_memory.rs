@@ -138,7 +138,7 @@ fn long_lists_are_applied_where_they_are_counted() {
         }
         let sum = |bins: &[i64], sums: &mut [f64]| {
             let output = AnyViewMut::from(TensorViewMut::from(sums)).of_new_memory();
-            let scatter = Scatter::update(0).reduction(Reduction::Add);
+            let scatter = Scatter::along(0).reduction(Reduction::Add);
             let scatter = scatter.execution(Execution::new().pool(pool));
             scatter.in_place(
                 output,

@@ -119,7 +119,7 @@ fn tuples_of_windows_without_elements() {
         let same = many(&[3], &list, &[0, 0]);
         check(&shape, same, &[MANY, 0], MANY, Ok(true));
         // Windows that have no repetition.
-        let update = Scatter::update(1);
+        let update = Scatter::along(1);
         let list = [MANY, 2];
         let done = update.in_place(
             data(&[0, 5]),
@@ -212,7 +212,7 @@ fn elements_of_nothing_are_compared_once() {
 fn an_axis_without_positions_has_no_tuples() {
     returns(|| {
         let list = many(&[0], &[MANY / 8], &[0]);
-        check_empty(&Scatter::update(0), &[0, 5], list);
+        check_empty(&Scatter::along(0), &[0, 5], list);
         let list = many(&[0], &[MANY / 8, 1], &[0, 0]);
         check_empty(&Scatter::nd(), &[0, 5], list);
     });
@@ -274,7 +274,7 @@ fn sizes_beside_a_zero_do_not_overflow() {
     let done = skip.in_place(data(&cache), TensorView::from(&start), view(&cache));
     assert_eq!(done, Ok(()), "an idle sequence without heads");
     let list = TensorView::<i64>::contiguous(&[], &[0]).expect("no indices");
-    let plan = Scatter::update(0).plan(Layout::contiguous(&[0, 1 << 62]), list);
+    let plan = Scatter::along(0).plan(Layout::contiguous(&[0, 1 << 62]), list);
     let plan = plan.expect("a plan of nothing");
     let explained = plan.run().explain(DType::F32, true);
     assert!(explained.is_ok(), "{explained:?}");
@@ -303,15 +303,15 @@ fn duplicates_of_nothing_are_found() {
 fn repetitions_of_no_tuples() {
     returns(|| {
         let none = TensorView::<i64>::contiguous(&[], &[0]).expect("no index");
-        let done = Scatter::update(1).in_place(data(&[MANY, 2, 0]), none, view(&[MANY, 0, 0]));
+        let done = Scatter::along(1).in_place(data(&[MANY, 2, 0]), none, view(&[MANY, 0, 0]));
         assert_eq!(done, Ok(()), "no tuples");
         // Elements without bytes may be as many.
         let mut units = vec![(); MANY];
         let output = TensorViewMut::contiguous(&mut units, &[MANY / 2, 2]).expect("units");
         let updates = TensorView::contiguous(&[], &[MANY / 2, 0]).expect("none");
-        let done = Scatter::update(1).in_place(Cloned(output), none, Cloned(updates));
+        let done = Scatter::along(1).in_place(Cloned(output), none, Cloned(updates));
         assert_eq!(done, Ok(()), "units");
-        let plan = Scatter::update(1).plan(Layout::contiguous(&[MANY / 2, 2]), none);
+        let plan = Scatter::along(1).plan(Layout::contiguous(&[MANY / 2, 2]), none);
         let output = TensorViewMut::contiguous(&mut units, &[MANY / 2, 2]).expect("units");
         let done = plan
             .expect("a plan")

@@ -15,8 +15,8 @@ use crate::common::harness;
 use crate::common::indices::{IndexRule, resolve_axis};
 use crate::common::request::Request;
 use ndscatter::{
-    AnyView, AnyViewMut, CacheMode, Gather, Reduction, Scatter, ScatterError, TensorView,
-    TensorViewMut, scatter_elements, scatter_nd, tensor_scatter,
+    AnyView, AnyViewMut, Gather, Reduction, Scatter, ScatterError, TensorView, TensorViewMut,
+    scatter_elements, scatter_nd, tensor_scatter,
 };
 
 /// How many cases ONNX 1.23.2 has of each operator. None is left out.
@@ -77,14 +77,6 @@ impl Case {
             self.attribute("reduction")
         } else {
             Reduction::None
-        }
-    }
-
-    fn cache_mode(&self) -> CacheMode {
-        match self.get("mode") {
-            "linear" => CacheMode::Linear,
-            "circular" => CacheMode::Circular,
-            other => panic!("{}: what is mode {other}?", self.folder.display()),
         }
     }
 
@@ -366,7 +358,7 @@ fn check<T: Value>(case: &Case) {
         }
         "TensorScatter" => {
             let tensors = ScatterTensors::<T>::read_cache(case);
-            let (axis, mode) = (axis(), case.cache_mode());
+            let (axis, mode) = (axis(), case.attribute("mode"));
             let shape = &tensors.updates.shape;
             let len = shape[resolve_axis(axis, shape.len())];
             tensors.check(case, &Scatter::cache(axis, mode).update_len(len));

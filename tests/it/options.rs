@@ -366,7 +366,7 @@ mod mean {
         let indices = TensorView::strided(&index, 0, &shape, &[0]).expect("one index for all");
         let updates = TensorView::strided(&update, 0, &shape, &[0]).expect("one update for all");
         let mut data = [1.0];
-        Scatter::update(0)
+        Scatter::along(0)
             .reduction(Reduction::Mean)
             .in_place(
                 TensorViewMut::contiguous(&mut data, &[1]).expect("one element"),

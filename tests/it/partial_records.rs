@@ -39,7 +39,7 @@ fn chosen(workload: &Workload, machine: &Machine, workers: usize) -> HashMap<(bo
     let indices = TensorView::contiguous(&indices, workload.indices).expect("indices");
     let scatter = match workload.operator {
         Operator::Nd => Scatter::nd(),
-        Operator::Update { axis } => Scatter::update(axis.cast_signed()),
+        Operator::Update { axis } => Scatter::along(axis.cast_signed()),
     };
     let scatter = scatter.reduction(workload.reduction).execution(execution);
     let data = Layout::contiguous(workload.data);

@@ -287,7 +287,7 @@ fn every_profile_means_the_same_planned_and_with_a_pool() {
 /// To say who runs an operator resets nothing that it means.
 #[test]
 fn an_execution_holds_no_meaning() {
-    let scatter = ndscatter::Scatter::update(0)
+    let scatter = ndscatter::Scatter::along(0)
         .reduction(Reduction::Add)
         .include_self(false)
         .execution(Execution::new().pool(&CallingThread).max_workers(1))

@@ -37,7 +37,7 @@ impl Example<'_> {
             Operator::Update { axis } => {
                 scatter_update(output, indices, updates, axis, Reduction::None)
                     .expect("the example is valid");
-                Scatter::update(axis).allocate(data, indices, updates)
+                Scatter::along(axis).allocate(data, indices, updates)
             }
             Operator::Elements { axis } => {
                 scatter_elements(output, indices, updates, axis, Reduction::None)
@@ -356,7 +356,7 @@ fn check_layer(operator: Operator, shape: &[usize], indices_shape: &[usize]) {
     let updates = TensorView::contiguous(&updates.values, &updates_shape).expect("updates");
     let output = match operator {
         Operator::Nd => Scatter::nd().allocate(data, indices, updates),
-        Operator::Update { axis } => Scatter::update(axis).allocate(data, indices, updates),
+        Operator::Update { axis } => Scatter::along(axis).allocate(data, indices, updates),
         other => panic!("{other:?} has no layer on the pages"),
     };
     let output = output.expect("the layer is valid");

@@ -128,7 +128,7 @@ fn other_operators_and_options() {
     let view = TensorView::contiguous(&indices, &[TUPLES]).expect("indices");
     let target = TensorViewMut::contiguous(&mut output, &[3, SLICES]).expect("an output");
     let updates_view = TensorView::contiguous(&updates, &[3, TUPLES]).expect("updates");
-    (Scatter::update(1).in_place(Cloned(target), view, Cloned(updates_view))).expect("an axis");
+    (Scatter::along(1).in_place(Cloned(target), view, Cloned(updates_view))).expect("an axis");
 
     let wide = [places(TUPLES), places(TUPLES), places(TUPLES)].concat();
     let view = TensorView::contiguous(&wide, &[3, TUPLES]).expect("indices");

@@ -1,67 +1,17 @@
 //! Tensors as DLPack has them, and the views that they become.
 //!
-//! Knows DLPack's codes. Knows nothing of operators.
+//! Knows the faults that a description may have. Knows nothing of operators.
 
-use std::ffi::c_void;
 use std::fmt;
 use std::ops::Range;
 
-use ndscatter::{AnyView, AnyViewMut, DType, Layout};
+use ndscatter::{AnyView, AnyViewMut, DType, Layout, TensorView};
+use ndscatter_host::dlpack::{DLDataType, DLDevice, DLTensor};
 
 use crate::failure::Failure;
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("sizes and strides are read where they lie, as 64-bit integers");
-
-/// Where memory is.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct DLDevice {
-    /// The kind of device.
-    pub device_type: i32,
-    /// Which of them.
-    pub device_id: i32,
-}
-
-/// The type of elements.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DLDataType {
-    /// The kind of number.
-    pub code: u8,
-    /// Bits of one.
-    pub bits: u8,
-    /// Numbers of one element.
-    pub lanes: u16,
-}
-
-/// A tensor: memory that somebody else owns, its type, shape and strides.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct DLTensor {
-    /// The memory.
-    pub data: *mut c_void,
-    /// Where it is.
-    pub device: DLDevice,
-    /// Number of dimensions.
-    pub ndim: i32,
-    /// Type of the elements.
-    pub dtype: DLDataType,
-    /// Size of each dimension.
-    pub shape: *mut i64,
-    /// Distance, in elements, between neighbours of each dimension; null for
-    /// row-major.
-    pub strides: *mut i64,
-    /// Bytes from `data` to the first element.
-    pub byte_offset: u64,
-}
-
-/// kDLCPU, kDLCUDAHost, kDLROCMHost: memory that the CPU reads and writes.
-const HOST_MEMORY: [i32; 3] = [1, 3, 11];
-
-/// kDLBool, the last code of a type that is known: beyond it are the 8-bit
-/// floats and their kin, which are moved by their size.
-const LAST_KNOWN: u8 = 6;
 
 /// An address for tensors without elements: aligned for all, and of no memory.
 const NOWHERE: *mut u8 = std::ptr::without_provenance_mut(16);
@@ -81,14 +31,6 @@ impl fmt::Display for ElementType {
         } else {
             write!(f, "type {}", self.dtype)
         }
-    }
-}
-
-/// In the words of messages.
-impl fmt::Display for DLDataType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { code, bits, lanes } = self;
-        write!(f, "type code {code} with {bits} bits and lanes {lanes}")
     }
 }
 
@@ -118,24 +60,19 @@ pub(crate) unsafe fn described<'a>(
     }
     // SAFETY: the caller vouches for the struct.
     let tensor = unsafe { &*tensor };
-    if !HOST_MEMORY.contains(&tensor.device.device_type) {
-        let device = tensor.device.device_type;
+    let device = tensor.device.device_type;
+    if !DLDevice::is_host(device) {
         return Err(Failure::unsupported(format_args!(
             "`{name}` is on a device of type {device}; only memory of the CPU is served"
         )));
     }
     // SAFETY: the caller vouches for `ndim` sizes and strides.
     let (layout, is_empty) = unsafe { layout_of(name, tensor)? };
-    let offset = usize::try_from(tensor.byte_offset).unwrap_or(usize::MAX);
+    let given = tensor.dtype;
+    let dtype = given.dtype().ok_or_else(|| not_served(name, given))?;
     Ok(Described {
-        ptr: match tensor.data.cast::<u8>() {
-            null if null.is_null() => null,
-            data => data.wrapping_add(offset),
-        },
-        element: ElementType {
-            dtype: dtype_of(name, tensor.dtype)?,
-            given: tensor.dtype,
-        },
+        ptr: tensor.address(),
+        element: ElementType { dtype, given },
         layout,
         is_empty,
     })
@@ -187,6 +124,37 @@ pub(crate) unsafe fn view<'a>(
     .map_err(|error| Failure::of_tensor(name, &error))
 }
 
+/// A tensor to read, unless it is null.
+///
+/// # Safety
+///
+/// As for [`view`].
+pub(crate) unsafe fn view_if_any<'a>(
+    name: &'static str,
+    tensor: *const DLTensor,
+) -> Result<Option<AnyView<'a>>, Failure> {
+    // SAFETY: handed on as it is.
+    (!tensor.is_null())
+        .then(|| unsafe { view(name, tensor) })
+        .transpose()
+}
+
+/// Positions of sequences to read; null is position 0 for each.
+///
+/// # Safety
+///
+/// As for [`view`].
+pub(crate) unsafe fn positions<'a>(
+    name: &'static str,
+    tensor: *const DLTensor,
+) -> Result<AnyView<'a>, Failure> {
+    // SAFETY: handed on as it is.
+    match unsafe { view_if_any(name, tensor)? } {
+        Some(positions) => Ok(positions),
+        None => Ok(TensorView::splat(&0_i64, &[])?.into()),
+    }
+}
+
 /// A tensor to write.
 ///
 /// # Safety
@@ -216,7 +184,7 @@ pub(crate) unsafe fn check_types<const N: usize>(
     expected: DLDataType,
     tensors: [(&'static str, *const DLTensor); N],
 ) -> Result<(), Failure> {
-    if expected.code <= LAST_KNOWN {
+    if !expected.is_moved() {
         return Ok(());
     }
     for (name, tensor) in tensors {
@@ -328,53 +296,14 @@ unsafe fn span(tensor: &DLTensor) -> Range<usize> {
     at(lowest)..at(highest.wrapping_add(1))
 }
 
-/// The one place where DLPack's codes are element types.
-#[inline(always)]
-fn dtype_of(name: &'static str, dtype: DLDataType) -> Result<DType, Failure> {
-    use DType as E;
-    if dtype.code > LAST_KNOWN {
-        return moved_by_size(name, dtype);
-    }
-    if dtype.lanes != 1 {
-        let lanes = dtype.lanes;
-        return Err(Failure::unsupported(format_args!(
-            "elements of `{name}` have {lanes} lanes; only 1 is served"
-        )));
-    }
-    Ok(match (dtype.code, dtype.bits) {
-        (0, 8) => E::I8,
-        (0, 16) => E::I16,
-        (0, 32) => E::I32,
-        (0, 64) => E::I64,
-        (1, 8) => E::U8,
-        (1, 16) => E::U16,
-        (1, 32) => E::U32,
-        (1, 64) => E::U64,
-        (2, 16) => E::F16,
-        (2, 32) => E::F32,
-        (2, 64) => E::F64,
-        (4, 16) => E::BF16,
-        (5, 64) => E::Complex64,
-        (5, 128) => E::Complex128,
-        (6, 8) => E::Bool,
-        _ => return Err(not_served(name, dtype)),
-    })
-}
-
-/// The type of elements of which only the size is known.
-fn moved_by_size(name: &'static str, dtype: DLDataType) -> Result<DType, Failure> {
-    Ok(match u32::from(dtype.bits) * u32::from(dtype.lanes) {
-        8 => DType::Bytes1,
-        16 => DType::Bytes2,
-        32 => DType::Bytes4,
-        64 => DType::Bytes8,
-        128 => DType::Bytes16,
-        _ => return Err(not_served(name, dtype)),
-    })
-}
-
 #[cold]
 fn not_served(name: &'static str, dtype: DLDataType) -> Failure {
+    if dtype.lanes != 1 && !dtype.is_moved() {
+        let lanes = dtype.lanes;
+        return Failure::unsupported(format_args!(
+            "elements of `{name}` have {lanes} lanes; only 1 is served"
+        ));
+    }
     Failure::unsupported(format_args!(
         "elements of `{name}` have {dtype}, which is not served"
     ))

@@ -34,11 +34,10 @@ unsafe impl Sized32 for nds_error_info {
     const NAME: &'static str = "nds_error_info";
     // The status is the least that can be asked for.
     const ENDS: &'static [usize] = &[8, 16, 24, 32, 40, 48];
-    const DEFAULT: Self = Self::new(nds_status::NDS_OK, Facts::UNKNOWN);
 }
 
 impl nds_error_info {
-    const fn new(status: nds_status, facts: Facts) -> Self {
+    fn new(status: nds_status, facts: Facts) -> Self {
         Self {
             size: 0,
             status: status as i32,

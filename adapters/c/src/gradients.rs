@@ -1,12 +1,13 @@
 //! The gradients of scatters, one call each.
 
-use ndscatter::{AnyView, AnyViewMut, CacheMode, Forward, Gradients, Reduction, Scatter};
+use ndscatter::{AnyViewMut, Forward, Gradients, Operator, Reduction};
+use ndscatter_host::dlpack::DLTensor;
 
 use crate::border;
-use crate::dlpack::{self, DLTensor, Described};
+use crate::dlpack::{self, Described};
 use crate::failure::Failure;
-use crate::operators::{axis, start};
-use crate::options::{Options, nds_options, one_of};
+use crate::operators::Asked::{self, Along, Cache, Elements, Nd};
+use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
 /// The tensors of a gradient, as C hands them over.
@@ -18,38 +19,6 @@ struct Tensors {
     output: *const DLTensor,
     grad_data: (&'static str, *mut DLTensor),
     grad_updates: (&'static str, *mut DLTensor),
-}
-
-impl Tensors {
-    /// By the names that all but those of a cache have.
-    fn of_scatter(inputs: [*const DLTensor; 5], gradients: [*mut DLTensor; 2]) -> Self {
-        let [grad_output, data, indices, updates, output] = inputs;
-        let [grad_data, grad_updates] = gradients;
-        Self {
-            grad_output,
-            data,
-            indices: ("indices", indices),
-            updates,
-            output,
-            grad_data: ("grad_data", grad_data),
-            grad_updates: ("grad_updates", grad_updates),
-        }
-    }
-}
-
-/// A tensor to read, unless it is null.
-///
-/// # Safety
-///
-/// As for [`dlpack::view`].
-unsafe fn view<'a>(
-    name: &'static str,
-    tensor: *const DLTensor,
-) -> Result<Option<AnyView<'a>>, Failure> {
-    // SAFETY: handed on as it is.
-    (!tensor.is_null())
-        .then(|| unsafe { dlpack::view(name, tensor) })
-        .transpose()
 }
 
 /// A tensor to write, unless it is null.
@@ -70,7 +39,7 @@ unsafe fn view_mut<'a>(
 ///
 /// As the interface asks: every pointer is null or points to what it should.
 unsafe fn backward(
-    operator: Scatter<'_>,
+    operator: Operator,
     tensors: &Tensors,
     scale: f64,
     options: &Options,
@@ -87,14 +56,13 @@ unsafe fn backward(
     unsafe {
         let grad_output = dlpack::view("grad_output", tensors.grad_output)?;
         let forward = Forward {
-            data: view("data", tensors.data)?,
-            updates: view("updates", tensors.updates)?,
+            data: dlpack::view_if_any("data", tensors.data)?,
+            updates: dlpack::view_if_any("updates", tensors.updates)?,
         };
         let (indices, list) = tensors.indices;
-        let list = match list.is_null() {
-            // Of a cache alone: of others it is asked for before.
-            true => start()?,
-            false => dlpack::view(indices, list)?,
+        let list = match operator {
+            Operator::Cache { .. } => dlpack::positions(indices, list)?,
+            _ => dlpack::view(indices, list)?,
         };
         let wanted = Gradients {
             data: view_mut(of_data)?,
@@ -115,7 +83,8 @@ unsafe fn backward(
                 dlpack::check_descriptions(written, read)?;
             }
         }
-        let done = operator.backward_into(grad_output, forward, list, scale, wanted);
+        let scatter = options.scatter(operator)?;
+        let done = scatter.backward_into(grad_output, forward, list, scale, wanted);
         options.threads.check()?;
         Ok(done?)
     }
@@ -127,12 +96,12 @@ unsafe fn backward(
 ///
 /// As for [`backward`].
 unsafe fn check_output(tensors: &Tensors, options: &Options) -> Result<(), Failure> {
-    let is_extreme = matches!(options.reduction(), Reduction::Min | Reduction::Max);
+    let is_extreme = matches!(options.reduction, Reduction::Min | Reduction::Max);
     if tensors.output.is_null() {
         return match is_extreme {
             true => Err(Failure::invalid(format_args!(
                 "`output` is null; the gradient of {} asks for it",
-                options.reduction()
+                options.reduction
             ))),
             false => Ok(()),
         };
@@ -156,24 +125,33 @@ unsafe fn check_output(tensors: &Tensors, options: &Options) -> Result<(), Failu
     Ok(())
 }
 
-/// Of a scatter whose operator is known.
+/// The gradients of every operator except a cache.
 ///
 /// # Safety
 ///
 /// As for [`backward`], with options.
 unsafe fn scatter_backward(
-    operator: Scatter<'static>,
-    tensors: &Tensors,
+    asked: Asked,
+    [grad_output, data, indices, updates, output]: [*const DLTensor; 5],
     scale: f64,
+    [grad_data, grad_updates]: [*mut DLTensor; 2],
     options: *const nds_options,
 ) -> nds_status {
+    let tensors = Tensors {
+        grad_output,
+        data,
+        indices: ("indices", indices),
+        updates,
+        output,
+        grad_data: ("grad_data", grad_data),
+        grad_updates: ("grad_updates", grad_updates),
+    };
     border::cross(|| {
         // SAFETY: handed on as it is.
         unsafe {
             let options = Options::new(options)?;
-            let (name, list) = tensors.indices;
-            dlpack::described(name, list)?;
-            backward(options.scatter(operator), tensors, scale, &options)
+            dlpack::described("indices", indices)?;
+            backward(asked.operator()?, &tensors, scale, &options)
         }
     })
 }
@@ -197,9 +175,9 @@ pub unsafe extern "C" fn nds_scatter_nd_backward(
     options: *const nds_options,
 ) -> nds_status {
     let inputs = [grad_output, data, indices, updates, output];
-    let tensors = Tensors::of_scatter(inputs, [grad_data, grad_updates]);
+    let gradients = [grad_data, grad_updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter_backward(Scatter::nd(), &tensors, scale, options) }
+    unsafe { scatter_backward(Nd { batch_dims: 0 }, inputs, scale, gradients, options) }
 }
 
 /// The same of nds_scatter_update.
@@ -217,10 +195,9 @@ pub unsafe extern "C" fn nds_scatter_update_backward(
     options: *const nds_options,
 ) -> nds_status {
     let inputs = [grad_output, data, indices, updates, output];
-    let tensors = Tensors::of_scatter(inputs, [grad_data, grad_updates]);
-    let operator = Scatter::update(self::axis(axis));
+    let gradients = [grad_data, grad_updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter_backward(operator, &tensors, scale, options) }
+    unsafe { scatter_backward(Along { axis }, inputs, scale, gradients, options) }
 }
 
 /// The same of nds_scatter_elements.
@@ -238,10 +215,9 @@ pub unsafe extern "C" fn nds_scatter_elements_backward(
     options: *const nds_options,
 ) -> nds_status {
     let inputs = [grad_output, data, indices, updates, output];
-    let tensors = Tensors::of_scatter(inputs, [grad_data, grad_updates]);
-    let operator = Scatter::elements(self::axis(axis));
+    let gradients = [grad_data, grad_updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter_backward(operator, &tensors, scale, options) }
+    unsafe { scatter_backward(Elements { axis }, inputs, scale, gradients, options) }
 }
 
 /// The gradients of nds_tensor_scatter: for the cache, 0 where it was written, and for
@@ -263,13 +239,9 @@ pub unsafe extern "C" fn nds_tensor_scatter_backward(
         // memory of the tensors during the call.
         unsafe {
             let options = Options::new(options)?;
-            let modes = [CacheMode::Linear, CacheMode::Circular];
-            let mode = one_of("circular", circular, modes)?;
-            let axis = self::axis(axis);
             let rows = dlpack::described("update", update)?;
-            let len = rows_along(rows.layout.shape(), axis);
-            let operator = Scatter::cache(axis, mode).update_len(len);
-            let operator = options.scatter(operator);
+            let asked = Cache { axis, circular };
+            let operator = asked.operator()?.for_updates(rows.layout.shape());
             let cache = dlpack::described("grad_output", grad_output)?;
             let expected = operator.updates_shape(cache.layout.shape(), &[])?;
             let written = [
@@ -296,15 +268,4 @@ pub unsafe extern "C" fn nds_tensor_scatter_backward(
             backward(operator, &tensors, scale, &options)
         }
     })
-}
-
-/// How many positions an update has along an axis; what is no axis of it is refused later.
-fn rows_along(shape: &[usize], axis: isize) -> usize {
-    let from_front = if axis < 0 {
-        axis.checked_add_unsigned(shape.len())
-    } else {
-        Some(axis)
-    };
-    let axis = from_front.and_then(|axis| usize::try_from(axis).ok());
-    axis.and_then(|axis| shape.get(axis)).map_or(0, |&len| len)
 }

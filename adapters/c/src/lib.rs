@@ -2,7 +2,7 @@
 //!
 //! `include/ndscatter.h` declares it and `docs/c.md` describes it. This crate
 //! turns structs of C into views and options, and errors into statuses; it
-//! holds no match over element types but the one from DLPack's codes.
+//! holds no match over element types.
 //!
 //! Every function of the interface goes through `border::cross`: nothing
 //! unwinds into C, the floating-point mode is the default one meanwhile, and a
@@ -29,13 +29,13 @@ mod status;
 mod structs;
 mod threads;
 
-pub use dlpack::{DLDataType, DLDevice, DLTensor};
 pub use error_info::{nds_error_info, nds_last_error, nds_last_error_info};
 pub use gradients::{
     nds_scatter_elements_backward, nds_scatter_nd_backward, nds_scatter_update_backward,
     nds_tensor_scatter_backward,
 };
 pub use machine::nds_set_machine_file;
+pub use ndscatter_host::dlpack::{DLDataType, DLDevice, DLTensor};
 pub use operators::{
     nds_gather, nds_gather_backward, nds_gather_elements, nds_gather_elements_backward,
     nds_gather_nd, nds_gather_nd_backward, nds_scatter_elements, nds_scatter_nd,

@@ -1,27 +1,63 @@
 //! The operators, one call each.
 
-use ndscatter::{AnyView, AnyViewMut, CacheMode, Gather, Layout, Scatter, ScatterError};
+use ndscatter::{CacheMode, Operator};
+use ndscatter_host::dlpack::DLTensor;
 
 use crate::border;
-use crate::dlpack::{self, DLTensor};
+use crate::dlpack;
 use crate::failure::Failure;
 use crate::options::{Options, nds_options, one_of};
 use crate::status::nds_status;
 
-/// The tensors of a scatter, as C hands them over.
-struct Tensors {
-    data: *const DLTensor,
-    indices: *const DLTensor,
-    updates: *const DLTensor,
-    output: *mut DLTensor,
+/// An operator as C asks for it, by numbers that nobody has checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked {
+    Nd { batch_dims: i64 },
+    Along { axis: i64 },
+    Elements { axis: i64 },
+    Cache { axis: i64, circular: i32 },
 }
+
+use Asked::{Along, Cache, Elements, Nd};
+
+impl Asked {
+    pub(crate) fn operator(self) -> Result<Operator, Failure> {
+        // An axis that does not fit is out of range for any rank.
+        let axis_of = |axis| isize::try_from(axis).unwrap_or(isize::MAX);
+        Ok(match self {
+            Self::Nd { batch_dims } => Operator::Nd {
+                batch_dims: usize::try_from(batch_dims)
+                    .map_err(|_| Failure::invalid(format_args!("`batch_dims` is {batch_dims}")))?,
+            },
+            Self::Along { axis } => Operator::Along {
+                axis: axis_of(axis),
+            },
+            Self::Elements { axis } => Operator::Elements {
+                axis: axis_of(axis),
+            },
+            Self::Cache { axis, circular } => Operator::Cache {
+                axis: axis_of(axis),
+                mode: one_of("circular", circular, CacheMode::ALL)?,
+                update_len: 1,
+            },
+        })
+    }
+}
+
+/// What C calls data, indices and updates.
+type Names = [&'static str; 3];
+
+const NAMES: Names = ["data", "indices", "updates"];
+const NAMES_OF_CACHE: Names = ["past_cache", "write_indices", "update"];
 
 /// # Safety
 ///
 /// As the interface asks: every pointer is null or points to what it should.
 unsafe fn scatter(
-    operator: Scatter<'static>,
-    tensors: &Tensors,
+    asked: Asked,
+    names: &'static Names,
+    [data, indices, updates]: [*const DLTensor; 3],
+    output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
     border::cross(|| {
@@ -29,112 +65,60 @@ unsafe fn scatter(
         // the tensors during the call.
         unsafe {
             let options = Options::new(options)?;
-            let operator = options.scatter(operator);
-            let data = dlpack::view("data", tensors.data)?;
-            let indices = dlpack::view("indices", tensors.indices)?;
-            let updates = dlpack::view("updates", tensors.updates)?;
-            let output = dlpack::view_mut("output", tensors.output)?;
-            let inputs = [
-                ("data", tensors.data),
-                ("indices", tensors.indices),
-                ("updates", tensors.updates),
-            ];
-            let moved = [
-                ("updates", tensors.updates),
-                ("output", tensors.output.cast_const()),
-            ];
-            dlpack::check_types((*tensors.data).dtype, moved)?;
-            dlpack::check_descriptions(tensors.output, inputs)?;
-            let done = operator.write_into(data, indices, updates, output);
+            let operator = asked.operator()?;
+            let scatter = options.scatter(operator)?;
+            let inputs = [(names[0], data), (names[1], indices), (names[2], updates)];
+            let moved = [inputs[2], ("output", output.cast_const())];
+            let from = dlpack::view(names[0], data)?;
+            let at = match operator {
+                Operator::Cache { .. } => dlpack::positions(names[1], indices)?,
+                _ => dlpack::view(names[1], indices)?,
+            };
+            let updates = dlpack::view(names[2], updates)?;
+            let written = dlpack::view_mut("output", output)?;
+            dlpack::check_types((*data).dtype, moved)?;
+            dlpack::check_descriptions(output, inputs)?;
+            let done = scatter.write_into(from, at, updates, written);
             options.threads.check()?;
             Ok(done?)
         }
     })
 }
 
-/// A call of a gather that reads two tensors and writes one.
+/// A gather, or, where there is a factor, its gradient.
 ///
 /// # Safety
 ///
 /// As for [`scatter`].
 unsafe fn gather(
-    operator: impl FnOnce() -> Result<Gather<'static>, Failure>,
-    inputs: [(&'static str, *const DLTensor); 2],
-    (name, output): (&'static str, *mut DLTensor),
+    asked: Asked,
+    [read, indices]: [*const DLTensor; 2],
+    scale: Option<f64>,
+    written: *mut DLTensor,
     options: *const nds_options,
-    call: impl FnOnce(Gather<'_>, [AnyView<'_>; 2], AnyViewMut<'_>) -> Result<(), ScatterError>,
 ) -> nds_status {
     border::cross(|| {
         // SAFETY: as in `scatter`.
         unsafe {
             let options = Options::new(options)?;
-            let operator = options.gather(operator()?)?;
-            let [(first, values), (second, indices)] = inputs;
-            let read = [dlpack::view(first, values)?, dlpack::view(second, indices)?];
-            let written = dlpack::view_mut(name, output)?;
-            dlpack::check_types((*values).dtype, [(name, output.cast_const())])?;
-            dlpack::check_descriptions(output, inputs)?;
-            let done = call(operator, read, written);
+            let gather = options.gather(asked.operator()?)?;
+            let (name, name_of_written) = match scale {
+                None => ("data", "output"),
+                Some(_) => ("grad_output", "grad_data"),
+            };
+            let from = dlpack::view(name, read)?;
+            let at = dlpack::view("indices", indices)?;
+            let into = dlpack::view_mut(name_of_written, written)?;
+            dlpack::check_types((*read).dtype, [(name_of_written, written.cast_const())])?;
+            dlpack::check_descriptions(written, [(name, read), ("indices", indices)])?;
+            let done = match scale {
+                None => gather.write_into(from, at, into),
+                Some(scale) => gather.backward_into(from, at, scale, into),
+            };
             options.threads.check()?;
             Ok(done?)
         }
     })
-}
-
-/// # Safety
-///
-/// As for [`scatter`].
-unsafe fn gather_forward(
-    operator: impl FnOnce() -> Result<Gather<'static>, Failure>,
-    [data, indices]: [*const DLTensor; 2],
-    output: *mut DLTensor,
-    options: *const nds_options,
-) -> nds_status {
-    let inputs = [("data", data), ("indices", indices)];
-    // SAFETY: handed on as it is.
-    unsafe {
-        gather(
-            operator,
-            inputs,
-            ("output", output),
-            options,
-            |gather, [data, at], output| gather.write_into(data, at, output),
-        )
-    }
-}
-
-/// # Safety
-///
-/// As for [`scatter`].
-unsafe fn gather_backward(
-    operator: impl FnOnce() -> Result<Gather<'static>, Failure>,
-    [grad_output, indices]: [*const DLTensor; 2],
-    scale: f64,
-    grad_data: *mut DLTensor,
-    options: *const nds_options,
-) -> nds_status {
-    let inputs = [("grad_output", grad_output), ("indices", indices)];
-    // SAFETY: handed on as it is.
-    unsafe {
-        gather(
-            operator,
-            inputs,
-            ("grad_data", grad_data),
-            options,
-            |gather, [gradient, at], sums| gather.backward_into(gradient, at, scale, sums),
-        )
-    }
-}
-
-/// An axis of C. One that does not fit is out of range for any rank.
-pub(crate) fn axis(axis: i64) -> isize {
-    isize::try_from(axis).unwrap_or(isize::MAX)
-}
-
-/// A number of batch dims of C.
-pub(crate) fn batch_dims(batch_dims: i64) -> Result<usize, Failure> {
-    usize::try_from(batch_dims)
-        .map_err(|_| Failure::invalid(format_args!("`batch_dims` is {batch_dims}")))
 }
 
 /// Writes slices of updates into a copy of data, in output, at the places that
@@ -150,14 +134,9 @@ pub unsafe extern "C" fn nds_scatter_nd(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let tensors = Tensors {
-        data,
-        indices,
-        updates,
-        output,
-    };
+    let tensors = [data, indices, updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(Scatter::nd(), &tensors, options) }
+    unsafe { scatter(Nd { batch_dims: 0 }, &NAMES, tensors, output, options) }
 }
 
 /// Slices along one axis: OpenVINO ScatterUpdate, torch index_add_.
@@ -170,14 +149,9 @@ pub unsafe extern "C" fn nds_scatter_update(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let tensors = Tensors {
-        data,
-        indices,
-        updates,
-        output,
-    };
+    let tensors = [data, indices, updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(Scatter::update(self::axis(axis)), &tensors, options) }
+    unsafe { scatter(Along { axis }, &NAMES, tensors, output, options) }
 }
 
 /// Element by element: ONNX ScatterElements, torch scatter_reduce_.
@@ -190,14 +164,9 @@ pub unsafe extern "C" fn nds_scatter_elements(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let tensors = Tensors {
-        data,
-        indices,
-        updates,
-        output,
-    };
+    let tensors = [data, indices, updates];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(Scatter::elements(self::axis(axis)), &tensors, options) }
+    unsafe { scatter(Elements { axis }, &NAMES, tensors, output, options) }
 }
 
 /// Rows written into a cache, for each sequence from its own position on: ONNX
@@ -213,48 +182,10 @@ pub unsafe extern "C" fn nds_tensor_scatter(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    border::cross(|| {
-        // SAFETY: the caller of this function vouches for its pointers, and
-        // for the memory of the tensors during the call.
-        unsafe {
-            let options = Options::new(options)?;
-            let mode = one_of(
-                "circular",
-                circular,
-                [CacheMode::Linear, CacheMode::Circular],
-            )?;
-            let operator = options.scatter(Scatter::cache(self::axis(axis), mode));
-            let inputs = [
-                ("past_cache", past_cache),
-                ("update", update),
-                ("write_indices", write_indices),
-            ];
-            let moved = [("update", update), ("output", output.cast_const())];
-            let cache = dlpack::view("past_cache", past_cache)?;
-            let rows = dlpack::view("update", update)?;
-            let indices = if write_indices.is_null() {
-                start()?
-            } else {
-                dlpack::view("write_indices", write_indices)?
-            };
-            let written = dlpack::view_mut("output", output)?;
-            dlpack::check_types((*past_cache).dtype, moved)?;
-            dlpack::check_descriptions(output, inputs)?;
-            let done = operator.write_into(cache, indices, rows, written);
-            options.threads.check()?;
-            Ok(done?)
-        }
-    })
-}
-
-/// Position 0 for every sequence.
-pub(crate) fn start() -> Result<AnyView<'static>, Failure> {
-    static ZERO: i64 = 0;
-    let ptr = (&raw const ZERO).cast();
-    // SAFETY: one element, of a static.
-    let view =
-        unsafe { AnyView::from_raw_parts(ptr, ndscatter::DType::I64, Layout::contiguous(&[])) };
-    Ok(view?)
+    let operator = Cache { axis, circular };
+    let tensors = [past_cache, write_indices, update];
+    // SAFETY: the caller of this function vouches for its pointers.
+    unsafe { scatter(operator, &NAMES_OF_CACHE, tensors, output, options) }
 }
 
 /// The slices that the tuples along the last dim of indices name: ONNX GatherND.
@@ -266,9 +197,8 @@ pub unsafe extern "C" fn nds_gather_nd(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = || Ok(Gather::nd(self::batch_dims(batch_dims)?));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather_forward(operator, [data, indices], output, options) }
+    unsafe { gather(Nd { batch_dims }, [data, indices], None, output, options) }
 }
 
 /// Slices along one axis: ONNX Gather.
@@ -280,9 +210,8 @@ pub unsafe extern "C" fn nds_gather(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = || Ok(Gather::along(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather_forward(operator, [data, indices], output, options) }
+    unsafe { gather(Along { axis }, [data, indices], None, output, options) }
 }
 
 /// Element by element: ONNX GatherElements.
@@ -294,9 +223,8 @@ pub unsafe extern "C" fn nds_gather_elements(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = || Ok(Gather::elements(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather_forward(operator, [data, indices], output, options) }
+    unsafe { gather(Elements { axis }, [data, indices], None, output, options) }
 }
 
 /// The gradient for data of nds_gather_nd, given that of its output: into grad_data, of
@@ -312,9 +240,9 @@ pub unsafe extern "C" fn nds_gather_nd_backward(
     grad_data: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = || Ok(Gather::nd(self::batch_dims(batch_dims)?));
+    let tensors = [grad_output, indices];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather_backward(operator, [grad_output, indices], scale, grad_data, options) }
+    unsafe { gather(Nd { batch_dims }, tensors, Some(scale), grad_data, options) }
 }
 
 /// The same of nds_gather: the gradient of an embedding.
@@ -327,9 +255,9 @@ pub unsafe extern "C" fn nds_gather_backward(
     grad_data: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = || Ok(Gather::along(self::axis(axis)));
+    let tensors = [grad_output, indices];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather_backward(operator, [grad_output, indices], scale, grad_data, options) }
+    unsafe { gather(Along { axis }, tensors, Some(scale), grad_data, options) }
 }
 
 /// The same of nds_gather_elements.
@@ -342,7 +270,7 @@ pub unsafe extern "C" fn nds_gather_elements_backward(
     grad_data: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    let operator = || Ok(Gather::elements(self::axis(axis)));
+    let tensors = [grad_output, indices];
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather_backward(operator, [grad_output, indices], scale, grad_data, options) }
+    unsafe { gather(Elements { axis }, tensors, Some(scale), grad_data, options) }
 }

@@ -1,7 +1,8 @@
 //! The options of a call.
 
 use ndscatter::{
-    Accumulate, Bounds, Duplicates, Execution, Gather, Goal, NoneGradient, Pool, Reduction, Scatter,
+    Accumulate, Bounds, Duplicates, Execution, Gather, Goal, NoneGradient, Operator, Pool,
+    Reduction, Scatter,
 };
 
 use crate::failure::Failure;
@@ -41,71 +42,26 @@ pub struct nds_options {
     pub goal: i32,
 }
 
-// SAFETY: `repr(C)`; integers and a pointer that may be null; after the last
-// field there is padding at most.
+// SAFETY: `repr(C)`; integers and a pointer of 64 bits that may be null; after the
+// last field there is padding at most.
 unsafe impl Sized32 for nds_options {
     const NAME: &'static str = "nds_options";
-    const ENDS: &'static [usize] = &[
-        4,
-        8,
-        12,
-        16,
-        20,
-        24,
-        28,
-        32,
-        POOL_END,
-        POOL_END + 4,
-        POOL_END + 8,
-        POOL_END + 12,
-    ];
-    const DEFAULT: Self = Self {
-        size: 0,
-        reduction: 0,
-        bounds: 0,
-        forbid_negative: 0,
-        exclude_self: 0,
-        accumulate: 0,
-        reject_duplicates: 0,
-        max_threads: 0,
-        pool: std::ptr::null(),
-        none_gradient: 0,
-        reserved: 0,
-        goal: 0,
-    };
+    const ENDS: &'static [usize] = &[4, 8, 12, 16, 20, 24, 28, 32, 40, 44, 48, 52];
 }
-
-const POOL_END: usize = std::mem::offset_of!(nds_options, pool) + size_of::<usize>();
-
-const REDUCTIONS: [Reduction; 7] = [
-    Reduction::None,
-    Reduction::Add,
-    Reduction::Sub,
-    Reduction::Mul,
-    Reduction::Min,
-    Reduction::Max,
-    Reduction::Mean,
-];
 
 /// Options that have been checked.
 #[derive(Debug)]
 pub(crate) struct Options {
-    how: How,
-    max_workers: Option<usize>,
-    goal: Option<Goal>,
-    pub(crate) threads: Threads,
-}
-
-/// What a call means. A plan keeps it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
-    reduction: Reduction,
+    pub(crate) reduction: Reduction,
     include_self: bool,
     accumulate: Accumulate,
     bounds: Bounds,
     negative_indices: bool,
     duplicates: Duplicates,
     none_gradient: NoneGradient,
+    max_workers: Option<usize>,
+    goal: Option<Goal>,
+    pub(crate) threads: Threads,
 }
 
 impl Options {
@@ -115,43 +71,29 @@ impl Options {
     /// pool likewise.
     pub(crate) unsafe fn new(options: *const nds_options) -> Result<Self, Failure> {
         let given = if options.is_null() {
-            nds_options::DEFAULT
+            structs::zero::<nds_options>()
         } else {
             // SAFETY: the caller vouches for the bytes.
             unsafe { structs::read(options)? }
         };
         let is_set = |name, value| one_of(name, value, [false, true]);
-        let how = How {
-            reduction: one_of("reduction", given.reduction, REDUCTIONS)?,
-            include_self: !is_set("exclude_self", given.exclude_self)?,
-            accumulate: one_of(
-                "accumulate",
-                given.accumulate,
-                [Accumulate::Native, Accumulate::Wide],
-            )?,
-            bounds: one_of(
-                "bounds",
-                given.bounds,
-                [Bounds::Error, Bounds::Skip, Bounds::Clamp],
-            )?,
-            negative_indices: !is_set("forbid_negative", given.forbid_negative)?,
-            duplicates: one_of(
-                "reject_duplicates",
-                given.reject_duplicates,
-                [Duplicates::Allow, Duplicates::Reject],
-            )?,
-            none_gradient: one_of(
-                "none_gradient",
-                given.none_gradient,
-                [NoneGradient::LastWrite, NoneGradient::EveryDuplicate],
-            )?,
-        };
         let max_threads = usize::try_from(given.max_threads).map_err(|_| {
             let given = given.max_threads;
             Failure::invalid(format_args!("`nds_options.max_threads` is {given}"))
         })?;
+        // Numbers of C are positions in the order of declaration.
         Ok(Self {
-            how,
+            reduction: one_of("reduction", given.reduction, Reduction::ALL)?,
+            include_self: !is_set("exclude_self", given.exclude_self)?,
+            accumulate: one_of("accumulate", given.accumulate, Accumulate::ALL)?,
+            bounds: one_of("bounds", given.bounds, Bounds::ALL)?,
+            negative_indices: !is_set("forbid_negative", given.forbid_negative)?,
+            duplicates: one_of(
+                "reject_duplicates",
+                given.reject_duplicates,
+                Duplicates::ALL,
+            )?,
+            none_gradient: one_of("none_gradient", given.none_gradient, NoneGradient::ALL)?,
             max_workers: (max_threads > 0).then_some(max_threads),
             goal: one_of(
                 "goal",
@@ -176,34 +118,31 @@ impl Options {
         execution
     }
 
-    pub(crate) fn scatter(&self, operator: Scatter<'static>) -> Scatter<'_> {
-        operator
-            .reduction(self.how.reduction)
-            .include_self(self.how.include_self)
-            .accumulate(self.how.accumulate)
-            .duplicates(self.how.duplicates)
-            .negative_indices(self.how.negative_indices)
-            .bounds(self.how.bounds)
-            .none_gradient(self.how.none_gradient)
-            .execution(self.execution())
+    /// The scatter of an operator with these options.
+    pub(crate) fn scatter(&self, operator: Operator) -> Result<Scatter<'_>, Failure> {
+        Ok(Scatter::new(operator)?
+            .reduction(self.reduction)
+            .include_self(self.include_self)
+            .accumulate(self.accumulate)
+            .duplicates(self.duplicates)
+            .negative_indices(self.negative_indices)
+            .bounds(self.bounds)
+            .none_gradient(self.none_gradient)
+            .execution(self.execution()))
     }
 
-    pub(crate) fn reduction(&self) -> Reduction {
-        self.how.reduction
-    }
-
-    /// A gather has no duplicates to reject, and nothing to reduce.
-    pub(crate) fn gather(&self, operator: Gather<'static>) -> Result<Gather<'_>, Failure> {
+    /// The gather, which has no duplicates to reject, and nothing to reduce.
+    pub(crate) fn gather(&self, operator: Operator) -> Result<Gather<'_>, Failure> {
         let refused = |option| Err(ndscatter::ScatterError::UnsupportedOption { option }.into());
-        if self.how.duplicates == Duplicates::Reject {
+        if self.duplicates == Duplicates::Reject {
             return refused("reject_duplicates");
         }
-        if self.how.reduction != Reduction::None {
+        if self.reduction != Reduction::None {
             return refused("reduction");
         }
-        Ok(operator
-            .negative_indices(self.how.negative_indices)
-            .bounds(self.how.bounds)
+        Ok(Gather::new(operator)?
+            .negative_indices(self.negative_indices)
+            .bounds(self.bounds)
             .execution(self.execution()))
     }
 }

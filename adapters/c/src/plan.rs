@@ -4,12 +4,13 @@ use std::alloc::{Layout, alloc};
 use std::ffi::c_char;
 use std::fmt::{self, Write};
 
-use ndscatter::{AnyView, Explanation, Gather, GatherPlan, Scatter, ScatterPlan};
+use ndscatter::{AnyView, Explanation, GatherPlan, Operator, ScatterPlan};
+use ndscatter_host::dlpack::DLTensor;
 
 use crate::border;
-use crate::dlpack::{self, DLTensor, Described, ElementType};
+use crate::dlpack::{self, Described, ElementType};
 use crate::failure::Failure;
-use crate::operators::{axis, batch_dims};
+use crate::operators::Asked::{self, Along, Elements, Nd};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
@@ -43,16 +44,17 @@ fn boxed(plan: nds_plan) -> Result<Box<nds_plan>, Failure> {
     }
 }
 
-/// Makes a plan and gives it to C; null in its place if that fails.
+/// Makes a plan by `kind` and gives it to C; null in its place if that fails.
 ///
 /// # Safety
 ///
 /// As the interface asks: every pointer is null or points to what it should.
 unsafe fn make(
+    kind: fn(&Options, Operator, &Described<'_>, AnyView<'_>) -> Result<Kind, Failure>,
+    asked: Asked,
     [data, indices]: [*const DLTensor; 2],
     options: *const nds_options,
     plan: *mut *mut nds_plan,
-    kind: impl FnOnce(&Options, Described<'_>, AnyView<'_>) -> Result<Kind, Failure>,
 ) -> nds_status {
     border::cross(|| {
         // SAFETY: the caller vouches for all pointers, and for the memory of
@@ -61,7 +63,8 @@ unsafe fn make(
             border::give("plan", plan, std::ptr::null_mut())?;
             let options = Options::new(options)?;
             let data = dlpack::described("data", data)?;
-            let kind = kind(&options, data, dlpack::view("indices", indices)?);
+            let indices = dlpack::view("indices", indices)?;
+            let kind = kind(&options, asked.operator()?, &data, indices);
             options.threads.check()?;
             let made = boxed(nds_plan {
                 element: data.element,
@@ -72,42 +75,25 @@ unsafe fn make(
     })
 }
 
-/// # Safety
-///
-/// As for [`make`].
-unsafe fn scatter(
-    operator: Scatter<'static>,
-    tensors: [*const DLTensor; 2],
-    options: *const nds_options,
-    plan: *mut *mut nds_plan,
-) -> nds_status {
-    // SAFETY: handed on; `make` hands over tensors that it has read.
-    unsafe {
-        make(tensors, options, plan, |options, data, indices| {
-            let made = options.scatter(operator).plan(data.layout, indices)?;
-            made.run().check_dtype(data.element.dtype)?;
-            Ok(Kind::Scatter(made))
-        })
-    }
+fn scatter(
+    options: &Options,
+    operator: Operator,
+    data: &Described<'_>,
+    indices: AnyView<'_>,
+) -> Result<Kind, Failure> {
+    let made = options.scatter(operator)?.plan(data.layout, indices)?;
+    made.run().check_dtype(data.element.dtype)?;
+    Ok(Kind::Scatter(made))
 }
 
-/// # Safety
-///
-/// As for [`make`].
-unsafe fn gather(
-    operator: impl FnOnce() -> Result<Gather<'static>, Failure>,
-    tensors: [*const DLTensor; 2],
-    options: *const nds_options,
-    plan: *mut *mut nds_plan,
-) -> nds_status {
-    // SAFETY: as in `scatter`.
-    unsafe {
-        make(tensors, options, plan, |options, data, indices| {
-            let operator = options.gather(operator()?)?;
-            let made = operator.plan(data.layout, indices)?;
-            Ok(Kind::Gather(made))
-        })
-    }
+fn gather(
+    options: &Options,
+    operator: Operator,
+    data: &Described<'_>,
+    indices: AnyView<'_>,
+) -> Result<Kind, Failure> {
+    let made = options.gather(operator)?.plan(data.layout, indices)?;
+    Ok(Kind::Gather(made))
 }
 
 /// A plan of nds_scatter_nd. The values of data are not read; its strides are
@@ -120,7 +106,15 @@ pub unsafe extern "C" fn nds_plan_scatter_nd(
     plan: *mut *mut nds_plan,
 ) -> nds_status {
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(Scatter::nd(), [data, indices], options, plan) }
+    unsafe {
+        make(
+            scatter,
+            Nd { batch_dims: 0 },
+            [data, indices],
+            options,
+            plan,
+        )
+    }
 }
 
 /// A plan of nds_scatter_update.
@@ -132,9 +126,8 @@ pub unsafe extern "C" fn nds_plan_scatter_update(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = Scatter::update(self::axis(axis));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(operator, [data, indices], options, plan) }
+    unsafe { make(scatter, Along { axis }, [data, indices], options, plan) }
 }
 
 /// A plan of nds_scatter_elements.
@@ -146,9 +139,8 @@ pub unsafe extern "C" fn nds_plan_scatter_elements(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = Scatter::elements(self::axis(axis));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(operator, [data, indices], options, plan) }
+    unsafe { make(scatter, Elements { axis }, [data, indices], options, plan) }
 }
 
 /// A plan of nds_gather_nd. Its strides are those that data will have.
@@ -160,9 +152,8 @@ pub unsafe extern "C" fn nds_plan_gather_nd(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || Ok(Gather::nd(self::batch_dims(batch_dims)?));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(operator, [data, indices], options, plan) }
+    unsafe { make(gather, Nd { batch_dims }, [data, indices], options, plan) }
 }
 
 /// A plan of nds_gather.
@@ -174,9 +165,8 @@ pub unsafe extern "C" fn nds_plan_gather(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || Ok(Gather::along(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(operator, [data, indices], options, plan) }
+    unsafe { make(gather, Along { axis }, [data, indices], options, plan) }
 }
 
 /// A plan of nds_gather_elements.
@@ -188,9 +178,8 @@ pub unsafe extern "C" fn nds_plan_gather_elements(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    let operator = || Ok(Gather::elements(self::axis(axis)));
     // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { gather(operator, [data, indices], options, plan) }
+    unsafe { make(gather, Elements { axis }, [data, indices], options, plan) }
 }
 
 /// Runs a plan. updates is null for a gather. Of options only max_threads and
@@ -224,22 +213,17 @@ pub unsafe extern "C" fn nds_plan_run(
                     plan.element
                 )));
             }
-            let updates = if updates.is_null() {
-                None
-            } else {
-                Some(dlpack::view("updates", updates)?)
-            };
+            let updates = dlpack::view_if_any("updates", updates)?;
             let written = dlpack::view_mut("output", output)?;
             dlpack::check_types(element.given, moved)?;
             dlpack::check_descriptions(output, inputs)?;
             let execution = options.execution();
             let done = match (&plan.kind, updates) {
-                (Kind::Scatter(plan), Some(updates)) => plan
-                    .run()
-                    .execution(execution)
-                    .write_into(from, updates, written),
+                (Kind::Scatter(plan), Some(updates)) => {
+                    (plan.run().execution(execution)).write_into(from, updates, written)
+                }
                 (Kind::Gather(plan), None) => {
-                    plan.run().execution(execution).write_into(from, written)
+                    (plan.run().execution(execution)).write_into(from, written)
                 }
                 (Kind::Scatter(_), None) => {
                     return Err(Failure::invalid(format_args!("`updates` is null")));
@@ -332,40 +316,14 @@ impl fmt::Write for Written {
     }
 }
 
-/// What there is to say of a plan.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one for a moment, and a box would abort where there is no memory"
-)]
-enum Text<'a> {
-    Scatter(Explanation),
-    Gather(ElementType, &'a GatherPlan),
-}
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scatter(explanation) => explanation.fmt(f),
-            Self::Gather(element, plan) => write!(
-                f,
-                "gather {:?} of {element} from {:?}",
-                plan.output_shape(),
-                plan.shape()
-            ),
-        }
-    }
-}
-
 impl nds_plan {
-    fn explanation(&self) -> Result<Text<'_>, Failure> {
+    fn explanation(&self) -> Result<Explanation, Failure> {
         // SAFETY: null stands for the default options.
         let options = unsafe { Options::new(std::ptr::null())? };
+        let (execution, dtype) = (options.execution(), self.element.dtype);
         Ok(match &self.kind {
-            Kind::Scatter(plan) => {
-                let run = plan.run().execution(options.execution());
-                Text::Scatter(run.explain(self.element.dtype, false)?)
-            }
-            Kind::Gather(plan) => Text::Gather(self.element, plan),
+            Kind::Scatter(plan) => plan.run().execution(execution).explain(dtype, false)?,
+            Kind::Gather(plan) => plan.run().execution(execution).explain(dtype, false)?,
         })
     }
 }

@@ -14,8 +14,12 @@ use crate::failure::Failure;
 pub(crate) unsafe trait Sized32: Copy {
     const NAME: &'static str;
     const ENDS: &'static [usize];
-    /// What fields have that the caller does not know.
-    const DEFAULT: Self;
+}
+
+/// A struct whose fields are all zero, or null.
+pub(crate) fn zero<S: Sized32>() -> S {
+    // SAFETY: any bytes make a valid struct (`Sized32`).
+    unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
 /// The size that the struct at `given` claims to have, refused if it cuts a
@@ -36,7 +40,8 @@ pub(crate) unsafe fn size_of_given<S: Sized32>(given: *const S) -> Result<usize,
     )))
 }
 
-/// Reads a struct that a caller made with an older or newer header.
+/// Reads a struct that a caller made with an older or newer header. Fields that the caller does
+/// not know are zero.
 ///
 /// # Safety
 ///
@@ -53,12 +58,12 @@ pub(crate) unsafe fn read<S: Sized32>(given: *const S) -> Result<S, Failure> {
             )));
         }
     }
-    let mut value = MaybeUninit::new(S::DEFAULT);
+    let mut value = zero::<S>();
     let known = size.min(size_of::<S>());
     // SAFETY: `known` bytes are readable, as above, and `value` is as long;
     // any bytes make a valid struct (`Sized32`).
     unsafe {
-        std::ptr::copy_nonoverlapping(given.cast::<u8>(), value.as_mut_ptr().cast(), known);
-        Ok(value.assume_init())
+        std::ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut value).cast(), known);
     }
+    Ok(value)
 }

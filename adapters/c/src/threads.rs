@@ -1,10 +1,10 @@
 //! Who runs the tasks of a call: the library's own pool, or the host's.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
-use ndscatter::{Pool, Rayon};
-use ndscatter_host::DefaultMode;
+use ndscatter::Pool;
+use ndscatter_host::{HostTasks, RayonThreads};
 
 use crate::failure::Failure;
 use crate::structs::{self, Sized32};
@@ -38,12 +38,6 @@ unsafe impl Sized32 for nds_pool {
     const NAME: &'static str = "nds_pool";
     // Without its function it is no pool.
     const ENDS: &'static [usize] = &[];
-    const DEFAULT: Self = Self {
-        size: 0,
-        workers: 0,
-        ctx: std::ptr::null_mut(),
-        parallel_for: None,
-    };
 }
 
 /// The threads of one call.
@@ -71,16 +65,16 @@ impl Threads {
         }
         Ok(Self::Host(Host {
             pool,
-            failed: AtomicBool::new(false),
+            tasks: HostTasks::default(),
         }))
     }
 
     /// Whether the host has said that it failed.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self {
-            Self::Host(host) if host.failed.load(Ordering::Relaxed) => Err(Failure::internal(
-                format_args!("`nds_pool.parallel_for` failed; the output is incomplete"),
-            )),
+            Self::Host(host) if host.tasks.has_failed() => Err(Failure::internal(format_args!(
+                "`nds_pool.parallel_for` failed; the output is incomplete"
+            ))),
             _ => Ok(()),
         }
     }
@@ -91,7 +85,7 @@ impl Pool for Threads {
         match self {
             // Rayon's global pool is this library's alone: its rayon is not
             // that of anyone else in the process.
-            Self::Library => Rayon.workers(),
+            Self::Library => RayonThreads.workers(),
             Self::Host(host) => match host.pool.workers {
                 0 => None,
                 workers => usize::try_from(workers).ok(),
@@ -101,7 +95,7 @@ impl Pool for Threads {
 
     fn calls(&self) -> Option<&AtomicUsize> {
         match self {
-            Self::Library => Rayon.calls(),
+            Self::Library => RayonThreads.calls(),
             // A host knows best how many calls it makes at once.
             Self::Host(_) => None,
         }
@@ -109,10 +103,7 @@ impl Pool for Threads {
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         match self {
-            Self::Library => Rayon.run(tasks, &|index| {
-                let _mode = DefaultMode::enter();
-                task(index);
-            }),
+            Self::Library => RayonThreads.run(tasks, task),
             Self::Host(host) => host.run(tasks, task),
         }
     }
@@ -122,7 +113,7 @@ impl Pool for Threads {
 #[derive(Debug)]
 pub(crate) struct Host {
     pool: nds_pool,
-    failed: AtomicBool,
+    tasks: HostTasks,
 }
 
 // SAFETY: `ctx` is only handed back to the host's function, and that only by
@@ -134,14 +125,11 @@ impl Host {
         let Some(parallel_for) = self.pool.parallel_for else {
             return;
         };
-        let has_run = ndscatter_host::parallel_for(task, |function, argument| {
+        self.tasks.run(task, |function, argument| {
             // SAFETY: `Threads::new` was promised that the function may be called so;
             // it returns when all its tasks have.
             let code = unsafe { parallel_for(self.pool.ctx, tasks, Some(function), argument) };
             code == 0
         });
-        if !has_run {
-            self.failed.store(true, Ordering::Relaxed);
-        }
     }
 }

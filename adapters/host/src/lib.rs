@@ -1,20 +1,29 @@
-//! What every adapter keeps to inside a foreign host: nothing unwinds into it,
-//! results are those of the default floating-point mode, and the host's own
-//! parallel-for runs the tasks.
+//! What every adapter keeps to inside a foreign host. Nothing unwinds into the host.
+//! Results are those of the default floating-point mode. Rayon or the host's own
+//! parallel-for runs the tasks. Hosts exchange tensors as DLPack.
 //!
-//! Knows closures and threads. Knows nothing of tensors, of ndscatter, nor of
-//! any one host.
+//! | module | knows |
+//! |---|---|
+//! | `float_mode` | the register of the floating-point mode |
+//! | `parallel_for` | tasks through a host's parallel-for, which takes a function and a pointer |
+//! | `rayon_threads` | rayon's threads, in the default mode |
+//! | `dlpack` | DLPack's structs and codes |
+//!
+//! Knows nothing of operators, nor of any one host.
 
 #![allow(
     unsafe_code,
     reason = "registers of the processor, and pointers through a host"
 )]
 
+pub mod dlpack;
 mod float_mode;
 mod parallel_for;
+mod rayon_threads;
 
 pub use float_mode::DefaultMode;
-pub use parallel_for::{HostTask, parallel_for};
+pub use parallel_for::{HostTask, HostTasks};
+pub use rayon_threads::RayonThreads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

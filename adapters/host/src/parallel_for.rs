@@ -14,29 +14,45 @@ struct Job<'a> {
     panicked: AtomicBool,
 }
 
-/// Runs `task` for the numbers that a host's parallel-for calls it with. `start` hands
-/// a function and its argument to the host, and returns when all calls have; each task
-/// has the default floating-point mode, whatever that of its thread. Returns whether all
-/// went well: `start` has returned true, and no task has panicked.
-///
-/// Which tasks ran, and that none ran twice, is for `task` to check.
-pub fn parallel_for(
-    task: &(dyn Fn(usize) + Sync),
-    start: impl FnOnce(HostTask, *mut c_void) -> bool,
-) -> bool {
-    let job = Job {
-        task,
-        panicked: AtomicBool::new(false),
-    };
-    let argument = (&raw const job).cast_mut().cast();
-    start(run_one, argument) && !job.panicked.load(Ordering::Relaxed)
+/// Tasks that a host's parallel-for runs during one call, and whether that has failed.
+#[derive(Debug, Default)]
+pub struct HostTasks {
+    failed: AtomicBool,
+}
+
+impl HostTasks {
+    /// Runs `task` for the numbers that a host's parallel-for calls it with. `start` hands a
+    /// function and its argument to the host. It returns after the last call of the function,
+    /// and says whether the host succeeded. Each task has the default floating-point mode,
+    /// whatever that of its thread.
+    ///
+    /// Which tasks ran, and that none ran twice, is for `task` to check.
+    pub fn run(
+        &self,
+        task: &(dyn Fn(usize) + Sync),
+        start: impl FnOnce(HostTask, *mut c_void) -> bool,
+    ) {
+        let job = Job {
+            task,
+            panicked: AtomicBool::new(false),
+        };
+        let argument = (&raw const job).cast_mut().cast();
+        if !start(run_one, argument) || job.panicked.load(Ordering::Relaxed) {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the host has failed, or a task has panicked.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
 }
 
 /// One task, on whatever thread the host runs it.
 ///
 /// # Safety
 ///
-/// `argument` is that of a [`parallel_for`] that has not returned.
+/// `argument` is that of a [`HostTasks::run`] that has not returned.
 unsafe extern "C" fn run_one(argument: *mut c_void, index: usize) {
     // SAFETY: the caller vouches for it.
     let job = unsafe { &*argument.cast_const().cast::<Job<'_>>() };
@@ -49,7 +65,7 @@ unsafe extern "C" fn run_one(argument: *mut c_void, index: usize) {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::parallel_for;
+    use super::HostTasks;
 
     #[test]
     fn a_panic_stays_inside_and_is_told() {
@@ -58,16 +74,20 @@ mod tests {
             ran.fetch_add(1, Ordering::Relaxed);
             assert_ne!(index, 1, "thrown");
         };
-        let run = |tasks| {
-            parallel_for(&task, |function, argument| {
+        let fails = |tasks| {
+            let host = HostTasks::default();
+            host.run(&task, |function, argument| {
                 // SAFETY: inside the parallel-for that made the argument.
                 (0..tasks).for_each(|index| unsafe { function(argument, index) });
                 true
-            })
+            });
+            host.has_failed()
         };
-        assert!(run(1), "no task panics");
-        assert!(!run(3), "the second one does");
+        assert!(!fails(1), "no task panics");
+        assert!(fails(3), "the second one does");
         assert_eq!(ran.load(Ordering::Relaxed), 4, "and the third still runs");
-        assert!(!parallel_for(&task, |_, _| false), "the host has failed");
+        let host = HostTasks::default();
+        host.run(&task, |_, _| false);
+        assert!(host.has_failed(), "the host has failed");
     }
 }

@@ -3,44 +3,36 @@
 //! Knows names and values of attributes, and which of the two domains has which.
 
 use std::ffi::CStr;
+use std::fmt::Display;
 
-use ndscatter::{Accumulate, Bounds, CacheMode, Duplicates, Reduction, Scatter};
+use ndscatter::{
+    Accumulate, Bounds, CacheMode, Duplicates, Gather, Operator, Reduction, Scatter, ScatterError,
+};
 use ort_sys::OrtKernelInfo;
 
 use crate::api::Api;
-use crate::definition::{Domain, Meaning};
+use crate::definition::Domain;
 use crate::failure::Failure;
 
 /// What a node means by its attributes.
 #[derive(Debug)]
 pub(crate) struct Attributes {
-    pub(crate) meaning: Meaning,
-    pub(crate) axis: isize,
-    pub(crate) mode: CacheMode,
+    pub(crate) operator: Operator,
     pub(crate) reduction: Reduction,
     pub(crate) include_self: bool,
-    pub(crate) bounds: Bounds,
+    bounds: Bounds,
     accumulate: Accumulate,
     duplicates: Duplicates,
     negative_indices: bool,
 }
 
-const STANDARD: &[(&str, Reduction)] = &[
-    ("none", Reduction::None),
-    ("add", Reduction::Add),
-    ("mul", Reduction::Mul),
-    ("min", Reduction::Min),
-    ("max", Reduction::Max),
-];
-
-const OWN: &[(&str, Reduction)] = &[
-    ("none", Reduction::None),
-    ("add", Reduction::Add),
-    ("sub", Reduction::Sub),
-    ("mul", Reduction::Mul),
-    ("min", Reduction::Min),
-    ("max", Reduction::Max),
-    ("mean", Reduction::Mean),
+/// The reductions of the standard.
+const STANDARD: [Reduction; 5] = [
+    Reduction::None,
+    Reduction::Add,
+    Reduction::Mul,
+    Reduction::Min,
+    Reduction::Max,
 ];
 
 impl Attributes {
@@ -50,101 +42,57 @@ impl Attributes {
     pub(crate) unsafe fn read(
         api: Api,
         info: *const OrtKernelInfo,
-        (domain, meaning): (Domain, Meaning),
+        domain: Domain,
+        operator: Operator,
     ) -> Result<Self, Failure> {
-        let node = Node { api, info };
         let is_own = domain == Domain::Own;
-        let is_cache = meaning == Meaning::Cache;
-        // Not asked for where the operator has none of that name.
-        let own = |name, default| {
-            if is_own {
-                node.flag(name, default)
-            } else {
-                Ok(default)
-            }
-        };
+        let node = Node { api, info, is_own };
         Ok(Self {
-            meaning,
-            axis: match meaning {
-                Meaning::Nd => 0,
-                Meaning::Elements => node.axis(0)?,
-                Meaning::Cache => node.axis(-2)?,
+            operator: match operator {
+                Operator::Elements { axis } => Operator::Elements {
+                    axis: node.axis(axis)?,
+                },
+                Operator::Cache {
+                    axis, update_len, ..
+                } => Operator::Cache {
+                    axis: node.axis(axis)?,
+                    mode: node.choice(c"mode", &CacheMode::ALL)?,
+                    update_len,
+                },
+                operator => operator,
             },
-            mode: if is_cache {
-                node.choice(
-                    c"mode",
-                    &[
-                        ("linear", CacheMode::Linear),
-                        ("circular", CacheMode::Circular),
-                    ],
-                )?
-            } else {
-                CacheMode::Linear
+            reduction: match operator {
+                Operator::Cache { .. } => Reduction::None,
+                _ if is_own => node.choice(c"reduction", &Reduction::ALL)?,
+                _ => node.choice(c"reduction", &STANDARD)?,
             },
-            reduction: match (is_cache, is_own) {
-                (true, _) => Reduction::None,
-                (false, true) => node.choice(c"reduction", OWN)?,
-                (false, false) => node.choice(c"reduction", STANDARD)?,
+            include_self: node.own_flag(c"include_self", true)?,
+            negative_indices: node.own_flag(c"negative_indices", true)?,
+            duplicates: match node.own_flag(c"reject_duplicates", false)? {
+                true => Duplicates::Reject,
+                false => Duplicates::Allow,
             },
-            include_self: own(c"include_self", true)?,
-            negative_indices: own(c"negative_indices", true)?,
-            duplicates: if own(c"reject_duplicates", false)? {
-                Duplicates::Reject
-            } else {
-                Duplicates::Allow
-            },
-            bounds: if is_own {
-                node.choice(
-                    c"bounds",
-                    &[
-                        ("error", Bounds::Error),
-                        ("skip", Bounds::Skip),
-                        ("clamp", Bounds::Clamp),
-                    ],
-                )?
-            } else {
-                Bounds::Error
-            },
-            accumulate: if is_own {
-                node.choice(
-                    c"accumulate",
-                    &[("native", Accumulate::Native), ("wide", Accumulate::Wide)],
-                )?
-            } else {
-                Accumulate::Native
-            },
+            bounds: node.own_choice(c"bounds", &Bounds::ALL)?,
+            accumulate: node.own_choice(c"accumulate", &Accumulate::ALL)?,
         })
     }
 
-    /// The scatter that is meant, along `axis`.
-    pub(crate) fn scatter(&self, axis: isize) -> Scatter<'static> {
-        let operator = match self.meaning {
-            Meaning::Nd => Scatter::nd(),
-            Meaning::Elements => Scatter::elements(axis),
-            Meaning::Cache => Scatter::cache(axis, self.mode),
-        };
-        operator
+    /// The scatter that is meant, by this operator.
+    pub(crate) fn scatter(&self, operator: Operator) -> Result<Scatter<'static>, ScatterError> {
+        Ok(Scatter::new(operator)?
             .reduction(self.reduction)
             .include_self(self.include_self)
             .accumulate(self.accumulate)
             .duplicates(self.duplicates)
             .negative_indices(self.negative_indices)
-            .bounds(self.bounds)
+            .bounds(self.bounds))
     }
 
-    /// The gather that reads what the scatter writes, with the same rules for indices;
-    /// `None` of a cache, which has none.
-    pub(crate) fn gather(&self) -> Option<ndscatter::Gather<'static>> {
-        let gather = match self.meaning {
-            Meaning::Nd => ndscatter::Gather::nd(0),
-            Meaning::Elements => ndscatter::Gather::elements(self.axis),
-            Meaning::Cache => return None,
-        };
-        Some(
-            gather
-                .negative_indices(self.negative_indices)
-                .bounds(self.bounds),
-        )
+    /// The gather that reads what the scatter writes, with the same rules for indices.
+    pub(crate) fn gather(&self) -> Result<Gather<'static>, ScatterError> {
+        Ok(Gather::new(self.operator)?
+            .negative_indices(self.negative_indices)
+            .bounds(self.bounds))
     }
 }
 
@@ -152,6 +100,9 @@ impl Attributes {
 struct Node {
     api: Api,
     info: *const OrtKernelInfo,
+    /// Whether it is of this library's domain: nodes of the standard have no attributes but
+    /// the standard's, and are not asked for others.
+    is_own: bool,
 }
 
 impl Node {
@@ -186,29 +137,37 @@ impl Node {
         }
     }
 
-    fn flag(&self, name: &CStr, default: bool) -> Result<bool, Failure> {
-        match self.int(name) {
-            Some(0) => Ok(false),
-            Some(1) => Ok(true),
-            Some(other) => Err(Failure::invalid(format_args!(
+    fn own_flag(&self, name: &CStr, default: bool) -> Result<bool, Failure> {
+        match self.is_own.then(|| self.int(name)) {
+            None => Ok(default),
+            Some(None) => self.absent(name, default),
+            Some(Some(0)) => Ok(false),
+            Some(Some(1)) => Ok(true),
+            Some(Some(other)) => Err(Failure::invalid(format_args!(
                 "the attribute {name:?} is {other}; use 0 or 1"
             ))),
-            None => self.absent(name, default),
         }
     }
 
-    /// One of several names, the first of which is the default.
-    fn choice<T: Copy>(&self, name: &CStr, choices: &[(&str, T)]) -> Result<T, Failure> {
+    /// One of several values by its name; the first one is the default.
+    fn choice<T: Copy + Display>(&self, name: &CStr, choices: &[T]) -> Result<T, Failure> {
         let Some(text) = self.text(name) else {
-            return self.absent(name, choices[0].1);
+            return self.absent(name, choices[0]);
         };
-        let chosen = choices.iter().find(|(choice, _)| *choice == text);
-        chosen.map(|&(_, meaning)| meaning).ok_or_else(|| {
-            let names: Vec<_> = choices.iter().map(|&(choice, _)| choice).collect();
+        let names: Vec<_> = choices.iter().map(T::to_string).collect();
+        let chosen = names.iter().position(|choice| *choice == text);
+        chosen.map(|position| choices[position]).ok_or_else(|| {
             let names = names.join(", ");
             Failure::invalid(format_args!(
                 "the attribute {name:?} is {text:?}; use one of {names}"
             ))
         })
+    }
+
+    fn own_choice<T: Copy + Display>(&self, name: &CStr, choices: &[T]) -> Result<T, Failure> {
+        match self.is_own {
+            true => self.choice(name, choices),
+            false => Ok(choices[0]),
+        }
     }
 }

@@ -13,6 +13,7 @@ use ort_sys::{
 
 use crate::api::{Api, VERSION};
 use crate::definition::Role;
+use crate::element::code_of;
 use crate::failure::Failure;
 use crate::kernel::Kernel;
 use crate::offer::Offer;
@@ -51,7 +52,7 @@ impl CustomOp {
     fn type_of(&self, role: Role) -> i32 {
         match role {
             Role::Moved => self.offer.element.code,
-            Role::Indices | Role::OptionalIndices => self.offer.index_type.code(),
+            Role::Indices | Role::OptionalIndices => code_of(self.offer.index_type),
         }
     }
 }

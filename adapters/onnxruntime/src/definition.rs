@@ -4,6 +4,8 @@
 
 use std::ffi::CStr;
 
+use ndscatter::{CacheMode, DType, Operator};
+
 /// Under which name operators are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Domain {
@@ -23,31 +25,17 @@ pub(crate) enum Role {
     OptionalIndices,
 }
 
-/// What an operator does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
-    Nd,
-    Elements,
-    Cache,
-}
-
-/// A type of indices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IndexType {
-    I32,
-    I64,
-}
-
 /// One operator, in all its versions: a later one has more types and reductions, and means
 /// the same by those of an earlier one.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) name: &'static CStr,
-    pub(crate) meaning: Meaning,
+    /// What it does, by the defaults of its attributes.
+    pub(crate) operator: Operator,
     /// The first host (1.x) that knows it, in its first version that is supported.
     pub(crate) host: u32,
     pub(crate) inputs: [Role; 3],
-    pub(crate) index_types: &'static [IndexType],
+    pub(crate) index_types: &'static [DType],
 }
 
 /// Data, indices and updates, in the order of most of them.
@@ -56,31 +44,35 @@ const SCATTER: [Role; 3] = [Role::Moved, Role::Indices, Role::Moved];
 pub(crate) static DEFINITIONS: [Definition; 4] = [
     Definition {
         name: c"ScatterND",
-        meaning: Meaning::Nd,
+        operator: Operator::Nd { batch_dims: 0 },
         host: 18,
         inputs: SCATTER,
-        index_types: &[IndexType::I64],
+        index_types: &[DType::I64],
     },
     Definition {
         name: c"ScatterElements",
-        meaning: Meaning::Elements,
+        operator: Operator::Elements { axis: 0 },
         host: 18,
         inputs: SCATTER,
-        index_types: &[IndexType::I64, IndexType::I32],
+        index_types: &[DType::I64, DType::I32],
     },
     Definition {
         name: c"Scatter",
-        meaning: Meaning::Elements,
+        operator: Operator::Elements { axis: 0 },
         host: 18,
         inputs: SCATTER,
-        index_types: &[IndexType::I64, IndexType::I32],
+        index_types: &[DType::I64, DType::I32],
     },
     Definition {
         name: c"TensorScatter",
-        meaning: Meaning::Cache,
+        operator: Operator::Cache {
+            axis: -2,
+            mode: CacheMode::Linear,
+            update_len: 1,
+        },
         host: 24,
         inputs: [Role::Moved, Role::Moved, Role::OptionalIndices],
-        index_types: &[IndexType::I64],
+        index_types: &[DType::I64],
     },
 ];
 
@@ -91,9 +83,9 @@ impl Definition {
 
     /// Positions of data, updates and indices among the inputs.
     pub(crate) fn positions(&self) -> [usize; 3] {
-        match self.meaning {
-            Meaning::Nd | Meaning::Elements => [0, 2, 1],
-            Meaning::Cache => [0, 1, 2],
+        match self.operator {
+            Operator::Cache { .. } => [0, 1, 2],
+            _ => [0, 2, 1],
         }
     }
 }

@@ -3,8 +3,6 @@
 use ndscatter::DType;
 use ort_sys::ONNXTensorElementDataType as Code;
 
-use crate::definition::IndexType;
-
 /// How elements lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
@@ -34,6 +32,11 @@ const fn whole(code: Code, dtype: DType) -> ElementType {
     }
 }
 
+/// A type of one byte that the crate only moves.
+const fn byte(code: Code) -> ElementType {
+    whole(code, DType::Bytes1)
+}
+
 const fn packed(code: i32, host: u32) -> ElementType {
     ElementType {
         code,
@@ -61,40 +64,21 @@ pub(crate) static ELEMENT_TYPES: [ElementType; 21] = [
     whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32, DType::U32),
     whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64, DType::U64),
     whole(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, DType::BF16),
-    whole(
-        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN,
-        DType::Bytes1,
-    ),
-    whole(
-        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FNUZ,
-        DType::Bytes1,
-    ),
-    whole(
-        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2,
-        DType::Bytes1,
-    ),
-    whole(
-        Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2FNUZ,
-        DType::Bytes1,
-    ),
+    byte(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN),
+    byte(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FNUZ),
+    byte(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2),
+    byte(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2FNUZ),
     packed(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT4 as i32, 19),
     packed(Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT4 as i32, 19),
     // float4e2m1
     packed(23, 24),
 ];
 
-impl IndexType {
-    pub(crate) fn code(self) -> i32 {
-        match self {
-            Self::I32 => Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32 as i32,
-            Self::I64 => Code::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 as i32,
-        }
-    }
-
-    pub(crate) fn dtype(self) -> DType {
-        match self {
-            Self::I32 => DType::I32,
-            Self::I64 => DType::I64,
-        }
-    }
+/// The host's code of a type of indices.
+pub(crate) fn code_of(dtype: DType) -> i32 {
+    let is_it = |known: &&ElementType| known.element == Element::Whole(dtype);
+    ELEMENT_TYPES
+        .iter()
+        .find(is_it)
+        .map_or(0, |known| known.code)
 }

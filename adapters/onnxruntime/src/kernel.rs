@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use ndscatter::{AnyView, DType, Execution, Layout, Scatter, ScatterError, ScatterPlan};
+use ndscatter::{AnyView, DType, Execution, Layout, ScatterError, ScatterPlan, TensorView};
 use ort_sys::{OrtKernelContext, OrtKernelInfo};
 
 use crate::api::Api;
 use crate::attributes::Attributes;
 use crate::counters;
-use crate::definition::{Meaning, Role};
+use crate::definition::Role;
 use crate::element::Element;
 use crate::failure::Failure;
 use crate::offer::Offer;
@@ -68,8 +68,8 @@ impl Kernel {
         let [_, _, indices] = offer.definition.positions();
         // SAFETY: handed on; an input is asked about where there is one.
         unsafe {
-            let kind = (offer.domain, offer.definition.meaning);
-            let attributes = Attributes::read(offer.api, info, kind)?;
+            let operator = offer.definition.operator;
+            let attributes = Attributes::read(offer.api, info, offer.domain, operator)?;
             let has_indices = indices < offer.api.input_count(info)?;
             let is_constant = has_indices && offer.api.is_constant(info, indices);
             Ok(Self {
@@ -116,10 +116,11 @@ impl Kernel {
         // host has chosen this operator by.
         unsafe {
             let mut inputs = self.inputs(context)?;
-            inputs.suit(self.offer.element.element, self.offer.index_type.dtype())?;
+            inputs.suit(self.offer.element.element, self.offer.index_type)?;
             let indices = match &inputs.indices {
-                Some(indices) => indices.view(self.offer.index_type.dtype(), &indices.shape)?,
-                None => start()?,
+                Some(indices) => indices.view(self.offer.index_type, &indices.shape)?,
+                // Position 0 for every sequence.
+                None => TensorView::splat(&0_i64, &[])?.into(),
             };
             match self.offer.element.element {
                 Element::Whole(dtype) => self.whole(context, &inputs, indices, dtype),
@@ -182,9 +183,7 @@ impl Kernel {
     ) -> Result<(), Failure> {
         let (data, updates) = (&inputs.data, &inputs.updates);
         let in_place = output.is_at(data);
-        let scatter = self.attributes.scatter(self.attributes.axis);
-        let scatter = scatter.execution(execution);
-        let plan = self.plan(inputs, indices, &scatter)?;
+        let plan = self.plan(inputs, indices, execution)?;
         // SAFETY: the caller vouches for the tensors.
         let (data, updates, output) = unsafe {
             (
@@ -195,7 +194,10 @@ impl Kernel {
         };
         match &plan {
             Some(plan) => (plan.run().execution(execution)).write_into(data, updates, output)?,
-            None => scatter.write_into(data, indices, updates, output)?,
+            None => {
+                let scatter = self.attributes.scatter(self.attributes.operator)?;
+                (scatter.execution(execution)).write_into(data, indices, updates, output)?;
+            }
         }
         counters::count(in_place, plan.is_some());
         Ok(())
@@ -206,17 +208,17 @@ impl Kernel {
         &self,
         inputs: &Inputs,
         indices: AnyView<'_>,
-        scatter: &Scatter<'_>,
+        execution: Execution<'_>,
     ) -> Result<Option<Arc<ScatterPlan>>, Failure> {
         let Some(plans) = &self.plans else {
             return Ok(None);
         };
         let key = Key {
             shape: inputs.data.shape.clone(),
-            update_len: self.update_len(&inputs.updates.shape),
+            operator: (self.attributes.operator).for_updates(&inputs.updates.shape),
         };
         let plan = plans.get(&key, || {
-            let scatter = scatter.clone().update_len(key.update_len);
+            let scatter = self.attributes.scatter(key.operator)?.execution(execution);
             scatter.plan(Layout::contiguous(&key.shape), indices)
         });
         match plan {
@@ -224,23 +226,6 @@ impl Kernel {
             Err(ScatterError::OutOfMemory { .. }) => Ok(None),
             plan => Ok(Some(plan?)),
         }
-    }
-
-    /// The length of updates along the axis of a cache; a wrong axis is refused elsewhere.
-    fn update_len(&self, updates: &[usize]) -> usize {
-        if self.offer.definition.meaning != Meaning::Cache {
-            return 0;
-        }
-        let axis = self.attributes.axis;
-        let axis = if axis < 0 {
-            axis.saturating_add_unsigned(updates.len())
-        } else {
-            axis
-        };
-        let axis = usize::try_from(axis).ok();
-        axis.and_then(|axis| updates.get(axis))
-            .copied()
-            .unwrap_or(0)
     }
 
     /// # Safety
@@ -255,7 +240,7 @@ impl Kernel {
         const BYTE: DType = DType::Bytes1;
         let (data, updates) = (&inputs.data, &inputs.updates);
         let folded = packed::fold(
-            &self.attributes,
+            self.attributes.operator,
             &data.shape,
             indices.shape(),
             &updates.shape,
@@ -263,7 +248,7 @@ impl Kernel {
         // SAFETY: two elements to a byte, and folded shapes have half as many.
         unsafe {
             let pool = HostPool::new(self.api(), context, &self.workers);
-            let scatter = self.attributes.scatter(folded.axis);
+            let scatter = self.attributes.scatter(folded.operator)?;
             let scatter = scatter.execution(Execution::new().pool(&pool));
             let output = self.output(context, data)?;
             let in_place = output.is_at(data);
@@ -304,12 +289,4 @@ impl Kernel {
         }
         Ok(())
     }
-}
-
-/// Position 0 for every sequence: what indices that are left out mean.
-fn start() -> Result<AnyView<'static>, ScatterError> {
-    static ZERO: i64 = 0;
-    let zero = (&raw const ZERO).cast();
-    // SAFETY: one element, of a static.
-    unsafe { AnyView::from_raw_parts(zero, DType::I64, Layout::contiguous(&[])) }
 }

@@ -1,7 +1,9 @@
 //! One operator as a session is offered it: for one element type and one index type.
 
 use crate::api::Api;
-use crate::definition::{Definition, Domain, IndexType};
+use ndscatter::DType;
+
+use crate::definition::{Definition, Domain};
 use crate::element::ElementType;
 
 /// What is known of an operator before there is a node of it.
@@ -11,7 +13,7 @@ pub(crate) struct Offer {
     pub(crate) domain: Domain,
     pub(crate) definition: &'static Definition,
     pub(crate) element: &'static ElementType,
-    pub(crate) index_type: IndexType,
+    pub(crate) index_type: DType,
     /// How many threads the session has, if that was told.
     pub(crate) threads: Option<usize>,
 }

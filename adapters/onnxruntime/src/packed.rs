@@ -3,17 +3,17 @@
 //!
 //! Knows shapes. Knows nothing of memory.
 
+use ndscatter::Operator;
+
 use crate::api::Shape;
-use crate::attributes::Attributes;
-use crate::definition::Meaning;
 use crate::failure::Failure;
 
-/// The shapes of data and updates in bytes, and the axis among them.
+/// The shapes of data and updates in bytes, and the operator among them.
 #[derive(Debug)]
 pub(crate) struct Folded {
     pub(crate) data: Shape,
     pub(crate) updates: Shape,
-    pub(crate) axis: isize,
+    pub(crate) operator: Operator,
 }
 
 /// Folds the dims of a run that is moved, all behind the first `kept` of data, into one of
@@ -28,46 +28,31 @@ fn folded(shape: &[usize], kept: usize, bytes: usize) -> Shape {
 ///
 /// A run that is not whole bytes, and shapes that do not fit together.
 pub(crate) fn fold(
-    attributes: &Attributes,
+    operator: Operator,
     data: &[usize],
     indices: &[usize],
     updates: &[usize],
 ) -> Result<Folded, Failure> {
-    let (kept, listed, axis) = match attributes.meaning {
-        Meaning::Nd => {
-            let scatter = attributes.scatter(0);
-            let expected = scatter.updates_shape(data, indices)?;
-            if expected != updates {
-                return Err(Failure::invalid(format_args!(
-                    "`updates` has the shape {updates:?} where {expected:?} is expected"
-                )));
-            }
+    let expected = operator.for_updates(updates).updates_shape(data, indices)?;
+    if expected != updates {
+        return Err(Failure::invalid(format_args!(
+            "updates have the shape {updates:?} where {expected:?} is expected"
+        )));
+    }
+    let operator = operator.for_rank(data.len())?;
+    let (kept, listed) = match operator {
+        Operator::Nd { .. } => {
             let tuple = indices.last().copied().unwrap_or(0);
-            (tuple, indices.len() - 1, 0)
+            (tuple, indices.len() - 1)
         }
-        Meaning::Elements => {
+        Operator::Cache { axis, .. } => {
+            let kept = axis.unsigned_abs() + 1;
+            (kept, kept)
+        }
+        _ => {
             return Err(Failure::unsupported(
                 "elements of four bits are moved in runs of whole bytes; this operator moves single ones",
             ));
-        }
-        Meaning::Cache => {
-            let rank = data.len();
-            let axis = if attributes.axis < 0 {
-                attributes.axis.checked_add_unsigned(rank)
-            } else {
-                Some(attributes.axis)
-            };
-            let axis = axis.and_then(|axis| usize::try_from(axis).ok());
-            let axis = axis.filter(|&axis| axis < rank).ok_or_else(|| {
-                let axis = attributes.axis;
-                Failure::invalid(format_args!("axis {axis} of a tensor of rank {rank}"))
-            })?;
-            if updates.len() != rank || updates[axis + 1..] != data[axis + 1..] {
-                return Err(Failure::invalid(format_args!(
-                    "`update` has the shape {updates:?} beside a cache of {data:?}"
-                )));
-            }
-            (axis + 1, axis + 1, axis)
         }
     };
     let run: usize = data[kept..].iter().product();
@@ -79,6 +64,6 @@ pub(crate) fn fold(
     Ok(Folded {
         data: folded(data, kept, run / 2),
         updates: folded(updates, listed, run / 2),
-        axis: axis.cast_signed(),
+        operator,
     })
 }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ndscatter::{ScatterError, ScatterPlan};
+use ndscatter::{Operator, ScatterError, ScatterPlan};
 
 use crate::api::Shape;
 
@@ -16,8 +16,8 @@ const KEPT: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) shape: Shape,
-    /// Length of the updates along the axis of a cache.
-    pub(crate) update_len: usize,
+    /// With the length of the updates, where it is that of a cache.
+    pub(crate) operator: Operator,
 }
 
 /// The plans of one node.
@@ -59,14 +59,14 @@ impl Plans {
 mod tests {
     use std::sync::Arc;
 
-    use ndscatter::{Layout, Scatter, ScatterError, TensorView};
+    use ndscatter::{Layout, Operator, Scatter, ScatterError, TensorView};
 
     use super::{KEPT, Key, Plans};
 
     fn key(len: usize) -> Key {
         Key {
             shape: [len].as_slice().into(),
-            update_len: 0,
+            operator: Operator::Nd { batch_dims: 0 },
         }
     }
 

@@ -34,10 +34,8 @@ impl Strings<'_> {
         };
         let (data, updates) = (numbers(0, self.data.len())?, self.data.len());
         let updates = numbers(updates, self.updates.len())?;
-        let scatter = attributes
-            .scatter(attributes.axis)
-            .reduction(Reduction::None);
-        let last = scatter.allocate(
+        let scatter = attributes.scatter(attributes.operator)?;
+        let last = scatter.reduction(Reduction::None).allocate(
             TensorView::contiguous(&data, &self.data.shape)?,
             self.indices,
             TensorView::contiguous(&updates, &self.updates.shape)?,
@@ -47,10 +45,7 @@ impl Strings<'_> {
         }
         // 0 stands for an update that is skipped.
         let places = numbers(1, self.data.len())?;
-        let gather = attributes
-            .gather()
-            .ok_or_else(|| Failure::unsupported("a cache has no reduction"))?;
-        let places = gather.allocate(
+        let places = attributes.gather()?.allocate(
             TensorView::contiguous(&places, &self.data.shape)?,
             self.indices,
         )?;

@@ -9,6 +9,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use ndscatter::Pool;
+use ndscatter_host::HostTasks;
 use ort_sys::OrtKernelContext;
 
 use crate::api::Api;
@@ -67,7 +68,7 @@ pub(crate) struct HostPool<'k> {
     api: Api,
     context: *const OrtKernelContext,
     workers: &'k Workers,
-    failed: AtomicBool,
+    tasks: HostTasks,
 }
 
 // SAFETY: the context is only handed to the host's parallel-for, by the thread that makes
@@ -87,13 +88,13 @@ impl<'k> HostPool<'k> {
             api,
             context,
             workers,
-            failed: AtomicBool::new(false),
+            tasks: HostTasks::default(),
         }
     }
 
     /// Whether the host has failed to run tasks.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.failed.load(Ordering::Relaxed) {
+        if self.tasks.has_failed() {
             return Err(Failure::internal(
                 "the host's parallel-for failed; the output is incomplete",
             ));
@@ -148,7 +149,7 @@ impl Pool for HostPool<'_> {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let has_run = ndscatter_host::parallel_for(task, |function, argument| {
+        self.tasks.run(task, |function, argument| {
             // SAFETY: `new` was promised that the run has not ended; the host returns when
             // all tasks have.
             unsafe {
@@ -156,9 +157,6 @@ impl Pool for HostPool<'_> {
                     .parallel_for(self.context, tasks, function, argument)
             }
         });
-        if !has_run {
-            self.failed.store(true, Ordering::Relaxed);
-        }
     }
 }
 

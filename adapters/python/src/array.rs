@@ -16,6 +16,7 @@ mod numpy;
 mod source;
 
 use ndscatter::{AnyView, AnyViewMut, DType, Layout, ScatterError};
+use ndscatter_host::dlpack::DLDataType;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -26,7 +27,7 @@ use crate::failure::Failure;
 use dlpack::{Handed, Lent};
 use numpy::{Described, Elements, Fields};
 
-pub(crate) use dlpack::{Describe, TypeCode, describe_of, described};
+pub(crate) use dlpack::{Describe, describe_of, described};
 pub(crate) use line::Line;
 pub(crate) use numpy::{array_type, is_exactly};
 pub(crate) use source::{Source, note_written};
@@ -158,7 +159,7 @@ impl<'py> Array<'py> {
     #[cold]
     fn of_lent(borrowed: Borrowed<'py>) -> PyResult<Self> {
         let lent = &borrowed.lent;
-        let dtype = lent.code().dtype()?;
+        let dtype = dlpack::dtype_of(lent.code())?;
         let shape: Dims<usize> = lent.shape()?.collect();
         let strides = lent.strides().map(Iterator::collect::<Dims<isize>>);
         let strides = regular_strides(&shape, strides, dtype)?;
@@ -404,7 +405,7 @@ impl<'py> Array<'py> {
     }
 
     #[cold]
-    fn new_handed(&self, shape: &[usize], code: TypeCode) -> PyResult<Self> {
+    fn new_handed(&self, shape: &[usize], code: DLDataType) -> PyResult<Self> {
         let handed = Handed::new(shape, self.elements.size, code)?;
         Ok(Self {
             address: handed.address(),
@@ -456,13 +457,6 @@ impl<'py> Array<'py> {
     pub(crate) fn take_as_units(&mut self, unit: usize) -> PyResult<()> {
         self.check_movable()?;
         self.keep_original();
-        let opaque = match unit {
-            1 => DType::Bytes1,
-            2 => DType::Bytes2,
-            4 => DType::Bytes4,
-            8 => DType::Bytes8,
-            _ => DType::Bytes16,
-        };
         let known = self.dtype.map_or(1, DType::size).cast_signed();
         for stride in &mut self.strides {
             *stride = *stride * known / unit.cast_signed();
@@ -471,7 +465,7 @@ impl<'py> Array<'py> {
             self.shape.push(self.elements.size / unit);
             self.strides.push(1);
         }
-        self.dtype = Some(opaque);
+        self.dtype = DType::opaque(unit);
         Ok(())
     }
 
@@ -705,24 +699,17 @@ impl<'py> Array<'py> {
     pub(crate) fn number(&self) -> Option<Number> {
         let dtype = self.dtype.filter(|_| self.rank() == 0)?;
         let line = self.line()?;
+        let integer = |value: i64| Some(Number::Integer(value));
         match dtype {
             DType::F32 => line.get::<f32>(0).map(|value| Number::Float(value.into())),
             DType::F64 => line.get::<f64>(0).map(Number::Float),
-            DType::I8 => line.get::<i8>(0).map(|value| Number::Integer(value.into())),
-            DType::I16 => line
-                .get::<i16>(0)
-                .map(|value| Number::Integer(value.into())),
-            DType::I32 => line
-                .get::<i32>(0)
-                .map(|value| Number::Integer(value.into())),
-            DType::I64 => line.get::<i64>(0).map(Number::Integer),
-            DType::U8 => line.get::<u8>(0).map(|value| Number::Integer(value.into())),
-            DType::U16 => line
-                .get::<u16>(0)
-                .map(|value| Number::Integer(value.into())),
-            DType::U32 => line
-                .get::<u32>(0)
-                .map(|value| Number::Integer(value.into())),
+            DType::I8 => integer(line.get::<i8>(0)?.into()),
+            DType::I16 => integer(line.get::<i16>(0)?.into()),
+            DType::I32 => integer(line.get::<i32>(0)?.into()),
+            DType::I64 => integer(line.get::<i64>(0)?),
+            DType::U8 => integer(line.get::<u8>(0)?.into()),
+            DType::U16 => integer(line.get::<u16>(0)?.into()),
+            DType::U32 => integer(line.get::<u32>(0)?.into()),
             _ => None,
         }
     }

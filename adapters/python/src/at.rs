@@ -8,17 +8,16 @@ mod index;
 
 use std::convert::Infallible;
 
-use ndscatter::{AnyView, DType, Layout, Reduction, ScatterError, TensorView};
+use ndscatter::{AnyView, DType, Operator, Reduction, ScatterError, TensorView};
 use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
-use smallvec::SmallVec;
 
 use crate::array::{Array, Dims, Number, Source, elements_of, is_exactly};
 use crate::failure::Failure;
-use crate::options::{Meaning, Operator, Rules};
+use crate::options::Meaning;
 use crate::threads::{execution, run};
 use crate::value::Value;
 use index::{Index, Listed};
@@ -280,10 +279,8 @@ impl<'py> Call<'py> {
     /// One value for all places.
     fn apply_one(mut self, dtype: DType, value: &Value) -> PyResult<()> {
         let shape = self.shape();
-        let strides: Dims<isize> = SmallVec::from_elem(0, shape.len());
-        let layout = Layout::strided(&shape, &strides).map_err(Failure)?;
         loop {
-            let view = AnyView::from_bytes(&value.0, dtype, layout).map_err(Failure)?;
+            let view = AnyView::splat(&value.0, dtype, &shape).map_err(Failure)?;
             match self.scatter(view, elements_of(&shape))? {
                 Err(ScatterError::InputOverlap { .. } | ScatterError::OverlapUndecided { .. }) => {
                     self.copy_indices()?;
@@ -299,9 +296,9 @@ impl<'py> Call<'py> {
         };
         let meaning = Meaning {
             reduction: self.function.reduction,
-            ..Meaning::REPLACE
+            ..Meaning::DEFAULT
         };
-        let scatter = self.operator.scatter(meaning, Rules::NUMPY);
+        let scatter = meaning.scatter(self.operator)?;
         let scatter = scatter.execution(execution(self.threads)?);
         let data = self.a.view_mut()?;
         match &self.indices {

@@ -5,14 +5,14 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use ndscatter::{AnyView, DType, Layout, Pool, Reduction, ScatterError};
+use ndscatter::{AnyView, DType, Operator, Pool, Reduction, ScatterError};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Line, Source};
 use crate::failure::Failure;
 use crate::operands;
-use crate::options::{Meaning, Operator, Rules};
+use crate::options::Meaning;
 use crate::threads::{execution, pool, run};
 use crate::tuples::for_integers;
 use crate::value::Value;
@@ -264,20 +264,16 @@ fn count<'py>(
     };
     let meaning = Meaning {
         reduction: Reduction::Add,
-        ..Meaning::REPLACE
+        negative_indices: false,
+        ..Meaning::DEFAULT
     };
-    let scatter = Operator::Along { axis: 0 }.scatter(meaning, Rules::BINS);
+    let scatter = meaning.scatter(Operator::Along { axis: 0 })?;
     let scatter = scatter.execution(execution(threads)?);
     let size = numbers.len();
     let (one, shape) = (Value::one(dtype), [size]);
     let updates = match &weights {
         Some(weights) => weights.view()?,
-        None => AnyView::from_bytes(
-            &one.0,
-            dtype,
-            Layout::strided(&shape, &[0]).map_err(Failure)?,
-        )
-        .map_err(Failure)?,
+        None => AnyView::splat(&one.0, dtype, &shape).map_err(Failure)?,
     };
     let list = numbers.index_view()?;
     let into = match is_given {
@@ -288,10 +284,8 @@ fn count<'py>(
         false => run(py, size, || scatter.in_place(into, list, updates))?,
         true => {
             // Zeros, from which every bin of what is there is written anew.
-            let zero = Value::ZERO;
-            let len = [output.len()];
-            let layout = Layout::strided(&len, &[0]).map_err(Failure)?;
-            let zeros = AnyView::from_bytes(&zero.0, dtype, layout).map_err(Failure)?;
+            let zeros = AnyView::splat(&Value::ZERO.0, dtype, output.shape());
+            let zeros = zeros.map_err(Failure)?;
             run(py, size + output.len(), || {
                 scatter.write_into(zeros, list, updates, into)
             })?

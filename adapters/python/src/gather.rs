@@ -1,19 +1,19 @@
 //! The gathers by name.
 
-use ndscatter::{Gather, ScatterError};
+use ndscatter::Operator;
 use pyo3::prelude::*;
 
-use crate::array::{Array, Source};
+use crate::array::{Source, elements_of};
 use crate::failure::Failure;
 use crate::operands::{self, Operands};
-use crate::options::{Operator, Rules};
-use crate::scatter::{finish, fit};
+use crate::options::Meaning;
+use crate::scatter::fit;
 use crate::threads::{execution, run};
 
 /// One gather.
 struct Call<'a, 'py> {
     operator: Operator,
-    rules: Rules,
+    meaning: Meaning,
     data: &'a Bound<'py, PyAny>,
     indices: &'a Bound<'py, PyAny>,
     out: Option<&'a Bound<'py, PyAny>>,
@@ -26,36 +26,19 @@ impl<'py> Call<'_, 'py> {
         let (data, indices) = (Source::of(self.data)?, Source::of(self.indices)?);
         let output = self.out.map(Source::of_output).transpose()?;
         let (data, mut indices) = (data.look()?, operands::indices(indices)?);
-        let gather = self.operator.gather(self.rules);
-        let shape = gather.output_shape(data.shape(), indices.shape());
+        let shape = self.operator.output_shape(data.shape(), indices.shape());
         let shape = shape.map_err(Failure)?;
         let output = output.map(operands::output).transpose()?;
         let operands = Operands::new(data, None, output, true)?;
         let operator = fit(self.operator, &operands, &mut indices)?;
-        let gather = operator.gather(self.rules).execution(execution);
-        let result = match operands.output {
-            Some(_) => None,
-            None => Some(operands.new_result(py, &shape)?),
-        };
-        write(py, &gather, &operands, &indices, result.as_ref())?.map_err(Failure)?;
-        finish(operands, result)
+        let gather = self.meaning.gather(operator)?.execution(execution);
+        let result = operands.new_result(py, &shape)?;
+        let size = elements_of(&shape);
+        let output = operands.target(result.as_ref())?;
+        let (data, at) = (operands.data.view()?, indices.view()?);
+        run(py, size, || gather.write_into(data, at, output))?.map_err(Failure)?;
+        operands.finish(result)
     }
-}
-
-fn write<'py>(
-    py: Python<'py>,
-    gather: &Gather<'_>,
-    operands: &Operands<'py>,
-    indices: &Array<'py>,
-    result: Option<&Array<'py>>,
-) -> PyResult<Result<(), ScatterError>> {
-    let (size, output) = match (result, &operands.output) {
-        (Some(result), _) => (result.len(), result.view_new()?),
-        (None, Some(output)) => (output.len(), output.view_mut()?),
-        (None, None) => return Ok(Ok(())),
-    };
-    let (data, indices) = (operands.data.view()?, indices.view()?);
-    run(py, size, || gather.write_into(data, indices, output))
 }
 
 macro_rules! gathers {
@@ -80,7 +63,7 @@ macro_rules! gathers {
         ) -> PyResult<Bound<'py, PyAny>> {
             let call = Call {
                 operator: $operator,
-                rules: Rules::parse(bounds, negative_indices)?,
+                meaning: Meaning::of_indices(bounds, negative_indices)?,
                 data,
                 indices,
                 out,

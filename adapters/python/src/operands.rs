@@ -3,7 +3,8 @@
 //!
 //! Knows what may be copied or taken as bytes. Knows nothing of what a call does.
 
-use pyo3::exceptions::PyTypeError;
+use ndscatter::AnyViewMut;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Dims, Source, note_written};
@@ -165,29 +166,55 @@ impl<'py> Operands<'py> {
         shape[..shape.len() - usize::from(self.units.is_some())].into()
     }
 
-    /// A new result of that shape.
+    /// A new result of that shape, where no output was given.
     #[inline]
-    pub(crate) fn new_result(&self, py: Python<'py>, shape: &[usize]) -> PyResult<Array<'py>> {
+    pub(crate) fn new_result(
+        &self,
+        py: Python<'py>,
+        shape: &[usize],
+    ) -> PyResult<Option<Array<'py>>> {
+        if self.output.is_some() {
+            return Ok(None);
+        }
         let mut result = self.data.new_like(py, shape)?;
         if self.data.dtype() != result.dtype() {
             let unit = self.units.map_or(result.size(), |(_, unit)| unit);
             result.take_as_units(unit)?;
         }
-        Ok(result)
+        Ok(Some(result))
     }
 
-    /// What the caller gets back for an output that was given and has been written.
-    pub(crate) fn finish(self) -> PyResult<Option<Array<'py>>> {
-        let output = match (self.output, self.staged) {
-            (Some(output), Some(staged)) => {
-                staged.assign(&output)?;
-                Some(staged)
-            }
-            (output, _) => output,
-        };
-        output.as_ref().map(note_written).transpose()?;
-        Ok(output)
+    /// What a call writes: a new result, or the output that was given.
+    #[inline]
+    pub(crate) fn target<'a>(&'a self, result: Option<&'a Array<'py>>) -> PyResult<AnyViewMut<'a>> {
+        match (result, &self.output) {
+            (Some(result), _) => result.view_new(),
+            (None, Some(output)) => output.view_mut(),
+            (None, None) => Err(no_output()),
+        }
     }
+
+    /// What the caller gets: a new result, or the output that was given and has been written.
+    pub(crate) fn finish(self, result: Option<Array<'py>>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(result) = result {
+            return result.into_object(&self.data);
+        }
+        let written = self.output.ok_or_else(no_output)?;
+        let output = match self.staged {
+            Some(staged) => {
+                staged.assign(&written)?;
+                staged
+            }
+            None => written,
+        };
+        note_written(&output)?;
+        output.object().cloned().ok_or_else(no_output)
+    }
+}
+
+#[cold]
+fn no_output() -> PyErr {
+    PyRuntimeError::new_err("no output")
 }
 
 fn computable(array: Array<'_>) -> PyResult<Array<'_>> {

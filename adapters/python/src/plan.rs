@@ -1,15 +1,15 @@
 //! Plans: indices that are read, checked and worked out once.
 
-use ndscatter::{GatherPlan, Reduction, ScatterPlan};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use ndscatter::{GatherPlan, Operator, Reduction, ScatterPlan};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::array::{Array, Dims, Source};
+use crate::array::{Array, Dims, Source, elements_of};
 use crate::failure::Failure;
 use crate::operands::{self, Operands};
-use crate::options::{Meaning, Operator, Rules, parse_mode};
-use crate::scatter::{broadcasting, finish, positions};
+use crate::options::{Meaning, choose};
+use crate::scatter::{broadcasting, positions};
 use crate::threads::{execution, run};
 
 /// What a plan is made for: the layout of an output. Nothing of its memory is read.
@@ -90,22 +90,15 @@ impl PyScatterPlan {
         let output = output.map(operands::output).transpose()?;
         let mut operands = Operands::new(data, Some(updates), output, self.is_moved)?;
         refuse_units(&operands)?;
-        let result = match operands.output {
-            Some(_) => None,
-            None => Some(operands.new_result(py, &operands.shape())?),
-        };
+        let result = operands.new_result(py, &operands.shape())?;
         let scatter = self.plan.run().execution(execution);
         broadcasting(&mut operands, |operands, updates| {
-            let output = match (&result, &operands.output) {
-                (Some(result), _) => result.view_new()?,
-                (None, Some(output)) => output.view_mut()?,
-                (None, None) => return Ok(Ok(())),
-            };
+            let output = operands.target(result.as_ref())?;
             let size = operands.data.len() + updates.len();
             let (data, updates) = (operands.data.view()?, updates.view()?);
             run(py, size, || scatter.write_into(data, updates, output))
         })?;
-        finish(operands, result)
+        operands.finish(result)
     }
 
     /// Shape of the outputs that it was made for.
@@ -185,18 +178,12 @@ impl PyGatherPlan {
         let output = output.map(operands::output).transpose()?;
         let operands = Operands::new(data.look()?, None, output, true)?;
         refuse_units(&operands)?;
-        let result = match operands.output {
-            Some(_) => None,
-            None => Some(operands.new_result(py, self.plan.output_shape())?),
-        };
-        let (size, output) = match (&result, &operands.output) {
-            (Some(result), _) => (result.len(), result.view_new()?),
-            (None, Some(output)) => (output.len(), output.view_mut()?),
-            (None, None) => return Err(PyValueError::new_err("no output")),
-        };
+        let result = operands.new_result(py, self.plan.output_shape())?;
+        let size = elements_of(self.plan.output_shape());
+        let output = operands.target(result.as_ref())?;
         let (gather, data) = (self.plan.run().execution(execution), operands.data.view()?);
         run(py, size, || gather.write_into(data, output))?.map_err(Failure)?;
-        finish(operands, result)
+        operands.finish(result)
     }
 
     /// Shape of the data that it was made for.
@@ -242,14 +229,14 @@ fn refuse_units(operands: &Operands<'_>) -> PyResult<()> {
 fn plan_scatter<'py>(
     output: &Bound<'py, PyAny>,
     indices: Source<'py>,
-    scatter: &ndscatter::Scatter<'_>,
+    operator: Operator,
     meaning: Meaning,
     threads: Option<isize>,
 ) -> PyResult<PyScatterPlan> {
     let model = Model::of(output)?;
     let indices = operands::indices(indices)?;
     let (layout, view) = (model.layout()?, indices.view()?);
-    let scatter = scatter.clone().execution(execution(threads)?);
+    let scatter = meaning.scatter(operator)?.execution(execution(threads)?);
     let plan = run(output.py(), indices.len(), || scatter.plan(layout, view))?;
     Ok(PyScatterPlan {
         plan: plan.map_err(Failure)?,
@@ -261,13 +248,13 @@ fn make_gather_plan<'py>(
     data: &Bound<'py, PyAny>,
     indices: &Bound<'py, PyAny>,
     operator: Operator,
-    rules: Rules,
+    meaning: Meaning,
     threads: Option<isize>,
 ) -> PyResult<PyGatherPlan> {
     let indices = Source::of(indices)?;
     let (model, indices) = (Model::of(data)?, operands::indices(indices)?);
     let (layout, view) = (model.layout()?, indices.view()?);
-    let gather = operator.gather(rules).execution(execution(threads)?);
+    let gather = meaning.gather(operator)?.execution(execution(threads)?);
     let plan = run(data.py(), indices.len(), || gather.plan(layout, view))?;
     Ok(PyGatherPlan {
         plan: plan.map_err(Failure)?,
@@ -296,9 +283,10 @@ macro_rules! scatter_plans {
             negative_indices: bool,
             threads: Option<isize>,
         ) -> PyResult<PyScatterPlan> {
-            let meaning = Meaning::parse(reduction, include_self, accumulate, duplicates)?;
-            let scatter = $operator.scatter(meaning, Rules::parse(bounds, negative_indices)?);
-            plan_scatter(data, Source::of(indices)?, &scatter, meaning, threads)
+            let meaning = Meaning::parse(
+                reduction, include_self, accumulate, bounds, duplicates, negative_indices,
+            )?;
+            plan_scatter(data, Source::of(indices)?, $operator, meaning, threads)
         }
     )*};
 }
@@ -362,14 +350,14 @@ pub(crate) fn plan_tensor_scatter<'py>(
     bounds: &str,
     threads: Option<isize>,
 ) -> PyResult<PyScatterPlan> {
-    let mode = parse_mode(mode)?;
-    let operator = Operator::Cache { axis, mode };
-    let scatter = operator.scatter(Meaning::REPLACE, Rules::parse(bounds, true)?);
-    let (scatter, indices) = (
-        scatter.update_len(update_len),
-        positions(data.py(), indices)?,
-    );
-    plan_scatter(data, indices, &scatter, Meaning::REPLACE, threads)
+    let operator = Operator::Cache {
+        axis,
+        mode: choose("mode", mode)?,
+        update_len,
+    };
+    let meaning = Meaning::of_indices(bounds, true)?;
+    let indices = positions(data.py(), indices)?;
+    plan_scatter(data, indices, operator, meaning, threads)
 }
 
 macro_rules! gather_plans {
@@ -390,8 +378,8 @@ macro_rules! gather_plans {
             negative_indices: bool,
             threads: Option<isize>,
         ) -> PyResult<PyGatherPlan> {
-            let rules = Rules::parse(bounds, negative_indices)?;
-            make_gather_plan(data, indices, $operator, rules, threads)
+            let meaning = Meaning::of_indices(bounds, negative_indices)?;
+            make_gather_plan(data, indices, $operator, meaning, threads)
         }
     )*};
 }

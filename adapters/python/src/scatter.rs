@@ -1,19 +1,18 @@
 //! The scatters by name.
 
-use ndscatter::{Reduction, Scatter, ScatterError};
+use ndscatter::{Operator, Reduction, ScatterError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Source};
 use crate::failure::Failure;
 use crate::operands::{self, Operands};
-use crate::options::{Meaning, Operator, Rules, parse_mode};
+use crate::options::{Meaning, choose};
 use crate::threads::{execution, run};
 
 /// One scatter.
 pub(crate) struct Call<'a, 'py> {
     pub(crate) operator: Operator,
     pub(crate) meaning: Meaning,
-    pub(crate) rules: Rules,
     pub(crate) data: &'a Bound<'py, PyAny>,
     pub(crate) updates: &'a Bound<'py, PyAny>,
     pub(crate) out: Option<&'a Bound<'py, PyAny>>,
@@ -31,17 +30,15 @@ impl<'py> Call<'_, 'py> {
         let is_moved = self.meaning.reduction == Reduction::None;
         let mut operands = Operands::new(data, Some(updates), output, is_moved)?;
         let operator = fit(self.operator, &operands, &mut indices)?;
-        let scatter = operator
-            .scatter(self.meaning, self.rules)
-            .execution(execution);
-        let result = match operands.output {
-            Some(_) => None,
-            None => Some(operands.new_result(py, &operands.shape())?),
-        };
+        let scatter = self.meaning.scatter(operator)?.execution(execution);
+        let result = operands.new_result(py, &operands.shape())?;
         broadcasting(&mut operands, |operands, updates| {
-            write(py, &scatter, operands, &indices, updates, result.as_ref())
+            let output = operands.target(result.as_ref())?;
+            let size = operands.data.len() + updates.len();
+            let (data, at, updates) = (operands.data.view()?, indices.view()?, updates.view()?);
+            run(py, size, || scatter.write_into(data, at, updates, output))
         })?;
-        finish(operands, result)
+        operands.finish(result)
     }
 }
 
@@ -54,12 +51,17 @@ pub(crate) fn fit(
     let Some((count, _)) = operands.units else {
         return Ok(operator);
     };
-    let tuple_len = indices.shape().last().copied().unwrap_or(0);
-    let operator = operator.before_last_axis(operands.shape().len(), tuple_len)?;
-    if operator.is_of_elements() {
-        indices.repeat(count);
+    let shape = operands.shape();
+    match operator {
+        // Longer tuples would reach the axis of units.
+        Operator::Nd { .. } => {
+            let gathered = operator.output_shape(&shape, indices.shape());
+            gathered.map_err(Failure)?;
+        }
+        Operator::Elements { .. } => indices.repeat(count),
+        _ => {}
     }
-    Ok(operator)
+    Ok(operator.for_rank(shape.len()).map_err(Failure)?)
 }
 
 /// Makes a call, and once more with updates that are stretched to the shape that it asks
@@ -76,44 +78,6 @@ pub(crate) fn broadcasting<'py>(
             Ok(call(operands, &updates)?.map_err(Failure)?)
         }
         done => Ok(done.map_err(Failure)?),
-    }
-}
-
-fn write<'py>(
-    py: Python<'py>,
-    scatter: &Scatter<'_>,
-    operands: &Operands<'py>,
-    indices: &Array<'py>,
-    updates: &Array<'py>,
-    result: Option<&Array<'py>>,
-) -> PyResult<Result<(), ScatterError>> {
-    let output = match (result, &operands.output) {
-        (Some(result), _) | (None, Some(result)) => result,
-        (None, None) => return Ok(Ok(())),
-    };
-    let output = match result {
-        Some(_) => output.view_new()?,
-        None => output.view_mut()?,
-    };
-    let size = operands.data.len() + updates.len();
-    let (data, indices, updates) = (operands.data.view()?, indices.view()?, updates.view()?);
-    run(py, size, || {
-        scatter.write_into(data, indices, updates, output)
-    })
-}
-
-/// What the caller gets: a new result, or the output that was given.
-pub(crate) fn finish<'py>(
-    operands: Operands<'py>,
-    result: Option<Array<'py>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    match result {
-        Some(result) => result.into_object(&operands.data),
-        None => {
-            let like = operands.finish()?;
-            let output = like.and_then(|output| output.object().cloned());
-            output.ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("no output"))
-        }
     }
 }
 
@@ -147,8 +111,9 @@ macro_rules! scatters {
         ) -> PyResult<Bound<'py, PyAny>> {
             let call = Call {
                 operator: $operator,
-                meaning: Meaning::parse(reduction, include_self, accumulate, duplicates)?,
-                rules: Rules::parse(bounds, negative_indices)?,
+                meaning: Meaning::parse(
+                    reduction, include_self, accumulate, bounds, duplicates, negative_indices,
+                )?,
                 data,
                 updates,
                 out,
@@ -293,11 +258,14 @@ pub(crate) fn tensor_scatter<'py>(
     out: Option<&Bound<'py, PyAny>>,
     threads: Option<isize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mode = parse_mode(mode)?;
+    let operator = Operator::Cache {
+        axis,
+        mode: choose("mode", mode)?,
+        update_len: 1,
+    };
     let call = Call {
-        operator: Operator::Cache { axis, mode },
-        meaning: Meaning::REPLACE,
-        rules: Rules::parse(bounds, true)?,
+        operator,
+        meaning: Meaning::of_indices(bounds, true)?,
         data,
         updates,
         out,

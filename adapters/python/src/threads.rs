@@ -2,10 +2,8 @@
 //!
 //! Knows Python's lock and pools. Knows nothing of arrays.
 
-use std::sync::atomic::AtomicUsize;
-
-use ndscatter::{CallingThread, Execution, Pool, Rayon, ScatterError};
-use ndscatter_host::{DefaultMode, cross};
+use ndscatter::{CallingThread, Execution, Pool, ScatterError};
+use ndscatter_host::{RayonThreads, cross};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -15,41 +13,19 @@ use crate::failure::panicked;
 /// may take longer than they do.
 const SMALL: usize = 4096;
 
-/// Rayon's threads, each in the default floating-point mode.
-struct Threads;
-
-static THREADS: Threads = Threads;
-
-impl Pool for Threads {
-    fn workers(&self) -> Option<usize> {
-        Rayon.workers()
-    }
-
-    fn calls(&self) -> Option<&AtomicUsize> {
-        Rayon.calls()
-    }
-
-    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        Rayon.run(tasks, &|index| {
-            let _mode = DefaultMode::enter();
-            task(index);
-        });
-    }
-}
-
 /// Threads that a call may have.
 pub(crate) fn workers() -> usize {
-    THREADS.workers().unwrap_or(1)
+    RayonThreads.workers().unwrap_or(1)
 }
 
 /// What `threads=` means: all that there are, the calling one alone, or at most so many.
 pub(crate) fn execution(threads: Option<isize>) -> PyResult<Execution<'static>> {
     let execution = Execution::new();
     match threads {
-        None => Ok(execution.pool(&THREADS)),
+        None => Ok(execution.pool(&RayonThreads)),
         Some(1) => Ok(execution.pool(&CallingThread)),
         Some(count @ 2..) => {
-            let execution = execution.pool(&THREADS);
+            let execution = execution.pool(&RayonThreads);
             Ok(execution.max_workers(count.unsigned_abs()))
         }
         Some(count) => Err(PyValueError::new_err(format!(
@@ -62,7 +38,7 @@ pub(crate) fn execution(threads: Option<isize>) -> PyResult<Execution<'static>> 
 pub(crate) fn pool(threads: Option<isize>) -> &'static dyn Pool {
     match threads {
         Some(1) => &CallingThread,
-        _ => &THREADS,
+        _ => &RayonThreads,
     }
 }
 

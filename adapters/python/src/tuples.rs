@@ -13,39 +13,17 @@ use crate::array::Line;
 /// Runs a block for the Rust type of integers.
 macro_rules! for_integers {
     ($dtype:expr, $type:ident => $block:expr) => {
+        for_integers! {
+            $dtype, $type => $block,
+            I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, Bool u8, U16 u16, U32 u32, U64 u64
+        }
+    };
+    ($dtype:expr, $type:ident => $block:expr, $($variant:ident $rust:ty),*) => {
         match $dtype {
-            DType::I8 => {
-                type $type = i8;
+            $(DType::$variant => {
+                type $type = $rust;
                 $block
-            }
-            DType::I16 => {
-                type $type = i16;
-                $block
-            }
-            DType::I32 => {
-                type $type = i32;
-                $block
-            }
-            DType::I64 => {
-                type $type = i64;
-                $block
-            }
-            DType::U8 | DType::Bool => {
-                type $type = u8;
-                $block
-            }
-            DType::U16 => {
-                type $type = u16;
-                $block
-            }
-            DType::U32 => {
-                type $type = u32;
-                $block
-            }
-            DType::U64 => {
-                type $type = u64;
-                $block
-            }
+            })*
             _ => {}
         }
     };

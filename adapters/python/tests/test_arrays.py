@@ -101,6 +101,8 @@ def test_errors_of_options_and_shapes():
     ):
         with pytest.raises(ValueError, match=r"use|give|axis|called"):
             ndscatter.scatter_update(data, [0], 1.0, **keywords)
+    with pytest.raises(ValueError, match='`bounds`: .* called "wrap"; use error, skip or clamp'):
+        ndscatter.scatter_update(data, [0], 1.0, bounds="wrap")
     with pytest.raises(ValueError, match="tuple 2 has the destination of tuple 0"):
         ndscatter.scatter_update(data, [1, 0, -2], 1.0, duplicates="reject")
     with pytest.raises(ValueError):
@@ -117,6 +119,13 @@ def test_errors_of_options_and_shapes():
         ndscatter.tensor_scatter(data, [0, 0, 0], np.zeros((3, 1)), axis=0)
     with pytest.raises(TypeError):
         ndscatter.scatter_update(data, [0], 1.0, out=[[0.0] * 4] * 3)
+
+
+def test_options_are_read_in_any_case():
+    options = {"reduction": "ADD", "bounds": "Skip", "duplicates": "Reject", "accumulate": "WIDE"}
+    assert ndscatter.scatter_update(np.ones(2), [1, 5], [2.0, 3.0], **options).tolist() == [1, 3]
+    rows = ndscatter.tensor_scatter(np.zeros((1, 2)), [1], np.ones((1, 2)), -1, mode="Circular")
+    assert rows.tolist() == [[1, 1]]
 
 
 def test_elements_that_are_taken_as_several_units_have_the_same_limits():

@@ -181,3 +181,26 @@ def test_strides_of_axes_of_one_element_mean_nothing():
 def test_a_rank_that_is_no_rank(rank):
     with pytest.raises(BufferError):
         ndscatter.gather(capsules.Array(np.zeros(3), rank=rank), [0])
+
+
+def pairs_of_four_bits(values):
+    """DLPack's kDLFloat4_e2m1fn, two to a byte."""
+    tensor = capsules.Array(np.array(values, "u1"))
+    of = tensor.made.tensor
+    of.code, of.bits, of.lanes = 17, 4, 2
+    return tensor
+
+
+def test_pairs_of_four_bits_are_moved():
+    data, updates = pairs_of_four_bits([0x12, 0x34, 0x56]), pairs_of_four_bits([0x78])
+    assert ndscatter.scatter_update(data, [-1], updates, out=data) is data
+    assert data.array.tolist() == [0x12, 0x34, 0x78]
+    with pytest.raises(TypeError):
+        ndscatter.scatter_update(data, [0], updates, reduction="add", out=data)
+    updates.made.tensor.code = 16
+    with pytest.raises(TypeError):
+        ndscatter.scatter_update(data, [0], updates, out=data)
+    updates.made.tensor.lanes = 1
+    with pytest.raises(TypeError, match="type code 16 with 4 bits and lanes 1"):
+        ndscatter.scatter_update(data, [0], updates, out=data)
+    assert data.array.tolist() == [0x12, 0x34, 0x78]

@@ -23,7 +23,7 @@ use super::super::thresholds::{
 };
 use super::super::tile::Tile;
 use super::super::transfer::Transfer;
-use super::super::transfer::walk::{Listed, Positions, Width};
+use super::super::transfer::walk::{Positions, TupleList, Width};
 use super::super::workload::Workload;
 use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
 use crate::error::ScatterError;
@@ -159,7 +159,7 @@ fn run<N: Width + Any>(
         }
     };
     let moved = match &partitions.carried {
-        Carried::Places(places) => {
+        Carried::Targets(places) => {
             let count = partitions.numbers.len();
             let values = sorting.move_values_to(places, count);
             Some(values.map_err(Stop::unprepared)?)
@@ -191,7 +191,7 @@ fn left_in_plan<'p, N: Width + Any>(
         return Ok(None);
     }
     let kind = match carries_values(sorting.transfer) {
-        true => Kind::Places,
+        true => Kind::Targets,
         false => Kind::Tuples,
     };
     let slot = sorting.transfer.plan().slot();
@@ -265,10 +265,10 @@ impl<N: Width> Partitioned<'_, N> {
                 self.apply_tuples(tile, numbers, &tuples[places]);
             }
             (Carried::Values(values), _) => self.apply_values(numbers, values, places.start),
-            (Carried::Places(_), Some(values)) => {
+            (Carried::Targets(_), Some(values)) => {
                 self.apply_values(numbers, values, places.start);
             }
-            (Carried::Places(_), None) => debug_assert!(false, "values have been moved"),
+            (Carried::Targets(_), None) => debug_assert!(false, "values have been moved"),
         }
     }
 
@@ -293,7 +293,7 @@ impl<N: Width> Partitioned<'_, N> {
 
     fn apply_tuples(&self, tile: &Tile, numbers: &[N], tuples: &[u32]) {
         let geometry = self.transfer.geometry();
-        let list = Listed {
+        let list = TupleList {
             numbers,
             positions: Positions::Each(tuples),
         };

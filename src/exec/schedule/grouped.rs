@@ -1,8 +1,6 @@
 //! Tuples sorted, in order, by destination: the updates of one destination are
 //! combined one after another, while its window stays close.
 
-mod gradients;
-
 use std::ops::Range;
 
 use super::super::division::Division;
@@ -10,12 +8,12 @@ use super::super::sources;
 use super::super::tasks::Workers;
 use super::super::thresholds::WIDE_BYTES;
 use super::super::tile::{Part, Tile};
-use super::super::transfer::Transfer;
+use super::super::transfer::{GroupPass, Transfer};
 use super::super::workload::Workload;
 use super::super::workload::{Grouping, Order};
 use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
-use crate::plan::{Destinations, Sorted, Span};
+use crate::plan::{Sorted, Span};
 
 /// Groups of one kernel call: enough to hide the call.
 const GROUPS: usize = 64;
@@ -60,9 +58,9 @@ impl Scheduler for Grouped {
         workers: &Workers<'_>,
     ) -> Result<(), Stop> {
         let sorted = transfer.plan().groups().map_err(Stop::unprepared)?;
-        if let Some(gradients) = transfer.gradients() {
+        if let Some(pass) = transfer.pass() {
             return each_tile(transfer, sorted, work, division, workers, &|tile| {
-                gradients::share(transfer, gradients, tile);
+                hand_over(transfer, pass, tile);
             });
         }
         let Some(kernel) = transfer.operation().group else {
@@ -106,22 +104,23 @@ fn each_tile(
     Ok(())
 }
 
-/// The groups of a range of sorted tuples, which begins and ends with one: the
-/// destination number of each, and its positions.
-fn groups_of<'s>(
-    sorted: &'s Sorted,
-    destinations: &'s Destinations,
-    mut positions: Range<usize>,
-) -> impl Iterator<Item = (u64, Range<usize>)> + 's {
-    let number_at = move |position: usize| sorted.get(destinations, position).0;
-    std::iter::from_fn(move || {
-        let start = positions.next()?;
-        let number = number_at(start);
-        while positions.start < positions.end && number_at(positions.start) == number {
-            positions.start += 1;
-        }
-        Some((number, start..positions.start))
-    })
+/// Hands the groups of a tile to a pass.
+fn hand_over(transfer: &Transfer<'_>, pass: &dyn GroupPass, tile: &Tile) {
+    let Part::Sorted(positions) = tile.part() else {
+        debug_assert!(false, "a division of another schedule");
+        return;
+    };
+    let window = &transfer.geometry().window;
+    let cut = tile.columns().map(|columns| columns.of(window));
+    let part = cut.as_ref().unwrap_or(window);
+    // Windows are counted as they lie in none of the tensors: from 0 on.
+    let first = part.dst.unsigned_abs();
+    let columns = first..first + part.elements();
+    #[expect(unsafe_code, reason = "a tile is its task's own")]
+    // SAFETY: the tile has whole groups, and these columns of them.
+    unsafe {
+        pass.run(positions.clone(), columns, tile.repetitions());
+    }
 }
 
 /// What all tasks of a call read.
@@ -164,7 +163,7 @@ impl Groups<'_> {
         let last = positions.end;
         let mut groups = [Group::default(); GROUPS];
         let mut len = 0;
-        for (number, tuples) in groups_of(self.sorted, destinations, positions) {
+        for (number, tuples) in self.sorted.groups(destinations, positions) {
             let (dst, _) = self.transfer.window_at(number, 0, origin);
             groups[len] = Group {
                 dst,

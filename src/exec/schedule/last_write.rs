@@ -149,7 +149,6 @@ fn rewrite(
     let destinations = transfer.plan().destinations();
     let origin = transfer.geometry().repetition(repetition);
     let move_window = transfer.window_kernel(transfer.kernels().copy, window, streams);
-    let copy_slice = transfer.data_kernel(&copy.window, streams);
     #[expect(unsafe_code, reason = "a tile is its task's own")]
     // SAFETY: what is pushed are slices of the tile, each once: the windows of
     // last writes to one sink, and to the other those that have none, which a
@@ -157,7 +156,7 @@ fn rewrite(
     let (mut updates, data) = unsafe {
         (
             transfer.window_sink(move_window, window),
-            transfer.data_sink(copy_slice, &copy.window),
+            transfer.access().data_sink(&copy.window, streams),
         )
     };
     let Some(mut data) = data else {

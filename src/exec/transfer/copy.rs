@@ -1,42 +1,58 @@
-//! Copies `data` to the output: whole, in parallel, or the part of a tile.
+//! Copies data to the output and multiplies it there: whole, in parallel, or the part of
+//! a tile.
+//!
+//! Knows where data and output lie. Knows nothing of updates.
 
+use super::super::access::Access;
 use super::super::division::Division;
-use super::super::sink::{Runs, Sink};
+use super::super::sink::Sink;
 use super::super::tasks::Workers;
+use super::super::thresholds::{PARALLEL_BYTES, SMALL_CALL_BYTES};
 use super::super::tile::{Tile, can_be_cut, columns};
 use super::super::workload::Workload;
 use super::Transfer;
 use crate::error::ScatterError;
 use crate::plan::{CopyGeometry, Span};
 
-impl Transfer<'_> {
-    /// Copies all data, if there is any, before so many tasks begin: by several
-    /// workers where several will work anyway, or where it is worth to wake
-    /// them.
-    pub(in super::super) fn copy_before(
-        &self,
-        work: &Workload<'_>,
-        tasks: usize,
+impl Access {
+    /// Copies all data to the output, which places it by `whole`, and multiplies it on its
+    /// way or then, as the operation has it. Without data the output is multiplied where it
+    /// lies.
+    ///
+    /// # Safety
+    ///
+    /// - `whole` places elements of the operation in the output and, if there is any, in
+    ///   data, each of the output once.
+    /// - The output is this call's alone; data can be read, and shares no byte with it.
+    /// - Without data, or where the operation clones, the output's elements are
+    ///   initialised.
+    #[expect(unsafe_code, reason = "who calls it has checked the tensors")]
+    pub(crate) unsafe fn copy_all(
+        mut self,
+        whole: &Span,
         workers: &Workers<'_>,
     ) -> Result<(), ScatterError> {
-        let Some(copy) = &self.copy else {
+        let bytes = whole.elements() * self.kernels().size;
+        if bytes == 0 {
             return Ok(());
-        };
-        let is_shared = tasks > 1 || work.copies_much();
-        let streams = work.is_sparse();
-        self.each_cut(&copy.whole, is_shared, workers, &|span| {
-            #[expect(unsafe_code, reason = "tasks copy columns of their own")]
-            // SAFETY: a `CopyGeometry` places elements of the one shape that
-            // data and output have; cuts share none, and nothing else runs.
+        }
+        let touched = bytes.saturating_mul(2);
+        if touched >= SMALL_CALL_BYTES {
+            self.context = self.context.on(workers.machine());
+        }
+        let streams = bytes as u64 >= self.context.variants.stream_bytes;
+        self.each_cut(whole, touched >= PARALLEL_BYTES, workers, &|span| {
+            // SAFETY: the caller vouches for all elements; cuts share none.
             unsafe {
                 self.copy_span(span, (0, 0), streams);
+                self.multiply_span(span, 0);
             }
         })
     }
 
     /// Hands all elements of the output to a task, or, where they are shared out, to each
     /// worker's columns of them, which have none in common.
-    pub(super) fn each_cut(
+    fn each_cut(
         &self,
         whole: &Span,
         is_shared: bool,
@@ -54,6 +70,113 @@ impl Transfer<'_> {
         })
     }
 
+    /// Copies the elements of `span`, `origin` away on either side, if there is data.
+    ///
+    /// # Safety
+    ///
+    /// They are elements of the output and of data, and nothing else reads or
+    /// writes those of the output meanwhile.
+    #[expect(unsafe_code, reason = "as the sink that it fills")]
+    unsafe fn copy_span(&self, span: &Span, origin: (isize, isize), streams: bool) {
+        // SAFETY: the caller vouches for the one window that is pushed.
+        if let Some(mut sink) = unsafe { self.data_sink(span, streams) } {
+            sink.push(origin.0, origin.1);
+            sink.finish();
+        }
+    }
+
+    /// A sink from data to the output, which streams where that is wanted and `window`
+    /// allows it; `None` where no data is copied.
+    ///
+    /// # Safety
+    ///
+    /// All that is pushed are elements of the output and of data, each of the
+    /// output once, and nothing else reads or writes those of the output until
+    /// the sink is gone.
+    #[expect(unsafe_code, reason = "as the sink that it makes")]
+    pub(in super::super) unsafe fn data_sink<'s>(
+        &self,
+        window: &'s Span,
+        streams: bool,
+    ) -> Option<Sink<'s>> {
+        let streaming = || self.streaming(self.kernels().copy, window, streams);
+        let kernel = self.multiplying().unwrap_or_else(streaming);
+        // SAFETY: handed on as it is.
+        Some(unsafe { self.sink(kernel, self.buffers.data?, window) })
+    }
+
+    /// Multiplies the elements of `span`, `origin` away, if the operation does so.
+    ///
+    /// # Safety
+    ///
+    /// They are elements of the output that hold values, and nothing else reads or writes
+    /// them meanwhile.
+    #[expect(unsafe_code, reason = "as the kernel that it calls")]
+    unsafe fn multiply_span(&self, span: &Span, origin: isize) {
+        let Some(multiply) = self.operation.multiply else {
+            return;
+        };
+        let run = span.run();
+        for number in 0..span.runs() {
+            let (dst, _) = Span::at(span.loops(), number);
+            let first = self.written_at(origin + span.dst + dst);
+            // SAFETY: the caller vouches for the elements, which are those of the
+            // operation.
+            unsafe { multiply(first, run.size, run.dst, self.operation.factor) };
+        }
+    }
+}
+
+impl Transfer<'_> {
+    /// Copies all data, if there is any, before so many tasks begin: by several
+    /// workers where several will work anyway, or where it is worth to wake
+    /// them.
+    pub(in super::super) fn copy_before(
+        &self,
+        work: &Workload<'_>,
+        tasks: usize,
+        workers: &Workers<'_>,
+    ) -> Result<(), ScatterError> {
+        let Some(copy) = &self.copy else {
+            return Ok(());
+        };
+        let is_shared = tasks > 1 || work.copies_much();
+        let streams = work.is_sparse();
+        (self.access).each_cut(&copy.whole, is_shared, workers, &|span| {
+            #[expect(unsafe_code, reason = "tasks copy columns of their own")]
+            // SAFETY: a `CopyGeometry` places elements of the one shape that
+            // data and output have; cuts share none, and nothing else runs.
+            unsafe {
+                self.access.copy_span(span, (0, 0), streams);
+            }
+        })
+    }
+
+    /// Multiplies all of the output, after tasks of this division, by as many workers,
+    /// if it is to be and they have not.
+    pub(in super::super) fn multiply_after(
+        &self,
+        work: &Workload<'_>,
+        division: Division,
+        workers: &Workers<'_>,
+    ) -> Result<(), ScatterError> {
+        let (Some(_), Some(copy)) = (self.operation().multiply, &self.copy) else {
+            return Ok(());
+        };
+        if self.fused_copy(division).is_some() {
+            return Ok(());
+        }
+        let is_shared = division.tasks() > 1 || work.copies_much();
+        (self.access).each_cut(&copy.whole, is_shared, workers, &|span| {
+            #[expect(unsafe_code, reason = "tasks multiply columns of their own")]
+            // SAFETY: a `CopyGeometry` places elements of the output, which hold values
+            // by now; cuts share none, and nothing else runs.
+            unsafe {
+                self.access.multiply_span(span, 0);
+            }
+        })
+    }
+
     /// The slices of each repetition that a tile has, `None` where it has all, of a
     /// division that [fuses](Self::fused_copy) the copy, which has seen that they are
     /// found without memory.
@@ -61,7 +184,7 @@ impl Transfer<'_> {
     /// # Panics
     ///
     /// If they are not: other tiles write the rest of the repetition.
-    pub(super) fn slices_of_tile(copy: &CopyGeometry, tile: &Tile) -> Option<Span> {
+    fn slices_of_tile(copy: &CopyGeometry, tile: &Tile) -> Option<Span> {
         let slices = tile.destinations().and_then(|numbers| {
             let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
             copy.span_of_slices(position(numbers.start), position(numbers.end))
@@ -100,60 +223,34 @@ impl Transfer<'_> {
         let Some(copy) = fused else {
             return apply();
         };
-        self.copy_tile(copy, tile);
-        apply();
-        self.multiply_tile(copy, tile);
-    }
-
-    /// The part of `data` that belongs to a tile of a division that
-    /// [fuses](Self::fused_copy) the copy.
-    fn copy_tile(&self, copy: &CopyGeometry, tile: &Tile) {
         let slices = Self::slices_of_tile(copy, tile);
         let span = slices.as_ref().unwrap_or(&copy.inner);
-        for repetition in tile.repetitions() {
-            let (dst, src) = Span::at(&copy.outer.dims, repetition);
-            let origin = (copy.outer.dst + dst, copy.outer.src + src);
+        let origins = || {
+            tile.repetitions().map(|repetition| {
+                let (dst, src) = Span::at(&copy.outer.dims, repetition);
+                (copy.outer.dst + dst, copy.outer.src + src)
+            })
+        };
+        for origin in origins() {
             #[expect(unsafe_code, reason = "a tile is its task's own")]
             // SAFETY: a `CopyGeometry` places elements of the one shape that
             // data and output have, and these are the slices or the repetition
             // that the tile has.
             unsafe {
-                self.copy_span(span, origin, false);
+                self.access.copy_span(span, origin, false);
             }
         }
-    }
-
-    /// Copies the elements of `span`, `origin` away on either side.
-    ///
-    /// # Safety
-    ///
-    /// They are elements of the output and of data, and nothing else reads or
-    /// writes those of the output meanwhile.
-    #[expect(unsafe_code, reason = "as the sink that it fills")]
-    unsafe fn copy_span(&self, span: &Span, origin: (isize, isize), streams: bool) {
-        let kernel = self.data_kernel(span, streams);
-        // SAFETY: the caller vouches for the one window that is pushed.
-        if let Some(mut sink) = unsafe { self.data_sink(kernel, span) } {
-            sink.push(origin.0, origin.1);
-            sink.finish();
+        apply();
+        if self.operation().multiply.is_none() {
+            return;
         }
-    }
-
-    /// A sink from data to the output; `None` where no data is copied.
-    ///
-    /// # Safety
-    ///
-    /// All that is pushed are elements of the output and of data, each of the
-    /// output once, and nothing else reads or writes those of the output until
-    /// the sink is gone.
-    #[expect(unsafe_code, reason = "as the sink that it makes")]
-    pub(in super::super) unsafe fn data_sink<'s>(
-        &self,
-        kernel: Runs,
-        window: &'s Span,
-    ) -> Option<Sink<'s>> {
-        let data = self.data?;
-        // SAFETY: handed on as it is.
-        Some(unsafe { self.sink(kernel, data, window) })
+        for (origin, _) in origins() {
+            #[expect(unsafe_code, reason = "a tile is its task's own")]
+            // SAFETY: these are the elements that have been copied for the same tile, and
+            // no one else's.
+            unsafe {
+                self.access.multiply_span(span, origin);
+            }
+        }
     }
 }

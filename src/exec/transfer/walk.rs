@@ -48,7 +48,7 @@ impl Width for u64 {
 /// Tuples to go through: the number of each, and its position in the plan's
 /// list.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Listed<'l, N> {
+pub(in super::super) struct TupleList<'l, N> {
     pub(in super::super) numbers: &'l [N],
     pub(in super::super) positions: Positions<'l>,
 }
@@ -78,7 +78,7 @@ impl Transfer<'_> {
         let window = cut.as_ref().unwrap_or(&self.geometry.window);
         match tile.part() {
             Part::Tuples(tuples) => {
-                let list = Listed {
+                let list = TupleList {
                     numbers: &numbers[tuples.clone()],
                     positions: Positions::From(tuples.start),
                 };
@@ -126,14 +126,14 @@ impl Transfer<'_> {
 
     /// Whether all that destination numbers spread over is in a cache soon.
     fn is_near(&self) -> bool {
-        self.plan.scale().bytes(self.kernels().size) <= self.context.variants.near_bytes
+        self.plan.scale().bytes(self.kernels().size) <= self.context().variants.near_bytes
     }
 
     /// Whether rows of the list are worth a prefetch where they are not read in order.
     fn are_sources_far(&self, window: &Span) -> bool {
         let bytes = window.elements() * self.kernels().size;
         let updates = self.plan.tuples().saturating_mul(bytes) as u64;
-        bytes > LINE_BYTES && updates >= self.context.variants.far_bytes
+        bytes > LINE_BYTES && updates >= self.context().variants.far_bytes
     }
 
     /// Whether windows are long enough to be streamed: to read what is there
@@ -151,7 +151,7 @@ impl Transfer<'_> {
     fn rows(&self, window: &Span) -> Option<(RowsFn, RowsForm<'static>)> {
         let kernel = match self.direction {
             Direction::Scatter => self.kernels().apply_rows,
-            Direction::Gather if self.operation.multiplying.is_some() => None,
+            Direction::Gather if self.operation().multiplying.is_some() => None,
             Direction::Gather => self.kernels().gather_rows,
         };
         let is_near = self.is_near();
@@ -179,7 +179,7 @@ impl Transfer<'_> {
     #[expect(unsafe_code, reason = "elements and rows go straight to the kernel")]
     pub(in super::super) unsafe fn apply_listed<N: Width>(
         &self,
-        list: Listed<'_, N>,
+        list: TupleList<'_, N>,
         window: &Span,
         origin: (isize, isize),
         joins: bool,
@@ -259,7 +259,7 @@ impl Transfer<'_> {
     #[expect(unsafe_code, reason = "as the sink that it fills")]
     unsafe fn walk<N: Width>(
         &self,
-        list: Listed<'_, N>,
+        list: TupleList<'_, N>,
         window: &Span,
         origin: (isize, isize),
         joins: bool,
@@ -338,7 +338,7 @@ impl Transfer<'_> {
                 if len < FILTER_BLOCK && end < numbers.len() {
                     continue;
                 }
-                let list = Listed {
+                let list = TupleList {
                     numbers: &kept[..len],
                     positions: Positions::Each(&positions[..len]),
                 };

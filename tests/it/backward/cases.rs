@@ -17,7 +17,7 @@ fn by_hand() {
     let (data, updates) = ([2.0_f32, 4.0, 3.0], [4.0_f32, 0.0, 5.0, 4.0]);
     let gradient = [1.0_f32, 6.0, 2.0];
     let backward = |reduction, include_self, data: &[f32; 3], updates: &[f32; 4]| {
-        let scatter = Scatter::update(0)
+        let scatter = Scatter::along(0)
             .reduction(reduction)
             .include_self(include_self);
         let made = scatter.backward(
@@ -121,7 +121,7 @@ fn faults_of_others() {
         let (of_data, of_updates) = made.expect("a gradient");
         [of_data.into_vec(), of_updates.into_vec()]
     };
-    let of = |reduction| Scatter::update(0).reduction(reduction);
+    let of = |reduction| Scatter::along(0).reduction(reduction);
     // 3.1: every duplicate has the gradient, though the last alone was kept.
     let got = backward(
         &of(Reduction::None),
@@ -265,7 +265,7 @@ fn of_halves_that_are_rounded_once() {
     let updates = half([2049.0_f32 / 2048.0, 1.0 + 1.0 / 512.0, 1.0 + 1.0 / 1024.0]);
     let at = [0_i64; 3];
     for accumulate in [Accumulate::Native, Accumulate::Wide] {
-        let product = Scatter::update(0)
+        let product = Scatter::along(0)
             .reduction(Reduction::Mul)
             .include_self(false)
             .accumulate(accumulate);
@@ -293,7 +293,7 @@ fn of_complex_products() {
     use num_complex::Complex;
     let number = Complex::<f64>::new;
     let (data, updates) = ([number(1.0, 2.0)], [number(0.0, 1.0), number(3.0, -1.0)]);
-    let made = Scatter::update(0).reduction(Reduction::Mul).backward(
+    let made = Scatter::along(0).reduction(Reduction::Mul).backward(
         TensorView::from(&[number(2.0, 1.0)]),
         Forward::new(TensorView::from(&data), TensorView::from(&updates)),
         TensorView::from(&[0_i64, 0]),
@@ -313,25 +313,21 @@ fn what_training_saves() {
     let updates = [2.0_f32; 20];
     for reduction in Reduction::ALL {
         for include_self in [true, false] {
-            let scatter = Scatter::update(0)
+            let scatter = Scatter::along(0)
                 .reduction(reduction)
                 .include_self(include_self);
             let mut data = [1.0_f32; 40];
             let data = TensorViewMut::contiguous(&mut data, &[10, 4]).expect("rows");
             let rows = TensorView::contiguous(&updates, &[5, 4]).expect("rows");
-            let trained = scatter.train_in_place(data, at, rows).expect("right");
+            let saved = scatter.forward_in_place(data, at, rows).expect("right");
             let depends = matches!(reduction, Reduction::Mul | Reduction::Min | Reduction::Max);
             let expected = if depends && include_self {
                 2 * 4 * 4
             } else {
                 0
             };
-            assert_eq!(
-                trained.saved_bytes(),
-                expected,
-                "{reduction}, {include_self}"
-            );
-            assert_eq!(trained.plan().tuples(), 5, "{reduction}");
+            assert_eq!(saved.bytes(), expected, "{reduction}, {include_self}");
+            assert_eq!(saved.plan().tuples(), 5, "{reduction}");
         }
     }
 }
@@ -358,11 +354,11 @@ fn of_outputs_without_evenly_spaced_slices() {
         output[index / 8 * 2 + index / 2 % 4 * 7 + index % 2] = *value;
     }
     let target = TensorViewMut::strided(&mut output, 0, &shape, &strides).expect("apart");
-    let trained = scatter
-        .train_in_place(target, tuples, updates)
+    let saved = scatter
+        .forward_in_place(target, tuples, updates)
         .expect("right");
-    assert_eq!(trained.saved_bytes(), 24 * 4, "all of data");
-    let made = trained
+    assert_eq!(saved.bytes(), 24 * 4, "all of data");
+    let made = saved
         .run()
         .backward(gradient, Forward::updates(updates), 1.0);
     assert_eq!(made.expect("right"), expected);
@@ -414,7 +410,7 @@ fn what_is_refused() {
     let (three, two) = ([1.0_f32, 2.0, 3.0], [4.0_f32, 5.0]);
     let (gradient, updates) = (TensorView::from(&three), TensorView::from(&two));
     let none = || Forward::<TensorView<'_, f32>>::none();
-    let scatter = Scatter::update(0);
+    let scatter = Scatter::along(0);
     for scale in [f64::NAN, f64::NEG_INFINITY, 1e60] {
         let refused = scatter.backward(gradient, none(), at(), scale);
         let dtype = DType::F32;
@@ -424,12 +420,12 @@ fn what_is_refused() {
     let refused = scatter.backward(integers, Forward::none(), at(), 1.0);
     let dtype = DType::I32;
     assert_eq!(refused.err(), Some(ScatterError::NoGradient { dtype }));
-    let refused = scatter.train(integers, at(), TensorView::from(&[1, 2]));
+    let refused = scatter.forward(integers, at(), TensorView::from(&[1, 2]));
     assert_eq!(refused.err(), Some(ScatterError::NoGradient { dtype }));
     let texts = Cloned(TensorView::from(&["a", "b", "c"]));
     let refused = scatter.backward(texts, Forward::none(), at(), 1.0);
     assert_eq!(refused.err(), Some(ScatterError::GradientOfClones));
-    let refused = scatter.train(texts, at(), Cloned(TensorView::from(&["d", "e"])));
+    let refused = scatter.forward(texts, at(), Cloned(TensorView::from(&["d", "e"])));
     assert_eq!(refused.err(), Some(ScatterError::GradientOfClones));
     let missing = |tensor, reduction| Some(ScatterError::MissingInput { tensor, reduction });
     for reduction in [Reduction::Mul, Reduction::Min, Reduction::Max] {
@@ -509,13 +505,13 @@ fn what_is_refused() {
     }
     // Of another type than what was saved.
     let mut data = three;
-    let trained = scatter
+    let saved = scatter
         .reduction(Reduction::Max)
-        .train_in_place(TensorViewMut::from(&mut data), at(), updates)
+        .forward_in_place(TensorViewMut::from(&mut data), at(), updates)
         .expect("right");
     let wide = TensorView::from(&[1.0_f64, 2.0, 3.0]);
     let forward = Forward::updates(TensorView::from(&[1.0_f64, 2.0]));
-    let refused = trained.run().backward(wide, forward, 1.0);
+    let refused = saved.run().backward(wide, forward, 1.0);
     let expected = ScatterError::DTypeMismatch {
         tensor: "data",
         expected: DType::F64,

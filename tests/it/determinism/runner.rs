@@ -15,12 +15,13 @@
 //! choice, a plan is made as well, and run with numbers of workers that go up
 //! and down again, with two tensors of values in turns, in place and out of
 //! place. That a forced schedule is the one that runs is part of each case
-//! ([`super::legal`]).
+//! ([`super::legal`]). That the crate's choice takes the route that is explained is part of
+//! each call of contiguous tensors, but for results that the crate allocates.
 
 use std::sync::Mutex;
 
 use ndscatter::{
-    Bounds, CacheMode, CallingThread, InstructionSet, Reduction, ScatterPlan, Schedule,
+    Bounds, CacheMode, CallingThread, InstructionSet, Reduction, Route, ScatterPlan, Schedule,
 };
 
 use super::cases::{Case, Size};
@@ -330,6 +331,41 @@ impl<'d, T: Ref> Subject<'d, T> {
         });
     }
 
+    /// Makes the call, and compares the route that it took with the one that is explained.
+    fn run_on_route(&self, request: Request<'_>, call: Call<'_>) {
+        let explained = self.explained_route(request, call);
+        self.run(request, call);
+        #[cfg(debug_assertions)]
+        if let Some(explained) = explained {
+            let (case, reduction) = (self.case, self.reduction);
+            assert_eq!(
+                ndscatter::last_route(),
+                Some(explained),
+                "{reduction} of {}, {call:?}: {case:?}",
+                T::DTYPE,
+            );
+        }
+    }
+
+    /// The route of a call whose tensors lie as an explanation takes them to lie.
+    fn explained_route(&self, request: Request<'_>, call: Call<'_>) -> Option<Route> {
+        let (is_new, in_place) = (call.verb.allocates(), call.verb.is_in_place());
+        if is_new || self.case.layout != Arrangement::Contiguous {
+            return None;
+        }
+        let options = self.case.options(request);
+        let explained = match call.plan {
+            Some(plan) => options.explain(plan, T::DTYPE, in_place),
+            None if call.verb.is_planned() => return None,
+            None => {
+                let (layout, indices) = (self.rounds[0].0.data.layout(), self.indices.typed());
+                (options.scatter()).explain(layout, indices, T::DTYPE, in_place)
+            }
+        };
+        let explained = explained.unwrap_or_else(|error| panic!("{error}: {:?}", self.case));
+        Some(explained.route())
+    }
+
     pub(super) fn plan(&self, request: Request<'_>) -> ScatterPlan {
         let layout = self.rounds[0].0.data.layout();
         let plan = self.indices.plan(&self.case.options(request), layout);
@@ -390,7 +426,7 @@ impl<'d, T: Ref> Subject<'d, T> {
         requests.push(self.request(None).pool(rayon_pool(3)));
         for request in requests {
             for verb in Verb::ALL.into_iter().filter(|verb| !verb.is_planned()) {
-                self.run(request, verb);
+                self.run_on_route(request, verb.into());
             }
         }
     }
@@ -444,7 +480,11 @@ impl<'d, T: Ref> Subject<'d, T> {
                 let request = request.pool(rayon_pool(workers));
                 for (form, verb) in [Verb::InPlace, self.out_of_place(turn)].iter().enumerate() {
                     let set = schedule.map(|_| sets[(turn + form) % sets.len()]);
-                    self.run(request.instruction_set(set), *verb);
+                    let request = request.instruction_set(set);
+                    match schedule {
+                        None => self.run_on_route(request, Call::from(*verb)),
+                        Some(_) => self.run(request, *verb),
+                    }
                 }
             }
         } else {
@@ -470,7 +510,11 @@ impl<'d, T: Ref> Subject<'d, T> {
                 plan: Some(plan),
                 round: turn / 2 % 2,
             };
-            self.run(self.request(schedule).pool(rayon_pool(workers)), call);
+            let request = self.request(schedule).pool(rayon_pool(workers));
+            match schedule {
+                None => self.run_on_route(request, call),
+                Some(_) => self.run(request, call),
+            }
         }
     }
 }

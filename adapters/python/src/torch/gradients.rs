@@ -2,13 +2,13 @@
 //!
 //! Knows the crate's operators. Knows nothing of PyTorch's own.
 
-use ndscatter::{Execution, Forward, Gradients, ScatterError};
+use ndscatter::{Execution, Forward, Gather, Gradients, Operator, Scatter, ScatterError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::raw::{Tensor, run};
 use crate::failure::Failure;
-use crate::options::{Meaning, Operator, Rules};
+use crate::options::Meaning;
 
 /// An operator with its options.
 #[pyclass(frozen, module = "ndscatter._native.torch")]
@@ -16,7 +16,6 @@ use crate::options::{Meaning, Operator, Rules};
 struct Options {
     operator: Operator,
     meaning: Meaning,
-    rules: Rules,
 }
 
 #[pymethods]
@@ -44,21 +43,27 @@ impl Options {
         };
         Ok(Self {
             operator,
-            meaning: Meaning::parse(reduction, include_self, accumulate, "allow")?,
-            rules: Rules::parse(bounds, negative_indices)?,
+            meaning: Meaning::parse(
+                reduction,
+                include_self,
+                accumulate,
+                bounds,
+                "allow",
+                negative_indices,
+            )?,
         })
     }
 
     /// The shape of updates for data and indices of these shapes.
     fn updates_shape(&self, data: Vec<usize>, indices: Vec<usize>) -> PyResult<Vec<usize>> {
-        let scatter = self.operator.scatter(self.meaning, self.rules);
-        Ok(scatter.updates_shape(&data, &indices).map_err(Failure)?)
+        let shape = self.operator.updates_shape(&data, &indices);
+        Ok(shape.map_err(Failure)?)
     }
 
     /// The shape of what is gathered, likewise.
     fn output_shape(&self, data: Vec<usize>, indices: Vec<usize>) -> PyResult<Vec<usize>> {
-        let gather = self.operator.gather(self.rules);
-        Ok(gather.output_shape(&data, &indices).map_err(Failure)?)
+        let shape = self.operator.output_shape(&data, &indices);
+        Ok(shape.map_err(Failure)?)
     }
 
     /// Writes the result of a scatter into `output`.
@@ -73,15 +78,10 @@ impl Options {
         let [output, data] = [tensor("output", output)?, tensor("data", data)?];
         let [indices, updates] = [tensor("indices", indices)?, tensor("updates", updates)?];
         same_types(&data, "updates", &updates)?;
-        finish(run(py, |pool| {
-            let scatter = self.operator.scatter(self.meaning, self.rules);
-            scatter.execution(Execution::new().pool(pool)).write_into(
-                data.view()?,
-                indices.view()?,
-                updates.view()?,
-                output.view_new()?,
-            )
-        })?)
+        self.run_scatter(py, |scatter| {
+            let (data, at, updates) = (data.view()?, indices.view()?, updates.view()?);
+            scatter.write_into(data, at, updates, output.view_new()?)
+        })
     }
 
     /// Writes the gradients of a scatter, those that there is a tensor for.
@@ -110,8 +110,7 @@ impl Options {
         {
             same_types(&gradient, "a tensor", other)?;
         }
-        finish(run(py, |pool| {
-            let scatter = self.operator.scatter(self.meaning, self.rules);
+        self.run_scatter(py, |scatter| {
             let forward = Forward {
                 data: data.as_ref().map(Tensor::view).transpose()?,
                 updates: updates.as_ref().map(Tensor::view).transpose()?,
@@ -120,9 +119,8 @@ impl Options {
                 data: grad_data.as_ref().map(Tensor::view_new).transpose()?,
                 updates: grad_updates.as_ref().map(Tensor::view_new).transpose()?,
             };
-            let scatter = scatter.execution(Execution::new().pool(pool));
             scatter.backward_into(gradient.view()?, forward, indices.view()?, 1.0, wanted)
-        })?)
+        })
     }
 
     /// Writes the result of a gather into `output`.
@@ -135,13 +133,9 @@ impl Options {
     ) -> PyResult<()> {
         let [output, data] = [tensor("output", output)?, tensor("data", data)?];
         let indices = tensor("indices", indices)?;
-        finish(run(py, |pool| {
-            let gather = self
-                .operator
-                .gather(self.rules)
-                .execution(Execution::new().pool(pool));
+        self.run_gather(py, |gather| {
             gather.write_into(data.view()?, indices.view()?, output.view_new()?)
-        })?)
+        })
     }
 
     /// Writes the gradient of a gather's data.
@@ -154,18 +148,36 @@ impl Options {
     ) -> PyResult<()> {
         let [gradient, indices] = [tensor("gradient", gradient)?, tensor("indices", indices)?];
         let grad_data = tensor("gradient for data", grad_data)?;
-        finish(run(py, |pool| {
-            let gather = self
-                .operator
-                .gather(self.rules)
-                .execution(Execution::new().pool(pool));
-            gather.backward_into(
-                gradient.view()?,
-                indices.view()?,
-                1.0,
-                grad_data.view_new()?,
-            )
-        })?)
+        self.run_gather(py, |gather| {
+            let (gradient, at) = (gradient.view()?, indices.view()?);
+            gather.backward_into(gradient, at, 1.0, grad_data.view_new()?)
+        })
+    }
+}
+
+impl Options {
+    fn run_scatter(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(Scatter<'_>) -> Result<(), ScatterError> + Send,
+    ) -> PyResult<()> {
+        let scatter = self.meaning.scatter(self.operator)?;
+        let done = run(py, |pool| {
+            call(scatter.execution(Execution::new().pool(pool)))
+        })?;
+        Ok(done.map_err(Failure)?)
+    }
+
+    fn run_gather(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(Gather<'_>) -> Result<(), ScatterError> + Send,
+    ) -> PyResult<()> {
+        let gather = self.meaning.gather(self.operator)?;
+        let done = run(py, |pool| {
+            call(gather.execution(Execution::new().pool(pool)))
+        })?;
+        Ok(done.map_err(Failure)?)
     }
 }
 
@@ -185,10 +197,6 @@ fn same_types(data: &Tensor, name: &str, other: &Tensor) -> PyResult<()> {
             "{name}: another type than that of data"
         ))),
     }
-}
-
-fn finish(result: Result<(), ScatterError>) -> PyResult<()> {
-    Ok(result.map_err(Failure)?)
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

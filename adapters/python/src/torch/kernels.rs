@@ -3,7 +3,7 @@
 //! Knows the rules of PyTorch's operators. Knows nothing of how they are called.
 
 use ndscatter::{
-    Accumulate, AnyView, Bounds, DType, Execution, Layout, Pool, Reduction, Scatter, ScatterError,
+    Accumulate, AnyView, Bounds, DType, Execution, Pool, Reduction, Scatter, ScatterError,
     TensorView, profile,
 };
 use pyo3::exceptions::{PyMemoryError, PyValueError};
@@ -13,6 +13,7 @@ use super::raw::{Tensor, run};
 use crate::array::{Array, Dims, elements_of};
 use crate::failure::Failure;
 use crate::tuples::{Tuples, positions};
+use crate::value::Value;
 
 /// How updates meet what is there.
 #[derive(Clone, Copy)]
@@ -310,7 +311,7 @@ impl Put {
     }
 
     fn run(&self, py: Python<'_>, accumulate: bool) -> PyResult<bool> {
-        let scatter = Scatter::update(0).reduction(match accumulate {
+        let scatter = Scatter::along(0).reduction(match accumulate {
             true => Reduction::Add,
             false => Reduction::None,
         });
@@ -415,24 +416,16 @@ fn embedding(
         let (index, updates) = (call.index.view()?, call.updates.view()?);
         sums.in_place(call.output.view_mut()?, index, updates)?;
         // One zero stands for a row of them.
-        let (padding, strides) = ([padding], [0; 2]);
-        let shape: Dims<usize> = [1]
-            .into_iter()
-            .chain(call.output.shape.iter().skip(1).copied())
-            .collect();
-        let strides = strides.get(..shape.len()).unwrap_or_default();
-        let zeros = Layout::strided(&shape, strides)?;
-        let zeros = AnyView::from_bytes(&ZERO.0, call.output.dtype, zeros)?;
+        let padding = [padding];
+        let mut shape = call.output.shape.clone();
+        if let Some(rows) = shape.first_mut() {
+            *rows = 1;
+        }
+        let zeros = AnyView::splat(&Value::ZERO.0, call.output.dtype, &shape)?;
         rows.in_place(call.output.view_mut()?, TensorView::from(&padding), zeros)?;
         Ok(true)
     })?)
 }
-
-/// A zero of any type.
-#[repr(align(16))]
-struct Zero([u8; 16]);
-
-static ZERO: Zero = Zero([0; 16]);
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(elements, module)?)?;

@@ -11,21 +11,19 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndscatter::{AnyView, AnyViewMut, DType, Layout, Pool, ScatterError};
-use ndscatter_host::{HostTask, cross};
+use ndscatter_host::dlpack::{DLDataType, DLDevice};
+use ndscatter_host::{HostTask, HostTasks, cross};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use smallvec::SmallVec;
 
-use crate::array::{Describe, Dims, Line, TypeCode, describe_of, described};
+use crate::array::{Describe, Dims, Line, describe_of, described};
 use crate::failure::panicked;
-
-/// The number of the CPU among DLPack's devices.
-const CPU: i32 = 1;
 
 type Range = unsafe extern "C" fn(begin: i64, end: i64, context: *mut c_void);
 type ParallelFor =
@@ -118,7 +116,7 @@ pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
         return None;
     }
     let elements = described(connection.describe, object).and_then(|found| {
-        (0..usize::try_from(found.rank).ok()?).try_fold(1_usize, |all, dim| {
+        (0..usize::try_from(found.ndim).ok()?).try_fold(1_usize, |all, dim| {
             // SAFETY: PyTorch gives `rank` sizes, which stay as long as nobody resizes the
             // tensor; Python's lock is held.
             all.checked_mul(usize::try_from(unsafe { *found.shape.add(dim) }).ok()?)
@@ -132,7 +130,7 @@ pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
     address: *mut u8,
-    code: TypeCode,
+    code: DLDataType,
     pub(super) dtype: DType,
     pub(super) shape: Dims<usize>,
     /// In elements.
@@ -150,9 +148,9 @@ impl Tensor {
     /// lies on another device, or its type is not known.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let found = described(CONNECTION.get()?.describe, object)?;
-        let dtype = (found.device.kind == CPU).then(|| found.dtype.dtype().ok())??;
-        let rank = usize::try_from(found.rank).ok()?;
-        let offset = usize::try_from(found.byte_offset).ok()?;
+        let is_on_cpu = found.device.device_type == DLDevice::CPU.device_type;
+        let dtype = found.dtype.dtype().filter(|_| is_on_cpu)?;
+        let rank = usize::try_from(found.ndim).ok()?;
         let (mut shape, mut strides) = (Dims::new(), Dims::new());
         for dim in 0..rank {
             // SAFETY: PyTorch gives both, `rank` numbers each, which stay as long as nobody
@@ -166,7 +164,7 @@ impl Tensor {
             return None;
         }
         Some(Self {
-            address: found.data.cast::<u8>().wrapping_add(offset),
+            address: found.address(),
             code: found.dtype,
             dtype,
             shape,
@@ -309,9 +307,9 @@ impl Tensor {
 }
 
 /// PyTorch's threads: its parallel-for, and as many as `torch.set_num_threads` says.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Threads {
-    failed: AtomicBool,
+    tasks: HostTasks,
 }
 
 /// Calls at work: threads of Python's side by side share PyTorch's out.
@@ -340,7 +338,7 @@ impl Pool for Threads {
         let Some(connection) = connection else {
             return (0..tasks).for_each(task);
         };
-        let has_run = ndscatter_host::parallel_for(task, |function, argument| {
+        self.tasks.run(task, |function, argument| {
             let shared = Shared {
                 function,
                 argument,
@@ -352,9 +350,6 @@ impl Pool for Threads {
             // SAFETY: it calls `drain` with the context and returns when all calls have.
             unsafe { (connection.parallel_for)(0, workers, 1, drain, context) == 0 }
         });
-        if !has_run {
-            self.failed.store(true, Ordering::Relaxed);
-        }
     }
 }
 
@@ -391,11 +386,9 @@ pub(super) fn run<T: Send>(
     call: impl FnOnce(&dyn Pool) -> Result<T, ScatterError> + Send,
 ) -> PyResult<Result<T, ScatterError>> {
     let done = py.detach(|| {
-        let threads = Threads {
-            failed: AtomicBool::new(false),
-        };
+        let threads = Threads::default();
         let done = cross(|| call(&threads));
-        (done, threads.failed.into_inner())
+        (done, threads.tasks.has_failed())
     });
     match done {
         (Ok(done), false) => Ok(done),

@@ -155,7 +155,7 @@ fn scatter(axis: isize, reduction: c_int) -> Option<Scatter<'static>> {
     let scatter = if axis < 0 {
         Scatter::nd()
     } else {
-        Scatter::update(axis)
+        Scatter::along(axis)
     };
     Some(scatter.reduction(reduction))
 }
@@ -198,8 +198,8 @@ fn train(
     updates: TensorView<'_, f32>,
     gradient: TensorView<'_, f32>,
 ) -> Result<Pass, ScatterError> {
-    let (output, trained) = scatter.train(data, indices, updates)?;
-    let run = trained.run();
+    let (output, saved) = scatter.forward(data, indices, updates)?;
+    let run = saved.run();
     if !is_sum {
         let (of_data, of_updates) =
             run.backward(gradient, Forward::new(data, updates), 1.0)?;

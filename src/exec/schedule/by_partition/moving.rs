@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::super::super::places::Places;
 use super::super::super::scratch::Scratch;
+use super::super::super::shared_slots::SharedSlots;
 use super::super::super::tasks::Workers;
 use super::super::super::tile::part;
 use super::super::super::transfer::Transfer;
@@ -62,7 +62,7 @@ pub(super) enum Carried {
     /// The position, in the plan's list, of the tuple at each place.
     Tuples(Vec<u32>),
     /// Nothing; of each tuple its place, to which every run moves its values.
-    Places(Vec<u32>),
+    Targets(Vec<u32>),
 }
 
 /// Which of [`Carried`].
@@ -70,7 +70,7 @@ pub(super) enum Carried {
 pub(super) enum Kind {
     Values,
     Tuples,
-    Places,
+    Targets,
 }
 
 impl Carried {
@@ -78,7 +78,7 @@ impl Carried {
         match self {
             Self::Values(_) => Kind::Values,
             Self::Tuples(_) => Kind::Tuples,
-            Self::Places(_) => Kind::Places,
+            Self::Targets(_) => Kind::Targets,
         }
     }
 }
@@ -89,7 +89,7 @@ impl<N: Scratch> Partitions<N> {
         N::put_back(self.numbers);
         match self.carried {
             Carried::Values(values) => Scratch::put_back(values),
-            Carried::Tuples(list) | Carried::Places(list) => Scratch::put_back(list),
+            Carried::Tuples(list) | Carried::Targets(list) => Scratch::put_back(list),
         }
     }
 }
@@ -123,7 +123,7 @@ impl Sorting<'_, '_> {
         let mut carried = match kind {
             Kind::Values => Carried::Values(take_words(self.words(places))?),
             Kind::Tuples => Carried::Tuples(take_list(places)?),
-            Kind::Places => Carried::Places(take_list(numbers.len())?),
+            Kind::Targets => Carried::Targets(take_list(numbers.len())?),
         };
         let (mut cursors, ranges) = self.count(numbers, places)?;
         // Scratch memory may be longer.
@@ -199,15 +199,15 @@ impl Sorting<'_, '_> {
         let has_room = match carried {
             Carried::Values(words) => words.len() >= self.words(moved.len()),
             Carried::Tuples(list) => list.len() >= moved.len(),
-            Carried::Places(places) => places.len() >= numbers.len(),
+            Carried::Targets(places) => places.len() >= numbers.len(),
         };
         assert!(has_room, "a place for all that is moved");
-        let moved = Places::new(moved);
+        let moved = SharedSlots::new(moved);
         match carried {
             // Plain elements have 1, 2, 4, 8 or 16 bytes, and `carries_values`
             // lets none above `CARRIED_BYTES` come here.
             Carried::Values(words) => {
-                let words = Places::new(words);
+                let words = SharedSlots::new(words);
                 let size = self.transfer.kernels().size;
                 self.each(numbers, cursors, &moved, &|tuples, cursors| match size {
                     1 => self.move_values::<N, 1>(tuples, cursors, &words),
@@ -217,7 +217,7 @@ impl Sorting<'_, '_> {
                 })
             }
             Carried::Tuples(list) => {
-                let list = Places::new(list);
+                let list = SharedSlots::new(list);
                 self.each(numbers, cursors, &moved, &|tuples, cursors| {
                     tuples.each(cursors, |place, tuple| {
                         let tuple = u32::try_from(tuples.first + tuple).unwrap_or(u32::MAX);
@@ -230,8 +230,8 @@ impl Sorting<'_, '_> {
                     });
                 })
             }
-            Carried::Places(places) => {
-                let places = Places::new(places);
+            Carried::Targets(places) => {
+                let places = SharedSlots::new(places);
                 self.each(numbers, cursors, &moved, &|tuples, cursors| {
                     tuples.each(cursors, |place, tuple| {
                         #[expect(unsafe_code, reason = "parts write to tuples of their own")]
@@ -251,7 +251,7 @@ impl Sorting<'_, '_> {
         &self,
         numbers: &[N],
         cursors: &mut [u32],
-        moved: &Places<'_, N>,
+        moved: &SharedSlots<'_, N>,
         task: &(dyn Fn(&Moving<'_, N>, &[u32]) + Sync),
     ) -> Result<(), ScatterError> {
         (self.workers).run_chunks(cursors, self.partitions, &|index, cursors| {
@@ -271,7 +271,7 @@ impl Sorting<'_, '_> {
         &self,
         tuples: &Moving<'_, N>,
         cursors: &[u32],
-        words: &Places<'_, u64>,
+        words: &SharedSlots<'_, u64>,
     ) {
         debug_assert_eq!(self.transfer.kernels().size, W, "the widths of values");
         let source = self.source(tuples.first).cast::<[u8; W]>();
@@ -296,7 +296,7 @@ impl Sorting<'_, '_> {
         count: usize,
     ) -> Result<Vec<u64>, ScatterError> {
         let mut values: Vec<u64> = Scratch::take(self.words(count))?;
-        let words = Places::new(&mut values);
+        let words = SharedSlots::new(&mut values);
         let parts = self.workers.parts();
         self.workers.run(parts, &|index| {
             let range = part(places.len(), parts, index);
@@ -334,7 +334,7 @@ struct Moving<'a, N> {
     first: usize,
     numbers: &'a [N],
     shift: u32,
-    moved: &'a Places<'a, N>,
+    moved: &'a SharedSlots<'a, N>,
 }
 
 impl<N: Number> Moving<'_, N> {

@@ -114,15 +114,6 @@ def _gather_backward(
     return grad_data
 
 
-for _name, _kernel in {
-    "scatter": _scatter,
-    "scatter_backward": _scatter_backward,
-    "gather": _gather,
-    "gather_backward": _gather_backward,
-}.items():
-    _LIBRARY.impl(_name, _kernel, "CPU")
-
-
 # Without memory.
 
 
@@ -186,15 +177,6 @@ def _fake_gather_backward(
 ) -> Any:
     _on_one_device(gradient, indices)
     return _empty(shape, gradient)
-
-
-for _name, _fake in {
-    "scatter": _fake_scatter,
-    "scatter_backward": _fake_scatter_backward,
-    "gather": _fake_gather,
-    "gather_backward": _fake_gather_backward,
-}.items():
-    _registry.register_fake(f"ndscatter::{_name}", _fake, lib=_LIBRARY)
 
 
 # Gradients.
@@ -379,18 +361,29 @@ def _differentiable(name: str, save: Any, share: Any, linear: Any) -> Any:
     return kernel
 
 
-for _name, _share, _save, _linear in (
-    ("scatter", _share_scatter, _save_scatter, _linear_in_scatter),
-    ("gather", _share_gather, _save_gather, _linear_in_first),
+for _name, _kernel, _fake, *_derivatives in (
+    ("scatter", _scatter, _fake_scatter, _save_scatter, _share_scatter, _linear_in_scatter),
+    ("gather", _gather, _fake_gather, _save_gather, _share_gather, _linear_in_first),
     (
         "scatter_backward",
-        _share_scatter_backward,
+        _scatter_backward,
+        _fake_scatter_backward,
         _save_scatter_backward,
+        _share_scatter_backward,
         _linear_in_scatter_backward,
     ),
-    ("gather_backward", _share_gather_backward, _save_gather_backward, _linear_in_first),
+    (
+        "gather_backward",
+        _gather_backward,
+        _fake_gather_backward,
+        _save_gather_backward,
+        _share_gather_backward,
+        _linear_in_first,
+    ),
 ):
-    _LIBRARY.impl(_name, _differentiable(_name, _save, _share, _linear), "Autograd")
+    _LIBRARY.impl(_name, _kernel, "CPU")
+    _registry.register_fake(f"ndscatter::{_name}", _fake, lib=_LIBRARY)
+    _LIBRARY.impl(_name, _differentiable(_name, *_derivatives), "Autograd")
 
 
 # By name.
@@ -514,6 +507,11 @@ def scatter_elements(
     return _call("elements", axis, tensors, *options)
 
 
+def _gathered(*arguments: Any) -> torch.Tensor:
+    result: torch.Tensor = torch.ops.ndscatter.gather.default(*arguments)
+    return result
+
+
 def gather_nd(
     data: torch.Tensor,
     indices: torch.Tensor,
@@ -530,11 +528,7 @@ def gather_nd(
     >>> ndscatter.torch.gather_nd(torch.eye(2), torch.tensor([[1, 1], [0, 1]]))
     tensor([1., 0.])
     """
-    options = bounds, negative_indices
-    result: torch.Tensor = torch.ops.ndscatter.gather.default(
-        data, indices, "nd", batch_dims, *options
-    )
-    return result
+    return _gathered(data, indices, "nd", batch_dims, bounds, negative_indices)
 
 
 def gather(
@@ -551,11 +545,7 @@ def gather(
     >>> ndscatter.torch.gather(torch.tensor([5.0, 6.0]), torch.tensor([1, 1, 0]))
     tensor([6., 6., 5.])
     """
-    options = bounds, negative_indices
-    result: torch.Tensor = torch.ops.ndscatter.gather.default(
-        data, indices, "along", axis, *options
-    )
-    return result
+    return _gathered(data, indices, "along", axis, bounds, negative_indices)
 
 
 def gather_elements(
@@ -572,8 +562,4 @@ def gather_elements(
     >>> ndscatter.torch.gather_elements(torch.eye(2), torch.tensor([[1, 0]]))
     tensor([[0., 0.]])
     """
-    options = bounds, negative_indices
-    result: torch.Tensor = torch.ops.ndscatter.gather.default(
-        data, indices, "elements", axis, *options
-    )
-    return result
+    return _gathered(data, indices, "elements", axis, bounds, negative_indices)

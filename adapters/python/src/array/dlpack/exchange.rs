@@ -5,13 +5,14 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
 
+use ndscatter_host::dlpack::{DLDataType, DLDevice, DLManagedTensorVersioned, DLTensor};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use pyo3::{ffi, intern};
 
-use super::{COMPLEX, DlTensor, HOST_DEVICES, Handed, Lent, Versioned};
+use super::{Handed, Lent};
 
 /// Functions in C by which a library hands tensors out and takes them over: DLPack 1.3. They
 /// take a tenth of the time of the methods.
@@ -27,11 +28,13 @@ struct Functions {
     // More follow.
 }
 
-type FromObject = unsafe extern "C" fn(*mut ffi::PyObject, *mut *mut Versioned) -> c_int;
+type FromObject =
+    unsafe extern "C" fn(*mut ffi::PyObject, *mut *mut DLManagedTensorVersioned) -> c_int;
 /// Fills a struct with what is told of an array, for a look as long as the array is borrowed;
 /// returns 0 where it has.
-pub(crate) type Describe = unsafe extern "C" fn(*mut ffi::PyObject, *mut DlTensor) -> c_int;
-type ToObject = unsafe extern "C" fn(*mut Versioned, *mut *mut ffi::PyObject) -> c_int;
+pub(crate) type Describe = unsafe extern "C" fn(*mut ffi::PyObject, *mut DLTensor) -> c_int;
+type ToObject =
+    unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut ffi::PyObject) -> c_int;
 
 /// Those that are used.
 #[derive(Clone, Copy)]
@@ -97,7 +100,8 @@ impl Exchange {
             }
         };
         let tensor = lent.tensor();
-        let is_usual = HOST_DEVICES.contains(&tensor.device.kind) && tensor.dtype.code != COMPLEX;
+        let is_complex = tensor.dtype.code == DLDataType::COMPLEX;
+        let is_usual = DLDevice::is_host(tensor.device.device_type) && !is_complex;
         Ok(is_usual.then_some(lent))
     }
 
@@ -142,15 +146,13 @@ fn functions(kind: &Bound<'_, PyType>) -> Option<&'static Functions> {
 /// Python code.
 pub(in crate::array) fn described_address(object: &Bound<'_, PyAny>) -> Option<*const u8> {
     let describe = Exchange::of(object)?.describe?;
-    let tensor = described(describe, object)?;
-    let offset = usize::try_from(tensor.byte_offset).ok()?;
-    Some(tensor.data.cast::<u8>().wrapping_add(offset))
+    described(describe, object).map(|tensor| tensor.address().cast_const())
 }
 
 /// What a library tells of an array, for a look as long as the array is borrowed and not
 /// changed.
-pub(crate) fn described(describe: Describe, object: &Bound<'_, PyAny>) -> Option<DlTensor> {
-    let mut found = std::mem::MaybeUninit::<DlTensor>::uninit();
+pub(crate) fn described(describe: Describe, object: &Bound<'_, PyAny>) -> Option<DLTensor> {
+    let mut found = std::mem::MaybeUninit::<DLTensor>::uninit();
     // SAFETY: the function looks at the object's type itself, and fills the struct where it
     // returns 0.
     unsafe {

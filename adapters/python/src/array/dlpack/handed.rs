@@ -7,12 +7,15 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use ndscatter_host::dlpack::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
+};
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::{ffi, intern};
 
 use super::exchange::Exchange;
-use super::{Device, DlTensor, Managed, OLD, TypeCode, VERSIONED, Versioned};
+use super::{OLD, VERSIONED};
 use crate::array::elements_of;
 
 /// Rows of results begin where vectors like it.
@@ -41,12 +44,12 @@ impl Drop for Memory {
 pub(in crate::array) struct Handed {
     memory: Arc<Memory>,
     shape: Vec<i64>,
-    code: TypeCode,
+    code: DLDataType,
 }
 
 impl Handed {
     /// One with room for the elements, which are not initialised.
-    pub(in crate::array) fn new(shape: &[usize], size: usize, code: TypeCode) -> PyResult<Self> {
+    pub(in crate::array) fn new(shape: &[usize], size: usize, code: DLDataType) -> PyResult<Self> {
         let failed = || PyMemoryError::new_err("no memory for the result");
         let bytes = elements_of(shape).checked_mul(size);
         let bytes = bytes.ok_or_else(failed)?.max(1);
@@ -68,7 +71,7 @@ impl Handed {
     }
 
     /// The tensor, and what keeps it alive.
-    fn exported(&self) -> (DlTensor, *mut c_void) {
+    fn exported(&self) -> (DLTensor, *mut c_void) {
         let rank = self.shape.len();
         let mut numbers = [&self.shape[..], &vec![1; rank]].concat();
         for axis in (1..rank).rev() {
@@ -80,10 +83,10 @@ impl Handed {
             _memory: self.memory.clone(),
         });
         let shape = kept.numbers.as_mut_ptr();
-        let tensor = DlTensor {
+        let tensor = DLTensor {
             data: self.address().cast(),
-            device: Device { kind: 1, number: 0 },
-            rank: i32::try_from(rank).unwrap_or(0),
+            device: DLDevice::CPU,
+            ndim: i32::try_from(rank).unwrap_or(0),
             dtype: self.code,
             shape,
             strides: shape.wrapping_add(rank),
@@ -92,15 +95,14 @@ impl Handed {
         (tensor, Box::into_raw(kept).cast())
     }
 
-    pub(super) fn versioned(&self) -> Box<Versioned> {
+    pub(super) fn versioned(&self) -> Box<DLManagedTensorVersioned> {
         let (tensor, context) = self.exported();
-        Box::new(Versioned {
-            major: 1,
-            minor: 0,
-            context,
+        Box::new(DLManagedTensorVersioned {
+            version: DLPackVersion { major: 1, minor: 0 },
+            manager_ctx: context,
             deleter: Some(delete_versioned),
             flags: 0,
-            tensor,
+            dl_tensor: tensor,
         })
     }
 }
@@ -132,9 +134,9 @@ impl Handed {
             return capsule(py, tensor.cast(), VERSIONED, drop_versioned);
         }
         let (tensor, context) = self.exported();
-        let managed = Box::new(Managed {
-            tensor,
-            context,
+        let managed = Box::new(DLManagedTensor {
+            dl_tensor: tensor,
+            manager_ctx: context,
             deleter: Some(delete_old),
         });
         capsule(py, Box::into_raw(managed).cast(), OLD, drop_old)
@@ -158,18 +160,18 @@ fn capsule<'py>(
     }
 }
 
-unsafe extern "C" fn delete_versioned(tensor: *mut Versioned) {
+unsafe extern "C" fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: made by `__dlpack__` from two boxes, and deleted once.
     unsafe {
-        drop(Box::from_raw((*tensor).context.cast::<Kept>()));
+        drop(Box::from_raw((*tensor).manager_ctx.cast::<Kept>()));
         drop(Box::from_raw(tensor));
     }
 }
 
-unsafe extern "C" fn delete_old(tensor: *mut Managed) {
+unsafe extern "C" fn delete_old(tensor: *mut DLManagedTensor) {
     // SAFETY: as above.
     unsafe {
-        drop(Box::from_raw((*tensor).context.cast::<Kept>()));
+        drop(Box::from_raw((*tensor).manager_ctx.cast::<Kept>()));
         drop(Box::from_raw(tensor));
     }
 }

@@ -5,21 +5,24 @@
 use std::ptr::NonNull;
 
 use ndscatter::DType;
+use ndscatter_host::dlpack::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor,
+};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
 
 use super::exchange::Exchange;
-use super::{
-    DlTensor, HOST_DEVICES, IS_COPIED, Managed, OLD, OLD_USED, READ_ONLY, TypeCode, VERSIONED,
-    VERSIONED_USED, Versioned,
-};
+use super::{OLD, OLD_USED, VERSIONED, VERSIONED_USED};
+
+/// Flags of memory that is no output: writes fail, or nobody sees them.
+const NOT_WRITABLE: u64 = DLManagedTensorVersioned::READ_ONLY | DLManagedTensorVersioned::IS_COPIED;
 
 /// A tensor that another library has handed out. It is given back when this is dropped.
 pub(in crate::array) enum Lent {
-    Old(NonNull<Managed>),
-    Versioned(NonNull<Versioned>),
+    Old(NonNull<DLManagedTensor>),
+    Versioned(NonNull<DLManagedTensorVersioned>),
 }
 
 impl Drop for Lent {
@@ -106,7 +109,7 @@ impl Lent {
     pub(super) fn of_known_version(self) -> PyResult<Self> {
         if let Self::Versioned(tensor) = &self {
             // SAFETY: the tensor is this one's.
-            let major = unsafe { tensor.as_ref().major };
+            let major = unsafe { tensor.as_ref().version.major };
             if major != 1 {
                 return Err(PyBufferError::new_err(format!(
                     "DLPack {major} was handed out, and 1 asked for"
@@ -116,12 +119,12 @@ impl Lent {
         Ok(self)
     }
 
-    pub(super) fn tensor(&self) -> &DlTensor {
+    pub(super) fn tensor(&self) -> &DLTensor {
         // SAFETY: the tensor is this one's, of a version that has these fields.
         unsafe {
             match self {
-                Self::Old(tensor) => &tensor.as_ref().tensor,
-                Self::Versioned(tensor) => &tensor.as_ref().tensor,
+                Self::Old(tensor) => &tensor.as_ref().dl_tensor,
+                Self::Versioned(tensor) => &tensor.as_ref().dl_tensor,
             }
         }
     }
@@ -136,25 +139,21 @@ impl Lent {
         match self {
             Self::Old(_) => true,
             // SAFETY: as above.
-            Self::Versioned(tensor) => unsafe {
-                tensor.as_ref().flags & (READ_ONLY | IS_COPIED) == 0
-            },
+            Self::Versioned(tensor) => unsafe { tensor.as_ref().flags & NOT_WRITABLE == 0 },
         }
     }
 
-    pub(in crate::array) fn code(&self) -> TypeCode {
+    pub(in crate::array) fn code(&self) -> DLDataType {
         self.tensor().dtype
     }
 
     pub(in crate::array) fn address(&self) -> *mut u8 {
-        let tensor = self.tensor();
-        let offset = usize::try_from(tensor.byte_offset).unwrap_or(0);
-        tensor.data.cast::<u8>().wrapping_add(offset)
+        self.tensor().address()
     }
 
     pub(in crate::array) fn shape(&self) -> PyResult<impl Iterator<Item = usize>> {
         let sizes = self.numbers(self.tensor().shape);
-        let sizes = match (sizes, self.tensor().rank) {
+        let sizes = match (sizes, self.tensor().ndim) {
             (Some(sizes), 0..) => sizes,
             (None, 0) => &[],
             _ => return Err(PyBufferError::new_err("a DLPack tensor has no shape")),
@@ -178,7 +177,7 @@ impl Lent {
     }
 
     fn numbers(&self, first: *mut i64) -> Option<&[i64]> {
-        let rank = usize::try_from(self.tensor().rank).unwrap_or(0);
+        let rank = usize::try_from(self.tensor().ndim).unwrap_or(0);
         // SAFETY: a tensor has as many sizes, and as many strides or none at all.
         (!first.is_null()).then(|| unsafe { std::slice::from_raw_parts(first, rank) })
     }
@@ -193,7 +192,7 @@ fn check_device(object: &Bound<'_, PyAny>) -> PyResult<()> {
         .get_item(0)?
         .call_method0(intern!(py, "__index__"))?
         .extract()?;
-    if HOST_DEVICES.contains(&kind) {
+    if DLDevice::is_host(kind) {
         return Ok(());
     }
     Err(PyValueError::new_err(format!(

@@ -1,21 +1,16 @@
 //! The pass of a gradient that goes group by group.
 
-#![expect(
-    unsafe_code,
-    reason = "hands the memory of views to a call, once they have been checked"
-)]
-
-use super::super::scattered::Prepared;
-use super::saved::Saved;
+use super::passes::Pass;
+use super::placed::{GradientPass, Sharing, TensorAt, TensorsAt};
 use super::scatters::{Backward, ByGroups};
 use super::tensors::kernel;
 use crate::error::ScatterError;
-use crate::exec::gradients::{AllPlaced, GroupGradients, Placed, Sharing};
 use crate::exec::{Context, Transfer};
 use crate::kernel::{Operation, Shares};
 use crate::operand::{Layout, Source};
 use crate::plan::Sorted;
 use crate::reduction::Reduction;
+use crate::run::Overwritten;
 
 impl Backward<'_> {
     /// The tensors of the pass by groups.
@@ -24,14 +19,14 @@ impl Backward<'_> {
         by_groups: ByGroups,
         grad_output: &Source<'_>,
         sorted: &Sorted,
-    ) -> Result<AllPlaced, ScatterError> {
+    ) -> Result<TensorsAt, ScatterError> {
         let (tensors, reducing) = (self.tensors, self.meaning.reducing);
         let depends = matches!(
             reducing.reduction,
             Reduction::Mul | Reduction::Min | Reduction::Max
         );
         let read = |source: &Source<'_>| source.as_ptr().cast_mut();
-        let data = match (self.saved, tensors.data) {
+        let data = match (self.overwritten, tensors.data) {
             _ if !depends || !reducing.include_self => None,
             (Some(saved), _) => Some(saved.placed(|data, layout| self.numbered(data, layout))?),
             (None, Some(data)) => Some(self.numbered(read(data), data.layout())?),
@@ -45,7 +40,7 @@ impl Backward<'_> {
         let grad_updates = tensors.grad_updates.filter(|_| by_groups.updates);
         let grad_updates = grad_updates
             .map(|target| self.listed(target.as_mut_ptr().cast(), target.layout(), sorted));
-        Ok(AllPlaced {
+        Ok(TensorsAt {
             grad_output: self.numbered(read(grad_output), grad_output.layout())?,
             data,
             updates: updates.transpose()?,
@@ -72,7 +67,7 @@ impl Backward<'_> {
                 },
             },
             size: dtype.size(),
-            data_in_order: self.saved.is_some_and(Saved::is_in_order),
+            data_in_order: self.overwritten.is_some_and(Overwritten::is_in_order),
         })
     }
 
@@ -80,9 +75,9 @@ impl Backward<'_> {
         &self,
         base: *mut u8,
         layout: &Layout<'_>,
-    ) -> Result<Placed, ScatterError> {
+    ) -> Result<TensorAt, ScatterError> {
         match self.plan.numbered(&layout.all_strides()?)? {
-            Some(place) => Ok(Placed::numbered(base, place)),
+            Some(place) => Ok(TensorAt::numbered(base, place)),
             None => Err(self.plan.mismatch(layout)),
         }
     }
@@ -92,24 +87,21 @@ impl Backward<'_> {
         base: *mut u8,
         layout: &Layout<'_>,
         sorted: &Sorted,
-    ) -> Result<Placed, ScatterError> {
+    ) -> Result<TensorAt, ScatterError> {
         let place = self.plan.listed(&layout.all_strides()?)?;
-        Placed::listed(base, place, self.plan, sorted)
+        TensorAt::listed(base, place, self.plan, sorted)
     }
 
     /// The pass by groups.
     pub(super) fn groups<'p>(
         &'p self,
-        gradients: &'p GroupGradients<'p>,
-    ) -> Result<Prepared<'p>, ScatterError> {
+        pass: &'p GradientPass<'p>,
+    ) -> Result<Pass<'p>, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
         let operation = Operation::gradient_groups(dtype, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
         let context = Context::new(self.is_kept, false);
-        // SAFETY: the tensors have the shapes that the plan asks for and share nothing with
-        // those that are written but what is allowed, as has been checked; saved windows
-        // are those of this plan, which lives as long.
-        let transfer = unsafe { Transfer::gradients_of(self.plan, operation, gradients, context) }?;
-        Ok(transfer.into())
+        let transfer = Transfer::by_groups(self.plan, operation, pass, pass.address(), context)?;
+        Ok(Pass::Transfer(transfer.into()))
     }
 }

@@ -12,16 +12,12 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 
-use super::super::making::{Planning, make_plan};
-use super::super::operands::{Operands, check_dtype};
-use super::super::scattered::{Prepared, prepare};
-use super::nothing::{Nothing, run};
-use super::saved::Saved;
+use super::passes::{Pass, copy_all};
+use super::placed::GradientPass;
 use super::tensors::{Meaning, Tensors, check};
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
-use crate::exec::gradients::GroupGradients;
-use crate::exec::{Context, Transfer, scratch};
+use crate::exec::{Direction, scratch};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::memory::zeroed;
@@ -30,6 +26,7 @@ use crate::operand::{
 };
 use crate::plan::{Form, IndexPlan};
 use crate::reduction::{NoneGradient, Reduction};
+use crate::run::{Operands, Overwritten, Planning, check_dtype, make_plan, prepare};
 
 /// Plans and shares out once.
 pub(crate) fn backward_once(
@@ -50,7 +47,7 @@ pub(crate) fn backward_once(
         plan: &plan,
         is_kept: false,
         tensors,
-        saved: None,
+        overwritten: None,
         meaning,
         factor,
         in_place,
@@ -62,15 +59,15 @@ pub(crate) fn backward_once(
 }
 
 /// Shares out by a plan that is kept.
-pub(in super::super) fn backward_planned(
+pub(super) fn backward_planned(
     plan: &IndexPlan,
     tensors: &Tensors<'_>,
-    saved: Option<&Saved>,
+    overwritten: Option<&Overwritten>,
     meaning: Meaning,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
     let (factor, in_place) = check(tensors, None, meaning, execution)?;
-    let elements = saved.map(|saved| saved.elements());
+    let elements = overwritten.map(Overwritten::elements);
     elements.map_or(Ok(()), |saved| {
         check_dtype("data", saved, tensors.grad_output.elements())
     })?;
@@ -79,12 +76,12 @@ pub(in super::super) fn backward_planned(
         return Err(other_shape("grad_output", plan.shape(), actual));
     }
     tensors.check_shapes(plan.updates_shape())?;
-    tensors.check_inputs(meaning.reducing, saved.is_some())?;
+    tensors.check_inputs(meaning.reducing, overwritten.is_some())?;
     let call = Backward {
         plan,
         is_kept: true,
         tensors,
-        saved,
+        overwritten,
         meaning,
         factor,
         in_place,
@@ -98,7 +95,7 @@ pub(super) struct Backward<'a> {
     pub(super) plan: &'a IndexPlan,
     pub(super) is_kept: bool,
     pub(super) tensors: &'a Tensors<'a>,
-    pub(super) saved: Option<&'a Saved>,
+    pub(super) overwritten: Option<&'a Overwritten>,
     pub(super) meaning: Meaning,
     pub(super) factor: Factor,
     pub(super) in_place: bool,
@@ -136,29 +133,18 @@ impl Backward<'_> {
         let bytes = ((high - low + 1).unsigned_abs()).saturating_mul(dtype.size());
         let mut words: Vec<u128> = zeroed(bytes.div_ceil(size_of::<u128>()))?;
         let mut copy = AnyViewMut::from_bytes(cast_slice_mut(&mut words), dtype, layout)?;
-        let nothing = Nothing::new(shape, self.execution)?;
-        let moving = self.operation(1.0)?;
-        let copying = nothing.copy(&moving, &copy.target(), Some(grad_output))?;
-        run(copying, self.execution)?;
+        copy_all(self.operation(1.0)?, &copy.target(), Some(grad_output))?.run(self.execution)?;
         let copy = AnyView::from_bytes(cast_slice(&words), dtype, layout)?;
         self.share(by_groups, &copy.source())
     }
 
     /// Zeros, whatever the gradient of the output holds.
     fn clear(&self) -> Result<(), ScatterError> {
-        let nothing = Nothing::new(self.plan.shape(), self.execution)?;
-        let of_updates = Nothing::new(self.plan.updates_shape(), self.execution)?;
-        let written = [
-            (&nothing, self.tensors.grad_data),
-            (&of_updates, self.tensors.grad_updates),
-        ];
-        let passes = written
-            .map(|(nothing, target)| target.map(|target| self.zeros(nothing, target)).transpose());
+        let written = [self.tensors.grad_data, self.tensors.grad_updates];
+        let passes = written.map(|target| target.map(|target| self.zeros(target)).transpose());
         let [data, updates] = passes;
-        let passes = [data?, updates?].into_iter().flatten();
-        passes
-            .into_iter()
-            .try_for_each(|pass| run(pass, self.execution))
+        let mut passes = [data?, updates?].into_iter().flatten();
+        passes.try_for_each(|pass| pass.run(self.execution))
     }
 
     /// Gradients on their way, multiplied by a factor.
@@ -209,33 +195,24 @@ impl Backward<'_> {
     /// one reads.
     fn share(&self, by_groups: ByGroups, grad_output: &Source<'_>) -> Result<(), ScatterError> {
         let tensors = self.tensors;
-        let clears = self.is_replaced() && !by_groups.data;
-        let is_multiplied = self.in_place && self.factor.value != 1.0;
-        // Those that were skipped have no group.
-        let leaves_skipped = by_groups.updates && self.plan.skipped() > 0;
-        let nothing = |is_needed: bool, shape| {
-            let made = is_needed.then(|| Nothing::new(shape, self.execution));
-            made.transpose()
-        };
-        let copies = tensors.grad_data.is_some() && !clears && !self.in_place;
-        let of_data = nothing(copies || is_multiplied, self.plan.shape())?;
-        let of_updates = nothing(leaves_skipped, self.plan.updates_shape())?;
         let is_grouped = by_groups.data || by_groups.updates;
         let sorted = is_grouped.then(|| self.plan.groups()).transpose()?;
         let placed = sorted.map(|sorted| self.placed(by_groups, grad_output, sorted));
         let placed = placed.transpose()?;
         let sharing = self.sharing()?;
-        let gradients = placed.as_ref().zip(sorted);
-        let gradients =
-            gradients.map(|(placed, sorted)| GroupGradients::new(placed, sharing, sorted));
-        let groups = gradients.as_ref().map(|gradients| self.groups(gradients));
+        let pass = placed.as_ref().zip(sorted).map(|(placed, sorted)| {
+            // SAFETY: `check` and its kin have checked that the tensors have the shapes
+            // that the plan asks for, and share only what they may. Saved windows belong to
+            // this plan.
+            unsafe { GradientPass::new(sharing, self.plan, sorted, placed) }
+        });
+        let groups = pass.as_ref().map(|pass| self.groups(pass));
         let mut groups = groups.transpose()?;
-        let mut passes: SmallVec<[Prepared<'_>; 4]> = SmallVec::new();
-        match (tensors.grad_updates, &of_updates) {
-            (Some(target), Some(of_updates)) => passes.push(self.zeros(of_updates, target)?),
-            (Some(target), None) if !by_groups.updates => {
-                passes.push(self.gather(grad_output, target)?);
-            }
+        let mut passes: SmallVec<[Pass<'_>; 4]> = SmallVec::new();
+        match tensors.grad_updates {
+            Some(target) if !by_groups.updates => passes.push(self.gather(grad_output, target)?),
+            // Those that were skipped have no group.
+            Some(target) if self.plan.skipped() > 0 => passes.push(self.zeros(target)?),
             _ => {}
         }
         if !by_groups.data {
@@ -243,13 +220,11 @@ impl Backward<'_> {
         }
         if let Some(target) = tensors.grad_data {
             let data = (!self.in_place).then_some(grad_output);
-            match &of_data {
-                Some(of_data) if is_multiplied => passes.push(self.multiplied(of_data, target)?),
-                Some(of_data) => {
-                    let operation = self.operation(self.factor.value)?;
-                    passes.push(of_data.copy(&operation, target, data)?);
-                }
-                None => {}
+            let clears = self.is_replaced() && !by_groups.data;
+            if data.is_none() && self.factor.value != 1.0 {
+                passes.push(self.multiplied(target)?);
+            } else if data.is_some() && !clears {
+                passes.push(copy_all(self.operation(self.factor.value)?, target, data)?);
             }
             if clears {
                 passes.push(self.cleared(data, target)?);
@@ -257,7 +232,7 @@ impl Backward<'_> {
         }
         passes.extend(groups);
         let mut passes = passes.into_iter();
-        passes.try_for_each(|pass| run(pass, self.execution))
+        passes.try_for_each(|pass| pass.run(self.execution))
     }
 
     /// The pass in which every update takes the gradient of its destination.
@@ -265,7 +240,7 @@ impl Backward<'_> {
         &self,
         grad_output: &Source<'_>,
         target: &Target<'_>,
-    ) -> Result<Prepared<'_>, ScatterError> {
+    ) -> Result<Pass<'_>, ScatterError> {
         let operation = self.operation(match self.reduction() {
             Reduction::Sub => -self.factor.value,
             _ => self.factor.value,
@@ -274,15 +249,17 @@ impl Backward<'_> {
         let Some(numbered) = self.plan.binding(&strides)? else {
             return Err(self.plan.mismatch(grad_output.layout()));
         };
-        let written = target.layout().all_strides()?;
-        let geometry = self.plan.geometry_of(&numbered, &written)?;
-        let (result, data) = (target.as_mut_ptr().cast(), grad_output.as_ptr());
-        let context = Context::new(self.is_kept, false);
-        // SAFETY: both have the shapes that the plan asks for, as has been checked, and
-        // the geometry their strides; nothing shares memory with what is written.
-        let transfer =
-            unsafe { Transfer::gather(self.plan, operation, data, result, geometry, context) };
-        Ok(transfer.into())
+        let operands = Operands {
+            direction: Direction::Gather,
+            operation: &operation,
+            output: target,
+            source: grad_output,
+            copied: None,
+        };
+        // SAFETY: both have the shapes that the plan asks for, as has been checked;
+        // nothing shares memory with what is written.
+        let prepared = unsafe { prepare(self.plan, &numbered, &operands, self.is_kept) };
+        Ok(Pass::Transfer(prepared?))
     }
 
     /// The pass that copies the gradient of the output to that for data, unless it lies
@@ -291,7 +268,7 @@ impl Backward<'_> {
         &self,
         data: Option<&Source<'_>>,
         target: &Target<'_>,
-    ) -> Result<Prepared<'_>, ScatterError> {
+    ) -> Result<Pass<'_>, ScatterError> {
         let operation = self.operation(self.factor.value)?;
         let none = zeros(self.plan.updates_shape())?;
         let updates = Readable::zeros(self.plan.updates_shape(), &none);
@@ -301,35 +278,32 @@ impl Backward<'_> {
             return Err(self.plan.mismatch(target.layout()));
         };
         let operands = Operands {
+            direction: Direction::Scatter,
             operation: &operation,
             output: target,
-            updates: &updates,
-            data,
+            source: &updates,
+            copied: data,
         };
         // SAFETY: the tensors have the shapes that the plan asks for, as has been checked.
-        unsafe { prepare(self.plan, &numbered, &operands, self.is_kept) }
+        let cleared = unsafe { prepare(self.plan, &numbered, &operands, self.is_kept) }?;
+        Ok(Pass::Transfer(cleared))
     }
 
     /// The pass that multiplies a gradient where it lies.
-    fn multiplied<'p>(
-        &self,
-        nothing: &'p Nothing,
-        target: &Target<'_>,
-    ) -> Result<Prepared<'p>, ScatterError> {
+    fn multiplied(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
         let operation = Operation::scale_in_place(dtype, self.factor.value, set);
-        let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
-        nothing.multiply(operation, target)
+        copy_all(
+            operation.ok_or(ScatterError::NoGradient { dtype })?,
+            target,
+            None,
+        )
     }
 
-    fn zeros<'p>(
-        &self,
-        nothing: &'p Nothing,
-        target: &Target<'_>,
-    ) -> Result<Prepared<'p>, ScatterError> {
+    fn zeros(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
         let none = zeros(target.shape())?;
         let zeros = Readable::zeros(target.shape(), &none);
         let zeros = Source::of_zeros(&zeros, self.factor.dtype);
-        nothing.copy(&self.operation(1.0)?, target, Some(&zeros))
+        copy_all(self.operation(1.0)?, target, Some(&zeros))
     }
 }

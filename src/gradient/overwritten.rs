@@ -5,27 +5,19 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
-use super::nothing::{Nothing, run};
+use super::passes::{Pass, copy_all};
+use super::placed::TensorAt;
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::gradients::Placed;
-use crate::exec::{Context, Transfer};
+use crate::exec::{Access, Buffers, Context, Direction, Transfer};
 use crate::execution::Execution;
 use crate::kernel::{Kernels, Operation};
 use crate::operand::{AnyTensor, Elements, Input, Layout, Target};
-use crate::plan::{IndexPlan, WindowOffsets};
+use crate::plan::IndexPlan;
 use crate::reduction::Reduction;
+use crate::run::{Overwritten, Prepared};
 
-/// Data that a scatter in place has written over.
-#[derive(Debug)]
-pub(crate) struct Saved {
-    tensor: AnyTensor,
-    /// Where windows lie that are one for each destination that has tuples, in the order
-    /// of destinations; `None` where it is all of data.
-    windows: Option<WindowOffsets>,
-}
-
-impl Saved {
+impl Overwritten {
     /// The windows of destinations that have tuples, of data that lies as the plan's
     /// output, before anything is written.
     pub(super) fn windows(
@@ -43,17 +35,21 @@ impl Saved {
         let kernels = Kernels::plain(dtype, Reduction::None, set);
         let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
         let tensor = AnyTensor::filled(windows_of.updates_shape(), dtype, |target| {
-            let result = target.as_mut_ptr().cast();
-            let operation = Operation::moving(kernels);
-            let data = data.as_mut_ptr().cast_const().cast();
-            let context = Context::new(false, target.is_new());
-            // SAFETY: data has the layout that the plan is bound to, as has just been
-            // checked, and holds values, as it is to be written in place; the target has
-            // the shape of its updates.
-            let transfer = unsafe {
-                Transfer::gather(&windows_of, operation, data, result, geometry, context)
+            let access = Access {
+                operation: Operation::moving(kernels),
+                buffers: Buffers {
+                    output: target.as_mut_ptr(),
+                    source: data.as_mut_ptr().cast_const().cast(),
+                    data: None,
+                },
+                context: Context::new(false, target.is_new()),
             };
-            run(transfer.into(), execution)
+            // SAFETY: data has the layout that the plan is bound to, as has just been
+            // checked. It holds values, as it is to be written in place. The target has the
+            // shape of the plan's updates.
+            let transfer =
+                unsafe { Transfer::new(Direction::Gather, &windows_of, access, geometry, None) };
+            Pass::Transfer(Prepared::from(transfer)).run(execution)
         })?;
         Ok(Self {
             tensor,
@@ -67,13 +63,12 @@ impl Saved {
         dtype: DType,
         execution: &Execution<'_>,
     ) -> Result<Self, ScatterError> {
-        let nothing = Nothing::new(data.shape(), execution)?;
         let kernels = Kernels::plain(dtype, Reduction::None, execution.instructions());
         let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
         let tensor = AnyTensor::filled(data.shape(), dtype, |target| {
             let operation = Operation::moving(kernels);
-            let copy = data.read(|data| nothing.copy(&operation, &target, Some(data)))?;
-            run(copy, execution)
+            data.read(|data| copy_all(operation, &target, Some(data)))?
+                .run(execution)
         })?;
         Ok(Self {
             tensor,
@@ -84,12 +79,12 @@ impl Saved {
     /// As a tensor of a pass by groups, which places what lies as all of data by `whole`.
     pub(super) fn placed(
         &self,
-        whole: impl FnOnce(*mut u8, &Layout<'_>) -> Result<Placed, ScatterError>,
-    ) -> Result<Placed, ScatterError> {
+        whole: impl FnOnce(*mut u8, &Layout<'_>) -> Result<TensorAt, ScatterError>,
+    ) -> Result<TensorAt, ScatterError> {
         let view = self.tensor.view();
         let source = view.source();
         match &self.windows {
-            Some(place) => Ok(Placed::numbered(
+            Some(place) => Ok(TensorAt::numbered(
                 source.as_ptr().cast_mut(),
                 place.copied()?,
             )),

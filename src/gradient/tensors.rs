@@ -2,7 +2,6 @@
 //!
 //! Knows which reductions need which of them.
 
-use super::super::operands::{check_dtype, is_memory_of, refuse_overlap, refuse_shared};
 use super::{Factor, other_shape};
 use crate::element::DType;
 use crate::error::ScatterError;
@@ -10,6 +9,7 @@ use crate::execution::Execution;
 use crate::kernel::{GradientFn, InstructionSet, Kernels};
 use crate::operand::{Indices, Source, Target};
 use crate::reduction::{NoneGradient, Reducing, Reduction};
+use crate::run::{check_dtype, is_memory_of, refuse_overlap, refuse_shared};
 
 /// What a scatter meant, as far as its gradient depends on it.
 #[derive(Clone, Copy, Debug)]

@@ -1,26 +1,22 @@
 //! Gradients: what is sent back from a result to what it was made of.
 //!
-//! Knows how a factor is rounded.
+//! Knows operators, plans, and the passes that the executor runs. No other room imports
+//! this one.
 
+mod gather_verbs;
 mod gathers;
 mod groups;
-mod nothing;
+mod overwritten;
+mod passes;
+mod placed;
 mod saved;
+mod scatter_verbs;
 mod scatters;
 mod tensors;
-mod training;
 mod views;
 
-pub(crate) use gathers::sum_once;
-pub(super) use gathers::sum_planned;
-pub(super) use saved::Saved;
-pub(crate) use scatters::backward_once;
-pub(super) use scatters::backward_planned;
-pub(crate) use tensors::{Meaning, Tensors};
-pub use training::Trained;
-pub(crate) use training::train_once;
+pub use saved::Saved;
 pub use views::{Forward, Gradients};
-pub(crate) use views::{allocate, allocate_updates, lend};
 
 use crate::element::DType;
 use crate::error::ScatterError;
@@ -71,7 +67,7 @@ fn zeros(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
     Dims::collect(shape.len(), shape.iter().map(|_| 0))
 }
 
-/// Of a gradient that has another shape.
+/// The error for a gradient that has another shape.
 #[cold]
 fn other_shape(tensor: &'static str, expected: &[usize], actual: &[usize]) -> ScatterError {
     ScatterError::with_facts(|| {

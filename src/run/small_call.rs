@@ -1,16 +1,18 @@
 //! Calls that are over sooner than loops are set up and a schedule is chosen: of
 //! a plan, or of indices that become numbers on the stack, without one.
 //!
-//! Knows which calls these are. Knows nothing of what they do with elements.
+//! Knows how their tuples are numbered. Knows nothing of what they do with elements.
 
 #![expect(unsafe_code, reason = "hands numbers that were checked to a transfer")]
 
-use super::making::Planning;
-use super::operands::Transferred;
+use super::operands::Operands;
+use super::plan_builder::Planning;
+use super::route::STACK_TUPLES;
 use crate::error::ScatterError;
-use crate::exec::direct::{self, Direct, Few};
+#[cfg(doc)]
+use crate::exec::small_transfer;
+use crate::exec::small_transfer::{SmallTransfer, TupleNumbers};
 use crate::execution::Execution;
-use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
     Coordinates, Destinations, Extents, Flat, IndexPlan, Number, SHORT_LIST, Tuples,
@@ -18,82 +20,65 @@ use crate::plan::{
 };
 use crate::reduction::Duplicates;
 
-/// Most tuples whose numbers lie on the stack; [`SHORT_LIST`] is for calls of which
-/// clearing the larger array would be a good part.
-const SOME: usize = 512;
-
-/// Runs a plan, and says whether it is a small call.
+/// Runs a small call by its plan, and says whether the plan has the numbers for it.
 ///
 /// # Safety
 ///
-/// Layout and shapes of the operands are the plan's.
+/// Layout and shapes of the operands are the plan's, and `flat` is how they lie. Data that
+/// is copied and the output are contiguous. [`can_run`](small_transfer::can_run) allows the
+/// transfer.
 #[inline(always)] // As all that is on the way of the smallest calls.
-pub(super) unsafe fn run_planned(plan: &IndexPlan, operands: &impl Transferred) -> bool {
+pub(super) unsafe fn run_planned(plan: &IndexPlan, flat: &Flat, operands: &Operands<'_>) -> bool {
     let narrow = Destinations::narrow;
     let Some(numbers) = narrow(plan.destinations()).filter(|_| plan.scale().numbers_slices) else {
         return false;
     };
     let positions = plan.positions().map(narrow);
-    let computed;
-    let flat = if operands.listed().is_contiguous() {
-        plan.flat()
-    } else {
-        computed = Flat::new(&plan.extents(), operands.numbered(), operands.listed());
-        computed.as_ref()
-    };
-    let Some(flat) = flat.filter(|flat| positions != Some(None) && suits(flat, operands)) else {
+    if positions == Some(None) {
         return false;
-    };
-    let direct = Direct {
-        operation: operands.operation(),
+    }
+    let transfer = SmallTransfer {
+        operation: operands.operation,
         flat,
-        few: Few {
+        tuples: TupleNumbers {
             numbers,
             positions: positions.flatten(),
         },
     };
     // SAFETY: the caller vouches for layout and shapes, and the plan has numbered
     // slices as `flat` does.
-    unsafe { operands.run_direct(&direct) };
+    unsafe { transfer.run(operands.direction, operands.buffers()) };
     true
 }
 
-/// Whether a call is small enough; data is copied as one run.
-#[inline(always)]
-fn suits(flat: &Flat, operands: &impl Transferred) -> bool {
-    let data = operands.copied();
-    let is_run = |data: &Layout<'_>| operands.numbered().is_contiguous() && data.is_contiguous();
-    data.is_none_or(is_run) && direct::suits(flat, operands.operation(), data.is_some())
-}
-
-/// The indices of a call, and what they mean.
-pub(super) struct Small<'a, O> {
+/// A call of rows at even distances, and its indices.
+pub(super) struct FlatCall<'a> {
     pub(super) extents: &'a Extents<'a>,
     pub(super) flat: &'a Flat,
-    pub(super) operands: &'a O,
+    pub(super) operands: &'a Operands<'a>,
     pub(super) indices: &'a Integers<'a>,
     pub(super) planning: Planning,
 }
 
-impl<O: Transferred> Small<'_, O> {
-    /// Runs the call if it is small, and says whether it was. All indices are
-    /// checked before anything is written.
+impl FlatCall<'_> {
+    /// Runs a small call, and says whether it could. All indices are checked before
+    /// anything is written.
     ///
     /// # Safety
     ///
     /// The shapes of the operands are those of `extents`, and `flat` was made of
-    /// that and of their layouts.
+    /// that and of their layouts. Data that is copied and the output are contiguous.
+    /// [`can_run`](small_transfer::can_run) allows the transfer.
     #[inline(always)] // As all that is on the way of the smallest calls.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        if self.flat.tuples > SOME || !suits(self.flat, self.operands) {
-            return Ok(false);
-        }
         // SAFETY: handed on as it is.
         unsafe {
-            if self.flat.tuples > SHORT_LIST {
+            if self.flat.tuples <= SHORT_LIST {
+                self.run_numbered::<SHORT_LIST>(execution)
+            } else if self.flat.tuples <= STACK_TUPLES {
                 self.run_some(execution)
             } else {
-                self.run_numbered::<SHORT_LIST>(execution)
+                Ok(false)
             }
         }
     }
@@ -106,7 +91,7 @@ impl<O: Transferred> Small<'_, O> {
     #[inline(never)]
     unsafe fn run_some(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         // SAFETY: handed on as it is.
-        unsafe { self.run_numbered::<SOME>(execution) }
+        unsafe { self.run_numbered::<STACK_TUPLES>(execution) }
     }
 
     /// # Safety
@@ -125,7 +110,7 @@ impl<O: Transferred> Small<'_, O> {
             if skipped > 0 {
                 self.run_applied::<MOST>(numbers)
             } else {
-                self.run_few(Few {
+                self.run_tuples(TupleNumbers {
                     numbers,
                     positions: None,
                 })
@@ -148,30 +133,30 @@ impl<O: Transferred> Small<'_, O> {
             positions[applied] = Number::new(at as u64);
             applied += usize::from(number != u32::SKIPPED);
         }
-        let few = Few {
+        let tuples = TupleNumbers {
             numbers: &numbers[..applied],
             positions: Some(&positions[..applied]),
         };
         // SAFETY: handed on as it is.
-        unsafe { self.run_few(few) }
+        unsafe { self.run_tuples(tuples) }
     }
 
     /// # Safety
     ///
     /// As for [`Self::run`]; numbers and positions are those of `flat`.
     #[inline(always)]
-    unsafe fn run_few(&self, few: Few<'_>) -> bool {
-        if self.planning.duplicates == Duplicates::Reject && !are_seen_distinct(few.numbers) {
+    unsafe fn run_tuples(&self, tuples: TupleNumbers<'_>) -> bool {
+        if self.planning.duplicates == Duplicates::Reject && !are_seen_distinct(tuples.numbers) {
             // Whether there are duplicates, and which, a plan will say.
             return false;
         }
-        let direct = Direct {
-            operation: self.operands.operation(),
+        let transfer = SmallTransfer {
+            operation: self.operands.operation,
             flat: self.flat,
-            few,
+            tuples,
         };
         // SAFETY: handed on as it is.
-        unsafe { self.operands.run_direct(&direct) };
+        unsafe { transfer.run(self.operands.direction, self.operands.buffers()) };
         true
     }
 

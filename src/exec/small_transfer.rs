@@ -5,9 +5,8 @@
 
 #![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
 
-use super::thresholds::SMALL_CALL_BYTES;
-use super::transfer::Buffers;
-use super::workload::{Direction, touched_bytes};
+use super::access::Buffers;
+use super::workload::Direction;
 use crate::kernel::{
     Group, GroupFn, GroupRun, Job, Kernels, Operation, RowsForm, RunsFn, Sources, Spread, Steps,
 };
@@ -23,51 +22,59 @@ const SORTED: usize = 64;
 
 /// The tuples of a small transfer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Few<'a> {
+pub(crate) struct TupleNumbers<'a> {
     /// The number of each that is applied.
     pub(crate) numbers: &'a [u32],
     /// Their positions in the list, where some are skipped.
     pub(crate) positions: Option<&'a [u32]>,
 }
 
-/// Whether a call is small enough to stay here. In place the output may be of
-/// any size, but its slices must be numbered in 32 bits.
+/// Whether a transfer can be run here, however many bytes it touches.
 #[inline(always)] // As all that is on the way of the smallest calls.
-pub(crate) fn suits(flat: &Flat, operation: &Operation, copies: bool) -> bool {
-    let size = operation.kernels.size;
-    let copied = if copies { flat.elements } else { 0 };
-    let touched = touched_bytes(
-        flat.outer.saturating_mul(flat.tuples),
-        flat.run.saturating_mul(size),
-        copied.saturating_mul(size),
-    );
+pub(crate) fn can_run(flat: &Flat, operation: &Operation) -> bool {
     let is_sorted = !operation.needs_groups || flat.tuples <= SORTED;
-    is_sorted && touched < SMALL_CALL_BYTES && u32::try_from(flat.slices).is_ok()
+    is_sorted && u32::try_from(flat.slices).is_ok()
 }
 
-/// A transfer that [`suits`].
+/// A transfer that [`can_run`] allows.
 #[derive(Debug)]
-pub(crate) struct Direct<'a> {
+pub(crate) struct SmallTransfer<'a> {
     pub(crate) operation: &'a Operation,
     pub(crate) flat: &'a Flat,
-    pub(crate) few: Few<'a>,
+    pub(crate) tuples: TupleNumbers<'a>,
 }
 
-impl Direct<'_> {
-    /// Runs a scatter.
+impl SmallTransfer<'_> {
+    /// Runs the transfer. Windows of a gather's result that no position names become zeros.
     ///
     /// # Safety
     ///
-    /// - `flat` says where the elements of `buffers.output` (numbered) and
-    ///   `buffers.updates` (listed) lie, which are those of `operation`;
-    ///   `output` is this call's alone, shares no byte with the others, and is
+    /// - `flat` says where the elements of the numbered and of the listed tensor lie, which
+    ///   are those of `operation`. A scatter has `buffers.output` numbered and
+    ///   `buffers.source` listed. A gather has them the other way round.
+    /// - `output` is this call's alone, shares no byte with the others, and is
     ///   initialised in place or where `operation` clones.
-    /// - If there is data, both it and the output hold `flat.elements` elements
+    /// - If there is data to copy, both it and the output hold `flat.elements` elements
     ///   side by side.
     /// - Every number is less than `flat.slices`, every position less than
     ///   `flat.tuples`; without positions there are as many numbers.
+    /// - Where a gather skips tuples, elements are plain bytes of which zeros are a value.
     #[inline(always)]
-    pub(crate) unsafe fn scatter(&self, buffers: Buffers) {
+    pub(crate) unsafe fn run(&self, direction: Direction, buffers: Buffers) {
+        // SAFETY: handed on as it is.
+        unsafe {
+            match direction {
+                Direction::Scatter => self.scatter(buffers),
+                Direction::Gather => self.gather(buffers),
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Self::run`].
+    #[inline(always)]
+    unsafe fn scatter(&self, buffers: Buffers) {
         let output: *mut u8 = buffers.output.cast();
         let kernels = self.operation.kernels;
         if let Some(data) = buffers.data {
@@ -79,10 +86,10 @@ impl Direct<'_> {
             // SAFETY: both hold that many elements and share no byte.
             unsafe { (kernels.copy)(output, data, &[all], Steps::UNIT) };
         }
-        for outer in 0..self.repetitions(!self.few.numbers.is_empty()) {
+        for outer in 0..self.repetitions(!self.tuples.numbers.is_empty()) {
             let (numbered, listed) = self.origin(outer);
             let dst = output.wrapping_offset(numbered);
-            let src = buffers.updates.wrapping_offset(listed);
+            let src = buffers.source.wrapping_offset(listed);
             // SAFETY: a repetition of the tensors that the caller vouches for.
             unsafe {
                 match self.operation.group.filter(|_| self.operation.needs_groups) {
@@ -93,25 +100,21 @@ impl Direct<'_> {
         }
     }
 
-    /// Runs a gather: data is numbered, the result listed. Windows of the result
-    /// that no position names become zeros.
-    ///
     /// # Safety
     ///
-    /// As for [`Self::scatter`], of which `result` is the output; where tuples
-    /// are skipped, elements are plain bytes of which zeros are a value.
+    /// As for [`Self::run`].
     #[inline]
-    pub(crate) unsafe fn gather(&self, result: *mut u8, data: *const u8) {
+    unsafe fn gather(&self, buffers: Buffers) {
         let kernels = self.operation.kernels;
-        let clears = self.few.positions.is_some();
-        for outer in 0..self.repetitions(clears || !self.few.numbers.is_empty()) {
+        let clears = self.tuples.positions.is_some();
+        for outer in 0..self.repetitions(clears || !self.tuples.numbers.is_empty()) {
             let (numbered, listed) = self.origin(outer);
-            let dst = result.wrapping_offset(listed);
-            let src = data.wrapping_offset(numbered);
+            let dst = buffers.output.cast::<u8>().wrapping_offset(listed);
+            let src = buffers.source.wrapping_offset(numbered);
             // SAFETY: a repetition of the tensors that the caller vouches for.
             unsafe {
-                match (kernels.gather_rows, self.few.positions) {
-                    (Some(rows), None) => rows(dst, src, self.few.numbers, self.rows()),
+                match (kernels.gather_rows, self.tuples.positions) {
+                    (Some(rows), None) => rows(dst, src, self.tuples.numbers, self.rows()),
                     (_, positions) => {
                         self.clear(dst, positions);
                         self.apply_runs(kernels.copy, Direction::Gather, dst, src);
@@ -134,7 +137,7 @@ impl Direct<'_> {
 
     /// What the loops rely on, once more.
     fn check(&self) {
-        let (Few { numbers, positions }, flat) = (self.few, self.flat);
+        let (TupleNumbers { numbers, positions }, flat) = (self.tuples, self.flat);
         let below = |list: &[u32], end: usize| list.iter().all(|&value| (value as usize) < end);
         debug_assert!(below(numbers, flat.slices), "numbers of slices");
         // Of tuples that move nothing, only some are listed.
@@ -168,7 +171,7 @@ impl Direct<'_> {
             unit: self.flat.unit,
             step: self.flat.step,
             len: self.flat.run,
-            sources: self.few.positions,
+            sources: self.tuples.positions,
             is_near,
             prefetches_sources: !is_near,
         }
@@ -176,7 +179,7 @@ impl Direct<'_> {
 
     /// # Safety
     ///
-    /// As for [`Self::scatter`], from a repetition's first elements on.
+    /// As for [`Self::run`], from a repetition's first elements on.
     #[inline(always)]
     unsafe fn apply(&self, kernels: &Kernels, dst: *mut u8, src: *const u8) {
         let flat = self.flat;
@@ -186,13 +189,14 @@ impl Direct<'_> {
             is_near: self.is_near(),
         };
         let elements = kernels.apply_elements;
-        let elements = elements.filter(|_| is_listed_side_by_side && self.few.positions.is_none());
+        let elements =
+            elements.filter(|_| is_listed_side_by_side && self.tuples.positions.is_none());
         match (elements, kernels.apply_rows) {
             // SAFETY: one element a number, below `slices`, and as many updates
             // side by side as numbers.
-            (Some(elements), _) => unsafe { (elements.u32)(dst, src, self.few.numbers, spread) },
+            (Some(elements), _) => unsafe { (elements.u32)(dst, src, self.tuples.numbers, spread) },
             // SAFETY: as above, with rows of `flat.run` elements.
-            (None, Some(rows)) => unsafe { rows(dst, src, self.few.numbers, self.rows()) },
+            (None, Some(rows)) => unsafe { rows(dst, src, self.tuples.numbers, self.rows()) },
             // SAFETY: likewise.
             (None, None) => unsafe { self.apply_runs(kernels.apply, Direction::Scatter, dst, src) },
         }
@@ -218,7 +222,7 @@ impl Direct<'_> {
             src: 0,
             len: self.flat.run,
         }; JOBS];
-        for (block, numbers) in self.few.numbers.chunks(JOBS).enumerate() {
+        for (block, numbers) in self.tuples.numbers.chunks(JOBS).enumerate() {
             let jobs = &mut jobs[..numbers.len()];
             for (at, (job, &number)) in jobs.iter_mut().zip(numbers).enumerate() {
                 let numbered = (number as usize).cast_signed() * self.flat.unit;
@@ -235,7 +239,7 @@ impl Direct<'_> {
 
     /// The position in the list of the tuple that is applied as number `at`.
     fn position(&self, at: usize) -> usize {
-        self.few
+        self.tuples
             .positions
             .map_or(at, |positions| positions[at] as usize)
     }
@@ -270,15 +274,15 @@ impl Direct<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::scatter`], from a repetition's first elements on; all
+    /// As for [`Self::run`], from a repetition's first elements on; all
     /// elements are initialised.
     #[inline(never)]
     unsafe fn fold(&self, kernel: GroupFn, dst: *mut u8, src: *const u8) {
         // Number and position of each tuple, which sort like numbers and then
         // like the list.
         let mut sorted = [0_u64; SORTED];
-        let sorted = &mut sorted[..self.few.numbers.len()];
-        for (at, (key, &number)) in sorted.iter_mut().zip(self.few.numbers).enumerate() {
+        let sorted = &mut sorted[..self.tuples.numbers.len()];
+        for (at, (key, &number)) in sorted.iter_mut().zip(self.tuples.numbers).enumerate() {
             *key = u64::from(number) << u32::BITS | self.position(at) as u64;
         }
         sorted.sort_unstable();

@@ -1,10 +1,5 @@
 //! A forward pass that keeps what its gradient will need.
 
-use super::super::making::{Planning, make_plan};
-use super::super::operands::Operands;
-use super::super::planned::{ScatterPlan, ScatterRun};
-use super::super::scattered::execute;
-use super::saved::Saved;
 use super::tensors::Meaning;
 use crate::error::ScatterError;
 use crate::execution::Execution;
@@ -12,13 +7,15 @@ use crate::operand::indices::Integers;
 use crate::operand::{Elements, Layout};
 use crate::plan::Form;
 use crate::reduction::Reduction;
+use crate::run::{Operands, Overwritten, Planning, ScatterPlan, ScatterRun, execute, make_plan};
 
-/// What a scatter that trains has kept for its gradient: the plan and, after a call in
-/// place of `mul`, `min` or `max`, the windows of data that were written over (all of
-/// data, where the output is not evenly spaced along the axes that are indexed).
+/// What a forward pass has kept for its gradient: the plan, and data that was written over.
 ///
-/// Made by [`Scatter::train`](crate::Scatter::train) and its kin. It borrows nothing: what
-/// a gradient depends on beside it is handed over as [`Forward`](crate::Forward).
+/// [`Scatter::forward`](crate::Scatter::forward) and its kin make it. Data is kept after a
+/// call in place of `mul`, `min` or `max`: the windows that were written over, or all of
+/// data where the output is not evenly spaced along the axes that are indexed. A `Saved`
+/// borrows nothing; the other tensors of a gradient are handed over as
+/// [`Forward`](crate::Forward).
 ///
 /// # Examples
 ///
@@ -29,23 +26,23 @@ use crate::reduction::Reduction;
 /// let at = TensorView::contiguous(&[0_i64, 0], &[2, 1])?;
 /// let updates = TensorView::from(&[4.0_f32, 4.0]);
 /// let largest = Scatter::nd().reduction(Reduction::Max);
-/// let trained = largest.train_in_place(TensorViewMut::from(&mut data), at, updates)?;
+/// let saved = largest.forward_in_place(TensorViewMut::from(&mut data), at, updates)?;
 /// assert_eq!(data, [4.0, 5.0]);
 /// // Data has been written over; what it held is in the state.
 /// let grad_output = TensorView::from(&[1.0_f32, 1.0]);
 /// let forward = Forward::updates(updates);
-/// let (grad_data, grad_updates) = trained.run().backward(grad_output, forward, 1.0)?;
+/// let (grad_data, grad_updates) = saved.run().backward(grad_output, forward, 1.0)?;
 /// assert_eq!(grad_data, [0.0, 1.0]);
 /// assert_eq!(grad_updates, [0.5, 0.5]);
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 #[derive(Debug)]
-pub struct Trained {
+pub struct Saved {
     plan: ScatterPlan,
-    saved: Option<Saved>,
+    overwritten: Option<Overwritten>,
 }
 
-impl Trained {
+impl Saved {
     /// The plan of the forward pass, of a contiguous output where its own was not evenly
     /// spaced along the axes that are indexed.
     pub fn plan(&self) -> &ScatterPlan {
@@ -53,27 +50,30 @@ impl Trained {
     }
 
     /// Bytes of data that were saved before any was written over.
-    pub fn saved_bytes(&self) -> usize {
-        self.saved.as_ref().map_or(0, Saved::bytes)
+    pub fn bytes(&self) -> usize {
+        self.overwritten.as_ref().map_or(0, Overwritten::bytes)
     }
 
     /// A run that means what the operator meant, on rayon, and whose gradients begin with
     /// the data of the forward pass.
     #[inline]
     pub fn run(&self) -> ScatterRun<'_> {
-        self.plan.run().of_saved(self.saved.as_ref())
+        ScatterRun {
+            overwritten: self.overwritten.as_ref(),
+            ..self.plan.run()
+        }
     }
 }
 
 /// Runs a scatter, in place where it has no data, and keeps what its gradient needs.
-pub(crate) fn train_once(
+pub(crate) fn forward_once(
     form: &Form,
     operands: &Operands<'_>,
     indices: Integers<'_>,
     meaning: Meaning,
     planning: Planning,
     execution: &Execution<'_>,
-) -> Result<Trained, ScatterError> {
+) -> Result<Saved, ScatterError> {
     let Elements::Plain(dtype) = operands.output.elements() else {
         return Err(ScatterError::GradientOfClones);
     };
@@ -82,7 +82,7 @@ pub(crate) fn train_once(
     }
     let output = operands.output.layout();
     let (shape, listed) = (output.shape(), indices.layout().shape());
-    form.check_updates(shape, listed, operands.updates_shape())?;
+    form.check_updates(shape, listed, operands.listed_shape())?;
     let plan = make_plan(output, *form, indices, planning, execution)?;
     // Offsets in one layout say nothing of another, which gradients may have.
     let kept = if plan.scale().numbers_slices {
@@ -95,17 +95,22 @@ pub(crate) fn train_once(
         meaning.reducing.reduction,
         Reduction::Mul | Reduction::Min | Reduction::Max
     );
-    let is_overwritten = operands.data.is_none() && depends && meaning.reducing.include_self;
-    let saved = match (&kept, is_overwritten) {
+    let is_overwritten = operands.copied.is_none() && depends && meaning.reducing.include_self;
+    let overwritten = match (&kept, is_overwritten) {
         (_, false) => None,
-        (None, true) => Some(Saved::windows(&plan, operands.output, dtype, execution)?),
-        (Some(_), true) => Some(Saved::all(operands.output, dtype, execution)?),
+        (None, true) => Some(Overwritten::windows(
+            &plan,
+            operands.output,
+            dtype,
+            execution,
+        )?),
+        (Some(_), true) => Some(Overwritten::all(operands.output, dtype, execution)?),
     };
-    execute(&plan, true, operands, execution)?;
+    execute(&plan, operands, execution)?;
     let plan = ScatterPlan::new(
         kept.unwrap_or(plan),
         meaning.reducing,
         meaning.none_gradient,
     );
-    Ok(Trained { plan, saved })
+    Ok(Saved { plan, overwritten })
 }

@@ -1,17 +1,24 @@
-//! The gradients of scatters: the verb that sends them back, and those of a forward pass
-//! that keeps what they need.
+//! The verbs of scatters that send gradients back, and those of a forward pass that keeps
+//! what they need.
+//!
+//! Knows operators, their plans and views. Knows nothing of how gradients are worked out.
 
-use super::scatter::Scatter;
+use super::saved::{Saved, forward_once};
+use super::scatters::{backward_once, backward_planned};
+use super::tensors::{Meaning, Tensors};
+use super::views::{Forward, Gradients, allocate, allocate_updates, lend};
 use crate::error::ScatterError;
 use crate::operand::{Dims, Indices, Input, Output, Source, Start, Target};
+use crate::ops::Scatter;
 use crate::plan::Form;
-use crate::run::{self, Forward, Gradients, Meaning, Operands, Trained};
+use crate::reduction::Reduction;
+use crate::run::{Operands, ScatterRun, operation};
 
 /// Gradients.
 impl Scatter<'_> {
     /// Returns the gradients for data and for updates, row-major, given that of the
-    /// output: [`backward_into`](Self::backward_into) new tensors. Of a
-    /// [`cache`](Self::cache) without the updates of the forward pass they have
+    /// output: [`backward_into`](Self::backward_into) new tensors. Without the updates of the
+    /// forward pass, the gradients of a [`cache`](Self::cache) have
     /// [`update_len`](Self::update_len) rows.
     ///
     /// # Errors
@@ -46,13 +53,13 @@ impl Scatter<'_> {
         let gradient = grad_output.source();
         let (form, updates_shape) = self.form_for(&grad_output, &forward, &indices)?;
         let shapes = [gradient.shape(), &updates_shape];
-        run::allocate(&grad_output, &forward, shapes, |tensors| {
+        allocate(&grad_output, &forward, shapes, |tensors| {
             self.share(&form, tensors, &indices, scale)
         })
     }
 
-    /// Returns the gradient for updates alone, row-major: of sums with self, that for data
-    /// is `grad_output` itself, but for the factor.
+    /// Returns the gradient for updates alone, row-major. The gradient for the data of sums
+    /// with self is `grad_output` times the factor.
     ///
     /// # Errors
     ///
@@ -66,7 +73,7 @@ impl Scatter<'_> {
     ) -> Result<V::Owned, ScatterError> {
         let indices = indices.into();
         let (form, shape) = self.form_for(&grad_output, &forward, &indices)?;
-        run::allocate_updates(&grad_output, &forward, &shape, |tensors| {
+        allocate_updates(&grad_output, &forward, &shape, |tensors| {
             self.share(&form, tensors, &indices, scale)
         })
     }
@@ -125,7 +132,7 @@ impl Scatter<'_> {
     ///     TensorViewMut::from(&mut grad_data),
     ///     TensorViewMut::from(&mut grad_updates),
     /// );
-    /// Scatter::update(0).backward_into(grad_output, Forward::none(), at, 0.5, wanted)?;
+    /// Scatter::along(0).backward_into(grad_output, Forward::none(), at, 0.5, wanted)?;
     /// assert_eq!(grad_data, [0.5, 0.0, 1.5]);
     /// assert_eq!(grad_updates, [0.0, 1.0]);
     /// # Ok::<(), ndscatter::ScatterError>(())
@@ -139,7 +146,7 @@ impl Scatter<'_> {
         gradients: Gradients<O>,
     ) -> Result<(), ScatterError> {
         let indices = indices.into();
-        run::lend(&grad_output, &forward, gradients, |tensors| {
+        lend(&grad_output, &forward, gradients, |tensors| {
             let updates = tensors.updates.map(Source::shape);
             let updates = updates.or(tensors.grad_updates.map(Target::shape));
             let form = self.form_of(tensors.grad_output.shape(), &indices, updates)?;
@@ -154,81 +161,81 @@ impl Scatter<'_> {
     ///
     /// As [`allocate`](Self::allocate), and [`ScatterError::NoGradient`] or
     /// [`ScatterError::GradientOfClones`] for elements that have none.
-    pub fn train<'i, V: Input>(
+    pub fn forward<'i, V: Input>(
         &self,
         data: V,
         indices: impl Into<Indices<'i>>,
         updates: V,
-    ) -> Result<(V::Owned, Trained), ScatterError> {
+    ) -> Result<(V::Owned, Saved), ScatterError> {
         let indices = indices.into();
-        let mut trained = None;
+        let mut saved = None;
         let shape = data.source();
         let output = V::allocate(shape.shape(), Start::CopyOf(&data), |output, data| {
             let updates = updates.source();
-            trained = Some(self.train_on(&output, data.as_ref(), &indices, &updates)?);
+            saved = Some(self.forward_on(&output, data.as_ref(), &indices, &updates)?);
             Ok(())
         })?;
         // The call above has made it, or failed.
-        let trained = trained.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
-        Ok((output, trained))
+        let saved = saved.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
+        Ok((output, saved))
     }
 
     /// [`write_into`](Self::write_into) of a forward pass: returns what its gradient needs.
     ///
     /// # Errors
     ///
-    /// As [`train`](Self::train), and as [`write_into`](Self::write_into).
-    pub fn train_into<'i, O: Output>(
+    /// As [`forward`](Self::forward), and as [`write_into`](Self::write_into).
+    pub fn forward_into<'i, O: Output>(
         &self,
         data: O::Input,
         indices: impl Into<Indices<'i>>,
         updates: O::Input,
         mut output: O,
-    ) -> Result<Trained, ScatterError> {
+    ) -> Result<Saved, ScatterError> {
         let (data, updates) = (data.source(), updates.source());
-        self.train_on(&output.target(), Some(&data), &indices.into(), &updates)
+        self.forward_on(&output.target(), Some(&data), &indices.into(), &updates)
     }
 
-    /// [`in_place`](Self::in_place) of a forward pass: returns what its gradient needs. Of
-    /// `mul`, `min` and `max` that is, where the value that is there takes part, also what
-    /// data holds where updates go (all of it, where data is not evenly spaced along the
-    /// axes that are indexed).
+    /// [`in_place`](Self::in_place) of a forward pass: returns what its gradient needs.
+    /// Where the value that is there takes part in `mul`, `min` or `max`, this includes what
+    /// data holds at the destinations. If data is not evenly spaced along the axes that are
+    /// indexed, it includes all of data.
     ///
     /// # Errors
     ///
-    /// As [`train`](Self::train), and as [`in_place`](Self::in_place).
-    pub fn train_in_place<'i, O: Output>(
+    /// As [`forward`](Self::forward), and as [`in_place`](Self::in_place).
+    pub fn forward_in_place<'i, O: Output>(
         &self,
         mut data: O,
         indices: impl Into<Indices<'i>>,
         updates: O::Input,
-    ) -> Result<Trained, ScatterError> {
-        self.train_on(&data.target(), None, &indices.into(), &updates.source())
+    ) -> Result<Saved, ScatterError> {
+        self.forward_on(&data.target(), None, &indices.into(), &updates.source())
     }
 
-    fn train_on(
+    fn forward_on(
         &self,
         output: &Target<'_>,
         data: Option<&Source<'_>>,
         indices: &Indices<'_>,
         updates: &Source<'_>,
-    ) -> Result<Trained, ScatterError> {
+    ) -> Result<Saved, ScatterError> {
         let element = data.map_or(output.elements(), |data| data.elements());
-        let operation = run::operation(element, self.reducing, &self.execution)?;
-        let mut trained = None;
+        let operation = operation(element, self.reducing, &self.execution)?;
+        let mut saved = None;
         let at = Some(indices);
         Operands::lend(&operation, output, data, at, updates, |operands| {
-            let updates = Some(operands.updates_shape());
+            let updates = Some(operands.listed_shape());
             let form = self.form_of(operands.shape(), indices, updates)?;
             let (planning, execution) = (self.planning, &self.execution);
             let meaning = self.meaning(1.0);
             let indices = indices.integers()?;
-            let made = run::train_once(&form, operands, indices, meaning, planning, execution);
-            trained = Some(made?);
+            let made = forward_once(&form, operands, indices, meaning, planning, execution);
+            saved = Some(made?);
             Ok(())
         })?;
         // The call above has made it, or failed.
-        trained.ok_or(ScatterError::OutOfMemory { bytes: 0 })
+        saved.ok_or(ScatterError::OutOfMemory { bytes: 0 })
     }
 
     /// What the shapes mean, and the shape of the gradient for updates.
@@ -246,17 +253,6 @@ impl Scatter<'_> {
         Ok((form, shape))
     }
 
-    /// What the shapes mean, with options that the operator has.
-    fn form_of(
-        &self,
-        shape: &[usize],
-        indices: &Indices<'_>,
-        updates: Option<&[usize]>,
-    ) -> Result<Form, ScatterError> {
-        (self.rule).check_options(self.planning.rules, self.reducing)?;
-        (self.rule).form(shape, indices.layout().parts(), updates)
-    }
-
     fn meaning(&self, scale: f64) -> Meaning {
         Meaning {
             reducing: self.reducing,
@@ -268,12 +264,94 @@ impl Scatter<'_> {
     fn share(
         &self,
         form: &Form,
-        tensors: &run::Tensors<'_>,
+        tensors: &Tensors<'_>,
         indices: &Indices<'_>,
         scale: f64,
     ) -> Result<(), ScatterError> {
         let (planning, execution) = (self.planning, &self.execution);
         let meaning = self.meaning(scale);
-        run::backward_once(form, tensors, indices, meaning, planning, execution)
+        backward_once(form, tensors, indices, meaning, planning, execution)
+    }
+}
+
+/// Gradients.
+impl ScatterRun<'_> {
+    /// Returns the gradients for data and for updates, row-major:
+    /// as [`Scatter::backward`](crate::Scatter::backward).
+    ///
+    /// # Errors
+    ///
+    /// As [`backward_into`](Self::backward_into); no memory for the results.
+    pub fn backward<V: Input>(
+        &self,
+        grad_output: V,
+        forward: Forward<V>,
+        scale: f64,
+    ) -> Result<(V::Owned, V::Owned), ScatterError> {
+        let shapes = [self.plan.shape(), self.plan.updates_shape()];
+        allocate(&grad_output, &forward, shapes, |tensors| {
+            self.share(tensors, scale)
+        })
+    }
+
+    /// Returns the gradient for updates alone, row-major:
+    /// as [`Scatter::backward_updates`](crate::Scatter::backward_updates).
+    ///
+    /// # Errors
+    ///
+    /// As [`backward`](Self::backward).
+    pub fn backward_updates<V: Input>(
+        &self,
+        grad_output: V,
+        forward: Forward<V>,
+        scale: f64,
+    ) -> Result<V::Owned, ScatterError> {
+        let shape = self.plan.updates_shape();
+        allocate_updates(&grad_output, &forward, shape, |tensors| {
+            self.share(tensors, scale)
+        })
+    }
+
+    /// Writes those that are wanted of the gradients for data and for updates:
+    /// as [`Scatter::backward_into`](crate::Scatter::backward_into).
+    ///
+    /// `grad_output` and the gradients may lie otherwise than the output that was planned
+    /// for, unless the plan is of one that is not evenly spaced along the axes that are
+    /// indexed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scatter::backward_into`](crate::Scatter::backward_into), and
+    /// [`ScatterError::PlanMismatch`].
+    pub fn backward_into<O: Output>(
+        &self,
+        grad_output: O::Input,
+        forward: Forward<O::Input>,
+        scale: f64,
+        gradients: Gradients<O>,
+    ) -> Result<(), ScatterError> {
+        lend(&grad_output, &forward, gradients, |tensors| {
+            self.share(tensors, scale)
+        })
+    }
+
+    fn share(&self, tensors: &Tensors<'_>, scale: f64) -> Result<(), ScatterError> {
+        if self.plan.only_moves() && self.reducing.reduction != Reduction::None {
+            return Err(ScatterError::UnsupportedOption {
+                option: "reduction",
+            });
+        }
+        let meaning = Meaning {
+            reducing: self.reducing,
+            none_gradient: self.none_gradient,
+            scale,
+        };
+        backward_planned(
+            self.plan,
+            tensors,
+            self.overwritten,
+            meaning,
+            &self.execution,
+        )
     }
 }

@@ -77,8 +77,25 @@ impl<O> Gradients<O> {
     }
 }
 
-/// Hands the tensors of a gradient to `call`.
-pub(crate) fn lend<O: Output>(
+/// Hands the tensors that a gradient reads to `call`.
+fn read<V: Input, R>(
+    grad_output: &V,
+    forward: &Forward<V>,
+    call: impl FnOnce(Tensors<'_>) -> R,
+) -> R {
+    let [data, updates] =
+        [&forward.data, &forward.updates].map(|view| view.as_ref().map(Input::source));
+    call(Tensors {
+        grad_output: &grad_output.source(),
+        data: data.as_ref(),
+        updates: updates.as_ref(),
+        grad_data: None,
+        grad_updates: None,
+    })
+}
+
+/// Hands all tensors of a gradient to `call`.
+pub(super) fn lend<O: Output>(
     grad_output: &O::Input,
     forward: &Forward<O::Input>,
     mut gradients: Gradients<O>,
@@ -86,63 +103,48 @@ pub(crate) fn lend<O: Output>(
 ) -> Result<(), ScatterError> {
     let data = gradients.data.as_mut().map(Output::target);
     let updates = gradients.updates.as_mut().map(Output::target);
-    let [read_data, read_updates] =
-        [&forward.data, &forward.updates].map(|view| view.as_ref().map(Input::source));
-    call(&Tensors {
-        grad_output: &grad_output.source(),
-        data: read_data.as_ref(),
-        updates: read_updates.as_ref(),
-        grad_data: data.as_ref(),
-        grad_updates: updates.as_ref(),
+    read(grad_output, forward, |tensors| {
+        call(&Tensors {
+            grad_data: data.as_ref(),
+            grad_updates: updates.as_ref(),
+            ..tensors
+        })
     })
 }
 
-/// Allocates the gradient for updates, of this shape, for `call` to write.
-pub(crate) fn allocate_updates<V: Input>(
+/// Allocates the gradient for updates, with this shape, for `call` to write.
+pub(super) fn allocate_updates<V: Input>(
     grad_output: &V,
     forward: &Forward<V>,
     updates_shape: &[usize],
     call: impl FnOnce(&Tensors<'_>) -> Result<(), ScatterError>,
 ) -> Result<V::Owned, ScatterError> {
-    let [data, updates] =
-        [&forward.data, &forward.updates].map(|view| view.as_ref().map(Input::source));
-    let start = Start::Like(grad_output);
-    V::allocate(updates_shape, start, |grad_updates, _| {
-        call(&Tensors {
-            grad_output: &grad_output.source(),
-            data: data.as_ref(),
-            updates: updates.as_ref(),
-            grad_data: None,
-            grad_updates: Some(&grad_updates),
+    V::allocate(updates_shape, Start::Like(grad_output), |made, _| {
+        read(grad_output, forward, |tensors| {
+            call(&Tensors {
+                grad_updates: Some(&made),
+                ..tensors
+            })
         })
     })
 }
 
-/// Allocates both gradients, of these shapes, for `call` to write: that for data, and that
-/// for updates.
-pub(crate) fn allocate<V: Input>(
+/// Allocates both gradients, with these shapes, for `call` to write: that for data, and
+/// that for updates.
+pub(super) fn allocate<V: Input>(
     grad_output: &V,
     forward: &Forward<V>,
     [shape, updates_shape]: [&[usize]; 2],
     call: impl FnOnce(&Tensors<'_>) -> Result<(), ScatterError>,
 ) -> Result<(V::Owned, V::Owned), ScatterError> {
-    let [data, updates] =
-        [&forward.data, &forward.updates].map(|view| view.as_ref().map(Input::source));
     let mut of_updates = None;
     let of_data = V::allocate(shape, Start::Like(grad_output), |grad_data, _| {
-        let made = V::allocate(
-            updates_shape,
-            Start::Like(grad_output),
-            |grad_updates, _| {
-                call(&Tensors {
-                    grad_output: &grad_output.source(),
-                    data: data.as_ref(),
-                    updates: updates.as_ref(),
-                    grad_data: Some(&grad_data),
-                    grad_updates: Some(&grad_updates),
-                })
-            },
-        );
+        let made = allocate_updates(grad_output, forward, updates_shape, |tensors| {
+            call(&Tensors {
+                grad_data: Some(&grad_data),
+                ..*tensors
+            })
+        });
         of_updates = Some(made?);
         Ok(())
     })?;

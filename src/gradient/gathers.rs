@@ -2,15 +2,13 @@
 //!
 //! Knows which tensors take part. How sums are made is that of a scatter, into zeros.
 
-use super::super::making::Planning;
-use super::super::operands::Operands;
-use super::super::scattered::{execute, once};
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::{Elements, Indices, Readable, Source, Target};
 use crate::plan::{Form, IndexPlan};
+use crate::run::{Operands, Planning, execute, once};
 
 /// Sums of gradients, multiplied by a factor.
 #[derive(Debug)]
@@ -65,7 +63,7 @@ impl Summing {
             gradient,
             |operands| {
                 call(&Operands {
-                    updates: if self.factor.is_zero {
+                    source: if self.factor.is_zero {
                         &nothing
                     } else {
                         gradient
@@ -127,7 +125,7 @@ pub(crate) fn sum_once(
 }
 
 /// Sums by a plan that is kept.
-pub(in super::super) fn sum_planned(
+pub(super) fn sum_planned(
     plan: &IndexPlan,
     sums: &Target<'_>,
     gradient: &Source<'_>,
@@ -140,6 +138,6 @@ pub(in super::super) fn sum_planned(
         return Err(other_shape("grad_output", expected, gradient.shape()));
     }
     summing.lend(sums, gradient, None, |operands| {
-        execute(plan, true, operands, execution)
+        execute(plan, operands, execution)
     })
 }

@@ -9,16 +9,16 @@ use std::marker::PhantomData;
 
 /// A slice to be written at positions that tasks have shared out among them.
 #[derive(Debug)]
-pub(super) struct Places<'a, T> {
+pub(super) struct SharedSlots<'a, T> {
     start: *mut T,
     len: usize,
     memory: PhantomData<&'a mut [T]>,
 }
 
 // SAFETY: it only hands out writes and chunks, whose callers own the positions.
-unsafe impl<T: Send> Sync for Places<'_, T> {}
+unsafe impl<T: Send> Sync for SharedSlots<'_, T> {}
 
-impl<'a, T> Places<'a, T> {
+impl<'a, T> SharedSlots<'a, T> {
     pub(super) fn new(buffer: &'a mut [T]) -> Self {
         Self {
             start: buffer.as_mut_ptr(),

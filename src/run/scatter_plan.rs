@@ -1,15 +1,16 @@
 //! A kept plan, and the verbs that run it on data and updates any number of
 //! times.
 
-use super::gradient::{self, Forward, Gradients, Meaning, Saved, backward_planned};
+use super::explain::{Explained, Explanation};
 use super::operands::{Operands, operation};
-use super::scattered::{check_reduction, execute};
+use super::pipeline::{check_reduction, execute};
+use super::plan_builder::Planning;
 use crate::element::DType;
 use crate::error::ScatterError;
+use crate::exec::Direction;
 use crate::execution::Execution;
-use crate::explain::Explanation;
-use crate::operand::{Elements, Input, Output, Source, Start, Target};
-use crate::plan::IndexPlan;
+use crate::operand::{AnyTensor, Elements, Input, Layout, Output, Source, Start, Target};
+use crate::plan::{Form, IndexPlan, WindowOffsets};
 use crate::reduction::{Accumulate, NoneGradient, Reducing, Reduction};
 
 /// A scatter that has been validated and worked out up to its values.
@@ -112,7 +113,7 @@ impl ScatterPlan {
             plan: &self.plan,
             reducing: self.reducing,
             none_gradient: self.none_gradient,
-            saved: None,
+            overwritten: None,
             execution: Execution::new(),
         }
     }
@@ -143,20 +144,23 @@ impl ScatterPlan {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ScatterRun<'p> {
-    plan: &'p IndexPlan,
-    reducing: Reducing,
-    none_gradient: NoneGradient,
-    /// Data that the forward pass has written over.
-    saved: Option<&'p Saved>,
-    execution: Execution<'p>,
+    pub(crate) plan: &'p IndexPlan,
+    pub(crate) reducing: Reducing,
+    pub(crate) none_gradient: NoneGradient,
+    pub(crate) overwritten: Option<&'p Overwritten>,
+    pub(crate) execution: Execution<'p>,
+}
+
+/// Data that a forward pass in place has written over, for its gradient.
+#[derive(Debug)]
+pub(crate) struct Overwritten {
+    pub(crate) tensor: AnyTensor,
+    /// Where windows lie that are one for each destination that has tuples, in the order
+    /// of destinations; `None` where it is all of data.
+    pub(crate) windows: Option<WindowOffsets>,
 }
 
 impl<'p> ScatterRun<'p> {
-    /// The same, whose gradients begin with data that was saved.
-    pub(super) fn of_saved(self, saved: Option<&'p Saved>) -> Self {
-        Self { saved, ..self }
-    }
-
     /// Another reduction than that of the operator. The rest of what the
     /// operator means stays. The plan of a [`cache`](crate::Scatter::cache) has
     /// none: such a run is refused ([`ScatterError::UnsupportedOption`]).
@@ -253,79 +257,6 @@ impl<'p> ScatterRun<'p> {
         self.write(&data.target(), None, &updates.source())
     }
 
-    /// Returns the gradients for data and for updates, row-major:
-    /// as [`Scatter::backward`](crate::Scatter::backward).
-    ///
-    /// # Errors
-    ///
-    /// As [`backward_into`](Self::backward_into); no memory for the results.
-    pub fn backward<V: Input>(
-        &self,
-        grad_output: V,
-        forward: Forward<V>,
-        scale: f64,
-    ) -> Result<(V::Owned, V::Owned), ScatterError> {
-        let shapes = [self.plan.shape(), self.plan.updates_shape()];
-        gradient::allocate(&grad_output, &forward, shapes, |tensors| {
-            self.share(tensors, scale)
-        })
-    }
-
-    /// Returns the gradient for updates alone, row-major:
-    /// as [`Scatter::backward_updates`](crate::Scatter::backward_updates).
-    ///
-    /// # Errors
-    ///
-    /// As [`backward`](Self::backward).
-    pub fn backward_updates<V: Input>(
-        &self,
-        grad_output: V,
-        forward: Forward<V>,
-        scale: f64,
-    ) -> Result<V::Owned, ScatterError> {
-        let shape = self.plan.updates_shape();
-        gradient::allocate_updates(&grad_output, &forward, shape, |tensors| {
-            self.share(tensors, scale)
-        })
-    }
-
-    /// Writes those that are wanted of the gradients for data and for updates:
-    /// as [`Scatter::backward_into`](crate::Scatter::backward_into).
-    ///
-    /// `grad_output` and the gradients may lie otherwise than the output that was planned
-    /// for, unless the plan is of one that is not evenly spaced along the axes that are
-    /// indexed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Scatter::backward_into`](crate::Scatter::backward_into), and
-    /// [`ScatterError::PlanMismatch`].
-    pub fn backward_into<O: Output>(
-        &self,
-        grad_output: O::Input,
-        forward: Forward<O::Input>,
-        scale: f64,
-        gradients: Gradients<O>,
-    ) -> Result<(), ScatterError> {
-        gradient::lend(&grad_output, &forward, gradients, |tensors| {
-            self.share(tensors, scale)
-        })
-    }
-
-    fn share(&self, tensors: &gradient::Tensors<'_>, scale: f64) -> Result<(), ScatterError> {
-        if self.plan.only_moves() && self.reducing.reduction != Reduction::None {
-            return Err(ScatterError::UnsupportedOption {
-                option: "reduction",
-            });
-        }
-        let meaning = Meaning {
-            reducing: self.reducing,
-            none_gradient: self.none_gradient,
-            scale,
-        };
-        backward_planned(self.plan, tensors, self.saved, meaning, &self.execution)
-    }
-
     /// Refuses what cannot be done with such elements, whatever their values.
     ///
     /// # Errors
@@ -337,8 +268,9 @@ impl<'p> ScatterRun<'p> {
         check_reduction(self.plan, &operation)
     }
 
-    /// What a run will do, if no other call is at work on its pool meanwhile: for
-    /// people, and for tests. Of many runs: what the first one works out about the
+    /// What a run will do with contiguous updates and data, if no other call is at work on
+    /// its pool meanwhile: for people, and for tests. Out of place, the output is not new
+    /// memory. Of many runs: what the first one works out about the
     /// indices, and leaves in the plan, counts for nothing.
     ///
     /// # Errors
@@ -348,27 +280,30 @@ impl<'p> ScatterRun<'p> {
     /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
     /// memory, [`ScatterError::OutOfMemory`].
     pub fn explain(&self, dtype: DType, in_place: bool) -> Result<Explanation, ScatterError> {
-        self.explanation(dtype, in_place, true)
+        self.explanation(dtype, in_place, None)
     }
 
-    /// `is_kept`: whether the plan is run again.
+    /// `indices`: what the plan was made of, for one call.
     pub(crate) fn explanation(
         &self,
         dtype: DType,
         in_place: bool,
-        is_kept: bool,
+        indices: Option<(&Form, &Layout<'_>, Planning)>,
     ) -> Result<Explanation, ScatterError> {
         let operation = operation(Elements::Plain(dtype), self.reducing, &self.execution)?;
         check_reduction(self.plan, &operation)?;
-        Explanation::new(
-            self.plan,
+        let explained = Explained {
+            direction: Direction::Scatter,
+            plan: self.plan,
+            indices,
             dtype,
-            operation,
-            self.reducing.reduction,
-            &self.execution,
-            in_place,
-            is_kept,
-        )
+            operation: &operation,
+            reduction: self.reducing.reduction,
+            execution: &self.execution,
+            copies: !in_place,
+            is_new: false,
+        };
+        explained.explain()
     }
 
     /// One run, in place where there is no `data`.
@@ -381,7 +316,7 @@ impl<'p> ScatterRun<'p> {
         let elements = data.map_or(output.elements(), |data| data.elements());
         let operation = operation(elements, self.reducing, &self.execution)?;
         Operands::lend(&operation, output, data, None, updates, |operands| {
-            execute(self.plan, true, operands, &self.execution)
+            execute(self.plan, operands, &self.execution)
         })
     }
 }
@@ -473,7 +408,7 @@ mod tests {
     #[test]
     fn so_do_repetitions_of_few() {
         let indices = TensorView::contiguous(&[7_i64; 240], &[240]).expect("indices");
-        let plan = Scatter::update(1).plan(Layout::contiguous(&[20, 300, 1]), indices);
+        let plan = Scatter::along(1).plan(Layout::contiguous(&[20, 300, 1]), indices);
         let plan = plan.expect("a plan");
         let updates: Vec<f32> = (0..4800_u16).map(f32::from).collect();
         let mut data = vec![0.0_f32; 6000];

@@ -1,0 +1,94 @@
+//! The memory of one call, and what is done with the elements there.
+//!
+//! Knows addresses and the kernels for them. Knows nothing of shapes, plans or tasks.
+
+use std::mem::MaybeUninit;
+
+use super::context::Context;
+use super::sink::{Runs, Sink};
+use crate::kernel::{Kernels, Operation, RunsFn};
+use crate::plan::Span;
+
+/// The memory of one transfer: addresses of element `[0, 0, ...]` of each tensor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buffers {
+    pub(crate) output: *mut MaybeUninit<u8>,
+    /// The updates of a scatter, or the data of a gather.
+    pub(crate) source: *const u8,
+    /// Data that is copied to the output first. `None`: `output` holds the data.
+    pub(crate) data: Option<*const u8>,
+}
+
+/// An operation, and the memory that it is applied to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) operation: Operation,
+    pub(crate) buffers: Buffers,
+    pub(crate) context: Context,
+}
+
+#[expect(unsafe_code, reason = "tasks share the addresses of one call")]
+mod shared {
+    use super::Buffers;
+
+    // SAFETY: an address alone gives no access; who uses one in `unsafe` code
+    // establishes that no two tasks write the same element.
+    unsafe impl Send for Buffers {}
+    // SAFETY: as above.
+    unsafe impl Sync for Buffers {}
+}
+
+impl Access {
+    pub(super) fn kernels(&self) -> &'static Kernels {
+        self.operation.kernels
+    }
+
+    /// Address `elements` away from the first one that is written.
+    pub(super) fn written_at(&self, elements: isize) -> *mut u8 {
+        let bytes = elements * self.kernels().size.cast_signed();
+        self.buffers.output.cast::<u8>().wrapping_offset(bytes)
+    }
+
+    /// Address `elements` away from the first one that is read.
+    pub(super) fn read_at(&self, elements: isize) -> *const u8 {
+        let bytes = elements * self.kernels().size.cast_signed();
+        self.buffers.source.wrapping_offset(bytes)
+    }
+
+    /// The kernel that multiplies gradients on their way, if that is the operation.
+    pub(super) fn multiplying(&self) -> Option<Runs> {
+        let kernel = self.operation.multiplying?;
+        Some(Runs::Multiplying(kernel, self.operation.factor))
+    }
+
+    /// The streaming form of `kernel`, which moves, where it is wanted and `span`
+    /// allows it.
+    pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
+        let run = span.run();
+        let contiguous = run.dst == 1 && run.src == 1;
+        Runs::Plain(match self.kernels().stream {
+            Some(stream) if wanted && contiguous => match self.context.variants.stream_prefetch {
+                0 => stream.plain,
+                _ => stream.prefetching,
+            },
+            _ => kernel,
+        })
+    }
+
+    /// A sink for windows of the form `window` that are read around `read`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Sink::new`].
+    #[expect(unsafe_code, reason = "as the sink that it makes")]
+    pub(super) unsafe fn sink<'s>(
+        &self,
+        kernel: Runs,
+        read: *const u8,
+        window: &'s Span,
+    ) -> Sink<'s> {
+        let output = self.buffers.output.cast();
+        // SAFETY: handed on as it is.
+        unsafe { Sink::new(kernel, self.kernels().size, output, read, window) }
+    }
+}

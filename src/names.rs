@@ -1,0 +1,164 @@
+//! Names of the values of an option: the text that people read, and the texts that are read.
+//!
+//! Knows texts. The table of an option stands beside its declaration.
+
+/// A text names no value of an option.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::Bounds;
+///
+/// let unknown = "wrap".parse::<Bounds>().expect_err("not a rule for bounds");
+/// assert_eq!(
+///     unknown.to_string(),
+///     "no rule for bounds is called \"wrap\"; use error, skip or clamp",
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no {option} is called {name:?}; use {}", one_of(known))]
+#[non_exhaustive]
+pub struct UnknownName {
+    /// The option.
+    pub option: &'static str,
+    /// The text.
+    pub name: String,
+    /// The names that the option has, without their other spellings.
+    pub known: Vec<&'static str>,
+}
+
+fn one_of(names: &[&str]) -> String {
+    match names {
+        [first @ .., before, last] if !first.is_empty() => {
+            format!("{}, {before} or {last}", first.join(", "))
+        }
+        names => names.join(" or "),
+    }
+}
+
+/// All spellings of each value; the first one is its name.
+pub(crate) type Table<T> = [(T, &'static [&'static str])];
+
+/// The value that has a name, in any case.
+pub(crate) fn find<T: Copy>(
+    option: &'static str,
+    table: &Table<T>,
+    name: &str,
+) -> Result<T, UnknownName> {
+    let has_name = |spellings: &[&str]| spellings.iter().any(|s| s.eq_ignore_ascii_case(name));
+    let found = table.iter().find(|(_, spellings)| has_name(spellings));
+    found.map(|&(value, _)| value).ok_or_else(|| UnknownName {
+        option,
+        name: name.to_owned(),
+        known: table.iter().map(|(_, spellings)| spellings[0]).collect(),
+    })
+}
+
+/// Names the values of an option, in the order of their declaration: the name, then other
+/// spellings that are read.
+macro_rules! named {
+    ($type:ident, $option:literal: $($value:ident => $name:literal $(| $other:literal)*,)*) => {
+        impl $type {
+            /// Every value, in the order of their declaration.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
+
+            /// The name of the value, which [`from_str`](std::str::FromStr::from_str) reads.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$value => $name,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = crate::names::UnknownName;
+
+            /// Reads a name, in any case.
+            #[inline]
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                let table: &crate::names::Table<Self> =
+                    &[$((Self::$value, &[$name $(, $other)*])),*];
+                match name {
+                    // Small calls through adapters read several names.
+                    $($name => Ok(Self::$value),)*
+                    _ => crate::names::find($option, table, name),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use named;
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::{Debug, Display};
+    use std::str::FromStr;
+
+    use super::UnknownName;
+    use crate::{
+        Accumulate, Bounds, CacheMode, DType, Duplicates, Goal, InstructionSet, NoneGradient,
+        Reduction, Schedule,
+    };
+
+    fn check<T>(values: &[T])
+    where
+        T: Copy + Debug + Display + PartialEq + FromStr<Err = UnknownName>,
+    {
+        for (position, &value) in values.iter().enumerate() {
+            let name = value.to_string();
+            assert_eq!(name.parse(), Ok(value), "its own name");
+            assert_eq!(name.to_ascii_uppercase().parse(), Ok(value), "in capitals");
+            let unknown = T::from_str("no such name").expect_err("a name of nothing");
+            assert_eq!(unknown.known[position], name, "it is told of");
+        }
+    }
+
+    #[test]
+    fn names_round_trip() {
+        check(&Accumulate::ALL);
+        check(&Bounds::ALL);
+        check(&CacheMode::ALL);
+        check(&DType::ALL);
+        check(&Duplicates::ALL);
+        check(&Goal::ALL);
+        check(&InstructionSet::ALL);
+        check(&NoneGradient::ALL);
+        check(&Reduction::ALL);
+        check(&Schedule::ALL);
+    }
+
+    #[test]
+    fn the_first_value_is_the_default() {
+        assert_eq!(Accumulate::ALL[0], Accumulate::default());
+        assert_eq!(Bounds::ALL[0], Bounds::default());
+        assert_eq!(CacheMode::ALL[0], CacheMode::default());
+        assert_eq!(Duplicates::ALL[0], Duplicates::default());
+        assert_eq!(NoneGradient::ALL[0], NoneGradient::default());
+        assert_eq!(Reduction::ALL[0], Reduction::default());
+    }
+
+    #[test]
+    fn an_error_lists_the_names() {
+        let told = |unknown: UnknownName| unknown.to_string();
+        let cases = [
+            (
+                told("median".parse::<Reduction>().expect_err("no reduction")),
+                "no reduction is called \"median\"; use none, add, sub, mul, min, max or mean",
+            ),
+            (
+                told("".parse::<Goal>().expect_err("no goal")),
+                "no goal is called \"\"; use latency or throughput",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(text, expected);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! A kept plan of a gather, and the verbs that run it on data any number of times.
+
+use super::explain::{Explained, Explanation};
+use super::operands::{Operands, operation};
+use super::pipeline::execute;
+use super::plan_builder::Planning;
+use crate::element::DType;
+use crate::error::ScatterError;
+use crate::exec::Direction;
+use crate::execution::Execution;
+use crate::operand::{Elements, Input, Layout, Output, Source, Start, Target};
+use crate::plan::{Form, IndexPlan};
+use crate::reduction::Reducing;
+
+/// A gather whose indices have been read and checked.
+///
+/// It can be run many times, from many threads, on other data of one layout
+/// and of any element type. Make one with [`Gather::plan`](crate::Gather::plan).
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{Gather, Layout, TensorView};
+///
+/// let plan = Gather::along(0).plan(
+///     Layout::contiguous(&[3]),
+///     TensorView::from(&[2_i64, 2, 0]),
+/// )?;
+/// let letters = plan.run().allocate(TensorView::from(b"abc"))?;
+/// assert_eq!(letters[..], *b"cca");
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
+#[derive(Debug)]
+pub struct GatherPlan {
+    pub(crate) plan: IndexPlan,
+}
+
+impl GatherPlan {
+    pub(crate) fn new(plan: IndexPlan) -> Self {
+        Self { plan }
+    }
+
+    /// Shape of the data it was made for.
+    pub fn shape(&self) -> &[usize] {
+        self.plan.shape()
+    }
+
+    /// Strides, in elements, of the data it was made for.
+    pub fn strides(&self) -> &[isize] {
+        self.plan.strides()
+    }
+
+    /// Shape of the result.
+    pub fn output_shape(&self) -> &[usize] {
+        self.plan.updates_shape()
+    }
+
+    /// Number of tuples that were skipped, as [`Bounds::Skip`](crate::Bounds::Skip)
+    /// has it: their part of the result is zeros.
+    pub fn skipped(&self) -> usize {
+        self.plan.skipped()
+    }
+
+    /// A run on rayon.
+    #[inline]
+    pub fn run(&self) -> GatherRun<'_> {
+        GatherRun {
+            plan: self,
+            execution: Execution::new(),
+        }
+    }
+}
+
+/// A run of a [`GatherPlan`]: who runs it, and the verbs.
+///
+/// # Examples
+///
+/// ```
+/// use ndscatter::{CallingThread, Execution, Gather, Layout, TensorView, TensorViewMut};
+///
+/// let rows = TensorView::contiguous(&[1_i64, 1, 0], &[3])?;
+/// let plan = Gather::along(0).plan(Layout::contiguous(&[2, 2]), rows)?;
+/// let run = plan.run().execution(Execution::new().pool(&CallingThread));
+/// let data = TensorView::contiguous(&[1, 2, 3, 4], &[2, 2])?;
+/// let mut output = [0; 6];
+/// run.write_into(data, TensorViewMut::contiguous(&mut output, &[3, 2])?)?;
+/// assert_eq!(output, [3, 4, 3, 4, 1, 2]);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct GatherRun<'p> {
+    pub(crate) plan: &'p GatherPlan,
+    pub(crate) execution: Execution<'p>,
+}
+
+impl<'p> GatherRun<'p> {
+    /// Who runs it: pool, number of workers, instruction set.
+    #[must_use]
+    #[inline]
+    pub fn execution<'q>(self, execution: Execution<'q>) -> GatherRun<'q>
+    where
+        'p: 'q,
+    {
+        GatherRun { execution, ..self }
+    }
+
+    /// Returns the result, row-major.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::PlanMismatch`] for data of another layout;
+    /// [`ScatterError::UnsupportedOption`] where tuples were skipped and elements
+    /// are cloned, which have no zero; no memory for the result.
+    pub fn allocate<V: Input>(&self, data: V) -> Result<V::Owned, ScatterError> {
+        self.plan.plan.check_output(data.source().layout())?;
+        V::allocate(self.plan.output_shape(), Start::Like(&data), |output, _| {
+            self.write(&data.source(), &output)
+        })
+    }
+
+    /// Writes the result into `output`. What it held before is not read.
+    ///
+    /// # Errors
+    ///
+    /// As [`allocate`](Self::allocate), [`ScatterError::OutputShape`],
+    /// [`ScatterError::DTypeMismatch`], [`ScatterError::ForeignBool`], and errors
+    /// about memory that is shared.
+    pub fn write_into<O: Output>(&self, data: O::Input, mut output: O) -> Result<(), ScatterError> {
+        self.write(&data.source(), &output.target())
+    }
+
+    /// What a run will do with a contiguous result, if no other call is at work on its pool
+    /// meanwhile: for people, and for tests. `allocates`: the result is new memory, as that
+    /// of [`allocate`](Self::allocate).
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
+    /// memory, [`ScatterError::OutOfMemory`].
+    pub fn explain(&self, dtype: DType, allocates: bool) -> Result<Explanation, ScatterError> {
+        self.explanation(dtype, allocates, None)
+    }
+
+    /// `indices`: what the plan was made of, for one call.
+    pub(crate) fn explanation(
+        &self,
+        dtype: DType,
+        allocates: bool,
+        indices: Option<(&Form, &Layout<'_>, Planning)>,
+    ) -> Result<Explanation, ScatterError> {
+        let (elements, moving) = (Elements::Plain(dtype), Reducing::default());
+        let explained = Explained {
+            direction: Direction::Gather,
+            plan: &self.plan.plan,
+            indices,
+            dtype,
+            operation: &operation(elements, moving, &self.execution)?,
+            reduction: moving.reduction,
+            execution: &self.execution,
+            copies: false,
+            is_new: allocates,
+        };
+        explained.explain()
+    }
+
+    fn write(&self, data: &Source<'_>, output: &Target<'_>) -> Result<(), ScatterError> {
+        let operation = operation(output.elements(), Reducing::default(), &self.execution)?;
+        Operands::lend_gather(&operation, output, data, None, |operands| {
+            if self.plan.skipped() > 0 {
+                operands.check_zeros()?;
+            }
+            execute(&self.plan.plan, operands, &self.execution)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::work::{self, Work};
+    use crate::{CallingThread, Execution, Gather, Layout, Machine, TensorView, TensorViewMut};
+
+    /// Whether a run of a plan streams a result of a megabyte on a machine that streams
+    /// outputs of at least `stream_bytes`.
+    fn streams(stream_bytes: u64) -> bool {
+        let machine = format!("stream_bytes = {stream_bytes}");
+        let machine: Machine = machine.parse().expect("a machine");
+        let execution = Execution::new().pool(&CallingThread).machine(&machine);
+        let rows: Vec<i64> = (0..256).map(|tuple| tuple * 7 % 16).collect();
+        let plan = Gather::along(0).plan(Layout::contiguous(&[16, 1024]), TensorView::from(&rows));
+        let plan = plan.expect("rows in range");
+        let data = vec![1.0_f32; 16 * 1024];
+        let mut output = vec![0.0_f32; 256 * 1024];
+        work::take();
+        let data = TensorView::contiguous(&data, &[16, 1024]).expect("data");
+        let target = TensorViewMut::contiguous(&mut output, &[256, 1024]).expect("output");
+        (plan.run().execution(execution).write_into(data, target)).expect("a run");
+        assert_eq!(output, vec![1.0; 256 * 1024], "{stream_bytes}");
+        work::take().contains(&Work::Streaming)
+    }
+
+    #[test]
+    fn planned_gathers_follow_the_machine_of_their_execution() {
+        assert!(streams(1 << 20), "a result of as many bytes");
+        assert!(!streams((1 << 20) + 1), "a smaller result");
+    }
+}

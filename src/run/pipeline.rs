@@ -1,0 +1,287 @@
+//! The way of every call, scatter or gather, with a kept plan or with indices: shapes are
+//! checked, a route is chosen, and the call runs on it.
+
+#![expect(
+    unsafe_code,
+    reason = "hands the memory of views to a call, once they have been checked"
+)]
+
+use super::long_gathers::LongGather;
+use super::long_lists::LongList;
+use super::operands::Operands;
+use super::plan_builder::{Planning, make_plan};
+use super::route::{self, Choice, Numbers, Route};
+use super::small_call::{self, FlatCall};
+use crate::error::ScatterError;
+use crate::exec::one_value::OneRun;
+use crate::exec::tasks::Call;
+use crate::exec::{self, Access, Context, Direction, Selection, Transfer, scratch};
+use crate::execution::Execution;
+use crate::kernel::Operation;
+use crate::operand::Elements;
+use crate::operand::indices::Integers;
+use crate::plan::{Binding, Extents, Flat, Form, Geometry, IndexPlan};
+
+/// Refuses to reduce where the operator that was planned only moves.
+pub(super) fn check_reduction(plan: &IndexPlan, operation: &Operation) -> Result<(), ScatterError> {
+    if plan.only_moves() && operation.group.is_some() {
+        return Err(ScatterError::UnsupportedOption {
+            option: "reduction",
+        });
+    }
+    Ok(())
+}
+
+/// Runs a plan that is kept for further runs.
+#[inline(always)] // As all that is on the way of the smallest calls.
+pub(crate) fn execute(
+    plan: &IndexPlan,
+    operands: &Operands<'_>,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    check_reduction(plan, operands.operation)?;
+    operands.check_plan(plan)?;
+    let mut computed = None;
+    let flat = flat_of(plan, operands, &mut computed);
+    let numbers = Numbers::Plan {
+        plan,
+        is_kept: true,
+    };
+    let choice = operands.facts(flat, numbers, execution).choose();
+    run_plan(plan, flat, true, operands, choice, execution)
+}
+
+/// How the tensors lie, if windows are rows at even distances. The plan knows it where the
+/// listed tensor is contiguous.
+#[inline(always)]
+fn flat_of<'f>(
+    plan: &'f IndexPlan,
+    operands: &Operands<'_>,
+    computed: &'f mut Option<Flat>,
+) -> Option<&'f Flat> {
+    if operands.listed().is_contiguous() {
+        return plan.flat();
+    }
+    *computed = Flat::new(&plan.extents(), operands.numbered(), operands.listed());
+    computed.as_ref()
+}
+
+/// Runs a plan on the route that was chosen, for tensors of its layout and shapes.
+#[inline(always)]
+fn run_plan(
+    plan: &IndexPlan,
+    flat: Option<&Flat>,
+    is_kept: bool,
+    operands: &Operands<'_>,
+    choice: Choice,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    if choice.route == Route::Nothing {
+        route::note(Route::Nothing);
+        return Ok(());
+    }
+    if choice.route == Route::Small
+        && let Some(flat) = flat
+        // SAFETY: the caller has checked layout and shapes; `flat` was made of them.
+        && unsafe { small_call::run_planned(plan, flat, operands) }
+    {
+        route::note(Route::Small);
+        return Ok(());
+    }
+    run_by_schedule(plan, is_kept, operands, choice.selection, execution)
+}
+
+/// The rest of [`run_plan`], apart from it so that small calls do not pay for
+/// its stack. Layout and shapes of `operands` are the plan's.
+#[inline(never)]
+fn run_by_schedule(
+    plan: &IndexPlan,
+    is_kept: bool,
+    operands: &Operands<'_>,
+    selection: Selection,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let call = execution.begin();
+    // SAFETY: the caller has checked layout and shapes against the plan's.
+    let prepared = unsafe { prepare(plan, &plan.own_binding(), operands, is_kept) }?;
+    route::note(Route::Planned);
+    prepared.run(&call, selection)
+}
+
+/// A transfer, and what it reads beside the tensors.
+pub(crate) struct Prepared<'a> {
+    transfer: Transfer<'a>,
+    one_run: Option<OneRun>,
+}
+
+impl Prepared<'_> {
+    fn run(self, call: &Call<'_>, selection: Selection) -> Result<(), ScatterError> {
+        let result = exec::run(self.transfer, call.workers(), selection);
+        self.one_run.into_iter().for_each(OneRun::put_back);
+        result
+    }
+
+    /// Runs it as a pass of a gradient.
+    pub(crate) fn run_as_pass(
+        self,
+        call: &Call<'_>,
+        execution: &Execution<'_>,
+    ) -> Result<(), ScatterError> {
+        let result = exec::run_pass(self.transfer, call.workers(), execution.schedule);
+        self.one_run.into_iter().for_each(OneRun::put_back);
+        result
+    }
+}
+
+impl<'a> From<Transfer<'a>> for Prepared<'a> {
+    fn from(transfer: Transfer<'a>) -> Self {
+        Self {
+            transfer,
+            one_run: None,
+        }
+    }
+}
+
+/// Asks for all the memory that it takes to say how a transfer goes.
+///
+/// # Safety
+///
+/// The numbered tensor has the shape of the plan's and the strides of the binding; the
+/// listed one has the shape that the plan asks for.
+#[inline(always)]
+pub(crate) unsafe fn prepare<'a>(
+    plan: &'a IndexPlan,
+    numbered: &Binding<'_>,
+    operands: &Operands<'_>,
+    is_kept: bool,
+) -> Result<Prepared<'a>, ScatterError> {
+    let listed_strides = operands.listed().all_strides()?;
+    let data_strides = (operands.copied).map(|data| data.layout().all_strides());
+    let data_strides = data_strides.transpose()?;
+    let mut geometry = plan.geometry_of(numbered, &listed_strides)?;
+    let mut buffers = operands.buffers();
+    let one_run = one_run_of(operands, &geometry);
+    if let Some(one_run) = &one_run {
+        geometry.window.read_side_by_side();
+        buffers.source = one_run.as_ptr();
+    }
+    let copy = data_strides.map(|strides| plan.copy_geometry_of(numbered, &strides));
+    let copy = copy.transpose()?;
+    let access = Access {
+        operation: *operands.operation,
+        buffers,
+        context: Context::new(is_kept, operands.output.is_new()),
+    };
+    // SAFETY: the caller vouches for layout and shapes, `Operands` for the rest.
+    let transfer = unsafe { Transfer::new(operands.direction, plan, access, geometry, copy) };
+    Ok(Prepared { transfer, one_run })
+}
+
+/// Of updates that are one value, a run of copies of it: else each run would be
+/// read one element at a time.
+fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
+    let is_wanted = operands.direction == Direction::Scatter
+        && geometry.window.run().size > 1
+        && geometry.reads_one_element();
+    let Elements::Plain(dtype) = operands.source.elements() else {
+        return None;
+    };
+    if !is_wanted || operands.listed_shape().contains(&0) {
+        return None;
+    }
+    let run = geometry.window.run().size;
+    // SAFETY: updates have an element, and whoever has the operands may read it.
+    unsafe { OneRun::new(operands.source.as_ptr(), dtype.size(), run) }
+}
+
+/// Runs a call with indices.
+#[inline(always)] // As all that is on the way of the smallest calls.
+pub(crate) fn once(
+    form: &Form,
+    operands: &Operands<'_>,
+    indices: &Integers<'_>,
+    planning: Planning,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let (shape, listed) = (operands.shape(), indices.layout().shape());
+    operands.check_form(form, listed)?;
+    let extents = &Extents::new(form, shape, listed);
+    let flat = Flat::new(extents, operands.numbered(), operands.listed());
+    let layout = indices.layout();
+    let numbers = Numbers::Indices {
+        extents,
+        layout,
+        planning,
+    };
+    let choice = operands.facts(flat.as_ref(), numbers, execution).choose();
+    if let Some(flat) = &flat {
+        let call = FlatCall {
+            extents,
+            flat,
+            operands,
+            indices,
+            planning,
+        };
+        let is_run = match choice.route {
+            // SAFETY: shapes have just been held against one another, `flat` was made of
+            // them, and the route is for it.
+            Route::Small => unsafe { call.run(execution) }?,
+            // SAFETY: as above: the tensors are contiguous but for updates that are one
+            // value.
+            Route::Stream => unsafe { stream(&call, execution) }?,
+            Route::Nothing | Route::Planned => false,
+        };
+        if is_run {
+            route::note(choice.route);
+            return Ok(());
+        }
+    }
+    once_planned(form, operands, indices, planning, choice, execution)
+}
+
+/// Runs a long list of single elements without a plan, and says whether it could.
+///
+/// # Safety
+///
+/// The tensors of the call are contiguous, but that updates may be one value. Its windows
+/// are single elements.
+#[inline(never)]
+unsafe fn stream(call: &FlatCall<'_>, execution: &Execution<'_>) -> Result<bool, ScatterError> {
+    // SAFETY: handed on as it is.
+    unsafe {
+        match call.operands.direction {
+            Direction::Scatter => match LongList::new(call, execution) {
+                Some(list) => list.run(execution),
+                None => Ok(false),
+            },
+            Direction::Gather => match LongGather::new(call, execution) {
+                Some(list) => list.run(execution).map(|()| true),
+                None => Ok(false),
+            },
+        }
+    }
+}
+
+/// The rest of [`once`], apart from it so that small calls do not pay for its
+/// stack.
+#[inline(never)]
+fn once_planned(
+    form: &Form,
+    operands: &Operands<'_>,
+    indices: &Integers<'_>,
+    planning: Planning,
+    choice: Choice,
+    execution: &Execution<'_>,
+) -> Result<(), ScatterError> {
+    let plan = make_plan(operands.numbered(), *form, *indices, planning, execution)?;
+    let mut computed = None;
+    let flat = flat_of(&plan, operands, &mut computed);
+    let numbers = Numbers::Plan {
+        plan: &plan,
+        is_kept: false,
+    };
+    let choice = choice.with_plan(form, &plan, &operands.facts(flat, numbers, execution));
+    let result = run_plan(&plan, flat, false, operands, choice, execution);
+    scratch::put_back(plan.into_destinations().into_spare());
+    result
+}

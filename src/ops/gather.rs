@@ -263,8 +263,8 @@ impl Gather<'_> {
         Ok(GatherPlan::new(plan))
     }
 
-    /// What one call will do with contiguous tensors, if no other is at work on its pool
-    /// meanwhile: for people, and for tests. `allocates`: the result is new memory, as that
+    /// What one call will do with contiguous tensors, for people and for tests. No other
+    /// call is at work on its pool meanwhile. `allocates`: the result is new memory, as that
     /// of [`allocate`](Self::allocate).
     ///
     /// # Errors

@@ -43,7 +43,8 @@ pub struct Explanation {
     unused: Option<&'static MachineError>,
 }
 
-/// A call to explain. Its tensors are contiguous, but for the one that the plan numbers.
+/// A call to explain. Its tensors are contiguous. The numbered tensor alone has the layout
+/// of the plan.
 pub(crate) struct Explained<'a> {
     pub(crate) direction: Direction,
     pub(crate) plan: &'a IndexPlan,

@@ -129,14 +129,14 @@ impl<'p> GatherRun<'p> {
         self.write(&data.source(), &output.target())
     }
 
-    /// What a run will do with a contiguous result, if no other call is at work on its pool
-    /// meanwhile: for people, and for tests. `allocates`: the result is new memory, as that
-    /// of [`allocate`](Self::allocate).
+    /// What a run will do with a contiguous result, for people and for tests. No other call
+    /// is at work on its pool meanwhile. `allocates`: the result is new memory, as that of
+    /// [`allocate`](Self::allocate).
     ///
     /// # Errors
     ///
-    /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
-    /// memory, [`ScatterError::OutOfMemory`].
+    /// [`ScatterError::ShapeOverflow`] where tensors of such elements fit in no memory,
+    /// [`ScatterError::OutOfMemory`].
     pub fn explain(&self, dtype: DType, allocates: bool) -> Result<Explanation, ScatterError> {
         self.explanation(dtype, allocates, None)
     }

@@ -1,7 +1,7 @@
 //! The tensors of a call, held against one another: whoever has them may make
 //! the call.
 //!
-//! Knows element types, contents and memory. Of a plan it knows the shapes.
+//! Knows element types, contents and memory. It knows the shapes of a plan.
 
 use super::route::{Facts, Numbers};
 use crate::element::DType;

@@ -177,8 +177,8 @@ pub(crate) unsafe fn prepare<'a>(
     Ok(Prepared { transfer, one_run })
 }
 
-/// Of updates that are one value, a run of copies of it: else each run would be
-/// read one element at a time.
+/// A run of copies of the value, where all updates are one value. Without the copies, each
+/// run would be read one element at a time.
 fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
     let is_wanted = operands.direction == Direction::Scatter
         && geometry.window.run().size > 1
@@ -226,8 +226,8 @@ pub(crate) fn once(
             // SAFETY: shapes have just been held against one another, `flat` was made of
             // them, and the route is for it.
             Route::Small => unsafe { call.run(execution) }?,
-            // SAFETY: as above: the tensors are contiguous but for updates that are one
-            // value.
+            // SAFETY: as above: the tensors are contiguous, except updates that are
+            // one value.
             Route::Stream => unsafe { stream(&call, execution) }?,
             Route::Nothing | Route::Planned => false,
         };

@@ -19,9 +19,9 @@
 //! Indices that list single elements may turn out to name whole rows. The route of such a
 //! call is that of its plan.
 //!
-//! Two routes can turn out not to work, and the call is then planned: small calls that
-//! reject duplicates, where a filter sees a possible duplicate; streams, where there is no
-//! memory for a copy of the output.
+//! Two routes can turn out not to work. The call is then planned. A small call that rejects
+//! duplicates is planned where a filter sees a possible duplicate. A stream is planned where
+//! there is no memory for a copy of the output.
 
 use std::fmt;
 
@@ -37,7 +37,8 @@ use crate::reduction::{Bounds, Duplicates};
 /// Most tuples whose numbers lie on the stack.
 pub(super) const STACK_TUPLES: usize = 512;
 
-/// The copy, to and back, is little work beside so many tuples an element.
+/// With this number of tuples for each element, the copy of the output to scratch memory
+/// and back is little of the work.
 const TUPLES_OF_ELEMENT: usize = 4;
 
 /// An output that needs no copy may be this part of the last cache, which others share

@@ -118,7 +118,7 @@ impl FlatCall<'_> {
         })
     }
 
-    /// The tuples of which the numbers are not marked as skipped.
+    /// Runs the tuples whose numbers are not marked as skipped.
     ///
     /// # Safety
     ///

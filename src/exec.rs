@@ -50,8 +50,17 @@ pub(crate) fn run(
     workers: &Workers<'_>,
     selection: Selection,
 ) -> Result<(), ScatterError> {
-    transfer.clear_skipped()?;
     let work = transfer.workload();
+    run_workload(transfer, work, workers, selection)
+}
+
+fn run_workload(
+    transfer: Transfer<'_>,
+    work: Workload<'_>,
+    workers: &Workers<'_>,
+    selection: Selection,
+) -> Result<(), ScatterError> {
+    transfer.clear_skipped()?;
     // Small transfers have no time to ask for the machine's variants.
     if selection == Selection::Small {
         return run_by_choice(&transfer, &work, *workers, selection);
@@ -73,7 +82,7 @@ pub(crate) fn run_pass(
     }
     let work = transfer.workload();
     let selection = Selection::new(forced, work.sizes().are_small(work.direction));
-    run(transfer, workers, selection)
+    run_workload(transfer, work, workers, selection)
 }
 
 /// Runs the first schedule that can.

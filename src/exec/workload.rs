@@ -131,8 +131,8 @@ impl Sizes {
         self.touched_bytes() < SMALL_CALL_BYTES
     }
 
-    /// Whether a transfer is over before the choice of a schedule is worth making. A gather
-    /// reads its windows ahead, so that it waits for few of their lines.
+    /// Whether a transfer is over before the choice of a schedule is worth making. A
+    /// gather counts the bytes that it moves, and not whole lines (an argument).
     pub(crate) fn are_small(self, direction: Direction) -> bool {
         match direction {
             Direction::Scatter => self.touch_little(),

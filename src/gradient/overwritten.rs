@@ -67,7 +67,8 @@ impl Overwritten {
         let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
         let tensor = AnyTensor::filled(data.shape(), dtype, |target| {
             let operation = Operation::moving(kernels);
-            data.read(|data| copy_all(operation, &target, Some(data)))?
+            // SAFETY: the target is new memory of the shape and type of data.
+            data.read(|data| unsafe { copy_all(operation, &target, Some(data)) })?
                 .run(execution)
         })?;
         Ok(Self {

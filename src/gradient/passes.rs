@@ -30,7 +30,7 @@ impl Pass<'_> {
         let call = execution.begin();
         match self {
             Self::Transfer(prepared) => prepared.run_as_pass(&call, execution),
-            // SAFETY: [`copy_all`] has made it.
+            // SAFETY: `copy_all` has made it, and its caller vouched for the tensors.
             Self::Copy(access, whole) => unsafe { access.copy_all(&whole, call.workers()) },
         }
     }
@@ -39,8 +39,11 @@ impl Pass<'_> {
 /// Copies data to a target of its shape, as `operation` does with elements on their way.
 /// Without data the target is multiplied where it lies.
 ///
-/// Both hold elements of `operation`, and share no byte, as has been checked.
-pub(super) fn copy_all<'p>(
+/// # Safety
+///
+/// Data has the shape of the target. Both hold elements of `operation`. They share no byte.
+/// They live until the pass has run.
+pub(super) unsafe fn copy_all<'p>(
     operation: Operation,
     target: &Target<'_>,
     data: Option<&Source<'_>>,

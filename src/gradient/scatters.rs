@@ -133,7 +133,9 @@ impl Backward<'_> {
         let bytes = ((high - low + 1).unsigned_abs()).saturating_mul(dtype.size());
         let mut words: Vec<u128> = zeroed(bytes.div_ceil(size_of::<u128>()))?;
         let mut copy = AnyViewMut::from_bytes(cast_slice_mut(&mut words), dtype, layout)?;
-        copy_all(self.operation(1.0)?, &copy.target(), Some(grad_output))?.run(self.execution)?;
+        // SAFETY: the copy is new memory of the shape and type of the gradient.
+        let pass = unsafe { copy_all(self.operation(1.0)?, &copy.target(), Some(grad_output)) };
+        pass?.run(self.execution)?;
         let copy = AnyView::from_bytes(cast_slice(&words), dtype, layout)?;
         self.share(by_groups, &copy.source())
     }
@@ -224,7 +226,10 @@ impl Backward<'_> {
             if data.is_none() && self.factor.value != 1.0 {
                 passes.push(self.multiplied(target)?);
             } else if data.is_some() && !clears {
-                passes.push(copy_all(self.operation(self.factor.value)?, target, data)?);
+                let operation = self.operation(self.factor.value)?;
+                // SAFETY: `check` has checked shapes and types, and that the tensors share
+                // no byte.
+                passes.push(unsafe { copy_all(operation, target, data) }?);
             }
             if clears {
                 passes.push(self.cleared(data, target)?);
@@ -293,17 +298,16 @@ impl Backward<'_> {
     fn multiplied(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.execution.instructions());
         let operation = Operation::scale_in_place(dtype, self.factor.value, set);
-        copy_all(
-            operation.ok_or(ScatterError::NoGradient { dtype })?,
-            target,
-            None,
-        )
+        let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
+        // SAFETY: there is no data, and `check` has checked the type of the target.
+        unsafe { copy_all(operation, target, None) }
     }
 
     fn zeros(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
         let none = zeros(target.shape())?;
         let zeros = Readable::zeros(target.shape(), &none);
         let zeros = Source::of_zeros(&zeros, self.factor.dtype);
-        copy_all(self.operation(1.0)?, target, Some(&zeros))
+        // SAFETY: the zeros have the shape and type of the target, and are static memory.
+        unsafe { copy_all(self.operation(1.0)?, target, Some(&zeros)) }
     }
 }

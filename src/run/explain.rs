@@ -182,10 +182,13 @@ impl Explanation {
         &self.machine
     }
 
-    /// Bytes of memory that the run needs besides its tensors and the plan.
+    /// Bytes of memory that the schedule needs besides the tensors and the plan.
     /// Grouped runs need 8 bytes a tuple more where tuples are in order and
     /// their updates are not evenly spaced. The first run of a kept plan leaves 2 KiB
     /// more in it: what the schedule was chosen by.
+    ///
+    /// A [`Stream`](Route::Stream) has no plan and no schedule. It needs a copy of the output
+    /// for each worker, and none where the output is new memory.
     pub fn scratch_bytes(&self) -> usize {
         self.outlook.scratch_bytes
     }

@@ -82,7 +82,9 @@ fn run_plan(
     }
     if choice.route == Route::Small
         && let Some(flat) = flat
-        // SAFETY: the caller has checked layout and shapes; `flat` was made of them.
+        // SAFETY: the caller has checked layout and shapes; `flat` was made of them. The
+        // route says that data which is copied and the output are contiguous, and that
+        // `can_run` allows the transfer.
         && unsafe { small_call::run_planned(plan, flat, operands) }
     {
         route::note(Route::Small);
@@ -114,11 +116,9 @@ pub(crate) struct Prepared<'a> {
     one_run: Option<OneRun>,
 }
 
-impl Prepared<'_> {
+impl<'a> Prepared<'a> {
     fn run(self, call: &Call<'_>, selection: Selection) -> Result<(), ScatterError> {
-        let result = exec::run(self.transfer, call.workers(), selection);
-        self.one_run.into_iter().for_each(OneRun::put_back);
-        result
+        self.run_by(|transfer| exec::run(transfer, call.workers(), selection))
     }
 
     /// Runs it as a pass of a gradient.
@@ -127,7 +127,14 @@ impl Prepared<'_> {
         call: &Call<'_>,
         execution: &Execution<'_>,
     ) -> Result<(), ScatterError> {
-        let result = exec::run_pass(self.transfer, call.workers(), execution.schedule);
+        self.run_by(|transfer| exec::run_pass(transfer, call.workers(), execution.schedule))
+    }
+
+    fn run_by(
+        self,
+        run: impl FnOnce(Transfer<'a>) -> Result<(), ScatterError>,
+    ) -> Result<(), ScatterError> {
+        let result = run(self.transfer);
         self.one_run.into_iter().for_each(OneRun::put_back);
         result
     }
@@ -223,11 +230,12 @@ pub(crate) fn once(
             planning,
         };
         let is_run = match choice.route {
-            // SAFETY: shapes have just been held against one another, `flat` was made of
-            // them, and the route is for it.
+            // SAFETY: shapes have just been checked against one another, and `flat` was made
+            // of them. The route says that data which is copied and the output are
+            // contiguous, and that `can_run` allows the transfer.
             Route::Small => unsafe { call.run(execution) }?,
-            // SAFETY: as above: the tensors are contiguous, except updates that are
-            // one value.
+            // SAFETY: shapes as above. The route says that windows are single elements of
+            // contiguous tensors, except updates that are one value.
             Route::Stream => unsafe { stream(&call, execution) }?,
             Route::Nothing | Route::Planned => false,
         };
@@ -243,7 +251,7 @@ pub(crate) fn once(
 ///
 /// # Safety
 ///
-/// The tensors of the call are contiguous, but that updates may be one value. Its windows
+/// The tensors of the call are contiguous, except updates that are one value. Its windows
 /// are single elements.
 #[inline(never)]
 unsafe fn stream(call: &FlatCall<'_>, execution: &Execution<'_>) -> Result<bool, ScatterError> {

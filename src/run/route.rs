@@ -8,12 +8,12 @@
 //!
 //! | route | when | why |
 //! |---|---|---|
-//! | [`Planned`](Route::Planned) | A schedule is forced. | Tests compare schedules. |
-//! | [`Small`](Route::Small) | There are at most 512 tuples, or a plan is kept. Windows are rows at even distances, and the call touches less than 512 KiB. Data that is copied first is contiguous, and so is the output. Where groups are needed, there are at most 64 tuples. A kept plan does not overwrite most of what it moves. | To set up loops and to choose a schedule would take longer than the call. |
+//! | [`Small`](Route::Small) | No schedule is forced. There are at most 512 tuples, or a plan is kept. Windows are rows at even distances, and the call touches less than 512 KiB. Data that is copied first is contiguous, and so is the output. Where groups are needed, there are at most 64 tuples. A kept plan does not overwrite most of what it moves. | To set up loops and to choose a schedule would take longer than the call. |
 //! | [`Nothing`](Route::Nothing) | The tensor that is written has no element. | Indices are still checked. |
+//! | [`Planned`](Route::Planned) | A schedule is forced. | Tests compare schedules. |
 //! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors, and are errors out of bounds. The output fits a cache: the second one with four tuples an element, or a quarter of the last one where the output is new memory that holds data. | Each index is checked just before it is applied. A plan would write and read a number for each index, which takes longer than the updates. |
 //! | [`Stream`](Route::Stream), gathers | Indices list single elements of contiguous tensors, and are errors out of bounds. The output is new memory, which may hold anything after an error. | As above. |
-//! | [`Small`](Route::Small) | As above, with more tuples. | A plan numbers the tuples; the rest is as above. |
+//! | [`Small`](Route::Small) | As in the first row, with more tuples. | A plan numbers the tuples. The rest is as in the first row. |
 //! | [`Planned`](Route::Planned) | All others. | A plan checks all indices before the first write, and its numbers can be divided among workers. |
 //!
 //! Indices that list single elements may turn out to name whole rows. The route of such a
@@ -46,6 +46,15 @@ const TUPLES_OF_ELEMENT: usize = 4;
 const PARTS_OF_LAST_CACHE: u64 = 4;
 
 /// Which way a call goes. It changes no bit of a result.
+///
+/// ```
+/// use ndscatter::{DType, Layout, Route, Scatter, TensorView};
+///
+/// let (data, rows) = (Layout::contiguous(&[9, 4]), [2_i64, 0, 7]);
+/// let explanation = Scatter::along(0).explain(data, TensorView::from(&rows), DType::F32, true)?;
+/// assert_eq!(explanation.route(), Route::Small);
+/// # Ok::<(), ndscatter::ScatterError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Route {
@@ -93,9 +102,10 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// The choice for a plan that was made for the call, whose facts are `facts`. Indices
-    /// of single elements may have turned out to name whole rows, which are fewer.
+    /// of single elements may have turned out to name whole rows, which are fewer. A stream
+    /// that found no memory is not tried again.
     pub(crate) fn with_plan(self, form: &Form, plan: &IndexPlan, facts: &Facts<'_>) -> Self {
-        match self.route == Route::Planned && plan.extents().form != form {
+        match self.route != Route::Stream && plan.extents().form != form {
             true => facts.choose(),
             false => self,
         }
@@ -152,11 +162,11 @@ impl Facts<'_> {
     fn choose_for_large(self) -> Choice {
         let forced = self.execution.schedule;
         let is_small = || self.sizes().are_small(self.direction) && !self.is_mostly_overwritten();
-        let (route, is_small) = if forced.is_some() {
-            (Route::Planned, false)
-        } else if self.writes_nothing() {
+        let (route, is_small) = if self.writes_nothing() {
             (Route::Nothing, true)
-        } else if self.can_stream() && self.fits_caches() {
+        } else if forced.is_some() {
+            (Route::Planned, false)
+        } else if self.can_stream() {
             (Route::Stream, false)
         } else if self.is_small() {
             (Route::Small, true)
@@ -258,8 +268,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether indices list single elements of contiguous tensors, and there is a kernel
-    /// for them.
+    /// Whether indices list single elements of contiguous tensors, there is a kernel for
+    /// them, and it finds the output in a cache.
     fn can_stream(&self) -> bool {
         let (
             Numbers::Indices {
@@ -288,22 +298,20 @@ impl Facts<'_> {
                     (self.listed.is_contiguous() || flat.step == 0)
                         && kernels.apply_elements.is_some()
                         && !self.operation.needs_groups
+                        && self.fits_caches(flat)
                 }
+                // The kernel has offsets of 32 bits. It reads data where it lies.
                 Direction::Gather => {
-                    self.listed.is_contiguous() && kernels.gather_checked.is_some() && self.is_new
+                    self.listed.is_contiguous()
+                        && kernels.gather_checked.is_some()
+                        && self.is_new
+                        && flat.elements <= u32::MAX as usize
                 }
             }
     }
 
-    /// Whether the output of a scatter fits a cache. A gather reads its data where it lies.
-    fn fits_caches(&self) -> bool {
-        let Some(flat) = self.flat else {
-            return false;
-        };
-        if self.direction == Direction::Gather {
-            // Numbers of 32 bits stand for tuples of several coordinates.
-            return flat.elements <= u32::MAX as usize;
-        }
+    /// Whether the output of a scatter fits a cache.
+    fn fits_caches(&self, flat: &Flat) -> bool {
         let is_in_place = self.is_new && self.copied.is_none();
         if !is_in_place && flat.tuples / TUPLES_OF_ELEMENT < flat.elements {
             return false;

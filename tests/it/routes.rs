@@ -187,7 +187,45 @@ fn elements_that_are_rows_have_the_route_of_rows() {
     assert_eq!(route(2048), Route::Planned, "by neither");
 }
 
-/// Plans that are kept, and tensors without elements.
+/// A tensor without elements is written by no schedule, forced or not.
+#[test]
+fn nothing_is_written_by_no_schedule() {
+    let serial = execution().force_schedule(Schedule::Serial);
+    for execution in [execution(), serial] {
+        let forced = format!("{execution:?}");
+        let (data, mut output) = ([0.0_f32; 0], [0.0_f32; 0]);
+        let skips = Scatter::along(0).bounds(Bounds::Skip).execution(execution);
+        // Columns 0 and 80 apart: no row, so that the layout has no even distances.
+        let layout = Layout::strided(&[0, 2, 2], &[1, 7, 3]).expect("no element");
+        let plan = skips.plan(layout, TensorView::from(&[5_i64, -9]));
+        let plan = plan.expect("a plan");
+        let run = plan.run().execution(execution);
+        let explained = run.explain(DType::F32, true).expect("a run").route();
+        assert_eq!(explained, Route::Nothing, "kept, {forced}");
+        let updates = [1.0_f32; 8];
+        let updates = TensorView::contiguous(&updates, &[2, 2, 2]).expect("updates");
+        let target = TensorViewMut::strided(&mut output, 0, &[0, 2, 2], &[1, 7, 3]);
+        last_route();
+        run.in_place(target.expect("no element"), updates)
+            .expect("a run");
+        assert_eq!(last_route(), Some(Route::Nothing), "kept, {forced}");
+        let target = TensorViewMut::strided(&mut output, 0, &[0, 2, 2], &[1, 7, 3]);
+        let list = TensorView::from(&[5_i64, -9]);
+        skips
+            .in_place(target.expect("no element"), list, updates)
+            .expect("a call");
+        assert_eq!(last_route(), Some(Route::Nothing), "once, {forced}");
+        let gather = Gather::along(0).bounds(Bounds::Clamp).execution(execution);
+        let none = TensorView::contiguous(&data, &[3, 0]).expect("no element");
+        let target = TensorViewMut::strided(&mut output, 0, &[2, 0], &[7, 3]);
+        let target = target.expect("no element");
+        let list = TensorView::from(&[5_i64, -9]);
+        gather.write_into(none, list, target).expect("a call");
+        assert_eq!(last_route(), Some(Route::Nothing), "a gather, {forced}");
+    }
+}
+
+/// Plans that are kept.
 #[test]
 fn kept_plans_have_routes() {
     let route = |scatter: &Scatter<'_>, shape: [usize; 2], numbers: &[i64]| {

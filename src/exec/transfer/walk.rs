@@ -265,9 +265,8 @@ impl Transfer<'_> {
         joins: bool,
         streams: bool,
     ) {
-        let kernel = self.window_kernel(self.kernels().apply, window, streams);
         // SAFETY: what is pushed are the windows that the caller vouches for.
-        let mut sink = unsafe { self.window_sink(kernel, window) };
+        let mut sink = unsafe { self.window_sink(self.kernels().apply, window, streams) };
         let numbers = list.numbers.iter().map(|number| number.get());
         match (list.positions, self.source_step()) {
             (Positions::From(first), Some(step)) if joins => {

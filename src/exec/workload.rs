@@ -311,7 +311,7 @@ impl<'a> Workload<'a> {
         let window = self.window_bytes();
         let written = || self.distinct() * window.max(LINE_BYTES) as f64;
         let is_dense =
-            || self.order != Order::Unordered && self.sample().neighbours().in_line >= DENSE;
+            || self.order != Order::Unordered && self.sample().neighbours.in_line >= DENSE;
         (window <= LINE_BYTES && self.region_bytes <= variants.near_short_bytes)
             || written() <= variants.near_bytes as f64
             || is_dense()

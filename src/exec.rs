@@ -40,6 +40,7 @@ pub(crate) use workload::{Direction, Sizes, Workload, is_mostly_overwritten};
 use self::division::Division;
 use self::schedule::{Step, Stop};
 use self::tasks::Workers;
+use self::transfer::Divided;
 use crate::error::ScatterError;
 use crate::pool::CallingThread;
 use crate::schedule::Schedule;
@@ -54,21 +55,46 @@ pub(crate) fn run(
     run_workload(transfer, work, workers, selection)
 }
 
+/// Runs it by the first schedule that can.
 fn run_workload(
-    transfer: Transfer<'_>,
-    work: Workload<'_>,
+    mut transfer: Transfer<'_>,
+    mut work: Workload<'_>,
     workers: &Workers<'_>,
     selection: Selection,
 ) -> Result<(), ScatterError> {
     transfer.clear_skipped()?;
     // Small transfers have no time to ask for the machine's variants.
-    if selection == Selection::Small {
-        return run_by_choice(&transfer, &work, *workers, selection);
+    if selection != Selection::Small {
+        let mut context = transfer.context().on(workers.machine());
+        context.variants = work.near_or_far(context.variants);
+        work.context = context;
+        transfer = transfer.with_context(context);
     }
-    let mut context = transfer.context().on(workers.machine());
-    context.variants = work.near_or_far(context.variants);
-    let work = Workload { context, ..work };
-    run_by_choice(&transfer.with_context(context), &work, *workers, selection)
+    let mut undivided = Divided {
+        transfer: &transfer,
+        work: &work,
+        division: Division::Whole,
+        workers: *workers,
+    };
+    if transfer.moves_nothing() {
+        undivided.copy_before()?;
+        return undivided.multiply_after();
+    }
+    let mut failed = ScatterError::OutOfMemory { bytes: 0 };
+    for candidate in &choice::choose(&work, workers, selection) {
+        match candidate.run(&undivided) {
+            Ok(()) => return Ok(()),
+            Err(Stop::Duplicates) => {}
+            Err(Stop::OutOfMemory(error)) => {
+                // What a pool allocates for its tasks might fail as well, and
+                // abort.
+                undivided.workers = Workers::new(&CallingThread, None);
+                failed = error;
+            }
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+    }
+    Err(failed)
 }
 
 /// Runs a pass of a gradient, for which no route was chosen.
@@ -83,34 +109,6 @@ pub(crate) fn run_pass(
     let work = transfer.workload();
     let selection = Selection::new(forced, work.sizes().are_small(work.direction));
     run_workload(transfer, work, workers, selection)
-}
-
-/// Runs the first schedule that can.
-fn run_by_choice(
-    transfer: &Transfer<'_>,
-    work: &Workload<'_>,
-    mut workers: Workers<'_>,
-    selection: Selection,
-) -> Result<(), ScatterError> {
-    if transfer.moves_nothing() {
-        transfer.copy_before(work, 1, &workers)?;
-        return transfer.multiply_after(work, Division::Whole, &workers);
-    }
-    let mut failed = ScatterError::OutOfMemory { bytes: 0 };
-    for candidate in &choice::choose(work, &workers, selection) {
-        match candidate.run(transfer, work, &workers) {
-            Ok(()) => return transfer.multiply_after(work, candidate.division, &workers),
-            Err(Stop::Duplicates) => {}
-            Err(Stop::OutOfMemory(error)) => {
-                // What a pool allocates for its tasks might fail as well, and
-                // abort.
-                workers = Workers::new(&CallingThread, None);
-                failed = error;
-            }
-            Err(Stop::Failed(error)) => return Err(error),
-        }
-    }
-    Err(failed)
 }
 
 /// What a run will do, as far as that can be known before.

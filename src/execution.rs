@@ -75,11 +75,9 @@ impl<'p> Execution<'p> {
     /// Divides the work among at most `workers` (at least one).
     #[must_use]
     #[inline]
-    pub fn max_workers(self, workers: usize) -> Self {
-        Self {
-            max_workers: Some(workers),
-            ..self
-        }
+    pub fn max_workers(mut self, workers: usize) -> Self {
+        self.max_workers = Some(workers);
+        self
     }
 
     /// Says what the call is to have least of: time or CPU time.
@@ -104,11 +102,9 @@ impl<'p> Execution<'p> {
     /// ```
     #[must_use]
     #[inline]
-    pub fn goal(self, goal: Goal) -> Self {
-        Self {
-            goal: Some(goal),
-            ..self
-        }
+    pub fn goal(mut self, goal: Goal) -> Self {
+        self.goal = Some(goal);
+        self
     }
 
     /// Chooses schedules as for this machine, and not as for the one that calls of the
@@ -131,22 +127,18 @@ impl<'p> Execution<'p> {
     /// reductions without self, wide sums).
     #[must_use]
     #[inline]
-    pub fn force_schedule(self, schedule: Schedule) -> Self {
-        Self {
-            schedule: Some(schedule),
-            ..self
-        }
+    pub fn force_schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = Some(schedule);
+        self
     }
 
     /// For tests and measurements: forces an instruction set. One that the
     /// machine does not have is not used.
     #[must_use]
     #[inline]
-    pub fn force_instruction_set(self, instruction_set: InstructionSet) -> Self {
-        Self {
-            instruction_set: Some(instruction_set),
-            ..self
-        }
+    pub fn force_instruction_set(mut self, instruction_set: InstructionSet) -> Self {
+        self.instruction_set = Some(instruction_set);
+        self
     }
 
     /// The workers of a call without a neighbour.

@@ -28,15 +28,12 @@ pub(crate) struct Access {
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
-mod shared {
-    use super::Buffers;
-
-    // SAFETY: an address alone gives no access; who uses one in `unsafe` code
-    // establishes that no two tasks write the same element.
-    unsafe impl Send for Buffers {}
-    // SAFETY: as above.
-    unsafe impl Sync for Buffers {}
-}
+// SAFETY: an address alone gives no access; who uses one in `unsafe` code
+// establishes that no two tasks write the same element.
+unsafe impl Send for Buffers {}
+#[expect(unsafe_code, reason = "tasks share the addresses of one call")]
+// SAFETY: as above.
+unsafe impl Sync for Buffers {}
 
 impl Access {
     pub(super) fn kernels(&self) -> &'static Kernels {

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::scratch::Scratch;
 use super::tasks::Workers;
 use super::tile::LINE_BYTES;
@@ -52,13 +54,9 @@ pub(crate) struct Merged {
 }
 
 #[expect(unsafe_code, reason = "tasks share the address of one output")]
-mod shared {
-    use super::Merged;
-
-    // SAFETY: it is only used by `Copies::merge`, whose callers vouch for
-    // windows that no one else has.
-    unsafe impl Sync for Merged {}
-}
+// SAFETY: it is only used by `Copies::merge`, whose callers vouch for windows that no
+// one else has.
+unsafe impl Sync for Merged {}
 
 impl<'k> Copies<'k> {
     /// `parts` copies of `windows` windows of `len` elements, with any content.
@@ -146,14 +144,9 @@ impl<'k> Copies<'k> {
         }
         for first in numbers.clone().step_by(JOBS) {
             let last = numbers.end.min(first + JOBS as u64);
-            let mut jobs = [job(first, 0); JOBS];
-            let mut used = 0;
-            for (slot, number) in jobs.iter_mut().zip(first..last) {
-                *slot = job(number, 1);
-                used += 1;
-            }
+            let jobs: SmallVec<[Job; JOBS]> = (first..last).map(|number| job(number, 1)).collect();
             // SAFETY: handed on as it is.
-            unsafe { merge(into.output, copy, &jobs[..used], Steps::UNIT) };
+            unsafe { merge(into.output, copy, &jobs, Steps::UNIT) };
         }
     }
 }

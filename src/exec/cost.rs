@@ -63,7 +63,7 @@ impl<'a, 'w> Load<'a, 'w> {
             region,
             distinct,
             destinations: (distinct * written_bytes(work)).min(region),
-            neighbours: sample.neighbours(),
+            neighbours: sample.neighbours,
             most: sample.most(0),
             most_in_partition: sample.most(shift),
             partitions: partition_number(work, shift) as f64,
@@ -140,6 +140,13 @@ struct Spent {
 }
 
 impl Spent {
+    fn of_memory(memory: f64) -> Self {
+        Self {
+            instructions: 0.0,
+            memory,
+        }
+    }
+
     fn all(self) -> f64 {
         self.instructions + self.memory
     }
@@ -193,9 +200,19 @@ pub(super) struct Model<'a, 'w> {
     workers: f64,
 }
 
+/// A factor that applies, or not.
+fn factor_if(applies: bool, factor: f64) -> f64 {
+    if applies { factor } else { 1.0 }
+}
+
+/// A part that is added, or not.
+fn part_if(applies: bool, part: f64) -> f64 {
+    if applies { part } else { 0.0 }
+}
+
 /// Lines of a run of so many bytes.
 fn lines(bytes: f64) -> f64 {
-    let crosses = if bytes % LINE == 0.0 { 0.0 } else { 0.5 };
+    let crosses = part_if(bytes % LINE != 0.0, 0.5);
     (bytes / LINE + crosses).max(1.0)
 }
 
@@ -297,27 +314,15 @@ impl<'a, 'w> Model<'a, 'w> {
         if load.is_ordered() {
             random *= rates.ascending;
         }
-        let new_line = if walk.window < LINE {
-            1.0 - load.neighbours.in_line
-        } else {
-            1.0
-        };
+        let new_line = factor_if(walk.window < LINE, 1.0 - load.neighbours.in_line);
         let first = new_line * (ordered_part * ordered + others * random);
         let next = ordered_part * ordered
             + others * (ordered + (random - ordered).max(0.0) * rates.next_line);
-        let streamed = if walk.is_streamed {
-            rates.streamed
-        } else {
-            1.0
-        };
+        let streamed = factor_if(walk.is_streamed, rates.streamed);
         let written = streamed * walk.tuples * (first + (lines(walk.window) - 1.0) * next);
         let gone_through = walk.updates + walk.destinations;
         let read = walk.updates / LINE * self.of_level(gone_through, walk.sharers, rates.read);
-        let listed = if walk.is_listed {
-            walk.tuples * rates.listed
-        } else {
-            0.0
-        };
+        let listed = part_if(walk.is_listed, walk.tuples * rates.listed);
         let is_joined = load.work.joins && !walk.is_listed;
         let each = if is_joined {
             rates.joined + load.breaks() * rates.joined_run
@@ -331,11 +336,10 @@ impl<'a, 'w> Model<'a, 'w> {
         } else {
             self.combined(walk.window, is_joined)
         };
-        let waits = if load.work.replaces || is_joined {
-            0.0
-        } else {
-            load.neighbours.same * rates.chain
-        };
+        let waits = part_if(
+            !load.work.replaces && !is_joined,
+            load.neighbours.same * rates.chain,
+        );
         Spent {
             instructions: walk.tuples * (each + waits + combined),
             memory: written + read + listed,
@@ -381,7 +385,11 @@ impl<'a, 'w> Model<'a, 'w> {
     fn by_each(&self, spent: Spent) -> Cost {
         let (speed, memory_speed) = self.speeds();
         let (slower, memory_slower) = (self.workers / speed, self.workers / memory_speed);
-        let time = spent.instructions * slower + spent.memory * memory_slower;
+        self.of_all(spent.instructions * slower + spent.memory * memory_slower)
+    }
+
+    /// Time that all workers take.
+    fn of_all(&self, time: f64) -> Cost {
         Cost {
             time,
             cpu: time * self.workers,
@@ -397,15 +405,7 @@ impl<'a, 'w> Model<'a, 'w> {
 
     /// Tasks that begin and end together.
     fn barrier(&self) -> Cost {
-        if self.workers > 1.0 {
-            let wake = self.rates().wake;
-            Cost {
-                time: wake,
-                cpu: wake * self.workers,
-            }
-        } else {
-            Cost::default()
-        }
+        self.of_all(part_if(self.workers > 1.0, self.rates().wake))
     }
 
     /// The copy of so many bytes of data.
@@ -419,11 +419,7 @@ impl<'a, 'w> Model<'a, 'w> {
         };
         let alone = bytes / LINE * rates.copied[level];
         if is_shared {
-            let memory = Spent {
-                memory: alone,
-                ..Spent::default()
-            };
-            self.shared(memory, 0.0)
+            self.shared(Spent::of_memory(alone), 0.0)
         } else {
             Self::alone(alone)
         }
@@ -439,16 +435,13 @@ impl<'a, 'w> Model<'a, 'w> {
 
     /// A copy with streaming stores or without.
     fn streamed(&self, bytes: f64, is_shared: bool, streams: bool) -> Cost {
-        let factor = if streams { self.rates().streamed } else { 1.0 };
+        let factor = factor_if(streams, self.rates().streamed);
         self.copy(bytes, is_shared).times(factor)
     }
 
     /// What a copy takes that is made in pieces, of what one does at once.
     fn in_pieces(&self) -> f64 {
-        match self.load.work.context.is_new {
-            true => self.rates().new_in_pieces,
-            false => 1.0,
-        }
+        factor_if(self.load.work.context.is_new, self.rates().new_in_pieces)
     }
 
     fn serial(&self) -> Cost {
@@ -484,11 +477,7 @@ impl<'a, 'w> Model<'a, 'w> {
     fn by_tuple(&self) -> Cost {
         let load = self.load;
         let spent = self.spent(self.walk()).times(load.repetitions);
-        let most = if load.is_ordered() && !load.is_increasing() {
-            load.most
-        } else {
-            0.0
-        };
+        let most = part_if(load.is_ordered() && !load.is_increasing(), load.most);
         self.looking() + self.barrier() + self.copy_before() + self.shared(spent, most)
     }
 
@@ -549,11 +538,7 @@ impl<'a, 'w> Model<'a, 'w> {
         let (load, rates) = (self.load, self.rates());
         let walk = self.walk();
         let partitions = load.partitions;
-        let values = if load.is_single() {
-            load.window / 4.0
-        } else {
-            1.0
-        };
+        let values = factor_if(load.is_single(), load.window / 4.0);
         let moved = rates.partition_move + rates.partition_value * values;
         let prepared = match (load.is_kept(), load.is_single()) {
             (false, _) => rates.partition_count + moved,
@@ -575,7 +560,7 @@ impl<'a, 'w> Model<'a, 'w> {
         // Rows are read where they are, a partition's all over the list; but for one
         // that has so many that they stand close together.
         let most = load.most_in_partition;
-        let dense = if walk.window < most * PAGE { most } else { 0.0 };
+        let dense = part_if(walk.window < most * PAGE, most);
         spent.memory += (1.0 - dense) * self.rows_apart(walk.tuples);
         let most = if load.is_ordered() {
             load.most
@@ -585,10 +570,7 @@ impl<'a, 'w> Model<'a, 'w> {
         let barriers = if load.is_kept() { 1.0 } else { 2.0 };
         // Workers that have no large partition copy data meanwhile.
         let applied = spent.times(load.repetitions);
-        let copied = Spent {
-            memory: self.copy(load.copied, false).time * self.in_pieces(),
-            ..Spent::default()
-        };
+        let copied = Spent::of_memory(self.copy(load.copied, false).time * self.in_pieces());
         let most = most * applied.all() / (applied + copied).all().max(1.0);
         self.barrier().times(barriers)
             + self.shared(prepared, 0.0)
@@ -654,11 +636,7 @@ impl<'a, 'w> Model<'a, 'w> {
         } else {
             rates.group_rows * self.gathered(load.tuples, load.window, updates)
         };
-        let heavy = if load.work.is_heavy {
-            rates.group_heavy
-        } else {
-            1.0
-        };
+        let heavy = factor_if(load.work.is_heavy, rates.group_heavy);
         let vectors = load.window / VECTOR * rates.vector * rates.group_vector * heavy;
         let spent = Spent {
             instructions: load.tuples * (rates.grouped * load.runs() + vectors)
@@ -674,11 +652,7 @@ impl<'a, 'w> Model<'a, 'w> {
         let spent = self.spent(self.walk()).times(load.repetitions);
         let vectors = load.region / VECTOR * load.repetitions;
         // Each is cleared by its worker; then all are merged, by all.
-        let merged = vectors * rates.merged;
-        let merged = Cost {
-            time: merged,
-            cpu: merged * self.workers,
-        };
+        let merged = self.of_all(vectors * rates.merged);
         self.barrier().times(2.0) + self.copy_before() + self.shared(spent, 0.0) + merged
     }
 }

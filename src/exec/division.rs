@@ -18,7 +18,7 @@ pub(crate) enum Division {
     /// Columns of every window.
     Columns { parts: usize },
     /// Ranges of destination numbers, in parts of the repetitions.
-    Destinations { repetitions: usize, ranges: usize },
+    Destinations { repetitions: usize, parts: usize },
     /// Parts of a list of tuples that is sorted by destination, cut between
     /// destinations.
     Sorted {
@@ -57,10 +57,7 @@ impl Division {
             | Self::Columns { parts }
             | Self::Partitions { parts, .. }
             | Self::Copies { parts } => parts,
-            Self::Destinations {
-                repetitions,
-                ranges,
-            } => repetitions * ranges,
+            Self::Destinations { repetitions, parts } => repetitions * parts,
             Self::Sorted {
                 repetitions,
                 parts,
@@ -71,26 +68,16 @@ impl Division {
 
     /// The same in so many times as many parts, for tasks to take one by one, where that
     /// takes no more work in all: not where each goes through all tuples.
-    pub(crate) fn finer(self, pieces: usize) -> Self {
-        match self {
-            Self::Repetitions { parts } => Self::Repetitions {
-                parts: parts * pieces,
-            },
-            Self::Tuples { parts, cut } => Self::Tuples {
-                parts: parts * pieces,
-                cut,
-            },
-            Self::Sorted {
-                repetitions,
-                parts,
-                columns,
-            } => Self::Sorted {
-                repetitions,
-                parts: parts * pieces,
-                columns,
-            },
-            _ => self,
+    pub(crate) fn finer(mut self, pieces: usize) -> Self {
+        match &mut self {
+            Self::Repetitions { parts }
+            | Self::Tuples { parts, .. }
+            | Self::Sorted { parts, .. } => {
+                *parts *= pieces;
+            }
+            _ => {}
         }
+        self
     }
 
     /// Whether windows are cut into columns.
@@ -112,12 +99,9 @@ impl fmt::Display for Division {
                 write!(f, "{parts} parts of the tuples, cut {cut}")
             }
             Self::Columns { parts } => write!(f, "{parts} parts of every window"),
-            Self::Destinations {
-                repetitions,
-                ranges,
-            } => write!(
+            Self::Destinations { repetitions, parts } => write!(
                 f,
-                "{repetitions} of the repetitions x {ranges} ranges of destinations"
+                "{repetitions} of the repetitions x {parts} ranges of destinations"
             ),
             Self::Sorted {
                 repetitions,

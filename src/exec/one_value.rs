@@ -28,13 +28,7 @@ impl OneValue {
         let mut copies = [0_u64; WORDS];
         let len = (size_of_val(&copies) / size.max(1)).min(wanted);
         // SAFETY: handed on as it is.
-        unsafe {
-            fill(
-                &mut bytemuck::cast_slice_mut(&mut copies)[..len * size],
-                value,
-                size,
-            )
-        };
+        unsafe { fill(&mut copies, len * size, value, size) };
         Self { copies, len }
     }
 
@@ -97,13 +91,7 @@ impl OneRun {
         // Elements of 16 bytes are aligned to 8 at most.
         let mut copies = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())).ok()?;
         // SAFETY: handed on as it is.
-        unsafe {
-            fill(
-                &mut bytemuck::cast_slice_mut(&mut copies)[..bytes],
-                value,
-                size,
-            )
-        };
+        unsafe { fill(&mut copies, bytes, value, size) };
         Some(Self(copies))
     }
 
@@ -118,12 +106,13 @@ impl OneRun {
     }
 }
 
-/// Fills whole elements with copies of the one at `value`.
+/// Fills `bytes` of `words`, which are whole elements, with copies of the one at `value`.
 ///
 /// # Safety
 ///
 /// At `value` lies an element of `size` plain bytes, initialised.
-unsafe fn fill(bytes: &mut [u8], value: *const u8, size: usize) {
+unsafe fn fill(words: &mut [u64], bytes: usize, value: *const u8, size: usize) {
+    let bytes = &mut bytemuck::cast_slice_mut(words)[..bytes];
     let mut done = size.min(bytes.len());
     // SAFETY: the caller vouches for the element; the copies are exclusive.
     unsafe { value.copy_to_nonoverlapping(bytes.as_mut_ptr(), done) };

@@ -23,7 +23,7 @@ pub(super) struct Sample {
     is_all: bool,
     /// Bytes from one number to the next.
     unit: u64,
-    neighbours: Neighbours,
+    pub(super) neighbours: Neighbours,
     /// Of `numbers`; a kept sample is asked by every run.
     counts: Counts,
 }
@@ -69,12 +69,7 @@ impl Counts {
     /// How many destinations there are, of so many, if all are as frequent: all, where
     /// those that were met twice may be chance.
     fn among(self, slices: f64) -> f64 {
-        let Self {
-            distinct,
-            once,
-            twice,
-            more,
-        } = self;
+        let (once, twice, more) = (self.once, self.twice, self.more);
         let tuples = once + 2.0 * twice + more;
         let by_chance = tuples * (tuples - 1.0) / 2.0 / slices.max(1.0);
         if twice + more <= by_chance + 2.0 * by_chance.sqrt() + 0.5 {
@@ -84,7 +79,7 @@ impl Counts {
             0.0 => once * (once - 1.0).max(0.0) / 2.0,
             _ => once * once / (2.0 * twice),
         };
-        (distinct + unseen).min(slices)
+        (self.distinct + unseen).min(slices)
     }
 
     /// Whether far more tuples share theirs with two others than would if all were as
@@ -152,16 +147,13 @@ impl Sample {
         !self.numbers().is_sorted_by(|before, after| before < after)
     }
 
-    pub(super) fn neighbours(&self) -> Neighbours {
-        self.neighbours
-    }
-
     /// The greatest part of the tuples that fall into one range of `1 << shift`
     /// destination numbers.
     pub(super) fn most(&self, shift: u32) -> f64 {
+        let most = self.in_ranges(shift).max().unwrap_or(0);
         #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
-        let part = |count: usize| count as f64 / self.len.max(1) as f64;
-        part(self.most_in_one(shift))
+        let part = most as f64 / self.len.max(1) as f64;
+        part
     }
 
     fn numbers(&self) -> &[u64] {
@@ -242,11 +234,6 @@ impl Sample {
             (number as u64).clamp(last.min(next), next)
         };
         Some(Cuts::at((1..ranges).map(cut).collect()))
-    }
-
-    /// How many fall into one range of `1 << shift` destination numbers.
-    fn most_in_one(&self, shift: u32) -> usize {
-        self.in_ranges(shift).max().unwrap_or(0)
     }
 
     /// How many fall into each range that any fall into.

@@ -17,8 +17,7 @@ mod serial;
 
 use self::scheduler::{Preparation, Scheduler};
 use super::division::Division;
-use super::tasks::Workers;
-use super::transfer::Transfer;
+use super::transfer::Divided;
 use super::workload::{Direction, Workload};
 use crate::schedule::Schedule;
 
@@ -68,13 +67,13 @@ impl Candidate {
         })
     }
 
-    /// Prepares and runs it.
-    pub(super) fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
-        of(self.schedule).run(transfer, work, self.division, workers)
+    /// Prepares and runs it, and multiplies the output where that is left to do.
+    pub(super) fn run(&self, undivided: &Divided<'_, '_>) -> Result<(), Stop> {
+        let divided = Divided {
+            division: self.division,
+            ..*undivided
+        };
+        of(self.schedule).run(&divided)?;
+        Ok(divided.multiply_after()?)
     }
 }

@@ -11,6 +11,8 @@
 use std::mem;
 use std::sync::{Mutex, TryLockError};
 
+use bytemuck::Zeroable;
+
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 use crate::plan::{Destinations, Spare};
@@ -42,13 +44,13 @@ struct Place(Mutex<Shelf>);
 static SHELVES: [Place; 1 + SHORT_SHELVES] =
     [const { Place(Mutex::new(Shelf::EMPTY)) }; 1 + SHORT_SHELVES];
 
-struct Shelf {
+pub(crate) struct Shelf {
     narrow: Slots<u32>,
     wide: Slots<u64>,
 }
 
 /// Buffers of one kind, in the order in which they were left.
-struct Slots<T> {
+pub(crate) struct Slots<T> {
     buffers: [Vec<T>; KEPT_BUFFERS],
     /// So many at the front hold one.
     used: usize,
@@ -133,52 +135,54 @@ pub fn release_scratch() {
 }
 
 /// A type of which calls have buffers.
-pub(crate) trait Scratch: Sized {
+pub(crate) trait Scratch: Zeroable {
+    /// The other such type.
+    type Other;
+
+    /// The buffers of either type on a shelf.
+    fn slots(shelf: &mut Shelf) -> (&mut Slots<Self>, &mut Slots<Self::Other>);
+
     /// A buffer of at least `len` elements, of any value.
-    fn take(len: usize) -> Result<Vec<Self>, ScatterError>;
+    fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
+        take_kept(len).map_or_else(|| zeroed(len), Ok)
+    }
+
     /// Leaves a buffer for the next call.
-    fn put_back(buffer: Vec<Self>);
+    fn put_back(buffer: Vec<Self>) {
+        put(buffer);
+    }
 }
 
 impl Scratch for u32 {
-    fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
-        let shelf = shelf_for(len.saturating_mul(size_of::<Self>()));
-        let kept = with_shelf(shelf, |shelf| shelf.narrow.take(len)).flatten();
-        kept.map_or_else(|| zeroed(len), Ok)
-    }
+    type Other = u64;
 
-    fn put_back(buffer: Vec<Self>) {
-        put(buffer, |shelf| (&mut shelf.narrow, &mut shelf.wide));
+    fn slots(shelf: &mut Shelf) -> (&mut Slots<u32>, &mut Slots<u64>) {
+        (&mut shelf.narrow, &mut shelf.wide)
     }
 }
 
 impl Scratch for u64 {
-    fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
-        let shelf = shelf_for(len.saturating_mul(size_of::<Self>()));
-        let kept = with_shelf(shelf, |shelf| shelf.wide.take(len)).flatten();
-        kept.map_or_else(|| zeroed(len), Ok)
-    }
+    type Other = u32;
 
-    fn put_back(buffer: Vec<Self>) {
-        put(buffer, |shelf| (&mut shelf.wide, &mut shelf.narrow));
+    fn slots(shelf: &mut Shelf) -> (&mut Slots<u64>, &mut Slots<u32>) {
+        (&mut shelf.wide, &mut shelf.narrow)
     }
+}
+
+/// A buffer of at least `len` elements, if one is kept.
+fn take_kept<T: Scratch>(len: usize) -> Option<Vec<T>> {
+    let shelf = shelf_for(len.saturating_mul(size_of::<T>()));
+    with_shelf(shelf, |shelf| T::slots(shelf).0.take(len)).flatten()
 }
 
 /// A buffer for `tuples` destinations below `count`, if one is kept and needed.
 pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
     let mut spare = Spare::default();
-    if tuples <= Destinations::INLINE {
-        return spare;
+    match tuples {
+        ..=Destinations::INLINE => {}
+        _ if count <= Destinations::NARROW => spare.narrow = take_kept(tuples).unwrap_or_default(),
+        _ => spare.wide = take_kept(tuples).unwrap_or_default(),
     }
-    let is_narrow = count <= Destinations::NARROW;
-    let size = if is_narrow { 4 } else { 8 };
-    with_shelf(shelf_for(tuples.saturating_mul(size)), |shelf| {
-        if is_narrow {
-            spare.narrow = shelf.narrow.take(tuples).unwrap_or_default();
-        } else {
-            spare.wide = shelf.wide.take(tuples).unwrap_or_default();
-        }
-    });
     spare
 }
 
@@ -197,7 +201,7 @@ enum Old<T, U> {
 /// Puts a buffer on the shelf. Room is made by those that have lain there
 /// longest: calls have become larger or smaller since. They are freed one by
 /// one while nobody has the shelf, as that may take a while.
-fn put<T, U>(mut buffer: Vec<T>, slots: impl Fn(&mut Shelf) -> (&mut Slots<T>, &mut Slots<U>)) {
+fn put<T: Scratch>(mut buffer: Vec<T>) {
     let new = bytes(&buffer);
     // By its length, as it will be looked for; what it holds counts.
     let shelf = shelf_for(buffer.len() * size_of::<T>());
@@ -207,7 +211,7 @@ fn put<T, U>(mut buffer: Vec<T>, slots: impl Fn(&mut Shelf) -> (&mut Slots<T>, &
     // Others may fill the room that was made; then the buffer is freed.
     for _ in 0..=2 * KEPT_BUFFERS {
         let old = with_shelf(shelf, |content| {
-            let (same, others) = slots(content);
+            let (same, others) = T::slots(content);
             let is_full = same.used == KEPT_BUFFERS;
             if !is_full && same.bytes + others.bytes + new <= room_of(shelf) {
                 same.push(mem::take(&mut buffer));

@@ -32,21 +32,10 @@ pub(crate) fn sources<'s>(
     offsets: Option<&'s [u64]>,
 ) -> Sources<'s> {
     let step = step.unwrap_or(1);
-    match (offsets, sorted.packed()) {
-        (Some(offsets), _) => Sources {
-            list: Some(offsets),
-            mask: u64::MAX,
-            step: 1,
-        },
-        (None, Some((list, mask))) => Sources {
-            list: Some(list),
-            mask,
-            step,
-        },
-        (None, None) => Sources {
-            list: None,
-            mask: 0,
-            step,
-        },
-    }
+    let (list, mask, step) = match (offsets, sorted.packed()) {
+        (Some(offsets), _) => (Some(offsets), u64::MAX, 1),
+        (None, Some((list, mask))) => (Some(list), mask, step),
+        (None, None) => (None, 0, step),
+    };
+    Sources { list, mask, step }
 }

@@ -5,9 +5,11 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::division::Division;
 use super::sample::Sample;
 use super::schedule::Stop;
 use super::tasks::Workers;
+use super::transfer::Divided;
 use super::{Access, Buffers, Context, Direction, Outlook, Selection, Transfer, choice, run};
 use crate::element::DType;
 use crate::kernel::{InstructionSet, Job, Kernels, Operation, RowsForm, Steps, Streams};
@@ -217,7 +219,13 @@ fn the_next_schedule_runs_where_one_cannot_be_prepared() {
     let selection = Selection::Forced(Schedule::ByTuple);
     let work = transfer.workload();
     let candidates = choice::choose(&work, &workers, selection);
-    let stopped = candidates[0].run(&transfer, &work, &workers);
+    let undivided = Divided {
+        transfer: &transfer,
+        work: &work,
+        division: Division::Whole,
+        workers,
+    };
+    let stopped = candidates[0].run(&undivided);
     assert!(matches!(stopped, Err(Stop::Duplicates)), "{stopped:?}");
     assert!(
         output.iter().all(|&value| value == 1.0),

@@ -63,62 +63,49 @@ impl Tile {
     ///   scattered, no two have one destination.
     #[expect(unsafe_code, reason = "who has a tile writes to it unchecked")]
     pub(super) unsafe fn new(division: Division, index: usize, whole: &Whole<'_>) -> Self {
-        let all = || Part::Tuples(0..whole.plan.tuples());
-        let repetitions = |parts, index| part(whole.repetitions, parts, index);
-        let every = 0..whole.repetitions;
         let count = whole.plan.scale().count;
-        let (repetitions, part, columns) = match division {
-            Division::Whole => (every, all(), None),
-            Division::Repetitions { parts } => (repetitions(parts, index), all(), None),
-            Division::Tuples { parts, cut } => {
-                let tuples = part_of_tuples(whole.plan, cut, parts, index);
-                (every, Part::Tuples(tuples), None)
+        let mut tile = Self {
+            repetitions: 0..whole.repetitions,
+            part: Part::Tuples(0..whole.plan.tuples()),
+            columns: None,
+            not_shared: PhantomData,
+        };
+        match division {
+            Division::Whole => {}
+            Division::Repetitions { parts } => {
+                tile.repetitions = part(whole.repetitions, parts, index);
             }
-            Division::Columns { parts } => (every, all(), whole.columns(parts, index)),
-            Division::Destinations {
-                repetitions: outer,
-                ranges,
-            } => {
-                let (outer_index, range, _) = place(index, ranges, 1);
-                let numbers = match whole.cuts {
+            Division::Tuples { parts, cut } => {
+                tile.part = Part::Tuples(part_of_tuples(whole.plan, cut, parts, index));
+            }
+            Division::Columns { parts } => tile.columns = whole.columns(parts, index),
+            Division::Destinations { repetitions, parts } => {
+                let (outer, range, _) = place(index, parts, 1);
+                tile.repetitions = part(whole.repetitions, repetitions, outer);
+                tile.part = Part::Destinations(match whole.cuts {
                     Some(cuts) => cuts.range(range, count),
-                    None => part_of_numbers(count, ranges, range),
-                };
-                (
-                    repetitions(outer, outer_index),
-                    Part::Destinations(numbers),
-                    None,
-                )
+                    None => part_of_numbers(count, parts, range),
+                });
             }
             Division::Sorted {
-                repetitions: outer,
+                repetitions,
                 parts,
                 columns,
             } => {
-                let (outer_index, middle, column) = place(index, parts, columns);
-                let positions = whole.part_of_sorted(parts, middle);
-                (
-                    repetitions(outer, outer_index),
-                    Part::Sorted(positions),
-                    whole.columns(columns, column),
-                )
+                let (outer, middle, column) = place(index, parts, columns);
+                tile.repetitions = part(whole.repetitions, repetitions, outer);
+                tile.part = Part::Sorted(whole.part_of_sorted(parts, middle));
+                tile.columns = whole.columns(columns, column);
             }
             Division::Partitions { shift, .. } => {
                 let first = (index as u64) << shift;
-                let numbers = first..(first + (1 << shift)).min(count);
-                (every, Part::Destinations(numbers), None)
+                tile.part = Part::Destinations(first..(first + (1 << shift)).min(count));
             }
             Division::Copies { parts } => {
-                let numbers = part_of_numbers(count, parts, index);
-                (every, Part::Destinations(numbers), None)
+                tile.part = Part::Destinations(part_of_numbers(count, parts, index));
             }
-        };
-        Self {
-            repetitions,
-            part,
-            columns,
-            not_shared: PhantomData,
         }
+        tile
     }
 
     pub(super) fn repetitions(&self) -> Range<usize> {
@@ -432,11 +419,11 @@ mod tests {
                 Division::Columns { parts },
                 Division::Destinations {
                     repetitions: 1,
-                    ranges: parts,
+                    parts,
                 },
                 Division::Destinations {
                     repetitions: parts,
-                    ranges: 2,
+                    parts: 2,
                 },
                 Division::Sorted {
                     repetitions: 2,
@@ -474,7 +461,7 @@ mod tests {
         for cuts in [&[3, 20, 20][..], &[0, 0, 0], &[7, 39, 1 << 40], &[25, 3, 9]] {
             let division = Division::Destinations {
                 repetitions: 2,
-                ranges: 4,
+                parts: 4,
             };
             let cuts = Cuts::at(SmallVec::from(cuts));
             check_cut(division, tiles(division), plan.indices(), Some(&cuts));

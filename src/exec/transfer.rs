@@ -8,6 +8,8 @@ mod copy;
 mod tiles;
 pub(super) mod walk;
 
+pub(super) use self::tiles::Divided;
+
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -208,11 +210,12 @@ impl<'a> Transfer<'a> {
             return Ok(());
         }
         let window = self.geometry.window.of_one_source()?;
+        let kernel = Runs::Plain(self.kernels().copy);
         #[expect(unsafe_code, reason = "as the sink that it fills")]
-        // SAFETY: what is pushed are windows of the result, each once; all of
-        // them read the one element of zeros; no task is running.
-        let mut sink =
-            unsafe { self.sink(Runs::Plain(self.kernels().copy), ZERO.as_ptr(), &window) };
+        // SAFETY: who made the transfer vouches for the result. What is pushed are
+        // windows of it, each once; all of them read the one element of zeros; no
+        // task is running.
+        let mut sink = unsafe { self.access.sink(kernel, ZERO.as_ptr(), &window) };
         for repetition in 0..self.repetitions() {
             let (result, _) = self.geometry.repetition(repetition);
             let mut applied = (0..self.plan.tuples()).map(|at| self.plan.tuple_at(at));
@@ -263,47 +266,32 @@ impl<'a> Transfer<'a> {
         step.filter(|_| self.plan.skips_none())
     }
 
-    /// A sink for windows of the form `window` that are read around `read`.
+    /// A sink for windows of tuples, of the form `window`, to a kernel, streaming where that
+    /// is wanted and `window` allows it.
     ///
     /// # Safety
     ///
     /// - What is pushed are offsets of windows, from [`Self::window_at`] or as
-    ///   it has them, which `read` has elements for.
+    ///   it has them.
     /// - No one else reads or writes those that are written until the sink is
     ///   gone ([`Tile`](super::tile::Tile)).
-    /// - Where `kernel` streams, no two of them have an element in common.
+    /// - Where `streams`, no two of them have an element in common.
     #[expect(unsafe_code, reason = "the one sink of a transfer")]
-    pub(super) unsafe fn sink<'s>(
+    pub(super) unsafe fn window_sink<'s>(
         &self,
-        kernel: Runs,
-        read: *const u8,
+        kernel: RunsFn,
         window: &'s Span,
+        streams: bool,
     ) -> Sink<'s> {
+        let kernel = match self.access.multiplying() {
+            Some(multiplying) if self.direction == Direction::Gather => multiplying,
+            _ => self.access.streaming(kernel, window, streams),
+        };
         // SAFETY: who made the transfer vouches for the tensors; windows lie
         // inside the numbered ones because the plan has checked every number to be
         // below how many these have, and inside the list because its shape is the
         // plan's; the caller vouches for the rest.
-        unsafe { self.access.sink(kernel, read, window) }
-    }
-
-    /// A sink for windows of tuples.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::sink`].
-    #[expect(unsafe_code, reason = "as the sink that it makes")]
-    pub(super) unsafe fn window_sink<'s>(&self, kernel: Runs, window: &'s Span) -> Sink<'s> {
-        // SAFETY: handed on as it is, with the tensor that windows are read of.
-        unsafe { self.sink(kernel, self.access.buffers.source, window) }
-    }
-
-    /// The kernel for windows of tuples, streaming where that is wanted and `window`
-    /// allows it.
-    pub(super) fn window_kernel(&self, kernel: RunsFn, window: &Span, streams: bool) -> Runs {
-        match self.access.multiplying() {
-            Some(multiplying) if self.direction == Direction::Gather => multiplying,
-            _ => self.access.streaming(kernel, window, streams),
-        }
+        unsafe { self.access.sink(kernel, self.access.buffers.source, window) }
     }
 
     /// Address `elements` away from the first one that is written.

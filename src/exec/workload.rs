@@ -259,14 +259,11 @@ impl<'a> Workload<'a> {
     /// Where to cut the ranges of a division, so that each is about as much work:
     /// `None` where that is evenly.
     pub(super) fn cuts(&self, division: Division) -> Option<Cuts> {
-        let Division::Destinations { ranges, .. } = division else {
+        let Division::Destinations { parts, .. } = division else {
             return None;
         };
-        (self.sample()).cuts(
-            ranges,
-            self.slices,
-            [self.copied_bytes, self.applied_bytes()],
-        )
+        let work = [self.copied_bytes, self.applied_bytes()];
+        self.sample().cuts(parts, self.slices, work)
     }
 
     /// Whether two tuples are seen to have one destination, or must have.
@@ -314,7 +311,7 @@ impl<'a> Workload<'a> {
         let window = self.window_bytes();
         let written = || self.distinct() * window.max(LINE_BYTES) as f64;
         let is_dense =
-            || self.order != Order::Unordered && self.sample().neighbours().in_line >= DENSE;
+            || self.order != Order::Unordered && self.sample().neighbours.in_line >= DENSE;
         (window <= LINE_BYTES && self.region_bytes <= variants.near_short_bytes)
             || written() <= variants.near_bytes as f64
             || is_dense()

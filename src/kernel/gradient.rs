@@ -464,14 +464,11 @@ fn prefetch_later(tensors: &GradientTensors<'_>, groups: &[GradientGroup], size:
     for (distance, level) in Distance::of(bytes).each() {
         if let Some(later) = groups.get(distance) {
             fetch(tensors.grad_output, later.grad_output, level);
-            let sides = [
-                (tensors.data, later.data),
-                (tensors.grad_data, later.grad_data),
-            ];
-            for (tensor, offset) in sides {
-                tensor
-                    .iter()
-                    .for_each(|&tensor| fetch(tensor, offset, level));
+            if let Some(data) = tensors.data {
+                fetch(data, later.data, level);
+            }
+            if let Some(grad_data) = tensors.grad_data {
+                fetch(grad_data, later.grad_data, level);
             }
         }
         let sides = [tensors.updates, tensors.grad_updates];

@@ -5,7 +5,7 @@
 //! floats. Not for `bool`, of which a destination without updates must keep
 //! its byte.
 
-use super::{InstructionSet, Kernels, Operation};
+use super::{Kernels, Operation};
 use crate::element::DType;
 use crate::reduction::Reduction;
 
@@ -23,17 +23,11 @@ impl Operation {
     /// would not keep the bits.
     pub(crate) fn private(&self) -> Option<Private> {
         let (element, reduction, isa) = self.serves?;
-        Private::new(element, reduction, isa)
-    }
-}
-
-impl Private {
-    fn new(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<Self> {
         let merge = match reduction {
             Reduction::Sub => Reduction::Add,
             other => other,
         };
-        Some(Self {
+        Some(Private {
             identity: identity(element, reduction)?,
             merge: Kernels::plain(element, merge, isa)?,
         })

@@ -65,17 +65,11 @@ const AVX2: u8 = 2;
 
 static BEST: AtomicU8 = AtomicU8::new(0);
 
-#[cfg(target_arch = "x86_64")]
 fn detect() -> InstructionSet {
+    #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
-        InstructionSet::Avx2
-    } else {
-        InstructionSet::Portable
+        return InstructionSet::Avx2;
     }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn detect() -> InstructionSet {
     InstructionSet::Portable
 }
 

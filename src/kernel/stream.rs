@@ -19,25 +19,27 @@ const SHORTEST_BYTES: usize = 256;
 /// Bytes before their turn at which sources are prefetched, where that gains.
 const DISTANCE: usize = 512;
 
-/// An instruction set's way to move a line.
-trait Mover {
-    /// Stores a line by a streaming store.
-    ///
-    /// # Safety
-    ///
-    /// `src` has a readable line, `dst` a writable one that is aligned to its
-    /// size, and the machine has the instruction set.
-    unsafe fn stream_line(dst: *mut u8, src: *const u8);
-}
-
-struct Sse2;
-
-impl Mover for Sse2 {
-    #[inline(always)]
-    unsafe fn stream_line(dst: *mut u8, src: *const u8) {
-        let (dst, src) = (dst.cast::<x86::__m128i>(), src.cast::<x86::__m128i>());
-        // SAFETY: the four parts of the line; SSE2 is part of x86-64.
-        unsafe {
+/// Stores a line by streaming stores, of AVX if `AVX2`.
+///
+/// # Safety
+///
+/// `src` has a readable line, `dst` a writable one that is aligned to its
+/// size. With `AVX2`, the machine has it.
+#[inline(always)]
+unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
+    // SAFETY: the two halves or the four parts of the line; the caller vouches for AVX,
+    // and SSE2 is part of x86-64.
+    unsafe {
+        if AVX2 {
+            let (dst, src) = (dst.cast::<x86::__m256i>(), src.cast::<x86::__m256i>());
+            let halves = [
+                x86::_mm256_loadu_si256(src),
+                x86::_mm256_loadu_si256(src.add(1)),
+            ];
+            x86::_mm256_stream_si256(dst, halves[0]);
+            x86::_mm256_stream_si256(dst.add(1), halves[1]);
+        } else {
+            let (dst, src) = (dst.cast::<x86::__m128i>(), src.cast::<x86::__m128i>());
             let parts = [
                 x86::_mm_loadu_si128(src),
                 x86::_mm_loadu_si128(src.add(1)),
@@ -48,24 +50,6 @@ impl Mover for Sse2 {
             x86::_mm_stream_si128(dst.add(1), parts[1]);
             x86::_mm_stream_si128(dst.add(2), parts[2]);
             x86::_mm_stream_si128(dst.add(3), parts[3]);
-        }
-    }
-}
-
-struct Avx2;
-
-impl Mover for Avx2 {
-    #[inline(always)]
-    unsafe fn stream_line(dst: *mut u8, src: *const u8) {
-        let (dst, src) = (dst.cast::<x86::__m256i>(), src.cast::<x86::__m256i>());
-        // SAFETY: the two halves of the line; the caller vouches for AVX.
-        unsafe {
-            let (low, high) = (
-                x86::_mm256_loadu_si256(src),
-                x86::_mm256_loadu_si256(src.add(1)),
-            );
-            x86::_mm256_stream_si256(dst, low);
-            x86::_mm256_stream_si256(dst.add(1), high);
         }
     }
 }
@@ -89,13 +73,7 @@ impl<const W: usize, const PREFETCHES: bool> Kernel for Stream<W, PREFETCHES> {
             let dst = dst.wrapping_offset(job.dst).cast();
             let src = src.wrapping_offset(job.src).cast();
             // SAFETY: the caller vouches for the run and the instruction set.
-            unsafe {
-                if AVX2 {
-                    stream_bytes::<Avx2, PREFETCHES>(dst, src, job.len * W);
-                } else {
-                    stream_bytes::<Sse2, PREFETCHES>(dst, src, job.len * W);
-                }
-            }
+            unsafe { stream_bytes::<AVX2, PREFETCHES>(dst, src, job.len * W) };
         }
         // Non-temporal stores are not ordered with others: without this fence, a
         // reader that was told of them could miss them.
@@ -104,13 +82,17 @@ impl<const W: usize, const PREFETCHES: bool> Kernel for Stream<W, PREFETCHES> {
     }
 }
 
-/// Whole lines of `dst` by `M`, head and tail by ordinary stores.
+/// Whole lines of `dst` by streaming stores, head and tail by ordinary stores.
 ///
 /// # Safety
 ///
-/// As for `copy_bytes`, and the machine has `M`'s instruction set.
+/// As for `copy_bytes`. With `AVX2`, the machine has it.
 #[inline(always)]
-unsafe fn stream_bytes<M: Mover, const PREFETCHES: bool>(dst: *mut u8, src: *const u8, len: usize) {
+unsafe fn stream_bytes<const AVX2: bool, const PREFETCHES: bool>(
+    dst: *mut u8,
+    src: *const u8,
+    len: usize,
+) {
     if len < SHORTEST_BYTES {
         // SAFETY: handed on as it is.
         return unsafe { copy_bytes(dst, src, len) };
@@ -126,7 +108,7 @@ unsafe fn stream_bytes<M: Mover, const PREFETCHES: bool>(dst: *mut u8, src: *con
                 let later = src.wrapping_add(position + DISTANCE);
                 x86::_mm_prefetch::<{ x86::_MM_HINT_NTA }>(later.cast());
             }
-            M::stream_line(dst.add(position), src.add(position));
+            stream_line::<AVX2>(dst.add(position), src.add(position));
         }
         copy_bytes(dst.add(len - tail), src.add(len - tail), tail);
     }

@@ -278,19 +278,24 @@ where
             u64: compiled::<elements::Reduce<u64, T, R>>(isa),
         }),
         group: Some(compiled::<groups::Fold<G, G, R, Kept>>(isa)),
-        ..moving(size_of::<T>(), isa)
+        ..moving(isa)[row_of_moves(size_of::<T>())]
     }
 }
 
-/// The row of elements of `size` bytes that are only moved.
-const fn moving(size: usize, isa: InstructionSet) -> Kernels {
-    match size {
-        1 => moves::<1>(isa),
-        2 => moves::<2>(isa),
-        4 => moves::<4>(isa),
-        8 => moves::<8>(isa),
-        _ => moves::<16>(isa),
-    }
+/// The rows of elements of 1, 2, 4, 8 and 16 bytes that are only moved.
+const fn moving(isa: InstructionSet) -> [Kernels; 5] {
+    [
+        moves::<1>(isa),
+        moves::<2>(isa),
+        moves::<4>(isa),
+        moves::<8>(isa),
+        moves::<16>(isa),
+    ]
+}
+
+/// Which of these rows is for elements of so many bytes.
+const fn row_of_moves(size: usize) -> usize {
+    size.trailing_zeros() as usize
 }
 
 const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
@@ -325,20 +330,11 @@ const fn streams<const W: usize>(_isa: InstructionSet) -> Option<Streams> {
     None
 }
 
-/// The rows of elements of 1, 2, 4, 8 and 16 bytes that are only moved, for each
-/// instruction set.
-static MOVES: [[Kernels; 5]; 2] = {
-    const fn of(isa: InstructionSet) -> [Kernels; 5] {
-        [
-            moving(1, isa),
-            moving(2, isa),
-            moving(4, isa),
-            moving(8, isa),
-            moving(16, isa),
-        ]
-    }
-    [of(InstructionSet::Portable), of(InstructionSet::Avx2)]
-};
+/// [`moving`] for each instruction set.
+static MOVES: [[Kernels; 5]; 2] = [
+    moving(InstructionSet::Portable),
+    moving(InstructionSet::Avx2),
+];
 
 impl Kernels {
     /// The row of an element type and a reduction; `None` where they do not
@@ -353,7 +349,7 @@ impl Kernels {
         if reduction != Reduction::None {
             return reduces(element, reduction, isa);
         }
-        MOVES[isa as usize].get(element.size().trailing_zeros() as usize)
+        MOVES[isa as usize].get(row_of_moves(element.size()))
     }
 
     /// The kernels of elements that are cloned, one by one.

@@ -157,19 +157,13 @@ impl<'a> LongGather<'a> {
             below: self.elements,
             is_near,
         };
-        let data = self.buffers.source;
+        let (kernel, numbers) = match block {
+            Block::Narrow(numbers) => (self.kernel.u32, numbers.as_ptr().cast()),
+            Block::Wide(numbers) => (self.kernel.u64, numbers.as_ptr().cast()),
+        };
         // SAFETY: so many numbers lie there, and data has so many elements; the caller
         // vouches for the output.
-        let are_inside = unsafe {
-            match block {
-                Block::Narrow(numbers) => {
-                    (self.kernel.u32)(output, data, numbers.as_ptr().cast(), count, form)
-                }
-                Block::Wide(numbers) => {
-                    (self.kernel.u64)(output, data, numbers.as_ptr().cast(), count, form)
-                }
-            }
-        };
+        let are_inside = unsafe { kernel(output, self.buffers.source, numbers, count, form) };
         debug_assert!(are_inside, "numbers of elements");
         Ok(())
     }

@@ -88,11 +88,15 @@ impl<'a> LongList<'a> {
     /// side, without gaps; updates may be one value.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         let call = execution.begin();
-        // SAFETY: the caller vouches for what both of them ask.
+        // SAFETY: the caller vouches for what all of them ask.
         unsafe {
             match self.private_copies(call.workers()) {
                 Some(copies) => self.run_in_copies(copies, call.workers()),
-                None if self.is_disposable => self.run_in_place(),
+                // The output holds the data, and may hold anything after an error.
+                None if self.is_disposable => {
+                    let output = self.buffers.output.cast();
+                    self.apply_to(output, 0..self.flat.tuples).map(|()| true)
+                }
                 None => self.run_in_copy(),
             }
         }
@@ -139,17 +143,6 @@ impl<'a> LongList<'a> {
         }
         Scratch::put_back(memory);
         result.map(|()| true)
-    }
-
-    /// The same without a copy.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::run`], where the output may hold anything after an error.
-    unsafe fn run_in_place(&self) -> Result<bool, ScatterError> {
-        let output = self.buffers.output.cast();
-        // SAFETY: it holds the data; the caller vouches for the rest.
-        unsafe { self.apply_to(output, 0..self.flat.tuples) }.map(|()| true)
     }
 
     /// The same on several workers, each with consecutive tuples and a copy

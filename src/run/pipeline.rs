@@ -107,7 +107,7 @@ fn run_by_schedule(
     // SAFETY: the caller has checked layout and shapes against the plan's.
     let prepared = unsafe { prepare(plan, &plan.own_binding(), operands, is_kept) }?;
     route::note(Route::Planned);
-    prepared.run(&call, selection)
+    prepared.run_by(|transfer| exec::run(transfer, call.workers(), selection))
 }
 
 /// A transfer, and what it reads beside the tensors.
@@ -117,10 +117,6 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn run(self, call: &Call<'_>, selection: Selection) -> Result<(), ScatterError> {
-        self.run_by(|transfer| exec::run(transfer, call.workers(), selection))
-    }
-
     /// Runs it as a pass of a gradient.
     pub(crate) fn run_as_pass(
         self,
@@ -258,14 +254,11 @@ unsafe fn stream(call: &FlatCall<'_>, execution: &Execution<'_>) -> Result<bool,
     // SAFETY: handed on as it is.
     unsafe {
         match call.operands.direction {
-            Direction::Scatter => match LongList::new(call, execution) {
-                Some(list) => list.run(execution),
-                None => Ok(false),
-            },
-            Direction::Gather => match LongGather::new(call, execution) {
-                Some(list) => list.run(execution).map(|()| true),
-                None => Ok(false),
-            },
+            Direction::Scatter => {
+                LongList::new(call, execution).map_or(Ok(false), |list| list.run(execution))
+            }
+            Direction::Gather => LongGather::new(call, execution)
+                .map_or(Ok(false), |list| list.run(execution).map(|()| true)),
         }
     }
 }

@@ -50,12 +50,9 @@ pub(crate) fn make_plan(
         .product();
     // What is worked out of tuples that move nothing is another number.
     let is_empty = !planning.gathers && output.shape().contains(&0);
-    let nothing = if is_empty || form.moves_nothing(output.shape(), layout.shape()) {
-        let checked = check_nothing(output, &form, indices, planning, execution);
-        Some(checked?)
-    } else {
-        None
-    };
+    let nothing = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
+        .then(|| check_nothing(output, &form, indices, planning, execution))
+        .transpose()?;
     let (first, tuples) = nothing.map_or((0, tuples), |nothing| nothing.telling);
     let (scale, multipliers) = Scale::new(output, &form);
     let spare = scratch::take_spare(tuples, scale.count);
@@ -74,11 +71,9 @@ pub(crate) fn make_plan(
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
     let mut plan = IndexPlan::new(output, form, layout, scale, resolved)?;
-    if let Some(EmptyCheck {
-        applied, listed, ..
-    }) = nothing
-    {
-        plan = plan.of_nothing(applied, listed - applied, first);
+    if let Some(nothing) = nothing {
+        let skipped = nothing.listed - nothing.applied;
+        plan = plan.of_nothing(nothing.applied, skipped, first);
     }
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_duplicates()?;
@@ -106,13 +101,11 @@ fn check_nothing(
             telling: (0, 0),
         });
     }
-    let checked = check_empty(output, form, indices, rules, execution.instructions())?;
-    let telling = if planning.gathers {
-        (0, 0)
-    } else {
-        checked.telling
-    };
-    Ok(EmptyCheck { telling, ..checked })
+    let mut checked = check_empty(output, form, indices, rules, execution.instructions())?;
+    if planning.gathers {
+        checked.telling = (0, 0);
+    }
+    Ok(checked)
 }
 
 /// A form whose indices repeat along the trailing dims of the list, as the
@@ -196,16 +189,12 @@ impl Resolving<'_> {
         })?;
         let mut whole = Piece::EMPTY;
         for piece in pieces {
-            match piece.into_inner() {
-                Some(piece) => whole.join(&piece?),
-                None => {
-                    return Err(ScatterError::PoolFailed {
-                        tasks: 1,
-                        completed: 0,
-                        surplus: 0,
-                    });
-                }
-            }
+            let piece = piece.into_inner().ok_or(ScatterError::PoolFailed {
+                tasks: 1,
+                completed: 0,
+                surplus: 0,
+            })?;
+            whole.join(&piece?);
         }
         Ok(whole)
     }

@@ -212,22 +212,15 @@ impl Facts<'_> {
     /// Whether a kept plan moves most windows to be overwritten.
     #[inline(always)]
     fn is_mostly_overwritten(&self) -> bool {
-        match (self.numbers, self.direction) {
-            (
-                Numbers::Plan {
-                    plan,
-                    is_kept: true,
-                },
-                Direction::Scatter,
-            ) => {
-                let outer = self
-                    .flat
-                    .map_or_else(|| repetitions(&plan.extents()), |flat| flat.outer);
-                let windows = outer.saturating_mul(plan.tuples());
-                is_mostly_overwritten(plan, self.operation, windows)
-            }
-            _ => false,
+        let Numbers::Plan { plan, is_kept } = self.numbers else {
+            return false;
+        };
+        if !is_kept || self.direction == Direction::Gather {
+            return false;
         }
+        let outer = (self.flat).map_or_else(|| repetitions(&plan.extents()), |flat| flat.outer);
+        let windows = outer.saturating_mul(plan.tuples());
+        is_mostly_overwritten(plan, self.operation, windows)
     }
 
     #[inline(always)]

@@ -1,8 +1,6 @@
 //! Each worker has some repetitions, with all of their tuples in order.
 
-use super::super::division::Division;
-use super::super::workload::Workload;
-use super::scheduler::{Reason, Scheduler};
+use super::{Division, Reason, Scheduler, Workload};
 
 pub(super) struct ByBatch;
 

@@ -1,8 +1,6 @@
 //! Each worker has a part of every window, and applies all tuples in order.
 
-use super::super::division::Division;
-use super::super::workload::Workload;
-use super::scheduler::{Reason, Scheduler};
+use super::{Division, Reason, Scheduler, Workload};
 
 pub(super) struct ByColumn;
 

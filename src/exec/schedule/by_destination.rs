@@ -1,9 +1,7 @@
 //! Each worker has a range of destinations, and picks its tuples out of all of
 //! them, in order.
 
-use super::super::division::Division;
-use super::super::workload::Workload;
-use super::scheduler::{Reason, Scheduler};
+use super::{Division, Reason, Scheduler, Workload};
 
 pub(super) struct ByDestination;
 
@@ -23,7 +21,7 @@ impl Scheduler for ByDestination {
         let slices = usize::try_from(work.slices).unwrap_or(usize::MAX);
         Ok(Division::Destinations {
             repetitions: 1,
-            ranges: parts.clamp(1, slices.max(1)),
+            parts: parts.clamp(1, slices.max(1)),
         })
     }
 }

@@ -12,20 +12,17 @@ use std::any::Any;
 use std::ops::Range;
 
 use self::moving::{
-    CARRIED_BYTES, Carried, Kind, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting,
-    partitions, places,
+    CARRIED_BYTES, Carried, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting, partitions,
+    places,
 };
-use super::super::division::Division;
 use super::super::scratch::Scratch;
-use super::super::tasks::Workers;
 use super::super::thresholds::{
     PAGED_BYTES, PARTITION_BYTES, READ_THROUGH_BYTES, READING_PARTS, UPDATES_OF_REGION,
 };
 use super::super::tile::Tile;
 use super::super::transfer::Transfer;
 use super::super::transfer::walk::{Positions, TupleList, Width};
-use super::super::workload::Workload;
-use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
+use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workload};
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 use crate::plan::Destinations;
@@ -62,24 +59,17 @@ impl Scheduler for ByPartition {
         } else {
             (0, places)
         };
-        Preparation {
-            step: Step::Partition,
-            bytes: places
-                .saturating_mul(number + value)
-                .saturating_add(list.saturating_mul(4)),
-        }
+        let bytes = places.saturating_mul(number + value);
+        Preparation::new(
+            Step::Partition,
+            bytes.saturating_add(list.saturating_mul(4)),
+        )
     }
 
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
-        match transfer.plan().destinations() {
-            Destinations::Narrow(numbers) => run(numbers, transfer, work, division, workers),
-            Destinations::Wide(numbers) => run(numbers, transfer, work, division, workers),
+    fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
+        match divided.transfer.plan().destinations() {
+            Destinations::Narrow(numbers) => run(numbers, divided),
+            Destinations::Wide(numbers) => run(numbers, divided),
         }
     }
 }
@@ -128,33 +118,28 @@ fn reads_through(work: &Workload<'_>, parts: usize) -> bool {
         && work.window_bytes() >= READ_THROUGH_BYTES
 }
 
-fn run<N: Width + Any>(
-    numbers: &[N],
-    transfer: &Transfer<'_>,
-    work: &Workload<'_>,
-    division: Division,
-    workers: &Workers<'_>,
-) -> Result<(), Stop> {
-    let Division::Partitions { parts, shift } = division else {
+fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), Stop> {
+    let transfer = divided.transfer;
+    let Division::Partitions { parts, shift } = divided.division else {
         debug_assert!(false, "a division of another schedule");
         return Ok(());
     };
     let sorting = Sorting {
         transfer,
-        workers,
+        workers: &divided.workers,
         parts,
-        partitions: partitions(work.slices, shift),
+        partitions: partitions(divided.work.slices, shift),
         shift,
     };
+    let carries = carries_values(transfer);
     let mut own = None;
-    let partitions = match left_in_plan(&sorting, numbers).map_err(Stop::unprepared)? {
+    let partitions = match left_in_plan(&sorting, numbers, carries).map_err(Stop::unprepared)? {
         Some(partitions) => partitions,
         None => {
-            let kind = match carries_values(transfer) {
-                true => Kind::Values,
-                false => Kind::Tuples,
-            };
-            let made = sorting.sort(numbers, kind, Scratch::take, Scratch::take, Scratch::take);
+            let made = sorting.sort(numbers, Scratch::take, |places| match carries {
+                true => Scratch::take(sorting.words(places)).map(Carried::Values),
+                false => Scratch::take(places).map(Carried::Tuples),
+            });
             &*own.insert(made.map_err(Stop::unprepared)?)
         }
     };
@@ -171,7 +156,7 @@ fn run<N: Width + Any>(
         partitions,
         moved: moved.as_deref(),
     };
-    partitioned.apply(work, division, workers)?;
+    partitioned.apply(divided)?;
     if let Some(values) = moved {
         Scratch::put_back(values);
     }
@@ -186,20 +171,20 @@ fn run<N: Width + Any>(
 fn left_in_plan<'p, N: Width + Any>(
     sorting: &Sorting<'p, '_>,
     numbers: &[N],
+    carries: bool,
 ) -> Result<Option<&'p Partitions<N>>, ScatterError> {
     if !sorting.transfer.context().is_kept {
         return Ok(None);
     }
-    let kind = match carries_values(sorting.transfer) {
-        true => Kind::Targets,
-        false => Kind::Tuples,
-    };
     let slot = sorting.transfer.plan().slot();
     let left = match slot.get() {
         Some(left) => Some(left),
-        None => slot.get_or_put(sorting.sort(numbers, kind, zeroed, zeroed, zeroed)?),
+        None => slot.get_or_put(sorting.sort(numbers, zeroed, |places| match carries {
+            true => zeroed(numbers.len()).map(Carried::Targets),
+            false => zeroed(places).map(Carried::Tuples),
+        })?),
     };
-    Ok(left.filter(|left: &&Partitions<N>| left.carried.kind() == kind))
+    Ok(left.filter(|left: &&Partitions<N>| carries == matches!(left.carried, Carried::Targets(_))))
 }
 
 /// Values go along where they are single elements, each used once.
@@ -221,24 +206,23 @@ struct Partitioned<'a, N> {
 
 impl<N: Width> Partitioned<'_, N> {
     /// Applies partition after partition, after or with the copy of data.
-    fn apply(
-        &self,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), ScatterError> {
+    fn apply(&self, divided: &Divided<'_, '_>) -> Result<(), ScatterError> {
         let (transfer, partitions) = (self.transfer, self.partitions);
         // Those of a plan may have been made for another number of workers.
         let division = Division::Partitions {
-            parts: division.tasks(),
+            parts: divided.division.tasks(),
             shift: partitions.shift,
         };
-        let fused = transfer.fused_copy(division);
+        let divided = Divided {
+            division,
+            ..*divided
+        };
+        let fused = divided.fused_copy();
         if fused.is_none() {
-            transfer.copy_before(work, division.tasks(), workers)?;
+            divided.copy_before()?;
         }
         let whole = transfer.whole(None);
-        workers.run_each(partitions.ranges.len(), &|index| {
+        (divided.workers).run_each(partitions.ranges.len(), &|index| {
             #[expect(unsafe_code, reason = "every task has a tile of its own")]
             // SAFETY: `divide` has made the division of this transfer, or that
             // of another run of its plan; `run_each` hands out every partition

@@ -1,12 +1,8 @@
 //! Each worker has some of the tuples, in order.
 
 use super::super::division::Cut;
-use super::super::division::Division;
-use super::super::tasks::Workers;
-use super::super::transfer::Transfer;
-use super::super::workload::Workload;
-use super::super::workload::{Direction, Order};
-use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
+use super::super::workload::Order;
+use super::{Direction, Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workload};
 
 pub(super) struct ByTuple;
 
@@ -38,43 +34,28 @@ impl Scheduler for ByTuple {
 
     fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
         if needs_distinct(work, division) {
-            Preparation {
-                step: Step::LookForDuplicates,
-                bytes: work.detection_bytes,
-            }
+            Preparation::new(Step::LookForDuplicates, work.detection_bytes)
         } else {
             Preparation::of_streaming(work)
         }
     }
 
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
-        if needs_distinct(work, division) {
-            let duplicate = transfer
-                .plan()
-                .first_duplicate()
-                .map_err(Stop::unprepared)?;
-            if duplicate.is_some() {
+    fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
+        if needs_distinct(divided.work, divided.division) {
+            let duplicate = divided.transfer.plan().first_duplicate();
+            if duplicate.map_err(Stop::unprepared)?.is_some() {
                 return Err(Stop::Duplicates);
             }
         }
-        Ok(transfer.run_tiles(work, division, workers)?)
+        Ok(divided.run_tiles()?)
     }
 }
 
 /// Whether the division rests on distinct destinations that are not known.
 fn needs_distinct(work: &Workload<'_>, division: Division) -> bool {
-    let cuts_anywhere = matches!(
-        division,
-        Division::Tuples {
-            cut: Cut::Anywhere,
-            ..
-        }
-    );
-    cuts_anywhere && work.direction == Direction::Scatter && !work.known_distinct
+    let is_cut_anywhere = match division {
+        Division::Tuples { cut, .. } => cut == Cut::Anywhere,
+        _ => false,
+    };
+    is_cut_anywhere && work.direction == Direction::Scatter && !work.known_distinct
 }

@@ -3,15 +3,12 @@
 
 use std::ops::Range;
 
-use super::super::division::Division;
 use super::super::sources;
-use super::super::tasks::Workers;
 use super::super::thresholds::WIDE_BYTES;
 use super::super::tile::{Part, Tile};
 use super::super::transfer::{GroupPass, Transfer};
-use super::super::workload::Workload;
 use super::super::workload::{Grouping, Order};
-use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
+use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workload};
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
 use crate::plan::{Sorted, Span};
 
@@ -42,26 +39,23 @@ impl Scheduler for Grouped {
     /// The sorted list, which the plan keeps, and the sort's own.
     fn preparation(&self, work: &Workload<'_>, _: Division) -> Preparation {
         match work.order {
-            Order::Unordered => Preparation {
-                step: Step::Sort,
-                bytes: work.tuples.saturating_mul(16),
-            },
+            Order::Unordered => Preparation::new(Step::Sort, work.tuples.saturating_mul(16)),
             _ => Preparation::NOTHING,
         }
     }
 
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
+    #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+    fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
+        let (transfer, division) = (divided.transfer, divided.division);
         let sorted = transfer.plan().groups().map_err(Stop::unprepared)?;
+        let whole = transfer.whole(Some(sorted));
+        let pieces = division.finer(divided.work.pieces(division));
+        // SAFETY: `divide` has made the division of this transfer.
+        let each_tile =
+            |task: &(dyn Fn(&Tile) + Sync)| unsafe { divided.each_tile(pieces, &whole, task) };
         if let Some(pass) = transfer.pass() {
-            return each_tile(transfer, sorted, work, division, workers, &|tile| {
-                hand_over(transfer, pass, tile);
-            });
+            each_tile(&|tile| hand_over(transfer, pass, tile))?;
+            return Ok(());
         }
         let Some(kernel) = transfer.operation().group else {
             debug_assert!(false, "a division of another schedule");
@@ -70,38 +64,16 @@ impl Scheduler for Grouped {
         let (plan, step) = (transfer.plan(), transfer.source_step());
         let source = |position| transfer.window_at(0, position, (0, 0)).1;
         let offsets = sources::offsets(plan, sorted, step, source).map_err(Stop::unprepared)?;
-        transfer.copy_before(work, division.tasks(), workers)?;
+        divided.copy_before()?;
         let groups = Groups {
             transfer,
             kernel,
             sorted,
             sources: sources::sources(sorted, step, offsets.as_deref()),
         };
-        each_tile(transfer, sorted, work, division, workers, &|tile| {
-            groups.fold(tile);
-        })
+        each_tile(&|tile| groups.fold(tile))?;
+        Ok(())
     }
-}
-
-/// Runs a task with each tile of a division that [`Grouped`] has made of a transfer.
-fn each_tile(
-    transfer: &Transfer<'_>,
-    sorted: &Sorted,
-    work: &Workload<'_>,
-    division: Division,
-    workers: &Workers<'_>,
-    task: &(dyn Fn(&Tile) + Sync),
-) -> Result<(), Stop> {
-    let whole = transfer.whole(Some(sorted));
-    let pieces = division.finer(work.pieces(division));
-    workers.run_pieces(division.tasks(), pieces.tasks(), &|index| {
-        #[expect(unsafe_code, reason = "every piece is a tile of its own")]
-        // SAFETY: `divide` has made the division of this transfer, in fewer
-        // parts, and `run_pieces` hands out every number once.
-        let tile = unsafe { Tile::new(pieces, index, &whole) };
-        task(&tile);
-    })?;
-    Ok(())
 }
 
 /// Hands the groups of a tile to a pass.

@@ -4,14 +4,11 @@
 
 use std::ops::Range;
 
-use super::super::division::Division;
 use super::super::sink::Sink;
-use super::super::tasks::Workers;
 use super::super::tile::{Part, Tile};
 use super::super::transfer::Transfer;
 use super::super::workload::Order;
-use super::super::workload::Workload;
-use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
+use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workload};
 use crate::plan::{CopyGeometry, Sorted, Span, signed};
 
 pub(super) struct LastWrite;
@@ -35,10 +32,8 @@ impl Scheduler for LastWrite {
                 columns: 1,
             })
         } else if work.has_slices {
-            Ok(Division::Destinations {
-                repetitions,
-                ranges: each,
-            })
+            let parts = each;
+            Ok(Division::Destinations { repetitions, parts })
         } else {
             Err(Reason("the output is not made of evenly spaced slices"))
         }
@@ -48,20 +43,13 @@ impl Scheduler for LastWrite {
     fn preparation(&self, work: &Workload<'_>, _: Division) -> Preparation {
         match work.order {
             Order::Increasing => Preparation::NOTHING,
-            _ => Preparation {
-                step: Step::FindLastWrites,
-                bytes: work.tuples.saturating_mul(16),
-            },
+            _ => Preparation::new(Step::FindLastWrites, work.tuples.saturating_mul(16)),
         }
     }
 
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
+    #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+    fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
+        let (transfer, work, division) = (divided.transfer, divided.work, divided.division);
         let last_writes = transfer.plan().last_writes().map_err(Stop::unprepared)?;
         let written = match transfer.data_geometry() {
             Some(_) => work.copied_bytes,
@@ -69,122 +57,108 @@ impl Scheduler for LastWrite {
                 .len(work.tuples)
                 .saturating_mul(work.window_bytes()),
         };
-        let streams = work.streams(written);
+        let moves = Moves {
+            transfer,
+            last_writes,
+            streams: work.streams(written),
+        };
         let whole = transfer.whole(Some(last_writes));
         let pieces = in_pieces(division, work.pieces(division));
-        workers.run_pieces(division.tasks(), pieces.tasks(), &|index| {
-            #[expect(unsafe_code, reason = "every piece is a tile of its own")]
-            // SAFETY: `divide` has made the division of this transfer, in fewer
-            // parts; last writes have different destinations; `run_pieces` hands
-            // out every number once.
-            let tile = unsafe { Tile::new(pieces, index, &whole) };
+        let move_tile = |tile: &Tile| {
             for repetition in tile.repetitions() {
                 match (tile.part(), transfer.data_geometry()) {
-                    (Part::Sorted(positions), None) => {
-                        overwrite(transfer, last_writes, repetition, positions, streams);
-                    }
+                    (Part::Sorted(positions), None) => moves.overwrite(repetition, positions),
                     (Part::Destinations(slices), Some(copy)) => {
-                        rewrite(transfer, copy, last_writes, repetition, slices, streams);
+                        moves.rewrite(copy, repetition, slices);
                     }
                     _ => debug_assert!(false, "a division of another schedule"),
                 }
             }
-        })?;
+        };
+        // SAFETY: `divide` has made the division of this transfer; last writes have
+        // different destinations.
+        unsafe { divided.each_tile(pieces, &whole, move_tile) }?;
         Ok(())
     }
 }
 
 /// Ranges of slices, too, are finer at no price: their last writes are found at once.
-fn in_pieces(division: Division, pieces: usize) -> Division {
-    match division {
-        Division::Destinations {
-            repetitions,
-            ranges,
-        } => Division::Destinations {
-            repetitions,
-            ranges: ranges * pieces,
-        },
-        other => other.finer(pieces),
+fn in_pieces(mut division: Division, pieces: usize) -> Division {
+    if let Division::Destinations { parts, .. } = &mut division {
+        *parts *= pieces;
+        return division;
     }
+    division.finer(pieces)
 }
 
-/// In place: moves the windows at these positions of the last writes, which a
-/// tile of the caller's has.
-fn overwrite(
-    transfer: &Transfer<'_>,
-    last_writes: &Sorted,
-    repetition: usize,
-    positions: &Range<usize>,
+/// What all tasks of a call read.
+struct Moves<'a> {
+    transfer: &'a Transfer<'a>,
+    last_writes: &'a Sorted,
     streams: bool,
-) {
-    let destinations = transfer.plan().destinations();
-    let origin = transfer.geometry().repetition(repetition);
-    let window = &transfer.geometry().window;
-    let kernel = transfer.window_kernel(transfer.kernels().copy, window, streams);
-    #[expect(unsafe_code, reason = "a tile is its task's own")]
-    // SAFETY: what is pushed are the windows of the tile, each destination once.
-    let mut sink = unsafe { transfer.window_sink(kernel, window) };
-    for position in positions.clone() {
-        let (number, tuple) = last_writes.get(destinations, position);
-        push(
-            &mut sink,
-            transfer,
-            transfer.window_at(number, tuple, origin),
-        );
-    }
-    sink.finish();
 }
 
-/// Out of place: writes a range of slices, which a tile of the caller's has, in
-/// order and each once.
-fn rewrite(
-    transfer: &Transfer<'_>,
-    copy: &CopyGeometry,
-    last_writes: &Sorted,
-    repetition: usize,
-    slices: &Range<u64>,
-    streams: bool,
-) {
-    let window = &transfer.geometry().window;
-    let destinations = transfer.plan().destinations();
-    let origin = transfer.geometry().repetition(repetition);
-    let move_window = transfer.window_kernel(transfer.kernels().copy, window, streams);
-    #[expect(unsafe_code, reason = "a tile is its task's own")]
-    // SAFETY: what is pushed are slices of the tile, each once: the windows of
-    // last writes to one sink, and to the other those that have none, which a
-    // `CopyGeometry` places in data as well.
-    let (mut updates, data) = unsafe {
-        (
-            transfer.window_sink(move_window, window),
-            transfer.access().data_sink(&copy.window, streams),
-        )
-    };
-    let Some(mut data) = data else {
-        debug_assert!(false, "a copy without data");
-        return;
-    };
-    let mut next = slices.start;
-    let first = last_writes.first_from(destinations, slices.start);
-    for position in first..last_writes.len(transfer.plan().tuples()) {
-        let (number, tuple) = last_writes.get(destinations, position);
-        if number >= slices.end {
-            break;
+impl Moves<'_> {
+    /// In place: moves the windows at these positions of the last writes, which a
+    /// tile of the caller's has.
+    fn overwrite(&self, repetition: usize, positions: &Range<usize>) {
+        let transfer = self.transfer;
+        let destinations = transfer.plan().destinations();
+        let origin = transfer.geometry().repetition(repetition);
+        let (copy, window) = (transfer.kernels().copy, &transfer.geometry().window);
+        #[expect(unsafe_code, reason = "a tile is its task's own")]
+        // SAFETY: what is pushed are the windows of the tile, each destination once.
+        let mut sink = unsafe { transfer.window_sink(copy, window, self.streams) };
+        for position in positions.clone() {
+            let (number, tuple) = self.last_writes.get(destinations, position);
+            self.push(&mut sink, transfer.window_at(number, tuple, origin));
         }
-        push_slices(&mut data, copy, repetition, next..number);
-        let at = transfer.window_at(number, tuple, origin);
-        push(&mut updates, transfer, at);
-        next = number + 1;
+        sink.finish();
     }
-    push_slices(&mut data, copy, repetition, next..slices.end);
-    data.finish();
-    updates.finish();
-}
 
-fn push(sink: &mut Sink<'_>, transfer: &Transfer<'_>, (dst, src): (isize, isize)) {
-    if transfer.geometry().joins {
-        sink.push_joined(dst, src);
-    } else {
-        sink.push(dst, src);
+    /// Out of place: writes a range of slices, which a tile of the caller's has, in
+    /// order and each once.
+    fn rewrite(&self, copy: &CopyGeometry, repetition: usize, slices: &Range<u64>) {
+        let (transfer, last_writes) = (self.transfer, self.last_writes);
+        let window = &transfer.geometry().window;
+        let destinations = transfer.plan().destinations();
+        let origin = transfer.geometry().repetition(repetition);
+        #[expect(unsafe_code, reason = "a tile is its task's own")]
+        // SAFETY: what is pushed are slices of the tile, each once: the windows of
+        // last writes to one sink, and to the other those that have none, which a
+        // `CopyGeometry` places in data as well.
+        let (mut updates, data) = unsafe {
+            (
+                transfer.window_sink(transfer.kernels().copy, window, self.streams),
+                transfer.access().data_sink(&copy.window, self.streams),
+            )
+        };
+        let Some(mut data) = data else {
+            debug_assert!(false, "a copy without data");
+            return;
+        };
+        let mut next = slices.start;
+        let first = last_writes.first_from(destinations, slices.start);
+        for position in first..last_writes.len(transfer.plan().tuples()) {
+            let (number, tuple) = last_writes.get(destinations, position);
+            if number >= slices.end {
+                break;
+            }
+            push_slices(&mut data, copy, repetition, next..number);
+            self.push(&mut updates, transfer.window_at(number, tuple, origin));
+            next = number + 1;
+        }
+        push_slices(&mut data, copy, repetition, next..slices.end);
+        data.finish();
+        updates.finish();
+    }
+
+    fn push(&self, sink: &mut Sink<'_>, (dst, src): (isize, isize)) {
+        if self.transfer.geometry().joins {
+            sink.push_joined(dst, src);
+        } else {
+            sink.push(dst, src);
+        }
     }
 }
 

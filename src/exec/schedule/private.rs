@@ -2,14 +2,11 @@
 //! copies are then merged with the output, in order.
 
 use super::super::copies::{Copies, Merged};
-use super::super::division::Division;
 use super::super::one_value::OneValue;
-use super::super::tasks::Workers;
 use super::super::thresholds::{PRIVATE_BYTES, PRIVATE_ROW_BYTES};
 use super::super::tile::{Tile, part};
 use super::super::transfer::Transfer;
-use super::super::workload::Workload;
-use super::scheduler::{Preparation, Reason, Scheduler, Step, Stop};
+use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workload};
 use crate::kernel::{Elements, RowsFn, RowsForm, Spread};
 use crate::plan::Destinations;
 
@@ -37,19 +34,12 @@ impl Scheduler for PrivateCopies {
 
     fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
         let words = work.copy_words().saturating_mul(division.tasks());
-        Preparation {
-            step: Step::TakeCopies,
-            bytes: words.saturating_mul(size_of::<u64>()),
-        }
+        Preparation::new(Step::TakeCopies, words.saturating_mul(size_of::<u64>()))
     }
 
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
+    #[expect(unsafe_code, reason = "every task has a tile of its own")]
+    fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
+        let (transfer, work) = (divided.transfer, divided.work);
         // All windows fit in a copy, so that their numbers are narrow.
         let (Some(loops), Some(private), Destinations::Narrow(numbers)) = (
             Loops::of(transfer),
@@ -59,16 +49,16 @@ impl Scheduler for PrivateCopies {
             debug_assert!(false, "a division of another schedule");
             return Ok(());
         };
-        let parts = division.tasks();
+        let parts = divided.division.tasks();
         let windows = usize::try_from(work.slices).unwrap_or(usize::MAX);
         let shape = (windows, work.window_elements);
         let copies = Copies::take(private, transfer.kernels(), shape, parts);
         let mut copies = copies.map_err(Stop::unprepared)?;
-        transfer.copy_before(work, parts, workers)?;
+        divided.copy_before()?;
         let whole = transfer.whole(None);
         for repetition in 0..work.repetitions {
             let (dst, src) = transfer.geometry().repetition(repetition);
-            copies.fill(workers, &|index, copy| {
+            copies.fill(&divided.workers, &|index, copy| {
                 let tuples = part(numbers.len(), parts, index);
                 let first = tuples.start;
                 loops.combine(transfer, copy, src, first, &numbers[tuples]);
@@ -77,21 +67,15 @@ impl Scheduler for PrivateCopies {
                 output: transfer.written_at(dst + transfer.geometry().window.dst),
                 unit: transfer.geometry().unit,
             };
-            workers.run(parts, &|index| {
-                #[expect(unsafe_code, reason = "every task has a tile of its own")]
-                // SAFETY: the division is of this transfer, and `run` hands out
-                // every number once in a repetition.
-                let tile = unsafe { Tile::new(division, index, &whole) };
-                let Some(numbers) = tile.destinations() else {
-                    return;
-                };
-                #[expect(unsafe_code, reason = "a tile is its task's own")]
-                // SAFETY: the tile has these slices of the output, of contiguous
-                // windows (`Workload::can_merge`), which hold data by now.
-                unsafe {
-                    copies.merge(into, numbers);
+            let merge = |tile: &Tile| {
+                if let Some(numbers) = tile.destinations() {
+                    // SAFETY: the tile has these slices of the output, of contiguous
+                    // windows (`Workload::can_merge`), which hold data by now.
+                    unsafe { copies.merge(into, numbers) };
                 }
-            })?;
+            };
+            // SAFETY: `divide` has made the division of this transfer.
+            unsafe { divided.each_tile(divided.division, &whole, merge) }?;
         }
         copies.put_back();
         Ok(())
@@ -103,22 +87,26 @@ struct Loops {
     rows: RowsFn,
     /// Where windows are single elements, with sources side by side or all one.
     elements: Option<Elements>,
-    step: isize,
-    /// Elements of a window.
-    len: usize,
+    form: RowsForm<'static>,
 }
 
 impl Loops {
     fn of(transfer: &Transfer<'_>) -> Option<Self> {
         let (kernels, geometry) = (transfer.kernels(), transfer.geometry());
         let (len, step) = (geometry.window.elements(), geometry.source_step()?);
-        Some(Self {
-            rows: kernels.apply_rows?,
-            elements: kernels
-                .apply_elements
-                .filter(|_| len == 1 && matches!(step, 0 | 1)),
+        let form = RowsForm {
+            unit: len.cast_signed(),
             step,
             len,
+            sources: None,
+            is_near: true,
+            prefetches_sources: false,
+        };
+        let are_elements = len == 1 && matches!(step, 0 | 1);
+        Some(Self {
+            rows: kernels.apply_rows?,
+            elements: kernels.apply_elements.filter(|_| are_elements),
+            form,
         })
     }
 
@@ -132,16 +120,8 @@ impl Loops {
         first: usize,
         numbers: &[u32],
     ) {
-        let src = src + transfer.geometry().window.src + first.cast_signed() * self.step;
+        let src = src + transfer.geometry().window.src + first.cast_signed() * self.form.step;
         let src = transfer.read_at(src);
-        let form = RowsForm {
-            unit: self.len.cast_signed(),
-            step: self.step,
-            len: self.len,
-            sources: None,
-            is_near: true,
-            prefetches_sources: false,
-        };
         #[expect(unsafe_code, reason = "hands a worker's own copy to the kernels")]
         // SAFETY: the copy holds all windows, apart from everything else and
         // initialised, and numbers are less than that; who made the transfer
@@ -149,12 +129,12 @@ impl Loops {
         // `elements`.
         unsafe {
             match self.elements {
-                Some(elements) if self.step == 0 => {
+                Some(elements) if self.form.step == 0 => {
                     let (size, spread) = (transfer.kernels().size, Spread::NEIGHBOURS);
                     OneValue::apply_once(elements.u32, size, copy, src, numbers, spread);
                 }
                 Some(elements) => (elements.u32)(copy, src, numbers, Spread::NEIGHBOURS),
-                None => (self.rows)(copy, src, numbers, form),
+                None => (self.rows)(copy, src, numbers, self.form),
             }
         }
     }

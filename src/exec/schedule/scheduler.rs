@@ -5,8 +5,7 @@
 use std::fmt;
 
 use super::super::division::Division;
-use super::super::tasks::Workers;
-use super::super::transfer::Transfer;
+use super::super::transfer::Divided;
 use super::super::workload::{Streaming, Workload};
 use crate::error::ScatterError;
 
@@ -30,14 +29,8 @@ pub(super) trait Scheduler: Sync {
 
     /// Prepares and runs it. Unless it [stops](Stop), all is written. By itself
     /// tile by tile, each in the order of its tuples.
-    fn run(
-        &self,
-        transfer: &Transfer<'_>,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), Stop> {
-        Ok(transfer.run_tiles(work, division, workers)?)
+    fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
+        Ok(divided.run_tiles()?)
     }
 }
 
@@ -68,18 +61,16 @@ pub(crate) enum Step {
 }
 
 impl Preparation {
-    pub(super) const NOTHING: Self = Self {
-        step: Step::Nothing,
-        bytes: 0,
-    };
+    pub(super) const NOTHING: Self = Self::new(Step::Nothing, 0);
+
+    pub(super) const fn new(step: Step, bytes: usize) -> Self {
+        Self { step, bytes }
+    }
 
     /// That of windows which are written in the order of tuples.
     pub(super) fn of_streaming(work: &Workload<'_>) -> Self {
         match work.streaming() {
-            Streaming::IfDistinct => Self {
-                step: Step::LookToStream,
-                bytes: work.detection_bytes,
-            },
+            Streaming::IfDistinct => Self::new(Step::LookToStream, work.detection_bytes),
             Streaming::Never | Streaming::Always => Self::NOTHING,
         }
     }

@@ -1,9 +1,7 @@
 //! One worker applies all windows, in the order of tuples. A large copy of data
 //! is shared out before.
 
-use super::super::division::Division;
-use super::super::workload::Workload;
-use super::scheduler::{Reason, Scheduler};
+use super::{Division, Reason, Scheduler, Workload};
 
 pub(super) struct Serial;
 

@@ -9,8 +9,7 @@ use super::super::sink::Sink;
 use super::super::tasks::Workers;
 use super::super::thresholds::{PARALLEL_BYTES, SMALL_CALL_BYTES};
 use super::super::tile::{Tile, can_be_cut, columns};
-use super::super::workload::Workload;
-use super::Transfer;
+use super::{Divided, Transfer};
 use crate::error::ScatterError;
 use crate::plan::{CopyGeometry, Span};
 
@@ -127,58 +126,76 @@ impl Access {
     }
 }
 
-impl Transfer<'_> {
-    /// Copies all data, if there is any, before so many tasks begin: by several
-    /// workers where several will work anyway, or where it is worth to wake
-    /// them.
-    pub(in super::super) fn copy_before(
-        &self,
-        work: &Workload<'_>,
-        tasks: usize,
-        workers: &Workers<'_>,
-    ) -> Result<(), ScatterError> {
-        let Some(copy) = &self.copy else {
-            return Ok(());
-        };
-        let is_shared = tasks > 1 || work.copies_much();
-        let streams = work.is_sparse();
-        (self.access).each_cut(&copy.whole, is_shared, workers, &|span| {
+impl<'a> Divided<'a, '_> {
+    /// Copies all data, if there is any, before tasks begin: by several workers where
+    /// several will work anyway, or where it is worth to wake them.
+    pub(in super::super) fn copy_before(&self) -> Result<(), ScatterError> {
+        let streams = self.work.is_sparse();
+        self.each_cut_of_output(&|access, span| {
             #[expect(unsafe_code, reason = "tasks copy columns of their own")]
             // SAFETY: a `CopyGeometry` places elements of the one shape that
             // data and output have; cuts share none, and nothing else runs.
             unsafe {
-                self.access.copy_span(span, (0, 0), streams);
+                access.copy_span(span, (0, 0), streams);
             }
         })
     }
 
-    /// Multiplies all of the output, after tasks of this division, by as many workers,
+    /// Multiplies all of the output, after the tasks of the division, by as many workers,
     /// if it is to be and they have not.
-    pub(in super::super) fn multiply_after(
-        &self,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), ScatterError> {
-        let (Some(_), Some(copy)) = (self.operation().multiply, &self.copy) else {
-            return Ok(());
-        };
-        if self.fused_copy(division).is_some() {
+    pub(in super::super) fn multiply_after(&self) -> Result<(), ScatterError> {
+        if self.transfer.operation().multiply.is_none() || self.fused_copy().is_some() {
             return Ok(());
         }
-        let is_shared = division.tasks() > 1 || work.copies_much();
-        (self.access).each_cut(&copy.whole, is_shared, workers, &|span| {
+        self.each_cut_of_output(&|access, span| {
             #[expect(unsafe_code, reason = "tasks multiply columns of their own")]
             // SAFETY: a `CopyGeometry` places elements of the output, which hold values
             // by now; cuts share none, and nothing else runs.
             unsafe {
-                self.access.multiply_span(span, 0);
+                access.multiply_span(span, 0);
             }
         })
     }
 
+    /// Hands the output of a transfer that copies data to a task, cut as
+    /// [`Access::each_cut`] has it.
+    fn each_cut_of_output(
+        &self,
+        task: &(dyn Fn(&Access, &Span) + Sync),
+    ) -> Result<(), ScatterError> {
+        let access = &self.transfer.access;
+        let Some(copy) = &self.transfer.copy else {
+            return Ok(());
+        };
+        let is_shared = self.division.tasks() > 1 || self.work.copies_much();
+        access.each_cut(&copy.whole, is_shared, &self.workers, &|span| {
+            task(access, span)
+        })
+    }
+
+    /// How data lies, where each task's tile is a region of the output of its
+    /// own, so that it copies its part of data just before it applies its
+    /// windows.
+    pub(in super::super) fn fused_copy(&self) -> Option<&'a CopyGeometry> {
+        let transfer = self.transfer;
+        let copy = transfer.copy.as_ref()?;
+        let one_region = match self.division {
+            Division::Repetitions { .. } => true,
+            // With a loop more for the slices, that of the window must still fit
+            // in place (`can_be_cut`).
+            Division::Destinations { .. } | Division::Partitions { .. } => {
+                copy.slices.is_some() && copy.window.dims.is_inline_with(1)
+            }
+            _ => false,
+        };
+        let same_repetitions = transfer.repetitions() == copy.outer.elements();
+        (one_region && same_repetitions && transfer.plan.is_whole()).then_some(copy)
+    }
+}
+
+impl Transfer<'_> {
     /// The slices of each repetition that a tile has, `None` where it has all, of a
-    /// division that [fuses](Self::fused_copy) the copy, which has seen that they are
+    /// division that [fuses](Divided::fused_copy) the copy, which has seen that they are
     /// found without memory.
     ///
     /// # Panics
@@ -194,25 +211,7 @@ impl Transfer<'_> {
         slices
     }
 
-    /// How data lies, where each task's tile is a region of the output of its
-    /// own, so that it copies its part of data just before it applies its
-    /// windows.
-    pub(in super::super) fn fused_copy(&self, division: Division) -> Option<&CopyGeometry> {
-        let copy = self.copy.as_ref()?;
-        let one_region = match division {
-            Division::Repetitions { .. } => true,
-            // With a loop more for the slices, that of the window must still fit
-            // in place (`can_be_cut`).
-            Division::Destinations { .. } | Division::Partitions { .. } => {
-                copy.slices.is_some() && copy.window.dims.is_inline_with(1)
-            }
-            _ => false,
-        };
-        let same_repetitions = self.repetitions() == copy.outer.elements();
-        (one_region && same_repetitions && self.plan.is_whole()).then_some(copy)
-    }
-
-    /// Applies the windows of a tile: where the copy is [fused](Self::fused_copy), after
+    /// Applies the windows of a tile: where the copy is [fused](Divided::fused_copy), after
     /// that of the tile's part of data, and with what was written multiplied at last.
     pub(in super::super) fn fill_tile(
         &self,

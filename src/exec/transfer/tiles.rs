@@ -8,37 +8,61 @@ use super::Transfer;
 use crate::error::ScatterError;
 use crate::work::{self, Work};
 
-impl Transfer<'_> {
-    /// Every task one tile, whose windows it applies in the order of tuples;
-    /// data is copied with the tile where a tile is a region of its own, else
-    /// before.
-    pub(in super::super) fn run_tiles(
-        &self,
-        work: &Workload<'_>,
-        division: Division,
-        workers: &Workers<'_>,
-    ) -> Result<(), ScatterError> {
-        let streams = self.streams(work);
-        let fused = self.fused_copy(division);
+/// A transfer that a schedule has divided, and who runs it.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Divided<'a, 'w> {
+    pub(in super::super) transfer: &'a Transfer<'a>,
+    pub(in super::super) work: &'a Workload<'w>,
+    pub(in super::super) division: Division,
+    pub(in super::super) workers: Workers<'a>,
+}
+
+impl Divided<'_, '_> {
+    /// Applies the windows of every tile in the order of tuples. Data is copied with the
+    /// tile where a tile is a region of its own, else before.
+    #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+    pub(in super::super) fn run_tiles(&self) -> Result<(), ScatterError> {
+        let (transfer, work) = (self.transfer, self.work);
+        let streams = transfer.streams(work);
+        let fused = self.fused_copy();
         if fused.is_none() {
-            self.copy_before(work, division.tasks(), workers)?;
+            self.copy_before()?;
         }
-        let cuts = work.cuts(division);
+        let cuts = work.cuts(self.division);
         let whole = Whole {
             cuts: cuts.as_ref(),
-            ..self.whole(None)
+            ..transfer.whole(None)
         };
-        let pieces = division.finer(work.pieces(division));
-        workers.run_pieces(division.tasks(), pieces.tasks(), &|index| {
-            #[expect(unsafe_code, reason = "every piece is a tile of its own")]
-            // SAFETY: the schedule has divided this transfer and prepared what
-            // that rests on, for any number of parts; `run_pieces` hands out every
-            // number once.
-            let tile = unsafe { Tile::new(pieces, index, &whole) };
-            self.fill_tile(fused, &tile, || self.apply(&tile, streams));
-        })
+        let pieces = self.division.finer(work.pieces(self.division));
+        let apply = |tile: &Tile| transfer.fill_tile(fused, tile, || transfer.apply(tile, streams));
+        // SAFETY: the schedule has divided this transfer and prepared what that rests on, for
+        // any number of parts.
+        unsafe { self.each_tile(pieces, &whole, apply) }
     }
 
+    /// Runs a task with each tile of `pieces`, shared out among the tasks of the division.
+    ///
+    /// # Safety
+    ///
+    /// `pieces` is the division, or the same in more parts. A schedule has made the division
+    /// of this transfer, and what it rests on has been prepared.
+    #[expect(unsafe_code, reason = "as the tiles that it makes")]
+    pub(in super::super) unsafe fn each_tile(
+        &self,
+        pieces: Division,
+        whole: &Whole<'_>,
+        task: impl Fn(&Tile) + Sync,
+    ) -> Result<(), ScatterError> {
+        (self.workers).run_pieces(self.division.tasks(), pieces.tasks(), &|index| {
+            // SAFETY: the caller vouches for the division; `run_pieces` hands out every
+            // number once.
+            let tile = unsafe { Tile::new(pieces, index, whole) };
+            task(&tile);
+        })
+    }
+}
+
+impl Transfer<'_> {
     /// Whether windows are streamed, found out once before any task begins.
     fn streams(&self, work: &Workload<'_>) -> bool {
         let streams = match work.streaming() {

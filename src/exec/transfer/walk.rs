@@ -15,7 +15,7 @@ use crate::plan::{Destinations, Number, Span, signed};
 
 /// Tuples that are filtered together, without a branch on each, and that make a
 /// list to apply: what comes up is prefetched within a list.
-const FILTER_BLOCK: usize = 1024;
+const FILTERED_TUPLES: usize = 1024;
 
 /// A width of destination numbers, and the kernels that take it.
 pub(in super::super) trait Width: Number + Scratch {
@@ -265,9 +265,8 @@ impl Transfer<'_> {
         joins: bool,
         streams: bool,
     ) {
-        let kernel = self.window_kernel(self.kernels().apply, window, streams);
         // SAFETY: what is pushed are the windows that the caller vouches for.
-        let mut sink = unsafe { self.window_sink(kernel, window) };
+        let mut sink = unsafe { self.window_sink(self.kernels().apply, window, streams) };
         let numbers = list.numbers.iter().map(|number| number.get());
         match (list.positions, self.source_step()) {
             (Positions::From(first), Some(step)) if joins => {
@@ -323,19 +322,19 @@ impl Transfer<'_> {
         // `ByDestination`, whose tiles these are, has refused longer lists.
         debug_assert!(u32::try_from(numbers.len()).is_ok(), "positions of 32 bits");
         let length = range.end - range.start;
-        let mut kept = [N::zeroed(); 2 * FILTER_BLOCK];
-        let mut positions = [0_u32; 2 * FILTER_BLOCK];
+        let mut kept = [N::zeroed(); 2 * FILTERED_TUPLES];
+        let mut positions = [0_u32; 2 * FILTERED_TUPLES];
         for repetition in repetitions {
             let origin = self.geometry.repetition(repetition);
             let mut len = 0;
-            for first in (0..numbers.len()).step_by(FILTER_BLOCK) {
-                let end = numbers.len().min(first + FILTER_BLOCK);
+            for first in (0..numbers.len()).step_by(FILTERED_TUPLES) {
+                let end = numbers.len().min(first + FILTERED_TUPLES);
                 for (position, &number) in (first..end).zip(&numbers[first..end]) {
                     kept[len] = number;
                     positions[len] = Number::new(position as u64);
                     len += usize::from(number.get().wrapping_sub(range.start) < length);
                 }
-                if len < FILTER_BLOCK && end < numbers.len() {
+                if len < FILTERED_TUPLES && end < numbers.len() {
                     continue;
                 }
                 let list = TupleList {

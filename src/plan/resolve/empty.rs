@@ -5,7 +5,7 @@
 //! follows from the indices that lie in memory.
 
 use super::coordinate::IndexRules;
-use super::tuples::{BLOCK, Tuples};
+use super::tuples::{COPIED_TUPLES, Tuples};
 use crate::error::ScatterError;
 use crate::kernel::InstructionSet;
 use crate::operand::indices::Integers;
@@ -75,9 +75,9 @@ impl Repeated<'_> {
         let own: usize = self.own.iter().product();
         let listed: usize = self.sizes.iter().product();
         let (mut applied, mut first_applied) = (0, None);
-        let mut numbers = [0_u64; BLOCK];
-        for first in (0..own).step_by(BLOCK) {
-            let block = &mut numbers[..BLOCK.min(own - first)];
+        let mut numbers = [0_u64; COPIED_TUPLES];
+        for first in (0..own).step_by(COPIED_TUPLES) {
+            let block = &mut numbers[..COPIED_TUPLES.min(own - first)];
             number(first, block)?;
             let mut applied_here = (block.iter().enumerate())
                 .filter(|&(_, &number)| number != u64::SKIPPED)

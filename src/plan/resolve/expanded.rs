@@ -14,7 +14,7 @@ use crate::plan::geometry::merged;
 use crate::plan::place::offset;
 
 /// Values that are compared together.
-const BLOCK: usize = 64;
+const COMPARED_VALUES: usize = 64;
 
 /// The number of rows that have values of their own: a row is what the dims from
 /// `from` on hold, and there is one for each position of the other dims but those
@@ -81,9 +81,9 @@ unsafe fn is_all<I: Coordinate>(
     len: usize,
     value: I,
 ) -> bool {
-    let mut raw = [value; BLOCK];
-    (0..len).step_by(BLOCK).all(|first| {
-        let raw = &mut raw[..BLOCK.min(len - first)];
+    let mut raw = [value; COMPARED_VALUES];
+    (0..len).step_by(COMPARED_VALUES).all(|first| {
+        let raw = &mut raw[..COMPARED_VALUES.min(len - first)];
         // SAFETY: the caller vouches for all of them.
         unsafe { indices.read_run(start + first.cast_signed() * step, step, raw) };
         // Without a branch on each, for the compiler to make vectors of.

@@ -32,10 +32,10 @@ use crate::reduction::Bounds;
 pub(crate) const SHORT_LIST: usize = 16;
 
 /// Tuples of a long list that are copied together: enough for vector loops.
-pub(super) const BLOCK: usize = 128;
+pub(super) const COPIED_TUPLES: usize = 128;
 
 /// Tuples whose coordinates lie side by side, and are numbered together without a copy.
-const BLOCK_IN_PLACE: usize = 256;
+const IN_PLACE_TUPLES: usize = 256;
 
 /// A list of tuples. It takes no preparations: dims and strides are looked at when they
 /// are needed. Functions that are not inlined take a copy of it, so that the list of the
@@ -200,7 +200,8 @@ impl<'a> Tuples<'a> {
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
         let (mut piece, spacing) = (Piece::EMPTY, self.spacing());
-        piece.skipped = self.number::<I, N, BLOCK>(spacing, first, numbers, Some(&mut piece))?;
+        piece.skipped =
+            self.number::<I, N, COPIED_TUPLES>(spacing, first, numbers, Some(&mut piece))?;
         Ok(piece)
     }
 
@@ -213,7 +214,7 @@ impl<'a> Tuples<'a> {
     ) -> Result<usize, ScatterError> {
         debug_assert!(self.are_contiguous(), "a list without gaps");
         let spacing = Spacing::contiguous(self.multipliers.sizes.len());
-        self.number::<I, u32, BLOCK>(spacing, first, numbers, None)
+        self.number::<I, u32, COPIED_TUPLES>(spacing, first, numbers, None)
     }
 
     fn spacing(&self) -> Spacing {
@@ -328,7 +329,7 @@ impl<'a> Tuples<'a> {
         let mut copy;
         let (most, copy): (usize, &mut [I]) = if spacing.row.src == 1 && !self.indices.is_foreign()
         {
-            (BLOCK_IN_PLACE, &mut [])
+            (IN_PLACE_TUPLES, &mut [])
         } else {
             copy = [I::default(); BLOCK];
             (BLOCK, &mut copy)

@@ -65,24 +65,6 @@ pub(super) enum Carried {
     Targets(Vec<u32>),
 }
 
-/// Which of [`Carried`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Values,
-    Tuples,
-    Targets,
-}
-
-impl Carried {
-    pub(super) fn kind(&self) -> Kind {
-        match self {
-            Self::Values(_) => Kind::Values,
-            Self::Tuples(_) => Kind::Tuples,
-            Self::Targets(_) => Kind::Targets,
-        }
-    }
-}
-
 impl<N: Scratch> Partitions<N> {
     /// Leaves scratch memory for the next call.
     pub(super) fn put_back(self) {
@@ -105,26 +87,18 @@ pub(super) struct Sorting<'p, 'w> {
     pub(super) shift: u32,
 }
 
-/// Where a buffer of at least so many elements comes from.
-type Take<T> = fn(usize) -> Result<Vec<T>, ScatterError>;
-
 impl Sorting<'_, '_> {
-    /// All tuples in their partitions, in buffers that come from these.
+    /// All tuples in their partitions: the numbers in a buffer that `take` has, and what
+    /// goes along in what `take_carried` has. Both are given a number of places.
     pub(super) fn sort<N: Number>(
         &self,
         numbers: &[N],
-        kind: Kind,
-        take: Take<N>,
-        take_list: Take<u32>,
-        take_words: Take<u64>,
+        take: impl FnOnce(usize) -> Result<Vec<N>, ScatterError>,
+        take_carried: impl FnOnce(usize) -> Result<Carried, ScatterError>,
     ) -> Result<Partitions<N>, ScatterError> {
         let places = places(numbers.len(), self.partitions);
         let mut moved = take(places)?;
-        let mut carried = match kind {
-            Kind::Values => Carried::Values(take_words(self.words(places))?),
-            Kind::Tuples => Carried::Tuples(take_list(places)?),
-            Kind::Targets => Carried::Targets(take_list(numbers.len())?),
-        };
+        let mut carried = take_carried(places)?;
         let (mut cursors, ranges) = self.count(numbers, places)?;
         // Scratch memory may be longer.
         self.move_all(numbers, &mut cursors, &mut moved[..places], &mut carried)?;
@@ -137,7 +111,7 @@ impl Sorting<'_, '_> {
     }
 
     /// Words that hold so many values.
-    fn words(&self, values: usize) -> usize {
+    pub(super) fn words(&self, values: usize) -> usize {
         let bytes = values.saturating_mul(self.transfer.kernels().size);
         bytes.div_ceil(size_of::<u64>())
     }

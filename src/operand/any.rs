@@ -21,9 +21,9 @@ use crate::memory::copied;
 #[derive(Clone, Copy)]
 pub struct AnyView<'a> {
     /// Aligned for `dtype`; holds what `contents` says.
-    memory: Readable<'a>,
-    dtype: DType,
-    contents: Contents,
+    pub(super) memory: Readable<'a>,
+    pub(super) dtype: DType,
+    pub(super) contents: Contents,
 }
 
 /// A tensor to write, its element type a value; no two of its elements are the
@@ -164,11 +164,6 @@ impl<'a> AnyView<'a> {
     #[inline]
     pub fn shape(&self) -> &[usize] {
         self.memory.layout.shape()
-    }
-
-    #[inline]
-    pub(super) fn memory(&self) -> (Readable<'a>, Contents) {
-        (self.memory, self.contents)
     }
 
     #[inline]
@@ -390,7 +385,7 @@ impl<'a, T: Element> From<TensorView<'a, T>> for AnyView<'a> {
     #[inline]
     fn from(view: TensorView<'a, T>) -> Self {
         Self {
-            memory: view.memory(),
+            memory: view.memory,
             dtype: T::DTYPE,
             contents: Contents::Rust,
         }
@@ -399,12 +394,9 @@ impl<'a, T: Element> From<TensorView<'a, T>> for AnyView<'a> {
 
 impl<'a, T: Element> From<TensorViewMut<'a, T>> for AnyViewMut<'a> {
     #[inline]
-    fn from(mut view: TensorViewMut<'a, T>) -> Self {
+    fn from(view: TensorViewMut<'a, T>) -> Self {
         Self {
-            memory: Writable {
-                ptr: view.as_mut_ptr().cast(),
-                layout: view.layout(),
-            },
+            memory: view.memory,
             dtype: T::DTYPE,
             contents: Contents::Rust,
             is_new: false,

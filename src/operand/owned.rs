@@ -12,7 +12,7 @@ use std::ops::Deref;
 use super::any::{AnyView, AnyViewMut};
 use super::dims::Dims;
 use super::layout::Layout;
-use super::memory::{Contents, Elements, Input, Readable, Source, Start, Target, Writable};
+use super::memory::{Elements, Input, Readable, Source, Start, Target, Writable};
 use super::typed::{TensorView, TensorViewMut};
 use crate::element::{DType, Element};
 use crate::error::ScatterError;
@@ -57,12 +57,7 @@ impl<T> Tensor<T> {
             ptr: result.as_mut_ptr().cast(),
             layout,
         };
-        fill(Target {
-            memory: &memory,
-            elements,
-            contents: Contents::Unwritten,
-            is_new: true,
-        })?;
+        fill(Target::unwritten(&memory, elements))?;
         // SAFETY: `fill` has written every element, within the capacity.
         unsafe { result.set_len(count) };
         Ok(Self {
@@ -207,12 +202,7 @@ impl AnyTensor {
             ptr: words.as_mut_ptr().cast(),
             layout,
         };
-        fill(Target {
-            memory: &memory,
-            elements: Elements::Plain(dtype),
-            contents: Contents::Unwritten,
-            is_new: true,
-        })?;
+        fill(Target::unwritten(&memory, Elements::Plain(dtype)))?;
         // SAFETY: `fill` has written every element, and the rest of the last
         // word was written above.
         unsafe { words.set_len(count) };
@@ -241,20 +231,17 @@ impl AnyTensor {
 
     /// A view to read.
     pub fn view(&self) -> AnyView<'_> {
-        let memory = Readable {
-            ptr: self.words.as_ptr().cast(),
-            layout: Layout::contiguous(&self.shape),
-        };
-        AnyView::of_bytes(memory, self.dtype)
+        let (ptr, layout) = (self.words.as_ptr().cast(), Layout::contiguous(&self.shape));
+        AnyView::of_bytes(Readable { ptr, layout }, self.dtype)
     }
 
     /// A view to write.
     pub fn view_mut(&mut self) -> AnyViewMut<'_> {
-        let memory = Writable {
-            ptr: self.words.as_mut_ptr().cast(),
-            layout: Layout::contiguous(&self.shape),
-        };
-        AnyViewMut::of_bytes(memory, self.dtype)
+        let (ptr, layout) = (
+            self.words.as_mut_ptr().cast(),
+            Layout::contiguous(&self.shape),
+        );
+        AnyViewMut::of_bytes(Writable { ptr, layout }, self.dtype)
     }
 }
 

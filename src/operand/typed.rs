@@ -13,7 +13,7 @@ use super::memory::{Contents, Elements, Output, Readable, Source, Target, Writab
 use super::overlap::{self, Overlap};
 use crate::element::Element;
 use crate::error::ScatterError;
-use crate::memory::{copied, out_of_memory};
+use crate::memory::{copied, with_room};
 
 /// A tensor to read: memory, shape, and strides in elements.
 ///
@@ -34,14 +34,14 @@ use crate::memory::{copied, out_of_memory};
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 pub struct TensorView<'a, T> {
-    memory: Readable<'a>,
+    pub(super) memory: Readable<'a>,
     elements: PhantomData<&'a [T]>,
 }
 
 /// A tensor to write: as [`TensorView`], and no two of its elements are the
 /// same memory.
 pub struct TensorViewMut<'a, T> {
-    memory: Writable<'a>,
+    pub(super) memory: Writable<'a>,
     elements: PhantomData<&'a mut [T]>,
 }
 
@@ -151,10 +151,6 @@ impl<'a, T> TensorView<'a, T> {
         self.memory.ptr.cast()
     }
 
-    pub(super) fn memory(&self) -> Readable<'a> {
-        self.memory
-    }
-
     #[inline]
     pub(super) fn as_source(&self, elements: Elements) -> Source<'_> {
         Source {
@@ -170,8 +166,7 @@ impl<T: Clone> TensorView<'_, T> {
     pub(super) fn to_vec(self) -> Result<Vec<T>, ScatterError> {
         let layout = self.layout();
         let elements = layout.check(size_of::<T>())?;
-        let mut values = Vec::new();
-        (values.try_reserve_exact(elements)).map_err(|_| out_of_memory::<T>(elements))?;
+        let mut values = with_room(elements)?;
         for position in 0..elements {
             let offset = offset_of(layout.dims_from_last(), position);
             // SAFETY: `offset` is that of an element of the layout, which the
@@ -374,17 +369,15 @@ fn check_strided(len: usize, offset: usize, layout: &Layout<'_>) -> Result<usize
 
 /// Refuses layouts that put two elements at one address.
 pub(super) fn check_distinct(layout: &Layout<'_>) -> Result<(), ScatterError> {
-    match overlap::with_itself(layout)? {
-        Overlap::Disjoint => Ok(()),
-        Overlap::Shared => Err(ScatterError::SelfOverlap {
-            shape: copied(layout.shape())?,
-            strides: copied(&layout.all_strides()?)?,
-        }),
-        Overlap::Undecided => Err(ScatterError::SelfOverlapUndecided {
-            shape: copied(layout.shape())?,
-            strides: copied(&layout.all_strides()?)?,
-        }),
+    let overlap = overlap::with_itself(layout)?;
+    if overlap == Overlap::Disjoint {
+        return Ok(());
     }
+    let (shape, strides) = (copied(layout.shape())?, copied(&layout.all_strides()?)?);
+    Err(match overlap {
+        Overlap::Shared => ScatterError::SelfOverlap { shape, strides },
+        _ => ScatterError::SelfOverlapUndecided { shape, strides },
+    })
 }
 
 impl<T> Clone for TensorView<'_, T> {

@@ -39,6 +39,13 @@ pub enum Reduction {
     Mean,
 }
 
+impl Reduction {
+    /// Whether its gradients depend on the values that are combined.
+    pub(crate) fn depends_on_values(self) -> bool {
+        matches!(self, Self::Mul | Self::Min | Self::Max)
+    }
+}
+
 named! { Reduction, "reduction":
     // The names of ONNX, then those of JAX and CoreML, OpenVINO, and torch.
     None => "none" | "update" | "set" | "assign",

@@ -77,30 +77,18 @@ impl Summing {
 }
 
 /// An error about the tensors of a scatter, in the words of a gradient.
-fn named(error: ScatterError) -> ScatterError {
-    let gradient = |tensor: &'static str| match tensor {
-        "updates" => "grad_output",
-        "output" => "grad_data",
-        other => other,
-    };
-    match error {
-        ScatterError::InputOverlap { tensor } => ScatterError::InputOverlap {
-            tensor: gradient(tensor),
-        },
-        ScatterError::OverlapUndecided { tensor } => ScatterError::OverlapUndecided {
-            tensor: gradient(tensor),
-        },
-        ScatterError::DTypeMismatch {
-            tensor,
-            expected,
-            actual,
-        } => ScatterError::DTypeMismatch {
-            tensor: gradient(tensor),
-            expected,
-            actual,
-        },
-        other => other,
+fn named(mut error: ScatterError) -> ScatterError {
+    if let ScatterError::InputOverlap { tensor }
+    | ScatterError::OverlapUndecided { tensor }
+    | ScatterError::DTypeMismatch { tensor, .. } = &mut error
+    {
+        *tensor = match *tensor {
+            "updates" => "grad_output",
+            "output" => "grad_data",
+            other => other,
+        };
     }
+    error
 }
 
 /// Plans and sums once.

@@ -222,7 +222,6 @@ impl Scatter<'_> {
     ) -> Result<Saved, ScatterError> {
         let element = data.map_or(output.elements(), |data| data.elements());
         let operation = operation(element, self.reducing, &self.execution)?;
-        let mut saved = None;
         let at = Some(indices);
         Operands::lend(&operation, output, data, at, updates, |operands| {
             let updates = Some(operands.listed_shape());
@@ -230,12 +229,8 @@ impl Scatter<'_> {
             let (planning, execution) = (self.planning, &self.execution);
             let meaning = self.meaning(1.0);
             let indices = indices.integers()?;
-            let made = forward_once(&form, operands, indices, meaning, planning, execution);
-            saved = Some(made?);
-            Ok(())
-        })?;
-        // The call above has made it, or failed.
-        saved.ok_or(ScatterError::OutOfMemory { bytes: 0 })
+            forward_once(&form, operands, indices, meaning, planning, execution)
+        })
     }
 
     /// What the shapes mean, and the shape of the gradient for updates.

@@ -67,10 +67,9 @@ pub(super) fn backward_planned(
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
     let (factor, in_place) = check(tensors, None, meaning, execution)?;
-    let elements = overwritten.map(Overwritten::elements);
-    elements.map_or(Ok(()), |saved| {
-        check_dtype("data", saved, tensors.grad_output.elements())
-    })?;
+    if let Some(saved) = overwritten {
+        check_dtype("data", saved.elements(), tensors.grad_output.elements())?;
+    }
     if tensors.grad_output.shape() != plan.shape() {
         let actual = tensors.grad_output.shape();
         return Err(other_shape("grad_output", plan.shape(), actual));

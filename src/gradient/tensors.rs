@@ -35,30 +35,20 @@ impl Tensors<'_> {
     /// lies.
     fn check(&self, indices: Option<&Indices<'_>>) -> Result<bool, ScatterError> {
         let expected = self.grad_output.elements();
-        let read = [("data", self.data), ("updates", self.updates)];
-        let written = [
-            ("grad_data", self.grad_data),
-            ("grad_updates", self.grad_updates),
+        let types = [
+            ("data", self.data.map(Source::elements)),
+            ("updates", self.updates.map(Source::elements)),
+            ("grad_data", self.grad_data.map(Target::elements)),
+            ("grad_updates", self.grad_updates.map(Target::elements)),
         ];
-        for (tensor, source) in read {
-            source.map_or(Ok(()), |source| {
-                check_dtype(tensor, source.elements(), expected)
-            })?;
-        }
-        for (tensor, target) in written {
-            target.map_or(Ok(()), |target| {
-                check_dtype(tensor, target.elements(), expected)
-            })?;
+        for (tensor, actual) in types {
+            actual.map_or(Ok(()), |actual| check_dtype(tensor, actual, expected))?;
         }
         let in_place = (self.grad_data).is_some_and(|data| is_memory_of(self.grad_output, data));
         let indices = indices.map(Indices::as_source);
-        let grad_output = Some(self.grad_output);
-        for (_, target) in written {
+        for (target, in_place) in [(self.grad_data, in_place), (self.grad_updates, false)] {
             let Some(target) = target else { continue };
-            let is_data = self
-                .grad_data
-                .is_some_and(|data| std::ptr::eq(data, target));
-            let apart = grad_output.filter(|_| !(in_place && is_data));
+            let apart = (!in_place).then_some(self.grad_output);
             refuse_overlap(
                 target,
                 [
@@ -107,7 +97,7 @@ impl Tensors<'_> {
         has_saved: bool,
     ) -> Result<(), ScatterError> {
         let reduction = reducing.reduction;
-        if !matches!(reduction, Reduction::Mul | Reduction::Min | Reduction::Max) {
+        if !reduction.depends_on_values() {
             return Ok(());
         }
         let missing = |tensor| Err(ScatterError::MissingInput { tensor, reduction });

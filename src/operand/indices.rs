@@ -12,38 +12,9 @@ use super::any::AnyView;
 use super::layout::Layout;
 use super::memory::{Contents, Source};
 use super::typed::TensorView;
-use crate::element::{DType, Element};
+use crate::element::{Element, IndexType};
 use crate::error::ScatterError;
 use crate::foreign;
-
-/// The integer types that indices can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IndexType {
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-}
-
-impl IndexType {
-    const fn of(dtype: DType) -> Option<Self> {
-        Some(match dtype {
-            DType::I8 => Self::I8,
-            DType::I16 => Self::I16,
-            DType::I32 => Self::I32,
-            DType::I64 => Self::I64,
-            DType::U8 => Self::U8,
-            DType::U16 => Self::U16,
-            DType::U32 => Self::U32,
-            DType::U64 => Self::U64,
-            _ => return None,
-        })
-    }
-}
 
 /// Calls a function that is generic over the type of indices.
 macro_rules! for_index_type {
@@ -55,7 +26,7 @@ macro_rules! for_index_type {
     };
     ($kind:expr, $index:ident => $call:expr; $($variant:ident = $type:ty),*) => {
         match $kind {
-            $($crate::operand::indices::IndexType::$variant => {
+            $($crate::element::IndexType::$variant => {
                 type $index = $type;
                 $call
             })*

@@ -12,7 +12,7 @@ use std::ops::Deref;
 use super::any::{AnyView, AnyViewMut};
 use super::dims::Dims;
 use super::layout::Layout;
-use super::memory::{Elements, Input, Readable, Source, Start, Target, Writable};
+use super::memory::{Contents, Elements, Input, Readable, Source, Start, Target, Writable};
 use super::typed::{TensorView, TensorViewMut};
 use crate::element::{DType, Element};
 use crate::error::ScatterError;
@@ -53,11 +53,8 @@ impl<T> Tensor<T> {
         let count = layout.check(size_of::<T>())?;
         let shape = Dims::copied(shape)?;
         let mut result: Vec<T> = with_room(count)?;
-        let memory = Writable {
-            ptr: result.as_mut_ptr().cast(),
-            layout,
-        };
-        fill(Target::unwritten(&memory, elements))?;
+        let ptr = result.as_mut_ptr().cast();
+        fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
         // SAFETY: `fill` has written every element, within the capacity.
         unsafe { result.set_len(count) };
         Ok(Self {
@@ -198,11 +195,8 @@ impl AnyTensor {
             // Its last bytes may be none of an element's.
             last.write(0);
         }
-        let memory = Writable {
-            ptr: words.as_mut_ptr().cast(),
-            layout,
-        };
-        fill(Target::unwritten(&memory, Elements::Plain(dtype)))?;
+        let (ptr, elements) = (words.as_mut_ptr().cast(), Elements::Plain(dtype));
+        fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
         // SAFETY: `fill` has written every element, and the rest of the last
         // word was written above.
         unsafe { words.set_len(count) };
@@ -232,7 +226,7 @@ impl AnyTensor {
     /// A view to read.
     pub fn view(&self) -> AnyView<'_> {
         let (ptr, layout) = (self.words.as_ptr().cast(), Layout::contiguous(&self.shape));
-        AnyView::of_bytes(Readable { ptr, layout }, self.dtype)
+        AnyView::new(Readable { ptr, layout }, self.dtype, Contents::Bytes)
     }
 
     /// A view to write.
@@ -241,7 +235,7 @@ impl AnyTensor {
             self.words.as_mut_ptr().cast(),
             Layout::contiguous(&self.shape),
         );
-        AnyViewMut::of_bytes(Writable { ptr, layout }, self.dtype)
+        AnyViewMut::new(Writable { ptr, layout }, self.dtype, Contents::Bytes)
     }
 }
 

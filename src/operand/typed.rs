@@ -127,11 +127,9 @@ impl<'a, T> TensorView<'a, T> {
     /// Every element that `layout` places around `ptr` is readable for `'a`.
     #[inline]
     pub(super) fn new(ptr: *const T, layout: Layout<'a>) -> Self {
+        let ptr = ptr.cast();
         Self {
-            memory: Readable {
-                ptr: ptr.cast(),
-                layout,
-            },
+            memory: Readable { ptr, layout },
             elements: PhantomData,
         }
     }
@@ -212,11 +210,9 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// this view alone, and no two of them overlap.
     #[inline]
     pub(super) fn new(ptr: *mut T, layout: Layout<'a>) -> Self {
+        let ptr = ptr.cast();
         Self {
-            memory: Writable {
-                ptr: ptr.cast(),
-                layout,
-            },
+            memory: Writable { ptr, layout },
             elements: PhantomData,
         }
     }

@@ -3,33 +3,11 @@
 //! Fitted to the records in `benches/machines`: `docs/notes/2026-11-23-costs.md`
 //! says how, and where they are wrong.
 
+use std::slice::{from_mut, from_ref};
+
+use bytemuck::{cast_slice, cast_slice_mut};
+
 use super::vendor::Vendor;
-
-/// One number or several.
-trait Numbers {
-    fn all(&self) -> &[f64];
-    fn all_mut(&mut self) -> &mut [f64];
-}
-
-impl Numbers for f64 {
-    fn all(&self) -> &[f64] {
-        std::slice::from_ref(self)
-    }
-
-    fn all_mut(&mut self) -> &mut [f64] {
-        std::slice::from_mut(self)
-    }
-}
-
-impl<const N: usize> Numbers for [f64; N] {
-    fn all(&self) -> &[f64] {
-        self
-    }
-
-    fn all_mut(&mut self) -> &mut [f64] {
-        self
-    }
-}
 
 /// The table of rates: what each means, its name and its numbers on one core of a
 /// server with others to be had: of Intel, which stand for those of other vendors too,
@@ -55,13 +33,13 @@ macro_rules! rates {
 
             /// All of them, by name.
             pub(super) fn each(&self) -> impl Iterator<Item = (&'static str, &[f64])> {
-                [$((stringify!($name), self.$name.all()),)*].into_iter()
+                [$((stringify!($name), cast_slice::<_, f64>(from_ref(&self.$name))),)*].into_iter()
             }
 
             /// The numbers of the one with a name.
             pub(super) fn named_mut(&mut self, name: &str) -> Option<&mut [f64]> {
                 match name {
-                    $(stringify!($name) => Some(self.$name.all_mut()),)*
+                    $(stringify!($name) => Some(cast_slice_mut(from_mut(&mut self.$name))),)*
                     _ => None,
                 }
             }

@@ -126,6 +126,13 @@ impl Default for Reducing {
     }
 }
 
+/// What a scatter means, beside where its tuples go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meaning {
+    pub(crate) reducing: Reducing,
+    pub(crate) none_gradient: NoneGradient,
+}
+
 /// What becomes of an index that lies outside its axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bounds {

@@ -1,13 +1,12 @@
 //! A forward pass that keeps what its gradient will need.
 
 use super::Factor;
-use super::tensors::Meaning;
 use crate::error::ScatterError;
-use crate::execution::Execution;
 use crate::operand::Layout;
 use crate::operand::indices::Integers;
+use crate::ops::Scatter;
 use crate::plan::Form;
-use crate::run::{Operands, Overwritten, Planning, ScatterPlan, ScatterRun, execute, make_plan};
+use crate::run::{Operands, Overwritten, ScatterPlan, ScatterRun, execute, make_plan};
 
 /// What a forward pass has kept for its gradient: the plan, and data that was written over.
 ///
@@ -67,14 +66,13 @@ impl Saved {
 
 /// Runs a scatter, in place where it has no data, and keeps what its gradient needs.
 pub(crate) fn forward_once(
+    scatter: &Scatter<'_>,
     form: &Form,
     operands: &Operands<'_>,
     indices: Integers<'_>,
-    meaning: Meaning,
-    planning: Planning,
-    execution: &Execution<'_>,
 ) -> Result<Saved, ScatterError> {
-    let dtype = Factor::new(operands.output.elements(), meaning.scale)?.dtype;
+    let (planning, execution) = (scatter.planning, &scatter.execution);
+    let dtype = Factor::new(operands.output.elements(), 1.0)?.dtype;
     let output = operands.output.layout();
     let (shape, listed) = (output.shape(), indices.layout().shape());
     form.check_updates(shape, listed, operands.listed_shape())?;
@@ -86,18 +84,15 @@ pub(crate) fn forward_once(
         let output = Layout::contiguous(shape);
         Some(make_plan(&output, *form, indices, planning, execution)?)
     };
-    let depends = meaning.reducing.reduction.depends_on_values();
-    let is_overwritten = operands.copied.is_none() && depends && meaning.reducing.include_self;
+    let reducing = scatter.meaning.reducing;
+    let depends = reducing.include_self && reducing.reduction.depends_on_values();
+    let is_overwritten = operands.copied.is_none() && depends;
     let overwritten = is_overwritten.then(|| match kept {
         None => Overwritten::windows(&plan, operands.output, dtype, execution),
         Some(_) => Overwritten::all(operands.output, dtype, execution),
     });
     let overwritten = overwritten.transpose()?;
     execute(&plan, operands, execution)?;
-    let plan = ScatterPlan::new(
-        kept.unwrap_or(plan),
-        meaning.reducing,
-        meaning.none_gradient,
-    );
+    let plan = ScatterPlan::new(kept.unwrap_or(plan), scatter.meaning);
     Ok(Saved { plan, overwritten })
 }

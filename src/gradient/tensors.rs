@@ -8,17 +8,8 @@ use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::kernel::{GradientFn, InstructionSet, Kernels};
 use crate::operand::{Indices, Source, Target};
-use crate::reduction::{NoneGradient, Reducing, Reduction};
+use crate::reduction::{Reducing, Reduction};
 use crate::run::{check_dtype, is_memory_of, refuse_overlap, refuse_shared};
-
-/// What a scatter meant, as far as its gradient depends on it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Meaning {
-    pub(crate) reducing: Reducing,
-    pub(crate) none_gradient: NoneGradient,
-    /// What all gradients are multiplied by at last.
-    pub(crate) scale: f64,
-}
 
 /// The tensors of a scatter's gradient; `None` where one is not there or not wanted.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +20,7 @@ pub(crate) struct Tensors<'a> {
     pub(crate) grad_data: Option<&'a Target<'a>>,
     pub(crate) grad_updates: Option<&'a Target<'a>>,
 }
+
 impl Tensors<'_> {
     /// Refuses tensors of other types, and what is shared with memory that is written.
     /// Returns whether the gradient for data is to be written where that of the output
@@ -69,25 +61,25 @@ impl Tensors<'_> {
     /// `grad_output`, with updates of this shape.
     pub(super) fn check_shapes(&self, updates_shape: &[usize]) -> Result<(), ScatterError> {
         let shape = self.grad_output.shape();
-        let check = |tensor, actual: Option<&[usize]>, expected: &[usize]| {
-            let is_scalar = |actual: &[usize]| {
-                expected.is_empty() && tensor != "grad_data" && actual.iter().all(|&size| size == 1)
-            };
-            match actual {
-                Some(actual) if actual != expected && !is_scalar(actual) => {
-                    Err(other_shape(tensor, expected, actual))
-                }
-                _ => Ok(()),
+        let shapes = [
+            ("data", self.data.map(Source::shape), shape),
+            ("updates", self.updates.map(Source::shape), updates_shape),
+            ("grad_data", self.grad_data.map(Target::shape), shape),
+            (
+                "grad_updates",
+                self.grad_updates.map(Target::shape),
+                updates_shape,
+            ),
+        ];
+        for (tensor, actual, expected) in shapes {
+            let Some(actual) = actual else { continue };
+            let may_be_scalar = expected.is_empty() && tensor != "grad_data";
+            let is_scalar = may_be_scalar && actual.iter().all(|&size| size == 1);
+            if actual != expected && !is_scalar {
+                return Err(other_shape(tensor, expected, actual));
             }
-        };
-        check("data", self.data.map(Source::shape), shape)?;
-        check("updates", self.updates.map(Source::shape), updates_shape)?;
-        check("grad_data", self.grad_data.map(Target::shape), shape)?;
-        check(
-            "grad_updates",
-            self.grad_updates.map(Target::shape),
-            updates_shape,
-        )
+        }
+        Ok(())
     }
 
     /// Refuses to do without a tensor that the gradient of a reduction depends on.
@@ -124,11 +116,11 @@ pub(super) fn kernel(
 pub(super) fn check(
     tensors: &Tensors<'_>,
     indices: Option<&Indices<'_>>,
-    meaning: Meaning,
+    reduction: Reduction,
+    scale: f64,
     execution: &Execution<'_>,
 ) -> Result<(Factor, bool), ScatterError> {
-    let factor = Factor::new(tensors.grad_output.elements(), meaning.scale)?;
-    let reduction = meaning.reducing.reduction;
+    let factor = Factor::new(tensors.grad_output.elements(), scale)?;
     kernel(factor.dtype, reduction, execution.instructions())?;
     Ok((factor, tensors.check(indices)?))
 }

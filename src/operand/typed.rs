@@ -238,10 +238,6 @@ impl<'a, T> TensorViewMut<'a, T> {
         self.memory.layout
     }
 
-    pub(super) fn as_mut_ptr(&mut self) -> *mut T {
-        self.memory.ptr.cast()
-    }
-
     #[inline]
     pub(super) fn as_target(&mut self, elements: Elements) -> Target<'_> {
         Target {

@@ -85,17 +85,7 @@ impl DType {
 
     /// Whether tensors of this type can serve as `indices`.
     pub const fn is_index(self) -> bool {
-        matches!(
-            self,
-            Self::I8
-                | Self::I16
-                | Self::I32
-                | Self::I64
-                | Self::U8
-                | Self::U16
-                | Self::U32
-                | Self::U64
-        )
+        IndexType::of(self).is_some()
     }
 
     /// Whether the crate knows the size of elements and nothing else: they are
@@ -137,6 +127,35 @@ impl DType {
             Self::F64 | Self::Complex128 => Some(Self::F64),
             _ => None,
         }
+    }
+}
+
+/// The integer types that indices can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexType {
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+}
+
+impl IndexType {
+    pub(crate) const fn of(dtype: DType) -> Option<Self> {
+        Some(match dtype {
+            DType::I8 => Self::I8,
+            DType::I16 => Self::I16,
+            DType::I32 => Self::I32,
+            DType::I64 => Self::I64,
+            DType::U8 => Self::U8,
+            DType::U16 => Self::U16,
+            DType::U32 => Self::U32,
+            DType::U64 => Self::U64,
+            _ => return None,
+        })
     }
 }
 

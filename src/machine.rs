@@ -92,10 +92,7 @@ impl Machine {
 
     /// This one, else the current one.
     pub(crate) fn or_current(named: Option<&Self>) -> &Self {
-        match named {
-            Some(machine) => machine,
-            None => Self::current(),
-        }
+        named.unwrap_or_else(|| Self::current())
     }
 
     /// The one in the file that the environment variable `NDSCATTER_MACHINE` names; the
@@ -138,14 +135,11 @@ impl Machine {
     /// # Ok::<(), ndscatter::MachineError>(())
     /// ```
     pub fn measure() -> Self {
-        let detected = Self::detected();
-        match measurement::rates(detected.caches, detected.vendor) {
-            Some(rates) => Self {
-                rates,
-                ..detected.clone()
-            },
-            None => detected.clone(),
+        let mut machine = Self::detected().clone();
+        if let Some(rates) = measurement::rates(machine.caches, machine.vendor) {
+            machine.rates = rates;
         }
+        machine
     }
 
     /// One with first, second and last caches of so many bytes, as one core sees

@@ -32,8 +32,7 @@ pub(crate) fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>, ScatterError> {
 /// A copy of several lists, one behind the other.
 pub(crate) fn joined<T: Copy, const N: usize>(parts: [&[T]; N]) -> Result<Vec<T>, ScatterError> {
     let len = parts.iter().map(|part| part.len()).sum();
-    let mut all = Vec::new();
-    (all.try_reserve_exact(len)).map_err(|_| out_of_memory::<T>(len))?;
+    let mut all = with_room(len)?;
     parts.iter().for_each(|part| all.extend_from_slice(part));
     Ok(all)
 }

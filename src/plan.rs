@@ -87,20 +87,15 @@ pub(crate) struct Resolved {
 impl Resolved {
     /// `piece` is what was learnt from all of the destinations.
     pub(crate) fn new(mut destinations: Destinations, piece: &Piece) -> Result<Self, ScatterError> {
-        if piece.skipped == 0 {
-            return Ok(Self {
-                destinations,
-                positions: None,
-                facts: piece.facts(),
-            });
+        let (mut positions, mut facts) = (None, piece.facts);
+        if piece.skipped > 0 {
+            positions = Some(destinations.drop_skipped(piece.skipped)?);
+            facts = destinations.describe().facts;
         }
-        let positions = Some(destinations.drop_skipped(piece.skipped)?);
-        let mut rest = Piece::EMPTY;
-        destinations.describe(&mut rest);
         Ok(Self {
             destinations,
             positions,
-            facts: rest.facts(),
+            facts,
         })
     }
 }
@@ -409,36 +404,29 @@ impl IndexPlan {
         let count = distinct.len(self.tuples());
         let mut destinations = Destinations::with_len(count, self.scale.count, Spare::default())?;
         destinations.fill(|at| distinct.get(&self.destinations, at).0);
-        let mut piece = Piece::EMPTY;
-        destinations.describe(&mut piece);
-        let (batch, window) = (self.form.batch_rank, self.form.tuple_len);
-        let parts = [
-            &self.reach[..batch],
-            &[count],
-            &self.reach[batch + window..],
-        ];
-        let rank = parts.iter().map(|part| part.len()).sum();
-        let resolved = Resolved::new(destinations, &piece)?;
+        let facts = destinations.describe().facts;
+        let form = Form {
+            list: (0, 1),
+            coordinates: Form::ALL_EXPLICIT,
+            ..self.form
+        };
         Ok(Self {
             shape: Dims::copied(&self.shape)?,
             strides: Dims::copied(&self.strides)?,
             is_contiguous: self.is_contiguous,
-            form: Form {
-                coordinates: Form::ALL_EXPLICIT,
-                ..self.form
-            },
             tuple_shape: Dims::copied(&[count])?,
-            updates_shape: Dims::collect(rank, parts.into_iter().flatten().copied())?,
+            updates_shape: form.updates_shape(&self.reach, &[count])?,
+            form,
             reach: Dims::copied(&self.reach)?,
             is_whole: self.is_whole,
             indices_each: 1,
             applied: count,
             skipped: 0,
-            destinations: resolved.destinations,
+            destinations,
             first: 0,
             positions: None,
             scale: self.scale,
-            facts: resolved.facts,
+            facts,
             first_duplicate: OnceLock::new(),
             last_writes: OnceLock::new(),
             groups: OnceLock::new(),

@@ -39,6 +39,13 @@ pub enum Reduction {
     Mean,
 }
 
+impl Reduction {
+    /// Whether its gradients depend on the values that are combined.
+    pub(crate) fn depends_on_values(self) -> bool {
+        matches!(self, Self::Mul | Self::Min | Self::Max)
+    }
+}
+
 named! { Reduction, "reduction":
     // The names of ONNX, then those of JAX and CoreML, OpenVINO, and torch.
     None => "none" | "update" | "set" | "assign",
@@ -117,6 +124,13 @@ impl Default for Reducing {
             accumulate: Accumulate::Native,
         }
     }
+}
+
+/// What a scatter means, beside where its tuples go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meaning {
+    pub(crate) reducing: Reducing,
+    pub(crate) none_gradient: NoneGradient,
 }
 
 /// What becomes of an index that lies outside its axis.

@@ -2,11 +2,10 @@
 //!
 //! Knows operators, their plans and views. Knows nothing of how gradients are summed.
 
-use super::gathers::{sum_once, sum_planned};
 use crate::error::ScatterError;
-use crate::operand::{Indices, Input, Output, Source, Start, Target};
+use crate::operand::{Indices, Input, Output, Start};
 use crate::ops::Gather;
-use crate::run::{GatherRun, Planning};
+use crate::run::GatherRun;
 
 /// Gradients.
 impl Gather<'_> {
@@ -93,29 +92,6 @@ impl Gather<'_> {
         let (gradient, indices) = (grad_output.source(), indices.into());
         self.sum(&gradient, &indices, scale, &grad_data.target())
     }
-
-    fn sum(
-        &self,
-        gradient: &Source<'_>,
-        indices: &Indices<'_>,
-        scale: f64,
-        sums: &Target<'_>,
-    ) -> Result<(), ScatterError> {
-        let form = self.form_of(sums.shape(), indices)?;
-        let planning = Planning {
-            gathers: false,
-            ..self.planning()
-        };
-        sum_once(
-            &form,
-            sums,
-            gradient,
-            indices,
-            scale,
-            planning,
-            &self.execution,
-        )
-    }
 }
 
 /// Gradients.
@@ -165,15 +141,5 @@ impl GatherRun<'_> {
         mut grad_data: O,
     ) -> Result<(), ScatterError> {
         self.sum(&grad_output.source(), scale, &grad_data.target())
-    }
-
-    fn sum(
-        &self,
-        gradient: &Source<'_>,
-        scale: f64,
-        sums: &Target<'_>,
-    ) -> Result<(), ScatterError> {
-        let (plan, execution) = (&self.plan.plan, &self.execution);
-        sum_planned(plan, sums, gradient, scale, execution)
     }
 }

@@ -1,25 +1,26 @@
 //! Gradients of gathers: what was gathered is summed up where it came from.
 //!
-//! Knows which tensors take part. How sums are made is that of a scatter, into zeros.
+//! Knows operators, their plans, and which tensors take part. How sums are made is that of
+//! a scatter, into zeros.
 
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::{Elements, Indices, Readable, Source, Target};
-use crate::plan::{Form, IndexPlan};
-use crate::run::{Operands, Planning, execute, once};
+use crate::ops::Gather;
+use crate::run::{GatherRun, Operands, Planning, execute, once};
 
 /// Sums of gradients, multiplied by a factor.
 #[derive(Debug)]
-pub(crate) struct Summing {
+struct Summing {
     factor: Factor,
     operation: Operation,
 }
 
 impl Summing {
     /// Refuses elements that have no gradient, and factors that are not finite.
-    pub(crate) fn new(
+    fn new(
         elements: Elements,
         scale: f64,
         execution: &Execution<'_>,
@@ -77,67 +78,63 @@ impl Summing {
 }
 
 /// An error about the tensors of a scatter, in the words of a gradient.
-fn named(error: ScatterError) -> ScatterError {
-    let gradient = |tensor: &'static str| match tensor {
-        "updates" => "grad_output",
-        "output" => "grad_data",
-        other => other,
-    };
-    match error {
-        ScatterError::InputOverlap { tensor } => ScatterError::InputOverlap {
-            tensor: gradient(tensor),
-        },
-        ScatterError::OverlapUndecided { tensor } => ScatterError::OverlapUndecided {
-            tensor: gradient(tensor),
-        },
-        ScatterError::DTypeMismatch {
-            tensor,
-            expected,
-            actual,
-        } => ScatterError::DTypeMismatch {
-            tensor: gradient(tensor),
-            expected,
-            actual,
-        },
-        other => other,
+fn named(mut error: ScatterError) -> ScatterError {
+    if let ScatterError::InputOverlap { tensor }
+    | ScatterError::OverlapUndecided { tensor }
+    | ScatterError::DTypeMismatch { tensor, .. } = &mut error
+    {
+        *tensor = match *tensor {
+            "updates" => "grad_output",
+            "output" => "grad_data",
+            other => other,
+        };
+    }
+    error
+}
+
+impl Gather<'_> {
+    /// Plans and sums once.
+    pub(super) fn sum(
+        &self,
+        gradient: &Source<'_>,
+        indices: &Indices<'_>,
+        scale: f64,
+        sums: &Target<'_>,
+    ) -> Result<(), ScatterError> {
+        let (shape, listed) = (sums.shape(), indices.layout().shape());
+        let form = self.form_of(shape, indices)?;
+        let summing = Summing::new(sums.elements(), scale, &self.execution)?;
+        if !form.is_updates_shape(shape, listed, gradient.shape()) {
+            let expected = form.updates_shape(shape, listed)?;
+            return Err(other_shape("grad_output", &expected, gradient.shape()));
+        }
+        let planning = Planning {
+            gathers: false,
+            ..self.planning()
+        };
+        summing.lend(sums, gradient, Some(indices), |operands| {
+            let indices = indices.integers()?;
+            once(&form, operands, &indices, planning, &self.execution)
+        })
     }
 }
 
-/// Plans and sums once.
-pub(crate) fn sum_once(
-    form: &Form,
-    sums: &Target<'_>,
-    gradient: &Source<'_>,
-    indices: &Indices<'_>,
-    scale: f64,
-    planning: Planning,
-    execution: &Execution<'_>,
-) -> Result<(), ScatterError> {
-    let summing = Summing::new(sums.elements(), scale, execution)?;
-    let (shape, listed) = (sums.shape(), indices.layout().shape());
-    if !form.is_updates_shape(shape, listed, gradient.shape()) {
-        let expected = form.updates_shape(shape, listed)?;
-        return Err(other_shape("grad_output", &expected, gradient.shape()));
+impl GatherRun<'_> {
+    /// Sums by a plan that is kept.
+    pub(super) fn sum(
+        &self,
+        gradient: &Source<'_>,
+        scale: f64,
+        sums: &Target<'_>,
+    ) -> Result<(), ScatterError> {
+        let (plan, execution) = (&self.plan.plan, &self.execution);
+        let summing = Summing::new(sums.elements(), scale, execution)?;
+        if gradient.shape() != plan.updates_shape() {
+            let expected = plan.updates_shape();
+            return Err(other_shape("grad_output", expected, gradient.shape()));
+        }
+        summing.lend(sums, gradient, None, |operands| {
+            execute(plan, operands, execution)
+        })
     }
-    summing.lend(sums, gradient, Some(indices), |operands| {
-        once(form, operands, &indices.integers()?, planning, execution)
-    })
-}
-
-/// Sums by a plan that is kept.
-pub(super) fn sum_planned(
-    plan: &IndexPlan,
-    sums: &Target<'_>,
-    gradient: &Source<'_>,
-    scale: f64,
-    execution: &Execution<'_>,
-) -> Result<(), ScatterError> {
-    let summing = Summing::new(sums.elements(), scale, execution)?;
-    if gradient.shape() != plan.updates_shape() {
-        let expected = plan.updates_shape();
-        return Err(other_shape("grad_output", expected, gradient.shape()));
-    }
-    summing.lend(sums, gradient, None, |operands| {
-        execute(plan, operands, execution)
-    })
 }

@@ -21,10 +21,7 @@ impl Backward<'_> {
         sorted: &Sorted,
     ) -> Result<TensorsAt, ScatterError> {
         let (tensors, reducing) = (self.tensors, self.meaning.reducing);
-        let depends = matches!(
-            reducing.reduction,
-            Reduction::Mul | Reduction::Min | Reduction::Max
-        );
+        let depends = reducing.reduction.depends_on_values();
         let read = |source: &Source<'_>| source.as_ptr().cast_mut();
         let data = match (self.overwritten, tensors.data) {
             _ if !depends || !reducing.include_self => None,

@@ -11,11 +11,10 @@ use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::{Access, Buffers, Context, Direction, Transfer};
 use crate::execution::Execution;
-use crate::kernel::{Kernels, Operation};
 use crate::operand::{AnyTensor, Elements, Input, Layout, Target};
 use crate::plan::IndexPlan;
-use crate::reduction::Reduction;
-use crate::run::{Overwritten, Prepared};
+use crate::reduction::Reducing;
+use crate::run::{Overwritten, Prepared, operation};
 
 impl Overwritten {
     /// The windows of destinations that have tuples, of data that lies as the plan's
@@ -31,12 +30,10 @@ impl Overwritten {
         let strides = Layout::contiguous(windows_of.updates_shape()).all_strides()?;
         let geometry = windows_of.geometry(&strides)?;
         let place = windows_of.listed(&strides)?;
-        let set = execution.instructions();
-        let kernels = Kernels::plain(dtype, Reduction::None, set);
-        let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
+        let operation = operation(Elements::Plain(dtype), Reducing::default(), execution)?;
         let tensor = AnyTensor::filled(windows_of.updates_shape(), dtype, |target| {
             let access = Access {
-                operation: Operation::moving(kernels),
+                operation,
                 buffers: Buffers {
                     output: target.as_mut_ptr(),
                     source: data.as_mut_ptr().cast_const().cast(),
@@ -63,10 +60,8 @@ impl Overwritten {
         dtype: DType,
         execution: &Execution<'_>,
     ) -> Result<Self, ScatterError> {
-        let kernels = Kernels::plain(dtype, Reduction::None, execution.instructions());
-        let kernels = kernels.ok_or(ScatterError::NoGradient { dtype })?;
+        let operation = operation(Elements::Plain(dtype), Reducing::default(), execution)?;
         let tensor = AnyTensor::filled(data.shape(), dtype, |target| {
-            let operation = Operation::moving(kernels);
             // SAFETY: the target is new memory of the shape and type of data.
             data.read(|data| unsafe { copy_all(operation, &target, Some(data)) })?
                 .run(execution)

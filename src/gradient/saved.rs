@@ -1,13 +1,12 @@
 //! A forward pass that keeps what its gradient will need.
 
-use super::tensors::Meaning;
+use super::Factor;
 use crate::error::ScatterError;
-use crate::execution::Execution;
+use crate::operand::Layout;
 use crate::operand::indices::Integers;
-use crate::operand::{Elements, Layout};
+use crate::ops::Scatter;
 use crate::plan::Form;
-use crate::reduction::Reduction;
-use crate::run::{Operands, Overwritten, Planning, ScatterPlan, ScatterRun, execute, make_plan};
+use crate::run::{Operands, Overwritten, ScatterPlan, ScatterRun, execute, make_plan};
 
 /// What a forward pass has kept for its gradient: the plan, and data that was written over.
 ///
@@ -67,19 +66,13 @@ impl Saved {
 
 /// Runs a scatter, in place where it has no data, and keeps what its gradient needs.
 pub(crate) fn forward_once(
+    scatter: &Scatter<'_>,
     form: &Form,
     operands: &Operands<'_>,
     indices: Integers<'_>,
-    meaning: Meaning,
-    planning: Planning,
-    execution: &Execution<'_>,
 ) -> Result<Saved, ScatterError> {
-    let Elements::Plain(dtype) = operands.output.elements() else {
-        return Err(ScatterError::GradientOfClones);
-    };
-    if dtype.computed().is_none() {
-        return Err(ScatterError::NoGradient { dtype });
-    }
+    let (planning, execution) = (scatter.planning, &scatter.execution);
+    let dtype = Factor::new(operands.output.elements(), 1.0)?.dtype;
     let output = operands.output.layout();
     let (shape, listed) = (output.shape(), indices.layout().shape());
     form.check_updates(shape, listed, operands.listed_shape())?;
@@ -91,26 +84,15 @@ pub(crate) fn forward_once(
         let output = Layout::contiguous(shape);
         Some(make_plan(&output, *form, indices, planning, execution)?)
     };
-    let depends = matches!(
-        meaning.reducing.reduction,
-        Reduction::Mul | Reduction::Min | Reduction::Max
-    );
-    let is_overwritten = operands.copied.is_none() && depends && meaning.reducing.include_self;
-    let overwritten = match (&kept, is_overwritten) {
-        (_, false) => None,
-        (None, true) => Some(Overwritten::windows(
-            &plan,
-            operands.output,
-            dtype,
-            execution,
-        )?),
-        (Some(_), true) => Some(Overwritten::all(operands.output, dtype, execution)?),
-    };
+    let reducing = scatter.meaning.reducing;
+    let depends = reducing.include_self && reducing.reduction.depends_on_values();
+    let is_overwritten = operands.copied.is_none() && depends;
+    let overwritten = is_overwritten.then(|| match kept {
+        None => Overwritten::windows(&plan, operands.output, dtype, execution),
+        Some(_) => Overwritten::all(operands.output, dtype, execution),
+    });
+    let overwritten = overwritten.transpose()?;
     execute(&plan, operands, execution)?;
-    let plan = ScatterPlan::new(
-        kept.unwrap_or(plan),
-        meaning.reducing,
-        meaning.none_gradient,
-    );
+    let plan = ScatterPlan::new(kept.unwrap_or(plan), scatter.meaning);
     Ok(Saved { plan, overwritten })
 }

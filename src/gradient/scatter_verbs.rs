@@ -4,14 +4,11 @@
 //! Knows operators, their plans and views. Knows nothing of how gradients are worked out.
 
 use super::saved::{Saved, forward_once};
-use super::scatters::{backward_once, backward_planned};
-use super::tensors::{Meaning, Tensors};
 use super::views::{Forward, Gradients, allocate, allocate_updates, lend};
 use crate::error::ScatterError;
 use crate::operand::{Dims, Indices, Input, Output, Source, Start, Target};
 use crate::ops::Scatter;
 use crate::plan::Form;
-use crate::reduction::Reduction;
 use crate::run::{Operands, ScatterRun, operation};
 
 /// Gradients.
@@ -221,21 +218,13 @@ impl Scatter<'_> {
         updates: &Source<'_>,
     ) -> Result<Saved, ScatterError> {
         let element = data.map_or(output.elements(), |data| data.elements());
-        let operation = operation(element, self.reducing, &self.execution)?;
-        let mut saved = None;
+        let operation = operation(element, self.meaning.reducing, &self.execution)?;
         let at = Some(indices);
         Operands::lend(&operation, output, data, at, updates, |operands| {
             let updates = Some(operands.listed_shape());
             let form = self.form_of(operands.shape(), indices, updates)?;
-            let (planning, execution) = (self.planning, &self.execution);
-            let meaning = self.meaning(1.0);
-            let indices = indices.integers()?;
-            let made = forward_once(&form, operands, indices, meaning, planning, execution);
-            saved = Some(made?);
-            Ok(())
-        })?;
-        // The call above has made it, or failed.
-        saved.ok_or(ScatterError::OutOfMemory { bytes: 0 })
+            forward_once(self, &form, operands, indices.integers()?)
+        })
     }
 
     /// What the shapes mean, and the shape of the gradient for updates.
@@ -251,26 +240,6 @@ impl Scatter<'_> {
         let form = self.form_of(gradient.shape(), indices, updates)?;
         let shape = form.updates_shape(gradient.shape(), indices.layout().shape())?;
         Ok((form, shape))
-    }
-
-    fn meaning(&self, scale: f64) -> Meaning {
-        Meaning {
-            reducing: self.reducing,
-            none_gradient: self.none_gradient,
-            scale,
-        }
-    }
-
-    fn share(
-        &self,
-        form: &Form,
-        tensors: &Tensors<'_>,
-        indices: &Indices<'_>,
-        scale: f64,
-    ) -> Result<(), ScatterError> {
-        let (planning, execution) = (self.planning, &self.execution);
-        let meaning = self.meaning(scale);
-        backward_once(form, tensors, indices, meaning, planning, execution)
     }
 }
 
@@ -333,25 +302,5 @@ impl ScatterRun<'_> {
         lend(&grad_output, &forward, gradients, |tensors| {
             self.share(tensors, scale)
         })
-    }
-
-    fn share(&self, tensors: &Tensors<'_>, scale: f64) -> Result<(), ScatterError> {
-        if self.plan.only_moves() && self.reducing.reduction != Reduction::None {
-            return Err(ScatterError::UnsupportedOption {
-                option: "reduction",
-            });
-        }
-        let meaning = Meaning {
-            reducing: self.reducing,
-            none_gradient: self.none_gradient,
-            scale,
-        };
-        backward_planned(
-            self.plan,
-            tensors,
-            self.overwritten,
-            meaning,
-            &self.execution,
-        )
     }
 }

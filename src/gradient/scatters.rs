@@ -1,8 +1,8 @@
 //! Gradients of scatters: each value that was there, and each update, gets its share of
 //! the gradient of the output.
 //!
-//! Knows which passes a gradient is made of: copies, a scatter of zeros and a gather where
-//! everyone gets the same, else groups.
+//! Knows operators, their plans, and which passes a gradient is made of: copies, a scatter
+//! of zeros and a gather where everyone gets the same, else groups.
 
 #![expect(
     unsafe_code,
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::passes::{Pass, copy_all};
 use super::placed::GradientPass;
-use super::tensors::{Meaning, Tensors, check};
+use super::tensors::{Tensors, check};
 use super::{Factor, other_shape, zeros};
 use crate::error::ScatterError;
 use crate::exec::{Direction, scratch};
@@ -24,70 +24,76 @@ use crate::memory::zeroed;
 use crate::operand::{
     AnyView, AnyViewMut, Indices, Input, Layout, Output, Readable, Source, Target,
 };
+use crate::ops::Scatter;
 use crate::plan::{Form, IndexPlan};
-use crate::reduction::{NoneGradient, Reduction};
-use crate::run::{Operands, Overwritten, Planning, check_dtype, make_plan, prepare};
+use crate::reduction::{Meaning, NoneGradient, Reduction};
+use crate::run::{Operands, Overwritten, ScatterRun, check_dtype, make_plan, prepare};
 
-/// Plans and shares out once.
-pub(crate) fn backward_once(
-    form: &Form,
-    tensors: &Tensors<'_>,
-    indices: &Indices<'_>,
-    meaning: Meaning,
-    planning: Planning,
-    execution: &Execution<'_>,
-) -> Result<(), ScatterError> {
-    let (factor, in_place) = check(tensors, Some(indices), meaning, execution)?;
-    let shape = tensors.grad_output.shape();
-    tensors.check_shapes(&form.updates_shape(shape, indices.layout().shape())?)?;
-    tensors.check_inputs(meaning.reducing, false)?;
-    let output = Layout::contiguous(shape);
-    let plan = make_plan(&output, *form, indices.integers()?, planning, execution)?;
-    let call = Backward {
-        plan: &plan,
-        is_kept: false,
-        tensors,
-        overwritten: None,
-        meaning,
-        factor,
-        in_place,
-        execution,
-    };
-    let result = call.run();
-    scratch::put_back(plan.into_destinations().into_spare());
-    result
+impl Scatter<'_> {
+    /// Plans and shares out once.
+    pub(super) fn share(
+        &self,
+        form: &Form,
+        tensors: &Tensors<'_>,
+        indices: &Indices<'_>,
+        scale: f64,
+    ) -> Result<(), ScatterError> {
+        let (reducing, execution) = (self.meaning.reducing, &self.execution);
+        let reduction = reducing.reduction;
+        let (factor, in_place) = check(tensors, Some(indices), reduction, scale, execution)?;
+        let shape = tensors.grad_output.shape();
+        tensors.check_shapes(&form.updates_shape(shape, indices.layout().shape())?)?;
+        tensors.check_inputs(reducing, false)?;
+        let (output, indices) = (Layout::contiguous(shape), indices.integers()?);
+        let plan = make_plan(&output, *form, indices, self.planning, execution)?;
+        let call = Backward {
+            plan: &plan,
+            is_kept: false,
+            tensors,
+            overwritten: None,
+            meaning: self.meaning,
+            factor,
+            in_place,
+            execution,
+        };
+        let result = call.run();
+        scratch::put_back(plan.into_destinations().into_spare());
+        result
+    }
 }
 
-/// Shares out by a plan that is kept.
-pub(super) fn backward_planned(
-    plan: &IndexPlan,
-    tensors: &Tensors<'_>,
-    overwritten: Option<&Overwritten>,
-    meaning: Meaning,
-    execution: &Execution<'_>,
-) -> Result<(), ScatterError> {
-    let (factor, in_place) = check(tensors, None, meaning, execution)?;
-    let elements = overwritten.map(Overwritten::elements);
-    elements.map_or(Ok(()), |saved| {
-        check_dtype("data", saved, tensors.grad_output.elements())
-    })?;
-    if tensors.grad_output.shape() != plan.shape() {
-        let actual = tensors.grad_output.shape();
-        return Err(other_shape("grad_output", plan.shape(), actual));
+impl ScatterRun<'_> {
+    /// Shares out by a plan that is kept.
+    pub(super) fn share(&self, tensors: &Tensors<'_>, scale: f64) -> Result<(), ScatterError> {
+        let (plan, reducing, execution) = (self.plan, self.meaning.reducing, &self.execution);
+        let (reduction, grad_output) = (reducing.reduction, tensors.grad_output);
+        if plan.only_moves() && reduction != Reduction::None {
+            return Err(ScatterError::UnsupportedOption {
+                option: "reduction",
+            });
+        }
+        let (factor, in_place) = check(tensors, None, reduction, scale, execution)?;
+        if let Some(saved) = self.overwritten {
+            check_dtype("data", saved.elements(), grad_output.elements())?;
+        }
+        if grad_output.shape() != plan.shape() {
+            let actual = grad_output.shape();
+            return Err(other_shape("grad_output", plan.shape(), actual));
+        }
+        tensors.check_shapes(plan.updates_shape())?;
+        tensors.check_inputs(reducing, self.overwritten.is_some())?;
+        let call = Backward {
+            plan,
+            is_kept: true,
+            tensors,
+            overwritten: self.overwritten,
+            meaning: self.meaning,
+            factor,
+            in_place,
+            execution,
+        };
+        call.run()
     }
-    tensors.check_shapes(plan.updates_shape())?;
-    tensors.check_inputs(meaning.reducing, overwritten.is_some())?;
-    let call = Backward {
-        plan,
-        is_kept: true,
-        tensors,
-        overwritten,
-        meaning,
-        factor,
-        in_place,
-        execution,
-    };
-    call.run()
 }
 
 /// One call, whose tensors have been checked.

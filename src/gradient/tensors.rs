@@ -8,17 +8,8 @@ use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::kernel::{GradientFn, InstructionSet, Kernels};
 use crate::operand::{Indices, Source, Target};
-use crate::reduction::{NoneGradient, Reducing, Reduction};
+use crate::reduction::{Reducing, Reduction};
 use crate::run::{check_dtype, is_memory_of, refuse_overlap, refuse_shared};
-
-/// What a scatter meant, as far as its gradient depends on it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Meaning {
-    pub(crate) reducing: Reducing,
-    pub(crate) none_gradient: NoneGradient,
-    /// What all gradients are multiplied by at last.
-    pub(crate) scale: f64,
-}
 
 /// The tensors of a scatter's gradient; `None` where one is not there or not wanted.
 #[derive(Clone, Copy, Debug)]
@@ -29,36 +20,27 @@ pub(crate) struct Tensors<'a> {
     pub(crate) grad_data: Option<&'a Target<'a>>,
     pub(crate) grad_updates: Option<&'a Target<'a>>,
 }
+
 impl Tensors<'_> {
     /// Refuses tensors of other types, and what is shared with memory that is written.
     /// Returns whether the gradient for data is to be written where that of the output
     /// lies.
     fn check(&self, indices: Option<&Indices<'_>>) -> Result<bool, ScatterError> {
         let expected = self.grad_output.elements();
-        let read = [("data", self.data), ("updates", self.updates)];
-        let written = [
-            ("grad_data", self.grad_data),
-            ("grad_updates", self.grad_updates),
+        let types = [
+            ("data", self.data.map(Source::elements)),
+            ("updates", self.updates.map(Source::elements)),
+            ("grad_data", self.grad_data.map(Target::elements)),
+            ("grad_updates", self.grad_updates.map(Target::elements)),
         ];
-        for (tensor, source) in read {
-            source.map_or(Ok(()), |source| {
-                check_dtype(tensor, source.elements(), expected)
-            })?;
-        }
-        for (tensor, target) in written {
-            target.map_or(Ok(()), |target| {
-                check_dtype(tensor, target.elements(), expected)
-            })?;
+        for (tensor, actual) in types {
+            actual.map_or(Ok(()), |actual| check_dtype(tensor, actual, expected))?;
         }
         let in_place = (self.grad_data).is_some_and(|data| is_memory_of(self.grad_output, data));
         let indices = indices.map(Indices::as_source);
-        let grad_output = Some(self.grad_output);
-        for (_, target) in written {
+        for (target, in_place) in [(self.grad_data, in_place), (self.grad_updates, false)] {
             let Some(target) = target else { continue };
-            let is_data = self
-                .grad_data
-                .is_some_and(|data| std::ptr::eq(data, target));
-            let apart = grad_output.filter(|_| !(in_place && is_data));
+            let apart = (!in_place).then_some(self.grad_output);
             refuse_overlap(
                 target,
                 [
@@ -79,25 +61,25 @@ impl Tensors<'_> {
     /// `grad_output`, with updates of this shape.
     pub(super) fn check_shapes(&self, updates_shape: &[usize]) -> Result<(), ScatterError> {
         let shape = self.grad_output.shape();
-        let check = |tensor, actual: Option<&[usize]>, expected: &[usize]| {
-            let is_scalar = |actual: &[usize]| {
-                expected.is_empty() && tensor != "grad_data" && actual.iter().all(|&size| size == 1)
-            };
-            match actual {
-                Some(actual) if actual != expected && !is_scalar(actual) => {
-                    Err(other_shape(tensor, expected, actual))
-                }
-                _ => Ok(()),
+        let shapes = [
+            ("data", self.data.map(Source::shape), shape),
+            ("updates", self.updates.map(Source::shape), updates_shape),
+            ("grad_data", self.grad_data.map(Target::shape), shape),
+            (
+                "grad_updates",
+                self.grad_updates.map(Target::shape),
+                updates_shape,
+            ),
+        ];
+        for (tensor, actual, expected) in shapes {
+            let Some(actual) = actual else { continue };
+            let may_be_scalar = expected.is_empty() && tensor != "grad_data";
+            let is_scalar = may_be_scalar && actual.iter().all(|&size| size == 1);
+            if actual != expected && !is_scalar {
+                return Err(other_shape(tensor, expected, actual));
             }
-        };
-        check("data", self.data.map(Source::shape), shape)?;
-        check("updates", self.updates.map(Source::shape), updates_shape)?;
-        check("grad_data", self.grad_data.map(Target::shape), shape)?;
-        check(
-            "grad_updates",
-            self.grad_updates.map(Target::shape),
-            updates_shape,
-        )
+        }
+        Ok(())
     }
 
     /// Refuses to do without a tensor that the gradient of a reduction depends on.
@@ -107,7 +89,7 @@ impl Tensors<'_> {
         has_saved: bool,
     ) -> Result<(), ScatterError> {
         let reduction = reducing.reduction;
-        if !matches!(reduction, Reduction::Mul | Reduction::Min | Reduction::Max) {
+        if !reduction.depends_on_values() {
             return Ok(());
         }
         let missing = |tensor| Err(ScatterError::MissingInput { tensor, reduction });
@@ -134,11 +116,11 @@ pub(super) fn kernel(
 pub(super) fn check(
     tensors: &Tensors<'_>,
     indices: Option<&Indices<'_>>,
-    meaning: Meaning,
+    reduction: Reduction,
+    scale: f64,
     execution: &Execution<'_>,
 ) -> Result<(Factor, bool), ScatterError> {
-    let factor = Factor::new(tensors.grad_output.elements(), meaning.scale)?;
-    let reduction = meaning.reducing.reduction;
+    let factor = Factor::new(tensors.grad_output.elements(), scale)?;
     kernel(factor.dtype, reduction, execution.instructions())?;
     Ok((factor, tensors.check(indices)?))
 }

@@ -74,22 +74,17 @@ impl Machine {
 /// does not suffice: opening it does not wait, and the number of bytes is limited again as
 /// they are read.
 fn text_of(path: &Path) -> io::Result<String> {
+    let refused = |kind, reason| Err(io::Error::new(kind, reason));
     // Before it is opened, as opening a device may do something.
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(
-            ErrorKind::InvalidInput,
-            "not a regular file",
-        ));
+        return refused(ErrorKind::InvalidInput, "not a regular file");
     }
     let mut text = String::new();
     opened(path)?
         .take(MOST_BYTES + 1)
         .read_to_string(&mut text)?;
     if text.len() as u64 > MOST_BYTES {
-        return Err(io::Error::new(
-            ErrorKind::FileTooLarge,
-            "larger than 64 KiB",
-        ));
+        return refused(ErrorKind::FileTooLarge, "larger than 64 KiB");
     }
     Ok(text)
 }

@@ -3,39 +3,19 @@
 //! Fitted to the records in `benches/machines`: `docs/notes/2026-11-23-costs.md`
 //! says how, and where they are wrong.
 
+use std::slice::{from_mut, from_ref};
+
+use bytemuck::{cast_slice, cast_slice_mut};
+
 use super::vendor::Vendor;
-
-/// One number or several.
-trait Numbers {
-    fn all(&self) -> &[f64];
-    fn all_mut(&mut self) -> &mut [f64];
-}
-
-impl Numbers for f64 {
-    fn all(&self) -> &[f64] {
-        std::slice::from_ref(self)
-    }
-
-    fn all_mut(&mut self) -> &mut [f64] {
-        std::slice::from_mut(self)
-    }
-}
-
-impl<const N: usize> Numbers for [f64; N] {
-    fn all(&self) -> &[f64] {
-        self
-    }
-
-    fn all_mut(&mut self) -> &mut [f64] {
-        self
-    }
-}
 
 /// The table of rates: what each means, its name and its numbers on one core of a
 /// server with others to be had: of Intel, which stand for those of other vendors too,
-/// and of AMD.
+/// and of AMD. The word `step` marks a rate that is smaller on a faster core.
 macro_rules! rates {
-    ($($(#[$meaning:meta])* $name:ident: $numbers:ty = $intel:expr, $amd:expr;)*) => {
+    ($(
+        $(#[$meaning:meta])* $name:ident: $numbers:ty = $intel:expr, $amd:expr $(, $step:ident)?;
+    )*) => {
         /// Nanoseconds, but for those that are a part of another one.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Rates {
@@ -53,18 +33,28 @@ macro_rules! rates {
 
             /// All of them, by name.
             pub(super) fn each(&self) -> impl Iterator<Item = (&'static str, &[f64])> {
-                [$((stringify!($name), self.$name.all()),)*].into_iter()
+                [$((stringify!($name), cast_slice::<_, f64>(from_ref(&self.$name))),)*].into_iter()
             }
 
             /// The numbers of the one with a name.
             pub(super) fn named_mut(&mut self, name: &str) -> Option<&mut [f64]> {
                 match name {
-                    $(stringify!($name) => Some(self.$name.all_mut()),)*
+                    $(stringify!($name) => Some(cast_slice_mut(from_mut(&mut self.$name))),)*
                     _ => None,
                 }
             }
+
+            /// Those of steps, which a faster core takes faster.
+            pub(super) fn steps_mut(&mut self) -> impl Iterator<Item = &mut f64> {
+                [$($($step(&mut self.$name),)?)*].into_iter()
+            }
         }
     };
+}
+
+/// Marks a rate in the table as that of a step.
+fn step(rate: &mut f64) -> &mut f64 {
+    rate
 }
 
 rates! {
@@ -97,60 +87,60 @@ rates! {
     /// Until tasks have begun and all have ended.
     wake: f64 = 20000.0, 15000.0;
     /// A tuple of a single element.
-    element: f64 = 0.28, 0.27;
+    element: f64 = 0.28, 0.27, step;
     /// A tuple of a row.
-    row: f64 = 1.6, 1.3;
+    row: f64 = 1.6, 1.3, step;
     /// Each further run of a window.
-    run: f64 = 5.0, 5.0;
+    run: f64 = 5.0, 5.0, step;
     /// A tuple that follows the one before.
-    joined: f64 = 0.81, 0.038;
+    joined: f64 = 0.81, 0.038, step;
     /// A run of those.
-    joined_run: f64 = 27.0, 110.0;
+    joined_run: f64 = 27.0, 110.0, step;
     /// 32 bytes that are combined, and one of the elements that are left.
-    vector: f64 = 0.31, 0.17;
-    last_element: f64 = 0.11, 0.26;
+    vector: f64 = 0.31, 0.17, step;
+    last_element: f64 = 0.11, 0.26, step;
     /// The same of elements that machines cannot calculate with, the first in that of others.
     heavy: f64 = 1.5, 0.61;
-    heavy_element: f64 = 0.59, 0.98;
+    heavy_element: f64 = 0.59, 0.98, step;
     /// 32 bytes that are moved, in that of combined ones.
     moved: f64 = 2.1, 4.7;
     /// To wait for the tuple before, with the same destination.
-    chain: f64 = 2.2, 1.7;
+    chain: f64 = 2.2, 1.7, step;
     /// To look up where a tuple of a list is.
-    listed: f64 = 1.4, 2.0;
+    listed: f64 = 1.4, 2.0, step;
     /// By destination: a tuple that is looked at, and one that is kept.
-    filtered: f64 = 2.7, 2.2;
-    kept: f64 = 0.58, 0.45;
+    filtered: f64 = 2.7, 2.2, step;
+    kept: f64 = 0.58, 0.45, step;
     /// By partition: each of them.
-    partition: f64 = 630.0, 2000.0;
+    partition: f64 = 630.0, 2000.0, step;
     /// A tuple that is counted, and one that is moved.
-    partition_count: f64 = 2.3, 2.7;
-    partition_move: f64 = 1.3, 1.1;
+    partition_count: f64 = 2.3, 2.7, step;
+    partition_move: f64 = 1.3, 1.1, step;
     /// 4 bytes of a value that is moved along, or the number of a tuple.
-    partition_value: f64 = 0.76, 3.3;
+    partition_value: f64 = 0.76, 3.3, step;
     /// Of both, what values take whose places a plan has.
     values_again: f64 = 0.13, 0.63;
     /// Of a random line, what one of the rows takes that a partition reads.
     partition_rows: f64 = 2.7, 0.89;
     /// A tuple that is sorted by destination, and one in order.
-    sort: f64 = 7.4, 8.1;
-    sort_ordered: f64 = 7.3, 7.7;
+    sort: f64 = 7.4, 8.1, step;
+    sort_ordered: f64 = 7.3, 7.7, step;
     /// Last writes: a tuple, a line of one, and a slice out of place.
-    last_write: f64 = 7.1, 4.2;
+    last_write: f64 = 7.1, 4.2, step;
     last_write_rows: f64 = 9.2, 5.8;
-    slice: f64 = 2.0, 12.0;
+    slice: f64 = 2.0, 12.0, step;
     /// Groups: one, a tuple, a line of one, and 32 bytes in those of a row.
-    group: f64 = 66.0, 97.0;
-    grouped: f64 = 18.0, 21.0;
+    group: f64 = 66.0, 97.0, step;
+    grouped: f64 = 18.0, 21.0, step;
     group_rows: f64 = 4.8, 1.2;
     group_vector: f64 = 2.3, 2.1;
     /// Of those, what elements take that machines cannot calculate with.
     group_heavy: f64 = 10.0, 14.0;
     /// A tuple whose bit is looked up, and its line in that of a random one.
-    look: f64 = 0.68, 1.5;
+    look: f64 = 0.68, 1.5, step;
     look_line: f64 = 0.37, 0.34;
     /// 32 bytes of a private copy: cleared and merged.
-    merged: f64 = 12.0, 30.0;
+    merged: f64 = 12.0, 30.0, step;
 }
 
 impl Rates {
@@ -160,36 +150,5 @@ impl Rates {
             Vendor::Amd => Self::AMD,
             Vendor::Intel | Vendor::Other => Self::INTEL,
         }
-    }
-
-    /// Those of steps, which a faster core takes faster.
-    pub(super) fn steps_mut(&mut self) -> impl Iterator<Item = &mut f64> {
-        [
-            &mut self.element,
-            &mut self.row,
-            &mut self.run,
-            &mut self.joined,
-            &mut self.joined_run,
-            &mut self.vector,
-            &mut self.last_element,
-            &mut self.heavy_element,
-            &mut self.chain,
-            &mut self.listed,
-            &mut self.filtered,
-            &mut self.kept,
-            &mut self.partition,
-            &mut self.partition_count,
-            &mut self.partition_move,
-            &mut self.partition_value,
-            &mut self.sort,
-            &mut self.sort_ordered,
-            &mut self.last_write,
-            &mut self.slice,
-            &mut self.group,
-            &mut self.grouped,
-            &mut self.look,
-            &mut self.merged,
-        ]
-        .into_iter()
     }
 }

@@ -91,11 +91,8 @@ impl Variants {
 
     /// The one with a name.
     pub(super) fn named_mut(&mut self, name: &str) -> Option<&mut u64> {
-        let named = self
-            .each_mut()
-            .into_iter()
-            .find(|variant| variant.0 == name);
-        named.map(|variant| variant.1)
+        let mut each = self.each_mut().into_iter();
+        each.find_map(|(own, number)| (own == name).then_some(number))
     }
 }
 

@@ -21,9 +21,9 @@ use crate::memory::copied;
 #[derive(Clone, Copy)]
 pub struct AnyView<'a> {
     /// Aligned for `dtype`; holds what `contents` says.
-    memory: Readable<'a>,
-    dtype: DType,
-    contents: Contents,
+    pub(super) memory: Readable<'a>,
+    pub(super) dtype: DType,
+    pub(super) contents: Contents,
 }
 
 /// A tensor to write, its element type a value; no two of its elements are the
@@ -83,7 +83,7 @@ impl<'a> AnyView<'a> {
     ) -> Result<Self, ScatterError> {
         let first = check_bytes(bytes, dtype, &layout)?;
         let ptr = bytes.as_ptr().wrapping_add(first);
-        Ok(Self::of_bytes(Readable { ptr, layout }, dtype))
+        Ok(Self::new(Readable { ptr, layout }, dtype, Contents::Bytes))
     }
 
     /// One value for a whole tensor of any shape of up to 64 dimensions, as
@@ -111,12 +111,13 @@ impl<'a> AnyView<'a> {
         Self::from_bytes(value, dtype, Layout::strided(shape, strides)?)
     }
 
-    /// `memory` is that of a slice of bytes, aligned for `dtype`.
-    pub(super) fn of_bytes(memory: Readable<'a>, dtype: DType) -> Self {
+    /// `memory` is aligned for `dtype`, and holds what `contents` says.
+    #[inline]
+    pub(super) fn new(memory: Readable<'a>, dtype: DType, contents: Contents) -> Self {
         Self {
             memory,
             dtype,
-            contents: Contents::Bytes,
+            contents,
         }
     }
 
@@ -143,11 +144,11 @@ impl<'a> AnyView<'a> {
         layout: Layout<'a>,
     ) -> Result<Self, ScatterError> {
         check_raw(ptr.addr(), dtype, &layout)?;
-        Ok(Self {
-            memory: Readable { ptr, layout },
+        Ok(Self::new(
+            Readable { ptr, layout },
             dtype,
-            contents: Contents::Foreign,
-        })
+            Contents::Foreign,
+        ))
     }
 
     /// The element type.
@@ -164,11 +165,6 @@ impl<'a> AnyView<'a> {
     #[inline]
     pub fn shape(&self) -> &[usize] {
         self.memory.layout.shape()
-    }
-
-    #[inline]
-    pub(super) fn memory(&self) -> (Readable<'a>, Contents) {
-        (self.memory, self.contents)
     }
 
     #[inline]
@@ -197,15 +193,16 @@ impl<'a> AnyViewMut<'a> {
         let first = check_bytes(bytes, dtype, &layout)?;
         check_distinct(&layout)?;
         let ptr = bytes.as_mut_ptr().wrapping_add(first).cast();
-        Ok(Self::of_bytes(Writable { ptr, layout }, dtype))
+        Ok(Self::new(Writable { ptr, layout }, dtype, Contents::Bytes))
     }
 
-    /// `memory` is that of a slice of bytes, aligned for `dtype`.
-    pub(super) fn of_bytes(memory: Writable<'a>, dtype: DType) -> Self {
+    /// `memory` is aligned for `dtype`, and holds what `contents` says.
+    #[inline]
+    pub(super) fn new(memory: Writable<'a>, dtype: DType, contents: Contents) -> Self {
         Self {
             memory,
             dtype,
-            contents: Contents::Bytes,
+            contents,
             is_new: false,
         }
     }
@@ -281,15 +278,12 @@ impl<'a> AnyViewMut<'a> {
     ) -> Result<Self, ScatterError> {
         check_raw(ptr.addr(), dtype, &layout)?;
         check_distinct(&layout)?;
-        Ok(Self {
-            memory: Writable {
-                ptr: ptr.cast(),
-                layout,
-            },
+        let ptr = ptr.cast();
+        Ok(Self::new(
+            Writable { ptr, layout },
             dtype,
-            contents: Contents::Unwritten,
-            is_new: false,
-        })
+            Contents::Unwritten,
+        ))
     }
 
     /// The same view, of memory that nobody looks at unless the call succeeds: its
@@ -389,26 +383,14 @@ fn check_bytes(bytes: &[u8], dtype: DType, layout: &Layout<'_>) -> Result<usize,
 impl<'a, T: Element> From<TensorView<'a, T>> for AnyView<'a> {
     #[inline]
     fn from(view: TensorView<'a, T>) -> Self {
-        Self {
-            memory: view.memory(),
-            dtype: T::DTYPE,
-            contents: Contents::Rust,
-        }
+        Self::new(view.memory, T::DTYPE, Contents::Rust)
     }
 }
 
 impl<'a, T: Element> From<TensorViewMut<'a, T>> for AnyViewMut<'a> {
     #[inline]
-    fn from(mut view: TensorViewMut<'a, T>) -> Self {
-        Self {
-            memory: Writable {
-                ptr: view.as_mut_ptr().cast(),
-                layout: view.layout(),
-            },
-            dtype: T::DTYPE,
-            contents: Contents::Rust,
-            is_new: false,
-        }
+    fn from(view: TensorViewMut<'a, T>) -> Self {
+        Self::new(view.memory, T::DTYPE, Contents::Rust)
     }
 }
 

@@ -10,77 +10,26 @@
 
 use super::any::AnyView;
 use super::layout::Layout;
-use super::memory::{Contents, Elements, Readable, Source};
+use super::memory::{Contents, Source};
 use super::typed::TensorView;
-use crate::element::{DType, Element};
+use crate::element::{Element, IndexType};
 use crate::error::ScatterError;
 use crate::foreign;
-
-/// The integer types that indices can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IndexType {
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-}
-
-impl IndexType {
-    const fn of(dtype: DType) -> Option<Self> {
-        Some(match dtype {
-            DType::I8 => Self::I8,
-            DType::I16 => Self::I16,
-            DType::I32 => Self::I32,
-            DType::I64 => Self::I64,
-            DType::U8 => Self::U8,
-            DType::U16 => Self::U16,
-            DType::U32 => Self::U32,
-            DType::U64 => Self::U64,
-            _ => return None,
-        })
-    }
-}
 
 /// Calls a function that is generic over the type of indices.
 macro_rules! for_index_type {
     ($kind:expr, $index:ident => $call:expr) => {
+        $crate::operand::indices::for_index_type!(
+            $kind, $index => $call;
+            I8 = i8, I16 = i16, I32 = i32, I64 = i64, U8 = u8, U16 = u16, U32 = u32, U64 = u64
+        )
+    };
+    ($kind:expr, $index:ident => $call:expr; $($variant:ident = $type:ty),*) => {
         match $kind {
-            $crate::operand::indices::IndexType::I8 => {
-                type $index = i8;
+            $($crate::element::IndexType::$variant => {
+                type $index = $type;
                 $call
-            }
-            $crate::operand::indices::IndexType::I16 => {
-                type $index = i16;
-                $call
-            }
-            $crate::operand::indices::IndexType::I32 => {
-                type $index = i32;
-                $call
-            }
-            $crate::operand::indices::IndexType::I64 => {
-                type $index = i64;
-                $call
-            }
-            $crate::operand::indices::IndexType::U8 => {
-                type $index = u8;
-                $call
-            }
-            $crate::operand::indices::IndexType::U16 => {
-                type $index = u16;
-                $call
-            }
-            $crate::operand::indices::IndexType::U32 => {
-                type $index = u32;
-                $call
-            }
-            $crate::operand::indices::IndexType::U64 => {
-                type $index = u64;
-                $call
-            }
+            })*
         }
     };
 }
@@ -101,37 +50,19 @@ impl_index!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
 /// An [`AnyView`] of something else is refused by the call that is given it
 /// ([`ScatterError::IndexType`]).
 #[derive(Clone, Copy, Debug)]
-pub struct Indices<'a> {
-    memory: Readable<'a>,
-    dtype: DType,
-    contents: Contents,
-}
-
-// SAFETY: a view is a shared borrow of plain bytes.
-unsafe impl Send for Indices<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Indices<'_> {}
+pub struct Indices<'a>(AnyView<'a>);
 
 impl<'a, I: Index> From<TensorView<'a, I>> for Indices<'a> {
     #[inline]
     fn from(view: TensorView<'a, I>) -> Self {
-        Self {
-            memory: view.memory(),
-            dtype: I::DTYPE,
-            contents: Contents::Rust,
-        }
+        Self(view.into())
     }
 }
 
 impl<'a> From<AnyView<'a>> for Indices<'a> {
     #[inline]
     fn from(view: AnyView<'a>) -> Self {
-        let (memory, contents) = view.memory();
-        Self {
-            memory,
-            dtype: view.dtype(),
-            contents,
-        }
+        Self(view)
     }
 }
 
@@ -139,32 +70,26 @@ impl<'a> Indices<'a> {
     /// The tensor as others see it.
     #[inline]
     pub(crate) fn as_source(&self) -> Source<'_> {
-        Source {
-            memory: &self.memory,
-            elements: Elements::Plain(self.dtype),
-            contents: self.contents,
-        }
+        self.0.as_source()
     }
 
     #[inline]
     pub(crate) fn layout(&self) -> &Layout<'a> {
-        &self.memory.layout
+        &self.0.memory.layout
     }
 
     #[inline]
     pub(crate) fn contents(&self) -> Contents {
-        self.contents
+        self.0.contents
     }
 
     /// The same tensor, which has been found to be one of integers.
     #[inline]
     pub(crate) fn integers(&self) -> Result<Integers<'_>, ScatterError> {
-        match IndexType::of(self.dtype) {
-            Some(kind) => Ok(Integers {
-                indices: self,
-                kind,
-            }),
-            None => Err(ScatterError::IndexType { actual: self.dtype }),
+        let (indices, actual) = (&self.0, self.0.dtype);
+        match IndexType::of(actual) {
+            Some(kind) => Ok(Integers { indices, kind }),
+            None => Err(ScatterError::IndexType { actual }),
         }
     }
 }
@@ -172,7 +97,7 @@ impl<'a> Indices<'a> {
 /// Indices that are integers: of the type that `kind` says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Integers<'a> {
-    indices: &'a Indices<'a>,
+    indices: &'a AnyView<'a>,
     kind: IndexType,
 }
 

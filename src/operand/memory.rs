@@ -162,6 +162,17 @@ impl<'a> Source<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// Memory of a result, of which nothing is written yet.
+    #[inline]
+    pub(super) fn unwritten(memory: &'a Writable<'a>, elements: Elements) -> Self {
+        Self {
+            memory,
+            elements,
+            contents: Contents::Unwritten,
+            is_new: true,
+        }
+    }
+
     /// Hands it to `call` as a tensor to read: of elements that are values, before any is
     /// written.
     pub(crate) fn read<T>(&self, call: impl FnOnce(&Source<'_>) -> T) -> T {

@@ -77,9 +77,9 @@ impl<'a, T> TensorView<'a, T> {
 
 impl<'a, T> TensorViewMut<'a, T> {
     /// The same elements as a view of `ndarray`.
-    pub fn into_ndarray(mut self) -> ArrayViewMutD<'a, T> {
+    pub fn into_ndarray(self) -> ArrayViewMutD<'a, T> {
         let (offset, sizes, reversed) = forwards(&self.layout());
-        let lowest = self.as_mut_ptr().wrapping_offset(offset);
+        let lowest = self.memory.ptr.cast::<T>().wrapping_offset(offset);
         // SAFETY: as for `TensorView::to_ndarray`; the elements are this
         // view's alone, and it is given up.
         let mut array = unsafe { ArrayViewMutD::from_shape_ptr(sizes, lowest) };

@@ -53,16 +53,8 @@ impl<T> Tensor<T> {
         let count = layout.check(size_of::<T>())?;
         let shape = Dims::copied(shape)?;
         let mut result: Vec<T> = with_room(count)?;
-        let memory = Writable {
-            ptr: result.as_mut_ptr().cast(),
-            layout,
-        };
-        fill(Target {
-            memory: &memory,
-            elements,
-            contents: Contents::Unwritten,
-            is_new: true,
-        })?;
+        let ptr = result.as_mut_ptr().cast();
+        fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
         // SAFETY: `fill` has written every element, within the capacity.
         unsafe { result.set_len(count) };
         Ok(Self {
@@ -203,16 +195,8 @@ impl AnyTensor {
             // Its last bytes may be none of an element's.
             last.write(0);
         }
-        let memory = Writable {
-            ptr: words.as_mut_ptr().cast(),
-            layout,
-        };
-        fill(Target {
-            memory: &memory,
-            elements: Elements::Plain(dtype),
-            contents: Contents::Unwritten,
-            is_new: true,
-        })?;
+        let (ptr, elements) = (words.as_mut_ptr().cast(), Elements::Plain(dtype));
+        fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
         // SAFETY: `fill` has written every element, and the rest of the last
         // word was written above.
         unsafe { words.set_len(count) };
@@ -241,20 +225,17 @@ impl AnyTensor {
 
     /// A view to read.
     pub fn view(&self) -> AnyView<'_> {
-        let memory = Readable {
-            ptr: self.words.as_ptr().cast(),
-            layout: Layout::contiguous(&self.shape),
-        };
-        AnyView::of_bytes(memory, self.dtype)
+        let (ptr, layout) = (self.words.as_ptr().cast(), Layout::contiguous(&self.shape));
+        AnyView::new(Readable { ptr, layout }, self.dtype, Contents::Bytes)
     }
 
     /// A view to write.
     pub fn view_mut(&mut self) -> AnyViewMut<'_> {
-        let memory = Writable {
-            ptr: self.words.as_mut_ptr().cast(),
-            layout: Layout::contiguous(&self.shape),
-        };
-        AnyViewMut::of_bytes(memory, self.dtype)
+        let (ptr, layout) = (
+            self.words.as_mut_ptr().cast(),
+            Layout::contiguous(&self.shape),
+        );
+        AnyViewMut::new(Writable { ptr, layout }, self.dtype, Contents::Bytes)
     }
 }
 

@@ -13,7 +13,7 @@ use super::memory::{Contents, Elements, Output, Readable, Source, Target, Writab
 use super::overlap::{self, Overlap};
 use crate::element::Element;
 use crate::error::ScatterError;
-use crate::memory::{copied, out_of_memory};
+use crate::memory::{copied, with_room};
 
 /// A tensor to read: memory, shape, and strides in elements.
 ///
@@ -34,14 +34,14 @@ use crate::memory::{copied, out_of_memory};
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 pub struct TensorView<'a, T> {
-    memory: Readable<'a>,
+    pub(super) memory: Readable<'a>,
     elements: PhantomData<&'a [T]>,
 }
 
 /// A tensor to write: as [`TensorView`], and no two of its elements are the
 /// same memory.
 pub struct TensorViewMut<'a, T> {
-    memory: Writable<'a>,
+    pub(super) memory: Writable<'a>,
     elements: PhantomData<&'a mut [T]>,
 }
 
@@ -127,11 +127,9 @@ impl<'a, T> TensorView<'a, T> {
     /// Every element that `layout` places around `ptr` is readable for `'a`.
     #[inline]
     pub(super) fn new(ptr: *const T, layout: Layout<'a>) -> Self {
+        let ptr = ptr.cast();
         Self {
-            memory: Readable {
-                ptr: ptr.cast(),
-                layout,
-            },
+            memory: Readable { ptr, layout },
             elements: PhantomData,
         }
     }
@@ -151,10 +149,6 @@ impl<'a, T> TensorView<'a, T> {
         self.memory.ptr.cast()
     }
 
-    pub(super) fn memory(&self) -> Readable<'a> {
-        self.memory
-    }
-
     #[inline]
     pub(super) fn as_source(&self, elements: Elements) -> Source<'_> {
         Source {
@@ -170,8 +164,7 @@ impl<T: Clone> TensorView<'_, T> {
     pub(super) fn to_vec(self) -> Result<Vec<T>, ScatterError> {
         let layout = self.layout();
         let elements = layout.check(size_of::<T>())?;
-        let mut values = Vec::new();
-        (values.try_reserve_exact(elements)).map_err(|_| out_of_memory::<T>(elements))?;
+        let mut values = with_room(elements)?;
         for position in 0..elements {
             let offset = offset_of(layout.dims_from_last(), position);
             // SAFETY: `offset` is that of an element of the layout, which the
@@ -217,11 +210,9 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// this view alone, and no two of them overlap.
     #[inline]
     pub(super) fn new(ptr: *mut T, layout: Layout<'a>) -> Self {
+        let ptr = ptr.cast();
         Self {
-            memory: Writable {
-                ptr: ptr.cast(),
-                layout,
-            },
+            memory: Writable { ptr, layout },
             elements: PhantomData,
         }
     }
@@ -245,10 +236,6 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// Shape and strides.
     pub fn layout(&self) -> Layout<'a> {
         self.memory.layout
-    }
-
-    pub(super) fn as_mut_ptr(&mut self) -> *mut T {
-        self.memory.ptr.cast()
     }
 
     #[inline]
@@ -374,17 +361,15 @@ fn check_strided(len: usize, offset: usize, layout: &Layout<'_>) -> Result<usize
 
 /// Refuses layouts that put two elements at one address.
 pub(super) fn check_distinct(layout: &Layout<'_>) -> Result<(), ScatterError> {
-    match overlap::with_itself(layout)? {
-        Overlap::Disjoint => Ok(()),
-        Overlap::Shared => Err(ScatterError::SelfOverlap {
-            shape: copied(layout.shape())?,
-            strides: copied(&layout.all_strides()?)?,
-        }),
-        Overlap::Undecided => Err(ScatterError::SelfOverlapUndecided {
-            shape: copied(layout.shape())?,
-            strides: copied(&layout.all_strides()?)?,
-        }),
+    let overlap = overlap::with_itself(layout)?;
+    if overlap == Overlap::Disjoint {
+        return Ok(());
     }
+    let (shape, strides) = (copied(layout.shape())?, copied(&layout.all_strides()?)?);
+    Err(match overlap {
+        Overlap::Shared => ScatterError::SelfOverlap { shape, strides },
+        _ => ScatterError::SelfOverlapUndecided { shape, strides },
+    })
 }
 
 impl<T> Clone for TensorView<'_, T> {

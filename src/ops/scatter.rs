@@ -7,7 +7,7 @@ use crate::execution::Execution;
 use crate::operand::{Indices, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexRules};
 use crate::reduction::{
-    Accumulate, Bounds, CacheMode, Duplicates, NoneGradient, Reducing, Reduction,
+    Accumulate, Bounds, CacheMode, Duplicates, Meaning, NoneGradient, Reduction,
 };
 use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 
@@ -46,8 +46,7 @@ use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 pub struct Scatter<'p> {
     operator: Operator,
     pub(crate) planning: Planning,
-    pub(crate) reducing: Reducing,
-    pub(crate) none_gradient: NoneGradient,
+    pub(crate) meaning: Meaning,
     pub(crate) execution: Execution<'p>,
 }
 
@@ -88,8 +87,7 @@ impl Scatter<'static> {
                 rules: IndexRules::new(true, Bounds::Error),
                 gathers: false,
             },
-            reducing: Reducing::default(),
-            none_gradient: NoneGradient::default(),
+            meaning: Meaning::default(),
             execution: Execution::new(),
         }
     }
@@ -271,7 +269,7 @@ impl<'p> Scatter<'p> {
     #[must_use]
     #[inline]
     pub fn reduction(mut self, reduction: Reduction) -> Self {
-        self.reducing.reduction = reduction;
+        self.meaning.reducing.reduction = reduction;
         self
     }
 
@@ -310,7 +308,7 @@ impl<'p> Scatter<'p> {
     #[must_use]
     #[inline]
     pub fn include_self(mut self, include_self: bool) -> Self {
-        self.reducing.include_self = include_self;
+        self.meaning.reducing.include_self = include_self;
         self
     }
 
@@ -318,7 +316,7 @@ impl<'p> Scatter<'p> {
     #[must_use]
     #[inline]
     pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
-        self.reducing.accumulate = accumulate;
+        self.meaning.reducing.accumulate = accumulate;
         self
     }
 
@@ -328,7 +326,7 @@ impl<'p> Scatter<'p> {
     #[must_use]
     #[inline]
     pub fn none_gradient(mut self, none_gradient: NoneGradient) -> Self {
-        self.none_gradient = none_gradient;
+        self.meaning.none_gradient = none_gradient;
         self
     }
 
@@ -352,8 +350,7 @@ impl<'p> Scatter<'p> {
         Scatter {
             operator: self.operator,
             planning: self.planning,
-            reducing: self.reducing,
-            none_gradient: self.none_gradient,
+            meaning: self.meaning,
             execution,
         }
     }
@@ -460,7 +457,7 @@ impl Scatter<'_> {
         let form = self.form_of(output.shape(), &indices, None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&output, form, indices, self.planning, &self.execution)?;
-        Ok(ScatterPlan::new(plan, self.reducing, self.none_gradient))
+        Ok(ScatterPlan::new(plan, self.meaning))
     }
 
     /// What one call will do with contiguous updates and data, if no other is at work
@@ -505,7 +502,7 @@ impl Scatter<'_> {
         indices: &Indices<'_>,
         updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
-        run::operation(data.elements(), self.reducing, &self.execution)?;
+        run::operation(data.elements(), self.meaning.reducing, &self.execution)?;
         let form = self.form_of(data.shape(), indices, Some(updates.shape()))?;
         form.check_updates(data.shape(), indices.layout().shape(), updates.shape())
     }
@@ -517,7 +514,7 @@ impl Scatter<'_> {
         indices: &Indices<'_>,
         updates: Option<&[usize]>,
     ) -> Result<Form, ScatterError> {
-        (self.operator).check_options(self.planning.rules, self.reducing)?;
+        (self.operator).check_options(self.planning.rules, self.meaning.reducing)?;
         (self.operator).form(shape, indices.layout().parts(), updates)
     }
 
@@ -530,7 +527,7 @@ impl Scatter<'_> {
         updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
         let element = data.map_or(output.elements(), |data| data.elements());
-        let operation = run::operation(element, self.reducing, &self.execution)?;
+        let operation = run::operation(element, self.meaning.reducing, &self.execution)?;
         Operands::lend(
             &operation,
             output,
@@ -539,7 +536,7 @@ impl Scatter<'_> {
             updates,
             |operands| {
                 let indices = indices.integers()?;
-                (self.operator).check_options(self.planning.rules, self.reducing)?;
+                (self.operator).check_options(self.planning.rules, self.meaning.reducing)?;
                 let (shape, updates) = (operands.shape(), operands.listed_shape());
                 let list = indices.layout().parts();
                 let form = (self.operator).form(shape, list, Some(updates))?;

@@ -25,6 +25,18 @@ pub(crate) struct Spare {
     pub(crate) wide: Vec<u64>,
 }
 
+/// Calls a function that is generic over the width of the numbers.
+macro_rules! for_numbers {
+    ($destinations:expr, $numbers:ident => $call:expr) => {
+        match $destinations {
+            $crate::plan::Destinations::Narrow($numbers) => $call,
+            $crate::plan::Destinations::Wide($numbers) => $call,
+        }
+    };
+}
+
+pub(crate) use for_numbers;
+
 impl Destinations {
     /// As many destinations are kept without an allocation.
     pub(crate) const INLINE: usize = 64;
@@ -43,10 +55,7 @@ impl Destinations {
     }
 
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Narrow(numbers) => numbers.len(),
-            Self::Wide(numbers) => numbers.len(),
-        }
+        for_numbers!(self, numbers => numbers.len())
     }
 
     /// The numbers, where they are narrow.
@@ -65,41 +74,28 @@ impl Destinations {
         let mut positions = Self::with_len(len - skipped, len as u64, Spare::default())?;
         let mut next = 0;
         let mut keep = |position: usize| {
-            match &mut positions {
-                Self::Narrow(list) => list[next] = u32::new(position as u64),
-                Self::Wide(list) => list[next] = position as u64,
-            }
+            for_numbers!(&mut positions, list => list[next] = Number::new(position as u64));
             next += 1;
         };
-        match self {
-            Self::Narrow(numbers) => retain(numbers, &mut keep),
-            Self::Wide(numbers) => retain(numbers, &mut keep),
-        }
+        for_numbers!(self, numbers => retain(numbers, &mut keep));
         Ok(positions)
     }
 
     /// The number of `tuple`.
     pub(crate) fn get(&self, tuple: usize) -> u64 {
-        match self {
-            Self::Narrow(numbers) => numbers[tuple].get(),
-            Self::Wide(numbers) => numbers[tuple],
-        }
+        for_numbers!(self, numbers => numbers[tuple].get())
     }
 
     /// Learns what a plan is to know of them.
-    pub(super) fn describe(&self, piece: &mut Piece) {
-        match self {
-            Self::Narrow(numbers) => piece.extend(numbers),
-            Self::Wide(numbers) => piece.extend(numbers),
-        }
+    pub(super) fn describe(&self) -> Piece {
+        let mut piece = Piece::EMPTY;
+        for_numbers!(self, numbers => piece.extend(numbers));
+        piece
     }
 
     /// Gives every tuple the number that is asked for.
     pub(super) fn fill(&mut self, number: impl Fn(usize) -> u64) {
-        match self {
-            Self::Narrow(numbers) => fill(numbers, number),
-            Self::Wide(numbers) => fill(numbers, number),
-        }
+        for_numbers!(self, numbers => fill(numbers, number));
     }
 
     /// The memory, for another plan; nothing where it was inline.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::destinations::Destinations;
+use super::destinations::{Destinations, for_numbers};
 use super::number::Number;
 use super::sort;
 use crate::error::ScatterError;
@@ -54,10 +54,7 @@ pub(crate) fn first_duplicate(
     destinations: &Destinations,
     count: u64,
 ) -> Result<Option<Duplicate>, ScatterError> {
-    let found = match destinations {
-        Destinations::Narrow(numbers) => first_position(numbers, count),
-        Destinations::Wide(numbers) => first_position(numbers, count),
-    }?;
+    let found = for_numbers!(destinations, numbers => first_position(numbers, count))?;
     Ok(found.map(|tuple| {
         let number = destinations.get(tuple);
         let earlier = (0..tuple).rev().find(|&t| destinations.get(t) == number);
@@ -228,10 +225,7 @@ impl Sorted {
         if in_order {
             return Ok(Self::InOrder);
         }
-        match destinations {
-            Destinations::Narrow(numbers) => Self::of(numbers, count),
-            Destinations::Wide(numbers) => Self::of(numbers, count),
-        }
+        for_numbers!(destinations, numbers => Self::of(numbers, count))
     }
 
     fn of<N: Number>(numbers: &[N], count: u64) -> Result<Self, ScatterError> {

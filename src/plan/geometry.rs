@@ -203,13 +203,14 @@ impl Span {
     /// else the longest.
     pub(crate) fn axis_to_split(&self, parts: usize) -> usize {
         let enough = |dim: &Dim| dim.size >= parts;
-        let longest = || {
-            let sizes = self.dims.iter().enumerate();
-            sizes
-                .max_by_key(|(_, dim)| dim.size)
-                .map_or(0, |(axis, _)| axis)
-        };
-        self.dims.iter().position(enough).unwrap_or_else(longest)
+        let fitting = self.dims.iter().position(enough);
+        fitting.unwrap_or_else(|| self.longest().0)
+    }
+
+    /// The longest dim, the last one of several, and its size.
+    fn longest(&self) -> (usize, usize) {
+        let sizes = self.dims.iter().map(|dim| dim.size).enumerate();
+        sizes.max_by_key(|&(_, size)| size).unwrap_or((0, 1))
     }
 }
 
@@ -234,6 +235,25 @@ pub(super) fn merged(
         push_merged(&mut dims, Dim { size, dst: 0, src })?;
     }
     Dims::collect(dims.len(), dims.iter().map(|dim| (dim.size, dim.src)))
+}
+
+/// Where position `number` of some dims lies, counted in row-major order.
+#[inline]
+pub(super) fn offset(dims: &[(usize, isize)], number: usize) -> isize {
+    if let [(_, step)] = *dims {
+        return number.cast_signed() * step;
+    }
+    offset_of(dims.iter().rev().copied(), number)
+}
+
+/// The one step between neighbours of these dims; `None` where they have several.
+#[inline]
+pub(super) fn one_step(dims: &[(usize, isize)]) -> Option<isize> {
+    match *dims {
+        [] => Some(0),
+        [(_, step)] => Some(step),
+        _ => None,
+    }
 }
 
 /// A destination number as an offset. Numbers are below the number of
@@ -301,15 +321,8 @@ impl Geometry {
         if run > SHORT_RUN {
             return Ok(());
         }
-        let longest = |span: &Span| {
-            span.dims
-                .iter()
-                .enumerate()
-                .max_by_key(|(_, dim)| dim.size)
-                .map_or((0, 1), |(axis, dim)| (axis, dim.size))
-        };
-        let (window_axis, window_size) = longest(&self.window);
-        let (outer_axis, outer_size) = longest(&self.outer);
+        let (window_axis, window_size) = self.window.longest();
+        let (outer_axis, outer_size) = self.outer.longest();
         let repeats_few = tuples.saturating_mul(run) <= FEW_ELEMENTS;
         if repeats_few && outer_size > window_size && outer_size > 2 * run {
             let dim = self.outer.dims.remove(outer_axis);
@@ -346,10 +359,7 @@ impl Geometry {
     /// Offset of the window of `tuple` in the list of windows.
     #[inline]
     pub(crate) fn source(&self, tuple: usize) -> isize {
-        if let [(_, step)] = self.tuples[..] {
-            return tuple.cast_signed() * step;
-        }
-        offset_of(self.tuples.iter().rev().copied(), tuple)
+        offset(&self.tuples, tuple)
     }
 
     /// Whether all windows of the list are the same one element, again and again.
@@ -362,11 +372,7 @@ impl Geometry {
 
     /// The distance between the sources of neighbouring tuples, where it is constant.
     pub(crate) fn source_step(&self) -> Option<isize> {
-        match self.tuples[..] {
-            [] => Some(0),
-            [(_, step)] => Some(step),
-            _ => None,
-        }
+        one_step(&self.tuples)
     }
 }
 

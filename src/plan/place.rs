@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 use super::IndexPlan;
-use super::geometry::{CopyGeometry, Dim, Geometry, Span, merged};
+use super::geometry::{CopyGeometry, Dim, Geometry, Span, merged, offset, one_step};
 use crate::error::ScatterError;
-use crate::operand::{Dims, Layout, offset_of};
+use crate::operand::{Dims, Layout};
 
 /// How destination numbers are to be read for a tensor of the output's shape.
 #[derive(Clone, Copy, Debug)]
@@ -29,14 +29,6 @@ pub(crate) struct WindowOffsets {
     windows: Dims<(usize, isize)>,
     /// By the row-major position in a window.
     window: Dims<(usize, isize)>,
-}
-
-/// Where position `number` of some dims lies, counted in row-major order.
-pub(super) fn offset(dims: &[(usize, isize)], number: usize) -> isize {
-    if let [(_, step)] = *dims {
-        return number.cast_signed() * step;
-    }
-    offset_of(dims.iter().rev().copied(), number)
 }
 
 impl WindowOffsets {
@@ -72,11 +64,7 @@ impl WindowOffsets {
 
     /// The distance from each window to the next, where it is constant.
     pub(crate) fn step(&self) -> Option<isize> {
-        match self.windows[..] {
-            [] => Some(0),
-            [(_, step)] => Some(step),
-            _ => None,
-        }
+        one_step(&self.windows)
     }
 }
 
@@ -189,12 +177,7 @@ impl IndexPlan {
         }
         let indexed = self.form.indexed();
         let slices = merged(&self.shape[indexed.clone()], &strides[indexed])?;
-        let unit = match slices[..] {
-            [] => Some(0),
-            [(_, step)] => Some(step),
-            _ => None,
-        };
-        let unit = unit.filter(|_| self.scale.numbers_slices);
+        let unit = one_step(&slices).filter(|_| self.scale.numbers_slices);
         Ok(unit.map(|unit| Binding {
             strides,
             base: 0,

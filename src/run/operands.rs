@@ -49,14 +49,14 @@ impl<'a> Operands<'a> {
     /// `operation` is for the elements of data, or of the output where there is
     /// none.
     #[inline]
-    pub(crate) fn lend(
+    pub(crate) fn lend<T>(
         operation: &'a Operation,
         output: &'a Target<'a>,
         data: Option<&'a Source<'a>>,
         indices: Option<&Indices<'_>>,
         updates: &'a Source<'a>,
-        call: impl FnOnce(&Self) -> Result<(), ScatterError>,
-    ) -> Result<(), ScatterError> {
+        call: impl FnOnce(&Self) -> Result<T, ScatterError>,
+    ) -> Result<T, ScatterError> {
         let expected = data.map_or(output.elements(), |data| data.elements());
         check_dtype("output", output.elements(), expected)?;
         check_dtype("updates", updates.elements(), expected)?;

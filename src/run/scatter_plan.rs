@@ -11,7 +11,7 @@ use crate::exec::Direction;
 use crate::execution::Execution;
 use crate::operand::{AnyTensor, Elements, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexPlan, WindowOffsets};
-use crate::reduction::{Accumulate, NoneGradient, Reducing, Reduction};
+use crate::reduction::{Accumulate, Meaning, NoneGradient, Reduction};
 
 /// A scatter that has been validated and worked out up to its values.
 ///
@@ -49,17 +49,12 @@ use crate::reduction::{Accumulate, NoneGradient, Reducing, Reduction};
 pub struct ScatterPlan {
     plan: IndexPlan,
     /// What a run means unless it says otherwise.
-    reducing: Reducing,
-    none_gradient: NoneGradient,
+    meaning: Meaning,
 }
 
 impl ScatterPlan {
-    pub(crate) fn new(plan: IndexPlan, reducing: Reducing, none_gradient: NoneGradient) -> Self {
-        Self {
-            plan,
-            reducing,
-            none_gradient,
-        }
+    pub(crate) fn new(plan: IndexPlan, meaning: Meaning) -> Self {
+        Self { plan, meaning }
     }
 
     /// Shape of the output it was made for.
@@ -111,8 +106,7 @@ impl ScatterPlan {
     pub fn run(&self) -> ScatterRun<'_> {
         ScatterRun {
             plan: &self.plan,
-            reducing: self.reducing,
-            none_gradient: self.none_gradient,
+            meaning: self.meaning,
             overwritten: None,
             execution: Execution::new(),
         }
@@ -145,8 +139,7 @@ impl ScatterPlan {
 #[derive(Clone, Copy, Debug)]
 pub struct ScatterRun<'p> {
     pub(crate) plan: &'p IndexPlan,
-    pub(crate) reducing: Reducing,
-    pub(crate) none_gradient: NoneGradient,
+    pub(crate) meaning: Meaning,
     pub(crate) overwritten: Option<&'p Overwritten>,
     pub(crate) execution: Execution<'p>,
 }
@@ -167,7 +160,7 @@ impl<'p> ScatterRun<'p> {
     #[must_use]
     #[inline]
     pub fn reduction(mut self, reduction: Reduction) -> Self {
-        self.reducing.reduction = reduction;
+        self.meaning.reducing.reduction = reduction;
         self
     }
 
@@ -176,7 +169,7 @@ impl<'p> ScatterRun<'p> {
     #[must_use]
     #[inline]
     pub fn include_self(mut self, include_self: bool) -> Self {
-        self.reducing.include_self = include_self;
+        self.meaning.reducing.include_self = include_self;
         self
     }
 
@@ -184,7 +177,7 @@ impl<'p> ScatterRun<'p> {
     #[must_use]
     #[inline]
     pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
-        self.reducing.accumulate = accumulate;
+        self.meaning.reducing.accumulate = accumulate;
         self
     }
 
@@ -193,7 +186,7 @@ impl<'p> ScatterRun<'p> {
     #[must_use]
     #[inline]
     pub fn none_gradient(mut self, none_gradient: NoneGradient) -> Self {
-        self.none_gradient = none_gradient;
+        self.meaning.none_gradient = none_gradient;
         self
     }
 
@@ -219,7 +212,8 @@ impl<'p> ScatterRun<'p> {
     /// another layout than a contiguous one; [`ScatterError::OutOfMemory`];
     /// [`ScatterError::PoolFailed`].
     pub fn allocate<V: Input>(&self, data: V, updates: V) -> Result<V::Owned, ScatterError> {
-        operation(data.source().elements(), self.reducing, &self.execution)?;
+        let elements = data.source().elements();
+        operation(elements, self.meaning.reducing, &self.execution)?;
         self.plan.check_updates(updates.source().shape())?;
         V::allocate(
             data.source().shape(),
@@ -264,7 +258,8 @@ impl<'p> ScatterRun<'p> {
     /// [`ScatterError::UnsupportedReduction`] and
     /// [`ScatterError::UnsupportedOption`], as a verb would report them.
     pub fn check_dtype(&self, dtype: DType) -> Result<(), ScatterError> {
-        let operation = operation(Elements::Plain(dtype), self.reducing, &self.execution)?;
+        let (elements, reducing) = (Elements::Plain(dtype), self.meaning.reducing);
+        let operation = operation(elements, reducing, &self.execution)?;
         check_reduction(self.plan, &operation)
     }
 
@@ -290,7 +285,8 @@ impl<'p> ScatterRun<'p> {
         in_place: bool,
         indices: Option<(&Form, &Layout<'_>, Planning)>,
     ) -> Result<Explanation, ScatterError> {
-        let operation = operation(Elements::Plain(dtype), self.reducing, &self.execution)?;
+        let (elements, reducing) = (Elements::Plain(dtype), self.meaning.reducing);
+        let operation = operation(elements, reducing, &self.execution)?;
         check_reduction(self.plan, &operation)?;
         let explained = Explained {
             direction: Direction::Scatter,
@@ -298,7 +294,7 @@ impl<'p> ScatterRun<'p> {
             indices,
             dtype,
             operation: &operation,
-            reduction: self.reducing.reduction,
+            reduction: reducing.reduction,
             execution: &self.execution,
             copies: !in_place,
             is_new: false,
@@ -314,7 +310,7 @@ impl<'p> ScatterRun<'p> {
         updates: &Source<'_>,
     ) -> Result<(), ScatterError> {
         let elements = data.map_or(output.elements(), |data| data.elements());
-        let operation = operation(elements, self.reducing, &self.execution)?;
+        let operation = operation(elements, self.meaning.reducing, &self.execution)?;
         Operands::lend(&operation, output, data, None, updates, |operands| {
             execute(self.plan, operands, &self.execution)
         })

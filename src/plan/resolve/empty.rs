@@ -123,21 +123,11 @@ impl Repeated<'_> {
 
     /// An error that names the tuple by its position in the whole list, where each stands
     /// for so many positions in `indices`.
-    fn named(&self, error: ScatterError, positions: usize) -> ScatterError {
-        match error {
-            ScatterError::IndexOutOfBounds {
-                tuple,
-                axis,
-                index,
-                size,
-            } => ScatterError::IndexOutOfBounds {
-                tuple: self.listed(tuple / positions) * positions,
-                axis,
-                index,
-                size,
-            },
-            other => other,
+    fn named(&self, mut error: ScatterError, positions: usize) -> ScatterError {
+        if let ScatterError::IndexOutOfBounds { tuple, .. } = &mut error {
+            *tuple = self.listed(*tuple / positions) * positions;
         }
+        error
     }
 }
 

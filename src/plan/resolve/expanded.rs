@@ -10,8 +10,7 @@ use super::coordinate::Coordinate;
 use crate::error::ScatterError;
 use crate::operand::Dims;
 use crate::operand::indices::{Integers, for_index_type};
-use crate::plan::geometry::merged;
-use crate::plan::place::offset;
+use crate::plan::geometry::{merged, offset};
 
 /// Values that are compared together.
 const COMPARED_VALUES: usize = 64;

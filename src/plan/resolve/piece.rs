@@ -22,7 +22,8 @@ pub(crate) struct Facts {
 pub(crate) struct Piece {
     first: u64,
     last: u64,
-    facts: Facts,
+    /// What is known once the last piece has been taken in.
+    pub(crate) facts: Facts,
     /// Tuples without a destination; with any, the facts say nothing.
     pub(crate) skipped: usize,
 }
@@ -95,11 +96,6 @@ impl Piece {
             next.facts.breaks + usize::from(self.last.wrapping_add(1) != next.first);
         self.last = next.last;
     }
-
-    /// What is known once the last piece has been taken in.
-    pub(crate) fn facts(&self) -> Facts {
-        self.facts
-    }
 }
 
 #[cfg(test)]
@@ -125,7 +121,7 @@ mod tests {
                 let mut rest = Piece::EMPTY;
                 rest.extend(&numbers[cut..]);
                 whole.join(&rest);
-                let facts = whole.facts();
+                let facts = whole.facts;
                 assert_eq!(facts.increasing, increasing, "{numbers:?} cut at {cut}");
                 assert_eq!(facts.ordered, ordered, "{numbers:?} cut at {cut}");
                 assert_eq!(facts.breaks, breaks, "{numbers:?} cut at {cut}");

@@ -58,7 +58,8 @@ impl SmallTransfer<'_> {
     ///   side by side.
     /// - Every number is less than `flat.slices`, every position less than
     ///   `flat.tuples`; without positions there are as many numbers.
-    /// - Where a gather skips tuples, elements are plain bytes of which zeros are a value.
+    /// - Where a gather skips tuples, elements are plain bytes, and bytes of zero are a valid
+    ///   element.
     #[inline(always)]
     pub(crate) unsafe fn run(&self, direction: Direction, buffers: Buffers) {
         // SAFETY: handed on as it is.
@@ -140,7 +141,7 @@ impl SmallTransfer<'_> {
         let (TupleNumbers { numbers, positions }, flat) = (self.tuples, self.flat);
         let below = |list: &[u32], end: usize| list.iter().all(|&value| (value as usize) < end);
         debug_assert!(below(numbers, flat.slices), "numbers of slices");
-        // Of tuples that move nothing, only some are listed.
+        // The list may leave out tuples that move nothing.
         let moves = flat.outer > 0 && flat.run > 0 && flat.slices > 0;
         let are_listed = match positions {
             Some(positions) => below(positions, flat.tuples) && positions.len() == numbers.len(),

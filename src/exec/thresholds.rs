@@ -9,36 +9,37 @@
 /// making.
 pub(super) const SMALL_CALL_BYTES: usize = 512 << 10;
 
-/// A sample of a kept plan's destinations is looked at where a call moves so many windows:
-/// the call takes some 5 microseconds, the look 0.3. With so many windows for each
-/// destination, the call moves the last of them alone.
+/// Windows of a call from which on a kept plan's sample of destinations is inspected. Such
+/// a call takes about 5 microseconds, and the inspection takes 0.3. With at least
+/// `WINDOWS_PER_DESTINATION` windows for each destination, the call moves only the last one.
 pub(super) const MANY_WINDOWS: usize = 1024;
 pub(super) const WINDOWS_PER_DESTINATION: usize = 64;
 
-/// Of windows in order, the part that begins in the line of the one before, from which on
-/// none is prefetched: where they begin 48 bytes apart, or most repeat.
+/// Share of ordered windows that begin in the cache line of the previous window, from which
+/// on no window is prefetched. Windows that begin 48 bytes apart reach this share. So do
+/// windows that mostly repeat.
 pub(super) const DENSE: f64 = 0.25;
 
-/// Where one worker applies updates, data is copied by all if the copy touches so many
-/// bytes: a worker that sleeps begins some 30 microseconds late.
+/// Bytes that a copy of data touches, from which on all workers share the copy although one
+/// worker applies the updates. A sleeping worker begins about 30 microseconds late.
 pub(super) const PARALLEL_BYTES: usize = 12 << 20;
 
-/// Where few destinations have many duplicates, all that is left to do is to
-/// read updates. Workers that share the rows of updates among them read them no
-/// faster, unless rows are this wide or there are so many workers.
+/// Where few destinations have many duplicates, a call mostly reads updates. Workers that
+/// divide each row among them read no faster, unless rows have `WIDE_BYTES` or there are
+/// `READING_PARTS` workers.
 pub(super) const WIDE_BYTES: usize = 1024;
 pub(super) const READING_PARTS: usize = 4;
 
-/// Out of place, windows of so many bytes are streamed where data was; that
-/// beats finding last writes where updates come in no order and are at most
-/// this part of the output.
+/// Bytes of a window from which on an out-of-place call streams windows if it streams data.
+/// Streaming is faster than finding last writes where updates are unordered and the output
+/// is at least `SPARSE` times as large as they are.
 pub(super) const STREAMED_WINDOW_BYTES: usize = 256;
 pub(super) const SPARSE: usize = 4;
 
-/// Tasks take pieces of at least so many bytes, and of no more than so many for each: a
-/// worker that begins late, or shares its core, then keeps the others waiting for a
-/// piece, and not for its part of the call. Eight cost nothing that was seen, sixteen
-/// took assignments of rows up to 1.04 of the time (a Xeon, Skylake).
+/// Fewest bytes of a piece of work, and most pieces of a task. A worker that begins late, or
+/// shares its core, then delays the others by one piece instead of its part of the call.
+/// Eight pieces had no measurable cost. With sixteen, assignments of rows took up to 1.04 of
+/// the time (a Xeon, Skylake).
 pub(super) const PIECE_BYTES: usize = 256 * 1024;
 pub(super) const MOST_PIECES: usize = 8;
 

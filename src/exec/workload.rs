@@ -62,7 +62,7 @@ pub(crate) struct Workload<'a> {
     pub(super) columns: usize,
     /// Bytes of data that are copied.
     pub(super) copied_bytes: usize,
-    /// Destination numbers lie below this, and spread over so many bytes.
+    /// Destination numbers are below `slices`. They spread over `region_bytes` bytes.
     pub(super) slices: u64,
     pub(super) region_bytes: u64,
     pub(super) order: Order,
@@ -76,10 +76,10 @@ pub(crate) struct Workload<'a> {
     /// with the elements.
     pub(super) replaces: bool,
     pub(super) is_heavy: bool,
-    /// Runs of a window, and whether most tuples follow the one before on both sides.
+    /// Runs of a window, and whether most tuples follow the previous tuple on both sides.
     pub(super) runs: usize,
     pub(super) joins: bool,
-    /// Of tuples, those that do not.
+    /// Number of tuples that do not follow the previous tuple.
     pub(super) breaks: usize,
     /// Whether it takes a sort to look for duplicates.
     pub(super) looks_by_sort: bool,
@@ -317,14 +317,13 @@ impl<'a> Workload<'a> {
             || is_dense()
     }
 
-    /// Whether so many bytes that are written once are streamed.
+    /// Whether a write of `bytes` bytes that are written once is streamed.
     pub(super) fn streams(&self, bytes: usize) -> bool {
         bytes as u64 >= self.context.variants.stream_bytes
     }
 
-    /// Whether windows are to be streamed: after a copy of data that was, and in
-    /// place where they are many and lie so far apart that no cache would hold
-    /// them.
+    /// Whether windows are beyond the caches: after a copy of data that was streamed, and in
+    /// place where windows are many and far apart.
     fn is_beyond_caches(&self) -> bool {
         let written = self.bytes();
         let is_wide = || self.region_bytes / SPARSE as u64 >= written as u64;
@@ -380,8 +379,8 @@ fn sample_of<'a>(
     }
 }
 
-/// Whether a plan that stays has so many windows for so few destinations that it pays to
-/// move the last window of each destination alone.
+/// Whether a kept plan has [`WINDOWS_PER_DESTINATION`] windows for each destination. It is
+/// then faster to move only the last window of each destination.
 #[inline]
 pub(crate) fn is_mostly_overwritten(
     plan: &IndexPlan,

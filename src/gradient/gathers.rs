@@ -3,7 +3,8 @@
 //! Knows operators, their plans, and which tensors take part. How sums are made is that of
 //! a scatter, into zeros.
 
-use super::{Factor, other_shape, zeros};
+use super::factor::Factor;
+use super::tensors::{other_shape, zeros};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::kernel::Operation;

@@ -1,6 +1,6 @@
 //! A forward pass that keeps what its gradient will need.
 
-use super::Factor;
+use super::factor::Factor;
 use crate::error::ScatterError;
 use crate::operand::Layout;
 use crate::operand::indices::Integers;

@@ -12,10 +12,10 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 
+use super::factor::Factor;
 use super::passes::{Pass, copy_all};
 use super::placed::GradientPass;
-use super::tensors::{Tensors, check};
-use super::{Factor, other_shape, zeros};
+use super::tensors::{Tensors, check, other_shape, zeros};
 use crate::error::ScatterError;
 use crate::exec::{Direction, scratch};
 use crate::execution::Execution;

@@ -2,12 +2,13 @@
 //!
 //! Knows which reductions need which of them.
 
-use super::{Factor, other_shape};
+use super::factor::Factor;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::kernel::{GradientFn, InstructionSet, Kernels};
-use crate::operand::{Indices, Source, Target};
+use crate::memory::copied;
+use crate::operand::{Dims, Indices, Source, Target};
 use crate::reduction::{Reducing, Reduction};
 use crate::run::{check_dtype, is_memory_of, refuse_overlap, refuse_shared};
 
@@ -123,4 +124,25 @@ pub(super) fn check(
     let factor = Factor::new(tensors.grad_output.elements(), scale)?;
     kernel(factor.dtype, reduction, execution.instructions())?;
     Ok((factor, tensors.check(indices)?))
+}
+
+/// As many zeros as a shape has sizes.
+pub(super) fn zeros(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
+    Dims::collect(shape.len(), shape.iter().map(|_| 0))
+}
+
+/// The error for a gradient that has another shape.
+#[cold]
+pub(super) fn other_shape(
+    tensor: &'static str,
+    expected: &[usize],
+    actual: &[usize],
+) -> ScatterError {
+    ScatterError::with_facts(|| {
+        Ok(ScatterError::GradientShape {
+            tensor,
+            expected: copied(expected)?,
+            actual: copied(actual)?,
+        })
+    })
 }

@@ -19,8 +19,8 @@ use super::{GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
 const WIDTH: usize = 4;
 const AVX2_WIDTH: usize = 16;
 
-/// Groups of fewer updates count their ties in 32 bits, of which vectors hold as many as of
-/// values.
+/// Groups of fewer updates count their ties in 32 bits. A vector then holds as many counts
+/// as values.
 const COUNTED: usize = if cfg!(test) { 20 } else { i32::MAX as usize };
 
 /// Updates of a group whose products of later ones are kept at once.
@@ -254,8 +254,8 @@ impl<T: Graded, const N: usize> Products<'_, T, N> {
     /// the right to the left, of all that come later. Returns that of these and later
     /// ones.
     ///
-    /// Of more than a block's, it goes through [`LEVEL_PARTS`] parts of them: each update is
-    /// read once more for every level, and no list is kept.
+    /// More updates than a block holds are divided into [`LEVEL_PARTS`] parts. Each level
+    /// reads each update once more, and no list is kept.
     #[inline(never)]
     fn give(
         &mut self,

@@ -149,8 +149,8 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
                 }
             };
         }
-        // SAFETY: each address is that of a row, of which the caller vouches for
-        // `form.len` neighbours on both sides, and for the sides being apart.
+        // SAFETY: each address is that of a row. The caller vouches that each row has
+        // `form.len` elements on both sides, and that the sides share no byte.
         unsafe { by_length!(1 2 3 4 8 16 24 32 64) };
     }
 }
@@ -188,24 +188,25 @@ const fn has_loops_of_lengths<T>() -> bool {
     size_of::<T>() == 4
 }
 
-/// Whether rows of so many other elements have such a loop where they lie in a cache
-/// and in order, for the best instructions of a machine: without what prefetches rows it
-/// is short, and all of them take 80 KB. Rows of up to 8 elements of 8 bytes take 0.5 to
-/// 0.85 of the time so, of 8 to 32 elements of 2 bytes 0.65 to 0.95, of 16 to 64 bytes
-/// 0.5 to 0.65; 8 bytes of small elements took up to twice the time (a Xeon, Skylake).
+/// Whether rows of `len` elements of another size have such a loop, for ordered rows in a
+/// cache and the best instruction set of the machine. The loop has no prefetch and is short:
+/// all such loops take 80 KB of code. Rows of up to 8 elements of 8 bytes take 0.5 to 0.85 of
+/// the time. Rows of 8 to 32 elements of 2 bytes take 0.65 to 0.95, and rows of 16 to 64
+/// bytes 0.5 to 0.65. Rows of 8 bytes of small elements took up to twice the time. (A Xeon,
+/// Skylake.)
 const fn has_near_loop<T>(len: usize) -> bool {
     size_of::<T>() >= 8 || len * size_of::<T>() != 8
 }
 
-/// Of elements of 1 and 2 bytes short rows took 1.1 to 1.5 and up to 1.4 times as
-/// long in arrays as in the compiler's own loop, of 4 and 8 bytes 0.5 to 1.07 times
-/// (a Xeon, Skylake); of 16 bytes they were not measured.
+/// Whether short rows go in arrays instead of the compiler's own loop. Measured on a Xeon
+/// (Skylake), arrays take 1.1 to 1.5 of the loop's time for elements of 1 byte, up to 1.4 for
+/// 2 bytes, and 0.5 to 1.07 for 4 and 8 bytes. Elements of 16 bytes were not measured.
 const fn goes_in_arrays<T>() -> bool {
     matches!(size_of::<T>(), 4 | 8)
 }
 
-/// Rows of so many elements and more have the compiler's own loop: in arrays they were
-/// not measured.
+/// Elements of a row from which on it has the compiler's own loop. Longer rows were not
+/// measured in arrays.
 const SHORT: usize = 64;
 
 /// Goes through a short row in arrays of 8 and, at its end, of 4, 2 and 1.

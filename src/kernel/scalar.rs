@@ -5,8 +5,8 @@
 
 use super::reduce::{Arithmetic, Ordered, arithmetic, ordered};
 
-// Wrapping arithmetic does not see the sign: the unsigned ones serve i8..i64 as
-// well, but for means.
+// Wrapping arithmetic does not depend on the sign: the unsigned types serve i8..i64 as
+// well, except in means.
 arithmetic!(u8, u16, u32, u64, i8, i16, i32, i64:
     |a, b| a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b));
 ordered!(i8, i16, i32, i64, u8, u16, u32, u64: |a, b| Ord::min(a, b), Ord::max(a, b));
@@ -20,10 +20,9 @@ ordered!(f32, f64:
 trait OrNan {
     /// `self`, or NaN where `other` is one.
     ///
-    /// By setting bits. As a choice between `other` and `self` it would be
-    /// merged with the choice of the larger one, and on x86 "this, or what is
-    /// there already" becomes a masked store, which is ten times as slow on
-    /// AMD (Zen 4, AVX2: 456 instead of 52 ns for 4 KiB of `f32`).
+    /// It sets bits. The compiler would merge a choice between `other` and `self` with the
+    /// choice of the larger value. On x86 it then emits a masked store, which is ten times as
+    /// slow on AMD (Zen 4, AVX2: 456 instead of 52 ns for 4 KiB of `f32`).
     fn or_nan(self, other: Self) -> Self;
 }
 

@@ -267,9 +267,9 @@ impl<'a> AnyViewMut<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`from_raw_parts`](Self::from_raw_parts), but for the elements'
-    /// being initialised. They are, once a call that was given this view as its
-    /// output has returned without an error.
+    /// As for [`from_raw_parts`](Self::from_raw_parts), except that elements may be
+    /// uninitialised. A call with this view as its output initialises them if it returns
+    /// without an error.
     #[inline]
     pub unsafe fn uninit_from_raw_parts(
         ptr: *mut u8,

@@ -265,14 +265,14 @@ impl<'p> ScatterRun<'p> {
 
     /// What a run will do with contiguous updates and data, if no other call is at work on
     /// its pool meanwhile: for people, and for tests. Out of place, the output is not new
-    /// memory. Of many runs: what the first one works out about the
-    /// indices, and leaves in the plan, counts for nothing.
+    /// memory. The time that the first run takes to inspect the indices is not counted,
+    /// since the plan keeps the result for later runs.
     ///
     /// # Errors
     ///
     /// [`ScatterError::UnsupportedReduction`] and
     /// [`ScatterError::UnsupportedOption`] as a run would report them,
-    /// [`ScatterError::ShapeOverflow`] where so many of these elements fit in no
+    /// [`ScatterError::ShapeOverflow`] where a tensor of these elements fits in no
     /// memory, [`ScatterError::OutOfMemory`].
     pub fn explain(&self, dtype: DType, in_place: bool) -> Result<Explanation, ScatterError> {
         self.explanation(dtype, in_place, None)

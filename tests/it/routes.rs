@@ -1,5 +1,5 @@
-//! The route of a call is the one that is explained, on both sides of every size at which
-//! the route changes.
+//! A call takes the route that `explain` gives, on both sides of every size at which the
+//! route changes.
 //!
 //! The determinism table compares routes of scatters as well. This file has the sizes, and
 //! gathers.

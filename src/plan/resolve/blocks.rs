@@ -38,9 +38,9 @@ impl Block<'_> {
 
 /// For contiguous indices that list all coordinates.
 impl Tuples<'_> {
-    /// Numbers the slices that the tuples from `first` on address, with
-    /// instructions of `set`, if the machine has them. `buffer` has an entry for
-    /// each tuple, and is written unless the indices are such numbers as they lie.
+    /// Numbers the slices of the tuples from `first` on, with instructions of `set` if the
+    /// machine has them. `buffer` has an entry for each tuple. It is written unless the
+    /// indices are valid slice numbers in memory.
     pub(crate) fn resolve_block<'b>(
         &'b self,
         set: InstructionSet,
@@ -52,9 +52,10 @@ impl Tuples<'_> {
         })
     }
 
-    /// Where the indices from tuple `first` on lie, how many bytes each has, and how many
-    /// slices there are: an unsigned index below that is the number of a slice as it lies.
-    /// `None` unless tuples have one index of 4 or 8 bytes, and no negative one is below it.
+    /// The address of the indices from tuple `first` on, the bytes of an index, and the
+    /// number of slices. An index that is below this number, read as unsigned, is a slice
+    /// number. `None` unless tuples have one index of 4 or 8 bytes, and no negative index is
+    /// below the number of slices when it is read as unsigned.
     #[inline]
     pub(crate) fn unchecked(&self, first: usize) -> Option<(*const u8, usize, usize)> {
         let &[size] = self.multipliers.sizes else {

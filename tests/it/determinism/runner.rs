@@ -14,9 +14,9 @@
 //! these for large ones. Where a schedule divides a case, and for the crate's
 //! choice, a plan is made as well, and run with numbers of workers that go up
 //! and down again, with two tensors of values in turns, in place and out of
-//! place. That a forced schedule is the one that runs is part of each case
-//! ([`super::legal`]). That the crate's choice takes the route that is explained is part of
-//! each call of contiguous tensors, but for results that the crate allocates.
+//! place. Each case checks that a forced schedule runs ([`super::legal`]). Each call of
+//! contiguous tensors checks that its route is the route of `explain`, except where the crate
+//! allocates the result.
 
 use std::sync::Mutex;
 
@@ -331,7 +331,7 @@ impl<'d, T: Ref> Subject<'d, T> {
         });
     }
 
-    /// Makes the call, and compares the route that it took with the one that is explained.
+    /// Makes the call, and compares its route with the route that `explain` gives.
     fn run_on_route(&self, request: Request<'_>, call: Call<'_>) {
         let explained = self.explained_route(request, call);
         self.run(request, call);

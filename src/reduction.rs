@@ -126,7 +126,7 @@ impl Default for Reducing {
     }
 }
 
-/// What a scatter means, beside where its tuples go.
+/// What updates do to their destinations, and which updates have a gradient.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meaning {
     pub(crate) reducing: Reducing,

@@ -149,11 +149,10 @@ impl Sample {
 
     /// The greatest part of the tuples that fall into one range of `1 << shift`
     /// destination numbers.
+    #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     pub(super) fn most(&self, shift: u32) -> f64 {
         let most = self.in_ranges(shift).max().unwrap_or(0);
-        #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
-        let part = most as f64 / self.len.max(1) as f64;
-        part
+        most as f64 / self.len.max(1) as f64
     }
 
     fn numbers(&self) -> &[u64] {

@@ -59,8 +59,8 @@ impl<'a> Transfer<'a> {
     /// # Safety
     ///
     /// - The numbered tensor (the output of a scatter, the data of a gather) has the plan's
-    ///   shape and the strides that `geometry` was made for, in which numbers are evenly
-    ///   spaced. The listed tensor (the updates of a scatter, the output of a gather) has
+    ///   shape and the strides that `geometry` was made for. Numbers are evenly spaced in
+    ///   these strides. The listed tensor (the updates of a scatter, the output of a gather) has
     ///   the shape that the plan asks of updates and the strides that `geometry` was made
     ///   for. Data that is copied has the plan's shape and the strides that `copy` was made
     ///   for. A gather copies none.

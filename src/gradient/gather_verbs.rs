@@ -43,11 +43,11 @@ impl Gather<'_> {
     /// Writes the gradient for data, given that of the gather's result, into
     /// `grad_data`, whose shape is that of data. What it held before is not read.
     ///
-    /// Each element of it is the sum, from zero and in the row-major order of `indices`,
-    /// of the gradients of all elements that were gathered from there, multiplied by
-    /// `scale` at last. 16-bit floats are summed in `f32` and rounded once. What was
-    /// [skipped](crate::Bounds::Skip) counts for nothing, what was
-    /// [moved to an end](crate::Bounds::Clamp) counts there.
+    /// Each element of `grad_data` is a sum, multiplied by `scale` last. The sum begins at
+    /// zero and adds the gradients of all elements that were gathered from there, in the
+    /// row-major order of `indices`. 16-bit floats are summed in `f32` and rounded once. An
+    /// index that was [skipped](crate::Bounds::Skip) adds nothing. An index that was
+    /// [moved to an end](crate::Bounds::Clamp) adds its gradient there.
     ///
     /// `scale` is first rounded to the type that is computed in (`f32`, or `f64` for
     /// elements of it); 1 costs nothing. Where it is zero, all of the gradient is +0,
@@ -59,9 +59,9 @@ impl Gather<'_> {
     /// # Errors
     ///
     /// [`ScatterError::NoGradient`] and [`ScatterError::GradientOfClones`] for elements
-    /// that are neither floats nor complex, [`ScatterError::Scale`] for a factor that is
-    /// not finite, [`ScatterError::GradientShape`], or any [`ScatterError`] about
-    /// shapes, indices or memory that is shared; `grad_data` is then unchanged.
+    /// that are neither floats nor complex. [`ScatterError::Scale`] for a factor that is
+    /// not finite. [`ScatterError::GradientShape`], or any [`ScatterError`] about
+    /// shapes, indices or memory that is shared. After an error `grad_data` is unchanged.
     ///
     /// # Examples
     ///

@@ -10,10 +10,10 @@ use crate::run::{Operands, Overwritten, ScatterPlan, ScatterRun, execute, make_p
 
 /// What a forward pass has kept for its gradient: the plan, and data that was written over.
 ///
-/// [`Scatter::forward`](crate::Scatter::forward) and its kin make it. Data is kept after a
-/// call in place of `mul`, `min` or `max`: the windows that were written over, or all of
-/// data where the output is not evenly spaced along the axes that are indexed. A `Saved`
-/// borrows nothing; the other tensors of a gradient are handed over as
+/// [`Scatter::forward`](crate::Scatter::forward), `forward_into` and `forward_in_place` return
+/// it. It keeps data after an in-place call of `mul`, `min` or `max`: the windows that were
+/// overwritten. It keeps all of data where the output is not evenly spaced along the indexed
+/// axes. A `Saved` borrows nothing. Callers hand the other tensors of a gradient over as
 /// [`Forward`](crate::Forward).
 ///
 /// # Examples

@@ -284,9 +284,9 @@ impl ScatterRun<'_> {
     /// Writes those that are wanted of the gradients for data and for updates:
     /// as [`Scatter::backward_into`](crate::Scatter::backward_into).
     ///
-    /// `grad_output` and the gradients may lie otherwise than the output that was planned
-    /// for, unless the plan is of one that is not evenly spaced along the axes that are
-    /// indexed.
+    /// `grad_output` and the gradients may have other strides than the output of the plan.
+    /// They must have the plan's strides where that output is not evenly spaced along the
+    /// indexed axes.
     ///
     /// # Errors
     ///

@@ -199,8 +199,9 @@ const fn has_near_loop<T>(len: usize) -> bool {
 }
 
 /// Whether short rows go in arrays instead of the compiler's own loop. Measured on a Xeon
-/// (Skylake), arrays take 1.1 to 1.5 of the loop's time for elements of 1 byte, up to 1.4 for
-/// 2 bytes, and 0.5 to 1.07 for 4 and 8 bytes. Elements of 16 bytes were not measured.
+/// (Skylake). Arrays take 1.1 to 1.5 of the loop's time for elements of 1 byte, and up to 1.4
+/// for 2 bytes. They take 0.5 to 1.07 for 4 and 8 bytes. Elements of 16 bytes were not
+/// measured.
 const fn goes_in_arrays<T>() -> bool {
     matches!(size_of::<T>(), 4 | 8)
 }

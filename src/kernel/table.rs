@@ -293,7 +293,7 @@ const fn moving(isa: InstructionSet) -> [Kernels; 5] {
     ]
 }
 
-/// Which of these rows is for elements of so many bytes.
+/// The position in [`moving`] of the row for elements of `size` bytes.
 const fn row_of_moves(size: usize) -> usize {
     size.trailing_zeros() as usize
 }

@@ -162,7 +162,7 @@ impl<'a> Source<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Memory of a result, of which nothing is written yet.
+    /// The memory of a result. No element is written yet.
     #[inline]
     pub(super) fn unwritten(memory: &'a Writable<'a>, elements: Elements) -> Self {
         Self {

@@ -216,9 +216,10 @@ impl Operator {
         (indices, strides): (&[usize], Option<&[isize]>),
         updates: Option<&[usize]>,
     ) -> Result<Form, ScatterError> {
-        // Forms that functions return are built again from their fields: the smallest
-        // calls would read theirs out of the memory that it shares with them, in pieces
-        // that no store has written whole, and wait (5 ns of 85 on a Xeon, Skylake).
+        // Forms that functions return are built again from their fields. A returned form
+        // and the form of a small call share stack memory. The small call would load wider
+        // pieces than were stored, and store forwarding would fail (5 ns of 85 on a Xeon,
+        // Skylake).
         match self {
             Self::Nd { batch_dims } => nd(batch_dims, data, indices),
             Self::Along { axis } => Ok(Form {

@@ -124,9 +124,9 @@ impl Moves<'_> {
         let destinations = transfer.plan().destinations();
         let origin = transfer.geometry().repetition(repetition);
         #[expect(unsafe_code, reason = "a tile is its task's own")]
-        // SAFETY: what is pushed are slices of the tile, each once: the windows of
-        // last writes to one sink, and to the other those that have none, which a
-        // `CopyGeometry` places in data as well.
+        // SAFETY: what is pushed are slices of the tile, each once. The first sink gets the
+        // windows of last writes. The second sink gets the slices without a last write; a
+        // `CopyGeometry` places them in data as well.
         let (mut updates, data) = unsafe {
             (
                 transfer.window_sink(transfer.kernels().copy, window, self.streams),

@@ -89,9 +89,8 @@ impl Access {
     ///
     /// # Safety
     ///
-    /// All that is pushed are elements of the output and of data, each of the
-    /// output once, and nothing else reads or writes those of the output until
-    /// the sink is gone.
+    /// All that is pushed are elements of the output and of data. Each element of the output
+    /// is pushed once. Nothing else reads or writes it until the sink is gone.
     #[expect(unsafe_code, reason = "as the sink that it makes")]
     pub(in super::super) unsafe fn data_sink<'s>(
         &self,
@@ -173,9 +172,8 @@ impl<'a> Divided<'a, '_> {
         })
     }
 
-    /// How data lies, where each task's tile is a region of the output of its
-    /// own, so that it copies its part of data just before it applies its
-    /// windows.
+    /// How data lies, where the tiles of tasks are separate regions of the output. Each task
+    /// then copies its part of data just before it applies its windows.
     pub(in super::super) fn fused_copy(&self) -> Option<&'a CopyGeometry> {
         let transfer = self.transfer;
         let copy = transfer.copy.as_ref()?;

@@ -9,6 +9,10 @@ use crate::error::ScatterError;
 use crate::work::{self, Work};
 
 /// A transfer that a schedule has divided, and who runs it.
+///
+/// `division` is that of `Scheduler::divide` for this transfer, in any number of parts, or
+/// the whole. `Candidate::run` sets it, and `ByPartition` for the partitions that a plan
+/// keeps.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Divided<'a, 'w> {
     pub(in super::super) transfer: &'a Transfer<'a>,
@@ -18,8 +22,8 @@ pub(in super::super) struct Divided<'a, 'w> {
 }
 
 impl Divided<'_, '_> {
-    /// Applies the windows of every tile in the order of tuples. Data is copied with the
-    /// tile where a tile is a region of its own, else before.
+    /// Applies the windows of every tile in the order of tuples. Data is copied with each
+    /// tile where tiles are separate regions of the output, and before all tiles otherwise.
     #[expect(unsafe_code, reason = "every piece is a tile of its own")]
     pub(in super::super) fn run_tiles(&self) -> Result<(), ScatterError> {
         let (transfer, work) = (self.transfer, self.work);
@@ -35,8 +39,9 @@ impl Divided<'_, '_> {
         };
         let pieces = self.division.finer(work.pieces(self.division));
         let apply = |tile: &Tile| transfer.fill_tile(fused, tile, || transfer.apply(tile, streams));
-        // SAFETY: the schedule has divided this transfer and prepared what that rests on, for
-        // any number of parts.
+        // SAFETY: `division` is that of a schedule for this transfer. The schedule calls this
+        // function after it has established what the division requires: `ByTuple::run` looks
+        // for duplicates, the others need no more than `divide` has seen.
         unsafe { self.each_tile(pieces, &whole, apply) }
     }
 

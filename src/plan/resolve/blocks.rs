@@ -54,8 +54,8 @@ impl Tuples<'_> {
 
     /// The address of the indices from tuple `first` on, the bytes of an index, and the
     /// number of slices. An index that is below this number, read as unsigned, is a slice
-    /// number. `None` unless tuples have one index of 4 or 8 bytes, and no negative index is
-    /// below the number of slices when it is read as unsigned.
+    /// number. `None` unless tuples have one index of 4 or 8 bytes. `None` too where a negative
+    /// index, read as unsigned, could be below the number of slices.
     #[inline]
     pub(crate) fn unchecked(&self, first: usize) -> Option<(*const u8, usize, usize)> {
         let &[size] = self.multipliers.sizes else {

@@ -64,7 +64,7 @@ pub(crate) fn choose(
         (Selection::Small, _) => applying(work, [serial]),
         (Selection::Cheapest, Direction::Scatter) => cheapest(work, workers),
         (Selection::Cheapest, Direction::Gather) => {
-            applying(work, [for_gather(work, parts), serial])
+            applying(work, [(for_gather(work, parts), parts), serial])
         }
     }
 }
@@ -158,34 +158,30 @@ pub(crate) fn refusals(
     candidates: &Candidates,
     selection: Selection,
 ) -> SmallVec<[(Schedule, Reason); Schedule::ALL.len()]> {
+    let parts = selection.parts(workers);
     let is_candidate = |schedule| candidates.iter().any(|other| other.schedule == schedule);
     (Schedule::ALL.into_iter())
         .filter(|&schedule| !is_candidate(schedule))
-        .map(|schedule| (schedule, refusal(work, schedule, workers, selection)))
+        .map(|schedule| (schedule, refusal(work, schedule, parts, selection)))
         .collect()
 }
 
-fn refusal(
-    work: &Workload<'_>,
-    schedule: Schedule,
-    workers: &Workers<'_>,
-    selection: Selection,
-) -> Reason {
-    let parts = selection.parts(workers);
-    let alone = parts == 1 && !works_alone(schedule) && schedule != Schedule::Serial;
+fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, selection: Selection) -> Reason {
     match (Candidate::new(schedule, work, parts), selection) {
         (Err(reason), _) => reason,
         _ if work.grouping == Grouping::Needed => Reason("only groups give the result"),
         (Ok(_), Selection::Forced(_)) => Reason("another schedule is forced"),
         (Ok(_), Selection::Small) => Reason("the call is small"),
-        (Ok(_), Selection::Cheapest) if alone => Reason("there is one worker"),
+        (Ok(_), Selection::Cheapest) if parts == 1 && !works_alone(schedule) => {
+            Reason("there is one worker")
+        }
         (Ok(_), Selection::Cheapest) => Reason("another schedule is expected to be faster"),
     }
 }
 
 /// Repetitions for every worker, else tuples, else columns.
-fn for_gather(work: &Workload<'_>, parts: usize) -> (Schedule, usize) {
-    let schedule = if parts == 1 {
+fn for_gather(work: &Workload<'_>, parts: usize) -> Schedule {
+    if parts == 1 {
         Schedule::Serial
     } else if work.repetitions >= parts {
         Schedule::ByBatch
@@ -193,8 +189,7 @@ fn for_gather(work: &Workload<'_>, parts: usize) -> (Schedule, usize) {
         Schedule::ByColumn
     } else {
         Schedule::ByTuple
-    };
-    (schedule, parts)
+    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@
 //! threads. A wrong cost is never a wrong result: all schedules give the same bits.
 
 use super::sample::{Neighbours, PAGE_BYTES};
-use super::schedule::{partition_number, partition_shift};
+use super::schedule::{partition_shift, partitions};
 use super::thresholds::STREAMED_WINDOW_BYTES;
 use super::tile::LINE_BYTES;
 use super::workload::{Order, Streaming, Workload};
-use crate::machine::{Machine, Rates};
+use crate::machine::Machine;
 use crate::schedule::Schedule;
 
 /// Bytes of a line, of a page, across which nothing is read ahead, and of a vector of the
@@ -26,11 +26,17 @@ pub(super) struct Load<'a, 'w> {
     work: &'a Workload<'w>,
     tuples: f64,
     repetitions: f64,
-    /// Bytes of a window.
+    /// Bytes of an element, and of a window.
+    element: f64,
     window: f64,
+    /// Runs of a window.
+    runs: f64,
+    /// Fraction of the tuples that do not follow the tuple before on both sides.
+    breaks: f64,
     /// Bytes of data that are copied.
     copied: f64,
-    /// Bytes that destination numbers spread over.
+    /// Destination numbers lie below this. They spread over `region` bytes.
+    slices: f64,
     region: f64,
     /// Estimated number of destinations, and the bytes of their lines.
     distinct: f64,
@@ -54,40 +60,26 @@ impl<'a, 'w> Load<'a, 'w> {
         let (sample, shift) = (work.sample(), partition_shift(work, parts));
         let distinct = work.distinct();
         let region = work.region_bytes as f64;
+        let tuples = work.tuples as f64;
         Self {
             work,
-            tuples: work.tuples as f64,
+            tuples,
             repetitions: work.repetitions as f64,
+            element: work.element_bytes as f64,
             window: work.window_bytes() as f64,
+            runs: work.runs as f64,
+            breaks: work.breaks as f64 / tuples.max(1.0),
             copied: work.copied_bytes as f64,
+            slices: work.slices as f64,
             region,
             distinct,
             destinations: (distinct * written_bytes(work)).min(region),
             neighbours: sample.neighbours,
             most: sample.most(0),
             most_in_partition: sample.most(shift),
-            partitions: partition_number(work, shift) as f64,
+            partitions: partitions(work.slices, shift) as f64,
             has_strands: work.strands >= parts,
         }
-    }
-
-    fn element(&self) -> f64 {
-        self.work.element_bytes as f64
-    }
-
-    /// Runs of a window.
-    fn runs(&self) -> f64 {
-        self.work.runs as f64
-    }
-
-    /// Destination numbers lie below this.
-    fn slices(&self) -> f64 {
-        self.work.slices as f64
-    }
-
-    /// Fraction of the tuples that do not follow the tuple before on both sides.
-    fn breaks(&self) -> f64 {
-        self.work.breaks as f64 / self.tuples.max(1.0)
     }
 
     fn is_ordered(&self) -> bool {
@@ -132,6 +124,14 @@ pub(super) struct Cost {
     pub(super) cpu: f64,
 }
 
+impl Cost {
+    /// The cost of `time` nanoseconds of each of `workers` workers.
+    fn new(time: f64, workers: f64) -> Self {
+        let cpu = time * workers;
+        Self { time, cpu }
+    }
+}
+
 /// Nanoseconds of one worker: of instructions, and of lines on their way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
@@ -140,13 +140,6 @@ struct Spent {
 }
 
 impl Spent {
-    fn of_memory(memory: f64) -> Self {
-        Self {
-            instructions: 0.0,
-            memory,
-        }
-    }
-
     fn all(self) -> f64 {
         self.instructions + self.memory
     }
@@ -242,10 +235,6 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    fn rates(&self) -> &Rates {
-        &self.machine.rates
-    }
-
     /// Nanoseconds a line, of lines in so many bytes that are gone through again
     /// and again by each of those who share the last cache: some are in each level.
     fn of_level(&self, bytes: f64, sharers: f64, rates: [f64; 4]) -> f64 {
@@ -261,7 +250,7 @@ impl<'a, 'w> Model<'a, 'w> {
 
     /// A line in no order, which is written, of so many bytes that lie in a region.
     fn random(&self, bytes: f64, sharers: f64, region: f64) -> f64 {
-        let rates = self.rates();
+        let rates = &self.machine.rates;
         let beyond = |reach: f64| 1.0 - (reach / region.max(1.0)).min(1.0);
         let [near, far] = rates.page_walk;
         self.of_level(bytes, sharers, rates.random)
@@ -271,7 +260,7 @@ impl<'a, 'w> Model<'a, 'w> {
 
     /// Rows that are read in no order though they are looked up well before.
     fn gathered(&self, rows: f64, window: f64, bytes: f64) -> f64 {
-        let next = self.rates().next_line * (lines(window) - 1.0);
+        let next = self.machine.rates.next_line * (lines(window) - 1.0);
         rows * self.random(bytes, 1.0, bytes) * (1.0 + next)
     }
 
@@ -294,7 +283,7 @@ impl<'a, 'w> Model<'a, 'w> {
 
     /// What one worker takes for it.
     fn spent(&self, walk: Walk) -> Spent {
-        let (load, rates) = (self.load, self.rates());
+        let (load, rates) = (self.load, &self.machine.rates);
         let ordered_part = load.neighbours.in_page;
         let others = 1.0 - ordered_part;
         // What lies between two visits of a line.
@@ -325,11 +314,11 @@ impl<'a, 'w> Model<'a, 'w> {
         let listed = part_if(walk.is_listed, walk.tuples * rates.listed);
         let is_joined = load.work.joins && !walk.is_listed;
         let each = if is_joined {
-            rates.joined + load.breaks() * rates.joined_run
+            rates.joined + load.breaks * rates.joined_run
         } else if load.is_single() && !walk.is_listed {
             rates.element
         } else {
-            rates.row + (load.runs() - 1.0) * rates.run
+            rates.row + (load.runs - 1.0) * rates.run
         };
         let combined = if load.work.replaces {
             walk.window / VECTOR * rates.vector * rates.moved
@@ -349,7 +338,7 @@ impl<'a, 'w> Model<'a, 'w> {
     /// The elements of one window, combined: whole vectors, and what is left one by one,
     /// unless the next window follows.
     fn combined(&self, window: f64, is_joined: bool) -> f64 {
-        let (load, rates) = (self.load, self.rates());
+        let (load, rates) = (self.load, &self.machine.rates);
         let (vector, element) = if load.work.is_heavy {
             (rates.vector * rates.heavy, rates.heavy_element)
         } else {
@@ -359,7 +348,7 @@ impl<'a, 'w> Model<'a, 'w> {
             return window / VECTOR * vector;
         }
         let vectors = (window / VECTOR).floor();
-        vectors * vector + (window - vectors * VECTOR) / load.element() * element
+        vectors * vector + (window - vectors * VECTOR) / load.element * element
     }
 
     /// What is shared out among all workers, of whom one has such a part at least.
@@ -376,7 +365,7 @@ impl<'a, 'w> Model<'a, 'w> {
     /// How many times as fast as one all workers are: with instructions, and with
     /// lines on their way.
     fn speeds(&self) -> (f64, f64) {
-        let rates = self.rates();
+        let rates = &self.machine.rates;
         let speed = 1.0 + (self.workers - 1.0) * rates.parallel;
         (speed, speed.min(rates.memory_workers.max(1.0)))
     }
@@ -385,43 +374,28 @@ impl<'a, 'w> Model<'a, 'w> {
     fn by_each(&self, spent: Spent) -> Cost {
         let (speed, memory_speed) = self.speeds();
         let (slower, memory_slower) = (self.workers / speed, self.workers / memory_speed);
-        self.of_all(spent.instructions * slower + spent.memory * memory_slower)
-    }
-
-    /// Time that all workers take.
-    fn of_all(&self, time: f64) -> Cost {
-        Cost {
-            time,
-            cpu: time * self.workers,
-        }
-    }
-
-    fn alone(nanoseconds: f64) -> Cost {
-        Cost {
-            time: nanoseconds,
-            cpu: nanoseconds,
-        }
+        let time = spent.instructions * slower + spent.memory * memory_slower;
+        Cost::new(time, self.workers)
     }
 
     /// Tasks that begin and end together.
     fn barrier(&self) -> Cost {
-        self.of_all(part_if(self.workers > 1.0, self.rates().wake))
+        let wake = part_if(self.workers > 1.0, self.machine.rates.wake);
+        Cost::new(wake, self.workers)
     }
 
-    /// The copy of so many bytes of data.
-    fn copy(&self, bytes: f64, is_shared: bool) -> Cost {
-        let rates = self.rates();
+    /// The copy of so many bytes of data, by streaming stores or not.
+    fn copy(&self, bytes: f64, is_streamed: bool) -> Spent {
+        let rates = &self.machine.rates;
         let [_, second, last, _] = self.machine.levels(1.0);
         let level = match 2.0 * self.load.copied {
             touched if touched < second => 0,
             touched if touched < last => 1,
             _ => 2,
         };
-        let alone = bytes / LINE * rates.copied[level];
-        if is_shared {
-            self.shared(Spent::of_memory(alone), 0.0)
-        } else {
-            Self::alone(alone)
+        Spent {
+            instructions: 0.0,
+            memory: bytes / LINE * rates.copied[level] * factor_if(is_streamed, rates.streamed),
         }
     }
 
@@ -430,48 +404,45 @@ impl<'a, 'w> Model<'a, 'w> {
         if self.load.work.in_place {
             return Cost::default();
         }
-        self.streamed(self.load.copied, true, self.load.work.is_sparse()) + self.barrier()
-    }
-
-    /// A copy with streaming stores or without.
-    fn streamed(&self, bytes: f64, is_shared: bool, streams: bool) -> Cost {
-        let factor = factor_if(streams, self.rates().streamed);
-        self.copy(bytes, is_shared).times(factor)
+        let copy = self.copy(self.load.copied, self.load.work.is_sparse());
+        self.shared(copy, 0.0) + self.barrier()
     }
 
     /// What a copy takes that is made in pieces, of what one does at once.
     fn in_pieces(&self) -> f64 {
-        factor_if(self.load.work.context.is_new, self.rates().new_in_pieces)
+        factor_if(
+            self.load.work.context.is_new,
+            self.machine.rates.new_in_pieces,
+        )
     }
 
     fn serial(&self) -> Cost {
-        let spent = self.spent(self.walk()).all() * self.load.repetitions;
-        let copy = if self.load.work.copies_much() && self.workers > 1.0 {
-            self.copy_before()
-        } else {
-            self.streamed(self.load.copied, false, self.load.work.is_sparse())
-        };
-        copy + Self::alone(spent)
+        let spent = self.spent(self.walk()).times(self.load.repetitions);
+        if self.load.work.copies_much() && self.workers > 1.0 {
+            return self.copy_before() + Cost::new(spent.all(), 1.0);
+        }
+        let copy = self.copy(self.load.copied, self.load.work.is_sparse());
+        Cost::new((copy + spent).all(), 1.0)
     }
 
     fn by_batch(&self) -> Cost {
         let spent = self.spent(self.walk()).times(self.load.repetitions);
-        self.barrier() + self.copy(self.load.copied, true) + self.shared(spent, 0.0)
+        self.barrier() + self.shared(spent + self.copy(self.load.copied, false), 0.0)
     }
 
     /// Duplicates, where they have to be looked for.
     fn looking(&self) -> Cost {
-        let (load, rates) = (self.load, self.rates());
+        let (load, rates) = (self.load, &self.machine.rates);
         if load.is_kept() || load.work.known_distinct || load.is_ordered() || load.has_strands {
             return Cost::default();
         }
-        let bits = load.slices() / 8.0;
+        let bits = load.slices / 8.0;
         let each = if load.work.looks_by_sort {
             rates.sort
         } else {
             rates.look + rates.look_line * self.random(bits, 1.0, bits)
         };
-        Self::alone(load.tuples * each)
+        Cost::new(load.tuples * each, 1.0)
     }
 
     fn by_tuple(&self) -> Cost {
@@ -483,7 +454,7 @@ impl<'a, 'w> Model<'a, 'w> {
 
     /// Each worker reads a part of every row, and begins anew for each.
     fn by_column(&self) -> Cost {
-        let (load, rates) = (self.load, self.rates());
+        let (load, rates) = (self.load, &self.machine.rates);
         let walk = self.walk();
         let part = Walk {
             window: (walk.window / self.workers).max(1.0),
@@ -510,12 +481,12 @@ impl<'a, 'w> Model<'a, 'w> {
             time: cost.time.max(most.times(load.repetitions).all()),
             ..cost
         };
-        self.barrier() + self.copy(load.copied, true) + slowest
+        self.barrier() + self.shared(self.copy(load.copied, false), 0.0) + slowest
     }
 
     /// What a worker takes that has such a part of the tuples in its range.
     fn own_range(&self, part: f64) -> Spent {
-        let (rates, walk) = (self.rates(), self.walk());
+        let (rates, walk) = (&self.machine.rates, self.walk());
         let own = Walk {
             tuples: walk.tuples * part,
             destinations: walk.destinations / self.workers,
@@ -535,7 +506,7 @@ impl<'a, 'w> Model<'a, 'w> {
     }
 
     fn by_partition(&self) -> Cost {
-        let (load, rates) = (self.load, self.rates());
+        let (load, rates) = (self.load, &self.machine.rates);
         let walk = self.walk();
         let partitions = load.partitions;
         let values = factor_if(load.is_single(), load.window / 4.0);
@@ -567,14 +538,15 @@ impl<'a, 'w> Model<'a, 'w> {
         } else {
             load.most.max(load.most_in_partition)
         };
-        let barriers = if load.is_kept() { 1.0 } else { 2.0 };
+        let counting = match load.is_kept() {
+            true => Cost::default(),
+            false => self.barrier(),
+        };
         // Workers that have no large partition copy data meanwhile.
         let applied = spent.times(load.repetitions);
-        let copied = Spent::of_memory(self.copy(load.copied, false).time * self.in_pieces());
+        let copied = self.copy(load.copied, false).times(self.in_pieces());
         let most = most * applied.all() / (applied + copied).all().max(1.0);
-        self.barrier().times(barriers)
-            + self.shared(prepared, 0.0)
-            + self.shared(applied + copied, most)
+        counting + self.barrier() + self.shared(prepared, 0.0) + self.shared(applied + copied, most)
     }
 
     /// What it takes to read rows of so many tuples that stand all over the list.
@@ -583,23 +555,23 @@ impl<'a, 'w> Model<'a, 'w> {
         if load.is_single() || load.neighbours.in_page >= 0.5 {
             return 0.0;
         }
-        self.gathered(tuples, walk.window, walk.updates) * self.rates().partition_rows
+        self.gathered(tuples, walk.window, walk.updates) * self.machine.rates.partition_rows
     }
 
     /// What it takes to sort tuples by destination, unless a plan has done so.
     fn sorting(&self) -> Cost {
-        let (load, rates) = (self.load, self.rates());
+        let (load, rates) = (self.load, &self.machine.rates);
         let each = match (load.is_kept() || load.is_increasing(), load.is_ordered()) {
             (true, _) => 0.0,
             (false, true) => rates.sort_ordered,
             (false, false) => rates.sort,
         };
-        Self::alone(load.tuples * each)
+        Cost::new(load.tuples * each, 1.0)
     }
 
     /// Out of place, what updates replace is not copied.
     fn last_write(&self) -> Cost {
-        let (load, rates) = (self.load, self.rates());
+        let (load, rates) = (self.load, &self.machine.rates);
         let rows = load.distinct.min(load.tuples);
         let walk = Walk {
             tuples: rows,
@@ -623,13 +595,13 @@ impl<'a, 'w> Model<'a, 'w> {
         }
         let moved = spent.times(load.repetitions);
         let kept = (load.copied - load.repetitions * rows * load.window).max(0.0);
-        let copy = self.streamed(kept, true, load.streams_slices());
+        let copy = self.copy(kept, load.streams_slices());
         let copy = copy.times(self.in_pieces());
-        self.sorting() + self.barrier() + self.shared(moved, 0.0) + copy
+        self.sorting() + self.barrier() + self.shared(moved + copy, 0.0)
     }
 
     fn grouped(&self) -> Cost {
-        let (load, rates) = (self.load, self.rates());
+        let (load, rates) = (self.load, &self.machine.rates);
         let updates = load.tuples * load.window;
         let read = if load.is_ordered() || load.neighbours.in_page >= 0.5 {
             updates / LINE * self.of_level(updates, 1.0, rates.read)
@@ -639,8 +611,8 @@ impl<'a, 'w> Model<'a, 'w> {
         let heavy = factor_if(load.work.is_heavy, rates.group_heavy);
         let vectors = load.window / VECTOR * rates.vector * rates.group_vector * heavy;
         let spent = Spent {
-            instructions: load.tuples * (rates.grouped * load.runs() + vectors)
-                + load.distinct * rates.group * load.runs(),
+            instructions: load.tuples * (rates.grouped * load.runs + vectors)
+                + load.distinct * rates.group * load.runs,
             memory: read,
         };
         let spent = spent.times(load.repetitions);
@@ -648,12 +620,13 @@ impl<'a, 'w> Model<'a, 'w> {
     }
 
     fn private(&self) -> Cost {
-        let (load, rates) = (self.load, self.rates());
+        let (load, rates) = (self.load, &self.machine.rates);
         let spent = self.spent(self.walk()).times(load.repetitions);
         let vectors = load.region / VECTOR * load.repetitions;
         // Each is cleared by its worker; then all are merged, by all.
-        let merged = self.of_all(vectors * rates.merged);
-        self.barrier().times(2.0) + self.copy_before() + self.shared(spent, 0.0) + merged
+        let merged = Cost::new(vectors * rates.merged, self.workers);
+        let barriers = self.barrier() + self.barrier();
+        barriers + self.copy_before() + self.shared(spent, 0.0) + merged
     }
 }
 
@@ -664,15 +637,6 @@ impl std::ops::Add for Cost {
         Self {
             time: self.time + other.time,
             cpu: self.cpu + other.cpu,
-        }
-    }
-}
-
-impl Cost {
-    fn times(self, factor: f64) -> Self {
-        Self {
-            time: self.time * factor,
-            cpu: self.cpu * factor,
         }
     }
 }

@@ -69,24 +69,21 @@ impl Division {
     /// The same in so many times as many parts, for tasks to take one by one, where that
     /// takes no more work in all: not where each goes through all tuples.
     pub(crate) fn finer(mut self, pieces: usize) -> Self {
-        match &mut self {
-            Self::Repetitions { parts }
-            | Self::Tuples { parts, .. }
-            | Self::Sorted { parts, .. } => {
-                *parts *= pieces;
-            }
-            _ => {}
+        if let Self::Repetitions { parts }
+        | Self::Tuples { parts, .. }
+        | Self::Sorted { parts, .. } = &mut self
+        {
+            *parts *= pieces;
         }
         self
     }
 
     /// Whether windows are cut into columns.
     pub(crate) fn cuts_windows(self) -> bool {
-        match self {
-            Self::Columns { .. } => true,
-            Self::Sorted { columns, .. } => columns > 1,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Columns { .. } | Self::Sorted { columns: 2.., .. }
+        )
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Sample {
     len: usize,
     is_all: bool,
     /// Bytes from one number to the next.
-    unit: u64,
+    pub(super) unit: u64,
     pub(super) neighbours: Neighbours,
     /// Of `numbers`; a kept sample is asked by every run.
     counts: Counts,
@@ -135,11 +135,6 @@ impl Sample {
             },
             counts,
         }
-    }
-
-    /// Whether it was taken where neighbouring numbers lie so many bytes apart.
-    pub(super) fn is_of(&self, unit: u64) -> bool {
-        self.unit == unit
     }
 
     /// Whether two of its tuples have one destination.

@@ -21,7 +21,7 @@ use super::transfer::Divided;
 use super::workload::{Direction, Workload};
 use crate::schedule::Schedule;
 
-pub(super) use self::by_partition::{number as partition_number, shift as partition_shift};
+pub(super) use self::by_partition::{partitions, shift as partition_shift};
 pub(crate) use self::scheduler::Reason;
 pub(super) use self::scheduler::{Step, Stop};
 
@@ -55,10 +55,12 @@ impl Candidate {
         work: &Workload<'_>,
         parts: usize,
     ) -> Result<Self, Reason> {
-        let scheduler = of(schedule);
-        if work.direction == Direction::Gather && !scheduler.gathers() {
+        use Schedule::{ByBatch, ByColumn, ByTuple, Serial};
+        let gathers = matches!(schedule, Serial | ByBatch | ByTuple | ByColumn);
+        if work.direction == Direction::Gather && !gathers {
             return Err(Reason("gathers write each window once, in order"));
         }
+        let scheduler = of(schedule);
         let division = scheduler.divide(work, parts)?;
         Ok(Self {
             schedule,

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use super::context::Context;
-use super::copies::copy_words;
 use super::division::Division;
 use super::sample::Sample;
 use super::thresholds::{
@@ -154,7 +153,6 @@ impl<'a> Workload<'a> {
         let (scale, facts, kernels) = (plan.scale(), plan.facts(), operation.kernels);
         let window = &geometry.window;
         let repetitions = geometry.outer.elements();
-        let longest = || window.dims.iter().map(|dim| dim.size).max();
         Self {
             direction,
             in_place: copy.is_none(),
@@ -162,10 +160,9 @@ impl<'a> Workload<'a> {
             repetitions,
             element_bytes: kernels.size,
             window_elements: window.elements(),
-            columns: if can_be_cut(window) {
-                longest().map_or(1, |longest| longest.max(1))
-            } else {
-                1
+            columns: match window.dims.iter().map(|dim| dim.size).max() {
+                Some(longest) if can_be_cut(window) => longest.max(1),
+                _ => 1,
             },
             copied_bytes: copy.map_or(0, |copy| copy.whole.elements() * kernels.size),
             slices: scale.count,
@@ -246,11 +243,6 @@ impl<'a> Workload<'a> {
         self.copied_bytes.saturating_mul(2) >= PARALLEL_BYTES
     }
 
-    /// Whether destination numbers are stored in 32 bits.
-    pub(super) fn is_narrow(&self) -> bool {
-        self.slices <= Destinations::NARROW
-    }
-
     pub(super) fn sample(&self) -> &Sample {
         let unit = self.region_bytes / self.slices.max(1);
         (self.sample).get_or_init(|| sample_of(self.destinations, unit, self.samples))
@@ -290,15 +282,12 @@ impl<'a> Workload<'a> {
 
     /// The variants of kernels for this call: of a scatter whose windows need no prefetch
     /// though they are spread far.
-    pub(super) fn near_or_far(&self, variants: Variants) -> Variants {
+    pub(super) fn near_or_far(&self, mut variants: Variants) -> Variants {
         let is_far = self.region_bytes > variants.near_bytes;
-        match self.direction == Direction::Scatter && is_far && self.is_near_by(variants) {
-            true => Variants {
-                near_bytes: u64::MAX,
-                ..variants
-            },
-            false => variants,
+        if self.direction == Direction::Scatter && is_far && self.is_near_by(variants) {
+            variants.near_bytes = u64::MAX;
         }
+        variants
     }
 
     /// Whether windows are near, wherever they lie: short ones in a larger region too;
@@ -326,9 +315,10 @@ impl<'a> Workload<'a> {
     /// place where windows are many and far apart.
     fn is_beyond_caches(&self) -> bool {
         let written = self.bytes();
-        let is_wide = || self.region_bytes / SPARSE as u64 >= written as u64;
-        let is_large_in_place =
-            self.in_place && self.replaces && self.streams(written) && is_wide();
+        let is_large_in_place = self.in_place
+            && self.replaces
+            && self.streams(written)
+            && self.region_bytes / SPARSE as u64 >= written as u64;
         is_large_in_place || self.is_sparse()
     }
 
@@ -337,17 +327,16 @@ impl<'a> Workload<'a> {
     /// distinct destinations. They are looked for where that costs less than it
     /// gains.
     pub(super) fn streaming(&self) -> Streaming {
-        if self.direction == Direction::Gather {
-            return match self.streams(self.bytes()) {
-                true => Streaming::Always,
-                false => Streaming::Never,
-            };
-        }
-        let pays = self.can_stream
-            && self.window_bytes() >= STREAMED_WINDOW_BYTES
-            && self.is_beyond_caches();
+        let is_gather = self.direction == Direction::Gather;
+        let pays = if is_gather {
+            self.streams(self.bytes())
+        } else {
+            self.can_stream
+                && self.window_bytes() >= STREAMED_WINDOW_BYTES
+                && self.is_beyond_caches()
+        };
         match pays {
-            true if self.known_distinct => Streaming::Always,
+            true if is_gather || self.known_distinct => Streaming::Always,
             true if self.detection_bytes <= STREAMED_DETECTION_BYTES => Streaming::IfDistinct,
             _ => Streaming::Never,
         }
@@ -356,11 +345,6 @@ impl<'a> Workload<'a> {
     /// Bytes of one worker's copy of all windows.
     pub(super) fn copy_bytes(&self) -> u64 {
         self.slices.saturating_mul(self.window_bytes() as u64)
-    }
-
-    /// Words of scratch memory for that copy.
-    pub(super) fn copy_words(&self) -> usize {
-        copy_words(usize::try_from(self.copy_bytes()).unwrap_or(usize::MAX))
     }
 }
 
@@ -373,7 +357,7 @@ fn sample_of<'a>(
 ) -> Cow<'a, Sample> {
     let taken = || Sample::new(destinations, unit);
     let kept = slot.and_then(|slot| slot.get().or_else(|| slot.get_or_put(taken())));
-    match kept.filter(|sample| sample.is_of(unit)) {
+    match kept.filter(|sample| sample.unit == unit) {
         Some(sample) => Cow::Borrowed(sample),
         None => Cow::Owned(taken()),
     }

@@ -12,8 +12,7 @@ use std::any::Any;
 use std::ops::Range;
 
 use self::moving::{
-    CARRIED_BYTES, Carried, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting, partitions,
-    places,
+    CARRIED_BYTES, Carried, MOST_PARTITIONED, MOST_PARTITIONS, Partitions, Sorting, places,
 };
 use super::super::scratch::Scratch;
 use super::super::thresholds::{
@@ -26,6 +25,8 @@ use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workl
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 use crate::plan::Destinations;
+
+pub(in super::super) use self::moving::partitions;
 
 pub(super) struct ByPartition;
 
@@ -49,7 +50,8 @@ impl Scheduler for ByPartition {
         let Division::Partitions { shift, .. } = division else {
             return Preparation::NOTHING;
         };
-        let number = if work.is_narrow() { 4 } else { 8 };
+        let is_narrow = work.slices <= Destinations::NARROW;
+        let number = if is_narrow { 4 } else { 8 };
         let places = places(work.tuples, partitions(work.slices, shift));
         // Single elements take their values along, and a plan that stays
         // remembers where to; windows the numbers of their tuples.
@@ -94,11 +96,6 @@ pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
         .unwrap_or(shift)
 }
 
-/// How many there are: one at least.
-pub(in super::super) fn number(work: &Workload<'_>, shift: u32) -> usize {
-    partitions(work.slices, shift).max(1)
-}
-
 /// The ranges of a power of two of `count` numbers that make at most so many
 /// partitions.
 fn shift_of(count: u64, partitions: u64) -> u32 {
@@ -133,28 +130,28 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
     };
     let carries = carries_values(transfer);
     let mut own = None;
-    let partitions = match left_in_plan(&sorting, numbers, carries).map_err(Stop::unprepared)? {
+    let partitions = match left_in_plan(&sorting, numbers, carries)? {
         Some(partitions) => partitions,
-        None => {
-            let made = sorting.sort(numbers, Scratch::take, |places| match carries {
+        None => own.insert(
+            sorting.sort(numbers, Scratch::take, |places| match carries {
                 true => Scratch::take(sorting.words(places)).map(Carried::Values),
                 false => Scratch::take(places).map(Carried::Tuples),
-            });
-            &*own.insert(made.map_err(Stop::unprepared)?)
-        }
+            })?,
+        ),
     };
-    let moved = match &partitions.carried {
+    let mut moved = None;
+    let values = match &partitions.carried {
+        Carried::Values(values) => Some(values),
         Carried::Targets(places) => {
             let count = partitions.numbers.len();
-            let values = sorting.move_values_to(places, count);
-            Some(values.map_err(Stop::unprepared)?)
+            Some(&*moved.insert(sorting.move_values_to(places, count)?))
         }
-        _ => None,
+        Carried::Tuples(_) => None,
     };
     let partitioned = Partitioned {
         transfer,
         partitions,
-        moved: moved.as_deref(),
+        values,
     };
     partitioned.apply(divided)?;
     if let Some(values) = moved {
@@ -200,8 +197,8 @@ fn carries_values(transfer: &Transfer<'_>) -> bool {
 struct Partitioned<'a, N> {
     transfer: &'a Transfer<'a>,
     partitions: &'a Partitions<N>,
-    /// The values of this run, where partitions carry places.
-    moved: Option<&'a [u64]>,
+    /// The values at all places, where values go along.
+    values: Option<&'a Vec<u64>>,
 }
 
 impl<N: Width> Partitioned<'_, N> {
@@ -244,15 +241,10 @@ impl<N: Width> Partitioned<'_, N> {
             }),
             "tuples in their partition"
         );
-        match (&self.partitions.carried, self.moved) {
-            (Carried::Tuples(tuples), _) => {
-                self.apply_tuples(tile, numbers, &tuples[places]);
-            }
-            (Carried::Values(values), _) => self.apply_values(numbers, values, places.start),
-            (Carried::Targets(_), Some(values)) => {
-                self.apply_values(numbers, values, places.start);
-            }
-            (Carried::Targets(_), None) => debug_assert!(false, "values have been moved"),
+        match (self.values, &self.partitions.carried) {
+            (Some(values), _) => self.apply_values(numbers, values, places.start),
+            (None, Carried::Tuples(tuples)) => self.apply_tuples(tile, numbers, &tuples[places]),
+            (None, _) => debug_assert!(false, "values have been moved"),
         }
     }
 

@@ -7,10 +7,6 @@ use super::{Direction, Divided, Division, Preparation, Reason, Scheduler, Step, 
 pub(super) struct ByTuple;
 
 impl Scheduler for ByTuple {
-    fn gathers(&self) -> bool {
-        true
-    }
-
     /// Where parts of the list share no destination: between strands, between
     /// tuples of different destinations that stand in order, or anywhere if no
     /// two tuples have one destination.
@@ -41,11 +37,10 @@ impl Scheduler for ByTuple {
     }
 
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
-        if needs_distinct(divided.work, divided.division) {
-            let duplicate = divided.transfer.plan().first_duplicate();
-            if duplicate.map_err(Stop::unprepared)?.is_some() {
-                return Err(Stop::Duplicates);
-            }
+        if needs_distinct(divided.work, divided.division)
+            && divided.transfer.plan().first_duplicate()?.is_some()
+        {
+            return Err(Stop::Duplicates);
         }
         Ok(divided.run_tiles()?)
     }
@@ -53,9 +48,12 @@ impl Scheduler for ByTuple {
 
 /// Whether the division rests on distinct destinations that are not known.
 fn needs_distinct(work: &Workload<'_>, division: Division) -> bool {
-    let is_cut_anywhere = match division {
-        Division::Tuples { cut, .. } => cut == Cut::Anywhere,
-        _ => false,
-    };
+    let is_cut_anywhere = matches!(
+        division,
+        Division::Tuples {
+            cut: Cut::Anywhere,
+            ..
+        }
+    );
     is_cut_anywhere && work.direction == Direction::Scatter && !work.known_distinct
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::super::sources;
 use super::super::thresholds::WIDE_BYTES;
 use super::super::tile::{Part, Tile};
-use super::super::transfer::{GroupPass, Transfer};
+use super::super::transfer::Transfer;
 use super::super::workload::{Grouping, Order};
 use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workload};
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
@@ -46,16 +46,16 @@ impl Scheduler for Grouped {
 
     #[expect(unsafe_code, reason = "every piece is a tile of its own")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
-        let (transfer, division) = (divided.transfer, divided.division);
-        let sorted = transfer.plan().groups().map_err(Stop::unprepared)?;
-        let whole = transfer.whole(Some(sorted));
-        let pieces = division.finer(divided.work.pieces(division));
-        // SAFETY: `divide` has made the division of this transfer.
-        let each_tile =
-            |task: &(dyn Fn(&Tile) + Sync)| unsafe { divided.each_tile(pieces, &whole, task) };
+        let transfer = divided.transfer;
+        let sorted = transfer.plan().groups()?;
         if let Some(pass) = transfer.pass() {
-            each_tile(&|tile| hand_over(transfer, pass, tile))?;
-            return Ok(());
+            return each_part(divided, sorted, |tile, positions, window| {
+                // Windows are counted as they lie in none of the tensors: from 0 on.
+                let first = window.dst.unsigned_abs();
+                let columns = first..first + window.elements();
+                // SAFETY: the tile has whole groups, and these columns of them.
+                unsafe { pass.run(positions.clone(), columns, tile.repetitions()) };
+            });
         }
         let Some(kernel) = transfer.operation().group else {
             debug_assert!(false, "a division of another schedule");
@@ -63,7 +63,7 @@ impl Scheduler for Grouped {
         };
         let (plan, step) = (transfer.plan(), transfer.source_step());
         let source = |position| transfer.window_at(0, position, (0, 0)).1;
-        let offsets = sources::offsets(plan, sorted, step, source).map_err(Stop::unprepared)?;
+        let offsets = sources::offsets(plan, sorted, step, source)?;
         divided.copy_before()?;
         let groups = Groups {
             transfer,
@@ -71,28 +71,37 @@ impl Scheduler for Grouped {
             sorted,
             sources: sources::sources(sorted, step, offsets.as_deref()),
         };
-        each_tile(&|tile| groups.fold(tile))?;
-        Ok(())
+        each_part(divided, sorted, |tile, positions, window| {
+            for repetition in tile.repetitions() {
+                let origin = transfer.geometry().repetition(repetition);
+                // SAFETY: the tile has whole groups, and these columns of them.
+                unsafe { groups.fold_all(window, origin, positions.clone()) };
+            }
+        })
     }
 }
 
-/// Hands the groups of a tile to a pass.
-fn hand_over(transfer: &Transfer<'_>, pass: &dyn GroupPass, tile: &Tile) {
-    let Part::Sorted(positions) = tile.part() else {
-        debug_assert!(false, "a division of another schedule");
-        return;
+/// Runs a task with each tile of sorted tuples, the positions of its groups, and its part of
+/// their windows. `sorted` has all groups.
+fn each_part(
+    divided: &Divided<'_, '_>,
+    sorted: &Sorted,
+    task: impl Fn(&Tile, &Range<usize>, &Span) + Sync,
+) -> Result<(), Stop> {
+    let (whole, division) = (divided.transfer.whole(Some(sorted)), divided.division);
+    let pieces = division.finer(divided.work.pieces(division));
+    let run_tile = |tile: &Tile| {
+        let Part::Sorted(positions) = tile.part() else {
+            debug_assert!(false, "a division of another schedule");
+            return;
+        };
+        let cut = tile.columns().map(|columns| columns.of(whole.window));
+        task(tile, positions, cut.as_ref().unwrap_or(whole.window));
     };
-    let window = &transfer.geometry().window;
-    let cut = tile.columns().map(|columns| columns.of(window));
-    let part = cut.as_ref().unwrap_or(window);
-    // Windows are counted as they lie in none of the tensors: from 0 on.
-    let first = part.dst.unsigned_abs();
-    let columns = first..first + part.elements();
-    #[expect(unsafe_code, reason = "a tile is its task's own")]
-    // SAFETY: the tile has whole groups, and these columns of them.
-    unsafe {
-        pass.run(positions.clone(), columns, tile.repetitions());
-    }
+    #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+    // SAFETY: `divide` has made the division of this transfer, and `sorted` is the list that
+    // it cuts.
+    Ok(unsafe { divided.each_tile(pieces, &whole, run_tile) }?)
 }
 
 /// What all tasks of a call read.
@@ -104,25 +113,6 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Combines the groups of a tile of sorted tuples.
-    fn fold(&self, tile: &Tile) {
-        let Part::Sorted(positions) = tile.part() else {
-            debug_assert!(false, "a division of another schedule");
-            return;
-        };
-        let window = &self.transfer.geometry().window;
-        let cut = tile.columns().map(|columns| columns.of(window));
-        let window = cut.as_ref().unwrap_or(window);
-        for repetition in tile.repetitions() {
-            let origin = self.transfer.geometry().repetition(repetition);
-            #[expect(unsafe_code, reason = "a tile is its task's own")]
-            // SAFETY: the tile has whole groups, and these columns of them.
-            unsafe {
-                self.fold_all(window, origin, positions.clone());
-            }
-        }
-    }
-
     /// Applies whole groups, in one repetition.
     ///
     /// # Safety

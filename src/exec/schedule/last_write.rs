@@ -24,15 +24,14 @@ impl Scheduler for LastWrite {
         } else {
             1
         };
-        let each = parts / repetitions;
+        let parts = parts / repetitions;
         if work.in_place {
             Ok(Division::Sorted {
                 repetitions,
-                parts: each,
+                parts,
                 columns: 1,
             })
         } else if work.has_slices {
-            let parts = each;
             Ok(Division::Destinations { repetitions, parts })
         } else {
             Err(Reason("the output is not made of evenly spaced slices"))
@@ -50,7 +49,7 @@ impl Scheduler for LastWrite {
     #[expect(unsafe_code, reason = "every piece is a tile of its own")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         let (transfer, work, division) = (divided.transfer, divided.work, divided.division);
-        let last_writes = transfer.plan().last_writes().map_err(Stop::unprepared)?;
+        let last_writes = transfer.plan().last_writes()?;
         let written = match transfer.data_geometry() {
             Some(_) => work.copied_bytes,
             None => last_writes
@@ -77,8 +76,7 @@ impl Scheduler for LastWrite {
         };
         // SAFETY: `divide` has made the division of this transfer; last writes have
         // different destinations.
-        unsafe { divided.each_tile(pieces, &whole, move_tile) }?;
-        Ok(())
+        Ok(unsafe { divided.each_tile(pieces, &whole, move_tile) }?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Each worker combines consecutive tuples in a private copy of all windows; the
 //! copies are then merged with the output, in order.
 
-use super::super::copies::{Copies, Merged};
+use super::super::copies::{Copies, Merged, copy_words};
 use super::super::one_value::OneValue;
 use super::super::thresholds::{PRIVATE_BYTES, PRIVATE_ROW_BYTES};
 use super::super::tile::{Tile, part};
@@ -33,7 +33,8 @@ impl Scheduler for PrivateCopies {
     }
 
     fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
-        let words = work.copy_words().saturating_mul(division.tasks());
+        let bytes = usize::try_from(work.copy_bytes()).unwrap_or(usize::MAX);
+        let words = copy_words(bytes).saturating_mul(division.tasks());
         Preparation::new(Step::TakeCopies, words.saturating_mul(size_of::<u64>()))
     }
 
@@ -52,8 +53,7 @@ impl Scheduler for PrivateCopies {
         let parts = divided.division.tasks();
         let windows = usize::try_from(work.slices).unwrap_or(usize::MAX);
         let shape = (windows, work.window_elements);
-        let copies = Copies::take(private, transfer.kernels(), shape, parts);
-        let mut copies = copies.map_err(Stop::unprepared)?;
+        let mut copies = Copies::take(private, transfer.kernels(), shape, parts)?;
         divided.copy_before()?;
         let whole = transfer.whole(None);
         for repetition in 0..work.repetitions {

@@ -12,18 +12,12 @@ use crate::error::ScatterError;
 /// A way to divide transfers into tasks that gives the bits of the sequential
 /// loop.
 pub(super) trait Scheduler: Sync {
-    /// Whether it serves gathers as well.
-    fn gathers(&self) -> bool {
-        false
-    }
-
     /// The division among so many workers, or why it does not apply or would not
     /// keep the bits. Looks at no tuple but those of the sample.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason>;
 
     /// What has to be worked out before the first write.
-    fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
-        let _ = division;
+    fn preparation(&self, work: &Workload<'_>, _division: Division) -> Preparation {
         Preparation::of_streaming(work)
     }
 
@@ -111,18 +105,13 @@ pub(in super::super) enum Stop {
     Failed(ScatterError),
 }
 
-impl Stop {
-    /// That of an error before the first write.
-    pub(super) fn unprepared(error: ScatterError) -> Self {
+impl From<ScatterError> for Stop {
+    /// A run allocates all of its memory before its first write. No later step returns
+    /// `OutOfMemory`.
+    fn from(error: ScatterError) -> Self {
         match error {
             ScatterError::OutOfMemory { .. } => Self::OutOfMemory(error),
             error => Self::Failed(error),
         }
-    }
-}
-
-impl From<ScatterError> for Stop {
-    fn from(error: ScatterError) -> Self {
-        Self::Failed(error)
     }
 }

@@ -6,10 +6,6 @@ use super::{Division, Reason, Scheduler, Workload};
 pub(super) struct Serial;
 
 impl Scheduler for Serial {
-    fn gathers(&self) -> bool {
-        true
-    }
-
     /// Always.
     fn divide(&self, _: &Workload<'_>, _: usize) -> Result<Division, Reason> {
         Ok(Division::Whole)

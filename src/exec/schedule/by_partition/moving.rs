@@ -33,9 +33,9 @@ const PARTITION_GAP: u32 = (4096 + 64) / 4;
 pub(super) const MOST_PARTITIONED: usize =
     (u32::MAX - (MOST_PARTITIONS + 1) * PARTITION_GAP) as usize;
 
-/// Ranges of `1 << shift` numbers below `count`.
-pub(super) fn partitions(count: u64, shift: u32) -> usize {
-    usize::try_from(count.div_ceil(1 << shift)).unwrap_or(usize::MAX)
+/// Ranges of `1 << shift` numbers below `count`: one at least.
+pub(in super::super::super) fn partitions(count: u64, shift: u32) -> usize {
+    usize::try_from(count.div_ceil(1 << shift).max(1)).unwrap_or(usize::MAX)
 }
 
 /// Places for so many tuples in so many partitions, gaps included.

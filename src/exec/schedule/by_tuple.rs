@@ -48,12 +48,6 @@ impl Scheduler for ByTuple {
 
 /// Whether the division rests on distinct destinations that are not known.
 fn needs_distinct(work: &Workload<'_>, division: Division) -> bool {
-    let is_cut_anywhere = matches!(
-        division,
-        Division::Tuples {
-            cut: Cut::Anywhere,
-            ..
-        }
-    );
+    let is_cut_anywhere = matches!(division, Division::Tuples { cut, .. } if cut == Cut::Anywhere);
     is_cut_anywhere && work.direction == Direction::Scatter && !work.known_distinct
 }

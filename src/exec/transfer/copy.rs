@@ -31,7 +31,7 @@ impl Access {
         whole: &Span,
         workers: &Workers<'_>,
     ) -> Result<(), ScatterError> {
-        let bytes = whole.elements() * self.kernels().size;
+        let bytes = whole.elements() * self.operation.kernels.size;
         if bytes == 0 {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Access {
         workers.run(parts, &|index| {
             let cut = (parts > 1).then(|| {
                 let address = self.written_at(whole.dst).addr();
-                columns(whole, self.kernels().size, address, parts, index).of(whole)
+                columns(whole, self.operation.kernels.size, address, parts, index).of(whole)
             });
             task(cut.as_ref().unwrap_or(whole));
         })
@@ -97,10 +97,10 @@ impl Access {
         window: &'s Span,
         streams: bool,
     ) -> Option<Sink<'s>> {
-        let streaming = || self.streaming(self.kernels().copy, window, streams);
+        let streaming = || self.streaming(self.operation.kernels.copy, window, streams);
         let kernel = self.multiplying().unwrap_or_else(streaming);
         // SAFETY: handed on as it is.
-        Some(unsafe { self.sink(kernel, self.buffers.data?, window) })
+        Some(unsafe { Sink::new(self, kernel, self.buffers.data?, window) })
     }
 
     /// Multiplies the elements of `span`, `origin` away, if the operation does so.
@@ -143,7 +143,7 @@ impl<'a> Divided<'a, '_> {
     /// Multiplies all of the output, after the tasks of the division, by as many workers,
     /// if it is to be and they have not.
     pub(in super::super) fn multiply_after(&self) -> Result<(), ScatterError> {
-        if self.transfer.operation().multiply.is_none() || self.fused_copy().is_some() {
+        if self.transfer.access.operation.multiply.is_none() || self.fused_copy().is_some() {
             return Ok(());
         }
         self.each_cut_of_output(&|access, span| {
@@ -200,12 +200,10 @@ impl Transfer<'_> {
     ///
     /// If they are not: other tiles write the rest of the repetition.
     fn slices_of_tile(copy: &CopyGeometry, tile: &Tile) -> Option<Span> {
-        let slices = tile.destinations().and_then(|numbers| {
-            let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-            copy.span_of_slices(position(numbers.start), position(numbers.end))
-        });
-        let is_found = slices.is_some() || tile.destinations().is_none();
-        assert!(is_found, "the slices of a tile");
+        let numbers = tile.destinations()?;
+        let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let slices = copy.span_of_slices(position(numbers.start), position(numbers.end));
+        assert!(slices.is_some(), "the slices of a tile");
         slices
     }
 
@@ -238,7 +236,7 @@ impl Transfer<'_> {
             }
         }
         apply();
-        if self.operation().multiply.is_none() {
+        if self.access.operation.multiply.is_none() {
             return;
         }
         for (origin, _) in origins() {

@@ -144,9 +144,34 @@ pub(crate) trait Scratch: Zeroable {
         take_kept(len).map_or_else(|| zeroed(len), Ok)
     }
 
-    /// Leaves a buffer for the next call.
-    fn put_back(buffer: Vec<Self>) {
-        put(buffer);
+    /// Leaves a buffer for the next call. Room is made by those that have lain there
+    /// longest: calls have become larger or smaller since. They are freed one by
+    /// one while nobody has the shelf, as that may take a while.
+    fn put_back(mut buffer: Vec<Self>) {
+        let new = bytes(&buffer);
+        // By its length, as it will be looked for; what it holds counts.
+        let shelf = shelf_for(buffer.len() * size_of::<Self>());
+        if new == 0 || new > room_of(shelf) {
+            return;
+        }
+        // Others may fill the room that was made; then the buffer is freed.
+        for _ in 0..=2 * KEPT_BUFFERS {
+            let freed = with_shelf(shelf, |content| {
+                let kept = content.narrow.bytes + content.wide.bytes;
+                let slots = Self::slots(content);
+                if slots.used < KEPT_BUFFERS && kept + new <= room_of(shelf) {
+                    slots.push(mem::take(&mut buffer));
+                    return None;
+                }
+                let same = slots.remove(0);
+                let other =
+                    (same.is_none()).then(|| (content.narrow.remove(0), content.wide.remove(0)));
+                Some((same, other))
+            });
+            if freed.flatten().is_none() {
+                return;
+            }
+        }
     }
 }
 
@@ -183,36 +208,6 @@ pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
 pub(crate) fn put_back(spare: Spare) {
     Scratch::put_back(spare.narrow);
     Scratch::put_back(spare.wide);
-}
-
-/// Puts a buffer on the shelf. Room is made by those that have lain there
-/// longest: calls have become larger or smaller since. They are freed one by
-/// one while nobody has the shelf, as that may take a while.
-fn put<T: Scratch>(mut buffer: Vec<T>) {
-    let new = bytes(&buffer);
-    // By its length, as it will be looked for; what it holds counts.
-    let shelf = shelf_for(buffer.len() * size_of::<T>());
-    if new == 0 || new > room_of(shelf) {
-        return;
-    }
-    // Others may fill the room that was made; then the buffer is freed.
-    for _ in 0..=2 * KEPT_BUFFERS {
-        let freed = with_shelf(shelf, |content| {
-            let kept = content.narrow.bytes + content.wide.bytes;
-            let slots = T::slots(content);
-            if slots.used < KEPT_BUFFERS && kept + new <= room_of(shelf) {
-                slots.push(mem::take(&mut buffer));
-                return None;
-            }
-            let same = slots.remove(0);
-            let other =
-                (same.is_none()).then(|| (content.narrow.remove(0), content.wide.remove(0)));
-            Some((same, other))
-        });
-        if freed.flatten().is_none() {
-            return;
-        }
-    }
 }
 
 impl<T> Slots<T> {

@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn parts_cover_everything_once() {
-        for total in [0, 1, 7, 64, 1000] {
+        for total in [0_usize, 1, 7, 64, 1000] {
             for parts in [1, 2, 3, 8, 100] {
                 let mut end = 0;
                 for index in 0..parts {

@@ -65,7 +65,7 @@ fn run_workload(
     transfer.clear_skipped()?;
     // Small transfers have no time to ask for the machine's variants.
     if selection != Selection::Small {
-        let mut context = transfer.context().on(workers.machine());
+        let mut context = transfer.access().context.on(workers.machine());
         context.variants = work.near_or_far(context.variants);
         work.context = context;
         transfer = transfer.with_context(context);

@@ -65,11 +65,8 @@ impl<'p> Execution<'p> {
     /// thread; no other thread is used.
     #[must_use]
     #[inline]
-    pub fn pool<'q>(self, pool: &'q dyn Pool) -> Execution<'q>
-    where
-        'p: 'q,
-    {
-        Execution { pool, ..self }
+    pub fn pool(self, pool: &'p dyn Pool) -> Self {
+        Self { pool, ..self }
     }
 
     /// Divides the work among at most `workers` (at least one).
@@ -111,14 +108,9 @@ impl<'p> Execution<'p> {
     /// process [go by](Machine::current).
     #[must_use]
     #[inline]
-    pub fn machine<'q>(self, machine: &'q Machine) -> Execution<'q>
-    where
-        'p: 'q,
-    {
-        Execution {
-            machine: Some(machine),
-            ..self
-        }
+    pub fn machine(mut self, machine: &'p Machine) -> Self {
+        self.machine = Some(machine);
+        self
     }
 
     /// For tests and measurements: forces a schedule. Where it does not apply
@@ -143,9 +135,9 @@ impl<'p> Execution<'p> {
 
     /// The workers of a call without a neighbour.
     pub(crate) fn workers(&self) -> Workers<'p> {
-        Workers::new(self.pool, self.max_workers)
-            .with_machine(self.machine)
-            .with_goal(self.goal)
+        let mut workers = Workers::new(self.pool, self.max_workers).with_machine(self.machine);
+        workers.goal = self.goal;
+        workers
     }
 
     /// Begins a call, which shares the pool with the calls that are at work on it.

@@ -48,36 +48,23 @@ pub(crate) fn out_of_memory<T>(len: usize) -> ScatterError {
 fn ask_for_huge_pages<T>(buffer: &Vec<T>) {
     let bytes = buffer.capacity().saturating_mul(size_of::<T>());
     if bytes >= HUGE_BYTES {
-        system::ask_for_huge_pages(buffer.as_ptr().cast(), bytes);
+        #[cfg(target_os = "linux")]
+        advise_huge_pages(buffer.as_ptr().cast(), bytes);
     }
 }
 
 #[cfg(target_os = "linux")]
-mod system {
+#[expect(unsafe_code, reason = "a system call that no safe function offers")]
+fn advise_huge_pages(start: *const u8, bytes: usize) {
     /// The smallest pages are no larger than this on any Linux, so that whole
     /// multiples of it are whole pages.
     const PAGE: usize = 64 << 10;
-
-    #[expect(unsafe_code, reason = "a system call that no safe function offers")]
-    pub(super) fn ask_for_huge_pages(start: *const u8, bytes: usize) {
-        let skipped = start.addr().next_multiple_of(PAGE) - start.addr();
-        let Some(rest) = bytes.checked_sub(skipped) else {
-            return;
-        };
-        let len = rest - rest % PAGE;
-        // SAFETY: the range lies in an allocation of the caller's; the advice
-        // changes how it is mapped, not what it holds.
-        unsafe {
-            libc::madvise(
-                start.wrapping_add(skipped).cast_mut().cast(),
-                len,
-                libc::MADV_HUGEPAGE,
-            );
-        }
+    let skipped = start.addr().next_multiple_of(PAGE) - start.addr();
+    let len = bytes.saturating_sub(skipped) / PAGE * PAGE;
+    let first = start.wrapping_add(skipped).cast_mut().cast();
+    // SAFETY: the range lies in an allocation of the caller's; the advice
+    // changes how it is mapped, not what it holds.
+    unsafe {
+        libc::madvise(first, len, libc::MADV_HUGEPAGE);
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod system {
-    pub(super) fn ask_for_huge_pages(_start: *const u8, _bytes: usize) {}
 }

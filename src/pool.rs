@@ -7,6 +7,7 @@ mod forks;
 mod global;
 
 use std::fmt;
+use std::iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -193,13 +194,8 @@ fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn
         if came.fetch_add(1, Ordering::Relaxed) >= workers {
             return;
         }
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= tasks {
-                break;
-            }
-            task(index);
-        }
+        let taken = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        taken.take_while(|&index| index < tasks).for_each(task);
     }
 }
 

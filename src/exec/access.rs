@@ -5,8 +5,7 @@
 use std::mem::MaybeUninit;
 
 use super::context::Context;
-use super::sink::{Runs, Sink};
-use crate::kernel::{Kernels, Operation, RunsFn};
+use crate::kernel::{MultiplyingFn, Operation, RunsFn};
 use crate::plan::Span;
 
 /// The memory of one transfer: addresses of element `[0, 0, ...]` of each tensor.
@@ -27,6 +26,14 @@ pub(crate) struct Access {
     pub(crate) context: Context,
 }
 
+/// A kernel for runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Runs {
+    Plain(RunsFn),
+    /// With the factor that it multiplies by.
+    Multiplying(MultiplyingFn, f64),
+}
+
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
 // SAFETY: an address alone gives no access; who uses one in `unsafe` code
 // establishes that no two tasks write the same element.
@@ -36,19 +43,15 @@ unsafe impl Send for Buffers {}
 unsafe impl Sync for Buffers {}
 
 impl Access {
-    pub(super) fn kernels(&self) -> &'static Kernels {
-        self.operation.kernels
-    }
-
     /// Address `elements` away from the first one that is written.
     pub(super) fn written_at(&self, elements: isize) -> *mut u8 {
-        let bytes = elements * self.kernels().size.cast_signed();
+        let bytes = elements * self.operation.kernels.size.cast_signed();
         self.buffers.output.cast::<u8>().wrapping_offset(bytes)
     }
 
     /// Address `elements` away from the first one that is read.
     pub(super) fn read_at(&self, elements: isize) -> *const u8 {
-        let bytes = elements * self.kernels().size.cast_signed();
+        let bytes = elements * self.operation.kernels.size.cast_signed();
         self.buffers.source.wrapping_offset(bytes)
     }
 
@@ -63,29 +66,12 @@ impl Access {
     pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;
-        Runs::Plain(match self.kernels().stream {
+        Runs::Plain(match self.operation.kernels.stream {
             Some(stream) if wanted && contiguous => match self.context.variants.stream_prefetch {
                 0 => stream.plain,
                 _ => stream.prefetching,
             },
             _ => kernel,
         })
-    }
-
-    /// A sink for windows of the form `window` that are read around `read`.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Sink::new`].
-    #[expect(unsafe_code, reason = "as the sink that it makes")]
-    pub(super) unsafe fn sink<'s>(
-        &self,
-        kernel: Runs,
-        read: *const u8,
-        window: &'s Span,
-    ) -> Sink<'s> {
-        let output = self.buffers.output.cast();
-        // SAFETY: handed on as it is.
-        unsafe { Sink::new(kernel, self.kernels().size, output, read, window) }
     }
 }

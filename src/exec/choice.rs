@@ -96,7 +96,7 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
     let all = workers.parts();
     let load = Load::new(work, all);
     #[expect(clippy::cast_precision_loss, reason = "a part")]
-    let cpu_time = match workers.goal() {
+    let cpu_time = match workers.goal {
         Some(Goal::Latency) => 0.0,
         _ => CPU_TIME / all as f64,
     };

@@ -92,11 +92,10 @@ impl<'k> Copies<'k> {
         workers: &Workers<'_>,
         task: &(dyn Fn(usize, *mut u8) + Sync),
     ) -> Result<(), ScatterError> {
-        let (private, kernels, elements) = (self.private, self.kernels, self.windows * self.len);
         // Scratch memory may be longer.
         let copies = &mut self.memory[..self.words * self.parts];
         workers.run_chunks(copies, self.words, &|index, copy| {
-            clear(&private, kernels, copy, elements);
+            clear(&self.private, self.kernels, copy, self.windows * self.len);
             task(index, copy.as_mut_ptr().cast());
         })
     }

@@ -117,9 +117,8 @@ unsafe fn fill(words: &mut [u64], bytes: usize, value: *const u8, size: usize) {
     // SAFETY: the caller vouches for the element; the copies are exclusive.
     unsafe { value.copy_to_nonoverlapping(bytes.as_mut_ptr(), done) };
     while done < bytes.len() {
-        let (filled, rest) = bytes.split_at_mut(done);
-        let more = done.min(rest.len());
-        rest[..more].copy_from_slice(&filled[..more]);
+        let more = done.min(bytes.len() - done);
+        bytes.copy_within(..more, done);
         done += more;
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Knows destination numbers. Knows nothing of windows or workers' schedules.
 
-use super::tile::{Cuts, LINE_BYTES, part_of_numbers};
+use super::tile::{Cuts, LINE_BYTES, part};
 use crate::plan::Destinations;
 
 /// Tuples that are looked at, at most: of short lists fewer, as a call may take no
@@ -207,7 +207,7 @@ impl Sample {
         let load = |start: u64, end: u64| {
             per_number * (end - start) as f64 + per_tuple * (below(end) - below(start)) as f64
         };
-        let even = |index: usize| part_of_numbers(count, ranges, index);
+        let even = |index: usize| part(count, ranges, index);
         // Of few tuples a range has more or fewer by chance, and cuts that follow them
         // are worse than none.
         let chance = 3.0 / (self.len as f64 / ranges as f64).sqrt();

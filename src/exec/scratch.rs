@@ -136,43 +136,61 @@ pub fn release_scratch() {
 
 /// A type of which calls have buffers.
 pub(crate) trait Scratch: Zeroable {
-    /// The other such type.
-    type Other;
-
-    /// The buffers of either type on a shelf.
-    fn slots(shelf: &mut Shelf) -> (&mut Slots<Self>, &mut Slots<Self::Other>);
+    /// The buffers of this type on a shelf.
+    fn slots(shelf: &mut Shelf) -> &mut Slots<Self>;
 
     /// A buffer of at least `len` elements, of any value.
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
         take_kept(len).map_or_else(|| zeroed(len), Ok)
     }
 
-    /// Leaves a buffer for the next call.
-    fn put_back(buffer: Vec<Self>) {
-        put(buffer);
+    /// Leaves a buffer for the next call. Room is made by those that have lain there
+    /// longest: calls have become larger or smaller since. They are freed one by
+    /// one while nobody has the shelf, as that may take a while.
+    fn put_back(mut buffer: Vec<Self>) {
+        let new = bytes(&buffer);
+        // By its length, as it will be looked for; what it holds counts.
+        let shelf = shelf_for(buffer.len() * size_of::<Self>());
+        if new == 0 || new > room_of(shelf) {
+            return;
+        }
+        // Others may fill the room that was made; then the buffer is freed.
+        for _ in 0..=2 * KEPT_BUFFERS {
+            let freed = with_shelf(shelf, |content| {
+                let kept = content.narrow.bytes + content.wide.bytes;
+                let slots = Self::slots(content);
+                if slots.used < KEPT_BUFFERS && kept + new <= room_of(shelf) {
+                    slots.push(mem::take(&mut buffer));
+                    return None;
+                }
+                let same = slots.remove(0);
+                let other =
+                    (same.is_none()).then(|| (content.narrow.remove(0), content.wide.remove(0)));
+                Some((same, other))
+            });
+            if freed.flatten().is_none() {
+                return;
+            }
+        }
     }
 }
 
 impl Scratch for u32 {
-    type Other = u64;
-
-    fn slots(shelf: &mut Shelf) -> (&mut Slots<u32>, &mut Slots<u64>) {
-        (&mut shelf.narrow, &mut shelf.wide)
+    fn slots(shelf: &mut Shelf) -> &mut Slots<u32> {
+        &mut shelf.narrow
     }
 }
 
 impl Scratch for u64 {
-    type Other = u32;
-
-    fn slots(shelf: &mut Shelf) -> (&mut Slots<u64>, &mut Slots<u32>) {
-        (&mut shelf.wide, &mut shelf.narrow)
+    fn slots(shelf: &mut Shelf) -> &mut Slots<u64> {
+        &mut shelf.wide
     }
 }
 
 /// A buffer of at least `len` elements, if one is kept.
 fn take_kept<T: Scratch>(len: usize) -> Option<Vec<T>> {
     let shelf = shelf_for(len.saturating_mul(size_of::<T>()));
-    with_shelf(shelf, |shelf| T::slots(shelf).0.take(len)).flatten()
+    with_shelf(shelf, |shelf| T::slots(shelf).take(len)).flatten()
 }
 
 /// A buffer for `tuples` destinations below `count`, if one is kept and needed.
@@ -190,44 +208,6 @@ pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
 pub(crate) fn put_back(spare: Spare) {
     Scratch::put_back(spare.narrow);
     Scratch::put_back(spare.wide);
-}
-
-/// What makes room on the shelf, of either kind.
-enum Old<T, U> {
-    Same(Vec<T>),
-    Other(Vec<U>),
-}
-
-/// Puts a buffer on the shelf. Room is made by those that have lain there
-/// longest: calls have become larger or smaller since. They are freed one by
-/// one while nobody has the shelf, as that may take a while.
-fn put<T: Scratch>(mut buffer: Vec<T>) {
-    let new = bytes(&buffer);
-    // By its length, as it will be looked for; what it holds counts.
-    let shelf = shelf_for(buffer.len() * size_of::<T>());
-    if new == 0 || new > room_of(shelf) {
-        return;
-    }
-    // Others may fill the room that was made; then the buffer is freed.
-    for _ in 0..=2 * KEPT_BUFFERS {
-        let old = with_shelf(shelf, |content| {
-            let (same, others) = T::slots(content);
-            let is_full = same.used == KEPT_BUFFERS;
-            if !is_full && same.bytes + others.bytes + new <= room_of(shelf) {
-                same.push(mem::take(&mut buffer));
-                return None;
-            }
-            match same.remove(0) {
-                Some(old) => Some(Old::Same(old)),
-                None => others.remove(0).map(Old::Other),
-            }
-        });
-        match old.flatten() {
-            Some(Old::Same(old)) => drop(old),
-            Some(Old::Other(old)) => drop(old),
-            None => return,
-        }
-    }
 }
 
 impl<T> Slots<T> {

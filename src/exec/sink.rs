@@ -2,7 +2,10 @@
 
 use smallvec::SmallVec;
 
-use crate::kernel::{Job, MultiplyingFn, RunsFn, Steps};
+use super::access::{Access, Runs};
+#[cfg(doc)]
+use crate::kernel::RunsFn;
+use crate::kernel::{Job, Steps};
 use crate::plan::Span;
 
 /// Jobs of one kernel call: enough to hide the call.
@@ -12,14 +15,6 @@ const JOBS: usize = 128;
 /// list is gone through once for each run of the window: what stays in the
 /// first-level cache meanwhile.
 const LIST_BYTES: usize = 16 * 1024;
-
-/// A kernel for runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Runs {
-    Plain(RunsFn),
-    /// With the factor that it multiplies by.
-    Multiplying(MultiplyingFn, f64),
-}
 
 /// Jobs on their way to a kernel, each a window of the same form.
 pub(super) struct Sink<'a> {
@@ -49,13 +44,12 @@ impl<'a> Sink<'a> {
     /// windows have an element around `dst` in common.
     #[expect(unsafe_code, reason = "takes over what its caller owes the kernel")]
     pub(super) unsafe fn new(
+        access: &Access,
         kernel: Runs,
-        size: usize,
-        dst: *mut u8,
         src: *const u8,
         window: &'a Span,
     ) -> Self {
-        let run = window.run();
+        let (run, size) = (window.run(), access.operation.kernels.size);
         let limit = if window.loops().is_empty() {
             JOBS
         } else {
@@ -63,7 +57,7 @@ impl<'a> Sink<'a> {
         };
         Self {
             kernel,
-            dst,
+            dst: access.buffers.output.cast(),
             src,
             size,
             window,
@@ -89,9 +83,8 @@ impl<'a> Sink<'a> {
         let mut jobs = windows.map(|(dst, src)| Job { dst, src, len });
         loop {
             let room = self.limit - self.jobs.len();
-            let before = self.jobs.len();
             self.jobs.extend(jobs.by_ref().take(room));
-            if self.jobs.len() - before < room {
+            if self.jobs.len() < self.limit {
                 break;
             }
             self.flush();

@@ -8,7 +8,7 @@
 use super::access::Buffers;
 use super::workload::Direction;
 use crate::kernel::{
-    Group, GroupFn, GroupRun, Job, Kernels, Operation, RowsForm, RunsFn, Sources, Spread, Steps,
+    Group, GroupFn, GroupRun, Job, Operation, RowsForm, RunsFn, Sources, Spread, Steps,
 };
 use crate::machine::Variants;
 use crate::plan::{Flat, signed};
@@ -77,7 +77,6 @@ impl SmallTransfer<'_> {
     #[inline(always)]
     unsafe fn scatter(&self, buffers: Buffers) {
         let output: *mut u8 = buffers.output.cast();
-        let kernels = self.operation.kernels;
         if let Some(data) = buffers.data {
             let all = Job {
                 dst: 0,
@@ -85,7 +84,7 @@ impl SmallTransfer<'_> {
                 len: self.flat.elements,
             };
             // SAFETY: both hold that many elements and share no byte.
-            unsafe { (kernels.copy)(output, data, &[all], Steps::UNIT) };
+            unsafe { (self.operation.kernels.copy)(output, data, &[all], Steps::UNIT) };
         }
         for outer in 0..self.repetitions(!self.tuples.numbers.is_empty()) {
             let (numbered, listed) = self.origin(outer);
@@ -95,7 +94,7 @@ impl SmallTransfer<'_> {
             unsafe {
                 match self.operation.group.filter(|_| self.operation.needs_groups) {
                     Some(kernel) => self.fold(kernel, dst, src),
-                    None => self.apply(kernels, dst, src),
+                    None => self.apply(dst, src),
                 }
             }
         }
@@ -182,16 +181,17 @@ impl SmallTransfer<'_> {
     ///
     /// As for [`Self::run`], from a repetition's first elements on.
     #[inline(always)]
-    unsafe fn apply(&self, kernels: &Kernels, dst: *mut u8, src: *const u8) {
-        let flat = self.flat;
-        let is_listed_side_by_side = flat.run == 1 && (flat.step == 1 || flat.tuples == 1);
+    unsafe fn apply(&self, dst: *mut u8, src: *const u8) {
+        let (kernels, flat) = (self.operation.kernels, self.flat);
         let spread = Spread {
             scale: flat.unit,
             is_near: self.is_near(),
         };
-        let elements = kernels.apply_elements;
-        let elements =
-            elements.filter(|_| is_listed_side_by_side && self.tuples.positions.is_none());
+        let are_side_by_side =
+            (flat.step == 1 || flat.tuples == 1) && self.tuples.positions.is_none();
+        let elements = kernels
+            .apply_elements
+            .filter(|_| flat.run == 1 && are_side_by_side);
         match (elements, kernels.apply_rows) {
             // SAFETY: one element a number, below `slices`, and as many updates
             // side by side as numbers.
@@ -253,15 +253,16 @@ impl SmallTransfer<'_> {
     /// Around `result` lies a window of `flat.run` elements for every position
     /// of the list, which zeros may become.
     unsafe fn clear(&self, result: *mut u8, positions: Option<&[u32]>) {
-        let Some(mut rest) = positions else {
+        let Some(positions) = positions else {
             return;
         };
         let size = self.operation.kernels.size;
+        let mut applied = positions
+            .iter()
+            .map(|&position| position as usize)
+            .peekable();
         for position in 0..self.flat.tuples {
-            if let Some((&first, others)) = rest.split_first()
-                && first as usize == position
-            {
-                rest = others;
+            if applied.next_if_eq(&position).is_some() {
                 continue;
             }
             let offset = position.cast_signed() * self.flat.step * size.cast_signed();

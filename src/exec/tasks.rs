@@ -29,7 +29,8 @@ pub(crate) struct Workers<'p> {
     callers: usize,
     /// What it runs on, where that is not to be found out.
     machine: Option<&'p Machine>,
-    goal: Option<Goal>,
+    /// What schedules shall have least of.
+    pub(crate) goal: Option<Goal>,
 }
 
 /// A call at work on a pool. Calls that begin meanwhile count it; dropping it ends it.
@@ -80,16 +81,6 @@ impl<'p> Workers<'p> {
     /// Sets the machine that schedules are chosen by, in place of the current one.
     pub(crate) fn with_machine(self, machine: Option<&'p Machine>) -> Self {
         Self { machine, ..self }
-    }
-
-    /// Sets what schedules shall have least of.
-    pub(crate) fn with_goal(self, goal: Option<Goal>) -> Self {
-        Self { goal, ..self }
-    }
-
-    /// What schedules shall have least of.
-    pub(crate) fn goal(&self) -> Option<Goal> {
-        self.goal
     }
 
     /// What schedules are chosen by.
@@ -151,11 +142,6 @@ impl<'p> Workers<'p> {
         })
     }
 
-    /// Whether the pool asks for a task for each of so many pieces, and can have them.
-    fn shows(&self, pieces: usize) -> bool {
-        pieces <= MAX_TASKS && self.pool.sees_pieces()
-    }
-
     /// Runs `task` with every number in `0..items`, handed out one by one to
     /// as many tasks as there are parts.
     pub(crate) fn run_each(
@@ -163,19 +149,7 @@ impl<'p> Workers<'p> {
         items: usize,
         task: &(dyn Fn(usize) + Sync),
     ) -> Result<(), ScatterError> {
-        if self.shows(items) {
-            return self.run(items, task);
-        }
-        let next = AtomicUsize::new(0);
-        self.run(self.parts().min(items), &|_| {
-            loop {
-                let item = next.fetch_add(1, Ordering::Relaxed);
-                if item >= items {
-                    break;
-                }
-                task(item);
-            }
-        })
+        self.run_lanes(self.parts().min(items), 1, items, task)
     }
 
     /// Runs `task` with every number in `0..pieces`. Each of so many tasks goes through a
@@ -187,10 +161,22 @@ impl<'p> Workers<'p> {
         pieces: usize,
         task: &(dyn Fn(usize) + Sync),
     ) -> Result<(), ScatterError> {
-        if pieces == tasks || self.shows(pieces) {
+        self.run_lanes(tasks, tasks.min(MAX_LANES), pieces, task)
+    }
+
+    /// Runs `task` with every number in `0..pieces`, which are cut into lanes. Each of so many
+    /// tasks takes pieces of its lane, and then of the others.
+    fn run_lanes(
+        &self,
+        tasks: usize,
+        lanes: usize,
+        pieces: usize,
+        task: &(dyn Fn(usize) + Sync),
+    ) -> Result<(), ScatterError> {
+        let are_shown = pieces <= MAX_TASKS && self.pool.sees_pieces();
+        if pieces == tasks || are_shown {
             return self.run(pieces, task);
         }
-        let lanes = tasks.min(MAX_LANES);
         let taken = [const { AtomicUsize::new(0) }; MAX_LANES];
         self.run(tasks, &|index| {
             for lane in (0..lanes).map(|at| (index + at) % lanes) {
@@ -328,7 +314,8 @@ mod tests {
             "at least one each"
         );
         let with_goal = |goal| {
-            let workers = Workers::new(&pool, None).with_goal(Some(goal));
+            let mut workers = Workers::new(&pool, None);
+            workers.goal = Some(goal);
             parts(&Call::begin(workers))
         };
         assert_eq!([Goal::Latency, Goal::Throughput].map(with_goal), [6, 1]);

@@ -6,6 +6,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use num_traits::{AsPrimitive, PrimInt};
 use smallvec::SmallVec;
 
 use super::division::{Cut, Division};
@@ -80,11 +81,11 @@ impl Tile {
             }
             Division::Columns { parts } => tile.columns = whole.columns(parts, index),
             Division::Destinations { repetitions, parts } => {
-                let (outer, range, _) = place(index, parts, 1);
-                tile.repetitions = part(whole.repetitions, repetitions, outer);
+                let range = index % parts;
+                tile.repetitions = part(whole.repetitions, repetitions, index / parts);
                 tile.part = Part::Destinations(match whole.cuts {
                     Some(cuts) => cuts.range(range, count),
-                    None => part_of_numbers(count, parts, range),
+                    None => part(count, parts, range),
                 });
             }
             Division::Sorted {
@@ -92,9 +93,9 @@ impl Tile {
                 parts,
                 columns,
             } => {
-                let (outer, middle, column) = place(index, parts, columns);
-                tile.repetitions = part(whole.repetitions, repetitions, outer);
-                tile.part = Part::Sorted(whole.part_of_sorted(parts, middle));
+                let (rest, column) = (index / columns, index % columns);
+                tile.repetitions = part(whole.repetitions, repetitions, rest / parts);
+                tile.part = Part::Sorted(whole.part_of_sorted(parts, rest % parts));
                 tile.columns = whole.columns(columns, column);
             }
             Division::Partitions { shift, .. } => {
@@ -102,7 +103,7 @@ impl Tile {
                 tile.part = Part::Destinations(first..(first + (1 << shift)).min(count));
             }
             Division::Copies { parts } => {
-                tile.part = Part::Destinations(part_of_numbers(count, parts, index));
+                tile.part = Part::Destinations(part(count, parts, index));
             }
         }
         tile
@@ -205,37 +206,26 @@ impl Columns {
     }
 }
 
-/// Which of three nested parts number `index` is, the last one fastest.
-fn place(index: usize, middle: usize, inner: usize) -> (usize, usize, usize) {
-    let rest = index / inner;
-    (rest / middle, rest % middle, index % inner)
-}
-
 /// Part `index` of `parts` nearly equal ones of `0..total`.
-pub(crate) fn part(total: usize, parts: usize, index: usize) -> Range<usize> {
-    let (each, extra) = (total / parts, total % parts);
-    let start = |index: usize| each * index + index.min(extra);
-    start(index)..start(index + 1)
-}
-
-/// [`part`] of a range of destination numbers.
-pub(super) fn part_of_numbers(count: u64, parts: usize, index: usize) -> Range<u64> {
-    let (each, extra) = (count / parts as u64, count % parts as u64);
-    let start = |index: u64| each * index + index.min(extra);
-    start(index as u64)..start(index as u64 + 1)
+pub(crate) fn part<N: PrimInt + 'static>(total: N, parts: usize, index: usize) -> Range<N>
+where
+    usize: AsPrimitive<N>,
+{
+    let (each, extra) = (total / parts.as_(), total % parts.as_());
+    let start = |index: N| each * index + index.min(extra);
+    start(index.as_())..start(index.as_() + N::one())
 }
 
 /// [`part`] of the list of tuples.
 fn part_of_tuples(plan: &IndexPlan, cut: Cut, parts: usize, index: usize) -> Range<usize> {
-    let tuples = plan.tuples();
+    let even = part(plan.tuples(), parts, index);
     match cut {
-        Cut::Anywhere => part(tuples, parts, index),
+        Cut::Anywhere => even,
         Cut::BetweenDestinations => {
-            let part = part(tuples, parts, index);
-            plan.start_of_equals(part.start)..plan.start_of_equals(part.end)
+            plan.start_of_equals(even.start)..plan.start_of_equals(even.end)
         }
         Cut::BetweenStrands => {
-            let each = tuples / plan.strands();
+            let each = plan.tuples() / plan.strands();
             let strands = part(plan.strands(), parts, index);
             strands.start * each..strands.end * each
         }
@@ -281,19 +271,19 @@ mod tests {
 
     use smallvec::SmallVec;
 
-    use super::{Cut, Cuts, Division, Part, Tile, Whole, columns, part, part_of_numbers};
+    use super::{Cut, Cuts, Division, Part, Tile, Whole, columns, part};
     use crate::plan::{Dim, IndexPlan, Span};
     use crate::{Layout, Scatter, ScatterPlan, TensorView};
 
     #[test]
     fn parts_cover_everything_once() {
-        for total in [0, 1, 7, 64, 1000] {
+        for total in [0_usize, 1, 7, 64, 1000] {
             for parts in [1, 2, 3, 8, 100] {
                 let mut end = 0;
                 for index in 0..parts {
                     let range = part(total, parts, index);
                     assert_eq!(range.start, end, "{total} in {parts}");
-                    let numbers = part_of_numbers(total as u64, parts, index);
+                    let numbers = part(total as u64, parts, index);
                     assert_eq!(numbers.end, range.end as u64, "{total} in {parts}");
                     end = range.end;
                 }

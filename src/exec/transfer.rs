@@ -13,9 +13,9 @@ pub(super) use self::tiles::Divided;
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::access::{Access, Buffers};
+use super::access::{Access, Buffers, Runs};
 use super::context::Context;
-use super::sink::{Runs, Sink};
+use super::sink::Sink;
 use super::tile::Whole;
 use super::workload::{Direction, Workload};
 use crate::error::ScatterError;
@@ -128,10 +128,6 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    pub(super) fn context(&self) -> Context {
-        self.access.context
-    }
-
     /// What the choice of a schedule depends on.
     pub(super) fn workload(&self) -> Workload<'a> {
         Workload::new(
@@ -156,12 +152,8 @@ impl<'a> Transfer<'a> {
         &self.access
     }
 
-    pub(super) fn operation(&self) -> &Operation {
-        &self.access.operation
-    }
-
     pub(super) fn kernels(&self) -> &'static Kernels {
-        self.access.kernels()
+        self.access.operation.kernels
     }
 
     pub(super) fn geometry(&self) -> &Geometry {
@@ -197,7 +189,7 @@ impl<'a> Transfer<'a> {
             repetitions: self.repetitions(),
             window: &self.geometry.window,
             size: self.kernels().size,
-            address: self.written_at(first).addr(),
+            address: self.access.written_at(first).addr(),
             sorted,
             cuts: None,
         }
@@ -215,15 +207,13 @@ impl<'a> Transfer<'a> {
         // SAFETY: who made the transfer vouches for the result. What is pushed are
         // windows of it, each once; all of them read the one element of zeros; no
         // task is running.
-        let mut sink = unsafe { self.access.sink(kernel, ZERO.as_ptr(), &window) };
+        let mut sink = unsafe { Sink::new(&self.access, kernel, ZERO.as_ptr(), &window) };
         for repetition in 0..self.repetitions() {
             let (result, _) = self.geometry.repetition(repetition);
-            let mut applied = (0..self.plan.tuples()).map(|at| self.plan.tuple_at(at));
-            let mut next = applied.next();
+            let applied = (0..self.plan.tuples()).map(|at| self.plan.tuple_at(at));
+            let mut applied = applied.peekable();
             for tuple in 0..self.plan.listed_tuples() {
-                if next == Some(tuple) {
-                    next = applied.next();
-                } else {
+                if applied.next_if_eq(&tuple).is_none() {
                     sink.push(result + self.geometry.source(tuple), 0);
                 }
             }
@@ -291,16 +281,6 @@ impl<'a> Transfer<'a> {
         // inside the numbered ones because the plan has checked every number to be
         // below how many these have, and inside the list because its shape is the
         // plan's; the caller vouches for the rest.
-        unsafe { self.access.sink(kernel, self.access.buffers.source, window) }
-    }
-
-    /// Address `elements` away from the first one that is written.
-    pub(super) fn written_at(&self, elements: isize) -> *mut u8 {
-        self.access.written_at(elements)
-    }
-
-    /// Address `elements` away from the first one that is read.
-    pub(super) fn read_at(&self, elements: isize) -> *const u8 {
-        self.access.read_at(elements)
+        unsafe { Sink::new(&self.access, kernel, self.access.buffers.source, window) }
     }
 }

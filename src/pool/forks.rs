@@ -13,11 +13,9 @@ pub(super) fn watch(in_child: extern "C" fn()) -> bool {
     }
     // SAFETY: a function that lives as long as this library is loaded, and
     // takes nothing. Where two threads come here at once it is called twice.
-    let refused = unsafe { libc::pthread_atfork(None, None, Some(in_child)) } != 0;
-    if !refused {
-        WATCHED.store(true, Ordering::Relaxed);
-    }
-    !refused
+    let is_watched = unsafe { libc::pthread_atfork(None, None, Some(in_child)) } == 0;
+    WATCHED.fetch_or(is_watched, Ordering::Relaxed);
+    is_watched
 }
 
 #[cfg(not(all(unix, not(target_os = "emscripten"))))]

@@ -149,15 +149,8 @@ fn answer() {
 
 /// As many as rayon's global pool has if nobody says otherwise.
 fn threads_wanted() -> usize {
-    let given = |name| {
-        let value = std::env::var(name).ok()?;
-        value.parse::<usize>().ok()
-    };
-    let asked_for = match given("RAYON_NUM_THREADS") {
-        None => given("RAYON_RS_NUM_CPUS"),
-        given => given,
-    };
-    let count = match asked_for {
+    let given = |name| std::env::var(name).ok()?.parse::<usize>().ok();
+    let count = match given("RAYON_NUM_THREADS").or_else(|| given("RAYON_RS_NUM_CPUS")) {
         Some(count @ 1..) => count,
         _ => thread::available_parallelism().map_or(1, usize::from),
     };
@@ -182,9 +175,7 @@ fn waiting_threads(count: usize) -> Option<Vec<SyncSender<ThreadBuilder>>> {
 
 /// Cannot fail, as every thread waits for one worker and ends with it.
 fn hand_over(threads: &[SyncSender<ThreadBuilder>], worker: ThreadBuilder) -> io::Result<()> {
-    let thread = threads.get(worker.index());
-    let given = thread.is_some_and(|thread| thread.send(worker).is_ok());
-    given
-        .then_some(())
-        .ok_or_else(|| io::Error::other("no thread waits"))
+    let no_thread = || io::Error::other("no thread waits");
+    let thread = threads.get(worker.index()).ok_or_else(no_thread)?;
+    thread.send(worker).map_err(|_| no_thread())
 }

@@ -170,7 +170,7 @@ fn left_in_plan<'p, N: Width + Any>(
     numbers: &[N],
     carries: bool,
 ) -> Result<Option<&'p Partitions<N>>, ScatterError> {
-    if !sorting.transfer.context().is_kept {
+    if !sorting.transfer.access().context.is_kept {
         return Ok(None);
     }
     let slot = sorting.transfer.plan().slot();

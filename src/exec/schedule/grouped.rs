@@ -57,7 +57,7 @@ impl Scheduler for Grouped {
                 unsafe { pass.run(positions.clone(), columns, tile.repetitions()) };
             });
         }
-        let Some(kernel) = transfer.operation().group else {
+        let Some(kernel) = transfer.access().operation.group else {
             debug_assert!(false, "a division of another schedule");
             return Ok(());
         };
@@ -154,13 +154,13 @@ impl Groups<'_> {
                 dst: run.dst,
                 src: run.src,
             },
-            include_self: self.transfer.operation().include_self,
-            factor: self.transfer.operation().factor,
+            include_self: self.transfer.access().operation.include_self,
+            factor: self.transfer.access().operation.factor,
         };
         for number in 0..window.runs() {
             let (loop_dst, loop_src) = Span::at(window.loops(), number);
-            let dst = self.transfer.written_at(window.dst + loop_dst);
-            let src = self.transfer.read_at(window.src + loop_src + src);
+            let dst = self.transfer.access().written_at(window.dst + loop_dst);
+            let src = self.transfer.access().read_at(window.src + loop_src + src);
             // SAFETY: who made the transfer vouches for the tensors, the plan
             // for the destinations; sources are those of its tuples, as
             // `sources` has it; the caller vouches for the windows being its

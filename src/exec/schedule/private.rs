@@ -44,7 +44,7 @@ impl Scheduler for PrivateCopies {
         // All windows fit in a copy, so that their numbers are narrow.
         let (Some(loops), Some(private), Destinations::Narrow(numbers)) = (
             Loops::of(transfer),
-            transfer.operation().private(),
+            transfer.access().operation.private(),
             transfer.plan().destinations(),
         ) else {
             debug_assert!(false, "a division of another schedule");
@@ -64,7 +64,9 @@ impl Scheduler for PrivateCopies {
                 loops.combine(transfer, copy, src, first, &numbers[tuples]);
             })?;
             let into = Merged {
-                output: transfer.written_at(dst + transfer.geometry().window.dst),
+                output: transfer
+                    .access()
+                    .written_at(dst + transfer.geometry().window.dst),
                 unit: transfer.geometry().unit,
             };
             let merge = |tile: &Tile| {
@@ -121,7 +123,7 @@ impl Loops {
         numbers: &[u32],
     ) {
         let src = src + transfer.geometry().window.src + first.cast_signed() * self.form.step;
-        let src = transfer.read_at(src);
+        let src = transfer.access().read_at(src);
         #[expect(unsafe_code, reason = "hands a worker's own copy to the kernels")]
         // SAFETY: the copy holds all windows, apart from everything else and
         // initialised, and numbers are less than that; who made the transfer

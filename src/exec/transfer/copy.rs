@@ -31,7 +31,7 @@ impl Access {
         whole: &Span,
         workers: &Workers<'_>,
     ) -> Result<(), ScatterError> {
-        let bytes = whole.elements() * self.kernels().size;
+        let bytes = whole.elements() * self.operation.kernels.size;
         if bytes == 0 {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Access {
         workers.run(parts, &|index| {
             let cut = (parts > 1).then(|| {
                 let address = self.written_at(whole.dst).addr();
-                columns(whole, self.kernels().size, address, parts, index).of(whole)
+                columns(whole, self.operation.kernels.size, address, parts, index).of(whole)
             });
             task(cut.as_ref().unwrap_or(whole));
         })
@@ -97,10 +97,10 @@ impl Access {
         window: &'s Span,
         streams: bool,
     ) -> Option<Sink<'s>> {
-        let streaming = || self.streaming(self.kernels().copy, window, streams);
+        let streaming = || self.streaming(self.operation.kernels.copy, window, streams);
         let kernel = self.multiplying().unwrap_or_else(streaming);
         // SAFETY: handed on as it is.
-        Some(unsafe { self.sink(kernel, self.buffers.data?, window) })
+        Some(unsafe { Sink::new(self, kernel, self.buffers.data?, window) })
     }
 
     /// Multiplies the elements of `span`, `origin` away, if the operation does so.
@@ -130,12 +130,12 @@ impl<'a> Divided<'a, '_> {
     /// several will work anyway, or where it is worth to wake them.
     pub(in super::super) fn copy_before(&self) -> Result<(), ScatterError> {
         let streams = self.work.is_sparse();
-        self.each_cut_of_output(&|access, span| {
+        self.each_cut_of_output(&|span| {
             #[expect(unsafe_code, reason = "tasks copy columns of their own")]
             // SAFETY: a `CopyGeometry` places elements of the one shape that
             // data and output have; cuts share none, and nothing else runs.
             unsafe {
-                access.copy_span(span, (0, 0), streams);
+                self.transfer.access.copy_span(span, (0, 0), streams);
             }
         })
     }
@@ -143,33 +143,27 @@ impl<'a> Divided<'a, '_> {
     /// Multiplies all of the output, after the tasks of the division, by as many workers,
     /// if it is to be and they have not.
     pub(in super::super) fn multiply_after(&self) -> Result<(), ScatterError> {
-        if self.transfer.operation().multiply.is_none() || self.fused_copy().is_some() {
+        if self.transfer.access.operation.multiply.is_none() || self.fused_copy().is_some() {
             return Ok(());
         }
-        self.each_cut_of_output(&|access, span| {
+        self.each_cut_of_output(&|span| {
             #[expect(unsafe_code, reason = "tasks multiply columns of their own")]
             // SAFETY: a `CopyGeometry` places elements of the output, which hold values
             // by now; cuts share none, and nothing else runs.
             unsafe {
-                access.multiply_span(span, 0);
+                self.transfer.access.multiply_span(span, 0);
             }
         })
     }
 
     /// Hands the output of a transfer that copies data to a task, cut as
     /// [`Access::each_cut`] has it.
-    fn each_cut_of_output(
-        &self,
-        task: &(dyn Fn(&Access, &Span) + Sync),
-    ) -> Result<(), ScatterError> {
-        let access = &self.transfer.access;
+    fn each_cut_of_output(&self, task: &(dyn Fn(&Span) + Sync)) -> Result<(), ScatterError> {
         let Some(copy) = &self.transfer.copy else {
             return Ok(());
         };
         let is_shared = self.division.tasks() > 1 || self.work.copies_much();
-        access.each_cut(&copy.whole, is_shared, &self.workers, &|span| {
-            task(access, span)
-        })
+        (self.transfer.access).each_cut(&copy.whole, is_shared, &self.workers, task)
     }
 
     /// How data lies, where the tiles of tasks are separate regions of the output. Each task
@@ -192,23 +186,6 @@ impl<'a> Divided<'a, '_> {
 }
 
 impl Transfer<'_> {
-    /// The slices of each repetition that a tile has, `None` where it has all, of a
-    /// division that [fuses](Divided::fused_copy) the copy, which has seen that they are
-    /// found without memory.
-    ///
-    /// # Panics
-    ///
-    /// If they are not: other tiles write the rest of the repetition.
-    fn slices_of_tile(copy: &CopyGeometry, tile: &Tile) -> Option<Span> {
-        let slices = tile.destinations().and_then(|numbers| {
-            let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-            copy.span_of_slices(position(numbers.start), position(numbers.end))
-        });
-        let is_found = slices.is_some() || tile.destinations().is_none();
-        assert!(is_found, "the slices of a tile");
-        slices
-    }
-
     /// Applies the windows of a tile: where the copy is [fused](Divided::fused_copy), after
     /// that of the tile's part of data, and with what was written multiplied at last.
     pub(in super::super) fn fill_tile(
@@ -220,7 +197,12 @@ impl Transfer<'_> {
         let Some(copy) = fused else {
             return apply();
         };
-        let slices = Self::slices_of_tile(copy, tile);
+        // A division that fuses the copy has seen that slices are found without memory.
+        let slices = tile.destinations().map(|numbers| {
+            let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+            let slices = copy.span_of_slices(position(numbers.start), position(numbers.end));
+            slices.expect("slices of a tile are found without memory")
+        });
         let span = slices.as_ref().unwrap_or(&copy.inner);
         let origins = || {
             tile.repetitions().map(|repetition| {
@@ -238,7 +220,7 @@ impl Transfer<'_> {
             }
         }
         apply();
-        if self.operation().multiply.is_none() {
+        if self.access.operation.multiply.is_none() {
             return;
         }
         for (origin, _) in origins() {

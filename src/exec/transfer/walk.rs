@@ -126,14 +126,14 @@ impl Transfer<'_> {
 
     /// Whether all that destination numbers spread over is in a cache soon.
     fn is_near(&self) -> bool {
-        self.plan.scale().bytes(self.kernels().size) <= self.context().variants.near_bytes
+        self.plan.scale().bytes(self.kernels().size) <= self.access.context.variants.near_bytes
     }
 
     /// Whether rows of the list are worth a prefetch where they are not read in order.
     fn are_sources_far(&self, window: &Span) -> bool {
         let bytes = window.elements() * self.kernels().size;
         let updates = self.plan.tuples().saturating_mul(bytes) as u64;
-        bytes > LINE_BYTES && updates >= self.context().variants.far_bytes
+        bytes > LINE_BYTES && updates >= self.access.context.variants.far_bytes
     }
 
     /// Whether windows are long enough to be streamed: to read what is there
@@ -151,7 +151,7 @@ impl Transfer<'_> {
     fn rows(&self, window: &Span) -> Option<(RowsFn, RowsForm<'static>)> {
         let kernel = match self.direction {
             Direction::Scatter => self.kernels().apply_rows,
-            Direction::Gather if self.operation().multiplying.is_some() => None,
+            Direction::Gather if self.access.operation.multiplying.is_some() => None,
             Direction::Gather => self.kernels().gather_rows,
         };
         let is_near = self.is_near();
@@ -192,7 +192,7 @@ impl Transfer<'_> {
             Positions::Each(_) => None,
         };
         if let (Some(elements), Some(first)) = (self.single_elements(), first) {
-            let source = self.read_at(read + first);
+            let source = self.access.read_at(read + first);
             // SAFETY: who made the transfer vouches for the tensors; the plan
             // has checked the numbers against their layout; `single_elements`
             // has found one element a window and sources side by side, or all one;
@@ -214,7 +214,14 @@ impl Transfer<'_> {
             let form = RowsForm { sources, ..form };
             // SAFETY: as above; `rows` has found windows that are contiguous on
             // both sides.
-            return unsafe { kernel(self.written_at(dst), self.read_at(src), numbers, form) };
+            return unsafe {
+                kernel(
+                    self.access.written_at(dst),
+                    self.access.read_at(src),
+                    numbers,
+                    form,
+                )
+            };
         }
         // SAFETY: handed on as it is.
         unsafe { self.walk(list, window, origin, joins, streams) }
@@ -241,7 +248,7 @@ impl Transfer<'_> {
             scale: self.geometry.unit,
             is_near,
         };
-        let (kernel, dst) = (N::kernel(elements), self.written_at(written));
+        let (kernel, dst) = (N::kernel(elements), self.access.written_at(written));
         // SAFETY: handed on as it is.
         unsafe {
             if self.is_one_value() {
@@ -268,6 +275,7 @@ impl Transfer<'_> {
         // SAFETY: what is pushed are the windows that the caller vouches for.
         let mut sink = unsafe { self.window_sink(self.kernels().apply, window, streams) };
         let numbers = list.numbers.iter().map(|number| number.get());
+        let window_at = |(number, position)| self.window_at(number, position, origin);
         match (list.positions, self.source_step()) {
             (Positions::From(first), Some(step)) if joins => {
                 let (unit, len) = (self.geometry.unit, window.run().size);
@@ -281,8 +289,7 @@ impl Transfer<'_> {
                 }
             }
             (Positions::From(first), None) if joins => {
-                for (number, position) in numbers.zip(first..) {
-                    let (dst, src) = self.window_at(number, position, origin);
+                for (dst, src) in numbers.zip(first..).map(window_at) {
                     sink.push_joined(dst, src);
                 }
             }
@@ -292,15 +299,10 @@ impl Transfer<'_> {
                     self.placed(signed(number) * unit, tuple.cast_signed() * step, origin)
                 }));
             }
-            (Positions::From(first), None) => {
-                let windows = numbers.zip(first..);
-                sink.push_all(windows.map(|(number, at)| self.window_at(number, at, origin)));
-            }
+            (Positions::From(first), None) => sink.push_all(numbers.zip(first..).map(window_at)),
             (Positions::Each(positions), _) => {
-                let windows = numbers.zip(positions);
-                sink.push_all(
-                    windows.map(|(number, &at)| self.window_at(number, at as usize, origin)),
-                );
+                let positions = positions.iter().map(|&position| position as usize);
+                sink.push_all(numbers.zip(positions).map(window_at));
             }
         }
         sink.finish();

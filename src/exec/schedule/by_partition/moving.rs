@@ -298,7 +298,7 @@ impl Sorting<'_, '_> {
     fn source(&self, first: usize) -> *const u8 {
         let geometry = self.transfer.geometry();
         let (_, src) = geometry.repetition(0);
-        (self.transfer).read_at(geometry.window.src + src + first.cast_signed())
+        (self.transfer.access()).read_at(geometry.window.src + src + first.cast_signed())
     }
 }
 

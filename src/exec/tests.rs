@@ -316,11 +316,11 @@ fn what_was_seen_of_the_tuples_stays_in_a_kept_plan_alone() {
         run(transfer, &workers, Selection::Cheapest).expect("some schedule");
     };
     run_once(false);
-    assert!(plan.sample().get::<Sample>().is_none(), "a call of its own");
+    assert!(plan.sample.get::<Sample>().is_none(), "a call of its own");
     run_once(true);
-    let kept = plan.sample().get::<Sample>().expect("by the first run");
+    let kept = plan.sample.get::<Sample>().expect("by the first run");
     run_once(true);
-    let again = plan.sample().get::<Sample>().expect("as before");
+    let again = plan.sample.get::<Sample>().expect("as before");
     assert!(std::ptr::eq(kept, again), "taken once");
 }
 

@@ -47,7 +47,10 @@ impl<'a> Extents<'a> {
             Coordinates::Sequences { axis, len, .. } => {
                 (shape[..axis].iter().product::<usize>() * len, axis + 1)
             }
-            _ => (form.listed(indices), form.list.1 - form.list.0),
+            _ => {
+                let list = &indices[form.list.0..form.list.1];
+                (list.iter().product(), list.len())
+            }
         };
         Self {
             form,

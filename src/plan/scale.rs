@@ -46,7 +46,9 @@ impl Scale {
             }
         };
         // A part of what the whole output spans, which memory holds.
-        let (low, high) = Layout::of_parts(sizes, strides).extent().unwrap_or_default();
+        let (low, high) = Layout::of_parts(sizes, strides)
+            .extent()
+            .unwrap_or_default();
         let scale = Self {
             base: low,
             unit: 1,

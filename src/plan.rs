@@ -70,50 +70,34 @@ pub(crate) struct IndexPlan {
     first_duplicate: OnceLock<Option<Duplicate>>,
     last_writes: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
-    slot: Slot,
-    sample: Slot,
+    /// Room for what runs work out from the plan.
+    pub(crate) slot: Slot,
+    /// Room for what a choice has seen of the tuples.
+    pub(crate) sample: Slot,
     flat: Option<Flat>,
 }
 
-/// What the indices of a plan came to.
-#[derive(Debug)]
-pub(crate) struct Resolved {
-    pub(crate) destinations: Destinations,
-    /// Which tuple each destination belongs to, where some were skipped.
-    pub(crate) positions: Option<Destinations>,
-    pub(crate) facts: Facts,
-}
-
-impl Resolved {
-    /// `piece` is what was learnt from all of the destinations.
-    pub(crate) fn new(mut destinations: Destinations, piece: &Piece) -> Result<Self, ScatterError> {
-        let (mut positions, mut facts) = (None, piece.facts);
-        if piece.skipped > 0 {
-            positions = Some(destinations.drop_skipped(piece.skipped)?);
-            facts = destinations.describe().facts;
-        }
-        Ok(Self {
-            destinations,
-            positions,
-            facts,
-        })
-    }
-}
-
 impl IndexPlan {
-    /// A plan from what [`Tuples`] has made for `form` and this `output`.
+    /// A plan from the `destinations` that [`Tuples`] has numbered for `form` and this `output`.
+    /// `piece` is what was learnt from all of them.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
         indices: &Layout<'_>,
         scale: Scale,
-        resolved: Resolved,
+        mut destinations: Destinations,
+        piece: &Piece,
     ) -> Result<Self, ScatterError> {
+        let (mut positions, mut facts) = (None, piece.facts);
+        if piece.skipped > 0 {
+            positions = Some(destinations.drop_skipped(piece.skipped)?);
+            facts = destinations.describe().facts;
+        }
         let (shape, indices) = (output.shape(), indices.shape());
         let reach = form.reach(shape, indices);
         let tuple_axes = form.indexed();
         let tuple_shape = form.tuple_shape(shape, indices)?;
-        let (listed, applied) = (tuple_shape.iter().product(), resolved.destinations.len());
+        let (listed, applied) = (tuple_shape.iter().product(), destinations.len());
         let each = form.tuples_each(shape).max(1);
         let mut plan = Self {
             is_whole: (0..shape.len())
@@ -122,18 +106,18 @@ impl IndexPlan {
             tuple_shape,
             updates_shape: form.updates_shape(shape, indices)?,
             reach: Dims::copied(reach)?,
-            shape: Dims::copied(output.shape())?,
+            shape: Dims::copied(shape)?,
             strides: output.all_strides()?,
             is_contiguous: output.is_contiguous(),
             indices_each: form.indices_each(indices),
             applied: applied / each,
             skipped: usize::saturating_sub(listed, applied) / each,
             form,
-            destinations: resolved.destinations,
+            destinations,
             first: 0,
-            positions: resolved.positions,
+            positions,
             scale,
-            facts: resolved.facts,
+            facts,
             first_duplicate: OnceLock::new(),
             last_writes: OnceLock::new(),
             groups: OnceLock::new(),
@@ -304,16 +288,6 @@ impl IndexPlan {
         self.tuple_shape[..self.form.leading()].iter().product()
     }
 
-    /// Room for what runs work out from the plan.
-    pub(crate) fn slot(&self) -> &Slot {
-        &self.slot
-    }
-
-    /// Room for what a choice has seen of the tuples.
-    pub(crate) fn sample(&self) -> &Slot {
-        &self.sample
-    }
-
     pub(crate) fn scale(&self) -> Scale {
         self.scale
     }
@@ -342,9 +316,6 @@ impl IndexPlan {
 
     /// The first duplicate, worked out once.
     pub(crate) fn first_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
-        if self.facts.increasing {
-            return Ok(None);
-        }
         if let Some(&known) = self.first_duplicate.get() {
             return Ok(known);
         }
@@ -404,36 +375,19 @@ impl IndexPlan {
         let count = distinct.len(self.tuples());
         let mut destinations = Destinations::with_len(count, self.scale.count, Spare::default())?;
         destinations.fill(|at| distinct.get(&self.destinations, at).0);
-        let facts = destinations.describe().facts;
+        let piece = destinations.describe();
         let form = Form {
             list: (0, 1),
             coordinates: Form::ALL_EXPLICIT,
             ..self.form
         };
-        Ok(Self {
-            shape: Dims::copied(&self.shape)?,
-            strides: Dims::copied(&self.strides)?,
-            is_contiguous: self.is_contiguous,
-            tuple_shape: Dims::copied(&[count])?,
-            updates_shape: form.updates_shape(&self.reach, &[count])?,
-            form,
-            reach: Dims::copied(&self.reach)?,
-            is_whole: self.is_whole,
-            indices_each: 1,
-            applied: count,
-            skipped: 0,
-            destinations,
-            first: 0,
-            positions: None,
-            scale: self.scale,
-            facts,
-            first_duplicate: OnceLock::new(),
-            last_writes: OnceLock::new(),
-            groups: OnceLock::new(),
-            slot: Slot::default(),
-            sample: Slot::default(),
-            flat: None,
-        })
+        // Of an output that ends where repetitions and windows do.
+        let mut shape = Dims::copied(&self.reach)?;
+        let indexed = form.indexed();
+        shape[indexed.clone()].copy_from_slice(&self.shape[indexed]);
+        let output = Layout::of_parts(&shape, &self.strides);
+        let indices = Layout::line(count);
+        Self::new(&output, form, &indices, self.scale, destinations, &piece)
     }
 
     fn sort(&self, in_order: bool) -> Result<Sorted, ScatterError> {

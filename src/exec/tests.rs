@@ -99,8 +99,9 @@ fn moves<'p>(
         source: updates.as_ptr().cast(),
         data: data.map(|data| data.as_ptr().cast()),
     };
-    let copy = data.map(|_| plan.copy_geometry(&STRIDES).expect("few dims"));
-    let geometry = plan.geometry(&STRIDES).expect("few dims");
+    let own = plan.own_binding();
+    let copy = data.map(|_| plan.copy_geometry(&own, &STRIDES).expect("few dims"));
+    let geometry = plan.geometry(&own, &STRIDES).expect("few dims");
     // SAFETY: contiguous tensors of the plan's shapes, initialised, and borrowed for as
     // long as the transfer is.
     unsafe {
@@ -208,7 +209,8 @@ fn the_next_schedule_runs_where_one_cannot_be_prepared() {
         source: updates.as_ptr().cast(),
         data: None,
     };
-    let geometry = plan.geometry(&STRIDES).expect("few dims");
+    let own = plan.own_binding();
+    let geometry = plan.geometry(&own, &STRIDES).expect("few dims");
     // SAFETY: contiguous tensors of the plan's shapes, initialised.
     let transfer = unsafe {
         let access = once(Operation::moving(plain()), buffers);
@@ -264,6 +266,7 @@ fn gathers_by_every_schedule() {
             .plan(Layout::contiguous(&[ROWS, WIDTH]), indices)
             .expect("skipped where out of bounds");
         let plan = plan.indices();
+        let own = plan.own_binding();
         for strides in [[6_isize, 1], [9, 1], [1, 31], [12, 2]] {
             let at = |row: usize, column: usize| {
                 let offset = row.cast_signed() * strides[0] + column.cast_signed() * strides[1];
@@ -280,7 +283,7 @@ fn gathers_by_every_schedule() {
             for schedule in Schedule::ALL {
                 for workers in [1, 2, 3, 7, 64] {
                     let mut result = vec![-1.0_f32; 400];
-                    let geometry = plan.geometry(&strides).expect("few dims");
+                    let geometry = plan.geometry(&own, &strides).expect("few dims");
                     // SAFETY: data of the plan's layout, and a result that has
                     // all elements of its updates at these strides.
                     let transfer = unsafe {
@@ -316,11 +319,11 @@ fn what_was_seen_of_the_tuples_stays_in_a_kept_plan_alone() {
         run(transfer, &workers, Selection::Cheapest).expect("some schedule");
     };
     run_once(false);
-    assert!(plan.sample().get::<Sample>().is_none(), "a call of its own");
+    assert!(plan.sample.get::<Sample>().is_none(), "a call of its own");
     run_once(true);
-    let kept = plan.sample().get::<Sample>().expect("by the first run");
+    let kept = plan.sample.get::<Sample>().expect("by the first run");
     run_once(true);
-    let again = plan.sample().get::<Sample>().expect("as before");
+    let again = plan.sample.get::<Sample>().expect("as before");
     assert!(std::ptr::eq(kept, again), "taken once");
 }
 

@@ -198,7 +198,7 @@ impl<'a> Workload<'a> {
             context,
             destinations: plan.destinations(),
             sample: OnceCell::new(),
-            samples: context.is_kept.then(|| plan.sample()),
+            samples: context.is_kept.then_some(&plan.sample),
         }
     }
 
@@ -383,10 +383,10 @@ fn has_few_destinations(plan: &IndexPlan, operation: &Operation) -> bool {
     let (tuples, scale) = (plan.tuples(), plan.scale());
     let taken = || {
         let unit = scale.bytes(operation.kernels.size) / scale.count.max(1);
-        sample_of(plan.destinations(), unit, Some(plan.sample()))
+        sample_of(plan.destinations(), unit, Some(&plan.sample))
     };
     // How many destinations there are does not depend on the size of elements.
-    let sample = (plan.sample().get()).map_or_else(taken, Cow::Borrowed);
+    let sample = (plan.sample.get()).map_or_else(taken, Cow::Borrowed);
     let distinct = sample.distinct(tuples, scale.count);
     distinct * WINDOWS_PER_DESTINATION as f64 <= tuples as f64
 }

@@ -28,7 +28,7 @@ impl Overwritten {
         plan.check_output(data.layout())?;
         let windows_of = plan.of_destinations()?;
         let strides = Layout::contiguous(windows_of.updates_shape()).all_strides()?;
-        let geometry = windows_of.geometry(&strides)?;
+        let geometry = windows_of.geometry(&windows_of.own_binding(), &strides)?;
         let place = windows_of.listed(&strides)?;
         let operation = operation(Elements::Plain(dtype), Reducing::default(), execution)?;
         let tensor = AnyTensor::filled(windows_of.updates_shape(), dtype, |target| {

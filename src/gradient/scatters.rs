@@ -187,7 +187,7 @@ impl Backward<'_> {
         }
         let is_even = |layout: &Layout<'_>| {
             let strides = layout.all_strides()?;
-            Ok(self.plan.binding(&strides)?.is_some())
+            Ok(self.plan.binding(&strides).is_some())
         };
         let data = match tensors.grad_data {
             Some(data) => self.is_replaced() && !is_even(data.layout())?,
@@ -257,7 +257,7 @@ impl Backward<'_> {
             _ => self.factor.value,
         })?;
         let strides = grad_output.layout().all_strides()?;
-        let Some(numbered) = self.plan.binding(&strides)? else {
+        let Some(numbered) = self.plan.binding(&strides) else {
             return Err(self.plan.mismatch(grad_output.layout()));
         };
         let operands = Operands {
@@ -285,7 +285,7 @@ impl Backward<'_> {
         let updates = Readable::zeros(self.plan.updates_shape(), &none);
         let updates = Source::of_zeros(&updates, self.factor.dtype);
         let strides = target.layout().all_strides()?;
-        let Some(numbered) = self.plan.binding(&strides)? else {
+        let Some(numbered) = self.plan.binding(&strides) else {
             return Err(self.plan.mismatch(target.layout()));
         };
         let operands = Operands {

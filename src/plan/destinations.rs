@@ -72,12 +72,11 @@ impl Destinations {
     pub(crate) fn drop_skipped(&mut self, skipped: usize) -> Result<Self, ScatterError> {
         let len = self.len();
         let mut positions = Self::with_len(len - skipped, len as u64, Spare::default())?;
-        let mut next = 0;
-        let mut keep = |position: usize| {
-            for_numbers!(&mut positions, list => list[next] = Number::new(position as u64));
-            next += 1;
-        };
-        for_numbers!(self, numbers => retain(numbers, &mut keep));
+        for_numbers!(self, numbers => {
+            let mut applied = (0..len).filter(|&at| numbers[at].is_destination());
+            positions.fill(|_| applied.next().map_or(0, |position| position as u64));
+            numbers.retain(|number| number.is_destination());
+        });
         Ok(positions)
     }
 
@@ -94,8 +93,12 @@ impl Destinations {
     }
 
     /// Gives every tuple the number that is asked for.
-    pub(super) fn fill(&mut self, number: impl Fn(usize) -> u64) {
-        for_numbers!(self, numbers => fill(numbers, number));
+    pub(super) fn fill(&mut self, mut number: impl FnMut(usize) -> u64) {
+        for_numbers!(self, numbers => {
+            for (tuple, to) in numbers.iter_mut().enumerate() {
+                *to = Number::new(number(tuple));
+            }
+        });
     }
 
     /// The memory, for another plan; nothing where it was inline.
@@ -108,30 +111,6 @@ impl Destinations {
         }
         spare
     }
-}
-
-fn fill<N: Number>(numbers: &mut [N], number: impl Fn(usize) -> u64) {
-    for (position, to) in numbers.iter_mut().enumerate() {
-        *to = N::new(number(position));
-    }
-}
-
-/// Keeps the numbers that are destinations, and tells `keep` where they were.
-fn retain<N: Number>(
-    numbers: &mut SmallVec<[N; Destinations::INLINE]>,
-    keep: &mut impl FnMut(usize),
-) where
-    [N; Destinations::INLINE]: smallvec::Array<Item = N>,
-{
-    let mut position = 0;
-    numbers.retain(|number| {
-        let is_destination = *number != N::SKIPPED;
-        if is_destination {
-            keep(position);
-        }
-        position += 1;
-        is_destination
-    });
 }
 
 /// `len` numbers: inline if they fit, else in `spare` if it is long enough.

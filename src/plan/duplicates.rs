@@ -9,7 +9,7 @@ use super::destinations::{Destinations, for_numbers};
 use super::number::Number;
 use super::sort;
 use crate::error::ScatterError;
-use crate::memory::zeroed;
+use crate::memory::{with_room, zeroed};
 use crate::work::{self, Work};
 
 /// Two tuples with one destination.
@@ -142,10 +142,8 @@ fn by_comparisons<N: Number>(numbers: &[N]) -> Result<Option<usize>, ScatterErro
 
 /// Positions in the order of their numbers, those of one number in their own.
 fn positions_by_number<N: Number>(numbers: &[N]) -> Result<Vec<usize>, ScatterError> {
-    let mut order: Vec<usize> = zeroed(numbers.len())?;
-    for (tuple, slot) in order.iter_mut().enumerate() {
-        *slot = tuple;
-    }
+    let mut order = with_room(numbers.len())?;
+    order.extend(0..numbers.len());
     order.sort_unstable_by_key(|&tuple| (numbers[tuple], tuple));
     Ok(order)
 }
@@ -170,18 +168,13 @@ impl Packing {
             .then_some(packing)
     }
 
-    fn pack(self, number: u64, tuple: usize) -> u64 {
-        (number << self.tuple_bits) | tuple as u64
-    }
-
     /// All numbers, packed with their tuples, in order.
     fn sorted<N: Number>(self, numbers: &[N]) -> Result<Vec<u64>, ScatterError> {
-        let mut list: Vec<u64> = zeroed(numbers.len())?;
-        let mut spare: Vec<u64> = zeroed(numbers.len())?;
-        for (tuple, (packed, number)) in list.iter_mut().zip(numbers).enumerate() {
-            *packed = self.pack(number.get(), tuple);
-        }
         let low = self.tuple_bits;
+        let mut list = with_room(numbers.len())?;
+        let pack = |(tuple, number): (u64, &N)| (number.get() << low) | tuple;
+        list.extend((0..).zip(numbers).map(pack));
+        let mut spare: Vec<u64> = zeroed(numbers.len())?;
         sort::by_bits(&mut list, &mut spare, low, low + self.number_bits);
         Ok(list)
     }
@@ -225,18 +218,14 @@ impl Sorted {
         if in_order {
             return Ok(Self::InOrder);
         }
-        for_numbers!(destinations, numbers => Self::of(numbers, count))
-    }
-
-    fn of<N: Number>(numbers: &[N], count: u64) -> Result<Self, ScatterError> {
         work::note(Work::Sorting);
-        Ok(match Packing::new(numbers.len(), count) {
+        for_numbers!(destinations, numbers => Ok(match Packing::new(numbers.len(), count) {
             Some(packing) => Self::Packed {
                 list: packing.sorted(numbers)?,
                 packing,
             },
             None => Self::Positions(positions_by_number(numbers)?),
-        })
+        }))
     }
 
     /// Of neighbours with one number, keeps the last.
@@ -290,16 +279,15 @@ impl Sorted {
 
     /// Position of the first entry whose number is `number` or more.
     pub(crate) fn first_from(&self, destinations: &Destinations, number: u64) -> usize {
-        let (mut low, mut high) = (0, self.len(destinations.len()));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.get(destinations, middle).0 < number {
-                low = middle + 1;
-            } else {
-                high = middle;
+        match self {
+            Self::InOrder => for_numbers!(destinations, numbers => {
+                numbers.partition_point(|other| other.get() < number)
+            }),
+            Self::Packed { packing, list } => {
+                list.partition_point(|&packed| packing.number(packed) < number)
             }
+            Self::Positions(list) => list.partition_point(|&at| destinations.get(at) < number),
         }
-        low
     }
 
     /// The entries as integers of which the low bits, those of the mask, are

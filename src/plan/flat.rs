@@ -47,7 +47,10 @@ impl<'a> Extents<'a> {
             Coordinates::Sequences { axis, len, .. } => {
                 (shape[..axis].iter().product::<usize>() * len, axis + 1)
             }
-            _ => (form.listed(indices), form.list.1 - form.list.0),
+            _ => {
+                let list = &indices[form.list.0..form.list.1];
+                (list.iter().product(), list.len())
+            }
         };
         Self {
             form,
@@ -106,24 +109,20 @@ impl Flat {
     #[inline(never)]
     fn strided(extents: &Extents<'_>, numbered: &Layout<'_>, listed: &Layout<'_>) -> Option<Self> {
         let (form, reach) = (extents.form, extents.reach);
-        let rank = reach.len();
-        let window_rank = rank - form.batch_rank - form.tuple_len;
         let elements = numbered.elements()?;
-        let same_rank = listed.shape().len() == rank - form.tuple_len + extents.list_rank;
+        let same_rank = listed.shape().len() == reach.len() - form.tuple_len + extents.list_rank;
         if elements == 0 || !same_rank {
             return None;
         }
         let (batch, rest) = reach.split_at(form.batch_rank);
         let window = &rest[form.tuple_len..];
-        let indexed = &extents.shape[form.batch_rank..rank - window_rank];
         let mut dims = numbered.dims_from_last();
         let window_step = dims.merged(window)?;
-        let unit = dims.merged(indexed)?;
+        let unit = dims.merged(extents.sizes())?;
         let outer_numbered = dims.merged(batch)?;
         let mut dims = listed.dims_from_last();
         let listed_window_step = dims.merged(window)?;
-        let list_start = listed.shape().len() - window_rank - extents.list_rank;
-        let step = dims.merged(&listed.shape()[list_start..list_start + extents.list_rank])?;
+        let step = dims.merged(&listed.shape()[form.batch_rank..][..extents.list_rank])?;
         let outer_listed = dims.merged(batch)?;
         let run = window.iter().product();
         let is_row = run == 1 || (window_step, listed_window_step) == (1, 1);
@@ -131,7 +130,7 @@ impl Flat {
             outer: batch.iter().product(),
             outer_numbered,
             outer_listed,
-            slices: indexed.iter().product(),
+            slices: extents.sizes().iter().product(),
             unit,
             tuples: extents.tuples,
             step,

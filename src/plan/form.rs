@@ -104,11 +104,6 @@ impl Form {
         is_joined(self.updates_parts(output, indices), actual)
     }
 
-    /// The number of tuples of a list that `indices` has whole.
-    pub(crate) fn listed(&self, indices: &[usize]) -> usize {
-        indices[self.list.0..self.list.1].iter().product()
-    }
-
     /// How far repetitions and window reach along each axis of the output.
     pub(crate) fn reach<'a>(&self, output: &'a [usize], indices: &'a [usize]) -> &'a [usize] {
         match self.coordinates {
@@ -173,11 +168,6 @@ impl Form {
     #[inline(always)]
     pub(crate) fn indexed(&self) -> Range<usize> {
         self.batch_rank..self.batch_rank + self.tuple_len
-    }
-
-    /// The axis of the output that a tuple axis is.
-    pub(crate) fn axis(&self, tuple_axis: usize) -> usize {
-        self.batch_rank + tuple_axis
     }
 
     /// How many tuples are one to the caller, who gives a position for all that

@@ -293,22 +293,6 @@ impl CopyGeometry {
 }
 
 impl Geometry {
-    /// So many repetitions of windows of so many elements, as if they lay side by side.
-    pub(super) fn counted(repetitions: usize, window: usize) -> Result<Self, ScatterError> {
-        let span = |size| {
-            let mut span = Span::default();
-            span.dims.push(Dim { size, ..Dim::ONE })?;
-            Ok(span)
-        };
-        Ok(Self {
-            unit: 1,
-            outer: span(repetitions)?,
-            window: span(window)?,
-            tuples: Dims::new(),
-            joins: false,
-        })
-    }
-
     /// Where runs are short, makes the longest loop of the window the run, or,
     /// where a repetition moves a few elements, that of the repetitions: the work
     /// then lies in one kernel call and not in the loops around many. Each element

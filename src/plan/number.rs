@@ -15,6 +15,10 @@ pub(crate) trait Number: Copy + Ord + fmt::Debug + Send + Sync + bytemuck::Zeroa
     /// The low bits of `value`: all of a number that is below [`Self::SKIPPED`], and enough
     /// of a sum that wraps on the way to one.
     fn new(value: u64) -> Self;
+    /// Whether it is a number, and does not stand for a tuple without one.
+    fn is_destination(self) -> bool {
+        self != Self::SKIPPED
+    }
     /// Whether it is the one after `before`.
     fn follows(self, before: Self) -> bool {
         Self::new(before.get().wrapping_add(1)) == self

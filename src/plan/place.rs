@@ -69,14 +69,9 @@ impl WindowOffsets {
 }
 
 impl IndexPlan {
-    /// Loops for updates of the plan's shape that have these strides. Takes
-    /// time proportional to the rank.
-    pub(crate) fn geometry(&self, updates_strides: &[isize]) -> Result<Geometry, ScatterError> {
-        self.geometry_of(&self.own_binding(), updates_strides)
-    }
-
-    /// The same beside another tensor of the output's shape.
-    pub(crate) fn geometry_of(
+    /// Loops for updates of the plan's shape that have these strides, beside a tensor of the
+    /// output's shape. Takes time proportional to the rank.
+    pub(crate) fn geometry(
         &self,
         numbered: &Binding<'_>,
         updates_strides: &[isize],
@@ -115,16 +110,9 @@ impl IndexPlan {
         if is_scalar { &[] } else { strides }
     }
 
-    /// Loops for data of the plan's shape that has these strides.
+    /// Loops for data of the plan's shape that has these strides, beside a tensor of the
+    /// output's shape.
     pub(crate) fn copy_geometry(
-        &self,
-        data_strides: &[isize],
-    ) -> Result<CopyGeometry, ScatterError> {
-        self.copy_geometry_of(&self.own_binding(), data_strides)
-    }
-
-    /// The same beside another tensor of the output's shape.
-    pub(crate) fn copy_geometry_of(
         &self,
         numbered: &Binding<'_>,
         data_strides: &[isize],
@@ -136,18 +124,11 @@ impl IndexPlan {
             let (sizes, written) = (&self.shape[axes.clone()], &numbered.strides[axes.clone()]);
             Span::over(sizes, written, &data_strides[axes])
         };
-        let sizes = &self.shape[indexed.clone()];
-        let slices = (self.scale.numbers_slices)
-            .then(|| {
-                let slices = Layout::of_parts(sizes, &data_strides[indexed.clone()]);
-                slices.dims_from_last().merged(sizes)
-            })
-            .flatten()
-            .map(|src| Dim {
-                size: sizes.iter().product(),
-                dst: numbered.unit,
-                src,
-            });
+        let slices = self.slice_stride(data_strides).map(|src| Dim {
+            size: self.shape[indexed.clone()].iter().product(),
+            dst: numbered.unit,
+            src,
+        });
         Ok(CopyGeometry {
             whole: span(0..rank)?,
             outer: span(0..batch_rank)?,
@@ -168,21 +149,26 @@ impl IndexPlan {
 
     /// The same for a tensor of its shape that has these strides; `None` where numbers
     /// are not evenly spaced there.
-    pub(crate) fn binding<'s>(
-        &self,
-        strides: &'s [isize],
-    ) -> Result<Option<Binding<'s>>, ScatterError> {
-        if let Some(binding) = self.as_planned(strides) {
-            return Ok(Some(binding));
+    pub(crate) fn binding<'s>(&self, strides: &'s [isize]) -> Option<Binding<'s>> {
+        self.as_planned(strides).or_else(|| {
+            Some(Binding {
+                strides,
+                base: 0,
+                unit: self.slice_stride(strides)?,
+            })
+        })
+    }
+
+    /// The distance from one numbered slice to the next in a tensor of the output's shape;
+    /// `None` where it is not constant, or where numbers are not those of slices.
+    fn slice_stride(&self, strides: &[isize]) -> Option<isize> {
+        if !self.scale.numbers_slices {
+            return None;
         }
         let indexed = self.form.indexed();
-        let slices = merged(&self.shape[indexed.clone()], &strides[indexed])?;
-        let unit = one_step(&slices).filter(|_| self.scale.numbers_slices);
-        Ok(unit.map(|unit| Binding {
-            strides,
-            base: 0,
-            unit,
-        }))
+        let sizes = &self.shape[indexed.clone()];
+        let slices = Layout::of_parts(sizes, &strides[indexed]);
+        slices.dims_from_last().merged(sizes)
     }
 
     /// For a tensor that lies as the output that it was made for.
@@ -203,19 +189,15 @@ impl IndexPlan {
     ) -> Result<Option<WindowOffsets>, ScatterError> {
         let indexed = self.form.indexed();
         let (base, windows) = if self.scale.numbers_slices {
-            (0, merged(&self.shape[indexed.clone()], &strides[indexed])?)
+            let sizes = &self.shape[indexed.clone()];
+            (0, merged(sizes, &strides[indexed.clone()])?)
         } else if let Some(binding) = self.as_planned(strides) {
-            let dims = [(usize::MAX, binding.unit)];
-            (binding.base, Dims::collect(1, dims)?)
+            (binding.base, Dims::filled(1, (usize::MAX, binding.unit))?)
         } else {
             return Ok(None);
         };
-        let window = self.form.indexed().end;
-        Ok(Some(WindowOffsets {
-            base,
-            windows,
-            ..self.place(&strides[..self.form.batch_rank], &strides[window..])?
-        }))
+        let (batch, window) = (&strides[..indexed.start], &strides[indexed.end..]);
+        Ok(Some(self.place(base, windows, batch, window)?))
     }
 
     /// Where the windows of tuples lie in a tensor of the shape of updates.
@@ -223,27 +205,40 @@ impl IndexPlan {
         let strides = self.strides_of_updates(strides);
         let (batch, rest) = strides.split_at(self.form.batch_rank);
         let (tuples, window) = rest.split_at(self.tuple_shape.len());
-        Ok(WindowOffsets {
-            windows: merged(&self.tuple_shape, tuples)?,
-            ..self.place(batch, window)?
-        })
+        self.place(0, merged(&self.tuple_shape, tuples)?, batch, window)
     }
 
-    fn place(&self, batch: &[isize], window: &[isize]) -> Result<WindowOffsets, ScatterError> {
-        let axis = self.form.indexed().end;
+    /// The offsets of windows, with the strides of repetitions and within a window.
+    fn place(
+        &self,
+        base: isize,
+        windows: Dims<(usize, isize)>,
+        batch: &[isize],
+        window: &[isize],
+    ) -> Result<WindowOffsets, ScatterError> {
+        let axes = self.form.indexed();
         Ok(WindowOffsets {
-            base: 0,
-            repetitions: merged(&self.reach[..self.form.batch_rank], batch)?,
-            windows: Dims::new(),
-            window: merged(&self.reach[axis..], window)?,
+            base,
+            repetitions: merged(&self.reach[..axes.start], batch)?,
+            windows,
+            window: merged(&self.reach[axes.end..], window)?,
         })
     }
 
     /// Repetitions, tuples and windows counted, whatever lies where: for transfers of
     /// several tensors, each with a [`WindowOffsets`] of its own.
     pub(crate) fn counted(&self) -> Result<Geometry, ScatterError> {
-        let axis = self.form.indexed().end;
-        let repetitions = self.reach[..self.form.batch_rank].iter().product();
-        Geometry::counted(repetitions, self.reach[axis..].iter().product())
+        let axes = self.form.indexed();
+        let span = |sizes: &[usize]| {
+            let size = sizes.iter().product();
+            Span::new(std::iter::once(Dim { size, ..Dim::ONE }))
+        };
+        Ok(Geometry {
+            unit: 1,
+            outer: span(&self.reach[..axes.start])?,
+            window: span(&self.reach[axes.end..])?,
+            tuples: Dims::new(),
+            joins: false,
+        })
     }
 }

@@ -45,12 +45,10 @@ impl Scale {
                 return (scale, Multipliers::of_slices(sizes));
             }
         };
-        let reach = |stride: isize, size: usize| stride * (size.cast_signed() - 1);
-        let (mut low, mut high) = (0, 0);
-        for (&size, &stride) in sizes.iter().zip(strides) {
-            low += reach(stride, size).min(0);
-            high += reach(stride, size).max(0);
-        }
+        // A part of what the whole output spans, which memory holds.
+        let (low, high) = Layout::of_parts(sizes, strides)
+            .extent()
+            .unwrap_or_default();
         let scale = Self {
             base: low,
             unit: 1,

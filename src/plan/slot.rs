@@ -3,13 +3,12 @@
 //! Knows that there is something. Knows nothing of what it is.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::OnceLock;
 
 use crate::memory::with_room;
 
 /// Filled at most once; of runs that fill it at the same time, one is heard.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Slot(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl Slot {
@@ -30,15 +29,6 @@ impl Slot {
             self.0.get_or_init(|| one);
         }
         self.get()
-    }
-}
-
-impl fmt::Debug for Slot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_filled = self.0.get().is_some();
-        f.debug_struct("Slot")
-            .field("is_filled", &is_filled)
-            .finish()
     }
 }
 

@@ -75,12 +75,12 @@ impl Explained<'_> {
         {
             layout.check(size)?;
         }
-        let mut geometry = plan.geometry(&listed.all_strides()?)?;
+        let mut geometry = plan.geometry(&plan.own_binding(), &listed.all_strides()?)?;
         if self.direction == Direction::Gather {
             geometry = geometry.exchanged();
         }
         let strides = copied_data.map(Layout::all_strides).transpose()?;
-        let copy = strides.map(|strides| plan.copy_geometry(&strides));
+        let copy = strides.map(|strides| plan.copy_geometry(&plan.own_binding(), &strides));
         let copy = copy.transpose()?;
         let facts = Facts {
             execution: self.execution,

@@ -161,14 +161,14 @@ pub(crate) unsafe fn prepare<'a>(
     let listed_strides = operands.listed().all_strides()?;
     let data_strides = (operands.copied).map(|data| data.layout().all_strides());
     let data_strides = data_strides.transpose()?;
-    let mut geometry = plan.geometry_of(numbered, &listed_strides)?;
+    let mut geometry = plan.geometry(numbered, &listed_strides)?;
     let mut buffers = operands.buffers();
     let one_run = one_run_of(operands, &geometry);
     if let Some(one_run) = &one_run {
         geometry.window.read_side_by_side();
         buffers.source = one_run.as_ptr();
     }
-    let copy = data_strides.map(|strides| plan.copy_geometry_of(numbered, &strides));
+    let copy = data_strides.map(|strides| plan.copy_geometry(numbered, &strides));
     let copy = copy.transpose()?;
     let access = Access {
         operation: *operands.operation,

@@ -12,8 +12,8 @@ use crate::memory::with_room;
 use crate::operand::Layout;
 use crate::operand::indices::Integers;
 use crate::plan::{
-    Coordinates, Destinations, EmptyCheck, Form, IndexPlan, IndexRules, Number, Piece, Resolved,
-    Scale, Tuples, check_empty, is_expanded_along, resolve_sequences, rows_along,
+    Coordinates, Destinations, EmptyCheck, Form, IndexPlan, IndexRules, Number, Piece, Scale,
+    Tuples, check_empty, is_expanded_along, resolve_sequences, rows_along,
 };
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
@@ -69,8 +69,7 @@ pub(crate) fn make_plan(
         Destinations::Narrow(numbers) => work.resolve(first, numbers),
         Destinations::Wide(numbers) => work.resolve(first, numbers),
     }?;
-    let resolved = Resolved::new(destinations, &piece)?;
-    let mut plan = IndexPlan::new(output, form, layout, scale, resolved)?;
+    let mut plan = IndexPlan::new(output, form, layout, scale, destinations, &piece)?;
     if let Some(nothing) = nothing {
         let skipped = nothing.listed - nothing.applied;
         plan = plan.of_nothing(nothing.applied, skipped, first);

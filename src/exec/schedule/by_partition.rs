@@ -173,7 +173,7 @@ fn left_in_plan<'p, N: Width + Any>(
     if !sorting.transfer.access().context.is_kept {
         return Ok(None);
     }
-    let slot = sorting.transfer.plan().slot();
+    let slot = &sorting.transfer.plan().slot;
     let left = match slot.get() {
         Some(left) => Some(left),
         None => slot.get_or_put(sorting.sort(numbers, zeroed, |places| match carries {

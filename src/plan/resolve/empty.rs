@@ -57,20 +57,17 @@ pub(crate) fn check_empty(
         sizes: &indices.layout().shape()[first..last],
         own: &own[first..last],
     };
-    let positions = form.indices_each(&own);
-    dims.check(|first, block| {
-        let resolved = tuples.resolve(set, first, block);
-        resolved
-            .map_err(|error| dims.named(error, positions))
-            .map(|_| ())
-    })
+    dims.check(&tuples, set, form.indices_each(&own))
 }
 
 impl Repeated<'_> {
-    /// Has `number` number all tuples that have separate indices, block by block.
+    /// Numbers all tuples that have separate indices, block by block. Each tuple stands for
+    /// so many positions in `indices`.
     fn check(
         &self,
-        number: impl Fn(usize, &mut [u64]) -> Result<(), ScatterError>,
+        tuples: &Tuples<'_>,
+        set: InstructionSet,
+        positions: usize,
     ) -> Result<EmptyCheck, ScatterError> {
         let own: usize = self.own.iter().product();
         let listed: usize = self.sizes.iter().product();
@@ -78,14 +75,11 @@ impl Repeated<'_> {
         let mut numbers = [0_u64; COPIED_TUPLES];
         for first in (0..own).step_by(COPIED_TUPLES) {
             let block = &mut numbers[..COPIED_TUPLES.min(own - first)];
-            number(first, block)?;
-            let mut applied_here = (block.iter().enumerate())
-                .filter(|&(_, &number)| number != u64::SKIPPED)
-                .map(|(position, _)| first + position);
-            if let Some(tuple) = applied_here.next() {
-                first_applied.get_or_insert(tuple);
-                applied += 1 + applied_here.count();
-            }
+            let piece = (tuples.resolve(set, first, block))
+                .map_err(|error| self.named(error, positions))?;
+            applied += block.len() - piece.skipped;
+            let first_here = block.iter().position(|number| number.is_destination());
+            first_applied = first_applied.or(first_here.map(|position| first + position));
         }
         Ok(EmptyCheck {
             listed,

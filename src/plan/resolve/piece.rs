@@ -65,14 +65,13 @@ impl Piece {
             ordered &= before <= after;
             breaks += u32::from(!after.follows(before));
         }
-        let breaks = breaks as usize;
         Self {
             first: first.get(),
             last: last.get(),
             facts: Facts {
                 increasing,
                 ordered,
-                breaks,
+                breaks: breaks as usize,
             },
             skipped: 0,
         }

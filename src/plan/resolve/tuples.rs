@@ -550,7 +550,7 @@ impl<'a> Tuples<'a> {
     fn out_of_bounds(&self, tuple: usize, axis: Axis, index: i128) -> ScatterError {
         ScatterError::IndexOutOfBounds {
             tuple: tuple * self.form.indices_each(self.layout.shape()),
-            axis: self.form.axis(axis.tuple_axis),
+            axis: self.form.batch_rank + axis.tuple_axis,
             index,
             size: axis.size,
         }

@@ -147,7 +147,7 @@ impl<'p> Execution<'p> {
 
     /// The machine that schedules and variants of kernels are chosen by.
     pub(crate) fn machine_in_use(&self) -> &'p Machine {
-        Machine::or_current(self.machine)
+        self.machine.unwrap_or_else(|| Machine::current())
     }
 
     /// The best instruction set to work with. Whoever uses it takes the lesser of it

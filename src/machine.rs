@@ -61,9 +61,10 @@ const TYPICAL: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
 /// Of a cache that others use as well, what is left for one array.
 const OWN_PART: f64 = 0.8;
 
-/// Bytes that a translation buffer of the second level reaches, 1536 pages of 4 KiB
-/// each, as on Intel's since Skylake; AMD's Zen 4 has twice as many.
-const PAGE_REACH: f64 = (1536 * 4096) as f64;
+/// Bytes whose pages are found without a walk through the page table: what a translation buffer
+/// of the second level reaches, 1536 pages of 4 KiB each, as on Intel's since Skylake; AMD's
+/// Zen 4 has twice as many.
+pub(crate) const PAGE_REACH: f64 = (1536 * 4096) as f64;
 
 /// Bytes of memory for which a page table has one.
 const PAGED_BY_BYTE: f64 = 512.0;
@@ -88,11 +89,6 @@ impl Machine {
             Some(Ok(machine)) => machine,
             _ => Self::detected(),
         })
-    }
-
-    /// This one, else the current one.
-    pub(crate) fn or_current(named: Option<&Self>) -> &Self {
-        named.unwrap_or_else(|| Self::current())
     }
 
     /// The one in the file that the environment variable `NDSCATTER_MACHINE` names; the
@@ -178,11 +174,6 @@ impl Machine {
             last * OWN_PART / sharers,
             f64::INFINITY,
         ]
-    }
-
-    /// Bytes whose pages are found without a walk through the page table.
-    pub(crate) fn page_reach(&self) -> f64 {
-        PAGE_REACH
     }
 
     /// Bytes whose page table lies in the second cache.

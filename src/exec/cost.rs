@@ -10,7 +10,7 @@ use super::schedule::{partition_shift, partitions};
 use super::thresholds::STREAMED_WINDOW_BYTES;
 use super::tile::LINE_BYTES;
 use super::workload::{Order, Streaming, Workload};
-use crate::machine::Machine;
+use crate::machine::{Machine, PAGE_REACH};
 use crate::schedule::Schedule;
 
 /// Bytes of a line, of a page, across which nothing is read ahead, and of a vector of the
@@ -254,7 +254,7 @@ impl<'a, 'w> Model<'a, 'w> {
         let beyond = |reach: f64| 1.0 - (reach / region.max(1.0)).min(1.0);
         let [near, far] = rates.page_walk;
         self.of_level(bytes, sharers, rates.random)
-            + near * beyond(self.machine.page_reach())
+            + near * beyond(PAGE_REACH)
             + far * beyond(self.machine.page_table_reach())
     }
 

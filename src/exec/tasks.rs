@@ -85,7 +85,7 @@ impl<'p> Workers<'p> {
 
     /// What schedules are chosen by.
     pub(crate) fn machine(&self) -> &'p Machine {
-        Machine::or_current(self.machine)
+        self.machine.unwrap_or_else(|| Machine::current())
     }
 
     /// How many parts to divide work into. Asks the pool, which may start it:

@@ -6,34 +6,13 @@
 
 use std::marker::PhantomData;
 
+use num_traits::AsPrimitive;
+
 use super::dispatch::Kernel;
 use super::prefetch::{Level, prefetch};
 use super::reduce::Reducer;
 use super::{GatherBounds, Spread};
 use crate::foreign;
-
-/// An offset as plans store it.
-pub(super) trait Offset: Copy {
-    fn get(self) -> isize;
-}
-
-macro_rules! offsets {
-    ($($offset:ty),*) => {$(
-        impl Offset for $offset {
-            #[allow(
-                clippy::cast_possible_wrap,
-                clippy::cast_possible_truncation,
-                reason = "the product with the scale lies in an allocation"
-            )]
-            #[inline(always)]
-            fn get(self) -> isize {
-                self as isize
-            }
-        }
-    )*};
-}
-
-offsets!(u32, u64);
 
 /// Elements are prefetched twice, so many before their turn: into the second
 /// cache, as runs are (`prefetch`), and into the first.
@@ -48,8 +27,13 @@ const NEAR_DISTANCE: usize = 12;
 
 /// Prefetches the element of `offset`.
 #[inline(always)]
-fn prefetch_element<O: Offset, T>(dst: *const T, offset: O, scale: isize, level: Level) {
-    let element = dst.wrapping_offset(offset.get().wrapping_mul(scale));
+fn prefetch_element<O: AsPrimitive<isize>, T>(
+    dst: *const T,
+    offset: O,
+    scale: isize,
+    level: Level,
+) {
+    let element = dst.wrapping_offset(offset.as_().wrapping_mul(scale));
     prefetch(element, level);
 }
 
@@ -64,7 +48,7 @@ fn far_offsets<O>(offsets: &[O], spread: Spread) -> &[O] {
 /// The `ElementsFn` of a reduction, for elements of type `T`.
 pub(super) struct Reduce<O, T, R>(PhantomData<(O, T, R)>);
 
-impl<O: Offset, T: Copy, R: Reducer<T>> Kernel for Reduce<O, T, R> {
+impl<O: AsPrimitive<isize>, T: Copy, R: Reducer<T>> Kernel for Reduce<O, T, R> {
     type Entry = O;
     type Form<'a> = Spread;
 
@@ -90,11 +74,11 @@ impl<O: Offset, T: Copy, R: Reducer<T>> Kernel for Reduce<O, T, R> {
             prefetch_element(dst, later, scale, Level::Second);
             prefetch_element(dst, near, scale, Level::First);
             // SAFETY: the caller vouches for the element.
-            unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
+            unsafe { reduce_one::<T, R>(dst.offset(offset.as_() * scale), update) };
         }
         for (offset, &update) in last.iter().zip(rest) {
             // SAFETY: the caller vouches for the element.
-            unsafe { reduce_one::<T, R>(dst.offset(offset.get() * scale), update) };
+            unsafe { reduce_one::<T, R>(dst.offset(offset.as_() * scale), update) };
         }
     }
 }
@@ -110,7 +94,7 @@ impl<O: Offset, T: Copy, R: Reducer<T>> Kernel for Reduce<O, T, R> {
 ///
 /// As for [`Reduce`].
 #[inline(always)]
-unsafe fn reduce_near<O: Offset, T: Copy, R: Reducer<T>>(
+unsafe fn reduce_near<O: AsPrimitive<isize>, T: Copy, R: Reducer<T>>(
     dst: *mut T,
     offsets: &[O],
     updates: &[T],
@@ -119,7 +103,7 @@ unsafe fn reduce_near<O: Offset, T: Copy, R: Reducer<T>>(
     let (offset_blocks, last_offsets) = offsets.as_chunks::<TOGETHER>();
     let (update_blocks, last_updates) = updates.as_chunks::<TOGETHER>();
     for (offsets, updates) in offset_blocks.iter().zip(update_blocks) {
-        let offsets = offsets.map(Offset::get);
+        let offsets = offsets.map(AsPrimitive::as_);
         for (offset, &update) in offsets.into_iter().zip(updates) {
             // SAFETY: the caller vouches for the element.
             unsafe { reduce_one::<T, R>(dst.offset(offset), update) };
@@ -127,7 +111,7 @@ unsafe fn reduce_near<O: Offset, T: Copy, R: Reducer<T>>(
     }
     for (offset, &update) in last_offsets.iter().zip(last_updates) {
         // SAFETY: as above.
-        unsafe { reduce_one::<T, R>(dst.offset(offset.get()), update) };
+        unsafe { reduce_one::<T, R>(dst.offset(offset.as_()), update) };
     }
 }
 
@@ -146,7 +130,7 @@ unsafe fn reduce_one<T: Copy, R: Reducer<T>>(dst: *mut T, update: T) {
 ///
 /// As for `ElementsFn`, for elements of `W` bytes of any alignment; those of
 /// `dst` need not be initialised.
-pub(super) unsafe fn copy<O: Offset, const W: usize>(
+pub(super) unsafe fn copy<O: AsPrimitive<isize>, const W: usize>(
     dst: *mut u8,
     src: *const u8,
     offsets: &[O],
@@ -158,12 +142,12 @@ pub(super) unsafe fn copy<O: Offset, const W: usize>(
     for (position, (offset, &later)) in early.iter().zip(later).enumerate() {
         prefetch_element(dst, later, spread.scale, Level::Second);
         // SAFETY: the caller vouches for both elements.
-        unsafe { *dst.offset(offset.get() * spread.scale) = *src.add(position) };
+        unsafe { *dst.offset(offset.as_() * spread.scale) = *src.add(position) };
     }
     let src = src.wrapping_add(early.len());
     for (position, offset) in offsets.iter().enumerate() {
         // SAFETY: the caller vouches for both elements.
-        unsafe { *dst.offset(offset.get() * spread.scale) = *src.add(position) };
+        unsafe { *dst.offset(offset.as_() * spread.scale) = *src.add(position) };
     }
 }
 
@@ -175,7 +159,7 @@ pub(super) unsafe fn copy<O: Offset, const W: usize>(
 /// # Safety
 ///
 /// As for `CheckedGatherFn`.
-pub(super) unsafe fn gather_checked<O: Offset, const W: usize>(
+pub(super) unsafe fn gather_checked<O: AsPrimitive<isize>, const W: usize>(
     dst: *mut u8,
     src: *const u8,
     offsets: *const u8,
@@ -189,7 +173,7 @@ pub(super) unsafe fn gather_checked<O: Offset, const W: usize>(
     let offsets = offsets.cast::<O>();
     let mut are_inside = true;
     let mut gather_one = |position: usize, offset: u64| {
-        let offset = offset.get();
+        let offset: isize = offset.as_();
         let is_inside = offset.cast_unsigned() < bounds.below;
         are_inside &= is_inside;
         // Without a branch, which lets the next ones begin.

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "goes to addresses")]
 
 use std::marker::PhantomData;
+use std::ops::Neg;
 
 use super::dispatch::with_avx2;
 use super::fold::{ComputedIn, Divided};
@@ -51,10 +52,7 @@ pub(super) trait Computed: Default + Divided + Multiplied {
 }
 
 /// One whose values have an order.
-pub(super) trait Compared: Computed + PartialOrd {
-    /// The negative value where that is asked for: what is the smallest becomes the
-    /// largest.
-    fn turned(self, turns: bool) -> Self;
+pub(super) trait Compared: Computed + PartialOrd + Neg<Output = Self> {
     /// Divided by a count that 32 bits hold, in vectors.
     fn among(self, count: i32) -> Self;
 }
@@ -63,10 +61,6 @@ macro_rules! floats {
     ($($float:ty),*) => {$(
         impl Computed for $float {}
         impl Compared for $float {
-            #[inline(always)]
-            fn turned(self, turns: bool) -> Self {
-                if turns { -self } else { self }
-            }
             #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "rounded once")]
             #[inline(always)]
             fn among(self, count: i32) -> Self {
@@ -229,15 +223,11 @@ fn weighted<C: Computed, const N: usize>(gradient: [C; N], others: [C; N], facto
     })
 }
 
-#[inline(always)]
-fn times<C: Computed, const N: usize>(left: [C; N], right: [C; N]) -> [C; N] {
-    std::array::from_fn(|lane| left[lane].mul(right[lane]))
-}
-
-/// The same where there is something on the left.
+/// The product of both, or the right one alone.
 #[inline(always)]
 fn after<C: Computed, const N: usize>(left: Option<[C; N]>, right: [C; N]) -> [C; N] {
-    left.map_or(right, |left| times(left, right))
+    let times = |left: [C; N]| std::array::from_fn(|lane| left[lane].mul(right[lane]));
+    left.map_or(right, times)
 }
 
 /// The updates of a group on their way from the first to the last.
@@ -289,10 +279,8 @@ impl<T: Graded, const N: usize> Products<'_, T, N> {
     #[inline(always)]
     fn give_one(&mut self, position: usize, suffix: Option<[T::Computed; N]>) {
         let factor = self.lanes.shares.factor;
-        let others = match (self.prefix, suffix) {
-            (prefix, Some(suffix)) => Some(after(prefix, suffix)),
-            (prefix, None) => prefix,
-        };
+        let with_suffix = suffix.map(|suffix| after(self.prefix, suffix));
+        let others = with_suffix.or(self.prefix);
         self.lanes.give_update(position, || match others {
             Some(others) => weighted(self.gradient, others, factor),
             None => self.gradient.map(|gradient| gradient.multiplied(factor)),
@@ -345,7 +333,9 @@ fn give_ties<T, K, const N: usize>(
         return;
     };
     let (group, shares) = (lanes.group, lanes.shares);
-    let turned = |values: [T::Computed; N]| values.map(|value| value.turned(shares.smallest));
+    // The largest of the negative values is the smallest.
+    let turn = |value: T::Computed| if shares.smallest { -value } else { value };
+    let turned = |values: [T::Computed; N]| values.map(turn);
     let update = |position| turned(lanes.update(updates, position));
     let data = lanes.data().map(turned);
     let (mut best, first) = match data {
@@ -454,8 +444,8 @@ unsafe fn each_group_by<T: Graded, R: GradientRule<T>, const WIDTH: usize>(
 #[inline(never)]
 fn prefetch_later(tensors: &GradientTensors<'_>, groups: &[GradientGroup], size: usize) {
     let bytes = tensors.len.saturating_mul(size);
-    let fetch = |tensor: Numbered, offset: isize, level| {
-        if tensor.step == 1 {
+    let fetch = |tensor: Option<Numbered>, offset: isize, level| {
+        if let Some(tensor) = tensor.filter(|tensor| tensor.step == 1) {
             let offset = offset.wrapping_mul(size.cast_signed());
             let run = tensor.base.wrapping_offset(offset).cast_const();
             prefetch_run(run, bytes, level);
@@ -463,18 +453,14 @@ fn prefetch_later(tensors: &GradientTensors<'_>, groups: &[GradientGroup], size:
     };
     for (distance, level) in Distance::of(bytes).each() {
         if let Some(later) = groups.get(distance) {
-            fetch(tensors.grad_output, later.grad_output, level);
-            if let Some(data) = tensors.data {
-                fetch(data, later.data, level);
-            }
-            if let Some(grad_data) = tensors.grad_data {
-                fetch(grad_data, later.grad_data, level);
-            }
+            fetch(Some(tensors.grad_output), later.grad_output, level);
+            fetch(tensors.data, later.data, level);
+            fetch(tensors.grad_data, later.grad_data, level);
         }
         let sides = [tensors.updates, tensors.grad_updates];
         for updates in sides.into_iter().flatten() {
             for offset in (updates.sources).later(groups[0].start..groups[0].end, distance) {
-                fetch(updates.run, offset, level);
+                fetch(Some(updates.run), offset, level);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! that the result is one of the operands. All of it is free of branches, for
 //! the compiler to make vectors of.
 
-use super::reduce::{Arithmetic, Ordered};
+use super::reduce::{Arithmetic, Ordered, arithmetic, ordered};
 
 /// IEEE binary16.
 #[derive(Clone, Copy, Default)]
@@ -18,7 +18,7 @@ pub(super) struct F16(pub(super) u16);
 pub(super) struct Bf16(pub(super) u16);
 
 /// A float of a sign bit and 15 bits of magnitude.
-pub(super) trait Half: Copy + Default {
+pub(super) trait Half: Arithmetic + Default {
     /// Magnitude of infinity; what lies above it is NaN.
     const INFINITY: i16;
 
@@ -108,39 +108,19 @@ fn low_half(bits: u32) -> u16 {
     bits as u16
 }
 
-impl<H: Half> Arithmetic for H {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        H::narrow(self.widen() + other.widen())
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        H::narrow(self.widen() - other.widen())
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        H::narrow(self.widen() * other.widen())
-    }
-}
+arithmetic!(F16, Bf16:
+    |a, b| Self::narrow(a.widen() + b.widen()), Self::narrow(a.widen() - b.widen()),
+    Self::narrow(a.widen() * b.widen()));
+ordered!(F16, Bf16:
+    |a, b| replaced_if(a, b, key(b) < key(a)), replaced_if(a, b, key(b) > key(a)));
 
-impl<H: Half> Ordered for H {
-    #[inline(always)]
-    fn min(self, update: Self) -> Self {
-        let smaller = key(update) < key(self);
-        if is_nan(update) | (smaller & !is_nan(self)) {
-            update
-        } else {
-            self
-        }
-    }
-    #[inline(always)]
-    fn max(self, update: Self) -> Self {
-        let larger = key(update) > key(self);
-        if is_nan(update) | (larger & !is_nan(self)) {
-            update
-        } else {
-            self
-        }
+/// `update` where it is NaN, or where it is better and `current` is not NaN; else `current`.
+#[inline(always)]
+fn replaced_if<H: Half>(current: H, update: H, is_better: bool) -> H {
+    if is_nan(update) | (is_better & !is_nan(current)) {
+        update
+    } else {
+        current
     }
 }
 

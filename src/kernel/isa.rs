@@ -33,24 +33,9 @@ impl InstructionSet {
     /// The last of the [available](Self::available) instruction sets.
     #[inline]
     pub fn best() -> Self {
-        match BEST.load(Ordering::Relaxed) {
-            PORTABLE => Self::Portable,
-            AVX2 => Self::Avx2,
-            _ => Self::detect_and_remember(),
-        }
-    }
-
-    #[cold]
-    fn detect_and_remember() -> Self {
-        let best = detect();
-        let code = match best {
-            Self::Portable => PORTABLE,
-            Self::Avx2 => AVX2,
-        };
-        // Relaxed: nothing but this byte is published, and every caller that
-        // finds it missing stores the same one.
-        BEST.store(code, Ordering::Relaxed);
-        best
+        let position = usize::from(BEST.load(Ordering::Relaxed));
+        let known = Self::ALL.get(position).copied();
+        known.unwrap_or_else(detect)
     }
 }
 
@@ -59,18 +44,21 @@ named! { InstructionSet, "instruction set":
     Avx2 => "avx2",
 }
 
-/// Codes of [`BEST`]; zero means that the machine has not been asked yet.
-const PORTABLE: u8 = 1;
-const AVX2: u8 = 2;
+/// Position of the best instruction set in [`InstructionSet::ALL`]. A position that is too large
+/// means that the machine has not been asked yet.
+static BEST: AtomicU8 = AtomicU8::new(u8::MAX);
 
-static BEST: AtomicU8 = AtomicU8::new(0);
-
+#[cold]
 fn detect() -> InstructionSet {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
-        return InstructionSet::Avx2;
-    }
-    InstructionSet::Portable
+    let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has_avx2 = false;
+    let best = InstructionSet::ALL[usize::from(has_avx2)];
+    // Relaxed: nothing but this byte is published, and every caller that
+    // finds it missing stores the same one.
+    BEST.store(best as u8, Ordering::Relaxed);
+    best
 }
 
 #[cfg(test)]

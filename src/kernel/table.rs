@@ -108,11 +108,6 @@ macro_rules! for_type {
     };
 }
 
-/// The groups of means, their sum in the type of the elements.
-fn means(element: DType, isa: InstructionSet) -> Option<GroupFn> {
-    for_type!(divided element, T => compiled::<groups::Fold<T, T, Add, ByCount>>(isa))
-}
-
 /// The groups of reductions in `f32`. The smaller and the larger one are operands: no wider
 /// type changes them.
 fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<GroupFn> {
@@ -125,23 +120,9 @@ fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> O
     })
 }
 
-/// The groups of sums of 16-bit gradients, kept and multiplied in `f32`.
-fn gradient_sums_in_f32(element: DType, isa: InstructionSet) -> Option<GroupFn> {
-    for_type!(half element, T => compiled::<groups::Fold<T, f32, AddToZero, ByFactor>>(isa))
-}
-
 /// The functions that multiply gradients, where they lie and on their way.
 fn multiplies(element: DType) -> Option<(MultiplyFn, MultiplyingFn)> {
     for_type!(graded element, T => (multiply::<T>, copy_multiplied::<T>))
-}
-
-/// Ties alone have loops for AVX2: others read each update and calculate little.
-fn ties(element: DType, isa: InstructionSet) -> Option<GradientFn> {
-    for_type!(float element, T => match isa {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::Avx2 => each_group::<T, Ties, true>,
-        _ => each_group::<T, Ties, false>,
-    })
 }
 
 impl Kernels {
@@ -152,9 +133,15 @@ impl Kernels {
         reduction: Reduction,
         isa: InstructionSet,
     ) -> Option<GradientFn> {
+        let isa = isa.min(InstructionSet::best());
         match reduction {
             Reduction::Mul => for_type!(graded element, T => each_group::<T, Product, false>),
-            Reduction::Min | Reduction::Max => ties(element, isa.min(InstructionSet::best())),
+            // Ties alone have loops for AVX2: others read each update and calculate little.
+            Reduction::Min | Reduction::Max => for_type!(float element, T => match isa {
+                #[cfg(target_arch = "x86_64")]
+                InstructionSet::Avx2 => each_group::<T, Ties, true>,
+                _ => each_group::<T, Ties, false>,
+            }),
             Reduction::None | Reduction::Add | Reduction::Sub | Reduction::Mean => {
                 for_type!(graded element, T => each_group::<T, Alike, false>)
             }
@@ -197,7 +184,10 @@ impl Operation {
             Accumulate::Wide => groups_in_f32(element, reduction, isa),
         };
         let native = match reduction {
-            Reduction::Mean => means(element, isa),
+            // The sum of a mean has the type of the elements.
+            Reduction::Mean => {
+                for_type!(divided element, T => compiled::<groups::Fold<T, T, Add, ByCount>>(isa))
+            }
             _ => kernels.group,
         };
         Some(Self {
@@ -216,7 +206,8 @@ impl Operation {
     /// the output. `None` for elements that have no gradients.
     pub(crate) fn gradient_sum(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (multiply, _) = multiplies(element)?;
-        let group = gradient_sums_in_f32(element, isa.min(InstructionSet::best()));
+        let isa = isa.min(InstructionSet::best());
+        let group = for_type!(half element, T => compiled::<groups::Fold<T, f32, AddToZero, ByFactor>>(isa));
         let reducing = Reducing {
             reduction: Reduction::Add,
             ..Reducing::default()
@@ -298,13 +289,21 @@ const fn row_of_moves(size: usize) -> usize {
     size.trailing_zeros() as usize
 }
 
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(unused_variables, reason = "only streams depend on it")
+)]
 const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
     let elements = Elements {
         u32: elements::copy::<u32, W>,
         u64: elements::copy::<u64, W>,
     };
     Kernels {
-        stream: streams::<W>(isa),
+        #[cfg(target_arch = "x86_64")]
+        stream: Some(Streams {
+            plain: compiled::<super::stream::Stream<W, false>>(isa),
+            prefetching: compiled::<super::stream::Stream<W, true>>(isa),
+        }),
         copy_elements: Some(elements),
         apply_rows: Some(rows::copy::<W>),
         gather_rows: Some(rows::gather::<W>),
@@ -315,19 +314,6 @@ const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
         apply_elements: Some(elements),
         ..Kernels::one_by_one(W, copy::copy::<W>)
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-const fn streams<const W: usize>(isa: InstructionSet) -> Option<Streams> {
-    Some(Streams {
-        plain: compiled::<super::stream::Stream<W, false>>(isa),
-        prefetching: compiled::<super::stream::Stream<W, true>>(isa),
-    })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-const fn streams<const W: usize>(_isa: InstructionSet) -> Option<Streams> {
-    None
 }
 
 /// [`moving`] for each instruction set.

@@ -15,9 +15,7 @@ macro_rules! vector {
 
             #[inline(always)]
             fn load(src: &[$element]) -> Self {
-                let mut lanes = [<$element>::default(); $lanes];
-                lanes.copy_from_slice(src);
-                Self::new(lanes)
+                Self::new(src.try_into().expect("one vector"))
             }
             #[inline(always)]
             fn store(self, dst: &mut [$element]) {

@@ -2,10 +2,10 @@
 //!
 //! Knows names and numbers. Knows nothing of what they mean.
 
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::slice::from_mut;
 use std::str::FromStr;
 
 use super::{Machine, Vendor};
@@ -64,7 +64,7 @@ impl Machine {
     /// [`MachineError::File`] where it cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), MachineError> {
         let path = path.as_ref();
-        fs::write(path, Text(self).to_string()).map_err(|source| of_file(path, source))
+        fs::write(path, self.to_text()).map_err(|source| of_file(path, source))
     }
 }
 
@@ -127,7 +127,7 @@ impl Machine {
         let (name, numbers) = (name.trim(), numbers.split_whitespace());
         if name == CACHES {
             let mut bytes = [0; 3];
-            fill(&mut bytes, numbers, |text| text.parse().ok())?;
+            fill(&mut bytes, numbers, parsed)?;
             self.caches = Self::with_caches(bytes).caches;
             return Ok(());
         }
@@ -137,21 +137,41 @@ impl Machine {
             *self = Self::of(vendor[0], self.caches);
             return Ok(());
         }
-        if let Some(variant) = self.variants.named_mut(name) {
-            return fill(std::slice::from_mut(variant), numbers, |text| {
-                text.parse().ok()
-            });
+        let mut variants = self.variants.each_mut().into_iter();
+        if let Some((_, variant)) = variants.find(|(own, _)| *own == name) {
+            return fill(from_mut(variant), numbers, parsed);
         }
         let rate = self.rates.named_mut(name).ok_or("an unknown name")?;
-        fill(rate, numbers, |text| {
-            text.parse().ok().filter(|&rate| can_be(rate))
-        })
+        fill(rate, numbers, |text| parsed(text).filter(can_be))
+    }
+
+    fn to_text(&self) -> String {
+        let [first, second, last] = self.caches;
+        let mut lines = vec![
+            "# A machine, for ndscatter: bytes of its caches, nanoseconds of what it does."
+                .to_owned(),
+            format!("{CACHES} = {first} {second} {last}"),
+            format!("{VENDOR} = {}", self.vendor.name()),
+        ];
+        for (name, rates) in self.rates.each() {
+            let rates: Vec<String> = rates.iter().map(f64::to_string).collect();
+            lines.push(format!("{name} = {}", rates.join(" ")));
+        }
+        let mut variants = self.variants;
+        for (name, variant) in variants.each_mut() {
+            lines.push(format!("{name} = {variant}"));
+        }
+        lines.join("\n") + "\n"
     }
 }
 
+fn parsed<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok()
+}
+
 /// Costs are sums and products of rates, and are to be compared.
-fn can_be(rate: f64) -> bool {
-    rate.is_finite() && (0.0..1e12).contains(&rate)
+fn can_be(rate: &f64) -> bool {
+    (0.0..1e12).contains(rate)
 }
 
 /// As many numbers as there are places.
@@ -170,35 +190,9 @@ fn fill<'t, T>(
     }
 }
 
-struct Text<'m>(&'m Machine);
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "# A machine, for ndscatter: bytes of its caches, nanoseconds of what it does."
-        )?;
-        let [first, second, last] = self.0.caches;
-        writeln!(f, "{CACHES} = {first} {second} {last}")?;
-        writeln!(f, "{VENDOR} = {}", self.0.vendor.name())?;
-        for (name, numbers) in self.0.rates.each() {
-            write!(f, "{name} =")?;
-            for number in numbers {
-                write!(f, " {number}")?;
-            }
-            writeln!(f)?;
-        }
-        let mut variants = self.0.variants;
-        for (name, number) in variants.each_mut() {
-            writeln!(f, "{name} = {number}")?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Machine, MachineError, Text, Vendor};
+    use super::{Machine, MachineError, Vendor};
 
     #[test]
     fn what_is_written_is_read() {
@@ -210,11 +204,11 @@ mod tests {
         for (_, number) in machine.variants.each_mut() {
             *number += 7;
         }
-        let text = Text(&machine).to_string();
+        let text = machine.to_text();
         assert_eq!(text.parse::<Machine>().expect("as written"), machine);
         for vendor in Vendor::ALL {
             let machine = Machine::of(vendor, [1 << 15, 1 << 20, 480 << 20]);
-            let text = Text(&machine).to_string();
+            let text = machine.to_text();
             assert_eq!(text.parse::<Machine>().expect("as written"), machine);
         }
     }

@@ -88,12 +88,6 @@ impl Variants {
             _ => self,
         }
     }
-
-    /// The one with a name.
-    pub(super) fn named_mut(&mut self, name: &str) -> Option<&mut u64> {
-        let mut each = self.each_mut().into_iter();
-        each.find_map(|(own, number)| (own == name).then_some(number))
-    }
 }
 
 #[cfg(test)]

@@ -22,11 +22,7 @@ impl Vendor {
     }
 
     fn of_registers(registers: [u32; 3]) -> Self {
-        let mut letters = [0; 12];
-        for (letters, register) in letters.chunks_exact_mut(4).zip(registers) {
-            letters.copy_from_slice(&register.to_le_bytes());
-        }
-        match &letters {
+        match registers.map(u32::to_le_bytes).as_flattened() {
             b"GenuineIntel" => Self::Intel,
             b"AuthenticAMD" => Self::Amd,
             _ => Self::Other,

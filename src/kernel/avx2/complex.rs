@@ -7,80 +7,59 @@ use std::arch::x86_64 as x86;
 use crate::kernel::reduce::{Mul, Reducer, Vector};
 use crate::kernel::scalar::Complex;
 
-/// Four complex numbers of `f32`: real and imaginary parts by turns.
-#[derive(Clone, Copy)]
-pub(in super::super) struct FourComplex(x86::__m256);
+/// Lists vectors of complex numbers: the register, the instructions that load, store, multiply,
+/// and subtract and add by turns, and those that spread the real parts and the imaginary parts
+/// and exchange the two.
+macro_rules! complex_vectors {
+    ($(
+        $(#[$meaning:meta])*
+        $vector:ident($register:ident) = [$component:ty; $lanes:literal]:
+            $load:ident $store:ident $mul:ident $addsub:ident
+            $real:expr, $imaginary:expr, $swapped:expr;
+    )*) => {$(
+        $(#[$meaning])*
+        #[derive(Clone, Copy)]
+        pub(in super::super) struct $vector(x86::$register);
 
-impl Vector<Complex<f32>> for FourComplex {
-    const LANES: usize = 4;
+        impl Vector<Complex<$component>> for $vector {
+            const LANES: usize = $lanes;
 
-    #[inline(always)]
-    fn load(src: &[Complex<f32>]) -> Self {
-        assert!(src.len() == Self::LANES, "one vector");
-        // SAFETY: `src` has 32 readable bytes, and AVX was detected.
-        Self(unsafe { x86::_mm256_loadu_ps(src.as_ptr().cast()) })
-    }
+            #[inline(always)]
+            fn load(src: &[Complex<$component>]) -> Self {
+                assert!(src.len() == Self::LANES, "one vector");
+                // SAFETY: `src` has 32 readable bytes, and AVX was detected.
+                Self(unsafe { x86::$load(src.as_ptr().cast()) })
+            }
 
-    #[inline(always)]
-    fn store(self, dst: &mut [Complex<f32>]) {
-        assert!(dst.len() == Self::LANES, "one vector");
-        // SAFETY: `dst` has 32 writable bytes, and AVX was detected.
-        unsafe { x86::_mm256_storeu_ps(dst.as_mut_ptr().cast(), self.0) };
-    }
-}
-
-impl Reducer<FourComplex> for Mul {
-    #[inline(always)]
-    fn apply(current: FourComplex, update: FourComplex) -> FourComplex {
-        // SAFETY: AVX was detected.
-        unsafe {
-            let a = x86::_mm256_moveldup_ps(current.0);
-            let b = x86::_mm256_movehdup_ps(current.0);
-            let swapped = x86::_mm256_permute_ps::<0b10_11_00_01>(update.0);
-            let (ac_ad, bd_bc) = (
-                x86::_mm256_mul_ps(a, update.0),
-                x86::_mm256_mul_ps(b, swapped),
-            );
-            FourComplex(x86::_mm256_addsub_ps(ac_ad, bd_bc))
+            #[inline(always)]
+            fn store(self, dst: &mut [Complex<$component>]) {
+                assert!(dst.len() == Self::LANES, "one vector");
+                // SAFETY: `dst` has 32 writable bytes, and AVX was detected.
+                unsafe { x86::$store(dst.as_mut_ptr().cast(), self.0) };
+            }
         }
-    }
-}
 
-/// Two complex numbers of `f64`.
-#[derive(Clone, Copy)]
-pub(in super::super) struct TwoComplex(x86::__m256d);
-
-impl Vector<Complex<f64>> for TwoComplex {
-    const LANES: usize = 2;
-
-    #[inline(always)]
-    fn load(src: &[Complex<f64>]) -> Self {
-        assert!(src.len() == Self::LANES, "one vector");
-        // SAFETY: `src` has 32 readable bytes, and AVX was detected.
-        Self(unsafe { x86::_mm256_loadu_pd(src.as_ptr().cast()) })
-    }
-
-    #[inline(always)]
-    fn store(self, dst: &mut [Complex<f64>]) {
-        assert!(dst.len() == Self::LANES, "one vector");
-        // SAFETY: `dst` has 32 writable bytes, and AVX was detected.
-        unsafe { x86::_mm256_storeu_pd(dst.as_mut_ptr().cast(), self.0) };
-    }
-}
-
-impl Reducer<TwoComplex> for Mul {
-    #[inline(always)]
-    fn apply(current: TwoComplex, update: TwoComplex) -> TwoComplex {
-        // SAFETY: AVX was detected.
-        unsafe {
-            let a = x86::_mm256_movedup_pd(current.0);
-            let b = x86::_mm256_permute_pd::<0b1111>(current.0);
-            let swapped = x86::_mm256_permute_pd::<0b0101>(update.0);
-            let (ac_ad, bd_bc) = (
-                x86::_mm256_mul_pd(a, update.0),
-                x86::_mm256_mul_pd(b, swapped),
-            );
-            TwoComplex(x86::_mm256_addsub_pd(ac_ad, bd_bc))
+        impl Reducer<$vector> for Mul {
+            #[inline(always)]
+            fn apply(current: $vector, update: $vector) -> $vector {
+                // SAFETY: AVX was detected.
+                unsafe {
+                    let ac_ad = x86::$mul($real(current.0), update.0);
+                    let bd_bc = x86::$mul($imaginary(current.0), $swapped(update.0));
+                    $vector(x86::$addsub(ac_ad, bd_bc))
+                }
+            }
         }
-    }
+    )*};
+}
+
+complex_vectors! {
+    /// Four complex numbers of `f32`: real and imaginary parts by turns.
+    FourComplex(__m256) = [f32; 4]:
+        _mm256_loadu_ps _mm256_storeu_ps _mm256_mul_ps _mm256_addsub_ps
+        x86::_mm256_moveldup_ps, x86::_mm256_movehdup_ps, x86::_mm256_permute_ps::<0b10_11_00_01>;
+    /// Two complex numbers of `f64`.
+    TwoComplex(__m256d) = [f64; 2]:
+        _mm256_loadu_pd _mm256_storeu_pd _mm256_mul_pd _mm256_addsub_pd
+        x86::_mm256_movedup_pd, x86::_mm256_permute_pd::<0b1111>, x86::_mm256_permute_pd::<0b0101>;
 }

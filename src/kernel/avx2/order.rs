@@ -5,7 +5,7 @@
 use std::arch::x86_64 as x86;
 use std::marker::PhantomData;
 
-use crate::kernel::reduce::{Ordered, Vector};
+use crate::kernel::reduce::{Ordered, Vector, ordered};
 
 /// Four `i64` or `u64`.
 ///
@@ -70,13 +70,5 @@ impl<T: Wide> Four<T> {
     }
 }
 
-impl<T: Wide> Ordered for Four<T> {
-    #[inline(always)]
-    fn min(self, update: Self) -> Self {
-        self.replace(update, self.greater(update))
-    }
-    #[inline(always)]
-    fn max(self, update: Self) -> Self {
-        self.replace(update, update.greater(self))
-    }
-}
+ordered!(Four<i64>, Four<u64>:
+    |a, b| a.replace(b, a.greater(b)), a.replace(b, b.greater(a)));

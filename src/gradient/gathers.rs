@@ -111,7 +111,7 @@ impl Gather<'_> {
         }
         let planning = Planning {
             gathers: false,
-            ..self.planning()
+            ..self.planning
         };
         summing.lend(sums, gradient, Some(indices), |operands| {
             let indices = indices.integers()?;

@@ -5,8 +5,6 @@
     reason = "views of memory; every constructor establishes what a view promises"
 )]
 
-use std::fmt;
-
 use super::layout::Layout;
 use super::memory::{Contents, Elements, Output, Readable, Source, Target, Writable, sealed};
 use super::typed::{TensorView, TensorViewMut, ZEROS, check_distinct};
@@ -18,7 +16,7 @@ use crate::memory::copied;
 ///
 /// Made from a [`TensorView`], from bytes, or from raw parts, which are checked
 /// once.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct AnyView<'a> {
     /// Aligned for `dtype`; holds what `contents` says.
     pub(super) memory: Readable<'a>,
@@ -28,6 +26,7 @@ pub struct AnyView<'a> {
 
 /// A tensor to write, its element type a value; no two of its elements are the
 /// same memory.
+#[derive(Debug)]
 pub struct AnyViewMut<'a> {
     /// Aligned for `dtype`; each element holds, now and when the view is gone,
     /// what `contents` says.
@@ -169,11 +168,7 @@ impl<'a> AnyView<'a> {
 
     #[inline]
     pub(super) fn as_source(&self) -> Source<'_> {
-        Source {
-            memory: &self.memory,
-            elements: Elements::Plain(self.dtype),
-            contents: self.contents,
-        }
+        Source::new(&self.memory, Elements::Plain(self.dtype), self.contents)
     }
 }
 
@@ -334,20 +329,11 @@ impl<'a> AnyViewMut<'a> {
     pub fn shape(&self) -> &[usize] {
         self.memory.layout.shape()
     }
-
-    #[inline]
-    pub(super) fn as_target(&mut self) -> Target<'_> {
-        Target {
-            memory: &self.memory,
-            elements: Elements::Plain(self.dtype),
-            contents: self.contents,
-            is_new: self.is_new,
-        }
-    }
 }
 
+/// Returns the number of elements.
 #[inline]
-fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<(), ScatterError> {
+fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<usize, ScatterError> {
     let elements = layout.check(dtype.size())?;
     // A power of two; a division would cost more than the rest of the check.
     if elements != 0 && address & (dtype.alignment() - 1) != 0 {
@@ -357,17 +343,16 @@ fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<(), Sc
             alignment: dtype.alignment(),
         });
     }
-    Ok(())
+    Ok(elements)
 }
 
 /// Position of element `[0, 0, ...]` in bytes that begin with the lowest.
 fn check_bytes(bytes: &[u8], dtype: DType, layout: &Layout<'_>) -> Result<usize, ScatterError> {
-    check_raw(bytes.as_ptr().addr(), dtype, layout)?;
-    let (low, high) = match layout.elements() {
-        Some(1..) => layout.extent().unwrap_or((0, 0)),
-        _ => return Ok(0),
-    };
+    if check_raw(bytes.as_ptr().addr(), dtype, layout)? == 0 {
+        return Ok(0);
+    }
     // `check_raw` has found all of it to fit in memory.
+    let (low, high) = layout.extent().unwrap_or((0, 0));
     let needed = (high.abs_diff(low) + 1) * dtype.size();
     if needed > bytes.len() {
         return Err(ScatterError::BytesLength {
@@ -402,24 +387,8 @@ impl<'a> Output for AnyViewMut<'a> {
 
     #[inline]
     fn target(&mut self) -> Target<'_> {
-        self.as_target()
-    }
-}
-
-impl fmt::Debug for AnyView<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (f.debug_struct("AnyView"))
-            .field("dtype", &self.dtype)
-            .field("layout", &self.memory.layout)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for AnyViewMut<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (f.debug_struct("AnyViewMut"))
-            .field("dtype", &self.dtype)
-            .field("layout", &self.memory.layout)
-            .finish_non_exhaustive()
+        let mut target = Target::new(&self.memory, Elements::Plain(self.dtype), self.contents);
+        target.is_new = self.is_new;
+        target
     }
 }

@@ -45,11 +45,7 @@ impl<T: Clone + Send + Sync> Input for Cloned<TensorView<'_, T>> {
         match start {
             Start::CopyOf(data) => {
                 let mut result = Tensor::of_parts(shape, data.0.to_vec()?)?;
-                let mut view = result.view_mut();
-                fill(
-                    view.as_target(Elements::Cloned(Kernels::cloned::<T>())),
-                    None,
-                )?;
+                fill(Cloned(result.view_mut()).target(), None)?;
                 Ok(result)
             }
             // What was cloned before a panic or an error is leaked.

@@ -3,17 +3,17 @@
 //! Knows where such values lie: inline for the ranks that there are, else in
 //! memory, which is asked for and not taken for granted.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use crate::error::ScatterError;
-use crate::memory::out_of_memory;
+use crate::memory::{out_of_memory, with_room};
 
 /// One value a dimension; up to rank 8 without an allocation. Beyond that,
 /// memory that cannot be had is an error and no abort.
 ///
 /// Loops over them are a good part of small calls, for which the general vectors
 /// that lie inline took several times as long.
-#[derive(Debug)]
 pub(crate) enum Dims<T> {
     Inline { values: [T; INLINE], len: usize },
     Heap(Vec<T>),
@@ -31,26 +31,17 @@ impl<T: Copy + Default> Dims<T> {
         }
     }
 
-    /// So many times one value.
-    #[inline]
-    pub(crate) fn filled(len: usize, value: T) -> Result<Self, ScatterError> {
-        if len <= INLINE {
-            let values = [value; INLINE];
-            return Ok(Self::Inline { values, len });
-        }
-        Self::collect(len, std::iter::repeat(value))
-    }
-
     /// At most `most` values.
     #[inline]
     pub(crate) fn collect(
         most: usize,
         values: impl IntoIterator<Item = T>,
     ) -> Result<Self, ScatterError> {
-        let mut dims = Self::new();
-        if most > INLINE {
-            dims.spill(most)?;
-        }
+        let mut dims = if most > INLINE {
+            Self::Heap(with_room(most)?)
+        } else {
+            Self::new()
+        };
         for value in values.into_iter().take(most) {
             dims.push(value)?;
         }
@@ -77,26 +68,15 @@ impl<T: Copy + Default> Dims<T> {
 
     #[cold]
     fn push_to_heap(&mut self, value: T) -> Result<(), ScatterError> {
-        self.spill(self.len() + 1)?;
+        if let Self::Inline { values, .. } = self {
+            let mut heap = with_room(2 * INLINE)?;
+            heap.extend_from_slice(values);
+            *self = Self::Heap(heap);
+        }
         if let Self::Heap(values) = self {
+            (values.try_reserve(1)).map_err(|_| out_of_memory::<T>(values.len() + 1))?;
             values.push(value);
         }
-        Ok(())
-    }
-
-    /// Puts the values into memory that has room for so many.
-    #[cold]
-    fn spill(&mut self, room: usize) -> Result<(), ScatterError> {
-        let mut heap = match self {
-            Self::Inline { .. } => Vec::new(),
-            Self::Heap(values) => std::mem::take(values),
-        };
-        let more = room.saturating_sub(heap.len());
-        (heap.try_reserve(more)).map_err(|_| out_of_memory::<T>(room))?;
-        if let Self::Inline { values, len } = self {
-            heap.extend_from_slice(&values[..*len]);
-        }
-        *self = Self::Heap(heap);
         Ok(())
     }
 
@@ -141,6 +121,12 @@ impl<T: Copy + Default> Dims<T> {
 impl<T: Copy + Default> Default for Dims<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Dims<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 

@@ -97,10 +97,15 @@ impl<'a> Layout<'a> {
     /// Strides of every dimension, row-major ones written out. Those of a
     /// shape without elements are made up as if its empty dimensions had size 1.
     pub(crate) fn all_strides(&self) -> Result<Dims<isize>, ScatterError> {
-        match self.strides {
-            Some(strides) if self.shape().iter().all(|&size| size != 0) => Dims::copied(strides),
-            _ => row_major_strides(self.shape()),
-        }
+        let layout = if self.shape().contains(&0) {
+            &Layout::contiguous(self.shape())
+        } else {
+            self
+        };
+        let from_last = layout.dims_from_last().map(|(_, stride)| stride);
+        let mut strides = Dims::collect(self.shape().len(), from_last)?;
+        strides.reverse();
+        Ok(strides)
     }
 
     /// Size and stride of every dimension, from the last to the first.
@@ -175,23 +180,15 @@ impl<'a> Layout<'a> {
         Some((low, high))
     }
 
-    /// Elements from the lowest to the highest, gaps included.
-    fn span(&self, elements: usize) -> Option<usize> {
-        if elements == 0 {
-            return Some(0);
-        }
-        let (low, high) = self.extent()?;
-        high.abs_diff(low).checked_add(1)
-    }
-
     /// Refuses shapes and strides that no memory can hold for elements of
     /// `size` bytes, and returns the number of elements.
     #[inline]
     pub(crate) fn check(&self, size: usize) -> Result<usize, ScatterError> {
         let elements = self.checked_elements()?;
+        // From the lowest to the highest element, gaps included.
         let span = match self.strides {
-            None => Some(elements),
-            Some(_) => self.span(elements),
+            Some(_) if elements > 0 => self.extent().map(|(low, high)| high.abs_diff(low) + 1),
+            _ => Some(elements),
         };
         let bytes = span.and_then(|span| span.checked_mul(size));
         if bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()) {
@@ -207,10 +204,7 @@ impl<'a> Layout<'a> {
         if self.shape() != other.shape() {
             return false;
         }
-        if self.strides.is_none() && other.strides.is_none() {
-            return true;
-        }
-        if self.shape().contains(&0) {
+        if self.strides.is_none() && other.strides.is_none() || self.shape().contains(&0) {
             return true;
         }
         let mut dims = self.dims_from_last().zip(other.dims_from_last());
@@ -350,18 +344,6 @@ impl LayoutBuf {
     pub fn as_layout(&self) -> Layout<'_> {
         Layout::of_parts(&self.shape, &self.strides)
     }
-}
-
-/// Strides of a contiguous row-major tensor; empty dimensions count as size 1.
-///
-/// `shape` has passed [`Layout::elements`], so the products fit.
-pub(crate) fn row_major_strides(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
-    let mut strides = Dims::filled(shape.len(), 1)?;
-    let layout = Layout::contiguous(shape);
-    for (value, (_, stride)) in strides.iter_mut().rev().zip(layout.dims_from_last()) {
-        *value = stride;
-    }
-    Ok(strides)
 }
 
 #[cfg(test)]

@@ -9,23 +9,28 @@ use crate::element::DType;
 use crate::error::ScatterError;
 use crate::kernel::Kernels;
 
-/// Memory to read: whoever has it may read every element of the layout.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Readable<'a> {
-    /// Element `[0, 0, ...]`. Every element of `layout` around it is readable
-    /// for `'a`.
-    pub(super) ptr: *const u8,
+/// The memory of a tensor.
+#[derive(Debug)]
+pub(crate) struct Memory<'a, P> {
+    /// The address of element `[0, 0, ...]`.
+    pub(super) ptr: P,
     pub(super) layout: Layout<'a>,
 }
 
-/// Memory to write: whoever has it may write every element of the layout.
-#[derive(Debug)]
-pub(crate) struct Writable<'a> {
-    /// Element `[0, 0, ...]`. Every element of `layout` around it is writable
-    /// for `'a`, and no two of them overlap.
-    pub(super) ptr: *mut MaybeUninit<u8>,
-    pub(super) layout: Layout<'a>,
+/// Memory to read: every element of `layout` around `ptr` is readable for `'a`.
+pub(crate) type Readable<'a> = Memory<'a, *const u8>;
+
+/// Memory to write: every element of `layout` around `ptr` is writable for `'a`, and no
+/// two of them overlap.
+pub(crate) type Writable<'a> = Memory<'a, *mut MaybeUninit<u8>>;
+
+impl Clone for Readable<'_> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }
+
+impl Copy for Readable<'_> {}
 
 /// Zero bytes for an element of any plain type, which is aligned for it.
 static ZERO: u128 = 0;
@@ -75,27 +80,24 @@ pub(crate) enum Contents {
     Unwritten,
 }
 
-/// A tensor that a call reads.
+/// A tensor of a call.
 #[doc(hidden)] // Public for the sealed traits below.
-#[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+#[derive(Debug)]
+pub struct Operand<'a, P> {
     // Lent, as it lies in the view: to copy it takes longer than the smallest
     // calls.
-    pub(super) memory: &'a Readable<'a>,
-    pub(super) elements: Elements,
-    pub(super) contents: Contents,
-}
-
-/// A tensor that a call writes.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct Target<'a> {
-    pub(super) memory: &'a Writable<'a>,
-    pub(super) elements: Elements,
-    pub(super) contents: Contents,
+    memory: &'a Memory<'a, P>,
+    elements: Elements,
+    contents: Contents,
     /// Nobody looks at it unless the call succeeds.
     pub(super) is_new: bool,
 }
+
+/// A tensor that a call reads.
+pub(crate) type Source<'a> = Operand<'a, *const u8>;
+
+/// A tensor that a call writes.
+pub(crate) type Target<'a> = Operand<'a, *mut MaybeUninit<u8>>;
 
 impl Elements {
     /// Bytes of one.
@@ -117,79 +119,15 @@ impl Contents {
     }
 }
 
-impl<'a> Source<'a> {
-    /// Plain elements that are zeros.
-    pub(crate) fn of_zeros(zeros: &'a Readable<'a>, dtype: DType) -> Self {
-        Self {
-            memory: zeros,
-            elements: Elements::Plain(dtype),
-            contents: Contents::Rust,
-        }
-    }
-
+impl<'a, P> Operand<'a, P> {
     #[inline]
-    pub(crate) fn as_ptr(&self) -> *const u8 {
-        self.memory.ptr
-    }
-
-    #[inline]
-    pub(crate) fn layout(&self) -> &Layout<'a> {
-        &self.memory.layout
-    }
-
-    #[inline]
-    pub(crate) fn shape(&self) -> &[usize] {
-        self.memory.layout.shape()
-    }
-
-    #[inline]
-    pub(crate) fn elements(&self) -> Elements {
-        self.elements
-    }
-
-    #[inline]
-    pub(crate) fn contents(&self) -> Contents {
-        self.contents
-    }
-
-    pub(crate) fn footprint(&self) -> Footprint<'_> {
-        Footprint {
-            address: self.memory.ptr.addr(),
-            layout: &self.memory.layout,
-            size: self.elements.size(),
-        }
-    }
-}
-
-impl<'a> Target<'a> {
-    /// The memory of a result. No element is written yet.
-    #[inline]
-    pub(super) fn unwritten(memory: &'a Writable<'a>, elements: Elements) -> Self {
+    pub(super) fn new(memory: &'a Memory<'a, P>, elements: Elements, contents: Contents) -> Self {
         Self {
             memory,
             elements,
-            contents: Contents::Unwritten,
-            is_new: true,
+            contents,
+            is_new: false,
         }
-    }
-
-    /// Hands it to `call` as a tensor to read: of elements that are values, before any is
-    /// written.
-    pub(crate) fn read<T>(&self, call: impl FnOnce(&Source<'_>) -> T) -> T {
-        let memory = Readable {
-            ptr: self.memory.ptr.cast_const().cast(),
-            layout: self.memory.layout,
-        };
-        call(&Source {
-            memory: &memory,
-            elements: self.elements,
-            contents: self.contents,
-        })
-    }
-
-    #[inline]
-    pub(crate) fn as_mut_ptr(&self) -> *mut MaybeUninit<u8> {
-        self.memory.ptr
     }
 
     #[inline]
@@ -219,12 +157,58 @@ impl<'a> Target<'a> {
         self.is_new
     }
 
-    pub(crate) fn footprint(&self) -> Footprint<'_> {
+    fn footprint_at(&self, address: usize) -> Footprint<'_> {
         Footprint {
-            address: self.memory.ptr.addr(),
+            address,
             layout: &self.memory.layout,
             size: self.elements.size(),
         }
+    }
+}
+
+impl<'a> Source<'a> {
+    /// Plain elements that are zeros.
+    pub(crate) fn of_zeros(zeros: &'a Readable<'a>, dtype: DType) -> Self {
+        Self::new(zeros, Elements::Plain(dtype), Contents::Rust)
+    }
+
+    #[inline]
+    pub(crate) fn as_ptr(&self) -> *const u8 {
+        self.memory.ptr
+    }
+
+    pub(crate) fn footprint(&self) -> Footprint<'_> {
+        self.footprint_at(self.memory.ptr.addr())
+    }
+}
+
+impl<'a> Target<'a> {
+    /// The memory of a result. No element is written yet.
+    #[inline]
+    pub(super) fn unwritten(memory: &'a Writable<'a>, elements: Elements) -> Self {
+        Self {
+            is_new: true,
+            ..Self::new(memory, elements, Contents::Unwritten)
+        }
+    }
+
+    /// Hands it to `call` as a tensor to read: of elements that are values, before any is
+    /// written.
+    pub(crate) fn read<T>(&self, call: impl FnOnce(&Source<'_>) -> T) -> T {
+        let memory = Readable {
+            ptr: self.memory.ptr.cast_const().cast(),
+            layout: self.memory.layout,
+        };
+        call(&Source::new(&memory, self.elements, self.contents))
+    }
+
+    #[inline]
+    pub(crate) fn as_mut_ptr(&self) -> *mut MaybeUninit<u8> {
+        self.memory.ptr
+    }
+
+    pub(crate) fn footprint(&self) -> Footprint<'_> {
+        self.footprint_at(self.memory.ptr.addr())
     }
 }
 

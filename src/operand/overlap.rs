@@ -36,17 +36,20 @@ struct Term {
 
 /// Whether two elements of an output lie at one address.
 pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> {
-    let Some(strides) = layout.strides() else {
-        return Ok(Overlap::Disjoint);
-    };
-    if layout.shape().contains(&0) || steps_over_inner(layout) {
+    if layout.is_contiguous() || layout.shape().contains(&0) {
         return Ok(Overlap::Disjoint);
     }
-    let mut terms = terms_of(layout.shape(), strides, 1)?;
-    terms.sort_unstable_by_key(|term| term.coefficient);
-    if steps_over_smaller(&terms) {
+    // No small call should wait for a sort, and the strides of most tensors are sorted.
+    if steps_over_inner(layout.dims_from_last()) {
         return Ok(Overlap::Disjoint);
     }
+    let rank = layout.shape().len();
+    let mut dims = Dims::collect(rank, layout.dims_from_last())?;
+    dims.sort_unstable_by_key(|(_, stride)| stride.unsigned_abs());
+    if steps_over_inner(dims.iter().copied()) {
+        return Ok(Overlap::Disjoint);
+    }
+    let terms = terms_of(layout, 1)?;
     // Two elements meet where a difference of positions, not all zero, adds up
     // to zero. One of its coordinates is then positive: try each in turn with
     // that coordinate at least 1 and the others anywhere in -limit..=limit.
@@ -113,8 +116,7 @@ fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterE
 }
 
 fn byte_terms(tensor: &Footprint<'_>) -> Result<Dims<Term>, ScatterError> {
-    let strides = tensor.layout.all_strides()?;
-    let mut terms = terms_of(tensor.layout.shape(), &strides, tensor.size)?;
+    let mut terms = terms_of(tensor.layout, tensor.size)?;
     terms.push(Term {
         coefficient: 1,
         limit: tensor.size as i128 - 1,
@@ -137,31 +139,21 @@ fn bytes_of(tensor: &Footprint<'_>) -> Option<(i128, i128)> {
 
 /// One term a dimension that has more than one element. The sign of a stride
 /// does not change which bytes are touched, counted from the lowest.
-fn terms_of(shape: &[usize], strides: &[isize], size: usize) -> Result<Dims<Term>, ScatterError> {
-    let steps = (shape.iter().zip(strides)).filter(|&(&size, _)| size > 1);
-    let terms = steps.map(|(&count, &stride)| Term {
+fn terms_of(layout: &Layout<'_>, size: usize) -> Result<Dims<Term>, ScatterError> {
+    let dims = layout.dims_from_last().filter(|&(count, _)| count > 1);
+    let terms = dims.map(|(count, stride)| Term {
         coefficient: (stride as i128).abs() * size as i128,
         limit: count as i128 - 1,
     });
-    Dims::collect(shape.len(), terms)
+    Dims::collect(layout.shape().len(), terms)
 }
 
-/// Whether each stride steps over all that the smaller ones can reach: then
-/// no two elements meet. True of every transposed, reversed or padded tensor.
-fn steps_over_smaller(sorted: &[Term]) -> bool {
-    let mut reach = 0;
-    sorted.iter().all(|term| {
-        let clear = term.coefficient > reach;
-        reach += term.coefficient * term.limit;
-        clear
-    })
-}
-
-/// The same where the strides decrease from dimension to dimension, as those of
-/// padded tensors do: no small call should wait for a sort.
-fn steps_over_inner(layout: &Layout<'_>) -> bool {
+/// Whether the stride of each dimension steps over all that the dimensions before it can
+/// reach: then no two elements meet. True of every transposed, reversed or padded tensor
+/// whose dimensions are sorted by stride.
+fn steps_over_inner(mut dims: impl Iterator<Item = (usize, isize)>) -> bool {
     let mut reach = 0_usize;
-    layout.dims_from_last().all(|(size, stride)| {
+    dims.all(|(size, stride)| {
         let step = stride.unsigned_abs();
         let clear = size == 1 || step > reach;
         reach = reach.saturating_add(step.saturating_mul(size - 1));

@@ -37,9 +37,10 @@ use crate::memory::with_room;
 /// assert_eq!(rows.into_vec(), [2.0, 2.5, 2.0, 2.5, 1.0, 1.5]);
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
+#[derive(Debug)]
 pub struct Tensor<T> {
-    elements: Vec<T>,
     shape: Dims<usize>,
+    elements: Vec<T>,
 }
 
 impl<T> Tensor<T> {
@@ -141,15 +142,6 @@ impl<T: PartialEq<U>, U> PartialEq<Vec<U>> for Tensor<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Tensor<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (f.debug_struct("Tensor"))
-            .field("shape", &&*self.shape)
-            .field("elements", &self.elements)
-            .finish()
-    }
-}
-
 /// As aligned as any element is.
 type Word = u128;
 
@@ -187,13 +179,9 @@ impl AnyTensor {
         let count = len.div_ceil(size_of::<Word>());
         let shape = Dims::copied(shape)?;
         let mut words: Vec<Word> = with_room(count)?;
-        if let Some(last) = words
-            .spare_capacity_mut()
-            .get_mut(..count)
-            .and_then(<[_]>::last_mut)
-        {
+        if count > 0 {
             // Its last bytes may be none of an element's.
-            last.write(0);
+            words.spare_capacity_mut()[count - 1].write(0);
         }
         let (ptr, elements) = (words.as_mut_ptr().cast(), Elements::Plain(dtype));
         fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
@@ -264,7 +252,7 @@ impl fmt::Debug for AnyTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (f.debug_struct("AnyTensor"))
             .field("dtype", &self.dtype)
-            .field("shape", &&*self.shape)
+            .field("shape", &self.shape)
             .finish_non_exhaustive()
     }
 }

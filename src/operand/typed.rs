@@ -151,11 +151,7 @@ impl<'a, T> TensorView<'a, T> {
 
     #[inline]
     pub(super) fn as_source(&self, elements: Elements) -> Source<'_> {
-        Source {
-            memory: &self.memory,
-            elements,
-            contents: Contents::Rust,
-        }
+        Source::new(&self.memory, elements, Contents::Rust)
     }
 }
 
@@ -240,12 +236,7 @@ impl<'a, T> TensorViewMut<'a, T> {
 
     #[inline]
     pub(super) fn as_target(&mut self, elements: Elements) -> Target<'_> {
-        Target {
-            memory: &self.memory,
-            elements,
-            contents: Contents::Rust,
-            is_new: false,
-        }
+        Target::new(&self.memory, elements, Contents::Rust)
     }
 }
 
@@ -325,16 +316,13 @@ fn check_contiguous(len: usize, shape: &[usize]) -> Result<(), ScatterError> {
 
 #[cold]
 fn other_length(len: usize, shape: &[usize]) -> ScatterError {
-    match Layout::contiguous(shape).checked_elements() {
-        Err(error) => error,
-        Ok(expected) => ScatterError::with_facts(|| {
-            Ok(ScatterError::SliceLength {
-                shape: copied(shape)?,
-                expected,
-                actual: len,
-            })
-        }),
-    }
+    ScatterError::with_facts(|| {
+        Ok(ScatterError::SliceLength {
+            expected: Layout::contiguous(shape).checked_elements()?,
+            shape: copied(shape)?,
+            actual: len,
+        })
+    })
 }
 
 /// Returns the position of element `[0, 0, ...]`, at most `len`.

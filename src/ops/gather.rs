@@ -35,7 +35,7 @@ use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 #[derive(Clone, Debug)]
 pub struct Gather<'p> {
     operator: Operator,
-    rules: IndexRules,
+    pub(crate) planning: Planning,
     pub(crate) execution: Execution<'p>,
 }
 
@@ -67,7 +67,11 @@ impl Gather<'static> {
     fn of(operator: Operator) -> Self {
         Self {
             operator,
-            rules: IndexRules::new(true, Bounds::Error),
+            planning: Planning {
+                duplicates: Duplicates::Allow,
+                rules: IndexRules::new(true, Bounds::Error),
+                gathers: true,
+            },
             execution: Execution::new(),
         }
     }
@@ -165,7 +169,8 @@ impl<'p> Gather<'p> {
     #[must_use]
     #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
-        self.rules = IndexRules::new(allowed, self.rules.bounds);
+        let rules = &mut self.planning.rules;
+        *rules = IndexRules::new(allowed, rules.bounds);
         self
     }
 
@@ -175,7 +180,7 @@ impl<'p> Gather<'p> {
     #[must_use]
     #[inline]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
-        self.rules.bounds = bounds;
+        self.planning.rules.bounds = bounds;
         self
     }
 
@@ -186,7 +191,7 @@ impl<'p> Gather<'p> {
     pub fn execution<'q>(self, execution: Execution<'q>) -> Gather<'q> {
         Gather {
             operator: self.operator,
-            rules: self.rules,
+            planning: self.planning,
             execution,
         }
     }
@@ -259,7 +264,7 @@ impl Gather<'_> {
         data.check(1)?;
         let form = self.form_of(data.shape(), &indices)?;
         let indices = indices.integers()?;
-        let plan = run::make_plan(&data, form, indices, self.planning(), &self.execution)?;
+        let plan = run::make_plan(&data, form, indices, self.planning, &self.execution)?;
         Ok(GatherPlan::new(plan))
     }
 
@@ -292,7 +297,7 @@ impl Gather<'_> {
     ) -> Result<Explanation, ScatterError> {
         let indices = indices.into();
         let form = (self.operator).form(data.shape(), indices.layout().parts(), None)?;
-        let made_of = Some((&form, indices.layout(), self.planning()));
+        let made_of = Some((&form, indices.layout(), self.planning));
         let plan = self.plan(data, indices)?;
         let run = plan.run().execution(self.execution);
         run.explanation(dtype, allocates, made_of)
@@ -300,7 +305,8 @@ impl Gather<'_> {
 
     /// What the shapes mean, for elements that suit the options.
     fn form(&self, data: &Source<'_>, indices: &Indices<'_>) -> Result<Form, ScatterError> {
-        if matches!(data.elements(), Elements::Cloned(_)) && self.rules.bounds == Bounds::Skip {
+        let skips = self.planning.rules.bounds == Bounds::Skip;
+        if skips && matches!(data.elements(), Elements::Cloned(_)) {
             return Err(ScatterError::UnsupportedOption { option: "bounds" });
         }
         self.form_of(data.shape(), indices)
@@ -316,14 +322,6 @@ impl Gather<'_> {
         self.operator.form(shape, indices.layout().parts(), None)
     }
 
-    pub(crate) fn planning(&self) -> Planning {
-        Planning {
-            duplicates: Duplicates::Allow,
-            rules: self.rules,
-            gathers: true,
-        }
-    }
-
     /// One call.
     fn write(
         &self,
@@ -335,8 +333,8 @@ impl Gather<'_> {
         let operation = run::operation(output.elements(), Reducing::default(), &self.execution)?;
         let indexed = Some(indices);
         Operands::lend_gather(&operation, output, data, indexed, |operands| {
-            let (indices, planning) = (indices.integers()?, self.planning());
-            run::once(&form, operands, &indices, planning, &self.execution)
+            let indices = indices.integers()?;
+            run::once(&form, operands, &indices, self.planning, &self.execution)
         })
     }
 }

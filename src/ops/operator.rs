@@ -266,14 +266,9 @@ impl Operator {
 
 /// An axis in `-rank..rank`, counted from the front.
 fn resolve_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
-    let for_rank = if axis < 0 {
-        axis.checked_add_unsigned(rank)
-    } else {
-        Some(axis)
-    };
-    (for_rank.and_then(|axis| usize::try_from(axis).ok()))
-        .filter(|&axis| axis < rank)
-        .ok_or(ScatterError::AxisOutOfRange { axis, rank })
+    let origin = if axis < 0 { rank } else { 0 };
+    let from_front = origin.checked_add_signed(axis);
+    (from_front.filter(|&axis| axis < rank)).ok_or(ScatterError::AxisOutOfRange { axis, rank })
 }
 
 #[inline(always)]
@@ -361,17 +356,6 @@ fn varying(shape: &[usize], strides: Option<&[isize]>, axis: usize) -> (usize, u
     (first, last + 1)
 }
 
-/// The axis of positions of a cache, after that of the sequences.
-fn cache_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
-    if rank < 2 {
-        return Err(ScatterError::BatchAxis { rank });
-    }
-    match resolve_axis(axis, rank)? {
-        0 => Err(ScatterError::BatchAxis { rank }),
-        axis => Ok(axis),
-    }
-}
-
 #[inline(never)]
 fn cache(
     (axis, mode, update_len): (isize, CacheMode, usize),
@@ -379,10 +363,18 @@ fn cache(
     indices: &[usize],
     updates: Option<&[usize]>,
 ) -> Result<Form, ScatterError> {
-    let axis = cache_axis(axis, data.len())?;
+    let rank = data.len();
+    let axis = if rank < 2 {
+        0
+    } else {
+        resolve_axis(axis, rank)?
+    };
+    if axis == 0 {
+        return Err(ScatterError::BatchAxis { rank });
+    }
     let len = match updates {
         None => update_len,
-        Some(updates) if updates.len() == data.len() => updates[axis],
+        Some(updates) if updates.len() == rank => updates[axis],
         Some(updates) => {
             return Err(ScatterError::CacheUpdatesShape {
                 cache: copied(data)?,

@@ -394,13 +394,15 @@ impl Scatter<'_> {
         indices: impl Into<Indices<'i>>,
         updates: V,
     ) -> Result<V::Owned, ScatterError> {
-        let indices = indices.into();
-        self.check(&data.source(), &indices, &updates.source())?;
-        V::allocate(
-            data.source().shape(),
-            Start::CopyOf(&data),
-            |output, data| self.write(&output, data.as_ref(), &indices, &updates.source()),
-        )
+        let (source, indices, updates) = (data.source(), indices.into(), updates.source());
+        let shape = source.shape();
+        // What can be refused before memory is allocated.
+        run::operation(source.elements(), self.meaning.reducing, &self.execution)?;
+        let form = self.form_of(shape, &indices, Some(updates.shape()))?;
+        form.check_updates(shape, indices.layout().shape(), updates.shape())?;
+        V::allocate(shape, Start::CopyOf(&data), |output, data| {
+            self.write(&output, data.as_ref(), &indices, &updates)
+        })
     }
 
     /// Writes a copy of `data` with the updates applied into `output`. What
@@ -495,19 +497,8 @@ impl Scatter<'_> {
         run.explanation(dtype, in_place, made_of)
     }
 
-    /// What can be refused before memory is allocated for a result.
-    fn check(
-        &self,
-        data: &Source<'_>,
-        indices: &Indices<'_>,
-        updates: &Source<'_>,
-    ) -> Result<(), ScatterError> {
-        run::operation(data.elements(), self.meaning.reducing, &self.execution)?;
-        let form = self.form_of(data.shape(), indices, Some(updates.shape()))?;
-        form.check_updates(data.shape(), indices.layout().shape(), updates.shape())
-    }
-
     /// What the shapes mean, with options that the operator has.
+    #[inline(always)] // As `Operator::form`.
     pub(crate) fn form_of(
         &self,
         shape: &[usize],
@@ -535,12 +526,10 @@ impl Scatter<'_> {
             Some(indices),
             updates,
             |operands| {
-                let indices = indices.integers()?;
-                (self.operator).check_options(self.planning.rules, self.meaning.reducing)?;
+                let integers = indices.integers()?;
                 let (shape, updates) = (operands.shape(), operands.listed_shape());
-                let list = indices.layout().parts();
-                let form = (self.operator).form(shape, list, Some(updates))?;
-                run::once(&form, operands, &indices, self.planning, &self.execution)
+                let form = self.form_of(shape, indices, Some(updates))?;
+                run::once(&form, operands, &integers, self.planning, &self.execution)
             },
         )
     }

@@ -16,12 +16,16 @@ pub(super) struct Factor {
 
 impl Factor {
     /// Refuses elements that have no gradient, and factors that are not finite.
+    #[expect(clippy::cast_possible_truncation, reason = "rounded, as the rule asks")]
     pub(super) fn new(elements: Elements, scale: f64) -> Result<Self, ScatterError> {
         let Elements::Plain(dtype) = elements else {
             return Err(ScatterError::GradientOfClones);
         };
         let computed = dtype.computed().ok_or(ScatterError::NoGradient { dtype })?;
-        let value = rounded(scale, computed);
+        let value = match computed {
+            DType::F32 => f64::from(scale as f32),
+            _ => scale,
+        };
         if !value.is_finite() {
             return Err(ScatterError::Scale { dtype: computed });
         }
@@ -31,14 +35,5 @@ impl Factor {
             value: if is_zero { 1.0 } else { value },
             is_zero,
         })
-    }
-}
-
-/// The factor in the type that gradients are computed in.
-#[expect(clippy::cast_possible_truncation, reason = "rounded, as the rule asks")]
-fn rounded(scale: f64, computed: DType) -> f64 {
-    match computed {
-        DType::F32 => f64::from(scale as f32),
-        _ => scale,
     }
 }

@@ -7,10 +7,10 @@ use super::tensors::kernel;
 use crate::error::ScatterError;
 use crate::exec::{Context, Transfer};
 use crate::kernel::{Operation, Shares};
-use crate::operand::{Layout, Source};
+use crate::operand::{Layout, Source, Target};
 use crate::plan::Sorted;
 use crate::reduction::Reduction;
-use crate::run::Overwritten;
+use crate::run::{Overwritten, Prepared};
 
 impl Backward<'_> {
     /// The tensors of the pass by groups.
@@ -20,23 +20,23 @@ impl Backward<'_> {
         grad_output: &Source<'_>,
         sorted: &Sorted,
     ) -> Result<TensorsAt, ScatterError> {
-        let (tensors, reducing) = (self.tensors, self.meaning.reducing);
+        let (tensors, reducing) = (self.tensors, self.forward.meaning.reducing);
         let depends = reducing.reduction.depends_on_values();
         let read = |source: &Source<'_>| source.as_ptr().cast_mut();
-        let data = match (self.overwritten, tensors.data) {
+        let written = |target: &Target<'_>| target.as_mut_ptr().cast();
+        let data = match (self.forward.overwritten, tensors.data) {
             _ if !depends || !reducing.include_self => None,
-            (Some(saved), _) => Some(saved.placed(|data, layout| self.numbered(data, layout))?),
+            (Some(saved), _) => Some(self.saved(saved)?),
             (None, Some(data)) => Some(self.numbered(read(data), data.layout())?),
             (None, None) => None,
         };
         let updates = tensors.updates.filter(|_| depends);
         let updates = updates.map(|updates| self.listed(read(updates), updates.layout(), sorted));
         let grad_data = tensors.grad_data.filter(|_| by_groups.data);
-        let grad_data =
-            grad_data.map(|target| self.numbered(target.as_mut_ptr().cast(), target.layout()));
+        let grad_data = grad_data.map(|data| self.numbered(written(data), data.layout()));
         let grad_updates = tensors.grad_updates.filter(|_| by_groups.updates);
-        let grad_updates = grad_updates
-            .map(|target| self.listed(target.as_mut_ptr().cast(), target.layout(), sorted));
+        let grad_updates =
+            grad_updates.map(|updates| self.listed(written(updates), updates.layout(), sorted));
         Ok(TensorsAt {
             grad_output: self.numbered(read(grad_output), grad_output.layout())?,
             data,
@@ -48,34 +48,36 @@ impl Backward<'_> {
 
     /// What the pass by groups shares out.
     pub(super) fn sharing(&self) -> Result<Sharing, ScatterError> {
-        let (reducing, factor) = (self.meaning.reducing, self.factor.value);
-        let (dtype, set) = (self.factor.dtype, self.execution.instructions());
+        let (reduction, overwritten) = (self.reduction(), self.forward.overwritten);
+        let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         Ok(Sharing {
-            kernel: kernel(dtype, reducing.reduction, set)?,
+            kernel: kernel(dtype, reduction, set)?,
             shares: Shares {
-                include_self: reducing.include_self && reducing.reduction != Reduction::None,
+                include_self: !self.is_replaced(),
                 last_only: self.last_only(),
-                divides: reducing.reduction == Reduction::Mean,
-                smallest: reducing.reduction == Reduction::Min,
-                factor,
-                factor_of_updates: match reducing.reduction {
-                    Reduction::Sub => -factor,
-                    _ => factor,
-                },
+                divides: reduction == Reduction::Mean,
+                smallest: reduction == Reduction::Min,
+                factor: self.factor.value,
+                factor_of_updates: self.factor_of_updates(),
             },
             size: dtype.size(),
-            data_in_order: self.overwritten.is_some_and(Overwritten::is_in_order),
+            data_in_order: overwritten.is_some_and(|saved| saved.windows.is_some()),
         })
     }
 
-    pub(super) fn numbered(
-        &self,
-        base: *mut u8,
-        layout: &Layout<'_>,
-    ) -> Result<TensorAt, ScatterError> {
-        match self.plan.numbered(&layout.all_strides()?)? {
+    /// Data of the forward pass, or its windows that updates have written over.
+    fn saved(&self, saved: &Overwritten) -> Result<TensorAt, ScatterError> {
+        let base = saved.tensor.as_bytes().as_ptr().cast_mut();
+        match &saved.windows {
+            Some(place) => Ok(TensorAt::numbered(base, place.copied()?)),
+            None => self.numbered(base, &Layout::contiguous(saved.tensor.shape())),
+        }
+    }
+
+    fn numbered(&self, base: *mut u8, layout: &Layout<'_>) -> Result<TensorAt, ScatterError> {
+        match self.forward.plan.numbered(&layout.all_strides()?)? {
             Some(place) => Ok(TensorAt::numbered(base, place)),
-            None => Err(self.plan.mismatch(layout)),
+            None => Err(self.forward.plan.mismatch(layout)),
         }
     }
 
@@ -85,8 +87,8 @@ impl Backward<'_> {
         layout: &Layout<'_>,
         sorted: &Sorted,
     ) -> Result<TensorAt, ScatterError> {
-        let place = self.plan.listed(&layout.all_strides()?)?;
-        TensorAt::listed(base, place, self.plan, sorted)
+        let place = self.forward.plan.listed(&layout.all_strides()?)?;
+        TensorAt::listed(base, place, self.forward.plan, sorted)
     }
 
     /// The pass by groups.
@@ -94,11 +96,15 @@ impl Backward<'_> {
         &'p self,
         pass: &'p GradientPass<'p>,
     ) -> Result<Pass<'p>, ScatterError> {
-        let (dtype, set) = (self.factor.dtype, self.execution.instructions());
+        let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         let operation = Operation::gradient_groups(dtype, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
         let context = Context::new(self.is_kept, false);
-        let transfer = Transfer::by_groups(self.plan, operation, pass, pass.address(), context)?;
-        Ok(Pass::Transfer(transfer.into()))
+        let transfer =
+            Transfer::by_groups(self.forward.plan, operation, pass, pass.address(), context)?;
+        Ok(Pass::Transfer(Prepared {
+            transfer,
+            one_run: None,
+        }))
     }
 }

@@ -5,16 +5,15 @@
     reason = "hands the memory of views to a call, once they have been checked"
 )]
 
-use super::passes::{Pass, copy_all};
-use super::placed::TensorAt;
+use super::passes::copy_all;
 use crate::element::DType;
 use crate::error::ScatterError;
-use crate::exec::{Access, Buffers, Context, Direction, Transfer};
+use crate::exec::Direction;
 use crate::execution::Execution;
-use crate::operand::{AnyTensor, Elements, Input, Layout, Target};
+use crate::operand::{AnyTensor, Elements, Layout, Target};
 use crate::plan::IndexPlan;
 use crate::reduction::Reducing;
-use crate::run::{Overwritten, Prepared, operation};
+use crate::run::{Operands, Overwritten, execute, operation};
 
 impl Overwritten {
     /// The windows of destinations that have tuples, of data that lies as the plan's
@@ -25,28 +24,21 @@ impl Overwritten {
         dtype: DType,
         execution: &Execution<'_>,
     ) -> Result<Self, ScatterError> {
-        plan.check_output(data.layout())?;
-        let windows_of = plan.of_destinations()?;
-        let strides = Layout::contiguous(windows_of.updates_shape()).all_strides()?;
-        let geometry = windows_of.geometry(&windows_of.own_binding(), &strides)?;
-        let place = windows_of.listed(&strides)?;
         let operation = operation(Elements::Plain(dtype), Reducing::default(), execution)?;
-        let tensor = AnyTensor::filled(windows_of.updates_shape(), dtype, |target| {
-            let access = Access {
-                operation,
-                buffers: Buffers {
-                    output: target.as_mut_ptr(),
-                    source: data.as_mut_ptr().cast_const().cast(),
-                    data: None,
-                },
-                context: Context::new(false, target.is_new()),
-            };
-            // SAFETY: data has the layout that the plan is bound to, as has just been
-            // checked. It holds values, as it is to be written in place. The target has the
-            // shape of the plan's updates.
-            let transfer =
-                unsafe { Transfer::new(Direction::Gather, &windows_of, access, geometry, None) };
-            Pass::Transfer(Prepared::from(transfer)).run(execution)
+        let windows_of = plan.of_destinations()?;
+        let shape = windows_of.updates_shape();
+        let place = windows_of.listed(&Layout::contiguous(shape).all_strides()?)?;
+        let tensor = AnyTensor::filled(shape, dtype, |target| {
+            data.read(|data| {
+                let operands = Operands {
+                    direction: Direction::Gather,
+                    operation: &operation,
+                    output: &target,
+                    source: data,
+                    copied: None,
+                };
+                execute(&windows_of, &operands, execution)
+            })
         })?;
         Ok(Self {
             tensor,
@@ -70,35 +62,5 @@ impl Overwritten {
             tensor,
             windows: None,
         })
-    }
-
-    /// As a tensor of a pass by groups, which places what lies as all of data by `whole`.
-    pub(super) fn placed(
-        &self,
-        whole: impl FnOnce(*mut u8, &Layout<'_>) -> Result<TensorAt, ScatterError>,
-    ) -> Result<TensorAt, ScatterError> {
-        let view = self.tensor.view();
-        let source = view.source();
-        match &self.windows {
-            Some(place) => Ok(TensorAt::numbered(
-                source.as_ptr().cast_mut(),
-                place.copied()?,
-            )),
-            None => whole(source.as_ptr().cast_mut(), source.layout()),
-        }
-    }
-
-    /// Whether it has a window for each destination that has tuples, in their order.
-    pub(super) fn is_in_order(&self) -> bool {
-        self.windows.is_some()
-    }
-
-    pub(super) fn elements(&self) -> Elements {
-        Elements::Plain(self.tensor.dtype())
-    }
-
-    /// Bytes that it has taken.
-    pub(crate) fn bytes(&self) -> usize {
-        self.tensor.as_bytes().len()
     }
 }

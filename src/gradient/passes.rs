@@ -7,7 +7,7 @@
 )]
 
 use crate::error::ScatterError;
-use crate::exec::{Access, Buffers, Context};
+use crate::exec::{Access, Buffers, Context, run_pass};
 use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::operand::{Source, Target};
@@ -29,7 +29,9 @@ impl Pass<'_> {
     pub(super) fn run(self, execution: &Execution<'_>) -> Result<(), ScatterError> {
         let call = execution.begin();
         match self {
-            Self::Transfer(prepared) => prepared.run_as_pass(&call, execution),
+            Self::Transfer(prepared) => {
+                prepared.run_by(|transfer| run_pass(transfer, call.workers(), execution.schedule))
+            }
             // SAFETY: `copy_all` has made it, and its caller vouched for the tensors.
             Self::Copy(access, whole) => unsafe { access.copy_all(&whole, call.workers()) },
         }

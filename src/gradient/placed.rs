@@ -46,19 +46,14 @@ pub(super) struct Sharing {
     pub(super) data_in_order: bool,
 }
 
-/// A pass that shares gradients out. Tensors are lent one by one: of an option of a
-/// reference nobody looks behind the reference before it is known to be there.
-#[derive(Clone, Copy, Debug)]
+/// A pass that shares gradients out.
+#[derive(Debug)]
 pub(super) struct GradientPass<'a> {
     sharing: Sharing,
     plan: &'a IndexPlan,
     /// The tuples by destination.
     sorted: &'a Sorted,
-    grad_output: &'a TensorAt,
-    data: Option<&'a TensorAt>,
-    updates: Option<&'a TensorAt>,
-    grad_data: Option<&'a TensorAt>,
-    grad_updates: Option<&'a TensorAt>,
+    tensors: TensorsAt,
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
@@ -130,73 +125,75 @@ impl<'a> GradientPass<'a> {
         sharing: Sharing,
         plan: &'a IndexPlan,
         sorted: &'a Sorted,
-        tensors: &'a TensorsAt,
+        tensors: TensorsAt,
     ) -> Self {
         Self {
             sharing,
             plan,
             sorted,
-            grad_output: &tensors.grad_output,
-            data: tensors.data.as_ref(),
-            updates: tensors.updates.as_ref(),
-            grad_data: tensors.grad_data.as_ref(),
-            grad_updates: tensors.grad_updates.as_ref(),
+            tensors,
         }
     }
 
     /// Where something is written.
     pub(super) fn address(&self) -> *mut u8 {
-        let written = self.grad_data.or(self.grad_updates);
+        let tensors = &self.tensors;
+        let written = tensors.grad_data.as_ref().or(tensors.grad_updates.as_ref());
         written.map_or(std::ptr::null_mut(), |written| written.base)
     }
 
     /// How many positions of a window all tensors have one step apart: those from any
     /// multiple of that number on.
     fn even_positions(&self) -> usize {
-        let tensors = [
-            Some(self.grad_output),
-            self.data,
-            self.updates,
-            self.grad_data,
-            self.grad_updates,
+        let tensors = &self.tensors;
+        let others = [
+            &tensors.data,
+            &tensors.updates,
+            &tensors.grad_data,
+            &tensors.grad_updates,
         ];
-        let runs = tensors
+        let runs = others
             .into_iter()
             .flatten()
             .map(|tensor| tensor.place.run().0);
-        runs.min().unwrap_or(1).max(1)
+        runs.fold(tensors.grad_output.place.run().0, usize::min)
+            .max(1)
     }
 
     /// The runs of `len` elements from a position of all windows of a repetition on.
-    fn tensors(&self, repetition: usize, position: usize, len: usize) -> GradientTensors<'a> {
+    fn tensors(&self, repetition: usize, position: usize, len: usize) -> GradientTensors<'_> {
+        let tensors = &self.tensors;
         let numbered = |tensor: &TensorAt| tensor.runs(repetition, position, self.sharing.size);
-        let listed = |tensor: &'a TensorAt| PerTuple {
+        let listed = |tensor| PerTuple {
             run: numbered(tensor),
             sources: sources::sources(self.sorted, tensor.place.step(), tensor.offsets.as_deref()),
         };
         GradientTensors {
             len,
-            grad_output: numbered(self.grad_output),
-            data: self.data.map(numbered),
-            updates: self.updates.map(listed),
-            grad_data: self.grad_data.map(numbered),
-            grad_updates: self.grad_updates.map(listed),
+            grad_output: numbered(&tensors.grad_output),
+            data: tensors.data.as_ref().map(numbered),
+            updates: tensors.updates.as_ref().map(listed),
+            grad_data: tensors.grad_data.as_ref().map(numbered),
+            grad_updates: tensors.grad_updates.as_ref().map(listed),
         }
     }
 
     /// A destination, which is the `ordinal`-th that has tuples, and its tuples.
     fn group(&self, number: u64, ordinal: usize, tuples: Range<usize>) -> GradientGroup {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let of = |tensor: &TensorAt, number| tensor.place.of_window(number);
+        let of = |tensor: &Option<TensorAt>, number| {
+            let place = tensor.as_ref().map(|tensor| &tensor.place);
+            place.map_or(0, |place| place.of_window(number))
+        };
         let of_data = if self.sharing.data_in_order {
             ordinal
         } else {
             number
         };
         GradientGroup {
-            grad_output: of(self.grad_output, number),
-            data: self.data.map_or(0, |data| of(data, of_data)),
-            grad_data: self.grad_data.map_or(0, |data| of(data, number)),
+            grad_output: self.tensors.grad_output.place.of_window(number),
+            data: of(&self.tensors.data, of_data),
+            grad_data: of(&self.tensors.grad_data, number),
             start: tuples.start,
             end: tuples.end,
         }

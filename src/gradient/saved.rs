@@ -50,7 +50,8 @@ impl Saved {
 
     /// Bytes of data that were saved before any was written over.
     pub fn bytes(&self) -> usize {
-        self.overwritten.as_ref().map_or(0, Overwritten::bytes)
+        let overwritten = self.overwritten.as_ref();
+        overwritten.map_or(0, |overwritten| overwritten.tensor.as_bytes().len())
     }
 
     /// A run that means what the operator meant, on rayon, and whose gradients begin with
@@ -93,6 +94,9 @@ pub(crate) fn forward_once(
     });
     let overwritten = overwritten.transpose()?;
     execute(&plan, operands, execution)?;
-    let plan = ScatterPlan::new(kept.unwrap_or(plan), scatter.meaning);
+    let plan = ScatterPlan {
+        plan: kept.unwrap_or(plan),
+        meaning: scatter.meaning,
+    };
     Ok(Saved { plan, overwritten })
 }

@@ -15,19 +15,18 @@ use smallvec::SmallVec;
 use super::factor::Factor;
 use super::passes::{Pass, copy_all};
 use super::placed::GradientPass;
-use super::tensors::{Tensors, check, other_shape, zeros};
+use super::tensors::{Tensors, other_shape, zeros};
 use crate::error::ScatterError;
 use crate::exec::{Direction, scratch};
-use crate::execution::Execution;
 use crate::kernel::Operation;
 use crate::memory::zeroed;
 use crate::operand::{
-    AnyView, AnyViewMut, Indices, Input, Layout, Output, Readable, Source, Target,
+    AnyView, AnyViewMut, Elements, Indices, Input, Layout, Output, Readable, Source, Target,
 };
 use crate::ops::Scatter;
-use crate::plan::{Form, IndexPlan};
-use crate::reduction::{Meaning, NoneGradient, Reduction};
-use crate::run::{Operands, Overwritten, ScatterRun, check_dtype, make_plan, prepare};
+use crate::plan::Form;
+use crate::reduction::{NoneGradient, Reduction};
+use crate::run::{Operands, ScatterRun, check_dtype, check_reduction, make_plan, prepare};
 
 impl Scatter<'_> {
     /// Plans and shares out once.
@@ -40,21 +39,24 @@ impl Scatter<'_> {
     ) -> Result<(), ScatterError> {
         let (reducing, execution) = (self.meaning.reducing, &self.execution);
         let reduction = reducing.reduction;
-        let (factor, in_place) = check(tensors, Some(indices), reduction, scale, execution)?;
+        let (factor, in_place) = tensors.check(Some(indices), reduction, scale, execution)?;
         let shape = tensors.grad_output.shape();
         tensors.check_shapes(&form.updates_shape(shape, indices.layout().shape())?)?;
         tensors.check_inputs(reducing, false)?;
         let (output, indices) = (Layout::contiguous(shape), indices.integers()?);
         let plan = make_plan(&output, *form, indices, self.planning, execution)?;
-        let call = Backward {
+        let forward = ScatterRun {
             plan: &plan,
+            meaning: self.meaning,
+            overwritten: None,
+            execution: self.execution,
+        };
+        let call = Backward {
+            forward,
             is_kept: false,
             tensors,
-            overwritten: None,
-            meaning: self.meaning,
             factor,
             in_place,
-            execution,
         };
         let result = call.run();
         scratch::put_back(plan.into_destinations().into_spare());
@@ -67,14 +69,11 @@ impl ScatterRun<'_> {
     pub(super) fn share(&self, tensors: &Tensors<'_>, scale: f64) -> Result<(), ScatterError> {
         let (plan, reducing, execution) = (self.plan, self.meaning.reducing, &self.execution);
         let (reduction, grad_output) = (reducing.reduction, tensors.grad_output);
-        if plan.only_moves() && reduction != Reduction::None {
-            return Err(ScatterError::UnsupportedOption {
-                option: "reduction",
-            });
-        }
-        let (factor, in_place) = check(tensors, None, reduction, scale, execution)?;
+        check_reduction(plan, reduction != Reduction::None)?;
+        let (factor, in_place) = tensors.check(None, reduction, scale, execution)?;
         if let Some(saved) = self.overwritten {
-            check_dtype("data", saved.elements(), grad_output.elements())?;
+            let saved = Elements::Plain(saved.tensor.dtype());
+            check_dtype("data", saved, grad_output.elements())?;
         }
         if grad_output.shape() != plan.shape() {
             let actual = grad_output.shape();
@@ -83,14 +82,11 @@ impl ScatterRun<'_> {
         tensors.check_shapes(plan.updates_shape())?;
         tensors.check_inputs(reducing, self.overwritten.is_some())?;
         let call = Backward {
-            plan,
+            forward: *self,
             is_kept: true,
             tensors,
-            overwritten: self.overwritten,
-            meaning: self.meaning,
             factor,
             in_place,
-            execution,
         };
         call.run()
     }
@@ -98,14 +94,12 @@ impl ScatterRun<'_> {
 
 /// One call, whose tensors have been checked.
 pub(super) struct Backward<'a> {
-    pub(super) plan: &'a IndexPlan,
+    /// The forward pass: its plan, what it means, and data that it has written over.
+    pub(super) forward: ScatterRun<'a>,
     pub(super) is_kept: bool,
     pub(super) tensors: &'a Tensors<'a>,
-    pub(super) overwritten: Option<&'a Overwritten>,
-    pub(super) meaning: Meaning,
     pub(super) factor: Factor,
     pub(super) in_place: bool,
-    pub(super) execution: &'a Execution<'a>,
 }
 
 /// Which gradients are shared out group by group.
@@ -118,7 +112,7 @@ pub(super) struct ByGroups {
 impl Backward<'_> {
     fn run(&self) -> Result<(), ScatterError> {
         // Updates of an output without elements are skipped, all of them.
-        if self.factor.is_zero || self.plan.shape().contains(&0) {
+        if self.factor.is_zero || self.forward.plan.shape().contains(&0) {
             return self.clear();
         }
         let by_groups = self.by_groups()?;
@@ -130,7 +124,7 @@ impl Backward<'_> {
         // The gradient of the output is multiplied where it lies, and read again.
         let (dtype, shape) = (self.factor.dtype, grad_output.shape());
         let contiguous = Layout::contiguous(shape);
-        let layout = match self.plan.scale().numbers_slices {
+        let layout = match self.forward.plan.scale().numbers_slices {
             true => contiguous,
             // Numbers say where destinations are in the layout that was planned for alone.
             false => *grad_output.layout(),
@@ -141,7 +135,7 @@ impl Backward<'_> {
         let mut copy = AnyViewMut::from_bytes(cast_slice_mut(&mut words), dtype, layout)?;
         // SAFETY: the copy is new memory of the shape and type of the gradient.
         let pass = unsafe { copy_all(self.operation(1.0)?, &copy.target(), Some(grad_output)) };
-        pass?.run(self.execution)?;
+        pass?.run(&self.forward.execution)?;
         let copy = AnyView::from_bytes(cast_slice(&words), dtype, layout)?;
         self.share(by_groups, &copy.source())
     }
@@ -152,27 +146,35 @@ impl Backward<'_> {
         let passes = written.map(|target| target.map(|target| self.zeros(target)).transpose());
         let [data, updates] = passes;
         let mut passes = [data?, updates?].into_iter().flatten();
-        passes.try_for_each(|pass| pass.run(self.execution))
+        passes.try_for_each(|pass| pass.run(&self.forward.execution))
     }
 
     /// Gradients on their way, multiplied by a factor.
     pub(super) fn operation(&self, factor: f64) -> Result<Operation, ScatterError> {
-        let (dtype, set) = (self.factor.dtype, self.execution.instructions());
+        let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         Operation::scaled_copy(dtype, factor, set).ok_or(ScatterError::NoGradient { dtype })
     }
 
-    fn reduction(&self) -> Reduction {
-        self.meaning.reducing.reduction
+    /// What the gradient of a destination is multiplied by for its updates.
+    pub(super) fn factor_of_updates(&self) -> f64 {
+        match self.reduction() {
+            Reduction::Sub => -self.factor.value,
+            _ => self.factor.value,
+        }
+    }
+
+    pub(super) fn reduction(&self) -> Reduction {
+        self.forward.meaning.reducing.reduction
     }
 
     /// Whether data has no part in what its destinations hold.
-    fn is_replaced(&self) -> bool {
-        self.reduction() == Reduction::None || !self.meaning.reducing.include_self
+    pub(super) fn is_replaced(&self) -> bool {
+        self.reduction() == Reduction::None || !self.forward.meaning.reducing.include_self
     }
 
     /// Whether of several updates of a destination the last alone has a gradient.
     pub(super) fn last_only(&self) -> bool {
-        let exact = self.meaning.none_gradient == NoneGradient::LastWrite;
+        let exact = self.forward.meaning.none_gradient == NoneGradient::LastWrite;
         self.reduction() == Reduction::None && exact
     }
 
@@ -187,7 +189,7 @@ impl Backward<'_> {
         }
         let is_even = |layout: &Layout<'_>| {
             let strides = layout.all_strides()?;
-            Ok(self.plan.binding(&strides).is_some())
+            Ok(self.forward.plan.binding(&strides).is_some())
         };
         let data = match tensors.grad_data {
             Some(data) => self.is_replaced() && !is_even(data.layout())?,
@@ -195,7 +197,7 @@ impl Backward<'_> {
         };
         let updates = tensors.grad_updates.is_some()
             && (!is_even(tensors.grad_output.layout())?
-                || (self.last_only() && self.plan.first_duplicate()?.is_some()));
+                || (self.last_only() && self.forward.plan.first_duplicate()?.is_some()));
         Ok(ByGroups { data, updates })
     }
 
@@ -204,23 +206,15 @@ impl Backward<'_> {
     fn share(&self, by_groups: ByGroups, grad_output: &Source<'_>) -> Result<(), ScatterError> {
         let tensors = self.tensors;
         let is_grouped = by_groups.data || by_groups.updates;
-        let sorted = is_grouped.then(|| self.plan.groups()).transpose()?;
-        let placed = sorted.map(|sorted| self.placed(by_groups, grad_output, sorted));
-        let placed = placed.transpose()?;
-        let sharing = self.sharing()?;
-        let pass = placed.as_ref().zip(sorted).map(|(placed, sorted)| {
-            // SAFETY: `check` and its kin have checked that the tensors have the shapes
-            // that the plan asks for, and share only what they may. Saved windows belong to
-            // this plan.
-            unsafe { GradientPass::new(sharing, self.plan, sorted, placed) }
-        });
+        let pass = is_grouped.then(|| self.group_pass(by_groups, grad_output));
+        let pass = pass.transpose()?;
         let groups = pass.as_ref().map(|pass| self.groups(pass));
         let mut groups = groups.transpose()?;
         let mut passes: SmallVec<[Pass<'_>; 4]> = SmallVec::new();
         match tensors.grad_updates {
             Some(target) if !by_groups.updates => passes.push(self.gather(grad_output, target)?),
             // Those that were skipped have no group.
-            Some(target) if self.plan.skipped() > 0 => passes.push(self.zeros(target)?),
+            Some(target) if self.forward.plan.skipped() > 0 => passes.push(self.zeros(target)?),
             _ => {}
         }
         if !by_groups.data {
@@ -243,7 +237,32 @@ impl Backward<'_> {
         }
         passes.extend(groups);
         let mut passes = passes.into_iter();
-        passes.try_for_each(|pass| pass.run(self.execution))
+        passes.try_for_each(|pass| pass.run(&self.forward.execution))
+    }
+
+    /// What is shared out group by group, and among which tensors.
+    fn group_pass(
+        &self,
+        by_groups: ByGroups,
+        grad_output: &Source<'_>,
+    ) -> Result<GradientPass<'_>, ScatterError> {
+        let sorted = self.forward.plan.groups()?;
+        let tensors = self.placed(by_groups, grad_output, sorted)?;
+        // SAFETY: `check` and its kin have checked that the tensors have the shapes that the
+        // plan asks for, and share only what they may. Saved windows belong to this plan.
+        Ok(unsafe { GradientPass::new(self.sharing()?, self.forward.plan, sorted, tensors) })
+    }
+
+    /// A pass that moves windows of the plan.
+    fn transfer(&self, operands: &Operands<'_>) -> Result<Pass<'_>, ScatterError> {
+        let strides = operands.numbered().all_strides()?;
+        let Some(numbered) = self.forward.plan.binding(&strides) else {
+            return Err(self.forward.plan.mismatch(operands.numbered()));
+        };
+        // SAFETY: the tensors have the shapes that the plan asks for, as has been checked;
+        // nothing shares memory with what is written.
+        let prepared = unsafe { prepare(self.forward.plan, &numbered, operands, self.is_kept) };
+        Ok(Pass::Transfer(prepared?))
     }
 
     /// The pass in which every update takes the gradient of its destination.
@@ -252,25 +271,14 @@ impl Backward<'_> {
         grad_output: &Source<'_>,
         target: &Target<'_>,
     ) -> Result<Pass<'_>, ScatterError> {
-        let operation = self.operation(match self.reduction() {
-            Reduction::Sub => -self.factor.value,
-            _ => self.factor.value,
-        })?;
-        let strides = grad_output.layout().all_strides()?;
-        let Some(numbered) = self.plan.binding(&strides) else {
-            return Err(self.plan.mismatch(grad_output.layout()));
-        };
-        let operands = Operands {
+        let operation = self.operation(self.factor_of_updates())?;
+        self.transfer(&Operands {
             direction: Direction::Gather,
             operation: &operation,
             output: target,
             source: grad_output,
             copied: None,
-        };
-        // SAFETY: both have the shapes that the plan asks for, as has been checked;
-        // nothing shares memory with what is written.
-        let prepared = unsafe { prepare(self.plan, &numbered, &operands, self.is_kept) };
-        Ok(Pass::Transfer(prepared?))
+        })
     }
 
     /// The pass that copies the gradient of the output to that for data, unless it lies
@@ -281,28 +289,21 @@ impl Backward<'_> {
         target: &Target<'_>,
     ) -> Result<Pass<'_>, ScatterError> {
         let operation = self.operation(self.factor.value)?;
-        let none = zeros(self.plan.updates_shape())?;
-        let updates = Readable::zeros(self.plan.updates_shape(), &none);
+        let none = zeros(self.forward.plan.updates_shape())?;
+        let updates = Readable::zeros(self.forward.plan.updates_shape(), &none);
         let updates = Source::of_zeros(&updates, self.factor.dtype);
-        let strides = target.layout().all_strides()?;
-        let Some(numbered) = self.plan.binding(&strides) else {
-            return Err(self.plan.mismatch(target.layout()));
-        };
-        let operands = Operands {
+        self.transfer(&Operands {
             direction: Direction::Scatter,
             operation: &operation,
             output: target,
             source: &updates,
             copied: data,
-        };
-        // SAFETY: the tensors have the shapes that the plan asks for, as has been checked.
-        let cleared = unsafe { prepare(self.plan, &numbered, &operands, self.is_kept) }?;
-        Ok(Pass::Transfer(cleared))
+        })
     }
 
     /// The pass that multiplies a gradient where it lies.
     fn multiplied(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
-        let (dtype, set) = (self.factor.dtype, self.execution.instructions());
+        let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         let operation = Operation::scale_in_place(dtype, self.factor.value, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
         // SAFETY: there is no data, and `check` has checked the type of the target.

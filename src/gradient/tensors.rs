@@ -10,7 +10,7 @@ use crate::kernel::{GradientFn, InstructionSet, Kernels};
 use crate::memory::copied;
 use crate::operand::{Dims, Indices, Source, Target};
 use crate::reduction::{Reducing, Reduction};
-use crate::run::{check_dtype, is_memory_of, refuse_overlap, refuse_shared};
+use crate::run::{check_dtype, is_memory_of, refuse_overlap};
 
 /// The tensors of a scatter's gradient; `None` where one is not there or not wanted.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +23,18 @@ pub(crate) struct Tensors<'a> {
 }
 
 impl Tensors<'_> {
-    /// Refuses tensors of other types, and what is shared with memory that is written.
-    /// Returns whether the gradient for data is to be written where that of the output
-    /// lies.
-    fn check(&self, indices: Option<&Indices<'_>>) -> Result<bool, ScatterError> {
+    /// Refuses what has no gradient, tensors of other types, and what is shared with memory
+    /// that is written. Returns the factor, and whether the gradient for data is to be
+    /// written where that of the output lies.
+    pub(super) fn check(
+        &self,
+        indices: Option<&Indices<'_>>,
+        reduction: Reduction,
+        scale: f64,
+        execution: &Execution<'_>,
+    ) -> Result<(Factor, bool), ScatterError> {
+        let factor = Factor::new(self.grad_output.elements(), scale)?;
+        kernel(factor.dtype, reduction, execution.instructions())?;
         let expected = self.grad_output.elements();
         let types = [
             ("data", self.data.map(Source::elements)),
@@ -53,9 +61,9 @@ impl Tensors<'_> {
             )?;
         }
         if let (Some(data), Some(updates)) = (self.grad_data, self.grad_updates) {
-            refuse_shared(data, updates, "grad_updates")?;
+            updates.read(|updates| refuse_overlap(data, [("grad_updates", Some(updates))]))?;
         }
-        Ok(in_place)
+        Ok((factor, in_place))
     }
 
     /// Refuses other shapes than those of a scatter into a tensor of the shape of
@@ -110,20 +118,6 @@ pub(super) fn kernel(
 ) -> Result<GradientFn, ScatterError> {
     let unsupported = ScatterError::UnsupportedReduction { reduction, dtype };
     Kernels::gradient(dtype, reduction, set).ok_or(unsupported)
-}
-
-/// Refuses what has no gradient, and tensors that cannot take part. Returns the factor, and
-/// whether the gradient for data is to be written where that of the output lies.
-pub(super) fn check(
-    tensors: &Tensors<'_>,
-    indices: Option<&Indices<'_>>,
-    reduction: Reduction,
-    scale: f64,
-    execution: &Execution<'_>,
-) -> Result<(Factor, bool), ScatterError> {
-    let factor = Factor::new(tensors.grad_output.elements(), scale)?;
-    kernel(factor.dtype, reduction, execution.instructions())?;
-    Ok((factor, tensors.check(indices)?))
 }
 
 /// As many zeros as a shape has sizes.

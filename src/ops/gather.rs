@@ -265,7 +265,7 @@ impl Gather<'_> {
         let form = self.form_of(data.shape(), &indices)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&data, form, indices, self.planning, &self.execution)?;
-        Ok(GatherPlan::new(plan))
+        Ok(GatherPlan { plan })
     }
 
     /// What one call will do with contiguous tensors, for people and for tests. No other

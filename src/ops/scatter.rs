@@ -459,7 +459,8 @@ impl Scatter<'_> {
         let form = self.form_of(output.shape(), &indices, None)?;
         let indices = indices.integers()?;
         let plan = run::make_plan(&output, form, indices, self.planning, &self.execution)?;
-        Ok(ScatterPlan::new(plan, self.meaning))
+        let meaning = self.meaning;
+        Ok(ScatterPlan { plan, meaning })
     }
 
     /// What one call will do with contiguous updates and data, if no other is at work

@@ -192,7 +192,7 @@ impl IndexPlan {
             let sizes = &self.shape[indexed.clone()];
             (0, merged(sizes, &strides[indexed.clone()])?)
         } else if let Some(binding) = self.as_planned(strides) {
-            (binding.base, Dims::filled(1, (usize::MAX, binding.unit))?)
+            (binding.base, Dims::copied(&[(usize::MAX, binding.unit)])?)
         } else {
             return Ok(None);
         };

@@ -2,18 +2,19 @@
 
 use std::fmt;
 
+use super::operands::operation;
+use super::pipeline::check_reduction;
 use super::plan_builder::Planning;
-use super::route::{Facts, Numbers, Route};
+use super::route::{Choice, Facts, Numbers, Route};
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::exec::{Context, Direction, Outlook, Workload};
 use crate::execution::Execution;
-use crate::kernel::Operation;
 use crate::machine::{Machine, MachineError};
 use crate::memory::copied;
-use crate::operand::Layout;
+use crate::operand::{Elements, Layout};
 use crate::plan::{Extents, Flat, Form, IndexPlan};
-use crate::reduction::Reduction;
+use crate::reduction::{Reducing, Reduction};
 use crate::schedule::Schedule;
 
 /// What a call does: the route it takes, and the schedule of its plan.
@@ -51,8 +52,7 @@ pub(crate) struct Explained<'a> {
     /// What the plan was made of; `None` for a plan that is kept.
     pub(crate) indices: Option<(&'a Form, &'a Layout<'a>, Planning)>,
     pub(crate) dtype: DType,
-    pub(crate) operation: &'a Operation,
-    pub(crate) reduction: Reduction,
+    pub(crate) reducing: Reducing,
     pub(crate) execution: &'a Execution<'a>,
     /// Whether data is copied to the output first.
     pub(crate) copies: bool,
@@ -63,16 +63,16 @@ pub(crate) struct Explained<'a> {
 impl Explained<'_> {
     pub(crate) fn explain(&self) -> Result<Explanation, ScatterError> {
         let plan = self.plan;
+        let elements = Elements::Plain(self.dtype);
+        let operation = &operation(elements, self.reducing, self.execution)?;
+        check_reduction(plan, operation.group.is_some())?;
         // What no view of such elements can be, no call can be given.
         let size = self.dtype.size();
         let numbered = plan.layout()?;
         let listed = Layout::contiguous(plan.updates_shape());
         let data = Layout::contiguous(plan.shape());
         let copied_data = self.copies.then_some(&data);
-        for layout in [Some(&numbered), Some(&listed), copied_data]
-            .into_iter()
-            .flatten()
-        {
+        for layout in [&numbered, &listed].into_iter().chain(copied_data) {
             layout.check(size)?;
         }
         let mut geometry = plan.geometry(&plan.own_binding(), &listed.all_strides()?)?;
@@ -85,7 +85,7 @@ impl Explained<'_> {
         let facts = Facts {
             execution: self.execution,
             direction: self.direction,
-            operation: self.operation,
+            operation,
             numbered: &numbered,
             listed: &listed,
             copied: copied_data,
@@ -96,40 +96,22 @@ impl Explained<'_> {
                 is_kept: self.indices.is_none(),
             },
         };
-        let choice = match self.indices {
-            None => facts.choose(),
-            Some((form, layout, planning)) => {
-                let extents = &Extents::new(form, plan.shape(), layout.shape());
-                let flat = Flat::new(extents, &numbered, &listed);
-                let numbers = Numbers::Indices {
-                    extents,
-                    layout,
-                    planning,
-                };
-                let call = Facts {
-                    flat: flat.as_ref(),
-                    numbers,
-                    ..facts
-                };
-                call.choose().with_plan(form, plan, &facts)
-            }
-        };
+        let choice = self.choice(&facts);
         let workers = self.execution.workers();
         let context = Context::new(self.indices.is_none(), self.is_new).on(workers.machine());
         let (direction, copy) = (self.direction, copy.as_ref());
-        let work = Workload::new(direction, plan, &geometry, copy, self.operation, context);
+        let work = Workload::new(direction, plan, &geometry, copy, operation, context);
         let distinct = match self.direction {
-            Direction::Scatter => plan.look_for_duplicate().ok(),
-            Direction::Gather => Some(None),
+            Direction::Scatter => plan.look_for_duplicate().ok().map(|found| found.is_none()),
+            Direction::Gather => Some(true),
         };
-        let distinct = distinct.map(|duplicate| duplicate.is_none());
         let outlook = Outlook::new(&work, &workers, choice.selection, distinct);
         let outlook = outlook.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
         let joins = geometry.joins && !outlook.taken.division.cuts_windows();
         Ok(Explanation {
             direction,
             dtype: self.dtype,
-            reduction: self.reduction,
+            reduction: self.reducing.reduction,
             copies: self.copies,
             shape: copied(plan.shape())?,
             tuples: plan.applied(),
@@ -149,6 +131,26 @@ impl Explained<'_> {
             machine: workers.machine().clone(),
             unused: Machine::from_environment().and_then(|named| named.as_ref().err()),
         })
+    }
+
+    /// The choice of the call, given the facts of its plan.
+    fn choice(&self, facts: &Facts<'_>) -> Choice {
+        let Some((form, layout, planning)) = self.indices else {
+            return facts.choose();
+        };
+        let extents = &Extents::new(form, self.plan.shape(), layout.shape());
+        let flat = Flat::new(extents, facts.numbered, facts.listed);
+        let numbers = Numbers::Indices {
+            extents,
+            layout,
+            planning,
+        };
+        let call = Facts {
+            flat: flat.as_ref(),
+            numbers,
+            ..*facts
+        };
+        call.choose().with_plan(form, self.plan, facts)
     }
 }
 

@@ -36,10 +36,6 @@ pub struct GatherPlan {
 }
 
 impl GatherPlan {
-    pub(crate) fn new(plan: IndexPlan) -> Self {
-        Self { plan }
-    }
-
     /// Shape of the data it was made for.
     pub fn shape(&self) -> &[usize] {
         self.plan.shape()
@@ -148,14 +144,12 @@ impl<'p> GatherRun<'p> {
         allocates: bool,
         indices: Option<(&Form, &Layout<'_>, Planning)>,
     ) -> Result<Explanation, ScatterError> {
-        let (elements, moving) = (Elements::Plain(dtype), Reducing::default());
         let explained = Explained {
             direction: Direction::Gather,
             plan: &self.plan.plan,
             indices,
             dtype,
-            operation: &operation(elements, moving, &self.execution)?,
-            reduction: moving.reduction,
+            reducing: Reducing::default(),
             execution: &self.execution,
             copies: false,
             is_new: allocates,
@@ -166,8 +160,9 @@ impl<'p> GatherRun<'p> {
     fn write(&self, data: &Source<'_>, output: &Target<'_>) -> Result<(), ScatterError> {
         let operation = operation(output.elements(), Reducing::default(), &self.execution)?;
         Operands::lend_gather(&operation, output, data, None, |operands| {
-            if self.plan.skipped() > 0 {
-                operands.check_zeros()?;
+            // The result of a skipped tuple is zeros, which elements that are cloned lack.
+            if self.plan.skipped() > 0 && matches!(data.elements(), Elements::Cloned(_)) {
+                return Err(ScatterError::UnsupportedOption { option: "bounds" });
             }
             execute(&self.plan.plan, operands, &self.execution)
         })

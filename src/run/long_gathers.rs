@@ -4,14 +4,14 @@
 #![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::small_call::FlatCall;
 use crate::error::ScatterError;
 use crate::exec::{Buffers, part};
 use crate::execution::Execution;
 use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
-use crate::plan::{Block, Tuples};
+use crate::plan::{Block, Flat, Tuples};
 
 /// Tuples whose indices are followed together as they lie, and those that are numbered
 /// together where some of these count from the end.
@@ -27,11 +27,11 @@ pub(super) struct LongGather<'a> {
     buffers: Buffers,
     /// Bytes of an element.
     size: usize,
-    /// How many of them data has.
-    elements: usize,
+    flat: &'a Flat,
     tuples: Tuples<'a>,
-    count: usize,
     kernel: CheckedGather,
+    /// Whether data is small enough to be near.
+    is_near: bool,
     /// Indices are checked with these.
     set: InstructionSet,
 }
@@ -40,13 +40,14 @@ impl<'a> LongGather<'a> {
     /// The call, if there is a kernel for its elements.
     pub(super) fn new(call: &'a FlatCall<'_>, execution: &Execution<'_>) -> Option<Self> {
         let kernels = call.operands.operation.kernels;
+        let bytes = call.flat.elements.saturating_mul(kernels.size) as u64;
         Some(Self {
             buffers: call.operands.buffers(),
             size: kernels.size,
-            elements: call.flat.elements,
+            flat: call.flat,
             tuples: Tuples::of_slices(call.extents, call.indices, call.planning.rules),
-            count: call.flat.tuples,
             kernel: kernels.gather_checked?,
+            is_near: bytes <= execution.machine_in_use().variants.near_bytes,
             set: execution.instructions(),
         })
     }
@@ -58,32 +59,26 @@ impl<'a> LongGather<'a> {
     /// The output has an element for each tuple.
     #[inline(never)]
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<(), ScatterError> {
-        let machine = execution.machine_in_use();
-        let bytes = self.elements.saturating_mul(self.size) as u64;
-        let is_near = bytes <= machine.variants.near_bytes;
-        if self.count < WORKER_TUPLES {
+        let count = self.flat.tuples;
+        if count < WORKER_TUPLES {
             // SAFETY: handed on as it is.
-            return unsafe { self.gather(is_near, 0..self.count) };
+            return unsafe { self.gather(0..count) };
         }
         let call = execution.begin();
         let (workers, parts) = (call.workers(), call.workers().parts());
-        // Of the first part that has a wrong index, whichever is done first.
-        let first_wrong = Mutex::new(None);
+        let first_wrong = AtomicUsize::new(count);
         workers.run(parts, &|index| {
+            let tuples = part(count, parts, index);
+            let first = tuples.start;
             // SAFETY: parts have no tuple in common; the caller vouches for the rest.
-            let done = unsafe { self.gather(is_near, part(self.count, parts, index)) };
-            if let Err(error) = done {
-                let mut first = first_wrong.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.as_ref().is_none_or(|&(other, _)| index < other) {
-                    *first = Some((index, error));
-                }
+            let gathered = unsafe { self.gather(tuples) };
+            if gathered.is_err() {
+                first_wrong.fetch_min(first, Ordering::Relaxed);
             }
         })?;
-        let first_wrong = first_wrong.into_inner();
-        match first_wrong.unwrap_or_else(PoisonError::into_inner) {
-            Some((_, error)) => Err(error),
-            None => Ok(()),
-        }
+        // Workers only say whose tuples a wrong one is among.
+        // SAFETY: handed on as it is; all workers are done.
+        unsafe { self.gather(first_wrong.into_inner()..count) }
     }
 
     /// Gathers for a range of tuples, up to the first block with one that is wrong.
@@ -91,19 +86,19 @@ impl<'a> LongGather<'a> {
     /// # Safety
     ///
     /// As for [`Self::run`]; nobody else writes the elements of these tuples.
-    unsafe fn gather(&self, is_near: bool, range: Range<usize>) -> Result<(), ScatterError> {
+    unsafe fn gather(&self, range: Range<usize>) -> Result<(), ScatterError> {
         let output: *mut u8 = self.buffers.output.cast();
         let next = |first| output.wrapping_add(first * self.size);
         for first in range.clone().step_by(FOLLOWED_TUPLES) {
             let end = range.end.min(first + FOLLOWED_TUPLES);
             // SAFETY: the caller vouches for so many elements of the output.
-            if unsafe { self.gather_as_they_lie(is_near, next(first), first, end - first) } {
+            if unsafe { self.gather_as_they_lie(next(first), first, end - first) } {
                 continue;
             }
             for first in (first..end).step_by(NUMBERED_TUPLES) {
                 let count = NUMBERED_TUPLES.min(end - first);
                 // SAFETY: as above.
-                unsafe { self.gather_numbered(is_near, next(first), first, count) }?;
+                unsafe { self.gather_numbered(next(first), first, count) }?;
             }
         }
         Ok(())
@@ -116,13 +111,7 @@ impl<'a> LongGather<'a> {
     ///
     /// From `output` on there are `count` elements that nobody else writes.
     #[inline]
-    unsafe fn gather_as_they_lie(
-        &self,
-        is_near: bool,
-        output: *mut u8,
-        first: usize,
-        count: usize,
-    ) -> bool {
+    unsafe fn gather_as_they_lie(&self, output: *mut u8, first: usize, count: usize) -> bool {
         let Some((indices, bytes, below)) = self.tuples.unchecked(first) else {
             return false;
         };
@@ -130,7 +119,10 @@ impl<'a> LongGather<'a> {
             4 => self.kernel.u32,
             _ => self.kernel.u64,
         };
-        let form = GatherBounds { below, is_near };
+        let form = GatherBounds {
+            below,
+            is_near: self.is_near,
+        };
         // SAFETY: a contiguous list has the indices, and data as many elements as the one
         // axis is long; the caller vouches for the output.
         unsafe { kernel(output, self.buffers.source, indices, count, form) }
@@ -145,7 +137,6 @@ impl<'a> LongGather<'a> {
     #[inline(never)]
     unsafe fn gather_numbered(
         &self,
-        is_near: bool,
         output: *mut u8,
         first: usize,
         count: usize,
@@ -154,8 +145,8 @@ impl<'a> LongGather<'a> {
         let numbers = &mut numbers[..count];
         let block = self.tuples.resolve_block(self.set, first, numbers)?;
         let form = GatherBounds {
-            below: self.elements,
-            is_near,
+            below: self.flat.elements,
+            is_near: self.is_near,
         };
         let (kernel, numbers) = match block {
             Block::Narrow(numbers) => (self.kernel.u32, numbers.as_ptr().cast()),

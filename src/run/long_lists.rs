@@ -43,6 +43,8 @@ pub(super) struct LongList<'a> {
     operation: &'a Operation,
     kernel: Elements,
     flat: &'a Flat,
+    /// Bytes of all elements of the output.
+    bytes: usize,
     buffers: Buffers,
     tuples: Tuples<'a>,
     /// Whether one update stands for all.
@@ -63,12 +65,13 @@ impl<'a> LongList<'a> {
         let operation = operands.operation;
         let kernel = operation.kernels.apply_elements?;
         let machine = execution.machine_in_use();
-        let bytes = flat.elements.saturating_mul(operation.kernels.size) as u64;
-        let is_far = bytes > machine.caches()[0];
+        let bytes = flat.elements.saturating_mul(operation.kernels.size);
+        let is_far = bytes as u64 > machine.caches()[0];
         Some(Self {
             operation,
             kernel,
             flat,
+            bytes,
             buffers: operands.buffers(),
             tuples: Tuples::of_slices(call.extents, call.indices, call.planning.rules),
             is_one_value: flat.step == 0,
@@ -102,11 +105,6 @@ impl<'a> LongList<'a> {
         }
     }
 
-    /// Bytes of a copy of all elements.
-    fn copy_bytes(&self) -> usize {
-        (self.flat.elements).saturating_mul(self.operation.kernels.size)
-    }
-
     /// How many workers get a copy each, and what that takes; `None` where one
     /// copy is as good.
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
@@ -126,7 +124,7 @@ impl<'a> LongList<'a> {
     /// As for [`Self::run`].
     #[inline(never)]
     unsafe fn run_in_copy(&self) -> Result<bool, ScatterError> {
-        let bytes = self.copy_bytes();
+        let bytes = self.bytes;
         let Ok(mut memory) = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())) else {
             return Ok(false);
         };
@@ -176,7 +174,7 @@ impl<'a> LongList<'a> {
         });
         let result = done.and_then(|()| self.check_from(first_wrong.into_inner()));
         let result = result.and_then(|()| {
-            let tasks = match parts * self.copy_bytes() {
+            let tasks = match parts * self.bytes {
                 MERGED_BYTES.. => parts,
                 _ => 1,
             };

@@ -10,7 +10,7 @@ use crate::exec::{Buffers, Direction};
 use crate::execution::Execution;
 use crate::kernel::{InstructionSet, Kernels, Operation};
 use crate::memory::copied;
-use crate::operand::overlap::{self, Footprint, Overlap};
+use crate::operand::overlap::{self, Overlap};
 use crate::operand::{Contents, Elements, Indices, Layout, Source, Target};
 use crate::plan::{Flat, Form, IndexPlan};
 use crate::reduction::{Reducing, Reduction};
@@ -111,7 +111,7 @@ impl<'a> Operands<'a> {
 
     /// The layout of the tensor whose windows are numbered.
     #[inline(always)]
-    pub(super) fn numbered(&self) -> &'a Layout<'a> {
+    pub(crate) fn numbered(&self) -> &'a Layout<'a> {
         match self.direction {
             Direction::Scatter => self.output.layout(),
             Direction::Gather => self.source.layout(),
@@ -221,14 +221,6 @@ impl<'a> Operands<'a> {
             })
         })
     }
-
-    /// Refuses a gather of elements that have no zero, for tuples that were skipped.
-    pub(super) fn check_zeros(&self) -> Result<(), ScatterError> {
-        match self.source.elements() {
-            Elements::Plain(_) => Ok(()),
-            Elements::Cloned(_) => Err(ScatterError::UnsupportedOption { option: "bounds" }),
-        }
-    }
 }
 
 /// What serves elements that are reduced so.
@@ -257,13 +249,9 @@ fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operat
     {
         return Ok(Operation::moving(kernels));
     }
-    match Operation::plain(dtype, reducing, set) {
-        Some(operation) => Ok(operation),
-        None => Err(ScatterError::UnsupportedReduction {
-            reduction: reducing.reduction,
-            dtype,
-        }),
-    }
+    let reduction = reducing.reduction;
+    let unsupported = || ScatterError::UnsupportedReduction { reduction, dtype };
+    Operation::plain(dtype, reducing, set).ok_or_else(unsupported)
 }
 
 /// Refuses a tensor of another element type than the others.
@@ -353,32 +341,11 @@ pub(crate) fn refuse_overlap<const N: usize>(
         if output.contents().is_borrowed() && input.contents().is_borrowed() {
             continue;
         }
-        refuse_shared_bytes(&output.footprint(), &input.footprint(), tensor)?;
+        match overlap::between(&output.footprint(), &input.footprint())? {
+            Overlap::Disjoint => {}
+            Overlap::Shared => return Err(ScatterError::InputOverlap { tensor }),
+            Overlap::Undecided => return Err(ScatterError::OverlapUndecided { tensor }),
+        }
     }
     Ok(())
-}
-
-/// Refuses two outputs that share a byte.
-pub(crate) fn refuse_shared(
-    output: &Target<'_>,
-    other: &Target<'_>,
-    tensor: &'static str,
-) -> Result<(), ScatterError> {
-    if output.contents().is_borrowed() && other.contents().is_borrowed() {
-        return Ok(());
-    }
-    refuse_shared_bytes(&output.footprint(), &other.footprint(), tensor)
-}
-
-#[inline]
-fn refuse_shared_bytes(
-    output: &Footprint<'_>,
-    other: &Footprint<'_>,
-    tensor: &'static str,
-) -> Result<(), ScatterError> {
-    match overlap::between(output, other)? {
-        Overlap::Disjoint => Ok(()),
-        Overlap::Shared => Err(ScatterError::InputOverlap { tensor }),
-        Overlap::Undecided => Err(ScatterError::OverlapUndecided { tensor }),
-    }
 }

@@ -14,17 +14,16 @@ use super::route::{self, Choice, Numbers, Route};
 use super::small_call::{self, FlatCall};
 use crate::error::ScatterError;
 use crate::exec::one_value::OneRun;
-use crate::exec::tasks::Call;
 use crate::exec::{self, Access, Context, Direction, Selection, Transfer, scratch};
 use crate::execution::Execution;
-use crate::kernel::Operation;
 use crate::operand::Elements;
 use crate::operand::indices::Integers;
 use crate::plan::{Binding, Extents, Flat, Form, Geometry, IndexPlan};
 
 /// Refuses to reduce where the operator that was planned only moves.
-pub(super) fn check_reduction(plan: &IndexPlan, operation: &Operation) -> Result<(), ScatterError> {
-    if plan.only_moves() && operation.group.is_some() {
+#[inline]
+pub(crate) fn check_reduction(plan: &IndexPlan, reduces: bool) -> Result<(), ScatterError> {
+    if plan.only_moves() && reduces {
         return Err(ScatterError::UnsupportedOption {
             option: "reduction",
         });
@@ -39,7 +38,7 @@ pub(crate) fn execute(
     operands: &Operands<'_>,
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
-    check_reduction(plan, operands.operation)?;
+    check_reduction(plan, operands.operation.group.is_some())?;
     operands.check_plan(plan)?;
     let mut computed = None;
     let flat = flat_of(plan, operands, &mut computed);
@@ -112,36 +111,18 @@ fn run_by_schedule(
 
 /// A transfer, and what it reads beside the tensors.
 pub(crate) struct Prepared<'a> {
-    transfer: Transfer<'a>,
-    one_run: Option<OneRun>,
+    pub(crate) transfer: Transfer<'a>,
+    pub(crate) one_run: Option<OneRun>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Runs it as a pass of a gradient.
-    pub(crate) fn run_as_pass(
-        self,
-        call: &Call<'_>,
-        execution: &Execution<'_>,
-    ) -> Result<(), ScatterError> {
-        self.run_by(|transfer| exec::run_pass(transfer, call.workers(), execution.schedule))
-    }
-
-    fn run_by(
+    pub(crate) fn run_by(
         self,
         run: impl FnOnce(Transfer<'a>) -> Result<(), ScatterError>,
     ) -> Result<(), ScatterError> {
         let result = run(self.transfer);
         self.one_run.into_iter().for_each(OneRun::put_back);
         result
-    }
-}
-
-impl<'a> From<Transfer<'a>> for Prepared<'a> {
-    fn from(transfer: Transfer<'a>) -> Self {
-        Self {
-            transfer,
-            one_run: None,
-        }
     }
 }
 
@@ -159,8 +140,6 @@ pub(crate) unsafe fn prepare<'a>(
     is_kept: bool,
 ) -> Result<Prepared<'a>, ScatterError> {
     let listed_strides = operands.listed().all_strides()?;
-    let data_strides = (operands.copied).map(|data| data.layout().all_strides());
-    let data_strides = data_strides.transpose()?;
     let mut geometry = plan.geometry(numbered, &listed_strides)?;
     let mut buffers = operands.buffers();
     let one_run = one_run_of(operands, &geometry);
@@ -168,8 +147,10 @@ pub(crate) unsafe fn prepare<'a>(
         geometry.window.read_side_by_side();
         buffers.source = one_run.as_ptr();
     }
-    let copy = data_strides.map(|strides| plan.copy_geometry(numbered, &strides));
-    let copy = copy.transpose()?;
+    let copy = match operands.copied {
+        Some(data) => Some(plan.copy_geometry(numbered, &data.layout().all_strides()?)?),
+        None => None,
+    };
     let access = Access {
         operation: *operands.operation,
         buffers,
@@ -183,18 +164,19 @@ pub(crate) unsafe fn prepare<'a>(
 /// A run of copies of the value, where all updates are one value. Without the copies, each
 /// run would be read one element at a time.
 fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
-    let is_wanted = operands.direction == Direction::Scatter
-        && geometry.window.run().size > 1
-        && geometry.reads_one_element();
-    let Elements::Plain(dtype) = operands.source.elements() else {
-        return None;
-    };
-    if !is_wanted || operands.listed_shape().contains(&0) {
-        return None;
-    }
     let run = geometry.window.run().size;
-    // SAFETY: updates have an element, and whoever has the operands may read it.
-    unsafe { OneRun::new(operands.source.as_ptr(), dtype.size(), run) }
+    let is_wanted = operands.direction == Direction::Scatter
+        && run > 1
+        && geometry.reads_one_element()
+        && !operands.listed_shape().contains(&0);
+    let source = operands.source;
+    match source.elements() {
+        // SAFETY: updates have an element, and whoever has the operands may read it.
+        Elements::Plain(dtype) if is_wanted => unsafe {
+            OneRun::new(source.as_ptr(), dtype.size(), run)
+        },
+        _ => None,
+    }
 }
 
 /// Runs a call with indices.

@@ -161,7 +161,6 @@ impl Facts<'_> {
     #[inline(never)]
     fn choose_for_large(self) -> Choice {
         let forced = self.execution.schedule;
-        let is_small = || self.sizes().are_small(self.direction) && !self.is_mostly_overwritten();
         let (route, is_small) = if self.writes_nothing() {
             (Route::Nothing, true)
         } else if forced.is_some() {
@@ -171,7 +170,8 @@ impl Facts<'_> {
         } else if self.is_small() {
             (Route::Small, true)
         } else {
-            (Route::Planned, is_small())
+            let is_small = self.sizes().are_small(self.direction) && !self.is_mostly_overwritten();
+            (Route::Planned, is_small)
         };
         Choice {
             route,
@@ -195,9 +195,11 @@ impl Facts<'_> {
         };
         let is_one_run =
             |copied: &Layout<'_>| self.numbered.is_contiguous() && copied.is_contiguous();
+        let windows = flat.outer.saturating_mul(flat.tuples);
+        let sizes = self.sizes_in_bytes(windows, flat.run, flat.elements);
         self.copied.is_none_or(is_one_run)
             && can_run(flat, self.operation)
-            && self.sizes_of(flat).touch_little()
+            && sizes.touch_little()
             && !self.is_mostly_overwritten()
     }
 
@@ -221,15 +223,6 @@ impl Facts<'_> {
         let outer = (self.flat).map_or_else(|| repetitions(&plan.extents()), |flat| flat.outer);
         let windows = outer.saturating_mul(plan.tuples());
         is_mostly_overwritten(plan, self.operation, windows)
-    }
-
-    #[inline(always)]
-    fn sizes_of(&self, flat: &Flat) -> Sizes {
-        self.sizes_in_bytes(
-            flat.outer.saturating_mul(flat.tuples),
-            flat.run,
-            flat.elements,
-        )
     }
 
     fn sizes(&self) -> Sizes {

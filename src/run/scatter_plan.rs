@@ -47,16 +47,12 @@ use crate::reduction::{Accumulate, Meaning, NoneGradient, Reduction};
 /// ```
 #[derive(Debug)]
 pub struct ScatterPlan {
-    plan: IndexPlan,
+    pub(crate) plan: IndexPlan,
     /// What a run means unless it says otherwise.
-    meaning: Meaning,
+    pub(crate) meaning: Meaning,
 }
 
 impl ScatterPlan {
-    pub(crate) fn new(plan: IndexPlan, meaning: Meaning) -> Self {
-        Self { plan, meaning }
-    }
-
     /// Shape of the output it was made for.
     pub fn shape(&self) -> &[usize] {
         self.plan.shape()
@@ -260,7 +256,7 @@ impl<'p> ScatterRun<'p> {
     pub fn check_dtype(&self, dtype: DType) -> Result<(), ScatterError> {
         let (elements, reducing) = (Elements::Plain(dtype), self.meaning.reducing);
         let operation = operation(elements, reducing, &self.execution)?;
-        check_reduction(self.plan, &operation)
+        check_reduction(self.plan, operation.group.is_some())
     }
 
     /// What a run will do with contiguous updates and data, if no other call is at work on
@@ -285,16 +281,12 @@ impl<'p> ScatterRun<'p> {
         in_place: bool,
         indices: Option<(&Form, &Layout<'_>, Planning)>,
     ) -> Result<Explanation, ScatterError> {
-        let (elements, reducing) = (Elements::Plain(dtype), self.meaning.reducing);
-        let operation = operation(elements, reducing, &self.execution)?;
-        check_reduction(self.plan, &operation)?;
         let explained = Explained {
             direction: Direction::Scatter,
             plan: self.plan,
             indices,
             dtype,
-            operation: &operation,
-            reduction: reducing.reduction,
+            reducing: self.meaning.reducing,
             execution: &self.execution,
             copies: !in_place,
             is_new: false,

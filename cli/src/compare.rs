@@ -25,7 +25,7 @@ pub(crate) fn difference(actual: &Array, expected: &Array) -> Option<Difference>
             expected: expected.to_string(),
         });
     }
-    // Fast path for equal arrays: comparing the files costs as much as a copy.
+    // Fast path for equal arrays: the comparison of the files costs one copy.
     if same_file(actual, expected) {
         return None;
     }

@@ -202,7 +202,7 @@ def _without_repeats(lines: list[list], columns: int) -> list[list]:
 
 # The picture: widths and heights in pixels.
 WIDTH, LABELS, BAR, GAP, TOP, BOTTOM = 760, 130, 11, 7, 46, 34
-LEAST, MOST = 0.5, 16.0
+LEAST, MOST = 0.5, 9.0
 COLOURS = ["#c44e52", "#dd8452", "#4c72b0", "#64b5cd"]
 
 

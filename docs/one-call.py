@@ -45,7 +45,7 @@ MODULES = [
     Module("transfer", "exec/transfer", ("Visits the windows of a tile", "in the order of tuples."), MAIN, 8),
     Module("kernel", "kernel", ("Moves bytes; reduces runs, rows,", "single elements, groups."), MAIN, 9),
     Module("table", "kernel/table.rs", ("The loops of each", "dtype and reduction."), LEFT, 3),
-    Module("explain", "run/explain.rs", ("Reports the route of a call,", "its schedule, and the reasons."), LEFT, 5),
+    Module("explain", "run/explain.rs", ("Reports the route, the", "schedule and the reasons."), LEFT, 5),
     Module("direct", "exec/small_transfer.rs", ("Small calls:", "numbers on the stack,", "no loops, no schedule."), RIGHT, 5),
 ]
 

@@ -21,7 +21,7 @@ const STEPS: usize = 30;
 const RATE: f64 = 0.3;
 
 fn read<T: Deserialize + AutoSerialize>(name: &str) -> Result<Vec<T>, Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/digits");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/data/digits");
     let file = std::fs::read(folder.join(name))?;
     Ok(NpyFile::new(&file[..])?.into_vec()?)
 }

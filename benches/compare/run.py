@@ -39,7 +39,12 @@ def environment() -> Path:
 
 
 def main() -> None:
-    if options.parse(sys.argv[1:]).no_venv:
+    chosen = options.parse(sys.argv[1:])
+    if chosen.page:
+        from compare import page
+
+        sys.exit(page.write(is_checked=chosen.check))
+    if chosen.no_venv:
         from compare.main import main as compare
 
         sys.exit(compare(sys.argv[1:]))

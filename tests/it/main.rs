@@ -14,7 +14,6 @@ mod contracts;
 mod determinism;
 mod errors;
 #[cfg(all(feature = "half", feature = "num-complex"))]
-mod example_cli;
 mod exhaustive;
 mod foreign_indices;
 mod gather_errors;

@@ -18,12 +18,13 @@ from functools import partial
 import numpy as np
 
 from . import libraries
-from .contenders import OURS, Call
+from .contenders import Call
 from .machine import Others
-from .oracle import OK, WRONG, Oracle
+from .oracle import Oracle
 from .problem import SETS, Problem, empty, fill
 from .results import geometric_mean
 from .timing import Entry, once, sample, take_turns
+from .words import OK, OURS, WRONG
 from .workloads import Workload, chosen
 
 WORKLOADS = ["emb_grad_add", "gnn_add", "gnn_max", "moe_add"]

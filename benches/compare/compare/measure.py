@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from . import roofs
-from .contenders import ALLOCATING, FORMS, INTO, OURS, Call, Contender
+from .contenders import Call, Contender
 from .libraries import native
 from .machine import Others
-from .oracle import WRONG, Oracle, Verdict
+from .oracle import Oracle, Verdict
 from .problem import SETS, Problem
 from .timing import Entry, calls_of_a_sample, once, sample, take_turns
+from .words import ALLOCATING, FORMS, INTO, OURS, WRONG
 
 # Where the best correct peer takes less, the call itself is what is measured.
 CALL_NS = 500_000

@@ -45,12 +45,20 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--rust", action="store_true", help="instead: the Rust crates that scatter")
     add("--backward", action="store_true", help="instead: forward passes with their gradients")
     add("--scaling", action="store_true", help="instead: ndscatter as work grows, drawn")
+    add(
+        "--page",
+        action="store_true",
+        help="instead: write the tables of docs/performance.md from recorded figures",
+    )
+    add("--check", action="store_true", help="with --page: fail if a table differs from the figures")
     add("--no-venv", action="store_true", help="use this interpreter as it is")
     options = parser.parse_args(arguments)
     if max(options.threads) > cores:
         parser.error(f"--threads: there are {cores} CPUs")
     if options.rounds < 1:
         parser.error("--rounds: at least one")
+    if options.check and not options.page:
+        parser.error("--check: only with --page")
     if options.publish is not None and options.quick:
         parser.error("--quick measures nothing that could be published")
     if options.publish == "" and not (options.rust or options.scaling):

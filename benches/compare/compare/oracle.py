@@ -21,10 +21,8 @@ from functools import cached_property
 import numpy as np
 
 from .problem import Problem
+from .words import OK, OTHER_WINNER, WRONG
 
-OK = "ok"
-OTHER_WINNER = "other winner"
-WRONG = "wrong"
 
 # From best to worst.
 _VERDICTS = [OK, OTHER_WINNER, WRONG]

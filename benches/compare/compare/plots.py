@@ -11,8 +11,8 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from .contenders import IN_PLACE, INTO
 from .results import ratio, rows, share
+from .words import INTO, IN_PLACE
 
 # The same input gives the same file: no date, no random names of elements.
 plt.rcParams.update(

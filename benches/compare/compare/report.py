@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import machine
-from .contenders import ALLOCATING, FORMS, IN_PLACE, INTO, OURS
-from .oracle import OTHER_WINNER, WRONG
 from .results import best_peer, disturbed, geometric_mean, ours, ratio, rows, share
+from .words import ALLOCATING, FORMS, INTO, IN_PLACE, OTHER_WINNER, OURS, WRONG
 
 NONE = "–"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import exp, log
 
-from .contenders import FORMS, OURS
-from .oracle import WRONG
+from .words import FORMS, OURS, WRONG
 from .workloads import WORKLOADS
 
 # As many CPUs busy for someone else as make a row worth measuring again.

@@ -8,9 +8,8 @@ import json
 import subprocess
 
 from . import places, publish, report
-from .contenders import OURS
 from .measure import CALL_NS
-from .oracle import OK, WRONG
+from .words import OK, OURS, WRONG
 
 _LEGEND = """\
 Milliseconds, minima over rounds (of ndscatter the median in brackets). *Ratio* is the time of the

@@ -13,12 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..problem import Problem
-
-# Where the result goes.
-IN_PLACE = "in place"  # into the data
-INTO = "into"  # into an output that is there; the data is kept
-ALLOCATING = "allocating"  # into an output that the call allocates; the data is kept
-FORMS = [INTO, ALLOCATING, IN_PLACE]
+from ..words import OURS
 
 
 @dataclass
@@ -56,7 +51,6 @@ NAMES = {
     "tensorflow": "tensorflow_cpu",
     "numpy": "numpy_calls",
 }
-OURS = "ndscatter"
 
 
 def load(names: Sequence[str], threads: int) -> tuple[list[Contender], dict[str, str]]:

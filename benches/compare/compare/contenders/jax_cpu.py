@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..problem import Problem
-from . import IN_PLACE, Call
+from ..words import IN_PLACE
+from . import Call
 
 _METHODS = {"none": "set", "add": "add", "max": "max"}
 

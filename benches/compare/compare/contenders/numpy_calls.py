@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..problem import Problem
-from . import IN_PLACE, INTO, Call, reset_target, shared_target
+from ..words import INTO, IN_PLACE
+from . import Call, reset_target, shared_target
 
 Scatter = Callable[[np.ndarray, Any, np.ndarray], None]
 

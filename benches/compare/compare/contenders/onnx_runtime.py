@@ -13,7 +13,8 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from ..problem import Problem
-from . import ALLOCATING, IN_PLACE, Call, reset_target, shared_target, tuples_with_repetitions
+from ..words import ALLOCATING, IN_PLACE
+from . import Call, reset_target, shared_target, tuples_with_repetitions
 
 OPSET = 18
 IR_VERSION = 10

@@ -13,7 +13,8 @@ import openvino
 from openvino import opset3, opset15
 
 from ..problem import Problem
-from . import INTO, Call, shared_target
+from ..words import INTO
+from . import Call, shared_target
 
 _REDUCTIONS = {"none": "none", "add": "sum", "max": "max"}
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from .. import libraries
 from ..problem import Problem
-from . import ALLOCATING, IN_PLACE, OURS, Call, reset_target
+from ..words import ALLOCATING, IN_PLACE, OURS
+from . import Call, reset_target
 
 
 class NdScatter:

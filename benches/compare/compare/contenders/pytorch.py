@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from ..problem import Problem
-from . import ALLOCATING, IN_PLACE, INTO, Call, reset_target, shared_target
+from ..words import ALLOCATING, INTO, IN_PLACE
+from . import Call, reset_target, shared_target
 
 
 @dataclass

@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from ..problem import Problem
-from . import IN_PLACE, Call, tuples_with_repetitions
+from ..words import IN_PLACE
+from . import Call, tuples_with_repetitions
 
 _ALLOCATING = {
     "none": tf.tensor_scatter_nd_update,

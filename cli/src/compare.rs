@@ -1,8 +1,8 @@
-//! Whether two arrays are the same to the bit, and where they are not.
+//! Compares two arrays bit for bit, and finds their first difference.
 
 use crate::array::Array;
 
-/// How a result differs from what was expected.
+/// A difference between a result and the expected array.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Difference {
     #[error("it is {actual}, expected {expected}")]
@@ -16,8 +16,8 @@ pub(crate) enum Difference {
     },
 }
 
-/// The first difference, in row-major order. The order of the files does not
-/// matter, nor which NaN a NaN is.
+/// Returns the first difference in row-major order. The storage order of the files (C or
+/// Fortran) makes no difference. All NaNs are equal.
 pub(crate) fn difference(actual: &Array, expected: &Array) -> Option<Difference> {
     if actual.dtype() != expected.dtype() || actual.shape() != expected.shape() {
         return Some(Difference::Kind {
@@ -25,7 +25,7 @@ pub(crate) fn difference(actual: &Array, expected: &Array) -> Option<Difference>
             expected: expected.to_string(),
         });
     }
-    // The common case, at the speed of a copy.
+    // Fast path for equal arrays: the comparison of the files costs one copy.
     if same_file(actual, expected) {
         return None;
     }
@@ -39,13 +39,13 @@ pub(crate) fn difference(actual: &Array, expected: &Array) -> Option<Difference>
     })
 }
 
-/// Whether both would make the same file.
+/// Checks whether both arrays give the same file.
 fn same_file(a: &Array, b: &Array) -> bool {
     let (mut a_file, mut b_file) = (Vec::new(), Vec::new());
     a.write(&mut a_file).is_ok() && b.write(&mut b_file).is_ok() && a_file == b_file
 }
 
-/// Every index of `shape`, the last axis fastest.
+/// Returns every index of `shape` in row-major order.
 fn row_major(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     (0..shape.iter().product()).map(move |number| {
         let mut rest = number;

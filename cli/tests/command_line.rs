@@ -1,15 +1,11 @@
-//! The example `scatter_npy` as a user meets it: files in, a file or one clear
-//! line on standard error out.
-//!
-//! `cargo test` builds examples before tests; `cargo test --test it example_cli::`
-//! alone runs the one that was built last.
+//! Runs the program `scatter_npy` as a user does. A run writes a file, or prints one line on
+//! standard error.
 
-use std::env::{self, consts::EXE_SUFFIX};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What `.npy` calls the byte order of this machine, and the other one.
+/// The characters of `.npy` for this machine's byte order and for the other byte order.
 const NATIVE: char = if cfg!(target_endian = "little") {
     '<'
 } else {
@@ -17,8 +13,8 @@ const NATIVE: char = if cfg!(target_endian = "little") {
 };
 const SWAPPED: char = if NATIVE == '<' { '>' } else { '<' };
 
-/// Every element type of `.npy` that the crate serves, with the number of
-/// bytes that byte order turns around and how often an element repeats them.
+/// The element types of `.npy` that the crate supports. Each has the bytes of one number and
+/// the numbers of one element.
 const ELEMENT_TYPES: [(&str, usize, usize); 14] = [
     ("b1", 1, 1),
     ("i1", 1, 1),
@@ -36,14 +32,12 @@ const ELEMENT_TYPES: [(&str, usize, usize); 14] = [
     ("c16", 8, 2),
 ];
 
-/// A folder for one test, and the example run inside it.
+/// A folder for the files of one test. The program runs in it.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join("example_cli")
-            .join(name);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("the target folder is writable");
         Self(path)
@@ -54,7 +48,7 @@ impl Folder {
     }
 
     fn load(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.join(name)).expect("the example wrote it")
+        fs::read(self.0.join(name)).expect("the program wrote it")
     }
 
     /// Stores data `[0, 0, 0, 0, 0]`, tuples 3, 0, 3 and updates 1, 2, 3.
@@ -65,11 +59,11 @@ impl Folder {
     }
 
     fn run(&self, arguments: &str) -> Output {
-        Command::new(example())
+        Command::new(env!("CARGO_BIN_EXE_scatter_npy"))
             .args(arguments.split_whitespace())
             .current_dir(&self.0)
             .output()
-            .expect("the example can be started")
+            .expect("the program can be started")
     }
 
     fn succeeds(&self, arguments: &str) -> String {
@@ -79,13 +73,13 @@ impl Folder {
         String::from_utf8(output.stdout).expect("the report is text")
     }
 
-    /// Runs into an error: a failure code, one line that contains `facts`, and
-    /// no file that was not there before.
+    /// Checks that a run fails: with a failure code, with one line that contains `facts`, and
+    /// without new files.
     fn fails(&self, arguments: &str, facts: &[&str]) {
         let files = self.files();
         let output = self.run(arguments);
         let complaint = String::from_utf8_lossy(&output.stderr);
-        // A panic would be 101, a signal none.
+        // A panic exits with 101. A signal gives no code.
         let code = output.status.code();
         assert!(matches!(code, Some(1 | 2)), "{arguments}: {complaint}");
         assert_eq!(complaint.lines().count(), 1, "{arguments}: {complaint}");
@@ -108,15 +102,6 @@ impl Folder {
 
 const FILES: &str = "--data D.npy --indices I.npy --updates U.npy";
 const TO_FILE: &str = "--data D.npy --indices I.npy --updates U.npy --out O.npy";
-
-/// Examples are built into a folder beside that of the tests.
-fn example() -> PathBuf {
-    let test = env::current_exe().expect("a test knows where it is");
-    let profile = test.ancestors().nth(2).expect("target/<profile>/deps/");
-    let example = profile.join(format!("examples/scatter_npy{EXE_SUFFIX}"));
-    assert!(example.exists(), "run `cargo build --examples` first");
-    example
-}
 
 /// An `.npy` file, version 1.0.
 fn npy(descr: &str, fortran: bool, shape: &str, payload: &[u8]) -> Vec<u8> {

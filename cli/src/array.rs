@@ -1,7 +1,7 @@
-//! Arrays as `.npy` files hold them.
+//! Arrays of `.npy` files.
 //!
-//! Knows the format and every element type of it. Knows nothing of scattering:
-//! what leaves here are views whose element type is a value.
+//! Knows the file format and its element types. Knows nothing of scatters: the other files
+//! get views whose dtype is known at run time.
 
 use std::any::Any;
 use std::fmt;
@@ -12,19 +12,18 @@ use ndscatter::{TensorView, TensorViewMut};
 use npyz::num_complex::Complex;
 use npyz::{AutoSerialize, Deserialize, NpyFile, Order, TypeChar, WriterBuilder, half};
 
-/// An array: its elements in the order of the file, and where each of them is.
+/// An array: its elements in the order of the file, its shape and its strides.
 ///
-/// Fortran order is a matter of strides, here as in ndscatter: no element is
-/// moved for it.
+/// Fortran order is expressed by strides. No element is moved.
 pub(crate) struct Array {
     elements: Box<dyn Elements>,
     shape: Vec<usize>,
-    /// In elements.
+    /// Strides, in elements.
     strides: Vec<isize>,
     order: Order,
 }
 
-/// Why a file is not an array that can be scattered.
+/// Why a file cannot be read as an array.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     #[error("{0}")]
@@ -75,7 +74,7 @@ impl Array {
         self.elements.write(&self.shape, self.order, target)
     }
 
-    /// An array of `shape`, of this type and order, of zeros.
+    /// Returns an array of zeros with this shape. Type and order are those of `self`.
     pub(crate) fn blank(&self, shape: &[usize]) -> Result<Self, ScatterError> {
         let sizes: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
         let (shape, strides) =
@@ -90,7 +89,7 @@ impl Array {
         })
     }
 
-    /// Takes over the elements of an array of this type and shape.
+    /// Copies the elements of an array that has this type and shape.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.elements.copy_from(&*other.elements);
     }
@@ -103,13 +102,13 @@ impl Array {
         self.elements.view_mut(&self.shape, &self.strides)
     }
 
-    /// The elements in the order of the file, where `T` is their type.
+    /// Returns the elements in the order of the file, or `None` where `T` is not their type.
     pub(crate) fn as_slice<T: Element>(&self) -> Option<&[T]> {
         let elements: &dyn Any = &*self.elements;
         elements.downcast_ref::<Vec<T>>().map(Vec::as_slice)
     }
 
-    /// Bytes of all elements.
+    /// Returns the bytes of all elements.
     pub(crate) fn bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * self.elements.dtype().size()
     }
@@ -122,8 +121,8 @@ impl Array {
         &self.shape
     }
 
-    /// The element at `index`, such that equal texts are equal bits; any NaN
-    /// is `NaN`.
+    /// Returns the element at `index` as text. Two elements have equal texts where their bits
+    /// are equal or both are NaN.
     pub(crate) fn text(&self, index: &[usize]) -> String {
         let steps = index.iter().zip(&self.strides);
         (self.elements).text(steps.map(|(&i, stride)| i * stride.unsigned_abs()).sum())
@@ -136,7 +135,7 @@ impl fmt::Display for Array {
     }
 }
 
-/// Shape and strides of an array, unless memory cannot hold it.
+/// Returns shape and strides of an array, or `None` where its size overflows.
 fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
     let shape: Vec<usize> = (sizes.iter())
         .map(|&size| usize::try_from(size).ok())
@@ -145,7 +144,7 @@ fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
     let mut stride: isize = 1;
     let mut step = |axis: usize| {
         strides[axis] = stride;
-        // Empty dims count as size 1, so that no stride depends on them.
+        // Empty dims count as size 1: no stride becomes 0.
         let size = isize::try_from(shape[axis].max(1)).ok()?;
         stride = stride.checked_mul(size)?;
         Some(())
@@ -157,17 +156,17 @@ fn lay_out(sizes: &[u64], order: Order) -> Option<(Vec<usize>, Vec<isize>)> {
     Some((shape, strides))
 }
 
-/// What is wrong with the first bytes of a file.
+/// Converts an error of the header parser.
 fn header_error(error: io::Error) -> ReadError {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return ReadError::CutHeader;
     }
-    // A parser may draw a picture below its first line.
+    // The parser's message may have several lines. The first line has the reason.
     let message = error.to_string();
     ReadError::Header(message.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// A vector of elements of some type.
+/// A vector of elements of a type that is known at run time.
 trait Elements: Any {
     fn dtype(&self) -> DType;
 
@@ -183,10 +182,10 @@ trait Elements: Any {
         strides: &'a [isize],
     ) -> Result<AnyViewMut<'a>, ScatterError>;
 
-    /// So many zeros.
+    /// Returns a vector of `len` zeros of this type.
     fn blank(&self, len: usize) -> Result<Box<dyn Elements>, ScatterError>;
 
-    /// Takes over the elements of a vector of this type and length.
+    /// Copies the elements of a vector that has this type and length.
     fn copy_from(&mut self, other: &dyn Elements);
 
     fn write(&self, shape: &[usize], order: Order, target: &mut dyn Write) -> io::Result<()>;
@@ -195,7 +194,7 @@ trait Elements: Any {
     fn text(&self, position: usize) -> String;
 }
 
-/// A type that both ndscatter and `.npy` files know.
+/// An element type that ndscatter and `.npy` files have in common.
 trait Stored: Element + Default + AutoSerialize + Deserialize {}
 
 impl<T: Element + Default + AutoSerialize + Deserialize> Stored for T {}

@@ -1,5 +1,5 @@
-//! The data that the example carries: handwritten digits, to be added up by
-//! label. `examples/data/digits/README.md` says where they come from.
+//! The handwritten digits that are compiled into the program. They are added up by label.
+//! `data/digits/README.md` names their source.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ Digits: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits (1998)
 UCI Machine Learning Repository, https://doi.org/10.24432/C50P49, CC BY 4.0
 ";
 
-/// A file of the digits, compiled into the program.
+/// Parses a file of the digits.
 macro_rules! digits_file {
     ($name:literal) => {
         parse(
@@ -34,10 +34,10 @@ pub(crate) fn inputs() -> Result<Inputs, Failure> {
     })
 }
 
-/// The sums as numpy made them, and what to call them.
+/// Returns the sums that numpy computed, with a path for messages.
 pub(crate) fn expected() -> Result<(PathBuf, Array), Failure> {
     let expected = digits_file!("expected.npy")?;
-    Ok(("examples/data/digits/expected.npy".into(), expected))
+    Ok(("cli/data/digits/expected.npy".into(), expected))
 }
 
 fn parse(name: &str, bytes: &[u8]) -> Result<Array, Failure> {
@@ -47,18 +47,19 @@ fn parse(name: &str, bytes: &[u8]) -> Result<Array, Failure> {
     })
 }
 
+/// Pixels along each side of an image.
 const SIDE: usize = 8;
 
-/// Five pictures of `SIDE` pixels, two characters a pixel, fill 80 columns.
+/// Five pictures of `SIDE` pixels, at two characters per pixel, fill 80 columns.
 const PICTURES_IN_A_ROW: usize = 5;
 
-/// A pixel, from white to black.
+/// The characters of a pixel, from white to black.
 const SHADES: [&str; 5] = ["  ", "░░", "▒▒", "▓▓", "██"];
 
-/// The parts of the darkest pixel from which on the next shade is taken.
+/// Lower bounds of the shades after the first, as fractions of the darkest pixel.
 const STEPS: [f32; 4] = [0.12, 0.35, 0.6, 0.85];
 
-/// The images, for a terminal of 80 columns.
+/// Draws the images for a terminal of 80 columns.
 pub(crate) fn pictures(images: &Array) -> String {
     let pixels = images.as_slice::<f32>().unwrap_or_default();
     let images: Vec<&[f32]> = pixels.chunks_exact(SIDE * SIDE).collect();
@@ -74,7 +75,7 @@ pub(crate) fn pictures(images: &Array) -> String {
     text
 }
 
-/// Line `y` of an image.
+/// Returns the shades of row `y` of an image.
 fn shades(image: &[f32], y: usize) -> impl Iterator<Item = &'static str> {
     let darkest = image.iter().copied().fold(0.0, f32::max);
     image[y * SIDE..][..SIDE].iter().map(move |pixel| {

@@ -1,7 +1,7 @@
-//! The scatter or the gather itself, through views whose element type is a
-//! value.
+//! Plans, runs and times a scatter or a gather, through views whose dtype is known at run
+//! time.
 //!
-//! Knows plans and runs. Knows no element type, and nothing of shapes.
+//! Knows plans and their runs. Does not know element types or shapes.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -11,72 +11,72 @@ use rayon::ThreadPool;
 
 use crate::array::Array;
 
-/// Runs are repeated until they have taken so long, ...
+/// Total time of the runs after which no further run starts.
 const ENOUGH: Duration = Duration::from_millis(20);
 
-/// ... or they have, with the copies between them, ...
+/// Total time of the runs and of the copies between them after which no further run starts.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// ... or there have been so many.
+/// Largest number of runs.
 const MOST_RUNS: usize = 1001;
 
-/// Data of more bytes is not copied to repeat a run in place.
+/// Largest data, in bytes, that is copied in order to repeat a run in place.
 const COPIED_BYTES: usize = 64 << 20;
 
 /// The tensors of one call.
 pub(crate) struct Inputs {
     pub(crate) data: Array,
     pub(crate) indices: Array,
-    /// Of a scatter.
+    /// `None` for a gather.
     pub(crate) updates: Option<Array>,
-    /// What to call them in a message.
+    /// The names of the tensors, for messages.
     pub(crate) names: String,
 }
 
-/// An operator, with what it means.
+/// An operator with its options.
 #[derive(Clone, Debug)]
 pub(crate) enum Operator {
     Scatter(Scatter<'static>),
     Gather(Gather<'static>),
 }
 
-/// What is to be done.
+/// An operator, and how it is run.
 pub(crate) struct Job<'a> {
     pub(crate) operator: Operator,
-    /// A scatter into the memory of data.
+    /// Whether a scatter writes into the memory of data.
     pub(crate) in_place: bool,
     /// `None`: the global pool of rayon.
     pub(crate) pool: Option<&'a ThreadPool>,
 }
 
-/// What came of it.
+/// The result of a job, and how it was computed.
 pub(crate) struct Outcome {
     pub(crate) result: Array,
-    /// What was done, for people.
+    /// The text of `explain`.
     pub(crate) explanation: String,
     pub(crate) timing: Timing,
-    /// Tuples of indices that were skipped.
+    /// Number of skipped tuples.
     pub(crate) skipped: usize,
 }
 
-/// Times of a plan and of its runs; `Display` is a line of text.
+/// Times of a plan and of its runs. `Display` gives one line of text.
 pub(crate) struct Timing {
     planning: Duration,
-    /// At least one, in ascending order.
+    /// Time of each run, in ascending order. At least one.
     running: Vec<Duration>,
-    /// What was moved, and how much of it.
+    /// The tensor that was moved, and its bytes.
     moved: (&'static str, usize),
 }
 
 impl Job<'_> {
-    /// Plans, and runs the plan.
+    /// Makes a plan and runs it.
     pub(crate) fn run(&self, inputs: Inputs) -> Result<Outcome, ScatterError> {
         match (&self.operator, &inputs.updates) {
             (Operator::Scatter(scatter), Some(updates)) => {
                 self.scatter(scatter, inputs.data, &inputs.indices, updates)
             }
             (Operator::Gather(gather), None) => self.gather(gather, &inputs.data, &inputs.indices),
-            _ => unreachable!("arguments were held against each other"),
+            _ => unreachable!("`arguments::check` requires updates of scatters alone"),
         }
     }
 
@@ -97,7 +97,7 @@ impl Job<'_> {
         } else {
             self.write_into(&plan, &data, updates)?
         };
-        // Last, as it has the plan work out what a run may do without.
+        // `explain` comes last: it computes facts of the plan that a run may not need.
         let run = plan.run().execution(self.execution());
         let explanation = run.explain(result.dtype(), self.in_place)?.to_string();
         Ok(Outcome {
@@ -124,7 +124,7 @@ impl Job<'_> {
         Ok((result, times))
     }
 
-    /// In data itself, from which a copy is taken to begin again with.
+    /// Runs in place. Each repetition starts from a copy of the original data.
     fn in_place(
         &self,
         plan: &ScatterPlan,
@@ -184,7 +184,7 @@ impl Job<'_> {
     }
 }
 
-/// Runs until there is something to measure, and at least once.
+/// Repeats a run until its times can be measured. Runs at least once.
 fn repeated(
     mut run: impl FnMut() -> Result<Duration, ScatterError>,
 ) -> Result<Vec<Duration>, ScatterError> {
@@ -199,7 +199,7 @@ fn repeated(
 }
 
 impl Timing {
-    /// Of at least one run.
+    /// `running` has the time of at least one run.
     fn new(planning: Duration, mut running: Vec<Duration>, moved: (&'static str, usize)) -> Self {
         running.sort_unstable();
         Self {

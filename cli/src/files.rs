@@ -1,4 +1,4 @@
-//! Files: what is read, and what is written whole or not at all.
+//! Reads input files. Writes output files completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -19,7 +19,7 @@ pub(crate) fn read_inputs(files: &Files) -> Result<Inputs, Failure> {
     })
 }
 
-/// What to call the inputs in a message.
+/// Returns the names of the inputs, for messages.
 fn names(files: &Files) -> String {
     let (data, indices) = (files.data.display(), files.indices.display());
     match &files.updates {
@@ -41,7 +41,7 @@ pub(crate) fn read(path: &Path) -> Result<Array, Failure> {
         })
 }
 
-/// Writes `array` to `path`, which is left as it was if that fails.
+/// Writes `array` to `path`. On an error, the file at `path` is unchanged.
 pub(crate) fn write(path: &Path, array: &Array) -> Result<(), Failure> {
     replace(path, array).map_err(|source| Failure::Write {
         path: path.to_owned(),
@@ -49,12 +49,12 @@ pub(crate) fn write(path: &Path, array: &Array) -> Result<(), Failure> {
     })
 }
 
-/// Writes a file beside `path`, then gives it that name.
+/// Writes a temporary file in the folder of `path`, then renames it to `path`.
 fn replace(path: &Path, array: &Array) -> io::Result<()> {
     let target = match fs::metadata(path) {
-        // Where a link points to, so that it stays a link.
+        // A link stays a link: its target is replaced.
         Ok(existing) if existing.is_file() => fs::canonicalize(path)?,
-        // A pipe or a device, which a file must not replace.
+        // A pipe or a device is written to directly. A file must not replace it.
         Ok(_) => return fill(path, array),
         Err(_) => path.to_owned(),
     };

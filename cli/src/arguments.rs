@@ -1,4 +1,4 @@
-//! The command line.
+//! Parses the command line and checks it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,34 +10,33 @@ use ndscatter::{Bounds, Duplicates, Gather, Reduction, Scatter};
 use crate::complain;
 use crate::job::Operator;
 
-/// What the command line asks for, checked as far as it can be alone.
+/// The checked arguments of the command line.
 #[derive(Debug)]
 pub(crate) struct Arguments {
-    /// `None`: the digits.
+    /// The input files. `None`: the built-in digits.
     pub(crate) files: Option<Files>,
     pub(crate) operator: Operator,
     pub(crate) in_place: bool,
     pub(crate) explain: bool,
     pub(crate) threads: Option<usize>,
     pub(crate) out: Option<PathBuf>,
-    /// `Some(None)`: what is expected of the digits.
+    /// The expected result. `Some(None)`: the expected sums of the digits.
     pub(crate) check: Option<Option<PathBuf>>,
 }
 
-/// The files to read.
+/// The input files.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) data: PathBuf,
     pub(crate) indices: PathBuf,
-    /// Of a scatter.
+    /// `None` for a gather.
     pub(crate) updates: Option<PathBuf>,
 }
 
-/// Scatters updates into data at indices, or gathers from data, all in .npy files
+/// Scatters updates into data at indices, or gathers from data. All arrays are .npy files.
 ///
-/// Without files it runs on the handwritten digits that it carries: every image
-/// is added into the row of its label. It then prints what was planned, the time
-/// that it took, and the sums as pictures.
+/// Without files, the program adds each of 1797 built-in images of handwritten digits into the row of its label.
+/// It prints the plan, the time, and the sums as pictures.
 #[derive(Debug, Parser)]
 #[command(name = "scatter_npy")]
 struct CommandLine {
@@ -45,15 +44,15 @@ struct CommandLine {
     #[arg(long, value_name = "FILE", requires = "indices")]
     data: Option<PathBuf>,
 
-    /// Where the updates go, or what is gathered; of any integer type
+    /// The positions that are written or gathered; any integer type
     #[arg(long, value_name = "FILE", requires = "data")]
     indices: Option<PathBuf>,
 
-    /// What is scattered, of the element type of data
+    /// The values that are scattered; same element type as data
     #[arg(long, value_name = "FILE", requires = "data")]
     updates: Option<PathBuf>,
 
-    /// Where the result is written, in the order (C or Fortran) of data
+    /// The file for the result, in the order (C or Fortran) of data
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -61,39 +60,38 @@ struct CommandLine {
     #[arg(long, value_enum, default_value_t = OperatorName::ScatterNd)]
     op: OperatorName,
 
-    /// The axis of data that the indices run along; of all but scatter_nd and
-    /// gather_nd
+    /// The indexed axis of data; required except for scatter_nd and gather_nd
     #[arg(long, allow_negative_numbers = true)]
     axis: Option<isize>,
 
-    /// Leading dims that data and indices of gather_nd share [default: 0]
+    /// Number of leading dims that data and indices of gather_nd share [default: 0]
     #[arg(long, value_name = "N")]
     batch_dims: Option<usize>,
 
-    /// How an update meets the value that is there: none (it replaces it), add,
+    /// How an update is combined with the existing value: none (replace), add,
     /// sub, mul, min, max or mean [default: none for files, add for the digits]
     #[arg(long)]
     reduction: Option<Reduction>,
 
-    /// What becomes of an index that lies outside its axis: error, skip (its update
-    /// is dropped; a gather writes zeros) or clamp (it is moved to the nearest end)
+    /// How an index outside its axis is handled: error, skip (the update is
+    /// dropped; a gather writes zeros) or clamp (the nearest valid index is used)
     #[arg(long, default_value_t)]
     bounds: Bounds,
 
-    /// Take negative indices as out of bounds, instead of counting them from the
+    /// Treat negative indices as out of bounds, instead of counting them from the
     /// end
     #[arg(long)]
     forbid_negative: bool,
 
-    /// Fail if two updates have one destination, instead of applying them in order
+    /// Fail if two updates have the same destination, instead of applying them in order
     #[arg(long)]
     reject_duplicates: bool,
 
-    /// Scatter into the memory that data was read into
+    /// Update data in place instead of writing a copy
     #[arg(long)]
     in_place: bool,
 
-    /// Print what the plan does
+    /// Print the route and the schedule
     #[arg(long)]
     explain: bool,
 
@@ -101,8 +99,8 @@ struct CommandLine {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Fail unless the result equals this file to the bit [default for the
-    /// digits: what numpy made of them]
+    /// Fail unless the result equals this file bit for bit [default for the
+    /// digits: the sums that numpy computed]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     check: Option<Option<PathBuf>>,
 }
@@ -110,17 +108,17 @@ struct CommandLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum OperatorName {
-    /// Each row of indices holds the coordinates of one slice of data
+    /// Writes slices of data; each row of indices holds the coordinates of one slice
     ScatterNd,
-    /// Indices run along one axis of data, the same for every position before it
+    /// Writes slices along one axis of data, as torch's index_add
     ScatterUpdate,
-    /// Each index is the place of one update along an axis of data
+    /// Writes single elements; each index is a position along one axis, as torch's scatter
     ScatterElements,
-    /// The slices whose coordinates the rows of indices hold
+    /// Reads slices of data; each row of indices holds the coordinates of one slice
     GatherNd,
-    /// Slices along one axis of data, as numpy's take
+    /// Reads slices along one axis of data, as numpy's take
     Gather,
-    /// One element of data for each index, as numpy's take_along_axis
+    /// Reads one element of data for each index, as numpy's take_along_axis
     GatherElements,
 }
 
@@ -129,7 +127,7 @@ impl OperatorName {
         matches!(self, Self::GatherNd | Self::Gather | Self::GatherElements)
     }
 
-    /// As it is written on the command line.
+    /// Returns the name on the command line.
     fn as_str(self) -> &'static str {
         match self {
             Self::ScatterNd => "scatter_nd",
@@ -143,8 +141,8 @@ impl OperatorName {
 }
 
 impl Arguments {
-    /// Reads the command line. Where there is nothing to run, as after
-    /// `--help` or a mistake, the user has been told and the exit code says so.
+    /// Parses the command line. After `--help` or a mistake, prints the text and returns the
+    /// exit code.
     pub(crate) fn from_command_line() -> Result<Self, ExitCode> {
         CommandLine::try_parse().and_then(check).map_err(|error| {
             if error.use_stderr() {
@@ -157,7 +155,7 @@ impl Arguments {
     }
 }
 
-/// Holds the arguments against each other.
+/// Checks that the arguments fit together.
 fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
     let operator = operator(&line)?;
     let files = match (line.data, line.indices) {
@@ -166,7 +164,7 @@ fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
             indices,
             updates: line.updates,
         }),
-        // clap has seen to it that the others are not there either.
+        // clap requires `data` and `indices` together, and `updates` only with them.
         _ => None,
     };
     check_updates(line.op, files.as_ref())?;
@@ -175,7 +173,7 @@ fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
             return Err(mistake("--check needs a file to compare the result with"));
         }
         if line.out.is_none() && line.check.is_none() && !line.explain {
-            return Err(mistake("the result goes nowhere; give --out or --check"));
+            return Err(mistake("the result is not used; give --out or --check"));
         }
     }
     Ok(Arguments {
@@ -189,7 +187,7 @@ fn check(line: CommandLine) -> Result<Arguments, clap::Error> {
     })
 }
 
-/// Refuses updates to a gather, and their absence to a scatter.
+/// Refuses a gather with updates and a scatter without updates.
 fn check_updates(op: OperatorName, files: Option<&Files>) -> Result<(), clap::Error> {
     let name = op.as_str();
     match files {
@@ -205,7 +203,7 @@ fn check_updates(op: OperatorName, files: Option<&Files>) -> Result<(), clap::Er
     }
 }
 
-/// The operator, with what it means.
+/// Returns the operator with its options.
 fn operator(line: &CommandLine) -> Result<Operator, clap::Error> {
     use OperatorName as Name;
     let name = line.op.as_str();
@@ -272,7 +270,7 @@ fn mistake(message: &str) -> clap::Error {
     CommandLine::command().error(ErrorKind::ArgumentConflict, message)
 }
 
-/// What clap has to say, on one line and without its advice on usage.
+/// Returns the first paragraph of clap's message on one line, without its hints on usage.
 fn first_paragraph(message: &str) -> String {
     let paragraph = message.split("\n\n").next().unwrap_or_default();
     let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,17 +1,15 @@
-//! Scatters or gathers `.npy` files, or adds up the handwritten digits that it
-//! carries.
+//! Scatters or gathers `.npy` files. Without files, adds up the handwritten digits that are
+//! compiled into the program.
 //!
 //! ```text
-//! cargo run --release --example scatter_npy
-//! cargo run --release --example scatter_npy -- \
-//!     --data D.npy --indices I.npy --updates U.npy --reduction add --out O.npy
-//! cargo run --release --example scatter_npy -- \
-//!     --op gather --axis 0 --data D.npy --indices I.npy --out O.npy
+//! scatter_npy
+//! scatter_npy --data D.npy --indices I.npy --updates U.npy --reduction add --out O.npy
+//! scatter_npy --op gather --axis 0 --data D.npy --indices I.npy --out O.npy
 //! ```
 //!
-//! It is also how a program with its own array type calls ndscatter: element
-//! types are values, read from the files, and views are made of them once
-//! (`array.rs`); the rest never asks for a type.
+//! The program also shows how a runtime with its own array type calls ndscatter. The files give
+//! the element types at run time. `array.rs` makes views of the arrays. No other file depends
+//! on an element type.
 
 mod arguments;
 mod array;
@@ -33,7 +31,7 @@ use array::{Array, ReadError};
 use compare::Difference;
 use job::{Job, Outcome};
 
-/// What went wrong: one line for a person.
+/// Why the program failed. `Display` gives one line.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{}: {source}", path.display())]
@@ -75,7 +73,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `println!` would panic where the reader has gone, as in `scatter_npy | head`.
+/// Prints `text`. `println!` would panic on a closed pipe, as in `scatter_npy | head`.
 fn print(text: &str) -> ExitCode {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -87,18 +85,18 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Without standard error there is nobody to tell that it is missing.
+/// Prints an error. A failure to write to standard error is ignored: no other output is left.
 fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "error: {message}");
 }
 
-/// Does what the command line asks for and returns the report.
+/// Runs the operator of the command line and returns the report.
 fn run(arguments: &Arguments) -> Result<String, Failure> {
     let inputs = match &arguments.files {
         Some(files) => files::read_inputs(files)?,
         None => digits::inputs()?,
     };
-    // Read before the work is done, in case it cannot be.
+    // A file that cannot be read is reported before the work starts.
     let expected = read_expected(arguments)?;
     let pool = arguments.threads.map(start_threads).transpose()?;
     let job = Job {
@@ -116,6 +114,7 @@ fn run(arguments: &Arguments) -> Result<String, Failure> {
     Ok(report)
 }
 
+/// Returns the report: the explanation where requested, the times, and the pictures of digits.
 fn describe(arguments: &Arguments, outcome: &Outcome) -> String {
     let explanation = &outcome.explanation;
     let mut lines = match outcome.skipped {
@@ -134,7 +133,7 @@ fn describe(arguments: &Arguments, outcome: &Outcome) -> String {
     }
 }
 
-/// Writes the result, and compares it with what was expected.
+/// Writes the result to `--out` and compares it with the array of `--check`.
 fn deliver(
     arguments: &Arguments,
     result: &Array,
@@ -157,7 +156,7 @@ fn deliver(
     Ok(())
 }
 
-/// The array named by `--check`, with its name.
+/// Returns the array of `--check` with its path.
 fn read_expected(arguments: &Arguments) -> Result<Option<(PathBuf, Array)>, Failure> {
     match &arguments.check {
         None => Ok(None),

@@ -22,7 +22,7 @@ class _Page(NamedTuple):
 _RUNTIMES = _Page(
     "runtimes",
     """\
-# Comparison with six runtimes
+# Compared with six runtimes
 
 `python3 benches/compare/run.py` runs ndscatter and the scatters of six runtimes in one process, on the same arrays, interleaved. It
 checks every result. [benches/compare](../../benches/compare/README.md) describes the method and the rules of fairness. The figures are in
@@ -37,7 +37,7 @@ checks every result. [benches/compare](../../benches/compare/README.md) describe
 _CRATES = _Page(
     "rust-crates",
     """\
-# Comparison with other Rust crates
+# Compared with other Rust crates
 
 `python3 benches/compare/run.py --rust` runs ndscatter and the scatters of candle, tract, rten and burn in one program, interleaved. The
 other crates get matrices and row numbers in memory that they have allocated. The figures are in [rust.json](../compare/rust.json).
@@ -48,7 +48,7 @@ other crates get matrices and row numbers in memory that they have allocated. Th
 _BACKWARD = _Page(
     "gradients",
     """\
-# Gradients compared with torch and jax
+# Forward passes with their gradients, compared with torch and jax
 
 `python3 benches/compare/run.py --backward` runs a forward pass and both gradients with ndscatter, torch's autograd and jax's compiled
 `vjp`. All run in one process, on the same arrays, interleaved. Every result is checked. Each contender allocates all results. There is

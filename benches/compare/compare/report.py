@@ -19,13 +19,13 @@ _TITLES = {
 _LEGEND = """\
 Times are minima over rounds in milliseconds. ndscatter's median is in brackets. *Ratio* is the time
 of the best correct peer, in bold, divided by the time of ndscatter. *Roof* is the minimum time to
-move the bytes of the call, divided by the time of ndscatter. It uses the fastest copy and a read in
+move the bytes of the call, divided by the time of ndscatter. It is computed from a copy and a read in
 the same rounds on the same arrays.
 
 –: the runtime does not have this form. *wrong*: the result is wrong, and its time is in brackets. It
-is never the best peer. ¹: of several updates of a destination, the result has another than the last
-one, but a whole one. ²: other processes used the CPUs meanwhile, and the row should be measured again.
-jax and tensorflow always allocate their output. openvino never does."""
+is never the best peer. ¹: indices have duplicates, and the result has a whole update of each
+destination, but not always the last one. ²: other processes used the CPUs meanwhile, so the row should
+be measured again. jax and tensorflow always allocate their output. openvino never does."""
 
 _CALL_LEGEND = """\
 Times are minima over rounds in nanoseconds per call. Peers are called from Python. ndscatter is

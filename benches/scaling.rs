@@ -1,5 +1,5 @@
-//! Measures how the time of a scatter grows with the number of tuples, the length of the
-//! windows, the number of duplicates, the size of data, and the number of workers.
+//! Measures how the time of a scatter grows. The sweeps change the number of tuples, the length
+//! of windows, the number of duplicates, the size of data, and the number of workers.
 //!
 //! ```text
 //! cargo bench --bench scaling -- [--only sweep,sweep] [--rounds n] [--threads n]
@@ -8,8 +8,9 @@
 //!
 //! Every result is compared, bit for bit, with the sequential reference loop before it is
 //! timed. The quantity of a sweep doubles from point to point. If the time grows more than
-//! 2.6 times, or shrinks, both points are measured again, interleaved. Findings that remain
-//! are printed with the schedules of both points.
+//! 2.6 times, or falls below 0.85 times, both points are measured again, interleaved. Confirmed
+//! findings are printed with the schedules of both points. Calls that are more than 1.1 times
+//! slower with several workers than with one are printed too.
 
 #[path = "scaling/findings.rs"]
 mod findings;

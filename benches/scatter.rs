@@ -1,4 +1,4 @@
-//! Times several sets of calls with criterion. Each call is compared with a reference loop, a
+//! Times several sets of calls with criterion. Most calls are compared with a reference loop, a
 //! copy, or a call with other types.
 //!
 //! ```sh
@@ -13,10 +13,10 @@
 //! - `gradients`: gradients of every reduction, one-shot and with a kept plan.
 //! - `planning`: plans, compared with a loop that only reads the indices.
 //!
-//! Results are compared with a sequential reference loop before they are timed. Criterion
-//! prints the time of a call, and its bytes per second. The next line has the ratio to the
-//! compared call. The samples of both calls are interleaved, because the speed of a shared
-//! machine drifts. The ratio uses the minimum times.
+//! Results of all sets except `planning` are checked with a sequential reference loop before
+//! they are timed. Criterion prints the time of a call, and its throughput. The next line has
+//! the ratio to the compared call, if there is one. The samples of both calls are interleaved,
+//! because the speed of a shared machine drifts. The ratio uses the minimum times.
 
 mod common;
 #[path = "scatter/family.rs"]

@@ -1,7 +1,7 @@
 //! Draws the recorded problems from one seed: operators, sizes and destinations.
 //!
-//! A problem is a deterministic function of its number. This module computes sizes and
-//! destinations, and holds no tensors.
+//! The list of problems is always equal. Destinations are computed from the number and the sizes
+//! of a problem. This module holds no tensors.
 
 #![allow(
     clippy::cast_possible_truncation,

@@ -115,8 +115,9 @@ impl<'p, T: Number> Subject<'p, T> {
         chosen
     }
 
-    /// Returns the calls to time, on one worker and on all: the default and every schedule that
-    /// applies, one-shot and with a kept plan, and the variants of kernels with a kept plan.
+    /// Returns the calls to time, on one worker and on all. The default and every schedule that
+    /// applies are timed one-shot and with a kept plan. Variants of kernels are timed with a kept
+    /// plan.
     fn contenders(&self, threads: usize) -> Vec<Contender> {
         let mut contenders = Vec::new();
         for workers in numbers_of_workers(threads) {

@@ -23,7 +23,7 @@ const STREAM_BYTES: u64 = 16 << 20;
 /// second-level cache.
 const LEAST_STREAMED_BYTES: u64 = 1 << 20;
 
-/// Machine whose file has one different line.
+/// Machine whose file differs from the default in one or two lines.
 #[derive(Debug)]
 pub(crate) struct Variant {
     /// Name in the record.

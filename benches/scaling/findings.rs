@@ -12,7 +12,7 @@ use crate::common::contenders::Time;
 const CLIFF: f64 = 2.6;
 
 /// Minimum ratio of the time of twice the work to the time of the work. Below it, the smaller
-/// call should use the way of the larger one.
+/// call should be executed like the larger one.
 const DROP: f64 = 0.85;
 
 /// Maximum ratio of the time with several workers to the time with one.
@@ -100,13 +100,13 @@ impl Kind {
     }
 }
 
-/// Quantity that doubles from one point of a sweep to the next.
+/// Quantity that grows from one point of a sweep to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Growth {
     /// Amount of work.
     Work,
-    /// Shape of the work. The amount of work is constant, so neighbours should have similar
-    /// times.
+    /// Shape of the work. The amount of work is constant, so neighbouring points should have
+    /// similar times.
     Shape,
     /// Number of workers, which grows by one from point to point.
     Workers,

@@ -17,15 +17,16 @@ _TITLES = {
 }
 
 _LEGEND = """\
-Times are minima over rounds in milliseconds. ndscatter's median is in brackets. *Ratio* is the time
-of the best correct peer, in bold, divided by the time of ndscatter. *Roof* is the minimum time to
-move the bytes of the call, divided by the time of ndscatter. It is computed from a copy and a read in
-the same rounds on the same arrays.
-
-–: the runtime does not have this form. *wrong*: the result is wrong, and its time is in brackets. It
-is never the best peer. ¹: indices have duplicates, and the result has a whole update of each
-destination, but not always the last one. ²: other processes used the CPUs meanwhile, so the row should
-be measured again. jax and tensorflow always allocate their output. openvino never does."""
+- Times are minima over rounds in milliseconds. The median of ndscatter is in brackets.
+- *Ratio*: the time of the best correct peer, in bold, divided by the time of ndscatter.
+- *Roof*: the minimum time to move the bytes of the call, divided by the time of ndscatter. It is
+  computed from a copy and a read in the same rounds on the same arrays.
+- –: the runtime does not have this form. jax and tensorflow always allocate their output, and openvino
+  never does.
+- *wrong*: the result is wrong. Its time is in brackets. It is never the best peer.
+- ¹: indices have duplicates, and the result has a whole update of each destination, but not always the
+  last one.
+- ²: other processes used the CPUs meanwhile. The row should be measured again."""
 
 _CALL_LEGEND = """\
 Times are minima over rounds in nanoseconds per call. Peers are called from Python. ndscatter is

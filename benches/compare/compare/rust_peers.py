@@ -12,9 +12,10 @@ from .measure import CALL_NS
 from .words import OK, OURS, WRONG
 
 _LEGEND = """\
-Times are minima over rounds in milliseconds. ndscatter's median is in brackets. *Ratio* is the time
-of the best correct peer, in bold, divided by the time of ndscatter. –: the crate has no such call.
-*wrong*: the result does not have the bits of the sequential loop. It is never the best peer."""
+- Times are minima over rounds in milliseconds. The median of ndscatter is in brackets.
+- *Ratio*: the time of the best correct peer, in bold, divided by the time of ndscatter.
+- –: the crate has no such call.
+- *wrong*: the result does not have the bits of the sequential loop. It is never the best peer."""
 
 _CALL_LEGEND = "Times are minima over rounds in nanoseconds per call."
 

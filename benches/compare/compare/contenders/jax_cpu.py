@@ -15,7 +15,7 @@ from . import Call
 
 _METHODS = {"none": "set", "add": "add", "max": "max"}
 
-# Modes for indices out of bounds: None drops them, the other promises that there are none.
+# Modes for indices out of bounds: None drops them. The other mode promises valid indices.
 _MODES = [None, "promise_in_bounds"]
 
 

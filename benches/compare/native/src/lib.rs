@@ -107,8 +107,8 @@ impl Tensor {
     ///
     /// # Safety
     ///
-    /// `shape` has `rank` sizes. `memory` has as many elements of type `T` as the product of the
-    /// sizes. Both outlive `'a`, and nobody writes to them during `'a`.
+    /// `shape` has `rank` sizes. `memory` has elements of type `T`; their number is the product
+    /// of the sizes. Both outlive `'a`, and nobody writes to them during `'a`.
     unsafe fn view<'a, T>(&self) -> TensorView<'a, T> {
         // SAFETY: the caller guarantees `rank` sizes that outlive `'a`.
         let shape = unsafe { slice::from_raw_parts(self.shape, self.rank) };
@@ -234,8 +234,8 @@ pub unsafe extern "C" fn compare_pass_values(pass: *const Pass, which: usize) ->
 /// `pass` is a handle of [`compare_train`], and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_pass_free(pass: *mut Pass) {
-    // SAFETY: `compare_train` made the handle with `Box::into_raw`. The caller guarantees that it is
-    // not used again.
+    // SAFETY: `compare_train` made the handle with `Box::into_raw`. The caller guarantees that it
+    // is not used again.
     drop(unsafe { Box::from_raw(pass) });
 }
 
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn compare_values(result: *const Vec<f32>) -> *const f32 {
 /// `result` is a handle of [`compare_allocate`], and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_free(result: *mut Vec<f32>) {
-    // SAFETY: `compare_allocate` made the handle with `Box::into_raw`. The caller guarantees that it
-    // is not used again.
+    // SAFETY: `compare_allocate` made the handle with `Box::into_raw`. The caller guarantees that
+    // it is not used again.
     drop(unsafe { Box::from_raw(result) });
 }

@@ -17,8 +17,8 @@ impl Ticks {
     pub(crate) fn now() -> Option<Self> {
         let machine = read_to_string("/proc/stat").ok()?;
         let first_line = machine.lines().next()?;
-        // User, nice, system, idle, I/O wait, two kinds of interrupts, and time that the host gave to
-        // other machines. These fields include the time of all later fields.
+        // User, nice, system, idle, I/O wait, two kinds of interrupts, and time that the host gave
+        // to other machines. These fields include the time of all later fields.
         let ticks = fields(first_line, 1..9)?;
         let all: u64 = ticks.iter().sum();
 

@@ -144,7 +144,8 @@ fn print_mean(form: Form, rows: &[Row]) {
         let (name, count) = (form_name(form), ratios.len());
         let mean = ratios.iter().product::<f64>().powf(1.0 / count as f64);
         println!(
-            "- {name}: geometric mean {mean:.2} of {count} rows whose best peer needs 0.5 ms or more"
+            "- {name}: geometric mean {mean:.2} of {count} rows; their best peers need 0.5 ms or \
+             more"
         );
     }
 }

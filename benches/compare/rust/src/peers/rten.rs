@@ -1,6 +1,6 @@
 //! rten, through its functions for assignments, and through models of one node for reductions.
-//! The functions have a parameter for the reduction, but its type is not public. Functions and models
-//! work in place on an owned tensor. They copy a borrowed tensor.
+//! The functions have a parameter for the reduction, but its type is not public. Functions and
+//! models work in place on an owned tensor. They copy a borrowed tensor.
 
 use std::sync::Arc;
 

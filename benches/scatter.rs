@@ -152,9 +152,8 @@ impl<'a> Call<'a> {
         {
             let of_bytes = *bytes as f64 / *others as f64;
             let quotient = ratio / of_bytes;
-            print!(
-                "; bytes / its bytes: {of_bytes:.2}; time per byte / its time per byte: {quotient:.2}"
-            );
+            print!("; bytes / its bytes: {of_bytes:.2}");
+            print!("; time per byte / its time per byte: {quotient:.2}");
         }
         println!();
     }

@@ -57,15 +57,15 @@ const REQUESTS: [Workload; 8] = [
 ];
 
 fn main() {
-    let is_asked = |flag: &str| std::env::args().any(|argument| argument == flag);
-    if is_asked(SPIN) {
+    let has_argument = |flag: &str| std::env::args().any(|argument| argument == flag);
+    if has_argument(SPIN) {
         spin();
     }
     // `cargo test` runs benches too, without `--bench`. It only checks results.
-    let checks_only = !is_asked("--bench");
-    side_by_side(checks_only);
+    let checks_only = !has_argument("--bench");
+    concurrent_callers(checks_only);
     if !checks_only {
-        beside_a_neighbour();
+        with_a_busy_neighbour();
     }
 }
 
@@ -122,7 +122,7 @@ fn throughput(requests: Workload, callers: usize, execution: Execution<'_>) -> f
     })
 }
 
-fn side_by_side(checks_only: bool) {
+fn concurrent_callers(checks_only: bool) {
     println!("| rows | table | reduction | callers | default, calls/s | calling thread | ratio |");
     println!("|---|---|---|---|---|---|---|");
     for requests in REQUESTS {
@@ -172,7 +172,7 @@ impl Drop for Neighbour {
     }
 }
 
-fn beside_a_neighbour() {
+fn with_a_busy_neighbour() {
     println!("\n| workload | form | call | serial, ms | default, ms | serial: default | |");
     println!("|---|---|---|---|---|---|---|");
     let _neighbour = Neighbour::new();

@@ -74,7 +74,7 @@ pub(crate) struct Call<'a> {
     check: Box<dyn Fn() + 'a>,
     run: Box<dyn Fn(usize) + 'a>,
     /// The call that this one is compared with.
-    beside: Option<&'a Call<'a>>,
+    compared_with: Option<&'a Call<'a>>,
 }
 
 impl<'a> Call<'a> {
@@ -85,7 +85,7 @@ impl<'a> Call<'a> {
             throughput: None,
             check: Box::new(|| ()),
             run: Box::new(run),
-            beside: None,
+            compared_with: None,
         }
     }
 
@@ -101,8 +101,8 @@ impl<'a> Call<'a> {
     }
 
     /// Sets the compared call. Its samples are interleaved with those of this call.
-    pub(crate) fn beside(mut self, other: &'a Call<'a>) -> Self {
-        self.beside = Some(other);
+    pub(crate) fn compared_with(mut self, other: &'a Call<'a>) -> Self {
+        self.compared_with = Some(other);
         self
     }
 
@@ -111,7 +111,7 @@ impl<'a> Call<'a> {
         if let Some(throughput) = &self.throughput {
             group.throughput(throughput.clone());
         }
-        let calls: Vec<&Call<'_>> = self.beside.into_iter().chain([self]).collect();
+        let calls: Vec<&Call<'_>> = self.compared_with.into_iter().chain([self]).collect();
         let mut samples = vec![Vec::new(); calls.len()];
         let round = Cell::new(0);
         group.bench_function(&self.name, |bencher| {
@@ -128,7 +128,7 @@ impl<'a> Call<'a> {
                 last
             });
         });
-        if let Some(other) = self.beside
+        if let Some(other) = self.compared_with
             && round.get() > 1
         {
             let [other_time, time] = [0, 1].map(|at| Time::of(samples[at].clone()).min);

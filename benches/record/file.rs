@@ -107,11 +107,11 @@ impl Entry {
     /// Returns the time of the chosen schedule when it was forced. If it was not timed, returns
     /// the time of the default.
     pub(crate) fn time_of_chosen(&self, workers: usize, is_planned: bool) -> Option<Time> {
-        let is_asked = |call: &Call| call.is_planned == is_planned && call.workers == workers;
-        let chosen = self.chosen.iter().find(|call| is_asked(call))?;
+        let matches = |call: &Call| call.is_planned == is_planned && call.workers == workers;
+        let chosen = self.chosen.iter().find(|call| matches(call))?;
         let of = |schedule: &str| {
             let mut times = self.times.iter();
-            times.find(|(call, _)| is_asked(call) && call.schedule == schedule)
+            times.find(|(call, _)| matches(call) && call.schedule == schedule)
         };
         let found = of(&chosen.schedule).or_else(|| of(DEFAULT));
         found.map(|(_, time)| *time)

@@ -233,8 +233,8 @@ impl<'p, T: Number> Subject<'p, T> {
             self.run(contender, 0);
             estimates.push(start.elapsed());
             let wrong = match self.problem.in_place {
-                true => written.a_difference(&self.target, &expected),
-                false => a_difference(&self.target, &expected),
+                true => written.difference(&self.target, &expected),
+                false => difference(&self.target, &expected),
             };
             if let Some(at) = wrong {
                 let (is, not) = (self.target[at], expected[at]);
@@ -312,11 +312,11 @@ impl Written {
 
     /// Returns the offset of a difference. Compares the written windows, and every 4099th
     /// element.
-    fn a_difference<T: Number>(&self, result: &[T], expected: &[T]) -> Option<usize> {
+    fn difference<T: Number>(&self, result: &[T], expected: &[T]) -> Option<usize> {
         let repetitions = (0..result.len()).step_by(self.each);
         let of_window = |first: usize| {
             let window = first..first + self.window;
-            a_difference(&result[window.clone()], &expected[window]).map(|at| first + at)
+            difference(&result[window.clone()], &expected[window]).map(|at| first + at)
         };
         let in_windows = repetitions.into_iter().find_map(|start| {
             let numbers = self.numbers.par_iter();
@@ -331,7 +331,7 @@ impl Written {
 const CHUNK: usize = 1 << 14;
 
 /// Returns the offset of a difference.
-fn a_difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
+fn difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
     let pairs = |chunk: usize| {
         let end = result.len().min((chunk + 1) * CHUNK);
         let range = chunk * CHUNK..end;

@@ -72,7 +72,7 @@ fn row<T: Number>(
             assert_bits(name, &target.borrow(), &expected);
         };
         let call = Call::new(workers, run).checked(check);
-        call.beside(&plain_loop).bench(&mut group);
+        call.compared_with(&plain_loop).bench(&mut group);
     }
 }
 

@@ -49,7 +49,7 @@ fn plan<I: Index + std::ops::BitOr<Output = I>>(
         drop(plan.expect("indices are in bounds"));
     })
     .moving(Throughput::Elements(shape[0] as u64))
-    .beside(&read)
+    .compared_with(&read)
     .bench(group);
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn workloads(criterion: &mut Criterion) {
         let inputs = Inputs::new(workload);
         let subject = Subject::new(&inputs);
         let copying = LazyCell::new(|| fastest_copy(&inputs, &mut subject.target.borrow_mut()));
-        let roof = Call::new("copy", |_| {
+        let copy = Call::new("copy", |_| {
             copying.run(&mut subject.target.borrow_mut(), &inputs.data);
         })
         .checked(|| {
@@ -36,9 +36,9 @@ pub(crate) fn workloads(criterion: &mut Criterion) {
         .moving(bytes(2 * size_of_val(&inputs.data[..])));
         for form in FORMS {
             let call = subject.call(&form.to_string(), form);
-            call.beside(&roof).bench(&mut group);
+            call.compared_with(&copy).bench(&mut group);
         }
-        roof.bench(&mut group);
+        copy.bench(&mut group);
     }
 }
 
@@ -79,7 +79,7 @@ fn typed<T: Number, I: Place>(group: &mut Group<'_>, kind: &str, inputs: &Inputs
     for form in FORMS {
         let usual = plain.call("f32 with i64 indices", form);
         let call = subject.call(&format!("{form}, {kind}"), form);
-        call.beside(&usual).bench(group);
+        call.compared_with(&usual).bench(group);
     }
 }
 

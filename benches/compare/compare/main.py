@@ -101,7 +101,7 @@ def _measure(threads: int, chosen: argparse.Namespace) -> dict:
 def _child(module: str, threads: int, chosen: argparse.Namespace) -> dict:
     """Runs `module` in a separate process. Returns its results."""
     stored = places.output() / f"run-{threads}.json"
-    asked = {
+    arguments = {
         "threads": threads,
         "rounds": chosen.rounds,
         "only": chosen.only,
@@ -112,7 +112,7 @@ def _child(module: str, threads: int, chosen: argparse.Namespace) -> dict:
         "source": _source(),
         "json": str(stored),
     }
-    command = [sys.executable, "-m", module, json.dumps(asked)]
+    command = [sys.executable, "-m", module, json.dumps(arguments)]
     subprocess.run(command, env=_environment(threads), cwd=places.FOLDER, check=True)
     return json.loads(stored.read_text())
 

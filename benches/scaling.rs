@@ -9,8 +9,8 @@
 //! Every result is compared, bit for bit, with the sequential reference loop before it is
 //! timed. The quantity of a sweep doubles from point to point. If the time grows more than
 //! 2.6 times, or falls below 0.85 times, both points are measured again, interleaved. Confirmed
-//! findings are printed with the schedules of both points. Calls that are more than 1.1 times
-//! slower with several workers than with one are printed too.
+//! findings are printed with the schedules of both points. A finding is also printed if several
+//! workers need more than 1.1 times the time of one worker.
 
 #[path = "scaling/findings.rs"]
 mod findings;

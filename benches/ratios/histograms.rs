@@ -15,7 +15,7 @@ use crate::{Options, Subject, serial};
 pub(crate) const HEAD: &str = "histogram | schedule, planned | one-shot ms | calling thread | \
      serial | reference loop | planned ms | planned: calling thread | planned: serial";
 
-/// Checks a histogram. Unless the options only check, also times it and appends its row.
+/// Checks a histogram. Then times it and appends its row, unless `options` request only checks.
 pub(crate) fn measure(histogram: Histogram, options: &Options, rows: &mut String) {
     let is_max = histogram.workload.reduction == Reduction::Max;
     match histogram.dtype {

@@ -1,14 +1,15 @@
 #!/bin/sh
-# Reduction kernels of a binary built for the x86-64 baseline against the same
-# built with `-C target-cpu=x86-64-v3`: the first must find the machine's AVX2
-# by itself. Run it on a machine that has AVX2.
+# Compares the reduction kernels of two builds: one for the x86-64 baseline, and one
+# with `-C target-cpu=x86-64-v3`. The baseline build must select AVX2 at run time.
+# Run the script on a machine with AVX2.
 #
 #   benches/baseline_vs_v3.sh [runs]
 #
-# Builds both, runs them in turn (default: 5 times), and prints minima in
-# nanoseconds for 64 bytes, and their ratio: of the baseline the instruction
-# set that the crate picks by itself (the last column), of the other build
-# whichever is fastest. Fails where the baseline takes over 10 % longer.
+# The script builds both, and runs them interleaved (default: 5 times each). It prints
+# the minimum of each in nanoseconds per 64 bytes, and their ratio. For the baseline
+# build it uses the instruction set that the crate selects (the last column). For the
+# other build it uses the fastest instruction set. The script fails if a kernel of the
+# baseline build is more than 10 % slower.
 set -eu
 
 runs=${1:-5}
@@ -17,7 +18,7 @@ target=${CARGO_TARGET_DIR:-target}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# Prints the path of the bench's binary. $1: build directory, $2: flags.
+# Builds the bench and prints the path of its binary. $1: target folder, $2: rustc flags.
 build() {
     CARGO_TARGET_DIR="$target/$1" RUSTFLAGS="$2" \
         cargo bench --quiet --bench kernels --no-run --message-format json |

@@ -1,14 +1,18 @@
-//! What happens to a call that is not alone on the machine: callers side by side, and
-//! a neighbour that keeps one core busy.
+//! Measures calls that share the machine: with other callers in the same process, and with
+//! a second process that keeps one core busy.
 //!
 //! ```sh
 //! cargo bench --bench callers
 //! ```
 //!
-//! - *Side by side*: calls a second of 1, 2, 4 and 8 threads that call again and again,
-//!   each with tensors of its own: with the default pool, and with `CallingThread`.
-//! - *A neighbour*: calls beside a process that spins, against the serial schedule
-//!   beside the same one.
+//! - *Concurrent callers*: 1, 2, 4 and 8 threads call in a loop, each with its own tensors.
+//!   The table compares their calls per second with the default pool and with
+//!   `CallingThread`.
+//! - *Busy neighbour*: a second process spins. The table compares the default call with the
+//!   serial schedule, both while the process spins.
+//!
+//! Every result is compared, bit for bit, with the sequential reference loop. `cargo test`
+//! checks the results of concurrent callers and measures nothing.
 
 mod common;
 
@@ -22,17 +26,22 @@ use common::inputs::{Form, Inputs, SETS};
 use common::workloads::{Pattern, WORKLOADS, Workload, nd};
 use ndscatter::{CallingThread, Execution, Reduction};
 
-/// Makes this program the neighbour.
+/// Argument that makes this program the spinning process.
 const SPIN: &str = "--spin";
 
-/// How often callers are counted, and how long; calls beside the neighbour.
+/// Throughput measurements per number of callers. The printed row is their median.
 const TURNS: usize = 5;
+
+/// Duration of one throughput measurement.
 const COUNTED: Duration = Duration::from_millis(400);
+
+/// Timed calls per row of the table with a busy neighbour.
 const ROUNDS: usize = 50;
 
-/// Shorter calls are reported, and have no aim; of those that are over before a worker
-/// is awake nothing is said.
+/// Calls shorter than this are marked "short" in the table. They have no target ratio.
 const LONG: Duration = Duration::from_millis(10);
+
+/// Calls shorter than this are not printed: they end before a worker is awake.
 const SHORTEST: Duration = Duration::from_micros(300);
 
 #[rustfmt::skip] // A table: from 64 KiB to 64 MiB of updates.
@@ -48,26 +57,26 @@ const REQUESTS: [Workload; 8] = [
 ];
 
 fn main() {
-    let is_asked = |flag: &str| std::env::args().any(|argument| argument == flag);
-    if is_asked(SPIN) {
+    let has_argument = |flag: &str| std::env::args().any(|argument| argument == flag);
+    if has_argument(SPIN) {
         spin();
     }
-    // `cargo test` runs benches too, and is content with correct results.
-    let checks_only = !is_asked("--bench");
-    side_by_side(checks_only);
+    // `cargo test` runs benches too, without `--bench`. It only checks results.
+    let checks_only = !has_argument("--bench");
+    concurrent_callers(checks_only);
     if !checks_only {
-        beside_a_neighbour();
+        with_a_busy_neighbour();
     }
 }
 
-/// Keeps a core busy until it is killed.
+/// Keeps a core busy until the process is killed.
 fn spin() -> ! {
     loop {
         std::hint::spin_loop();
     }
 }
 
-/// Panics unless callers side by side get the bits of the plain loop.
+/// Panics unless concurrent callers get the bits of the reference loop.
 fn check_callers(requests: Workload) {
     let inputs = &Inputs::new(requests);
     thread::scope(|scope| {
@@ -83,7 +92,7 @@ fn check_callers(requests: Workload) {
     });
 }
 
-/// Calls a second of so many callers, each with tensors of its own.
+/// Returns the calls per second of `callers` threads together. Each has its own tensors.
 fn throughput(requests: Workload, callers: usize, execution: Execution<'_>) -> f64 {
     let (counted, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let ready = Barrier::new(callers + 1);
@@ -113,7 +122,7 @@ fn throughput(requests: Workload, callers: usize, execution: Execution<'_>) -> f
     })
 }
 
-fn side_by_side(checks_only: bool) {
+fn concurrent_callers(checks_only: bool) {
     println!("| rows | table | reduction | callers | default, calls/s | calling thread | ratio |");
     println!("|---|---|---|---|---|---|---|");
     for requests in REQUESTS {
@@ -141,24 +150,29 @@ fn side_by_side(checks_only: bool) {
     }
 }
 
-/// A process that spins, until it is dropped.
+/// A process that spins until this value is dropped.
 struct Neighbour(Child);
 
 impl Neighbour {
     fn new() -> Self {
-        let this = std::env::current_exe().expect("this program has a file");
-        Self(Command::new(this).arg(SPIN).spawn().expect("it starts"))
+        let this = std::env::current_exe().expect("the path of this program");
+        Self(
+            Command::new(this)
+                .arg(SPIN)
+                .spawn()
+                .expect("a started process"),
+        )
     }
 }
 
 impl Drop for Neighbour {
     fn drop(&mut self) {
         let ended = self.0.kill().and_then(|()| self.0.wait());
-        ended.expect("the neighbour ends");
+        ended.expect("an ended process");
     }
 }
 
-fn beside_a_neighbour() {
+fn with_a_busy_neighbour() {
     println!("\n| workload | form | call | serial, ms | default, ms | serial: default | |");
     println!("|---|---|---|---|---|---|---|");
     let _neighbour = Neighbour::new();
@@ -171,7 +185,7 @@ fn beside_a_neighbour() {
                 inputs.scatter(Execution::new(), form, target, 0);
             });
             for is_planned in [false, true] {
-                let call = if is_planned { "planned" } else { "once" };
+                let call = if is_planned { "planned" } else { "one-shot" };
                 let [serial, default] = times(&inputs, form, is_planned, &mut target);
                 if default >= SHORTEST {
                     let note = if default < LONG { "short" } else { "" };
@@ -187,7 +201,7 @@ fn beside_a_neighbour() {
     }
 }
 
-/// Medians of serial and default calls, in turns.
+/// Returns the median times of serial and default calls, which are interleaved.
 fn times(inputs: &Inputs, form: Form, is_planned: bool, target: &mut [f32]) -> [Duration; 2] {
     let plan = is_planned.then(|| inputs.plan(0));
     let executions = [Execution::new().pool(&CallingThread), Execution::new()];

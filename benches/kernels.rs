@@ -1,14 +1,13 @@
-//! The reduction kernels alone: rows of 4 KiB that stay in the first-level
-//! cache, every element type, reduction and instruction set, in nanoseconds
-//! for 64 bytes.
+//! Times the reduction kernels alone, with rows of 4 KiB in the first-level cache: every
+//! element type, reduction and instruction set, in nanoseconds per 64 bytes.
 //!
 //! ```text
 //! cargo bench --bench kernels -- [--rounds n] [--csv]
 //! ```
 //!
-//! Data is one row, every tuple names it, and all updates are one row (a view
-//! with a zero stride): what is left is the kernel, and the list of jobs that
-//! it is given. `baseline_vs_v3.sh` compares two builds of this.
+//! Data is one row, and every tuple names it. All updates are one row too, viewed with stride
+//! 0. The time is therefore the time of the kernel and of its list of jobs.
+//! `baseline_vs_v3.sh` compares two builds of this bench.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -32,10 +31,10 @@ use ndscatter::{
 };
 use num_complex::Complex;
 
-/// Bytes of a row: two of them fit in any first-level cache.
+/// Bytes of a row. Two rows fit in any first-level cache.
 const ROW_BYTES: usize = 4096;
 
-/// Rows that are applied in one call.
+/// Rows of updates in one call.
 const TUPLES: usize = 4096;
 
 const REDUCTIONS: [Reduction; 5] = [
@@ -73,22 +72,26 @@ impl Options {
                 "--csv" => csv = true,
                 "--rounds" => match args.next().and_then(|value| value.parse().ok()) {
                     Some(value @ 1..) => rounds = value,
-                    _ => return Err("--rounds wants a number from 1 on".into()),
+                    _ => return Err("`--rounds` needs a number of at least 1".into()),
                 },
-                other => return Err(format!("there is no argument {other}")),
+                other => {
+                    return Err(format!(
+                        "unknown argument `{other}`; use `--rounds n` or `--csv`"
+                    ));
+                }
             }
         }
-        // `cargo test` runs benches too, and is content with correct results.
+        // `cargo test` runs benches too, without `--bench`. One round checks the results.
         let rounds = if is_bench { rounds } else { 1 };
         Ok(Self { rounds, csv })
     }
 }
 
-/// The kernels of one reduction of one type.
+/// Times of the kernels of one reduction and type.
 struct Row {
     dtype: DType,
     reduction: Reduction,
-    /// Nanoseconds for a cache line, one for each available instruction set.
+    /// Nanoseconds per cache line, for each available instruction set.
     times: Vec<f64>,
 }
 
@@ -115,7 +118,7 @@ fn all(rounds: usize) -> Vec<Row> {
     .collect()
 }
 
-/// All kernels of a type; `value` makes its small numbers.
+/// Times all kernels of a type. `value` converts a small number to the type.
 fn kernels<T>(rounds: usize, value: fn(u8) -> T) -> Vec<Row>
 where
     T: Element + PartialEq + Debug,
@@ -124,8 +127,8 @@ where
     let plan = plan(len);
     let mut rows = Rows::new(len, value);
     let row = |&reduction: &Reduction| {
-        // Sums move by one a row and products stay where they are: no value
-        // becomes denormal or infinite, which costs time of its own.
+        // Sums change by one per row, and products do not change. No value becomes denormal or
+        // infinite, because arithmetic on such values is slower.
         let same = !matches!(reduction, Reduction::Min | Reduction::Max);
         let update = |i: usize| value(if same { 1 } else { (i % 7) as u8 });
         rows.fill_updates(update);
@@ -139,15 +142,15 @@ where
     REDUCTIONS.iter().filter_map(row).collect()
 }
 
-/// Every tuple names row 0.
+/// Makes a plan whose tuples all name row 0.
 fn plan(len: usize) -> ScatterPlan {
     let indices = [0_i64; TUPLES];
-    let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("one a tuple");
-    (Scatter::nd().plan(Layout::contiguous(&[1, len]), indices)).expect("there is a row 0")
+    let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("one index per tuple");
+    (Scatter::nd().plan(Layout::contiguous(&[1, len]), indices)).expect("row 0")
 }
 
-/// Minima over interleaved rounds, in nanoseconds for a cache line; `None`
-/// where the type does not have the reduction.
+/// Returns the minima over interleaved rounds, in nanoseconds per cache line. Returns `None` if
+/// the type does not have the reduction.
 fn times<T>(
     plan: &ScatterPlan,
     rows: &mut Rows<T>,
@@ -173,7 +176,7 @@ where
     Some(minima.collect())
 }
 
-/// Nanoseconds of one call on fresh data.
+/// Returns the nanoseconds of one call on fresh data.
 fn run<T: Element>(
     plan: &ScatterPlan,
     rows: &mut Rows<T>,
@@ -195,27 +198,27 @@ fn run<T: Element>(
     Some(start.elapsed().as_secs_f64() * 1e9)
 }
 
-/// The row of data and the row of updates, in one piece of memory: both begin
-/// on a cache line, and at different places of a page, as a load waits for an
-/// earlier store to the same place of another page.
+/// The row of data and the row of updates, in one allocation. Both begin on a cache line, at
+/// different offsets in their pages: a load waits for an earlier store to an equal offset in
+/// another page.
 struct Rows<T> {
     memory: Aligned<T>,
     len: usize,
-    /// What the data is before each call.
+    /// Data before each call.
     fresh: Vec<T>,
 }
 
 impl<T: Element> Rows<T> {
     fn new(len: usize, value: fn(u8) -> T) -> Self {
         Self {
-            // Data, half a row of nothing, updates.
+            // Data, a gap of half a row, updates.
             memory: Aligned::new(value(0), 2 * len + len / 2),
             len,
             fresh: (0..len).map(|i| value((i % 5) as u8)).collect(),
         }
     }
 
-    /// Data and updates.
+    /// Returns data and updates.
     fn parts(&mut self) -> (&mut [T], &mut [T]) {
         let (data, rest) = self.memory.split_at_mut(self.len);
         (data, &mut rest[self.len / 2..])

@@ -1,33 +1,31 @@
-//! What calls would take with more workers than a machine has.
+//! Predicts the time of calls with more workers than the machine has.
 //!
 //! ```text
 //! cargo bench --bench prediction -- [--only name,name] [--rounds n] [--regions]
 //!                                  [--force schedule]
 //! ```
 //!
-//! - `--only`: these problems; default all.
-//! - `--rounds`: how often every call runs, 5 at the least.
-//! - `--regions`: also every step with tasks, with 16 workers.
-//! - `--force`: this schedule where it applies, instead of the one that is chosen.
+//! - `--only`: names of problems. Default: all.
+//! - `--rounds`: samples of every call, at least 5.
+//! - `--regions`: also prints every step with tasks, with 16 workers.
+//! - `--force`: uses this schedule where it applies, instead of the chosen one.
 //!
-//! Calls are divided for 4, 16 and 64 workers by a pool that runs their tasks one
-//! by one on the calling thread and takes the time of each. A call is then taken
-//! to last as long as what it does outside of tasks and, for every step that has
-//! tasks, until the last of them is done, when each worker takes the next one as
-//! soon as it is done with one. Every time is a median over the rounds, of the
-//! thread's processor time: what else the machine does meanwhile does not count.
+//! A pool claims to have 4, 16 or 64 workers. It runs the tasks of a call one by one on the
+//! calling thread, and times each. The predicted time is the time outside of tasks, plus the
+//! span of each step. The span of a step ends when its last task ends, if each worker takes the
+//! next task as soon as it is free. Every time is a median over the rounds of the thread's CPU
+//! time, so other processes do not count.
 //!
-//! What workers do to one another is not in it: all have the bandwidth of memory
-//! and the last-level cache to themselves, and begin at once. On a machine, each
-//! step takes tens of microseconds more until workers have woken (the number of
-//! steps is shown), and a call that one core can almost saturate memory with
-//! ends at the bandwidth.
+//! The prediction omits the effects of workers on each other: each worker has the whole memory
+//! bandwidth and the whole last-level cache, and all begin at once. On a real machine, each
+//! step costs tens of microseconds more until workers are awake; the tables show the number of
+//! steps. A call in which one core almost saturates memory is limited by the bandwidth.
 //!
-//! Tasks that take pieces of work from a counter, as those of partitions do, would
-//! leave nothing to those that run after the first one. The pool therefore asks
-//! for a task a piece (`Pool::sees_pieces`).
+//! Some tasks take pieces of work from a counter, for example the tasks of partitions. The first
+//! task that runs would take all pieces. The pool therefore requests one task per piece
+//! (`Pool::sees_pieces`).
 //!
-//! Every result is held against the plain loop, bit for bit, before it is timed.
+//! Every result is compared, bit for bit, with the sequential reference loop before it is timed.
 
 mod common;
 #[path = "prediction/forecast.rs"]
@@ -53,24 +51,26 @@ use ndscatter::{Reduction, Schedule};
 use report::{Aim, Report, Row};
 use subject::{Subject, Way};
 
-/// Workers that calls are timed for: one, and those that are predicted.
+/// Numbers of workers. The time with one is measured, the others are predicted.
 const WORKERS: [usize; 4] = [1, 4, 16, 64];
 
-/// Rounds that a median needs.
+/// Minimum samples of a median.
 const FEW_ROUNDS: usize = 5;
 
-/// Keys of a histogram; in a check, enough to be divided among workers.
+/// Shape of the keys of a histogram.
 const KEYS: [usize; 2] = [4 << 20, 1];
+
+/// Shape of the keys in a check. They are enough to be divided among workers.
 const CHECKED_KEYS: [usize; 2] = [300_000, 1];
 
-/// Workloads of this bench alone.
+/// Workloads that only this bench has.
 #[rustfmt::skip] // A table.
 const OTHERS: [Workload; 2] = [
     nd("rows_20000_update", &[20_000, 64], &[20_000, 1], Reduction::None, Pattern::Unique),
     nd("rows_20000_add", &[20_000, 64], &[20_000, 1], Reduction::Add, Pattern::Uniform),
 ];
 
-/// Those of a check: small ones, of rows and of elements, divided in several ways.
+/// Small workloads for a check: rows and elements, with several kinds of schedule.
 #[rustfmt::skip] // A table.
 const CHECKED: [Workload; 4] = [
     nd("rows_update", &[4000, 64], &[2000, 1], Reduction::None, Pattern::Unique),
@@ -79,23 +79,22 @@ const CHECKED: [Workload; 4] = [
     update("batches", &[8, 256, 32], &[1000], 1, Reduction::None, Pattern::Uniform),
 ];
 
-/// Predicts what calls take with more workers.
+/// Predicts the time of calls with more workers than the machine has.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these problems, by their names.
+    /// Names of problems. Default: all.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Samples of every call, 5 at the least.
+    /// Samples of every call, at least 5.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Also prints every step that has tasks.
+    /// Also prints every step with tasks, with 16 workers.
     #[arg(long)]
     regions: bool,
-    /// The schedule of several workers, where it applies.
+    /// Schedule of calls with several workers, where it applies.
     #[arg(long)]
     force: Option<Schedule>,
-    /// Given by `cargo bench`, not by `cargo test`, which is content with
-    /// correct results.
+    /// Passed by `cargo bench`. Without it (`cargo test`), results are only checked.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -109,10 +108,13 @@ impl Options {
             .find(|only| !names.contains(&only.as_str()))
         {
             Some(only) => Err(format!(
-                "there is no problem {only}; there are {}",
+                "there is no problem `{only}`; use one of {}",
                 names.join(", ")
             )),
-            None if self.rounds < FEW_ROUNDS => Err("a median needs 5 rounds".into()),
+            None if self.rounds < FEW_ROUNDS => Err(format!(
+                "`--rounds` is {}; use at least {FEW_ROUNDS}",
+                self.rounds
+            )),
             None => Ok(self),
         }
     }
@@ -161,12 +163,12 @@ fn main() -> ExitCode {
     if options.bench {
         report.print(options.regions);
     } else {
-        println!("all results are those of the plain loop");
+        println!("all results equal the reference loop");
     }
     ExitCode::SUCCESS
 }
 
-/// Panics unless tasks are laid out as workers would take them.
+/// Checks [`span`] on small examples. Panics if a span is wrong.
 fn check_spans() {
     for (tasks, workers, expected) in [
         (&[][..], 4, 0.0),
@@ -175,13 +177,16 @@ fn check_spans() {
         (&[2.0, 2.0], 64, 2.0),
     ] {
         let is = span(tasks, workers);
-        assert!(is == expected, "{tasks:?} take {workers} workers {is}");
+        assert!(
+            is == expected,
+            "the span of {tasks:?} with {workers} workers is {is}; expected {expected}"
+        );
     }
 }
 
 fn of_workload(workload: Workload, options: &Options, report: &mut Report) {
     let subject = Subject::new(Inputs::new(workload));
-    // Sums of few elements: no worker can begin before another is done.
+    // Sums of few bins are sequential: each update depends on the one before.
     let aim = match workload.name {
         "histogram_add" => Aim::None,
         _ => Aim::Throughput,
@@ -193,7 +198,7 @@ fn of_workload(workload: Workload, options: &Options, report: &mut Report) {
     }
 }
 
-/// A histogram, by its bins and by what is done with the keys.
+/// Name, shape of the bins, target and measurement of a histogram.
 struct Histogram {
     name: &'static str,
     bins: &'static [usize],
@@ -227,12 +232,12 @@ const fn histogram(
     }
 }
 
-/// How often each key occurs.
+/// Measures a count of each key.
 fn counts<T: Number + From<u8>>(of: &Histogram, options: &Options, report: &mut Report) {
     keys(of, Reduction::Add, |_| T::from(1), options, report);
 }
 
-/// Random numbers, one a key.
+/// Measures a reduction of one random number per key.
 fn numbers(of: &Histogram, reduction: Reduction, options: &Options, report: &mut Report) {
     let number = |random: &mut Random| {
         let mut value = [0.0_f32];
@@ -260,7 +265,7 @@ fn keys<T: Number>(
     measure(&subject, Form::InPlace, of.aim, options, report);
 }
 
-/// Checks a call and predicts it, once and with a plan.
+/// Checks a call and predicts its time, one-shot and with a kept plan.
 fn measure<T: Number>(
     subject: &Subject<T>,
     form: Form,
@@ -271,7 +276,8 @@ fn measure<T: Number>(
     let mut target = subject.target();
     for is_planned in [false, true] {
         let ways = WORKERS.map(|workers| subject.way(form, is_planned, workers, options.force));
-        // Of a plan before it is run: what it will do, and not what is left to do.
+        // Explain before the first run. Afterwards a plan has stored facts, and explains the
+        // remaining work only.
         let explanations = ways.each_ref().map(|way| subject.explain(way));
         for way in &ways {
             subject.check(way, &mut target);
@@ -289,7 +295,7 @@ fn measure<T: Number>(
     }
 }
 
-/// Samples of all ways, in turns: the speed of a shared machine drifts.
+/// Samples all ways, interleaved, because the speed of a shared machine drifts.
 fn forecasts<T: Number>(
     subject: &Subject<T>,
     ways: &[Way; WORKERS.len()],

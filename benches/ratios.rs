@@ -1,21 +1,22 @@
-//! How the crate compares, as ratios inside one interleaved run, in Markdown.
+//! Prints, in Markdown, the speed of calls relative to a reference loop, to a copy, and to
+//! other schedules.
 //!
-//! Absolute times drift with whatever else a machine does; ratios of minima
-//! over rounds in which all contenders take turns do not. Every result is
-//! checked bit for bit against a plain sequential loop before it is timed.
+//! Absolute times drift with the load of the machine. Ratios of minima do not drift if all
+//! contenders are interleaved in each round. Every result is compared, bit for bit, with the
+//! sequential reference loop before anything is timed.
 //!
 //! ```text
 //! cargo bench --bench ratios -- [--only name,name] [--rounds n] [--threads n]
 //!                               [--schedules] [--then-sum] [--check]
 //! ```
 //!
-//! - `--only`: these workloads; default all.
-//! - `--rounds`: how often every contender runs; default 15.
-//! - `--threads`: threads of the pool; default one a core.
-//! - `--schedules`: also every schedule that applies, against the serial one.
-//! - `--then-sum`: also with a sum over the output after the call, where
-//!   stores that only move their cost to the next reader would show.
-//! - `--check`: only checks the results.
+//! - `--only`: names of workloads. Default: all.
+//! - `--rounds`: samples of every contender. Default: 15.
+//! - `--threads`: threads of the pool. Default: one per core.
+//! - `--schedules`: also times every schedule that applies, relative to the serial schedule.
+//! - `--then-sum`: also times a call together with a sum over its output. A store whose cost
+//!   only moves to the next reader shows here.
+//! - `--check`: only checks results.
 
 mod common;
 #[path = "ratios/histograms.rs"]
@@ -35,44 +36,43 @@ use common::start_pool;
 use common::workloads::{HISTOGRAMS, WORKLOADS, Workload};
 use ndscatter::{CallingThread, Execution, ScatterPlan, Schedule};
 
-/// Most calls of a sample of a row that measures the call itself: nanoseconds are shown.
+/// Maximum calls per sample, for small calls. Their table shows nanoseconds.
 const SAMPLE_CALLS: u32 = 20_000;
 
-// Names of contenders, and keys of their times.
+// Names of contenders. They are also the keys of their times.
 const ONE_SHOT: &str = "one-shot";
 const ONE_WORKER: &str = "one-shot, one worker";
 const SERIAL: &str = "one-shot, serial";
 const PLANNED: &str = "planned";
 const PLANNED_SERIAL: &str = "planned, serial";
 const ALLOCATING: &str = "allocating";
-const PLAIN: &str = "plain loop";
+const PLAIN: &str = "reference loop";
 const READ: &str = "read";
 const ONE_SHOT_SUM: &str = "one-shot, then sum";
-const PLAIN_SUM: &str = "plain loop, then sum";
+const PLAIN_SUM: &str = "reference loop, then sum";
 
-/// Ratios to a plain loop, to a copy, and between schedules.
+/// Prints the speed of calls relative to a reference loop, to a copy, and to other schedules.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these workloads.
+    /// Names of workloads. Default: all.
     #[arg(long, value_delimiter = ',', value_parser = names())]
     only: Vec<String>,
-    /// How often every contender runs.
+    /// Samples of every contender.
     #[arg(long, default_value = "15")]
     rounds: NonZero<usize>,
-    /// Threads of the pool; default one a core.
+    /// Threads of the pool. Default: one per core.
     #[arg(long)]
     threads: Option<NonZero<usize>>,
-    /// Also every schedule that applies, against the serial one.
+    /// Also times every schedule that applies, relative to the serial schedule.
     #[arg(long)]
     schedules: bool,
-    /// Also with a sum over the output after the call.
+    /// Also times a call together with a sum over its output.
     #[arg(long)]
     then_sum: bool,
-    /// Only checks the results.
+    /// Only checks results.
     #[arg(long)]
     check: bool,
-    /// Given by `cargo bench`, not by `cargo test`, which is content with
-    /// correct results.
+    /// Passed by `cargo bench`. Without it (`cargo test`), results are only checked.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -107,13 +107,13 @@ fn main() {
         histograms::measure(*histogram, &options, &mut report.histograms);
     }
     if options.only_checks() {
-        println!("all results are those of the plain loop");
+        println!("all results equal the reference loop");
     } else {
         report.print(threads, options.rounds);
     }
 }
 
-/// Rows of the tables, as they are found.
+/// Rows of each table, in the order of measurement.
 #[derive(Default)]
 struct Report {
     throughput: String,
@@ -127,18 +127,20 @@ impl Report {
     fn print(&self, threads: usize, rounds: NonZero<usize>) {
         println!("{threads} threads, minima of {rounds} rounds.\n");
         println!(
-            "Times the speed of ... (columns 5 to 9); the share of the roof is the time that \
-             the bytes to be moved take at the speed of the fastest copy and of a read, \
-             divided by the time of the call.\n"
+            "Columns 5 to 9 are speeds: the time of the named contender, divided by the time of \
+             the call. Above 1, the call is faster. \"allocating\" is the time of an allocating \
+             call, divided by the time of the one-shot call. The last column is the part of the \
+             achievable bandwidth: the time to move the bytes of the call at the speed of the \
+             fastest copy and of a read, divided by the time of the call.\n"
         );
         print_table(
-            "workload | form | schedule | ms, minimum (median) | serial | plain loop \
-             | one worker | planned: serial | planned: one-shot | allocating takes \
-             | share of roof, one-shot (planned)",
+            "workload | form | schedule | ms, minimum (median) | serial | reference loop \
+             | one worker | planned: serial | planned: one-shot | allocating \
+             | part of the bandwidth, one-shot (planned)",
             &self.throughput,
         );
         print_table(
-            "call | form | schedule | one-shot ns | planned ns | plain loop ns",
+            "call | form | schedule | one-shot ns | planned ns | reference loop ns",
             &self.calls,
         );
         let schedules = Schedule::ALL[1..].iter().map(|s| format!(" | {s}"));
@@ -150,7 +152,7 @@ impl Report {
             &self.schedules,
         );
         print_table(
-            "workload, then a sum over the output | ms | plain loop",
+            "workload, then a sum over the output | ms | speed relative to the reference loop",
             &self.sums,
         );
         print_table(histograms::HEAD, &self.histograms);
@@ -164,12 +166,12 @@ fn print_table(head: &str, rows: &str) {
     }
 }
 
-/// A workload in memory, with all that its contenders share.
+/// A workload in memory, with the plans that its contenders share.
 struct Subject<T = f32> {
     inputs: Inputs<T>,
     plans: [ScatterPlan; SETS],
-    /// For forced schedules, some of which make a plan find out more than the
-    /// crate by itself would.
+    /// Plans for forced schedules. A forced schedule may store facts in a plan that the
+    /// default choice would not compute, so these plans are separate.
     forced_plans: [ScatterPlan; SETS],
 }
 
@@ -179,7 +181,7 @@ struct Times(Vec<(String, Time)>);
 impl Times {
     fn of(&self, name: &str) -> Time {
         let found = self.0.iter().find(|(contender, _)| contender == name);
-        found.expect("a contender of this name has run").1
+        found.expect("times of the contender").1
     }
 
     fn min(&self, name: &str) -> f64 {
@@ -219,7 +221,7 @@ fn measure(workload: Workload, options: &Options, report: &mut Report) {
     }
 }
 
-/// Without any other thread, indices included.
+/// Returns an execution on the calling thread alone, which also reads the indices.
 fn serial() -> Execution<'static> {
     (Execution::new().pool(&CallingThread)).force_schedule(Schedule::Serial)
 }
@@ -233,7 +235,7 @@ impl<T: Number> Subject<T> {
         }
     }
 
-    /// Panics unless every contender gives the bits of the plain loop.
+    /// Panics unless every contender gives the bits of the reference loop.
     fn check(&self, contenders: &[Contender<'_, T>], target: &mut [T]) {
         for set in 0..SETS {
             let expected = self.inputs.expected(set);
@@ -261,8 +263,8 @@ impl<T: Number> Subject<T> {
         })
     }
 
-    /// What a user without the crate would write: in the functional form a
-    /// copy of all data, then the loop over tuples.
+    /// Runs the loop that a user without the crate would write. In the functional form it
+    /// copies all data first.
     fn plain(&self, form: Form, target: &mut [T], set: usize) {
         if form != Form::InPlace {
             target.copy_from_slice(&self.inputs.data);
@@ -291,7 +293,8 @@ impl Subject {
         contenders
     }
 
-    /// Every schedule that applies, forced, if they are asked for.
+    /// Returns one-shot and planned calls with each schedule that applies, forced. Empty
+    /// without `--schedules`.
     fn schedules(&self, form: Form, options: &Options) -> Vec<Contender<'_>> {
         let mut contenders = Vec::new();
         for schedule in Schedule::ALL {
@@ -321,7 +324,7 @@ impl Subject {
         ]
     }
 
-    /// How fast these very buffers can be copied and read.
+    /// Returns a read and copies of the workload's own buffers.
     fn roofs(&self) -> Vec<Contender<'_>> {
         let mut contenders = vec![Contender::new(READ, |_, _| {
             read(self.longest_input());
@@ -345,8 +348,9 @@ impl Subject {
         }
     }
 
-    /// Nanoseconds that the bytes of a call take at the least: those written
-    /// at the speed of a copy, which reads as many; the rest at that of a read.
+    /// Returns the minimum nanoseconds to move the bytes of a call. Written bytes are counted at
+    /// the speed of a copy, which also reads an equal number of bytes. The remaining bytes are
+    /// counted at the speed of a read.
     fn roof(&self, form: Form, times: &Times) -> f64 {
         let traffic = self.inputs.traffic(form, 0);
         let copies = Copying::ALL
@@ -423,7 +427,8 @@ impl Subject {
         )
     }
 
-    /// Serial time over the time of every other schedule, one-shot / planned.
+    /// Returns a row with the serial time divided by the time of each other schedule, one-shot
+    /// and planned.
     fn schedules_row(&self, form: Form, times: &Times) -> String {
         let key = |schedule: Schedule, suffix: &str| format!("{schedule}{suffix}");
         let serial = ["", ", planned"].map(|suffix| times.min(&key(Schedule::Serial, suffix)));

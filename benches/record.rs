@@ -1,15 +1,15 @@
-//! Records what this machine takes for some hundred problems, with every schedule
-//! that applies and other variants of the kernels, on one worker and on all: what
-//! choices are judged by.
+//! Records the times of 320 problems on this machine: with every schedule that applies, with
+//! variants of the kernels, on one worker and on all. Tests and fits of the choice of schedules
+//! use the records.
 //!
 //! ```text
 //! cargo bench --bench record -- --out benches/machines/NAME.json
 //! cargo bench --bench record -- --report benches/machines/NAME.json
 //! ```
 //!
-//! Every result is checked bit for bit against a plain sequential loop before it
-//! is timed. It takes a quarter of an hour on two cores, 24 GiB of memory, and a
-//! machine that does nothing else meanwhile.
+//! Every result is compared, bit for bit, with the sequential reference loop before it is
+//! timed. A record needs a quarter of an hour on two cores, 24 GiB of memory, and a machine
+//! without other load.
 
 mod common;
 #[path = "record/file.rs"]
@@ -41,28 +41,30 @@ use ndscatter::DType;
 use problem::Problem;
 use subject::Subject;
 
-/// Records a machine, or tells what a record says.
+/// Records a machine, or prints a report on a record.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Where to write the record.
+    /// File for the record.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// A record to report on.
+    /// Prints a report on this record and measures nothing.
     #[arg(long)]
     report: Option<PathBuf>,
-    /// Only problems of these numbers, from..to.
+    /// Range of problem numbers, as from..to, without the end.
     #[arg(long, value_parser = range)]
     only: Option<std::ops::Range<usize>>,
-    /// Threads of the pool; default one a core.
+    /// Threads of the pool. Default: one per core.
     #[arg(long)]
     threads: Option<NonZero<usize>>,
-    /// What Cargo passes to benches; without it, a few problems are checked.
+    /// Passed by `cargo bench`. Without it (`cargo test`), only 12 small problems run.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
-    let parts = text.split_once("..").ok_or("a range is from..to")?;
+    let parts = text
+        .split_once("..")
+        .ok_or("a range has the form from..to")?;
     let number = |text: &str| text.parse().map_err(|e| format!("{text}: {e}"));
     Ok(number(parts.0)?..number(parts.1)?)
 }
@@ -82,7 +84,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Small problems, for a check alone.
+/// Bytes below which a problem is used in a check.
 const CHECKED_BYTES: u64 = 1 << 20;
 
 fn record(options: &Options) -> Result<(), String> {
@@ -108,7 +110,7 @@ fn record(options: &Options) -> Result<(), String> {
         let number = problem.number;
         let start = Instant::now();
         record.entries.push(entry(problem, threads));
-        // Whoever stops it keeps what there is.
+        // Write after every problem, so a stopped run keeps its finished entries.
         if let Some(path) = &options.out {
             record.write(path)?;
         }
@@ -121,7 +123,7 @@ fn record(options: &Options) -> Result<(), String> {
     if options.bench {
         report(&record);
     } else {
-        println!("all results are those of the plain loop");
+        println!("all results equal the reference loop");
     }
     Ok(())
 }
@@ -148,16 +150,17 @@ fn typed<T: Number>(problem: Problem, threads: usize) -> Entry {
     }
 }
 
-/// Of the worst choices, so many are printed.
+/// Number of worst choices that are printed for each kind of call.
 const WORST: usize = 8;
 
-/// Prints how far the choice of the version that recorded lies from the best.
+/// Prints the regret of the recorded choices: their time divided by the best time.
 fn report(record: &Record) {
     let machine = &record.machine;
     let (processor, threads, version) = (&machine.processor, machine.threads, &record.version);
     println!("{processor}, {threads} threads, version {version}");
     println!(
-        "| workers | call | problems | median | 95 of 100 | worst |\n|---|---|---|---|---|---|"
+        "| workers | call | problems | median | 95th percentile | worst |\n\
+         |---|---|---|---|---|---|"
     );
     let mut worst = Vec::new();
     for (workers, is_planned) in [(1, false), (1, true), (threads, false), (threads, true)] {
@@ -174,7 +177,8 @@ fn report(record: &Record) {
             continue;
         };
         let [median, most, all] = [50, 95, 100].map(|percent| regrets[last * percent / 100].0);
-        let (kind, problems) = (if is_planned { "planned" } else { "once" }, regrets.len());
+        let kind = if is_planned { "planned" } else { "one-shot" };
+        let problems = regrets.len();
         println!("| {workers} | {kind} | {problems} | {median:.2} | {most:.2} | {all:.2} |");
         let first = regrets.len().saturating_sub(WORST);
         worst.extend(regrets.drain(first..).map(|found| (call.clone(), found)));
@@ -192,14 +196,16 @@ fn report(record: &Record) {
     report_variants(record);
 }
 
-/// Shorter calls are mostly the choice, which the variants are spared.
+/// Minimum nanoseconds of a call in the report on variants. In shorter calls the choice of the
+/// schedule is a large part of the time, and variants run with a forced schedule.
 const LONG: u64 = 100_000;
 
-/// Prints what each variant of the kernels takes, in the time of the same schedule
-/// without it.
+/// Prints the time of each variant of the kernels, divided by the time of its schedule with the
+/// default kernels.
 fn report_variants(record: &Record) {
     println!(
-        "\n| variant | workers | problems | least | 5 of 100 | median | 95 of 100 | most |\n\
+        "\n| variant | workers | problems | minimum | 5th percentile | median | 95th percentile \
+         | maximum |\n\
          |---|---|---|---|---|---|---|---|"
     );
     let mut ratios: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();

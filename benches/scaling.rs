@@ -1,15 +1,16 @@
-//! How the cost of a scatter grows: with the number of tuples, the length of
-//! their windows, duplicates, the size of data, and workers.
+//! Measures how the time of a scatter grows. The sweeps change the number of tuples, the length
+//! of windows, the number of duplicates, the size of data, and the number of workers.
 //!
 //! ```text
 //! cargo bench --bench scaling -- [--only sweep,sweep] [--rounds n] [--threads n]
 //!                                [--memory GiB] [--json path] [--quick]
 //! ```
 //!
-//! Every point is held against the plain loop, bit for bit, before it is timed.
-//! From one point to the next the quantity of a sweep doubles; where the time
-//! then grows 2.6 times, or shrinks, both points are measured again in turns,
-//! and what remains is printed with the schedules on either side.
+//! Every result is compared, bit for bit, with the sequential reference loop before it is
+//! timed. The quantity of a sweep doubles from point to point. If the time grows more than
+//! 2.6 times, or falls below 0.85 times, both points are measured again, interleaved. Confirmed
+//! findings are printed with the schedules of both points. A finding is also printed if several
+//! workers need more than 1.1 times the time of one worker.
 
 #[path = "scaling/findings.rs"]
 mod findings;
@@ -34,25 +35,25 @@ use findings::{Finding, Growth, Kind, Point, duration};
 use problem::{Call, Subject};
 use sweeps::{SWEEPS, Sweep};
 
-/// Most calls of a sample.
+/// Maximum calls per sample.
 const SAMPLE_CALLS: u32 = 5_000;
 
-/// Calls that move as many bytes have [`FEW_ROUNDS`].
+/// Bytes from which on a call has only [`FEW_ROUNDS`] samples.
 const LONG_BYTES: usize = 1 << 30;
 
-/// Rounds that a median needs.
+/// Minimum samples of a median.
 const FEW_ROUNDS: usize = 5;
 
-/// Memory for a problem of a quick run.
+/// Maximum bytes of a problem in a quick run.
 const QUICK_BYTES: usize = 128 << 20;
 
-/// Data of functional calls is at most so long.
+/// Maximum bytes of data of a functional call.
 const FUNCTIONAL_BYTES: usize = 1 << 30;
 
-/// What `x` counts where workers grow.
+/// Unit of `x` in sweeps over the number of workers.
 const WORKERS_UNIT: &str = "workers";
 
-/// Workloads that are run with every number of workers.
+/// Sweeps over the number of workers: name, workload, form.
 const WORKERS: [(&str, &str, Form); 5] = [
     ("workers_gnn_add", "gnn_add", Form::InPlace),
     ("workers_elem_random_add", "elem_random_add", Form::InPlace),
@@ -61,44 +62,46 @@ const WORKERS: [(&str, &str, Form); 5] = [
     ("workers_kv_prefill", "kv_prefill", Form::Functional),
 ];
 
-/// How the cost of a scatter grows with its size.
+/// Measures how the time of a scatter grows with its size.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these sweeps, by their names or by the first word of them.
+    /// Names of sweeps, or first words of names. Default: all.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Samples of every point, 5 at the least.
+    /// Samples of every point, at least 5.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Threads of the pool; default one a core.
+    /// Threads of the pool. Default: one per core.
     #[arg(long)]
     threads: Option<NonZero<usize>>,
-    /// Problems that need more memory are left out.
+    /// Maximum memory of a problem. Larger problems are omitted.
     #[arg(long, value_name = "GiB", default_value_t = 16)]
     memory: usize,
-    /// Only problems of some megabytes.
+    /// Omits problems of more than 128 MiB.
     #[arg(long)]
     quick: bool,
-    /// Writes every point to this file.
+    /// File for the points, in JSON.
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Given by `cargo bench`, not by `cargo test`, which is content with
-    /// correct results.
+    /// Passed by `cargo bench`. Without it (`cargo test`), results are only checked.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 impl Options {
-    /// The names asked for must be among `names`.
+    /// Returns an error unless the options are valid. `names` are the known sweeps.
     fn check(self, names: &[&str]) -> Result<Self, String> {
         let unknown =
             (self.only.iter()).find(|only| !names.iter().any(|name| is_named(name, only)));
         match unknown {
             Some(only) => Err(format!(
-                "there is no sweep {only}; there are {}",
+                "there is no sweep `{only}`; use one of {}",
                 names.join(", ")
             )),
-            None if self.rounds < FEW_ROUNDS => Err("a median needs 5 rounds".into()),
+            None if self.rounds < FEW_ROUNDS => Err(format!(
+                "`--rounds` is {}; use at least {FEW_ROUNDS}",
+                self.rounds
+            )),
             None => Ok(self),
         }
     }
@@ -107,7 +110,7 @@ impl Options {
         self.only.is_empty() || self.only.iter().any(|only| is_named(name, only))
     }
 
-    /// Bytes that a problem may take.
+    /// Returns the maximum bytes of a problem.
     fn memory(&self) -> usize {
         if self.quick || !self.bench {
             QUICK_BYTES
@@ -160,13 +163,13 @@ fn main() -> ExitCode {
     {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("the points could not be written: {error}");
+            eprintln!("cannot write the points: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// What was measured, and what was found in it.
+/// Measured points, and the findings among them.
 #[derive(Default)]
 struct Report {
     points: Vec<Point>,
@@ -182,7 +185,7 @@ impl Report {
         let found = suspects
             .into_iter()
             .filter_map(|suspect| match suspect.kind {
-                // Measured in turns already.
+                // Calls with one and with several workers were interleaved already.
                 Kind::Slower => Some(suspect),
                 Kind::Cliff | Kind::Drop => confirm(sweep, suspect, options),
             });
@@ -217,7 +220,7 @@ impl Report {
     }
 }
 
-/// The counts of workers to try: powers of two, and all.
+/// Returns the numbers of workers to try: powers of two below `threads`, and `threads`.
 fn worker_counts(threads: usize) -> impl Iterator<Item = usize> {
     let powers = (0..).map(|exponent| 1 << exponent);
     powers
@@ -239,8 +242,8 @@ fn calls_of(sweep: &Sweep, data_bytes: usize, threads: usize) -> Vec<Call> {
         .collect()
 }
 
-/// Checks and times every call of one problem; nothing where it takes too much
-/// memory.
+/// Checks and times every call of one problem. Returns no points for a problem that needs too
+/// much memory.
 fn measure(sweep: &Sweep, x: usize, options: &Options) -> Vec<Point> {
     let problem = (sweep.problem)(x);
     let calls = calls_of(sweep, problem.data_bytes(), rayon::current_num_threads());
@@ -288,8 +291,7 @@ fn contender(subject: &Subject, call: Call) -> Contender<'_> {
     })
 }
 
-/// Measures both points again, in turns; `None` if nothing is wrong with them
-/// then.
+/// Measures both points again, interleaved. Returns `None` if the finding is not confirmed.
 fn confirm(sweep: &Sweep, suspect: Finding, options: &Options) -> Option<Finding> {
     let (
         Finding {
@@ -323,10 +325,10 @@ fn confirm(sweep: &Sweep, suspect: Finding, options: &Options) -> Option<Finding
         .then_some(Finding { kind, from, to })
 }
 
-/// A workload of the other tables, with one worker more from point to point.
+/// Measures a workload of the other benches with each number of workers.
 fn measure_workers(name: &str, workload: &str, form: Form, options: &Options) -> Vec<Point> {
     let workload = WORKLOADS.iter().find(|known| known.name == workload);
-    let inputs = Inputs::new(*workload.expect("a workload of the table"));
+    let inputs = Inputs::new(*workload.expect("a known workload"));
     let reduction = inputs.workload.reduction;
     let calls: Vec<_> = (1..=rayon::current_num_threads())
         .map(|workers| Call {
@@ -370,7 +372,7 @@ fn measure_workers(name: &str, workload: &str, form: Form, options: &Options) ->
         .collect()
 }
 
-/// A line for each `x`, a column for each call.
+/// Prints a line for each `x`, with a column for each call.
 fn print_points(name: &str, unit: &str, points: &[Point]) {
     for (number, same_x) in points.chunk_by(|a, b| a.x == b.x).enumerate() {
         if number == 0 {

@@ -1,5 +1,5 @@
-//! The crate beside a plain loop, a plain copy, or the same call in another form:
-//! several sets of calls, timed by criterion.
+//! Times several sets of calls with criterion. Most calls are compared with a reference loop, a
+//! copy, or a call with other types.
 //!
 //! ```sh
 //! cargo bench --bench scatter                    # all sets: a quarter of an hour
@@ -7,16 +7,16 @@
 //! cargo bench --bench scatter -- types/gnn_add   # some calls of one set
 //! ```
 //!
-//! - `workloads`: every workload, beside the fastest copy of the same bytes.
-//! - `types`: other element types and `i32` indices, beside `f32` and `i64`.
-//! - `family`: element scatters, a cache and a gather, beside the plain loop.
-//! - `gradients`: gradients of every reduction, once and by a kept plan.
-//! - `planning`: plans, beside a loop that only reads the indices.
+//! - `workloads`: every workload, compared with the fastest copy of its data.
+//! - `types`: other element types and `i32` indices, compared with `f32` and `i64`.
+//! - `family`: element scatters, a KV cache and a gather, compared with the reference loop.
+//! - `gradients`: gradients of every reduction, one-shot and with a kept plan.
+//! - `planning`: plans, compared with a loop that only reads the indices.
 //!
-//! Every result is compared with that of a plain loop before it is timed. Criterion
-//! prints the time of a call, and its bytes a second. The line below has the ratio to
-//! the call beside it: the two take turns, sample by sample, because the speed of a
-//! shared machine drifts. The ratio is that of the least times.
+//! Results of all sets except `planning` are checked with a sequential reference loop before
+//! they are timed. Criterion prints the time of a call, and its throughput. The next line has
+//! the ratio to the compared call, if there is one. The samples of both calls are interleaved,
+//! because the speed of a shared machine drifts. The ratio uses the minimum times.
 
 mod common;
 #[path = "scatter/family.rs"]
@@ -38,7 +38,7 @@ use criterion::{BenchmarkGroup, Criterion, Throughput};
 
 type Set = fn(&mut Criterion);
 
-/// The sets, by the names that their calls begin with.
+/// The sets. The names of their calls begin with the name of the set.
 const SETS: [(&str, Set); 5] = [
     ("workloads", tensors::workloads),
     ("types", tensors::types),
@@ -53,7 +53,7 @@ fn main() {
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(1))
         .configure_from_args();
-    // A set that no filter names makes no tensors.
+    // A set that no filter names allocates no tensors.
     let is_named = |name: &str| std::env::args().any(|argument| argument.starts_with(name));
     let is_any_named = SETS.iter().any(|(name, _)| is_named(name));
     for (name, set) in SETS {
@@ -69,22 +69,23 @@ pub(crate) type Group<'a> = BenchmarkGroup<'a, WallTime>;
 /// A call to time.
 pub(crate) struct Call<'a> {
     name: String,
-    /// What one call moves.
+    /// Bytes or elements that one call moves.
     throughput: Option<Throughput>,
     check: Box<dyn Fn() + 'a>,
     run: Box<dyn Fn(usize) + 'a>,
-    beside: Option<&'a Call<'a>>,
+    /// The call that this one is compared with.
+    compared_with: Option<&'a Call<'a>>,
 }
 
 impl<'a> Call<'a> {
-    /// `run` makes the call, with the indices of a set.
+    /// Creates a call. `run` runs it; its argument is the number of an index set.
     pub(crate) fn new(name: impl Into<String>, run: impl Fn(usize) + 'a) -> Self {
         Self {
             name: name.into(),
             throughput: None,
             check: Box::new(|| ()),
             run: Box::new(run),
-            beside: None,
+            compared_with: None,
         }
     }
 
@@ -93,15 +94,15 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// `check` panics where the call is wrong.
+    /// Sets `check`, which panics if the result of the call is wrong.
     pub(crate) fn checked(mut self, check: impl Fn() + 'a) -> Self {
         self.check = Box::new(check);
         self
     }
 
-    /// The call that takes turns with this one.
-    pub(crate) fn beside(mut self, other: &'a Call<'a>) -> Self {
-        self.beside = Some(other);
+    /// Sets the compared call. Its samples are interleaved with those of this call.
+    pub(crate) fn compared_with(mut self, other: &'a Call<'a>) -> Self {
+        self.compared_with = Some(other);
         self
     }
 
@@ -110,7 +111,7 @@ impl<'a> Call<'a> {
         if let Some(throughput) = &self.throughput {
             group.throughput(throughput.clone());
         }
-        let calls: Vec<&Call<'_>> = self.beside.into_iter().chain([self]).collect();
+        let calls: Vec<&Call<'_>> = self.compared_with.into_iter().chain([self]).collect();
         let mut samples = vec![Vec::new(); calls.len()];
         let round = Cell::new(0);
         group.bench_function(&self.name, |bencher| {
@@ -127,7 +128,7 @@ impl<'a> Call<'a> {
                 last
             });
         });
-        if let Some(other) = self.beside
+        if let Some(other) = self.compared_with
             && round.get() > 1
         {
             let [other_time, time] = [0, 1].map(|at| Time::of(samples[at].clone()).min);
@@ -135,7 +136,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The time of `count` calls, the sets of indices in turn.
+    /// Returns the time of `count` calls, which rotate through the index sets.
     fn time(&self, round: usize, count: u64) -> Duration {
         let start = Instant::now();
         let sets = (0..INDEX_SETS).cycle().skip(round % INDEX_SETS);
@@ -145,13 +146,14 @@ impl<'a> Call<'a> {
 
     fn print_ratio(&self, ratio: f64, other: &Self, other_time: f64) {
         let (name, ms) = (&other.name, other_time * 1e-6);
-        print!("{:24}{ratio:.2} times the time of {name} ({ms:.5} ms)", "");
+        print!("{:24}time / time of {name} ({ms:.5} ms): {ratio:.2}", "");
         if let (Some(Throughput::Bytes(bytes)), Some(Throughput::Bytes(others))) =
             (&self.throughput, &other.throughput)
         {
             let of_bytes = *bytes as f64 / *others as f64;
             let quotient = ratio / of_bytes;
-            print!(", {of_bytes:.2} times its bytes: {quotient:.2}");
+            print!("; bytes / its bytes: {of_bytes:.2}");
+            print!("; time per byte / its time per byte: {quotient:.2}");
         }
         println!();
     }

@@ -1,13 +1,15 @@
-//! Small calls of the whole family, where what a call costs besides its moves is
-//! most of it: each against the plain loop, in turns, and against the shortest
-//! call of all, one row by `Scatter::along`.
+//! Times small calls of all operators, where most of the time is overhead and not the moves.
+//!
+//! Each call is compared with the sequential reference loop, and with the shortest call: one
+//! row by `Scatter::along`. The three are interleaved. Results are compared bit for bit
+//! before anything is timed.
 //!
 //! ```sh
 //! cargo bench --bench small [-- --check] [-- words]
 //! ```
 //!
-//! - `--check`: only compares the results, bit for bit.
-//! - words: only calls whose name has one of them, and the shortest.
+//! - `--check`: only compares results.
+//! - words: only calls whose name contains one of the words.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -24,23 +26,25 @@ use ndscatter::{
     Bounds, CacheMode, Duplicates, Gather, Layout, Reduction, Scatter, TensorView, TensorViewMut,
 };
 
+/// Samples of each contender. The printed time is their minimum.
 const ROUNDS: usize = 41;
+/// Calls per sample.
 const CALLS: u32 = 2000;
 
-/// Rows of the table, and their length.
+/// Rows of the table, and elements of a row.
 const ROWS: usize = 256;
 const WIDTH: usize = 64;
 const TABLE: [usize; 2] = [ROWS, WIDTH];
-/// The same, with a gap after each row.
+/// Strides of a table with a gap after each row.
 const PADDED: [isize; 2] = [80, 1];
 
-/// A cache: sequences, heads, positions, numbers of each.
+/// Shape of a KV cache: sequences, heads, positions, elements of a row.
 const SEQUENCES: usize = 16;
 const HEADS: usize = 8;
 const POSITIONS: usize = 2048;
 const DEPTH: usize = 128;
 
-/// Some rows.
+/// Lists of row indices.
 const ONE: &[i64] = &[5];
 const FOUR: &[i64] = &[9, 5, 200, 10];
 const ALIKE: &[i64] = &[9, 9, 200, 9];
@@ -56,9 +60,7 @@ fn main() {
         words: words.cloned().collect(),
         table: numbers(ROWS * WIDTH),
     };
-    println!(
-        "| call | ns | plain loop, ns | less the loop | times the loop | times the shortest |"
-    );
+    println!("| call | ns | reference, ns | minus reference, ns | / reference | / shortest call |");
     println!("|---|---|---|---|---|---|");
     rows(&mut bench);
     padded_rows(&mut bench);
@@ -74,8 +76,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Times `ours`, `plain` and the shortest call in turns, once the results of
-    /// the first two are found to be the same.
+    /// Times `ours`, `plain` and the shortest call, interleaved. Before, panics unless `ours`
+    /// and `plain` give equal results.
     fn row<T: Copy + PartialEq>(
         &mut self,
         name: &str,
@@ -90,7 +92,10 @@ impl Bench {
         let (mut target, mut expected) = (data.to_vec(), data.to_vec());
         ours(&mut target);
         plain(&mut expected);
-        assert!(target == expected, "{name}: other bits than the plain loop");
+        assert!(
+            target == expected,
+            "{name}: other bits than the reference loop"
+        );
         if self.check_only {
             return;
         }
@@ -110,7 +115,7 @@ impl Bench {
     }
 }
 
-/// The shortest call.
+/// Makes the shortest call.
 fn one_row(table: &mut [f32]) {
     let update = [1.0; WIDTH];
     (Scatter::along(0).in_place(
@@ -121,7 +126,7 @@ fn one_row(table: &mut [f32]) {
     .expect("in range");
 }
 
-/// The time of one of many calls.
+/// Returns the mean nanoseconds of one of [`CALLS`] calls.
 fn nanoseconds(mut call: impl FnMut()) -> f64 {
     let start = Instant::now();
     (0..CALLS).for_each(|_| call());
@@ -141,8 +146,8 @@ fn numbers(len: usize) -> Vec<f32> {
     numbers.take(len).collect()
 }
 
-/// The loop that a user would write: a row of updates for each index, into rows
-/// so far apart.
+/// Runs the loop that a user would write: one row of updates for each index. `distance` is
+/// the stride between rows of `target`, in elements. Indices out of bounds are skipped.
 fn each_row(
     target: &mut [f32],
     distance: isize,
@@ -171,8 +176,8 @@ fn average(target: &mut [f32], update: &[f32]) {
     means.for_each(|(mean, update)| *mean = (*mean + update) / 2.0);
 }
 
-/// Rows of a contiguous table, by one rule after another; those of four rows
-/// also by a plan that is kept.
+/// Times rows of a contiguous table with each option. Calls with four rows are also timed
+/// with a kept plan.
 fn rows(bench: &mut Bench) {
     type Combine = fn(&mut [f32], &[f32]);
     let nd = Scatter::nd;
@@ -245,7 +250,7 @@ fn rows(bench: &mut Bench) {
     }
 }
 
-/// Tensors that are not contiguous.
+/// Times tensors that are not contiguous.
 fn padded_rows(bench: &mut Bench) {
     let (data, updates) = (numbers(ROWS * 80), numbers(4 * 80));
     let packed: Vec<f32> = (updates.chunks(80))
@@ -285,7 +290,7 @@ fn padded_rows(bench: &mut Bench) {
     bench.row("spaced indices, 4", &data[..ROWS * WIDTH], ours, plain);
 }
 
-/// Single elements, rows by their elements' indices, and repetitions.
+/// Times single elements, rows whose indices are given per element, and repetitions.
 fn single_elements(bench: &mut Bench) {
     let (data, updates) = (numbers(ROWS * WIDTH), numbers(16 * WIDTH));
     let places = [3_i64, 60, 7, 1];
@@ -358,7 +363,7 @@ fn single_elements(bench: &mut Bench) {
     );
 }
 
-/// Rows of a table, which lie as far apart as `distance` says.
+/// Times gathers of rows, from a contiguous and from a padded table.
 fn gathers(bench: &mut Bench) {
     let skip = Gather::along(0).bounds(Bounds::Skip);
     let cases = [
@@ -393,8 +398,8 @@ fn gathers(bench: &mut Bench) {
     }
 }
 
-/// One token for each sequence of a cache; the plain loop is a `memcpy` of each
-/// of the same rows.
+/// Times writes of one token per sequence to a KV cache. The reference is a `memcpy` of each
+/// row.
 fn decode_steps(bench: &mut Bench) {
     let cache = vec![bf16::ZERO; SEQUENCES * HEADS * POSITIONS * DEPTH];
     let tokens: Vec<bf16> = (0..SEQUENCES * HEADS * DEPTH)

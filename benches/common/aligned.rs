@@ -1,7 +1,7 @@
-//! Tensors that begin on a cache line, as those of array libraries for
-//! compute do. A plain `Vec` of that size begins 16 bytes into a page: every
-//! row of 256 bytes then lies on five lines and not on four, and scatters of
-//! such rows take a quarter longer.
+//! Allocates tensors that begin on a cache line, as the tensors of array libraries do.
+//!
+//! A large `Vec` begins 16 bytes into a page. Each row of 256 bytes then spans five cache
+//! lines instead of four, and scatters of such rows are a quarter slower.
 
 use std::ops::{Deref, DerefMut};
 

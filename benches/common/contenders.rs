@@ -1,18 +1,19 @@
-//! Times contenders against one another in one interleaved run: the speed of
-//! a shared machine drifts, and only what runs side by side can be compared.
+//! Times contenders in one interleaved run. The speed of a shared machine drifts, so only
+//! interleaved times can be compared.
 
 use std::time::Instant;
 
 use super::inputs::SETS;
 use super::numbers::{Number, assert_bits};
 
-/// Something to time: runs on a target with one index set.
+/// A function to time. It runs on a target with one index set.
 pub(crate) struct Contender<'a, T = f32> {
     pub(crate) name: String,
     run: Box<Run<'a, T>>,
 }
 
-/// What a run allocates is returned, to be dropped outside the timing.
+/// Function of a contender: target and number of the index set. It returns its allocated
+/// result, which is dropped outside the timing.
 type Run<'a, T> = dyn Fn(&mut [T], usize) -> Option<Vec<T>> + 'a;
 
 /// Nanoseconds of one run.
@@ -33,7 +34,7 @@ impl<'a, T> Contender<'a, T> {
         }
     }
 
-    /// What the run allocated, if anything, for the caller to drop.
+    /// Runs once. Returns the allocated result, if any.
     pub(crate) fn run(&self, target: &mut [T], set: usize) -> Option<Vec<T>> {
         (self.run)(target, set)
     }
@@ -61,20 +62,19 @@ impl<T: Number> Contender<'_, T> {
     }
 }
 
-/// Rows that move fewer bytes measure the call itself.
+/// Bytes below which a workload measures the overhead of a call.
 pub(crate) const CALL_BYTES: usize = 1 << 20;
 
-/// Calls of a sample of some milliseconds, about, each of which moves `bytes`: at most
-/// `most`.
+/// Returns the calls per sample, between 1 and `most`. A call moves `bytes`, and a sample moves
+/// about 16 MiB.
 pub(crate) fn calls_a_sample(bytes: usize, most: u32) -> u32 {
     const SAMPLE_BYTES: usize = 16 << 20;
     let calls = u32::try_from(SAMPLE_BYTES / bytes.max(1));
     calls.unwrap_or(most).clamp(1, most)
 }
 
-/// Rounds over all contenders, every round with the next index set and
-/// beginning with the next contender, so that none always follows the same.
-/// Each sample is of `calls` calls.
+/// Times all contenders, interleaved, with `calls` calls per sample. Each round uses the next
+/// index set. Each round also begins with the next contender, so the order changes.
 pub(crate) fn time<T>(
     contenders: &[Contender<'_, T>],
     target: &mut [T],
@@ -92,7 +92,7 @@ pub(crate) fn time<T>(
 }
 
 impl Time {
-    /// Of at least one sample.
+    /// Computes the minimum and the median of at least one sample.
     pub(crate) fn of(mut samples: Vec<f64>) -> Self {
         samples.sort_by(f64::total_cmp);
         Self {

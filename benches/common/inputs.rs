@@ -1,5 +1,5 @@
-//! A workload in memory, the calls that are timed on it, and the plain loop
-//! that judges them.
+//! Holds a workload in memory, with the calls that are timed and the sequential reference
+//! loop that checks their results.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -18,17 +18,17 @@ use super::random::Random;
 use super::workloads::{Operator, Workload};
 use super::{view, view_mut};
 
-/// Index sets that calls rotate through, so that no predictor learns one.
+/// Number of index sets. Calls rotate through them, so branch predictors cannot learn one.
 pub(crate) const SETS: usize = 3;
 
-/// Where the result goes.
+/// Destination of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Into the data.
+    /// The result replaces data.
     InPlace,
-    /// Into an output that is there; the data is kept.
+    /// The result is written into an existing output. Data does not change.
     Functional,
-    /// Into an output that the call allocates; the data is kept.
+    /// The result is written into an output that the call allocates. Data does not change.
     Allocating,
 }
 
@@ -42,8 +42,8 @@ impl fmt::Display for Form {
     }
 }
 
-/// Bytes that a call must move: each that it needs once in, each that it
-/// changes once out.
+/// Minimum bytes that a call moves: each input byte that it needs is read once, and each
+/// output byte that it changes is written once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic {
     pub(crate) read: usize,
@@ -56,7 +56,8 @@ impl Traffic {
     }
 }
 
-/// No number of a workload: a call that leaves it has not written its output.
+/// Initial value of outputs. No workload contains it, so an element that a call did not write
+/// is found.
 const UNWRITTEN: f32 = 2.0;
 
 /// A type of indices.
@@ -85,7 +86,7 @@ impl Inputs {
         Self::with_tensors(workload, data, updates, &mut random)
     }
 
-    /// The same numbers in other types.
+    /// Converts the workload to other types of elements and indices.
     pub(crate) fn converted<T: Number, I: Place>(&self) -> Inputs<T, I> {
         let index = |&index| I::try_from(index).unwrap_or_else(|_| panic!("{index} is too large"));
         Inputs {
@@ -99,7 +100,7 @@ impl Inputs {
 }
 
 impl<T: Number> Inputs<T> {
-    /// With data of one value, and the updates that `update` makes.
+    /// Creates a workload whose data is `value` everywhere, with updates from `update`.
     pub(crate) fn of_values(
         workload: Workload,
         value: T,
@@ -129,7 +130,7 @@ impl<T: Number> Inputs<T> {
 }
 
 impl<T: Number, I: Place> Inputs<T, I> {
-    /// Memory for a result.
+    /// Allocates memory for a result.
     pub(crate) fn target(&self) -> Aligned<T> {
         Aligned::new(T::of(0.0), self.data.len())
     }
@@ -150,7 +151,7 @@ impl<T: Number, I: Place> Inputs<T, I> {
         &self.indices[set]
     }
 
-    /// The operator, with what it means.
+    /// Returns the scatter of the workload, with its reduction.
     pub(crate) fn operator(&self) -> Scatter<'static> {
         let operator = match self.workload.operator {
             Operator::Nd => Scatter::nd(),
@@ -159,8 +160,8 @@ impl<T: Number, I: Place> Inputs<T, I> {
         operator.reduction(self.workload.reduction)
     }
 
-    /// A call of the operator: `target` is the data or the output. Returns
-    /// what it allocated, for the caller to drop outside the timing.
+    /// Runs a one-shot call. `target` is the data or the output. Returns the allocated result,
+    /// which the caller drops outside the timing.
     pub(crate) fn scatter(
         &self,
         execution: Execution<'_>,
@@ -183,14 +184,14 @@ impl<T: Number, I: Place> Inputs<T, I> {
         .expect("workloads are valid")
     }
 
-    /// A plan for one index set.
+    /// Plans one index set.
     pub(crate) fn plan(&self, set: usize) -> ScatterPlan {
         let output = Layout::contiguous(self.workload.data);
         let plan = self.operator().plan(output, self.indices_view(set));
         plan.expect("workloads are valid")
     }
 
-    /// [`scatter`](Self::scatter) with a plan made before.
+    /// Runs a kept plan. Otherwise like [`scatter`](Self::scatter).
     pub(crate) fn scatter_planned(
         &self,
         plan: &ScatterPlan,
@@ -212,7 +213,7 @@ impl<T: Number, I: Place> Inputs<T, I> {
         .expect("workloads are valid")
     }
 
-    /// The schedule of a call with a fresh plan.
+    /// Returns the schedule of a call with a fresh plan.
     pub(crate) fn schedule(&self, execution: Execution<'_>, form: Form) -> Schedule {
         (self.plan(0).run().execution(execution))
             .explain(T::DTYPE, form == Form::InPlace)
@@ -237,8 +238,8 @@ impl<T: Number, I: Place> Inputs<T, I> {
         assert_bits(format_args!("{name}, {dtype}, {form}"), target, expected);
     }
 
-    /// The judge, and what a user without the crate would write: one tuple
-    /// after another, one row after another, on one thread. In place.
+    /// Runs the reference loop in place: it applies tuples in order on one thread, row by row. A
+    /// user without the crate would write this loop.
     pub(crate) fn plain_loop(&self, target: &mut [T], set: usize) {
         match self.workload.reduction {
             Reduction::None => self.each_row(target, set, |row, update| {
@@ -267,14 +268,14 @@ impl<T: Number, I: Place> Inputs<T, I> {
         }
     }
 
-    /// What a scatter of index set `set` must give, bit for bit.
+    /// Computes the expected bits of a scatter with index set `set`.
     pub(crate) fn expected(&self, set: usize) -> Vec<T> {
         let mut result = self.data.to_vec();
         self.plain_loop(&mut result, set);
         result
     }
 
-    /// Bytes that a call must move.
+    /// Computes the minimum bytes that a call moves.
     pub(crate) fn traffic(&self, form: Form, set: usize) -> Traffic {
         let bytes = size_of::<T>();
         let row = self.workload.window() * self.workload.repetitions() * bytes;
@@ -282,7 +283,7 @@ impl<T: Number, I: Place> Inputs<T, I> {
         let kept = self.data.len() * bytes - touched;
         let replaces = self.workload.reduction == Reduction::None;
         let updates = if replaces {
-            // Of several updates of one destination only the last is needed.
+            // Only the last update of a destination is needed.
             touched
         } else {
             self.updates.len() * bytes + touched
@@ -300,7 +301,7 @@ impl<T: Number, I: Place> Inputs<T, I> {
         }
     }
 
-    /// How many different destinations a set has.
+    /// Counts the distinct destinations of an index set.
     fn destinations(&self, set: usize) -> usize {
         let sizes = &self.workload.data[self.workload.indexed_axes()];
         let mut seen = vec![false; self.workload.slices()];
@@ -319,7 +320,8 @@ fn converted<T: Number>(values: &[f32]) -> Aligned<T> {
     result
 }
 
-/// Inlined for one reduction: else each element would ask which one it is.
+/// Combines a row with its updates. Inlining makes the reduction a constant. Otherwise the
+/// loop would branch on it for each element.
 #[inline(always)]
 fn combine<T: Number>(row: &mut [T], updates: &[T], reduction: Reduction) {
     for (value, &update) in row.iter_mut().zip(updates) {
@@ -327,7 +329,7 @@ fn combine<T: Number>(row: &mut [T], updates: &[T], reduction: Reduction) {
     }
 }
 
-/// The row-major number of a destination.
+/// Computes the row-major number of a destination.
 fn number<I: Place>(coordinates: &[I], sizes: &[usize]) -> usize {
     (coordinates.iter().zip(sizes)).fold(0, |number, (&index, size)| {
         number * size + index.into() as usize

@@ -1,5 +1,5 @@
-//! What the benches share: the workloads, the plain loop that judges every
-//! result, the roof of the machine, and how contenders are timed.
+//! Code that the benches share: the workloads, the reference loop that checks every result,
+//! the bandwidth of the machine, and the timing of contenders.
 
 #![allow(dead_code, reason = "each bench uses its own part of this module")]
 
@@ -16,19 +16,20 @@ use std::num::NonZero;
 use ndscatter::{TensorView, TensorViewMut};
 
 pub(crate) fn view<'a, T>(values: &'a [T], shape: &'a [usize]) -> TensorView<'a, T> {
-    TensorView::contiguous(values, shape).expect("a value for each place")
+    TensorView::contiguous(values, shape).expect("one value per element")
 }
 
 pub(crate) fn view_mut<'a, T>(values: &'a mut [T], shape: &'a [usize]) -> TensorViewMut<'a, T> {
-    TensorViewMut::contiguous(values, shape).expect("a value for each place")
+    TensorViewMut::contiguous(values, shape).expect("one value per element")
 }
 
-/// Starts rayon's pool with `threads`, or with one a core; how many that are.
+/// Starts rayon's global pool with `threads`, or with one thread per core. Returns the number
+/// of threads.
 pub(crate) fn start_pool(threads: Option<NonZero<usize>>) -> usize {
     let threads = threads.or_else(|| std::thread::available_parallelism().ok());
     let threads = threads.map_or(1, NonZero::get);
     (rayon::ThreadPoolBuilder::new().num_threads(threads))
         .build_global()
-        .expect("no pool has been started before");
+        .expect("no earlier pool");
     threads
 }

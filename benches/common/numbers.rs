@@ -1,8 +1,8 @@
-//! Element types, as the plain loops of the benches know them.
+//! Element types, with the arithmetic of the reference loops of the benches.
 
 #![allow(
     clippy::cast_possible_truncation,
-    reason = "numbers lie in a small range"
+    reason = "numbers have a small range"
 )]
 
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use std::fmt::Display;
 use half::{bf16, f16};
 use ndscatter::{Element, Reduction};
 
-/// Integers for numbers of `[-1, 1)`: so many times as large.
+/// Factors that convert numbers in `[-1, 1)` to integers.
 const I64_SCALE: f32 = (1 << 20) as f32;
 const U8_SCALE: f32 = 100.0;
 
@@ -19,7 +19,7 @@ const U8_SCALE: f32 = 100.0;
 pub(crate) trait Number: Element {
     fn of(value: f32) -> Self;
 
-    /// In this very type: rounded here, or wrapped.
+    /// Combines two values. The result is rounded to this type, or wraps.
     fn combined(self, update: Self, reduction: Reduction) -> Self;
 
     fn bits(self) -> u64;
@@ -32,7 +32,7 @@ macro_rules! numbers {
                 $of(value)
             }
             #[inline]
-            #[allow(clippy::eq_op, reason = "NaN alone is not equal to itself")]
+            #[allow(clippy::eq_op, reason = "only NaN is not equal to itself")]
             fn combined(self, update: Self, reduction: Reduction) -> Self {
                 match reduction {
                     Reduction::None => update,
@@ -76,6 +76,6 @@ pub(crate) fn assert_bits<T: Number>(what: impl Display, result: &[T], expected:
     let mut pairs = result.iter().zip(expected);
     if let Some(at) = pairs.position(|(is, not)| is.bits() != not.bits()) {
         let (is, not) = (result[at], expected[at]);
-        panic!("{what}: element {at} is {is:?}, not {not:?}");
+        panic!("{what}: element {at} is {is:?}; expected {not:?}");
     }
 }

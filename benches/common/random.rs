@@ -1,4 +1,4 @@
-//! Reproducible numbers: every run of a bench has the same inputs.
+//! A random generator with a fixed seed. Every run of a bench has equal inputs.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -6,7 +6,7 @@
     reason = "sizes of workloads are far from the limits of every type here"
 )]
 
-/// SplitMix64.
+/// State of a SplitMix64 generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -23,30 +23,30 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform in `0..bound`, near enough.
+    /// Returns a number in `0..bound`, with a nearly uniform distribution.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
-    /// Uniform in `[0, 1)`.
+    /// Returns a uniformly distributed number in `[0, 1)`.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Fills `values` with numbers of `[-1, 1)`: sums of many stay finite and
-    /// far from denormal.
+    /// Fills `values` with numbers in `[-1, 1)`. Their sums stay finite and far from denormal
+    /// numbers.
     pub(crate) fn fill(&mut self, values: &mut [f32]) {
         for value in values {
             *value = (self.unit() * 2.0 - 1.0) as f32;
         }
     }
 
-    /// `len` numbers of `0..bound`.
+    /// Returns `len` numbers in `0..bound`.
     pub(crate) fn uniform(&mut self, len: usize, bound: usize) -> Vec<usize> {
         (0..len).map(|_| self.below(bound)).collect()
     }
 
-    /// `len` different numbers of `0..bound`, in random order.
+    /// Returns `len` distinct numbers in `0..bound`, in random order.
     pub(crate) fn distinct(&mut self, len: usize, bound: usize) -> Vec<usize> {
         let mut numbers: Vec<u32> = (0..bound as u32).collect();
         for at in 0..len {
@@ -59,7 +59,7 @@ impl Random {
             .collect()
     }
 
-    /// `len` numbers of `0..bound`, number r with weight `1 / (r + 1)^exponent`.
+    /// Returns `len` numbers in `0..bound`. Number r has the weight `1 / (r + 1)^exponent`.
     pub(crate) fn zipf(&mut self, len: usize, bound: usize, exponent: f64) -> Vec<usize> {
         let mut total = 0.0;
         let sums: Vec<f64> = (1..=bound)

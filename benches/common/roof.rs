@@ -1,24 +1,24 @@
-//! How fast the machine moves bytes at all: the best of three ways to copy,
-//! and a read, on the threads of the current rayon pool.
+//! Measures the bandwidth of the machine with three kinds of copy and with a read, on the
+//! threads of the current rayon pool.
 
 use std::hint::black_box;
 
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
-/// A way to copy.
+/// Kind of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copying {
-    /// The C library's.
+    /// `memcpy` of the C library.
     Memcpy,
-    /// Stores that pass the caches by.
+    /// Streaming stores, which bypass the caches.
     Streaming,
-    /// The processor's own string instruction.
+    /// The string instruction `rep movsb`.
     RepMovsb,
 }
 
 impl Copying {
-    /// Those that this target has.
+    /// Kinds that exist on this target.
     pub(crate) const ALL: &'static [Self] = if cfg!(target_arch = "x86_64") {
         &[Self::Memcpy, Self::Streaming, Self::RepMovsb]
     } else {
@@ -33,7 +33,7 @@ impl Copying {
         }
     }
 
-    /// Copies `src` to `dst`, in one part a thread.
+    /// Copies `src` to `dst`, one part per thread.
     pub(crate) fn run(self, dst: &mut [f32], src: &[f32]) {
         let len = part_len(src.len());
         if len == src.len() {
@@ -52,7 +52,7 @@ impl Copying {
     }
 }
 
-/// Reads all of `src`, in one part a thread.
+/// Reads all of `src`, one part per thread.
 pub(crate) fn read(src: &[f32]) {
     src.par_chunks(part_len(src.len())).for_each(|part| {
         let bits = part.iter().map(|value| value.to_bits());
@@ -60,8 +60,8 @@ pub(crate) fn read(src: &[f32]) {
     });
 }
 
-/// Parts of whole cache lines, so that no two threads write to one; all in
-/// one part where other threads would take longer to wake than to copy.
+/// Returns the elements of one part. Parts are whole cache lines, so no two threads write to
+/// one line. A small copy is one part, because waking other threads costs more than the copy.
 fn part_len(len: usize) -> usize {
     const LINE: usize = 16;
     const SMALL: usize = 64 * 1024;
@@ -78,12 +78,12 @@ mod native {
     use std::arch::asm;
     use std::arch::x86_64::{_mm_loadu_ps, _mm_sfence, _mm_stream_ps};
 
-    /// Elements of a vector of 16 bytes. Wider stores are no faster here: it
-    /// is whole lines that leave the core.
+    /// Elements of a vector of 16 bytes. Wider stores are not faster here, because streaming
+    /// stores leave the core as whole cache lines.
     const LANES: usize = 4;
 
     pub(super) fn stream(dst: &mut [f32], src: &[f32]) {
-        assert_eq!(dst.len(), src.len(), "a copy");
+        assert_eq!(dst.len(), src.len(), "lengths of a copy");
         let head = dst.as_ptr().align_offset(LANES * size_of::<f32>());
         let head = head.min(dst.len());
         let (dst_head, dst) = dst.split_at_mut(head);
@@ -92,18 +92,20 @@ mod native {
         let mut dst_vectors = dst.chunks_exact_mut(LANES);
         let mut src_vectors = src.chunks_exact(LANES);
         for (dst, src) in dst_vectors.by_ref().zip(src_vectors.by_ref()) {
-            // SAFETY: both chunks hold one vector; `head` has aligned `dst`.
+            // SAFETY: both chunks hold LANES elements. `dst` is aligned to 16 bytes, because the
+            // `head` elements before it were split off.
             unsafe { _mm_stream_ps(dst.as_mut_ptr(), _mm_loadu_ps(src.as_ptr())) };
         }
         (dst_vectors.into_remainder()).copy_from_slice(src_vectors.remainder());
-        // SAFETY: every machine of this target has it.
+        // SAFETY: every x86-64 processor has this instruction.
         unsafe { _mm_sfence() };
     }
 
     pub(super) fn rep_movsb(dst: &mut [f32], src: &[f32]) {
-        assert_eq!(dst.len(), src.len(), "a copy");
-        // SAFETY: copies as many bytes as either slice has; the direction flag
-        // is clear, as it is at every call.
+        assert_eq!(dst.len(), src.len(), "lengths of a copy");
+        // SAFETY: the slices have equal lengths (asserted above), and rcx is that length in bytes.
+        // They do not overlap, because `dst` is a mutable borrow. The ABI guarantees that the
+        // direction flag is clear.
         unsafe {
             asm!(
                 "rep movsb",

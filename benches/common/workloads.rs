@@ -1,6 +1,5 @@
-//! The workloads, one a line: what scatters in language models, graph
-//! networks, point clouds and array code look like. All are f32 data with i64
-//! indices, but for the histograms of other types.
+//! Defines the workloads: typical scatters of language models, graph networks, point clouds
+//! and array code. Data is f32 and indices are i64. Histograms have other element types.
 
 #![allow(
     clippy::cast_possible_wrap,
@@ -11,7 +10,7 @@ use ndscatter::{DType, Reduction};
 
 use super::random::Random;
 
-/// One workload, by its shapes and its reduction.
+/// Shapes, reduction and indices of one workload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
@@ -20,7 +19,8 @@ pub(crate) struct Workload {
     pub(crate) indices: &'static [usize],
     pub(crate) reduction: Reduction,
     pub(crate) pattern: Pattern,
-    /// Data that every update exceeds, else random data.
+    /// Whether data is negative infinity everywhere, so that every update exceeds it. Otherwise
+    /// data is random.
     pub(crate) starts_lowest: bool,
 }
 
@@ -30,18 +30,19 @@ pub(crate) enum Operator {
     Update { axis: usize },
 }
 
-/// Which destinations the tuples have.
+/// Distribution of destinations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pattern {
-    /// Different ones, in random order.
+    /// Distinct destinations, in random order.
     Unique,
-    /// Random ones.
+    /// Uniformly random destinations.
     Uniform,
-    /// Random ones, the first of them much more often than the last.
+    /// Random destinations. Lower numbers are much more frequent.
     Zipf,
-    /// All of them, each as often, in random order.
+    /// All destinations, with equal frequency, in random order.
     Even,
-    /// For each position on the first axis, a random stretch of the second.
+    /// For each position on the first axis, consecutive positions on the second axis from a
+    /// random start on.
     Stretches,
 }
 
@@ -50,10 +51,10 @@ pub(crate) const WORKLOADS: [Workload; 15] = {
     use Pattern::{Even, Stretches, Uniform, Unique, Zipf};
     use Reduction::{Add, Max, None};
     [
-        // Call overhead; the same with some work.
+        // Overhead of a call, and a small call with some work.
         nd("tiny", &[8], &[4, 1], None, Unique),
         nd("small_add", &[256, 64], &[128, 1], Add, Uniform),
-        // A language model's cache: one token a sequence, a prompt a sequence.
+        // KV cache of a language model: one token per sequence, then one prompt per sequence.
         nd("kv_decode", &[16, 2048, 1024], &[16, 2], None, Stretches),
         nd("kv_prefill", &[4, 4096, 1024], &[4, 2048, 2], None, Stretches),
         // An embedding table, and its gradient.
@@ -62,16 +63,16 @@ pub(crate) const WORKLOADS: [Workload; 15] = {
         // Messages along the edges of a graph.
         nd("gnn_add", &[169_343, 64], &[1_166_243, 1], Add, Uniform),
         nd("gnn_max", &[169_343, 64], &[1_166_243, 1], Max, Uniform),
-        // A mixture of experts: four contributions to every row.
+        // A mixture of experts: four updates of every row.
         nd("moe_add", &[2048, 2048], &[8192, 1], Add, Even),
-        // The points of a cloud, into voxels.
+        // Points of a cloud, combined into voxels.
         nd("voxel_max", &[100_000, 64], &[400_000, 1], Max, Uniform).starting_lowest(),
         // Single elements.
         nd("elem_unique", &[16_777_216], &[4_194_304, 1], None, Unique),
         nd("elem_random_add", &[16_777_216], &[4_194_304, 1], Add, Uniform),
         nd("histogram_add", &[1024], &[4_194_304, 1], Add, Uniform),
-        // The examples on the pages of the operators, the second with a tenth
-        // of the repetitions.
+        // The examples in OpenVINO's specification of the operators. The second has a tenth of
+        // the repetitions.
         nd("seed_nd", &[1000, 256, 10, 15], &[25, 125, 3], None, Unique),
         update("seed_update", &[100, 256, 10, 15], &[125, 20], 1, None, Uniform),
     ]
@@ -117,7 +118,7 @@ impl Workload {
         }
     }
 
-    /// The axes of `data` that a tuple addresses.
+    /// Returns the axes of `data` that a tuple addresses.
     pub(crate) fn indexed_axes(&self) -> std::ops::Range<usize> {
         match self.operator {
             Operator::Nd => 0..*self.indices.last().expect("rank 1 or more"),
@@ -125,7 +126,7 @@ impl Workload {
         }
     }
 
-    /// The shape of the list of tuples.
+    /// Returns the shape of the list of tuples.
     pub(crate) fn tuple_shape(&self) -> &'static [usize] {
         match self.operator {
             Operator::Nd => &self.indices[..self.indices.len() - 1],
@@ -137,17 +138,17 @@ impl Workload {
         self.tuple_shape().iter().product()
     }
 
-    /// How often every tuple is applied.
+    /// Returns the number of repetitions: how many times every tuple is applied.
     pub(crate) fn repetitions(&self) -> usize {
         self.data[..self.indexed_axes().start].iter().product()
     }
 
-    /// Destinations of one repetition.
+    /// Returns the number of destinations of one repetition.
     pub(crate) fn slices(&self) -> usize {
         self.data[self.indexed_axes()].iter().product()
     }
 
-    /// Elements at one destination.
+    /// Returns the elements of a window.
     pub(crate) fn window(&self) -> usize {
         self.data[self.indexed_axes().end..].iter().product()
     }
@@ -187,27 +188,27 @@ impl Workload {
     }
 
     fn stretches(&self, random: &mut Random) -> Vec<usize> {
-        let (sequences, room) = (self.data[0], self.data[1]);
+        let (sequences, positions) = (self.data[0], self.data[1]);
         let len = self.tuples() / sequences;
         (0..sequences)
             .flat_map(|sequence| {
-                let first = sequence * room + random.below(room - len + 1);
+                let first = sequence * positions + random.below(positions - len + 1);
                 first..first + len
             })
             .collect()
     }
 }
 
-/// Keys counted, or their greatest values kept, in a few bins: in types whose
-/// partial results combine to the bits of the loop.
+/// A workload that counts keys in few bins, or keeps the largest value of each bin. Partial
+/// results of its type merge to the bits of the reference loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Histogram {
     pub(crate) dtype: DType,
     pub(crate) workload: Workload,
 }
 
-/// Add and max of few bins, evenly and unevenly met, and of as many as a
-/// second-level cache holds.
+/// Sums and maxima. Bins are few, or fill part of a second-level cache. Their frequencies are
+/// even or skewed.
 pub(crate) const HISTOGRAMS: [Histogram; 8] = {
     use DType::{I32, I64, U8, U32};
     use Pattern::{Uniform, Zipf};

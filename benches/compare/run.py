@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""ndscatter beside the scatters of six runtimes. One command does it all:
+"""Compares ndscatter with the scatters of six runtimes.
 
     python3 benches/compare/run.py
 
-This file makes a virtual environment with the pinned runtimes, once, and runs
-the package `compare` inside it. Options: --help, and README.md.
+Makes a virtual environment with the pinned runtimes, once, and runs the package `compare` in it.
+README.md and --help describe the options.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from compare import options, places
 
 
 def environment() -> Path:
-    """The interpreter of an environment that has what requirements.txt asks for."""
+    """Makes a virtual environment with the versions of requirements.txt. Returns its interpreter."""
     requirements = FOLDER / "requirements.txt"
     folder = places.output() / "venv"
     python, stamp = folder / "bin" / "python", folder / "requirements.sha256"
     wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
     if stamp.is_file() and stamp.read_text() == wanted:
         return python
-    print(f"an environment with the runtimes is made in {folder}", file=sys.stderr)
+    print(f"making a virtual environment with the runtimes in {folder}", file=sys.stderr)
     venv.create(folder, clear=True, with_pip=True)
     install = [python, "-m", "pip", "install", "--quiet", "--requirement", requirements]
     subprocess.run(install, check=True)

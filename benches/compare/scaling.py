@@ -1,5 +1,6 @@
-"""Draws the points of `cargo bench --bench scaling -- --json PATH`, an SVG a sweep:
-`python3 benches/compare/scaling.py PATH FOLDER`.
+"""Draws the points of `cargo bench --bench scaling -- --json PATH`, one SVG per sweep.
+
+    python3 benches/compare/scaling.py PATH FOLDER
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from matplotlib.axes import Axes  # noqa: E402
 
 Point = dict[str, Any]
 
-# Files that differ only where points do.
+# Equal points give equal files.
 STYLE = {
     "svg.hashsalt": "ndscatter",
     "svg.fonttype": "none",
@@ -46,29 +47,29 @@ DASHES = ["-", "--", "-.", ":"]
 
 
 class Axis(NamedTuple):
-    """What an axis shows of a point."""
+    """An axis: its label, and the function that computes the value of a point."""
 
     label: str
     of: Callable[[Point], float]
 
 
-PER_TUPLE = Axis("nanoseconds a tuple", lambda point: point["median_ns"] / point["tuples"])
-PER_BYTE = Axis("nanoseconds a byte to move", lambda point: point["median_ns"] / point["bytes"])
-THROUGHPUT = Axis("gigabytes a second", lambda point: point["bytes"] / point["median_ns"])
+PER_TUPLE = Axis("nanoseconds per tuple", lambda point: point["median_ns"] / point["tuples"])
+PER_BYTE = Axis("nanoseconds per moved byte", lambda point: point["median_ns"] / point["bytes"])
+THROUGHPUT = Axis("gigabytes per second", lambda point: point["bytes"] / point["median_ns"])
 
-# Labels of x and the axes of y, by the first word of a sweep's name.
+# Label of x and axis of y, for each first word of a sweep's name.
 AXES = {
     "tuples": ("tuples", PER_TUPLE),
     "window": ("bytes of a window", PER_BYTE),
     "width": ("bytes of a window", PER_BYTE),
-    "duplicates": ("tuples a destination", PER_TUPLE),
+    "duplicates": ("tuples per destination", PER_TUPLE),
     "data": ("bytes of data", PER_BYTE),
     "workers": ("workers", THROUGHPUT),
 }
 
 
 def draw(json_path: str | Path, out_dir: str | Path) -> list[Path]:
-    """Writes `scaling-<sweep>.svg` for each sweep among the points; returns the files."""
+    """Writes `scaling-<sweep>.svg` for each sweep among the points. Returns the files."""
     points: list[Point] = json.loads(Path(json_path).read_text())
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,8 +96,8 @@ def _draw_sweep(sweep: str, points: list[Point], folder: Path) -> Path:
 
 
 def _draw_lines(axes: Axes, y: Axis, points: list[Point]) -> None:
-    """A colour for each form and reduction, a dash for each number of workers, unless that is x;
-    the marker is the schedule."""
+    """Draws the lines. The colour shows form and reduction, the dash shows the number of workers
+    (unless that is x), and the marker shows the schedule."""
     lines: dict[tuple, list[Point]] = {}
     for point in points:
         workers = None if point["sweep"].startswith("workers") else point["workers"]
@@ -114,7 +115,7 @@ def _draw_lines(axes: Axes, y: Axis, points: list[Point]) -> None:
 
 
 def _explain_markers(axes: Axes, points: list[Point]) -> None:
-    """The legend: lines first, then the schedules in use."""
+    """Adds the legend: first the lines, then the schedules that occur."""
     for schedule, marker in MARKERS.items():
         if any(point["schedule"] == schedule for point in points):
             axes.plot([], [], marker, color="grey", markersize=4, label=schedule)

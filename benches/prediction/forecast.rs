@@ -1,22 +1,21 @@
-//! What a call would take with more workers, from what its tasks took one by
-//! one.
+//! Predicts the time of a call with several workers from the times of its single tasks.
 //!
-//! Knows times, and nothing of the calls that took them.
+//! Knows times only. Knows nothing of the calls.
 
 use cpu_time::ThreadTime;
 
 use crate::common::contenders::Time;
 use crate::turns::{Region, Turns};
 
-/// What one call took.
+/// Times of one call.
 pub(crate) struct Sample {
-    /// Nanoseconds outside all regions.
+    /// Nanoseconds outside of all regions.
     serial: f64,
     regions: Vec<Region>,
 }
 
 impl Sample {
-    /// Runs a call on `turns`, or on no pool.
+    /// Times a call that runs on the pool `turns`, or on no pool.
     pub(crate) fn take(turns: &Turns, call: impl FnOnce()) -> Self {
         turns.take();
         let start = ThreadTime::now();
@@ -31,7 +30,7 @@ impl Sample {
     }
 }
 
-/// Calls with so many workers, in nanoseconds.
+/// Median times of a call that was divided for a number of workers, in nanoseconds.
 pub(crate) struct Forecast {
     pub(crate) workers: usize,
     pub(crate) serial: f64,
@@ -39,17 +38,17 @@ pub(crate) struct Forecast {
 }
 
 impl Forecast {
-    /// Of the medians of samples of one call, at least one.
+    /// Computes the medians of at least one sample of one call.
     ///
     /// # Panics
     ///
-    /// If they were not divided alike.
+    /// If two samples have different numbers of regions or tasks.
     pub(crate) fn new(workers: usize, samples: &[Sample]) -> Self {
         let first = &samples[0].regions;
         let tasks = |regions: &[Region]| regions.iter().map(Vec::len).collect::<Vec<_>>();
         for sample in samples {
             let (is, was) = (tasks(&sample.regions), tasks(first));
-            assert_eq!(is, was, "a call is divided as it was before");
+            assert_eq!(is, was, "tasks per region of two samples");
         }
         let median =
             |of: &dyn Fn(&Sample) -> f64| Time::of(samples.iter().map(of).collect()).median;
@@ -64,30 +63,31 @@ impl Forecast {
         }
     }
 
-    /// What all workers do together.
+    /// Returns the nanoseconds of work of all workers together.
     pub(crate) fn work(&self) -> f64 {
         self.serial + self.regions.iter().flatten().sum::<f64>()
     }
 
-    /// Until the call returns, if workers do not hinder one another.
+    /// Returns the predicted nanoseconds of the call, if workers do not slow each other down.
     pub(crate) fn time(&self) -> f64 {
         let spans = self.regions.iter().map(|tasks| span(tasks, self.workers));
         self.serial + spans.sum::<f64>()
     }
 
-    /// The part of that during which workers wait for the last one of a region.
+    /// Returns the nanoseconds that a worker waits, on average, for the last tasks of all
+    /// regions.
     pub(crate) fn imbalance(&self) -> f64 {
         self.time() - self.serial - (self.work() - self.serial) / self.workers as f64
     }
 }
 
-/// Until the last of these tasks is done, if every worker takes the next one when
-/// it is done with one.
+/// Returns the time until the last task ends, if every worker takes the next task as soon as it
+/// is free.
 pub(crate) fn span(tasks: &[f64], workers: usize) -> f64 {
     let mut busy_until = vec![0.0; workers];
     for task in tasks {
         let first_free = busy_until.iter_mut().min_by(|a, b| f64::total_cmp(a, b));
-        *first_free.expect("one worker at least") += task;
+        *first_free.expect("at least one worker") += task;
     }
     busy_until.into_iter().fold(0.0, f64::max)
 }

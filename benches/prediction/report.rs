@@ -1,4 +1,4 @@
-//! The tables, in Markdown.
+//! Prints the tables of predictions, in Markdown.
 
 use ndscatter::Explanation;
 
@@ -6,13 +6,14 @@ use crate::WORKERS;
 use crate::common::inputs::Form;
 use crate::forecast::{Forecast, span};
 
-/// What is aimed at with 16 workers: to be so many times as fast as one.
+/// Target of a call: its speed with 16 workers relative to one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
+    /// 10, for calls without a merge.
     Throughput,
-    /// Partial results are merged.
+    /// 6, for calls that merge partial results.
     Merged,
-    /// No other order of the updates has the bits.
+    /// No target: only the sequential order of the updates gives the bits.
     None,
 }
 
@@ -26,19 +27,19 @@ impl Aim {
     }
 }
 
-/// All workers together are to do at most so much of what one does, with 16.
+/// Maximum work of 16 workers together, relative to one worker.
 const MOST_WORK: f64 = 1.3;
 
-/// Of the forecasts, the one with 16 workers, which aims are about.
+/// Position of the forecast with 16 workers. Targets apply to it.
 const AIMED: usize = 1;
 
-/// What was found about one call.
+/// Prediction for one call.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) form: Form,
     pub(crate) is_planned: bool,
     pub(crate) aim: Aim,
-    /// For one worker and the others.
+    /// Explanations for each number of workers.
     pub(crate) explanations: [Explanation; WORKERS.len()],
     /// Nanoseconds of one worker.
     pub(crate) one: f64,
@@ -67,12 +68,16 @@ impl Row {
     }
 
     fn title(&self) -> [String; 3] {
-        let call = if self.is_planned { "planned" } else { "once" };
+        let call = if self.is_planned {
+            "planned"
+        } else {
+            "one-shot"
+        };
         [self.name.into(), self.form.to_string(), call.into()]
     }
 
-    /// The schedule of each number of workers that has another than the one
-    /// before.
+    /// Names the schedule of one worker, and each number of workers from which on the schedule
+    /// differs.
     fn schedules(&self) -> String {
         let mut text = String::new();
         let mut before = None;
@@ -112,7 +117,7 @@ impl Row {
         cells
     }
 
-    /// What the time with 16 workers is made of, in parts of it that add up.
+    /// Splits the time with 16 workers into shares that add up to 100 %.
     fn parts(&self) -> Vec<String> {
         let (aimed, mut cells) = (self.aimed(), Vec::from(self.title()));
         let (time, workers) = (aimed.time(), aimed.workers as f64);
@@ -143,7 +148,7 @@ impl Row {
                 tasks.iter().copied().fold(0.0, f64::max),
             );
             println!(
-                "  {} tasks: {} ms, the longest {}, until all are done {}",
+                "  {} tasks: {} ms in total, longest {} ms, span {} ms",
                 tasks.len(),
                 milliseconds(sum),
                 milliseconds(longest),
@@ -184,20 +189,22 @@ impl Report {
             let of_aim = self.0.iter().filter(|row| row.aim == aim);
             let (rows, slow) = (of_aim.clone().count(), of_aim.filter(|row| row.is_slow()));
             println!(
-                "\n{} of {rows} are less than {} times as fast with 16 workers.",
+                "\n{} of {rows} calls miss the target: {} times the speed of one worker with 16.",
                 slow.count(),
                 aim.speedup()
             );
         }
         let wasteful = self.0.iter().filter(|row| row.is_wasteful()).count();
-        println!("\n{wasteful} do more than {MOST_WORK} times the work of one worker.\n");
+        println!(
+            "\n{wasteful} calls do more than {MOST_WORK} times the work of one worker, with 16.\n"
+        );
         self.print_parts();
         if with_regions {
             self.0.iter().for_each(Row::print_regions);
         }
     }
 
-    /// Of the calls that miss an aim.
+    /// Prints the shares of the calls that miss a target.
     fn print_parts(&self) {
         let head = [
             "workload",
@@ -205,8 +212,8 @@ impl Report {
             "call",
             "schedule",
             "speed, 16",
-            "even share",
-            "more work",
+            "one worker / 16",
+            "additional work",
             "serial part",
             "waiting",
         ];
@@ -234,7 +241,7 @@ fn marked(text: String, is_marked: bool) -> String {
     }
 }
 
-/// With columns of one width.
+/// Prints a table with padded cells.
 fn print_table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     let head: Vec<_> = head.iter().map(|&title| title.to_owned()).collect();
     let rows: Vec<_> = std::iter::once(head).chain(rows).collect();

@@ -1,4 +1,4 @@
-//! A problem in memory, the ways to run it, and the result that judges them.
+//! Holds a problem in memory, the ways to run it, and its expected result.
 
 use ndscatter::{CallingThread, Execution, Explanation, Layout, ScatterPlan, Schedule};
 
@@ -11,17 +11,17 @@ use crate::turns::Turns;
 /// A problem with its first set of indices.
 pub(crate) struct Subject<T> {
     inputs: Inputs<T>,
-    /// What one tuple after another makes of the data.
+    /// Result of the sequential reference loop.
     expected: Vec<T>,
 }
 
-/// A way to run it, with one number of workers.
+/// A way to run a problem with one number of workers.
 pub(crate) struct Way {
     form: Form,
     turns: Turns,
-    /// For a run of a plan that is kept.
+    /// The kept plan. `None`: one-shot calls.
     plan: Option<ScatterPlan>,
-    /// With several workers.
+    /// Forced schedule of calls with several workers.
     forced: Option<Schedule>,
 }
 
@@ -30,7 +30,7 @@ impl Way {
         self.turns.workers()
     }
 
-    /// One worker is the calling thread, which nobody divides work for.
+    /// Returns the execution. One worker is the calling thread, for which work is not divided.
     fn execution(&self) -> Execution<'_> {
         if self.workers() == 1 {
             return Execution::new().pool(&CallingThread);
@@ -55,13 +55,13 @@ impl<T: Number> Subject<T> {
         self.inputs.workload.name
     }
 
-    /// Bytes that a call must move.
+    /// Returns the minimum bytes that a call moves.
     pub(crate) fn bytes(&self, form: Form) -> usize {
         self.inputs.traffic(form, 0).total()
     }
 
-    /// A plan of its own for every way: what a run leaves in one depends on the
-    /// workers that it was divided for.
+    /// Creates a way. Every way has its own plan, because the facts that a call stores in a plan
+    /// depend on the number of workers.
     pub(crate) fn way(
         &self,
         form: Form,
@@ -77,7 +77,7 @@ impl<T: Number> Subject<T> {
         }
     }
 
-    /// What a call will do.
+    /// Explains a call before it runs.
     pub(crate) fn explain(&self, way: &Way) -> Explanation {
         let in_place = way.form == Form::InPlace;
         let explained = match &way.plan {
@@ -104,12 +104,12 @@ impl<T: Number> Subject<T> {
         Sample::take(&way.turns, || self.run(way, target))
     }
 
-    /// Memory for a result.
+    /// Allocates memory for a result.
     pub(crate) fn target(&self) -> Aligned<T> {
         self.inputs.target()
     }
 
-    /// Panics unless a run gives the bits of the plain loop.
+    /// Panics unless a call gives the bits of the reference loop.
     pub(crate) fn check(&self, way: &Way, target: &mut [T]) {
         let run = |target: &mut [T]| self.run(way, target);
         self.inputs.check(way.form, target, &self.expected, run);

@@ -1,17 +1,17 @@
-//! A pool that says it has many workers, runs its tasks in turn on the thread
-//! that calls, and keeps what each took.
+//! A pool that claims a number of workers, runs all tasks one by one on the calling thread, and
+//! records the time of each.
 //!
-//! Knows nothing of what tasks do.
+//! Knows nothing of the work of tasks.
 
 use std::sync::{Mutex, MutexGuard};
 
 use cpu_time::ThreadTime;
 use ndscatter::Pool;
 
-/// Nanoseconds of each task that a pool was given at once, in their order.
+/// Nanoseconds of each task of one `Pool::run`, in order.
 pub(crate) type Region = Vec<f64>;
 
-/// So many workers, of whom one does everything.
+/// Pool that claims `workers` workers and runs everything on the calling thread.
 pub(crate) struct Turns {
     workers: usize,
     regions: Mutex<Vec<Region>>,
@@ -29,13 +29,13 @@ impl Turns {
         self.workers
     }
 
-    /// The regions since the last time, in their order.
+    /// Returns the regions since the last call of this method, in order.
     pub(crate) fn take(&self) -> Vec<Region> {
         std::mem::take(&mut self.regions())
     }
 
     fn regions(&self) -> MutexGuard<'_, Vec<Region>> {
-        (self.regions.lock()).expect("nothing panics that holds the lock")
+        (self.regions.lock()).expect("a lock that no panic poisoned")
     }
 }
 
@@ -46,7 +46,7 @@ impl Pool for Turns {
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         let mut region = Vec::with_capacity(tasks);
-        // To read the clock takes as long as some hundred instructions: once a task.
+        // Reading the clock costs about a hundred instructions, so it is read once per task.
         let mut last = ThreadTime::now();
         for index in 0..tasks {
             task(index);
@@ -57,7 +57,7 @@ impl Pool for Turns {
         self.regions().push(region);
     }
 
-    /// Else the first task would take the pieces of all.
+    /// Requests one task per piece. Otherwise the first task would take all pieces.
     fn sees_pieces(&self) -> bool {
         true
     }

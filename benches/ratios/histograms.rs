@@ -1,5 +1,5 @@
-//! Histograms of integers: whether several workers are worth what it takes to
-//! give each a copy of the bins.
+//! Times histograms of integers. They show whether several workers gain more than their
+//! private copies of the bins cost.
 
 use std::fmt::Write;
 
@@ -11,11 +11,11 @@ use crate::common::numbers::Number;
 use crate::common::workloads::Histogram;
 use crate::{Options, Subject, serial};
 
-/// Columns of the table after the first ones.
+/// Head of the table.
 pub(crate) const HEAD: &str = "histogram | schedule, planned | one-shot ms | calling thread | \
-     serial | plain loop | planned ms | planned: calling thread | planned: serial";
+     serial | reference loop | planned ms | planned: calling thread | planned: serial";
 
-/// Checks a histogram, and writes its row unless that is all.
+/// Checks a histogram. Then times it and appends its row, unless `options` request only checks.
 pub(crate) fn measure(histogram: Histogram, options: &Options, rows: &mut String) {
     let is_max = histogram.workload.reduction == Reduction::Max;
     match histogram.dtype {
@@ -27,10 +27,11 @@ pub(crate) fn measure(histogram: Histogram, options: &Options, rows: &mut String
     }
 }
 
-/// The bins begin with the first of three values, the keys have all three in turn.
+/// Measures a histogram of type `T`. The bins begin with `values[0]`. The updates cycle
+/// through all three values.
 fn typed<T: Number>(histogram: Histogram, values: [T; 3], options: &Options, rows: &mut String) {
     let mut updates = values.into_iter().cycle();
-    let update = |_: &mut _| updates.next().expect("a cycle has no end");
+    let update = |_: &mut _| updates.next().expect("an endless cycle");
     let inputs = Inputs::of_values(histogram.workload, values[0], update);
     let subject = Subject::new(inputs);
     let contenders = contenders(&subject);
@@ -71,7 +72,7 @@ fn contenders<T: Number>(subject: &Subject<T>) -> [Contender<'_, T>; 7] {
         one_shot("one-shot", chosen),
         one_shot("one-shot, calling thread", alone),
         one_shot("one-shot, serial", serial()),
-        Contender::new("plain loop", move |target, set| {
+        Contender::new("reference loop", move |target, set| {
             subject.plain(form, target, set);
             None
         }),

@@ -1,7 +1,6 @@
-//! The record of a machine, as it lies in `benches/machines/`.
+//! Reads and writes the record of a machine, a file in `benches/machines/`.
 //!
-//! Knows the format. Knows nothing of how times are taken, or what they are
-//! judged by.
+//! Knows the format and the regret of a choice. Knows nothing of measurements.
 
 use std::path::Path;
 
@@ -9,43 +8,44 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
 
-/// Of the format: a reader refuses others.
+/// Number of the format. Records with another number are rejected.
 pub(crate) const FORMAT: u32 = 1;
 
-/// All that was found on one machine.
+/// All times of one machine.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) format: u32,
-    /// Of this crate, when it was recorded.
+    /// Version of this crate that was measured.
     pub(crate) version: String,
     pub(crate) machine: Machine,
     pub(crate) entries: Vec<Entry>,
 }
 
-/// What was recorded on.
+/// Description of the machine.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) processor: String,
     /// Threads of the pool.
     pub(crate) threads: usize,
-    /// Level, bytes, and how many logical processors share it.
+    /// Level and bytes of each cache, and the number of logical processors that share it.
     pub(crate) caches: Vec<(u8, u64, usize)>,
 }
 
-/// What one problem takes.
+/// Times of one problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) problem: Problem,
-    /// What the version that recorded chose.
+    /// Calls with the schedules that the measured version chose.
     pub(crate) chosen: Vec<Call>,
-    /// What each call takes.
+    /// Time of each call.
     pub(crate) times: Vec<(Call, Time)>,
 }
 
-/// A way to do it.
+/// Schedule, workers and plan of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Call {
-    /// Its name, or [`DEFAULT`]; or that and the name of a variant of the kernels.
+    /// Name of the forced schedule, or [`DEFAULT`], or [`DEFAULT`] with the name of a variant of
+    /// the kernels.
     pub(crate) schedule: String,
     pub(crate) workers: usize,
     pub(crate) is_planned: bool,
@@ -54,19 +54,21 @@ pub(crate) struct Call {
 /// Nanoseconds of one call.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Time {
-    /// Of the runs.
+    /// Median over the samples.
     pub(crate) median: u64,
+    /// Minimum over the samples.
     pub(crate) least: u64,
+    /// Maximum over the samples.
     pub(crate) most: u64,
-    /// What all threads spent, in the median.
+    /// Median CPU time of all threads together.
     pub(crate) cpu: u64,
 }
 
-/// What the crate does by itself; a variant's name begins with it.
+/// Name of calls without a forced schedule. Names of variants begin with it.
 pub(crate) const DEFAULT: &str = "default";
 
 impl Call {
-    /// Whether the default runs with other variants of the kernels.
+    /// Whether the call uses a variant of the kernels.
     pub(crate) fn is_variant(&self) -> bool {
         self.schedule.starts_with(DEFAULT) && self.schedule != DEFAULT
     }
@@ -79,11 +81,14 @@ impl Record {
             serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         match record.format {
             FORMAT => Ok(record),
-            other => Err(format!("{}: format {other}, not {FORMAT}", path.display())),
+            other => Err(format!(
+                "{}: the format is {other}; this version reads {FORMAT}",
+                path.display()
+            )),
         }
     }
 
-    /// Writes it, a line for each problem.
+    /// Writes the record, one line per problem.
     pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
         let failed = |e: serde_json::Error| e.to_string();
         let entries: Result<Vec<_>, _> = self.entries.iter().map(serde_json::to_string).collect();
@@ -99,25 +104,29 @@ impl Record {
 }
 
 impl Entry {
-    /// The time of the schedule that was chosen, forced; else of the default.
+    /// Returns the time of the chosen schedule when it was forced. If it was not timed, returns
+    /// the time of the default.
     pub(crate) fn time_of_chosen(&self, workers: usize, is_planned: bool) -> Option<Time> {
-        let is_asked = |call: &Call| call.is_planned == is_planned && call.workers == workers;
-        let chosen = self.chosen.iter().find(|call| is_asked(call))?;
+        let matches = |call: &Call| call.is_planned == is_planned && call.workers == workers;
+        let chosen = self.chosen.iter().find(|call| matches(call))?;
         let of = |schedule: &str| {
             let mut times = self.times.iter();
-            times.find(|(call, _)| is_asked(call) && call.schedule == schedule)
+            times.find(|(call, _)| matches(call) && call.schedule == schedule)
         };
         let found = of(&chosen.schedule).or_else(|| of(DEFAULT));
         found.map(|(_, time)| *time)
     }
 
-    /// The time of a call in that of the fastest on no more workers, planned or not
-    /// as it is; 1 where it lies within the spread. `None` where it was not recorded.
+    /// Returns the regret of a call: its time divided by the time of the fastest call with at
+    /// most an equal number of workers. Only planned calls are compared with a planned call, and
+    /// only one-shot calls with a one-shot call. The regret is 1 if the minimum of the call is
+    /// not above the fastest median. Returns `None` if the call was not recorded.
     pub(crate) fn regret(&self, call: &Call) -> Option<f64> {
         self.regret_among(call, call.workers)
     }
 
-    /// The same among calls on at most so many workers.
+    /// Returns the regret among calls with at most `workers` workers. Otherwise like
+    /// [`regret`](Self::regret).
     pub(crate) fn regret_among(&self, call: &Call, workers: usize) -> Option<f64> {
         let (_, time) = self.times.iter().find(|(timed, _)| timed == call)?;
         let rivals = self.times.iter().filter(|(rival, _)| {

@@ -1,4 +1,4 @@
-//! What this machine is, from the system's files.
+//! Describes this machine from files of the operating system (Linux).
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn processor() -> Option<String> {
     Some(line.split_once(": ")?.1.into())
 }
 
-/// Cache `index` of the first processor: level, bytes, and how many processors
+/// Reads cache `index` of the first processor: level, bytes, and the number of processors that
 /// share it.
 fn cache(index: usize) -> Option<(u8, u64, usize)> {
     let size = cache_file(index, "size")?;

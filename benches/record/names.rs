@@ -1,4 +1,4 @@
-//! Types that a record has by their names.
+//! Serializes types as their names.
 
 use std::fmt::Display;
 use std::str::FromStr;

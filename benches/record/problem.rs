@@ -1,8 +1,7 @@
-//! The problems that machines are recorded by: what is scattered, how much of it
-//! and where to, drawn from one seed.
+//! Draws the recorded problems from one seed: operators, sizes and destinations.
 //!
-//! Knows sizes and destinations. Holds no tensor: all of a problem follows from
-//! its number.
+//! The list of problems is always equal. Destinations are computed from the number and the sizes
+//! of a problem. This module holds no tensors.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -17,59 +16,62 @@ use serde::{Deserialize, Serialize};
 
 use super::random::Random;
 
-/// The problems of every record; a change of either makes older records useless.
+/// Number of problems in a record. A change of it or of [`SEED`] makes older records useless.
 pub(crate) const PROBLEMS: usize = 320;
 const SEED: u64 = 0x6e64_7363_6174_7465;
 
-/// Most bytes that a problem moves; those of the large ones, and their numbers.
+/// Maximum bytes that a problem moves, except the large problems.
 const MOVED_BYTES: u64 = 1 << 30;
+/// Maximum bytes that a large problem moves. The minimum is half of it.
 const LARGE_BYTES: u64 = 4 << 30;
+/// Numbers of the large problems.
 const LARGE: [usize; 2] = [100, 200];
 
-/// Problems that touch more are drawn the more rarely, of those that touch less
-/// than the other every third.
+/// Bytes from which on problems are drawn less often, in inverse proportion to their bytes.
 const COMMON_BYTES: u64 = 128 << 20;
+/// Bytes below which every third problem is kept.
 const LEAST_BYTES: u64 = 2 << 20;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Rows of a cluster.
+/// Tuples of a cluster.
 const CLUSTER: usize = 64;
 
-/// Heads of a cache.
+/// Heads of a KV cache.
 const HEADS: usize = 8;
 
-/// Which shapes the numbers of a problem become.
+/// Operator of a problem, which determines the shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Operator {
-    /// `[slices, window]`, one coordinate a tuple.
+    /// Data `[slices, window]`, one coordinate per tuple.
     Nd,
-    /// `[slices / columns, columns, window]`, two coordinates.
+    /// Data `[slices / columns, columns, window]`, two coordinates per tuple.
     Pairs,
-    /// `[repetitions, slices, window]`, indices along axis 1.
+    /// Data `[repetitions, slices, window]`, indices along axis 1.
     Batched,
-    /// `[slices, window]`, an index along axis 0 for each element.
+    /// Data `[slices, window]`, one index along axis 0 per element.
     Elements,
-    /// `[sequences, 8, positions, window]`, rows that follow one another.
+    /// Data `[sequences, 8, positions, window]`, consecutive rows of each sequence.
     Cache,
 }
 
-/// Where tuples go.
+/// Distribution of destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Places {
-    /// No two to one place, in no order.
+    /// Distinct destinations, unordered.
     Unique,
+    /// Uniformly random destinations.
     Uniform,
-    /// Number r of all places with a weight of about 1 / r.
+    /// Random destinations. The weight of the r-th most frequent one is about 1 / r.
     Zipf,
-    /// In order, as evenly as can be.
+    /// Ascending destinations, evenly spread.
     Sorted,
-    /// 64 neighbours from anywhere on.
+    /// 64 consecutive destinations from each random start on.
     Clustered,
-    /// All to one.
+    /// One destination for all tuples.
     One,
 }
 
@@ -101,7 +103,7 @@ pub(crate) struct Shapes {
 }
 
 impl Problem {
-    /// All of them.
+    /// Draws all problems.
     pub(crate) fn all() -> Vec<Self> {
         let mut random = Random::new(SEED);
         (0..PROBLEMS)
@@ -147,7 +149,7 @@ impl Problem {
         .fitted()
     }
 
-    /// With what its operator makes of it.
+    /// Adapts sizes, reduction and destinations to the operator.
     fn fitted(mut self) -> Self {
         if self.operator != Operator::Batched {
             self.repetitions = 1;
@@ -184,13 +186,13 @@ impl Problem {
         };
         let fits = self.places != Places::Unique || self.tuples <= self.slices;
         let bytes = self.window * self.dtype.size();
-        // Far more updates for a place than there are rows in any workload.
+        // More than 65536 tuples per destination, far more than any workload has.
         let is_dense = self.tuples / 65536 > self.slices;
         fits && bytes <= 1 << 16 && !is_dense && (least..=most).contains(&self.moved_bytes())
     }
 
-    /// The more it touches the rarer it is, or a record would take hours; and of
-    /// the least there are enough.
+    /// Draws whether the problem is kept. Large problems are rare, because a record would last
+    /// hours otherwise. Very small problems are frequent enough, so only a third is kept.
     fn is_drawn(&self, random: &mut Random) -> bool {
         let touched = self.moved_bytes() + self.line_bytes();
         let times = match touched < LEAST_BYTES {
@@ -200,8 +202,8 @@ impl Problem {
         LARGE.contains(&self.number) || random.below(times as usize) == 0
     }
 
-    /// Bytes of indices and updates that are read, of windows that are written,
-    /// and of data that is copied.
+    /// Computes the bytes of indices and updates that are read, of windows that are written, and
+    /// of data that is copied.
     pub(crate) fn moved_bytes(&self) -> u64 {
         let windows = (self.tuples * self.repetitions * self.window * self.dtype.size()) as u64;
         let copied = if self.in_place { 0 } else { self.data_len() };
@@ -209,7 +211,8 @@ impl Problem {
         2 * windows + 2 * (copied * self.dtype.size()) as u64 + indices as u64
     }
 
-    /// Bytes of the lines that windows lie in, where they are shorter than one.
+    /// Computes the additional bytes of cache lines around windows that are shorter than one
+    /// cache line.
     fn line_bytes(&self) -> u64 {
         let bytes = match self.operator {
             Operator::Elements => self.dtype.size(),
@@ -219,7 +222,7 @@ impl Problem {
         (windows * LINE.saturating_sub(bytes)) as u64
     }
 
-    /// Elements of the data.
+    /// Returns the elements of data.
     pub(crate) fn data_len(&self) -> usize {
         self.slices * self.repetitions * self.window
     }
@@ -282,13 +285,13 @@ impl Problem {
         }
     }
 
-    /// Of the second of two coordinates.
+    /// Returns the size of the axis of the second coordinate.
     fn columns(&self) -> usize {
         1 << (self.slices.ilog2() / 2)
     }
 
     fn sequences(&self) -> usize {
-        // Any power of two.
+        // An arbitrary power of two.
         1 << (self.number % 5)
     }
 
@@ -296,7 +299,7 @@ impl Problem {
         self.slices / (HEADS * self.sequences())
     }
 
-    /// Of a sequence's update.
+    /// Returns the rows of a sequence's update.
     fn rows(&self) -> usize {
         self.tuples / (HEADS * self.sequences())
     }
@@ -305,12 +308,12 @@ impl Problem {
         ((self.number as u64) << 8 | set as u64).wrapping_mul(SEED)
     }
 
-    /// Numbers of one position in one set of indices.
+    /// Returns the random numbers for one position in one set of indices.
     fn random(&self, position: usize, set: usize) -> Random {
         Random::new(self.seed(set) ^ (position as u64) << 20)
     }
 
-    /// The place of a tuple, of `0..slices`, in one set of indices.
+    /// Returns the destination of a tuple, in `0..slices`, in one set of indices.
     fn place(&self, tuple: usize, set: usize) -> usize {
         let seed = self.seed(set);
         let random = |position| self.random(position, set);
@@ -330,16 +333,16 @@ impl Problem {
         }
     }
 
-    /// The places of all tuples, in order.
+    /// Returns the destinations of all tuples, in order.
     fn all_places(&self, set: usize) -> impl IndexedParallelIterator<Item = usize> {
         (0..self.tuples)
             .into_par_iter()
             .map(move |tuple| self.place(tuple, set))
     }
 
-    /// Set `set` of the indices.
+    /// Returns set `set` of the indices.
     pub(crate) fn indices(&self, set: usize) -> Vec<i64> {
-        let index = |place: usize| i64::try_from(place).expect("few places");
+        let index = |place: usize| i64::try_from(place).expect("an i64");
         match self.operator {
             Operator::Nd | Operator::Batched => (self.all_places(set)).map(index).collect(),
             Operator::Pairs => {
@@ -357,7 +360,7 @@ impl Problem {
         }
     }
 
-    /// Place and column of each element of the updates, in order.
+    /// Returns destination and column of each element of the updates, in order.
     fn elements(&self, set: usize) -> impl IndexedParallelIterator<Item = (usize, usize)> {
         let all = (0..self.tuples * self.window).into_par_iter();
         all.map(move |at| {
@@ -374,14 +377,14 @@ impl Problem {
         }
     }
 
-    /// Where the rows of a sequence begin.
+    /// Returns the position of the first written row of a sequence.
     fn start(&self, sequence: usize, set: usize) -> usize {
-        let room = self.positions() - self.rows();
-        self.random(sequence, set).below(room + 1)
+        let last = self.positions() - self.rows();
+        self.random(sequence, set).below(last + 1)
     }
 
-    /// The windows that tuples go to, in their order, and how long they are: what
-    /// a plain loop needs to know.
+    /// Returns the window numbers of all tuples, in order, and the elements of a window. The
+    /// reference loop needs nothing else.
     pub(crate) fn destinations(&self, set: usize) -> (Vec<usize>, usize) {
         let all = match self.operator {
             Operator::Elements => {
@@ -390,11 +393,11 @@ impl Problem {
                 return (numbers.collect(), 1);
             }
             Operator::Cache => {
-                let lines = (0..self.sequences() * HEADS).flat_map(|line| {
-                    let first = line * self.positions() + self.start(line / HEADS, set);
+                let heads = (0..self.sequences() * HEADS).flat_map(|head| {
+                    let first = head * self.positions() + self.start(head / HEADS, set);
                     first..first + self.rows()
                 });
-                lines.collect()
+                heads.collect()
             }
             _ => self.all_places(set).collect(),
         };
@@ -402,8 +405,8 @@ impl Problem {
     }
 }
 
-/// Another number below `count` for each number below it: four rounds of a
-/// mixing that has an inverse, on as many bits as `count` has, until one is below.
+/// Permutes the numbers below `count`. The permutation applies four rounds of an invertible
+/// mixing to the bits that `count` needs, and repeats until the result is below `count`.
 fn permuted(number: usize, count: usize, seed: u64) -> usize {
     let bits = usize::BITS - (count - 1).leading_zeros();
     let bits = bits.max(2);

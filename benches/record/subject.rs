@@ -1,5 +1,5 @@
-//! A problem in memory: its tensors, its calls, and the plain loop that judges
-//! them.
+//! Holds a problem in memory: its tensors, its calls, and the sequential reference loop that
+//! checks their results.
 
 use std::time::{Duration, Instant};
 
@@ -14,19 +14,21 @@ use crate::common::aligned::Aligned;
 use crate::common::numbers::Number;
 use crate::common::random::Random;
 
-/// Runs of everything that is timed.
+/// Samples of every call.
 const RUNS: usize = 5;
 
-/// A sample is of as many calls as take about so long.
+/// Approximate duration of a sample, which repeats short calls.
 const SAMPLE: Duration = Duration::from_millis(1);
+/// Maximum calls per sample.
 const MOST_CALLS: u32 = 1000;
 
-/// Sets of indices that calls take in turns, so that no branch learns one; of
-/// long lists, which are too long for that, there is one.
+/// Number of index sets. Calls rotate through them, so branch predictors cannot learn one.
 const SETS: usize = 3;
+/// Tuples above which a problem has one index set. Branch predictors cannot learn such a list.
 const LONG: usize = 1 << 17;
 
-/// No result: what a call out of place must not leave.
+/// Initial value of an output out of place. No result has it, so an element that a call did not
+/// write is found.
 const UNWRITTEN: f32 = 0.3;
 
 /// A problem with elements of one type.
@@ -39,11 +41,11 @@ pub(crate) struct Subject<'p, T> {
     target: Aligned<T>,
 }
 
-/// Something to time.
+/// A call to time.
 struct Contender {
     call: Call,
     execution: Execution<'static>,
-    /// For each set, where plans are kept.
+    /// Kept plans, one per index set. `None`: one-shot calls.
     plans: Option<Vec<ScatterPlan>>,
 }
 
@@ -51,7 +53,7 @@ impl<'p, T: Number> Subject<'p, T> {
     pub(crate) fn new(problem: &'p Problem) -> Self {
         let sets = if problem.tuples > LONG { 1 } else { SETS };
         let mut random = Random::new(problem.number as u64);
-        // Of which products stay finite.
+        // Products of 1 and -1 stay finite.
         let values = [(); 61].map(|()| T::of(if random.below(2) == 0 { 1.0 } else { -1.0 }));
         let filled = |len: usize| {
             let mut result = Aligned::new(T::of(0.0), len);
@@ -63,7 +65,7 @@ impl<'p, T: Number> Subject<'p, T> {
         Self {
             shapes: problem.shapes(),
             indices: (0..sets).map(|set| problem.indices(set)).collect(),
-            // In place, pages that no tuple comes to are never touched.
+            // In place, memory pages that no tuple names are never touched.
             data: (!problem.in_place).then(|| filled(problem.data_len())),
             updates: filled(problem.updates_len()),
             target: Aligned::new(T::of(0.0), problem.data_len()),
@@ -83,7 +85,7 @@ impl<'p, T: Number> Subject<'p, T> {
         plan.expect("problems are valid")
     }
 
-    /// The schedule that runs with a fresh plan.
+    /// Returns the schedule of a call with a fresh plan.
     fn schedule(&self, execution: Execution<'static>) -> Schedule {
         let plan = self.plan(0, execution);
         let run = plan.run().execution(execution);
@@ -91,7 +93,7 @@ impl<'p, T: Number> Subject<'p, T> {
         explained.expect("problems are valid").schedule()
     }
 
-    /// What the crate does by itself on one worker and on all, once and with a plan.
+    /// Returns the crate's choices on one worker and on all, one-shot and with a kept plan.
     pub(crate) fn chosen(&self, threads: usize) -> Vec<Call> {
         let mut chosen = Vec::new();
         for workers in numbers_of_workers(threads) {
@@ -113,8 +115,9 @@ impl<'p, T: Number> Subject<'p, T> {
         chosen
     }
 
-    /// The default and every schedule that applies, on one worker and on all, once
-    /// and with a plan; and with a plan the variants of kernels.
+    /// Returns the calls to time, on one worker and on all. The default and every schedule that
+    /// applies are timed one-shot and with a kept plan. Variants of kernels are timed with a kept
+    /// plan.
     fn contenders(&self, threads: usize) -> Vec<Contender> {
         let mut contenders = Vec::new();
         for workers in numbers_of_workers(threads) {
@@ -122,7 +125,7 @@ impl<'p, T: Number> Subject<'p, T> {
             let mut executions = vec![(DEFAULT, default)];
             for schedule in Schedule::ALL {
                 let forced = default.force_schedule(schedule);
-                if self.is_one_of_its_own(schedule, workers) && self.schedule(forced) == schedule {
+                if self.is_distinct(schedule, workers) && self.schedule(forced) == schedule {
                     executions.push((schedule.as_str(), forced));
                 }
             }
@@ -131,7 +134,7 @@ impl<'p, T: Number> Subject<'p, T> {
                     contenders.push(self.contender(name, (workers, is_planned), execution));
                 }
             }
-            // By one schedule, so that nothing but kernels differ.
+            // The schedule of variants is forced, so that only kernels differ.
             let forced = default.force_schedule(self.schedule(default));
             for variant in variants::of(self.problem) {
                 let execution = forced.machine(&variant.machine);
@@ -159,9 +162,10 @@ impl<'p, T: Number> Subject<'p, T> {
         }
     }
 
-    /// With one worker, schedules that only divide are the serial one; with several,
-    /// the serial one is that of one worker, unless there is data that all copy.
-    fn is_one_of_its_own(&self, schedule: Schedule, workers: usize) -> bool {
+    /// Whether a schedule differs from all others with this number of workers. With one worker,
+    /// schedules that only divide work equal the serial schedule. With several workers, the
+    /// serial schedule equals that of one worker, unless all workers copy data.
+    fn is_distinct(&self, schedule: Schedule, workers: usize) -> bool {
         use Schedule::{ByBatch, ByColumn, ByDestination, ByTuple, Serial};
         match schedule {
             ByBatch | ByTuple | ByColumn | ByDestination => workers > 1,
@@ -193,7 +197,7 @@ impl<'p, T: Number> Subject<'p, T> {
         self.target = target;
     }
 
-    /// Times all, in turns, after each has given the bits of the plain loop.
+    /// Checks all calls against the reference loop. Then times them, interleaved.
     pub(crate) fn times(&mut self, threads: usize) -> Vec<(Call, Time)> {
         let contenders = self.contenders(threads);
         let estimates = self.check(&contenders);
@@ -216,8 +220,8 @@ impl<'p, T: Number> Subject<'p, T> {
             .collect()
     }
 
-    /// Panics unless every contender gives the bits of the plain loop. Returns
-    /// what a run takes, about.
+    /// Panics unless every contender gives the bits of the reference loop. Returns the
+    /// approximate time of one call of each.
     fn check(&mut self, contenders: &[Contender]) -> Vec<Duration> {
         let (destinations, window) = self.problem.destinations(0);
         let written = Written::new(&destinations, window, self.problem);
@@ -229,13 +233,13 @@ impl<'p, T: Number> Subject<'p, T> {
             self.run(contender, 0);
             estimates.push(start.elapsed());
             let wrong = match self.problem.in_place {
-                true => written.a_difference(&self.target, &expected),
-                false => a_difference(&self.target, &expected),
+                true => written.difference(&self.target, &expected),
+                false => difference(&self.target, &expected),
             };
             if let Some(at) = wrong {
                 let (is, not) = (self.target[at], expected[at]);
                 panic!(
-                    "{:?}, {:?}: element {at} is {is:?}, not {not:?}",
+                    "{:?}, {:?}: element {at} is {is:?}; expected {not:?}",
                     self.problem, contender.call
                 );
             }
@@ -243,7 +247,7 @@ impl<'p, T: Number> Subject<'p, T> {
         estimates
     }
 
-    /// What one tuple after another makes of the data.
+    /// Runs the sequential reference loop.
     fn expected(&self, destinations: &[usize], written: &Written) -> Aligned<T> {
         let mut result = Aligned::new(T::of(0.0), self.problem.data_len());
         match &self.data {
@@ -264,7 +268,7 @@ impl<'p, T: Number> Subject<'p, T> {
         result
     }
 
-    /// The data as it was, in place; out of place, nothing that could be a result.
+    /// Resets the target: to the initial data in place, and to [`UNWRITTEN`] out of place.
     fn reset(&mut self, written: &Written) {
         if self.problem.in_place {
             written.fill(&mut self.target);
@@ -275,9 +279,9 @@ impl<'p, T: Number> Subject<'p, T> {
     }
 }
 
-/// The windows that tuples come to.
+/// Windows that tuples name.
 struct Written {
-    /// Their numbers, each once.
+    /// Distinct numbers of the windows, ascending.
     numbers: Vec<usize>,
     window: usize,
     /// Elements of a repetition of the data.
@@ -296,7 +300,8 @@ impl Written {
         }
     }
 
-    /// In place, what tuples come to begins as ones: products are none of zeros.
+    /// Fills the written windows with ones, which are the initial data in place. Products of
+    /// zeros would show no errors.
     fn fill<T: Number>(&self, data: &mut [T]) {
         for data in data.chunks_exact_mut(self.each) {
             for &number in &self.numbers {
@@ -305,13 +310,13 @@ impl Written {
         }
     }
 
-    /// Only of windows that are written and some other elements: pages that nobody
-    /// writes to are not touched.
-    fn a_difference<T: Number>(&self, result: &[T], expected: &[T]) -> Option<usize> {
+    /// Returns the offset of a difference. Compares the written windows, and every 4099th
+    /// element.
+    fn difference<T: Number>(&self, result: &[T], expected: &[T]) -> Option<usize> {
         let repetitions = (0..result.len()).step_by(self.each);
         let of_window = |first: usize| {
             let window = first..first + self.window;
-            a_difference(&result[window.clone()], &expected[window]).map(|at| first + at)
+            difference(&result[window.clone()], &expected[window]).map(|at| first + at)
         };
         let in_windows = repetitions.into_iter().find_map(|start| {
             let numbers = self.numbers.par_iter();
@@ -322,17 +327,18 @@ impl Written {
     }
 }
 
-/// Elements that are compared at once.
+/// Elements that are filled or compared at once.
 const CHUNK: usize = 1 << 14;
 
-fn a_difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
+/// Returns the offset of a difference.
+fn difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
     let pairs = |chunk: usize| {
         let end = result.len().min((chunk + 1) * CHUNK);
         let range = chunk * CHUNK..end;
         result[range.clone()].iter().zip(&expected[range])
     };
     let differs = |chunk: &usize| {
-        // Without a branch for each.
+        // One branch per chunk, not one per element.
         pairs(*chunk).fold(0, |all, (is, not)| all | (is.bits() ^ not.bits())) != 0
     };
     let chunk = match result.len() {
@@ -343,13 +349,14 @@ fn a_difference<T: Number>(result: &[T], expected: &[T]) -> Option<usize> {
     within.map(|at| chunk * CHUNK + at)
 }
 
-/// One and all.
+/// Returns one and `threads`, without a duplicate.
 fn numbers_of_workers(threads: usize) -> Vec<usize> {
     let mut numbers = vec![1, threads];
     numbers.dedup();
     numbers
 }
 
+/// Returns the calls per sample.
 fn calls(estimate: Duration) -> u32 {
     let calls = SAMPLE.as_nanos() / estimate.as_nanos().max(1);
     u32::try_from(calls)
@@ -358,7 +365,7 @@ fn calls(estimate: Duration) -> u32 {
 }
 
 fn time_of(mut samples: Vec<(Duration, Duration)>) -> Time {
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).expect("years");
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).expect("less than 2^64 ns");
     samples.sort_unstable_by_key(|&(_, cpu)| cpu);
     let cpu = samples[samples.len() / 2].1;
     samples.sort_unstable();

@@ -1,4 +1,4 @@
-//! Variants of kernels that are timed beside what the machine is given by default.
+//! Defines the variants of kernels that are timed and compared with the machine's default.
 //!
 //! Knows lines of a machine's file. Knows nothing of kernels.
 
@@ -9,34 +9,37 @@ use ndscatter::Machine;
 use super::problem::Problem;
 use crate::file::DEFAULT;
 
-/// Smaller calls go by the default everywhere.
+/// Bytes below which a problem is timed with the default only.
 const SMALL_BYTES: u64 = 512 << 10;
 
-/// What the default has: larger regions are prefetched; for smaller ones updates of so
-/// many bytes and more; and outputs of so many and more are streamed.
+/// Default: regions above this size are prefetched.
 const NEAR_BYTES: u64 = 1 << 20;
+/// Default: updates from this size on are prefetched for smaller regions.
 const FAR_BYTES: u64 = 16 << 20;
+/// Default: outputs from this size on are streamed.
 const STREAM_BYTES: u64 = 16 << 20;
 
-/// Smaller outputs stay in a second-level cache, and are not tried.
+/// Minimum bytes of an output for the variant that streams. Smaller outputs stay in a
+/// second-level cache.
 const LEAST_STREAMED_BYTES: u64 = 1 << 20;
 
-/// A machine with another variant.
+/// Machine whose file differs from the default in one or two lines.
 #[derive(Debug)]
 pub(crate) struct Variant {
-    /// As the record calls it.
+    /// Name in the record.
     pub(crate) name: String,
     pub(crate) machine: Machine,
     applies: fn(Sizes) -> bool,
 }
 
-/// What decides which variants differ from the default.
+/// Bytes that decide which variants differ from the default.
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// Of the region of one repetition, of the updates, and of the output that may be
-    /// streamed.
+    /// Data of one repetition.
     region: u64,
+    /// Updates of one repetition.
     updates: u64,
+    /// Output that may be streamed.
     streamed: u64,
 }
 
@@ -79,7 +82,7 @@ fn is_streamed(sizes: Sizes) -> bool {
     sizes.streamed >= STREAM_BYTES
 }
 
-/// Those that a problem may differ by.
+/// Returns the variants that may differ from the default for a problem.
 pub(crate) fn of(problem: &Problem) -> Vec<&'static Variant> {
     let size = problem.dtype.size() as u64;
     let data = problem.data_len() as u64 * size;

@@ -1,5 +1,5 @@
-//! What should not be seen in a curve: cliffs, more work in less time, workers
-//! that are in each other's way.
+//! Finds anomalies in the points of a sweep: cliffs, drops (more work in less time), and
+//! calls that are slower with more workers.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use ndscatter::Schedule;
 use super::problem::Call;
 use crate::common::contenders::Time;
 
-/// Most that the time of twice the work may be.
+/// Maximum ratio of the time of twice the work to the time of the work.
 const CLIFF: f64 = 2.6;
 
-/// Where twice the work takes less than this part of the time, the half could
-/// have been done as the whole is.
+/// Minimum ratio of the time of twice the work to the time of the work. Below it, the smaller
+/// call should be executed like the larger one.
 const DROP: f64 = 0.85;
 
-/// Most that the time of more workers may be.
+/// Maximum ratio of the time with several workers to the time with one.
 const SLOWER: f64 = 1.1;
 
 /// One measured point of a curve.
@@ -67,11 +67,11 @@ pub(crate) fn duration(nanoseconds: f64) -> String {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Twice the work, or another shape of it, takes much longer.
+    /// Twice the work, or an equal amount of another shape, is much slower.
     Cliff,
-    /// Twice the work takes less time.
+    /// Twice the work is faster.
     Drop,
-    /// More workers take longer than one.
+    /// Several workers are slower than one.
     Slower,
 }
 
@@ -80,14 +80,16 @@ impl Kind {
 
     pub(crate) const fn title(self) -> &'static str {
         match self {
-            Self::Cliff => "cliffs: twice the work, or another shape of it, takes too long",
-            Self::Drop => "drops: twice the work takes less time",
+            Self::Cliff => {
+                "cliffs: twice the work, or an equal amount of another shape, is too slow"
+            }
+            Self::Drop => "drops: twice the work is faster",
             Self::Slower => "slower with more workers",
         }
     }
 
-    /// Whether times say so. What is not a cliff is only noted where median and
-    /// minimum agree.
+    /// Whether the times show this anomaly. A cliff needs only the median. A drop, and a call
+    /// that is slower with more workers, need the median and the minimum.
     pub(crate) fn is_seen(self, from: Time, to: Time) -> bool {
         let (median, min) = (to.median / from.median, to.min / from.min);
         match self {
@@ -98,19 +100,19 @@ impl Kind {
     }
 }
 
-/// What grows from one point of a sweep to the next.
+/// Quantity that grows from one point of a sweep to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// The work.
+    /// Amount of work.
     Work,
-    /// Nothing: the work takes another shape, and of two neighbours neither
-    /// should take much longer than the other.
+    /// Shape of the work. The amount of work is constant, so neighbouring points should have
+    /// similar times.
     Shape,
-    /// The number of workers.
+    /// Number of workers, which grows by one from point to point.
     Workers,
 }
 
-/// Two points that should not be so far apart, or so near.
+/// Two points of a sweep whose times show an anomaly.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) kind: Kind,
@@ -119,7 +121,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// All pairs among the points of one sweep that their times speak against.
+    /// Returns all pairs among the points of one sweep that show an anomaly.
     pub(crate) fn all(points: &[Point], growth: Growth) -> Vec<Self> {
         let pairs = (points.iter()).flat_map(|from| points.iter().map(move |to| (from, to)));
         pairs
@@ -139,7 +141,7 @@ impl Finding {
     }
 }
 
-/// What could be wrong between two points of one sweep.
+/// Returns the anomalies that a pair of points of one sweep could show.
 fn suspected(from: &Point, to: &Point, growth: Growth) -> &'static [Kind] {
     let (a, b) = (from.call, to.call);
     if a == b && to.x == 2 * from.x && growth == Growth::Work {

@@ -1,8 +1,8 @@
-//! One scatter of rows in memory: its tensors, the calls that are timed on
-//! them, and what the plain loop makes of each row.
+//! Holds one scatter of rows in memory: its tensors, the calls that are timed, and the
+//! reference loop for each row.
 //!
-//! The values of data follow from their positions, so that a table of
-//! gigabytes needs no second copy to be judged by.
+//! Values of data are computed from their positions. A table of gigabytes is therefore
+//! checked without a second copy.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -24,10 +24,10 @@ use crate::common::aligned::Aligned;
 use crate::common::inputs::Form;
 use crate::common::random::Random;
 
-/// Elements that are filled or judged by one task, about.
+/// Approximate number of elements that one task fills or checks.
 const PART: usize = 1 << 16;
 
-// Seeds of values.
+// Seeds of the values of each tensor.
 const DATA: u64 = 1;
 const UPDATES: u64 = 2;
 const UNWRITTEN: u64 = 3;
@@ -41,17 +41,17 @@ pub(crate) struct Problem {
     pub(crate) pattern: Pattern,
 }
 
-/// Which rows the tuples have.
+/// Distribution of the rows that tuples name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pattern {
-    /// Random ones.
+    /// Uniformly random rows.
     Uniform,
-    /// Each row that is met at all so often, in random order; such rows are
-    /// spread over a table whose size is a power of two.
+    /// Each named row occurs this many times, in random order. The named rows are spread over
+    /// the table. The number of rows of the table must be a power of two.
     Times(usize),
 }
 
-/// One way to call.
+/// Form, reduction and number of workers of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) form: Form,
@@ -64,7 +64,7 @@ impl Call {
         Execution::new().max_workers(self.workers)
     }
 
-    /// What it is, whoever makes it.
+    /// Returns the name of the call without the number of workers.
     pub(crate) fn kind(self) -> String {
         format!("{} {}", self.form, self.reduction)
     }
@@ -81,8 +81,8 @@ impl Problem {
         self.rows * self.window * size_of::<f32>()
     }
 
-    /// Bytes of all that is kept in memory for it, an output and the crate's
-    /// own scratch memory included.
+    /// Returns the bytes of memory that the problem needs, with the output and an estimate of
+    /// the crate's scratch memory.
     pub(crate) fn footprint(self, has_functional: bool) -> usize {
         let row = self.window * size_of::<f32>();
         let tables = 1 + usize::from(has_functional);
@@ -103,8 +103,9 @@ impl Problem {
         }
     }
 
-    /// A different row for each number, far from those of its neighbours: the
-    /// factor is odd.
+    /// Returns a different row for each number below the number of rows. Rows of consecutive
+    /// numbers are far apart. Rows differ because the factor is odd and the number of rows is a
+    /// power of two.
     fn spread(self, number: usize) -> usize {
         number.wrapping_mul(0x9e37_79b1) & (self.rows - 1)
     }
@@ -116,12 +117,11 @@ pub(crate) struct Subject {
     data_shape: Vec<usize>,
     updates_shape: Vec<usize>,
     indices_shape: [usize; 2],
-    /// Empty where no call is functional.
+    /// Data of functional calls. Empty if no call is functional.
     data: Aligned<f32>,
     updates: Aligned<f32>,
     indices: Vec<i64>,
-    /// Row and tuple of every update, in the order of rows, the updates of one
-    /// row in their own.
+    /// Row and tuple of every update, sorted by row and then by tuple.
     by_row: Vec<(u32, u32)>,
 }
 
@@ -151,7 +151,7 @@ impl Subject {
         subject
     }
 
-    /// Memory for data that are written to, or a result.
+    /// Returns memory for data that is written in place, or for a result.
     pub(crate) fn target(&self) -> Aligned<f32> {
         Aligned::new(0.0, self.len())
     }
@@ -160,8 +160,8 @@ impl Subject {
         self.problem.rows * self.problem.window
     }
 
-    /// Bytes that a call must move: each that it needs once in, each that it
-    /// changes once out.
+    /// Returns the minimum bytes that a call moves: each input byte that it needs is read once,
+    /// and each output byte that it changes is written once.
     pub(crate) fn traffic(&self, call: Call) -> usize {
         let row = self.problem.window * size_of::<f32>();
         let distinct = self.by_row.chunk_by(|a, b| a.0 == b.0).count();
@@ -181,7 +181,7 @@ impl Subject {
         TensorView::contiguous(&self.indices, &self.indices_shape).expect("a row for each tuple")
     }
 
-    /// What the crate says of a one-shot call.
+    /// Returns the schedule that a fresh plan chooses.
     pub(crate) fn schedule(&self, call: Call) -> Schedule {
         let output = Layout::contiguous(&self.data_shape);
         let plan = (Scatter::nd().reduction(call.reduction)).plan(output, self.indices());
@@ -193,7 +193,7 @@ impl Subject {
             .schedule()
     }
 
-    /// Makes `call` on the first elements of `target`.
+    /// Runs `call` on the first elements of `target`.
     pub(crate) fn run(&self, call: Call, target: &mut [f32]) {
         let scatter = (Scatter::nd().reduction(call.reduction)).execution(call.execution());
         let target = TensorViewMut::contiguous(&mut target[..self.len()], &self.data_shape)
@@ -210,7 +210,7 @@ impl Subject {
         .expect("problems are valid");
     }
 
-    /// Panics unless `call` gives the bits of the plain loop.
+    /// Panics unless `call` gives the bits of the reference loop.
     pub(crate) fn check(&self, call: Call, target: &mut [f32]) {
         let target = &mut target[..self.len()];
         let is_data = call.form == Form::InPlace;
@@ -222,7 +222,7 @@ impl Subject {
             .for_each(|(index, values)| self.check_rows(call, index * part, values));
     }
 
-    /// Holds the rows from `first` on against the plain loop.
+    /// Compares the rows from `first` on with the reference loop.
     fn check_rows(&self, call: Call, first: usize, values: &[f32]) {
         let window = self.problem.window;
         let next = (self.by_row).partition_point(|&(row, _)| (row as usize) < first);
@@ -246,7 +246,7 @@ impl Subject {
     }
 }
 
-/// What the plain loop does to a row.
+/// Applies one update to a row, as the reference loop does.
 fn plain_step(reduction: Reduction, row: &mut [f32], update: &[f32]) {
     match reduction {
         Reduction::None => row.copy_from_slice(update),
@@ -258,7 +258,7 @@ fn plain_step(reduction: Reduction, row: &mut [f32], update: &[f32]) {
     }
 }
 
-/// A number of `[-1, 1)` for each position, by SplitMix64's mixing.
+/// Returns a number in `[-1, 1)` for a position, computed by SplitMix64's mixing.
 fn value_at(seed: u64, position: usize) -> f32 {
     let mut z = (position as u64 ^ seed << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 32)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! The sweeps, one a table entry: what grows, and what stays as it is.
+//! Defines the sweeps: the quantity that doubles, and the problem for each of its values.
 
 use std::ops::RangeInclusive;
 
@@ -8,16 +8,15 @@ use super::findings::Growth;
 use super::problem::{Pattern, Problem};
 use crate::common::inputs::Form;
 
-/// Bytes of updates where they are held.
+/// Bytes of updates in sweeps where they are constant.
 const UPDATES_BYTES: usize = 64 << 20;
 
-/// Problems that differ in one quantity, `x`, which doubles from one to the
-/// next.
+/// Problems that differ in one quantity, `x`. It doubles from point to point.
 pub(crate) struct Sweep {
     pub(crate) name: &'static str,
-    /// What `x` counts.
+    /// Unit of `x`.
     pub(crate) unit: &'static str,
-    /// Binary logarithms of `x`.
+    /// Binary logarithms of the values of `x`.
     pub(crate) exponents: RangeInclusive<u32>,
     pub(crate) growth: Growth,
     pub(crate) problem: fn(usize) -> Problem,
@@ -31,8 +30,8 @@ const BOTH_FORMS: &[(Form, Reduction)] = &[
     (Form::Functional, Reduction::None),
 ];
 
-/// A functional call also copies data, which is as long as the updates or
-/// longer: one reduction shows what that adds.
+/// Calls without a functional assignment. A functional call also copies data. One reduction
+/// shows the cost of that copy.
 const MOSTLY_IN_PLACE: &[(Form, Reduction)] = &[
     (Form::InPlace, Reduction::Add),
     (Form::InPlace, Reduction::None),
@@ -40,7 +39,7 @@ const MOSTLY_IN_PLACE: &[(Form, Reduction)] = &[
 ];
 
 pub(crate) const SWEEPS: [Sweep; 8] = [
-    // Four elements of data a tuple.
+    // Four elements of data per tuple.
     Sweep {
         name: "tuples_elements",
         unit: "tuples",
@@ -49,7 +48,7 @@ pub(crate) const SWEEPS: [Sweep; 8] = [
         problem: |tuples| uniform(4 * tuples, 1, tuples),
         calls: BOTH_FORMS,
     },
-    // Four tuples a row.
+    // Four tuples per row.
     Sweep {
         name: "tuples_rows",
         unit: "tuples",
@@ -58,7 +57,7 @@ pub(crate) const SWEEPS: [Sweep; 8] = [
         problem: |tuples| uniform(tuples / 4, 64, tuples),
         calls: MOSTLY_IN_PLACE,
     },
-    // As many bytes of updates in ever longer windows.
+    // Longer windows with constant bytes of updates.
     Sweep {
         name: "window",
         unit: "bytes of a window",
@@ -67,7 +66,7 @@ pub(crate) const SWEEPS: [Sweep; 8] = [
         problem: |bytes| uniform(UPDATES_BYTES / bytes, bytes / 4, UPDATES_BYTES / bytes),
         calls: BOTH_FORMS,
     },
-    // As many tuples with ever longer windows.
+    // Longer windows with a constant number of tuples.
     Sweep {
         name: "width",
         unit: "bytes of a window",
@@ -76,10 +75,10 @@ pub(crate) const SWEEPS: [Sweep; 8] = [
         problem: |bytes| uniform(8192, bytes / 4, 8192),
         calls: MOSTLY_IN_PLACE,
     },
-    // From no duplicates to all tuples in one place.
+    // From no duplicates to one destination for all tuples.
     Sweep {
         name: "duplicates_elements",
-        unit: "tuples a destination",
+        unit: "tuples per destination",
         exponents: 0..=22,
         growth: Growth::Shape,
         problem: |times| repeated(1, 1 << 22, times),
@@ -87,13 +86,13 @@ pub(crate) const SWEEPS: [Sweep; 8] = [
     },
     Sweep {
         name: "duplicates_rows",
-        unit: "tuples a destination",
+        unit: "tuples per destination",
         exponents: 0..=18,
         growth: Growth::Shape,
         problem: |times| repeated(64, 1 << 18, times),
         calls: MOSTLY_IN_PLACE,
     },
-    // As many tuples in ever more data.
+    // More data with a constant number of tuples.
     Sweep {
         name: "data_elements",
         unit: "bytes of data",
@@ -121,7 +120,8 @@ const fn uniform(rows: usize, window: usize, tuples: usize) -> Problem {
     }
 }
 
-/// As many rows as tuples, of which few are met.
+/// Returns a problem with an equal number of rows and tuples. Each named row occurs `times`
+/// times.
 const fn repeated(window: usize, tuples: usize, times: usize) -> Problem {
     Problem {
         pattern: Pattern::Times(times),

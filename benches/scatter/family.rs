@@ -1,5 +1,5 @@
-//! Element scatters, a cache's decode step and a gather, each beside the plain loop
-//! that a user would write, which does not check its indices.
+//! Times element scatters, a decode step of a KV cache and a gather. Each is compared with the
+//! loop that a user would write, which does not check indices.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -20,22 +20,23 @@ use crate::common::numbers::{Number, assert_bits};
 use crate::common::random::Random;
 use crate::common::{view, view_mut};
 
-/// Rows of the element scatters, and their length: messages of a graph.
+/// Shapes of data and updates of the element scatters: messages along the edges of a graph.
 const NODES: [usize; 2] = [556_416, WIDTH];
 const EDGES: [usize; 2] = [481_385, WIDTH];
 const WIDTH: usize = 80;
 
-/// Elements of the long lane, and of what is scattered along it.
+/// Elements of the 1-D tensor, and of its updates.
 const LANE: usize = 16 << 20;
 const LANE_UPDATES: usize = 4 << 20;
 
-/// A cache: sequences, heads, positions and numbers of each.
+/// Shape of the KV cache: sequences, heads, positions, elements of a row. Then the shape of
+/// its updates.
 const CACHE: [usize; 4] = [64, HEADS, 4096, DEPTH];
 const TOKENS: [usize; 4] = [64, HEADS, 1, DEPTH];
 const HEADS: usize = 8;
 const DEPTH: usize = 128;
 
-/// The rows of a table, and those that are looked up.
+/// Shapes of the table and of the rows that are gathered from it.
 const TABLE: [usize; 2] = [500_000, EMBEDDING];
 const LOOKUPS: [usize; 2] = [65_536, EMBEDDING];
 const EMBEDDING: usize = 64;
@@ -47,7 +48,7 @@ pub(crate) fn family(criterion: &mut Criterion) {
     gather(criterion);
 }
 
-/// A call on all workers and on one, beside the plain loop.
+/// Times a call on all workers and on one, compared with the reference loop `plain`.
 fn row<T: Number>(
     criterion: &mut Criterion,
     name: &str,
@@ -57,7 +58,7 @@ fn row<T: Number>(
 ) {
     let mut group = criterion.benchmark_group(format!("family/{name}"));
     let target = &RefCell::new(data.to_vec());
-    let plain_loop = Call::new("the plain loop", |_| plain(&mut target.borrow_mut()));
+    let plain_loop = Call::new("the reference loop", |_| plain(&mut target.borrow_mut()));
     for (workers, execution) in [
         ("all workers", Execution::new()),
         ("one worker", Execution::new().max_workers(1)),
@@ -71,7 +72,7 @@ fn row<T: Number>(
             assert_bits(name, &target.borrow(), &expected);
         };
         let call = Call::new(workers, run).checked(check);
-        call.beside(&plain_loop).bench(&mut group);
+        call.compared_with(&plain_loop).bench(&mut group);
     }
 }
 
@@ -86,7 +87,7 @@ fn indices(random: &mut Random, len: usize, bound: usize) -> Vec<i64> {
     numbers.map(|number| number as i64).collect()
 }
 
-/// What PyTorch Geometric exports: messages of edges summed into nodes.
+/// Times sums of edge messages into nodes, the scatter that PyTorch Geometric exports.
 fn elements(criterion: &mut Criterion) {
     let mut random = Random::new(1);
     let (data, updates) = (floats(&mut random, &NODES), floats(&mut random, &EDGES));
@@ -145,7 +146,7 @@ fn lane(criterion: &mut Criterion) {
     );
 }
 
-/// The plain loop here is a `memcpy` of each of the same rows.
+/// Times one token per sequence. The reference is a `memcpy` of each row.
 fn decode(criterion: &mut Criterion) {
     let mut random = Random::new(3);
     let [sequences, _, positions, _] = CACHE;

@@ -1,5 +1,5 @@
-//! Gradients: of scatters with every reduction, once and by a kept plan, and of a
-//! gather.
+//! Times gradients of scatters with every reduction, one-shot and with a kept plan, and
+//! gradients of a gather.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use crate::common::random::Random;
 use crate::common::workloads::{Pattern, Workload, update};
 use crate::common::{view, view_mut};
 
-/// Messages along edges of a graph, into its nodes.
+/// Shapes of data and updates: messages along the edges of a graph into its nodes.
 const NODES: [usize; 2] = [40_000, WIDTH];
 const EDGES: [usize; 2] = [160_000, WIDTH];
 const WIDTH: usize = 64;
@@ -34,12 +34,13 @@ pub(crate) fn gradients(criterion: &mut Criterion) {
 
 struct Graph<'a> {
     inputs: &'a Inputs,
+    /// Gradient of the output.
     gradient: Vec<f32>,
     of_data: Vec<f32>,
     of_updates: Vec<f32>,
 }
 
-/// What each call takes: the gradient, the forward tensors, where gradients go.
+/// Arguments of each call: the gradient of the output, the forward tensors, the results.
 type Tensors<'a> = (
     TensorView<'a, f32>,
     Forward<TensorView<'a, f32>>,
@@ -56,8 +57,8 @@ impl Graph<'_> {
         (view(&self.gradient, &NODES), forward, written)
     }
 
-    /// Panics unless the gradients of some rows of data, and of the updates of these
-    /// rows, are those of a plain loop.
+    /// Compares the gradients of a sample of data rows, and of the updates of these rows, with
+    /// a sequential reference. Panics if one differs.
     fn check(&self, reduction: Reduction) {
         let targets = self.inputs.indices(0);
         for node in (0..NODES[0]).step_by(997) {
@@ -74,14 +75,15 @@ impl Graph<'_> {
                 let expected = shares(reduction, self.gradient[at], &values);
                 assert!(
                     is == expected,
-                    "{reduction}, node {node}: {is:?}, not {expected:?}"
+                    "{reduction}, node {node}: {is:?}; expected {expected:?}"
                 );
             }
         }
     }
 }
 
-/// What the value that was there and each update get.
+/// Computes the gradients of the existing value and of each update, from the gradient of their
+/// result. `values` are the existing value and the updates.
 fn shares(reduction: Reduction, gradient: f32, values: &[f32]) -> Vec<f32> {
     let count = values.len();
     let best = values.iter().copied().reduce(match reduction {
@@ -128,7 +130,7 @@ fn scatters(criterion: &mut Criterion, inputs: &Inputs) {
         let planned = |(gradient, forward, written): Tensors<'_>| {
             (plan.run().backward_into(gradient, forward, 1.0, written)).expect("a gradient");
         };
-        call("once", &graph, reduction, &once).bench(&mut group);
+        call("one-shot", &graph, reduction, &once).bench(&mut group);
         call("planned", &graph, reduction, &planned).bench(&mut group);
     }
 }
@@ -172,7 +174,7 @@ fn gathers(criterion: &mut Criterion, inputs: &Inputs) {
             run(0);
             assert_bits("the gradient of a gather", &sums.borrow(), &expected);
         };
-        let call = Call::new(format!("once, factor {scale}"), run);
+        let call = Call::new(format!("one-shot, factor {scale}"), run);
         call.checked(check).bench(&mut group);
     }
 }

@@ -1,5 +1,5 @@
-//! What a plan costs: reading and checking every index, numbering the destinations,
-//! and looking for duplicates.
+//! Times plans. A plan reads and checks every index, numbers the destinations, and detects
+//! duplicates.
 
 #![allow(clippy::cast_possible_truncation, reason = "indices are small")]
 
@@ -16,8 +16,8 @@ use crate::{Call, Group};
 /// Tuples of the large plans.
 const TUPLES: usize = 4 << 20;
 
-/// Destinations of the large plans, and the shapes that they have for tuples
-/// of one, two and three coordinates.
+/// Number of destinations of the large plans, and the shapes of data for tuples of one, two
+/// and three coordinates.
 const SLICES: usize = 16 << 20;
 const SHAPES: [&[usize]; 3] = [&[SLICES], &[4096, 4096], &[256, 256, 256]];
 
@@ -27,7 +27,7 @@ pub(crate) fn planning(criterion: &mut Criterion) {
     small(criterion);
 }
 
-/// Times plans of `list`, beside a loop on one thread that reads it.
+/// Times plans of `list`, compared with a loop on one thread that only reads `list`.
 fn plan<I: Index + std::ops::BitOr<Output = I>>(
     group: &mut Group<'_>,
     name: &str,
@@ -49,11 +49,11 @@ fn plan<I: Index + std::ops::BitOr<Output = I>>(
         drop(plan.expect("indices are in bounds"));
     })
     .moving(Throughput::Elements(shape[0] as u64))
-    .beside(&read)
+    .compared_with(&read)
     .bench(group);
 }
 
-/// The coordinates of some tuples.
+/// Returns the coordinates of `tuples` tuples.
 fn list(tuples: usize, data: &'static [usize], pattern: Pattern) -> Vec<i64> {
     let indices = [tuples, data.len()];
     nd(
@@ -66,7 +66,7 @@ fn list(tuples: usize, data: &'static [usize], pattern: Pattern) -> Vec<i64> {
     .coordinates(&mut Random::new(1))
 }
 
-/// Validation alone: one, two and three coordinates, i64 and i32, on all
+/// Times plans that only check indices: one, two and three coordinates, i64 and i32, on all
 /// threads and on one.
 fn validate(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("planning/validate/4Mi");
@@ -97,8 +97,8 @@ fn validate(criterion: &mut Criterion) {
     }
 }
 
-/// Validation and an exact answer to whether a destination repeats. Free
-/// where destinations increase; a bitmap where they are few; else a sort.
+/// Times plans that check indices and detect duplicates exactly. Detection costs nothing if
+/// destinations increase. It uses a bitmap if destinations are few, and a sort otherwise.
 fn duplicates(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("planning/duplicates");
     let reject = Scatter::nd().duplicates(Duplicates::Reject);
@@ -127,7 +127,7 @@ fn duplicates(criterion: &mut Criterion) {
     );
 }
 
-/// Plans that should cost no more than the call that they belong to.
+/// Times small plans. Each should cost at most as much as its call.
 fn small(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("planning/small");
     let cases: [(&str, usize, &'static [usize]); 4] = [

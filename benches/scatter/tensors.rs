@@ -1,5 +1,5 @@
-//! Workloads in memory, end to end, checks of indices included: every workload as
-//! `f32` with `i64` indices, and some of them with other types.
+//! Times complete calls, with the checks of indices: every workload with `f32` data and `i64`
+//! indices, and some workloads with other types.
 
 use std::cell::{LazyCell, RefCell};
 
@@ -15,20 +15,19 @@ use crate::common::roof::Copying;
 use crate::common::workloads::WORKLOADS;
 use crate::{Call, Group};
 
-/// Functional calls write into an output that is there. In place, only the slices
-/// that tuples name are touched: where that takes little less time, the updates are
-/// the cost.
+/// Forms that are timed. A functional call writes an existing output. A call in place touches
+/// only the slices that tuples name. If the times are similar, the updates dominate the cost.
 const FORMS: [Form; 2] = [Form::Functional, Form::InPlace];
 
-/// Every workload, beside a copy of its data to the output on all threads: no form
-/// moves more bytes a second.
+/// Times every workload, compared with a copy of its data to the output on all threads. No form
+/// moves more bytes per second than the copy.
 pub(crate) fn workloads(criterion: &mut Criterion) {
     for workload in WORKLOADS {
         let mut group = criterion.benchmark_group(format!("workloads/{}", workload.name));
         let inputs = Inputs::new(workload);
         let subject = Subject::new(&inputs);
         let copying = LazyCell::new(|| fastest_copy(&inputs, &mut subject.target.borrow_mut()));
-        let roof = Call::new("roof", |_| {
+        let copy = Call::new("copy", |_| {
             copying.run(&mut subject.target.borrow_mut(), &inputs.data);
         })
         .checked(|| {
@@ -37,13 +36,13 @@ pub(crate) fn workloads(criterion: &mut Criterion) {
         .moving(bytes(2 * size_of_val(&inputs.data[..])));
         for form in FORMS {
             let call = subject.call(&form.to_string(), form);
-            call.beside(&roof).bench(&mut group);
+            call.compared_with(&copy).bench(&mut group);
         }
-        roof.bench(&mut group);
+        copy.bench(&mut group);
     }
 }
 
-/// Adds one type of a workload to its group.
+/// Function that adds the calls with one type to the group of a workload.
 type Add = fn(&mut Group<'_>, &str, &Inputs);
 
 const F16: (&str, Add) = ("f16", typed::<f16, i64>);
@@ -60,14 +59,14 @@ const TYPES: [(&str, &[(&str, Add)]); 5] = [
     ("elem_random_add", &[F64, I64, I32_INDICES]),
 ];
 
-/// A call with other types should take the time that its bytes do: those that it
-/// needs, once in, and those that it writes, once out, indices included. The plain
-/// loop rounds sums of 16-bit floats after every update.
+/// Times workloads with other types. The time should be proportional to the bytes that a call
+/// moves: each needed byte is read once, and each result byte is written once, indices
+/// included. The reference loop rounds sums of 16-bit floats after every update.
 pub(crate) fn types(criterion: &mut Criterion) {
     for (name, kinds) in TYPES {
         let mut group = criterion.benchmark_group(format!("types/{name}"));
         let workload = WORKLOADS.iter().find(|workload| workload.name == name);
-        let inputs = Inputs::new(*workload.expect("it is in the table of workloads"));
+        let inputs = Inputs::new(*workload.expect("a known workload"));
         for (kind, add) in kinds {
             add(&mut group, kind, &inputs);
         }
@@ -80,12 +79,12 @@ fn typed<T: Number, I: Place>(group: &mut Group<'_>, kind: &str, inputs: &Inputs
     for form in FORMS {
         let usual = plain.call("f32 with i64 indices", form);
         let call = subject.call(&format!("{form}, {kind}"), form);
-        call.beside(&usual).bench(group);
+        call.compared_with(&usual).bench(group);
     }
 }
 
-/// A workload with its target. Values are not reset between calls: those that add
-/// grow slowly, the others stay as they are.
+/// A workload with its target. Values are not reset between calls. Sums grow slowly, and other
+/// results do not change.
 struct Subject<'a, T, I> {
     inputs: &'a Inputs<T, I>,
     target: RefCell<Aligned<T>>,
@@ -130,5 +129,5 @@ fn fastest_copy(inputs: &Inputs, target: &mut [f32]) -> Copying {
     });
     let times = time(&copies.collect::<Vec<_>>(), target, ROUNDS, 1);
     let fastest = (Copying::ALL.iter().zip(times)).min_by(|a, b| a.1.min.total_cmp(&b.1.min));
-    *fastest.expect("there is a way to copy").0
+    *fastest.expect("a kind of copy").0
 }

@@ -1,1 +1,1 @@
-"""ndscatter beside the scatters of six runtimes, on the same arrays."""
+"""Compares ndscatter with the scatters of six runtimes, on the same arrays."""

@@ -1,10 +1,10 @@
-"""Forward passes with their gradients: ndscatter, torch's autograd and jax.
+"""Measures forward passes with their gradients: ndscatter, torch's autograd and jax.
 
     python -m compare.backward '{"threads": 2, ...}'
 
-runs in a process of its own, as `child` does. Everyone allocates all results: the
-output, the gradient for data and that for updates. Of a sum the gradient for data is
-that of the output, and whoever knows that hands it back: torch and ndscatter do.
+Runs in a separate process, like `child`. Each contender allocates all results: the output, the
+gradient for data, and the gradient for updates. There is one exception: the gradient of a sum for
+data is the gradient of the output, and torch and ndscatter return that tensor.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .workloads import Workload, chosen
 
 WORKLOADS = ["emb_grad_add", "gnn_add", "gnn_max", "moe_add"]
 
-# Runtimes round gradients of extremes more than once.
+# Relative and absolute. Runtimes round gradients of maxima more than once.
 TOLERANCE = 1e-6
 
-# The output, the gradient for data, that for updates.
+# The output, the gradient for data, the gradient for updates.
 Pass = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -44,7 +44,7 @@ def ours(problem: Problem, gradient: np.ndarray) -> list[Call]:
 
     class Made:
         def __init__(self, handle: int | None):
-            assert handle is not None, "the call fails"
+            assert handle is not None, "the call of ndscatter failed"
             self.handle = handle
 
         def __del__(self):
@@ -57,8 +57,8 @@ def ours(problem: Problem, gradient: np.ndarray) -> list[Call]:
         def values(which: int, shape: tuple[int, ...]) -> np.ndarray:
             return np.ctypeslib.as_array(native.compare_pass_values(made.handle, which), shape).copy()
 
-        is_there = workload.reduction == "add"
-        of_data = gradient if is_there else values(1, workload.data)
+        is_sum = workload.reduction == "add"
+        of_data = gradient if is_sum else values(1, workload.data)
         return values(0, workload.data), of_data, values(2, workload.updates)
 
     sets = map(libraries.native_tensor, problem.indices)
@@ -130,8 +130,8 @@ def jax_ways(problem: Problem, gradient: np.ndarray) -> list[Call]:
 CONTENDERS = {OURS: ours, "torch": torch_ways, "jax": jax_ways}
 
 
-class Judge:
-    """Says whether a pass is right, of one set of indices."""
+class Checker:
+    """Checks passes with one set of indices."""
 
     def __init__(self, problem: Problem, numbers: np.ndarray, gradient: np.ndarray):
         self.oracle = Oracle(problem, numbers)
@@ -152,9 +152,9 @@ class Judge:
 
     def why_wrong(self, made: Pass, bit_for_bit: bool) -> str | None:
         output, *gradients = made
-        verdict = self.oracle.judge(output, bit_for_bit)
+        verdict = self.oracle.verdict(output, bit_for_bit)
         if verdict.status == WRONG:
-            return f"the output: {verdict.why}"
+            return f"the output is wrong: {verdict.why}"
         for name, got, expected in zip(("data", "updates"), gradients, self.expected()):
             if bit_for_bit:
                 same = got.shape == expected.shape and np.array_equal(got, expected)
@@ -169,13 +169,13 @@ def measure(workload: Workload, threads: int, rounds: int) -> dict:
     problem = Problem(workload)
     gradient = empty(workload.data, np.float32)
     fill(np.random.default_rng(2), gradient)
-    judges = [Judge(problem, numbers, gradient) for numbers in problem.numbers]
+    checkers = [Checker(problem, numbers, gradient) for numbers in problem.numbers]
     entries, figures = {}, {}
     for name, make in CONTENDERS.items():
         best = None
         for call in make(problem, gradient):
             made, _ = once(call, 0)
-            why = judges[0].why_wrong(call.result(made), name == OURS)
+            why = checkers[0].why_wrong(call.result(made), name == OURS)
             del made
             taken = min(sample(Entry(call, 1), at) for at in range(2))
             key = f"{name}: {call.how}"
@@ -191,7 +191,7 @@ def measure(workload: Workload, threads: int, rounds: int) -> dict:
         if key.startswith(OURS):
             for index_set in range(1, SETS):
                 made, _ = once(entry.call, index_set)
-                why = judges[index_set].why_wrong(entry.call.result(made), True)
+                why = checkers[index_set].why_wrong(entry.call.result(made), True)
                 assert why is None, why
         figures[key].update(entry.times)
     return {"workload": workload.name, "others": round(others.cpus(), 3), "contenders": figures}
@@ -245,7 +245,8 @@ def markdown(results: dict) -> str:
                 else f"| {row['workload']} | {ours_cell} | {' | '.join(cells)} | – |"
             )
         if ratios:
-            lines += ["", f"Geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f}.", ""]
+            mean, lowest = geometric_mean(ratios), min(ratios)
+            lines += ["", f"Geometric mean {mean:.2f}, lowest ratio {lowest:.2f}.", ""]
     return "\n".join(lines) + "\n"
 
 

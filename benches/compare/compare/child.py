@@ -1,8 +1,8 @@
-"""The process in which all contenders meet, limited to a number of CPUs.
+"""Measures all contenders in one process, which is limited to a number of CPUs.
 
     python -m compare.child '{"threads": 2, ...}'
 
-The parent has set the environment variables that runtimes read.
+The parent process sets the environment variables that runtimes read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 
 def main() -> None:
     options = json.loads(sys.argv[1])
-    # Before any runtime counts the processors.
+    # Limit the CPUs before any runtime counts them.
     cpus = sorted(os.sched_getaffinity(0))[: options["threads"]]
     os.sched_setaffinity(0, cpus)
 
@@ -27,7 +27,7 @@ def main() -> None:
 
     found, left_out = contenders.load(options["contenders"], options["threads"])
     for name, why in left_out.items():
-        print(f"{name} is left out: {why}", file=sys.stderr)
+        print(f"{name} is not measured: {why}", file=sys.stderr)
     workloads = chosen(options["only"], options["quick"])
     run = {
         "threads": options["threads"],

@@ -1,5 +1,5 @@
-"""The libraries of this project, through ctypes: `ndscatter-c`, and what the
-comparison needs from a compiled language (`native`)."""
+"""Loads the libraries of this project through ctypes: `ndscatter-c`, and the compiled helpers of
+the comparison (`native/`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ import numpy as np
 REDUCTIONS = {"none": 0, "add": 1, "max": 5}
 
 _CPU = 1
-# Of DLPack, by numpy's kind of an element.
+# Type codes of DLPack, for numpy's kinds of elements.
 _CODES = {"i": 0, "u": 1, "f": 2}
 
 
@@ -75,7 +75,7 @@ class NativeTensor(Structure):
 
 
 def dl_tensor(array: np.ndarray) -> DLTensor:
-    """Views `array`, which must outlive it, and be row-major."""
+    """Views `array`, which must be row-major and outlive the view."""
     code, bits = _CODES[array.dtype.kind], 8 * array.itemsize
     shape = (c_int64 * array.ndim)(*array.shape)
     return DLTensor(
@@ -100,7 +100,7 @@ def ndscatter_c() -> ctypes.CDLL:
     library = _load("libndscatter_c.so")
     library.nds_version.restype = ctypes.c_char_p
     library.nds_last_error.restype = ctypes.c_char_p
-    assert library.nds_abi_version() == 1, "the interface that this file was written for"
+    assert library.nds_abi_version() == 1, "this file needs version 1 of the C interface"
     return library
 
 

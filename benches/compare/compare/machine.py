@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Describes the machine, and measures the load of other processes."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ def sentence(machine: dict) -> str:
 
 
 class Others:
-    """How many CPUs work for someone else, other guests of the host included,
-    while this process measures."""
+    """Load of other processes and of other guests of the host, in CPUs, since creation."""
 
     def __init__(self):
         self.start = time.monotonic(), self._busy()
 
     @staticmethod
     def _busy() -> float:
-        """Seconds that CPUs were busy with anything but this process."""
+        """Returns the seconds of CPU time of everything except this process."""
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
         user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
         ticks = user + nice + system + irq + softirq + steal
@@ -59,7 +58,7 @@ def _first(path: str, key: str) -> str:
 
 
 def _selected(path: str) -> str:
-    """Of `always [madvise] never` the word in brackets."""
+    """Returns the word in brackets of a file such as `always [madvise] never`."""
     try:
         return Path(path).read_text().split("[")[1].split("]")[0]
     except OSError:
@@ -67,7 +66,7 @@ def _selected(path: str) -> str:
 
 
 def _caches() -> dict[str, str]:
-    """Sizes as one CPU sees them."""
+    """Returns the sizes of the caches of the first CPU."""
     found = {}
     for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         level, kind, size = (

@@ -1,4 +1,4 @@
-"""Builds, measures in child processes, reports."""
+"""Builds the libraries, measures in child processes, and reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     (folder / "results.md").write_text(text)
     plots.draw(results, folder)
     print(text)
-    print(f"written: {stored}, results.md, ratios.svg and roof.svg beside it", file=sys.stderr)
+    print(f"written to {folder}: results.json, results.md, ratios.svg, roof.svg", file=sys.stderr)
     if chosen.publish is not None:
         publish.publish(results, folder, chosen.publish)
     return 0
@@ -46,14 +46,14 @@ def _cargo(*arguments: str | Path) -> None:
 
 
 def _build() -> None:
-    """Both libraries, into one target folder."""
+    """Builds both libraries into one target folder."""
     _cargo("build", "--release", "-p", "ndscatter-c")
     manifest = places.FOLDER / "native" / "Cargo.toml"
     _cargo("build", "--release", "--manifest-path", manifest, "--target-dir", places.target())
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """What the runtimes read before anyone can call them."""
+    """Returns the environment of a child process. Runtimes read it when they are loaded."""
     number = str(threads)
     several = "true" if threads > 1 else "false"
     return {
@@ -72,7 +72,7 @@ def _environment(threads: int) -> dict[str, str]:
 
 
 def _backward(chosen: argparse.Namespace) -> int:
-    """Forward passes with their gradients: tables alone."""
+    """Measures forward passes with their gradients. Writes tables and no plots."""
     stored = places.output() / "backward.json"
     if not chosen.reuse:
         _build()
@@ -88,7 +88,7 @@ def _backward(chosen: argparse.Namespace) -> int:
 
 
 def _source() -> str:
-    """The commit that is measured, and whether files differ from it."""
+    """Returns the measured commit, with the suffix "-dirty" if files differ from it."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     found = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True, check=False)
     return found.stdout.strip() or "unknown"
@@ -99,9 +99,9 @@ def _measure(threads: int, chosen: argparse.Namespace) -> dict:
 
 
 def _child(module: str, threads: int, chosen: argparse.Namespace) -> dict:
-    """What a process of its own has measured."""
+    """Runs `module` in a separate process. Returns its results."""
     stored = places.output() / f"run-{threads}.json"
-    asked = {
+    arguments = {
         "threads": threads,
         "rounds": chosen.rounds,
         "only": chosen.only,
@@ -112,14 +112,14 @@ def _child(module: str, threads: int, chosen: argparse.Namespace) -> dict:
         "source": _source(),
         "json": str(stored),
     }
-    command = [sys.executable, "-m", module, json.dumps(asked)]
+    command = [sys.executable, "-m", module, json.dumps(arguments)]
     subprocess.run(command, env=_environment(threads), cwd=places.FOLDER, check=True)
     return json.loads(stored.read_text())
 
 
 def _merge(earlier: dict | None, results: dict) -> dict:
-    """Rows of earlier runs stay where this one has none. A row's ratios are
-    those of one run in any case."""
+    """Adds rows of earlier runs that this run did not measure. Each row is from one run, so its
+    ratios stay valid."""
     before = {run["threads"]: run for run in (earlier or {}).get("runs", [])}
     for run in results["runs"]:
         old = before.pop(run["threads"], None)
@@ -133,7 +133,7 @@ def _merge(earlier: dict | None, results: dict) -> dict:
 
 
 def _scaling(is_published: bool) -> int:
-    """The bench of growing work and workers, and its plots."""
+    """Runs the bench `scaling` and draws its plots."""
     stored = places.output() / "scaling.json"
     _cargo("bench", "--bench", "scaling", "--", "--json", stored)
     spec = importlib.util.spec_from_file_location("scaling", places.FOLDER / "scaling.py")

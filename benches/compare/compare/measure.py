@@ -1,4 +1,4 @@
-"""One workload: its contenders are checked, timed, and checked again."""
+"""Measures one workload: checks its contenders, times them, and checks them again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from .problem import SETS, Problem
 from .timing import Entry, calls_of_a_sample, once, sample, take_turns
 from .words import ALLOCATING, FORMS, INTO, OURS, WRONG
 
-# Where the best correct peer takes less, the call itself is what is measured.
+# Nanoseconds of the best correct peer below which a row has the kind "call".
 CALL_NS = 500_000
 QUICK_CALL_NS = 10_000
 
-# Ways of a contender that may be its fastest: up to this times the fastest
-# first call are looked at again.
+# Calls of a contender whose first time is at most this multiple of the fastest one are timed again.
 CLOSE = 4
 
 COMPILED = "compiled caller"
@@ -29,7 +28,7 @@ COMPILED = "compiled caller"
 
 @dataclass
 class Chosen:
-    """A contender's fastest correct way, or its fastest where none is."""
+    """The fastest correct call of a contender, or its fastest call if none is correct."""
 
     name: str
     call: Call
@@ -56,7 +55,7 @@ class Measurement:
         before = self.problem.data.copy(), self.problem.updates.copy()
         rows = [self._row(form, then_sum, progress) for form in FORMS]
         for array, was in zip([self.problem.data, self.problem.updates], before):
-            assert np.array_equal(array, was), "a contender wrote into its inputs"
+            assert np.array_equal(array, was), "a contender changed its inputs"
         return rows
 
     def _row(self, form: str, then_sum: bool, progress: Callable[[], None]) -> dict:
@@ -102,20 +101,20 @@ class Measurement:
         return Entry(one.call, one.estimate, calls)
 
     def _check(self, name: str, call: Call, index_set: int) -> tuple[Verdict, int]:
-        """The verdict on one run, and how long that took."""
-        self.problem.target.view(np.uint8).fill(0xFF)  # of floats no number
+        """Runs a call once. Returns the verdict on its result, and its nanoseconds."""
+        self.problem.target.view(np.uint8).fill(0xFF)  # NaN for floats
         if call.reset is not None:
             call.reset()
         output, taken = once(call, index_set)
         oracle = self.oracles[index_set]
-        return oracle.judge(call.result(output), bit_for_bit=name == OURS), taken
+        return oracle.verdict(call.result(output), bit_for_bit=name == OURS), taken
 
     def _choose(self, contender: Contender, form: str) -> Chosen | None:
         ways, found = {}, []
         for call in contender.calls(self.problem, form):
             try:
                 verdict, taken = self._check(contender.name, call, 0)
-            except Exception as error:  # noqa: BLE001 - runtimes refuse in many ways
+            except Exception as error:  # noqa: BLE001 - each runtime raises other types
                 ways[call.how] = f"{type(error).__name__}: {str(error)[:200]}"
                 continue
             found.append(Chosen(contender.name, call, verdict, taken, ways))
@@ -124,7 +123,7 @@ class Measurement:
         close = CLOSE * min(one.estimate for one in found)
         for one in found:
             if one.estimate <= close:
-                one.estimate = self._look(one)
+                one.estimate = self._brief(one)
         found.sort(key=lambda one: one.estimate)
         for one in found:
             for index_set in range(1, SETS):
@@ -139,16 +138,16 @@ class Measurement:
         return best
 
     @staticmethod
-    def _look(one: Chosen) -> float:
-        """A short measurement: two samples, of a number of calls where they are small."""
+    def _brief(one: Chosen) -> float:
+        """Measures a call briefly: two samples. Short calls are repeated in the second."""
         entry = Entry(one.call, one.estimate)
         first = sample(entry, 1)
         entry.calls = calls_of_a_sample(first)
         return min(first, sample(entry, 0))
 
     def _then_sum(self, chosen: list[Chosen], entries: dict[str, Entry]) -> dict:
-        """The time with a sum over the output: a store past the caches may
-        leave its cost to the next who reads."""
+        """Times calls together with a sum over the output. The cost of a streaming store may only
+        move to the next reader."""
         peers = [one for one in chosen if one.counts and one.name != OURS]
         best = min(peers, key=lambda one: min(entries[one.name].samples), default=None)
         pair = [one for one in chosen if one.name == OURS] + ([best] if best else [])

@@ -1,4 +1,4 @@
-"""The command line. Needs nothing but Python itself."""
+"""Parses the command line. Needs only the standard library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CONTENDERS = ["ndscatter", "onnxruntime", "openvino", "torch", "jax", "tensorflo
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="run.py", description="ndscatter beside the scatters of six runtimes"
+        prog="run.py", description="compares ndscatter with the scatters of six runtimes"
     )
     cores = len(os.sched_getaffinity(0))
     add = parser.add_argument
@@ -19,50 +19,50 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         type=_numbers,
         default=sorted({1, cores}),
         metavar="N,N",
-        help="thread counts, each measured in a process of its own (default: 1 and one a core)",
+        help="numbers of threads, each measured in a separate process (default: 1 and one per core)",
     )
-    add("--rounds", type=int, default=9, metavar="N", help="turns of every contender (default: 9)")
-    add("--only", type=_names, metavar="A,B", help="these workloads")
+    add("--rounds", type=int, default=9, metavar="N", help="samples of every contender (default: 9)")
+    add("--only", type=_names, metavar="A,B", help="measure only these workloads")
     add(
         "--contenders",
         type=_contenders,
         default=CONTENDERS,
         metavar="A,B",
-        help=f"these contenders, of {','.join(CONTENDERS)}",
+        help=f"measure only these contenders, of {','.join(CONTENDERS)}",
     )
-    add("--quick", action="store_true", help="small shapes, to try the harness; no figures to keep")
-    add("--then-sum", action="store_true", help="also with a sum over the output afterwards")
-    add("--huge-pages", action="store_true", help="ask for huge pages for the shared arrays")
-    add("--append", action="store_true", help="keep rows of earlier runs that this one has not")
-    add("--reuse", action="store_true", help="measure nothing: report what the last run found")
+    add("--quick", action="store_true", help="small shapes, to test the harness; do not use the figures")
+    add("--then-sum", action="store_true", help="also time calls together with a sum over the output")
+    add("--huge-pages", action="store_true", help="request huge pages for the shared arrays")
+    add("--append", action="store_true", help="keep rows of earlier runs that this run does not measure")
+    add("--reuse", action="store_true", help="measure nothing; report the last run again")
     add(
         "--publish",
         nargs="?",
         const="",
         metavar="MACHINE",
-        help="put tables and plots into docs/; those beside the runtimes by a kind of machine",
+        help="write figures, tables and plots to docs/; MACHINE names the kind of machine",
     )
-    add("--rust", action="store_true", help="instead: the Rust crates that scatter")
-    add("--backward", action="store_true", help="instead: forward passes with their gradients")
-    add("--scaling", action="store_true", help="instead: ndscatter as work grows, drawn")
+    add("--rust", action="store_true", help="measure other Rust crates instead")
+    add("--backward", action="store_true", help="measure forward passes with their gradients instead")
+    add("--scaling", action="store_true", help="measure ndscatter with growing work instead, and draw plots")
     add(
         "--page",
         action="store_true",
-        help="instead: write the tables of docs/performance.md from recorded figures",
+        help="measure nothing; write the tables of docs/performance.md from recorded figures",
     )
     add("--check", action="store_true", help="with --page: fail if a table differs from the figures")
-    add("--no-venv", action="store_true", help="use this interpreter as it is")
+    add("--no-venv", action="store_true", help="use this interpreter without a virtual environment")
     options = parser.parse_args(arguments)
     if max(options.threads) > cores:
-        parser.error(f"--threads: there are {cores} CPUs")
+        parser.error(f"--threads is {max(options.threads)}, and there are {cores} CPUs; use at most {cores}")
     if options.rounds < 1:
-        parser.error("--rounds: at least one")
+        parser.error(f"--rounds is {options.rounds}; use at least 1")
     if options.check and not options.page:
-        parser.error("--check: only with --page")
+        parser.error("--check needs --page")
     if options.publish is not None and options.quick:
-        parser.error("--quick measures nothing that could be published")
+        parser.error("figures of --quick cannot be published; omit --quick or --publish")
     if options.publish == "" and not (options.rust or options.scaling):
-        parser.error("--publish: as the figures of which kind of machine?")
+        parser.error("--publish needs the name of a kind of machine, such as zen-4")
     return options
 
 
@@ -73,7 +73,7 @@ def _names(text: str) -> list[str]:
 def _numbers(text: str) -> list[int]:
     numbers = sorted({int(name) for name in _names(text)})
     if not numbers or numbers[0] < 1:
-        raise argparse.ArgumentTypeError("numbers of threads, at least one")
+        raise argparse.ArgumentTypeError("use numbers of threads of at least 1")
     return numbers
 
 
@@ -81,5 +81,5 @@ def _contenders(text: str) -> list[str]:
     names = _names(text)
     unknown = set(names) - set(CONTENDERS)
     if unknown:
-        raise argparse.ArgumentTypeError(f"no contender is called {', '.join(sorted(unknown))}")
+        raise argparse.ArgumentTypeError(f"unknown contender: {', '.join(sorted(unknown))}")
     return names

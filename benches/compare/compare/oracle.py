@@ -1,16 +1,14 @@
-"""What a result must be, and the verdict on one.
+"""Computes the expected results, and checks results.
 
-Without a reduction, for maxima and for integers a result is exact. For sums of
-floats two results are kept: that of the sequential loop in f32, which ndscatter
-must give bit for bit, and the sum in f64, from which every contender may differ
-by
+Results of assignments, maxima and integers must be exact. For float sums there are two references.
+ndscatter must give the bits of the sequential loop in f32. Every other contender may differ from
+the sum in f64 by
 
     8 * 2^-24 * (addends + 1).
 
-Addends are uniform in [-1, 1). The sum of m of them in f32, one after another,
-errs by about 0.4 * m * 2^-24 (one standard deviation), and other orders err by
-less. The tolerance is twenty times that; an addend that was lost is 0.5 on
-average, which no workload's tolerance comes near.
+Addends are uniform in [-1, 1). The sequential sum of m addends in f32 has an error of about
+0.4 * m * 2^-24 (one standard deviation). Other orders have smaller errors. The tolerance is twenty
+times that error. A lost addend is 0.5 on average, far above the tolerance of every workload.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Verdict:
 
 
 class Oracle:
-    """The judge of one index set."""
+    """The expected results of one index set."""
 
     def __init__(self, problem: Problem, numbers: np.ndarray):
         self.problem = problem
@@ -46,17 +44,17 @@ class Oracle:
         self.numbers = numbers
 
     def _rows(self, array: np.ndarray, count: int) -> np.ndarray:
-        """Repetitions, destinations or tuples, window."""
+        """Reshapes to [repetitions, count, window]; `count` counts destinations or tuples."""
         return array.reshape(self.workload.repetitions, count, self.workload.window)
 
     def _scattered(self, data: np.ndarray, updates: np.ndarray) -> np.ndarray:
-        """The loop over tuples, one after another, in the type of `data`."""
+        """Runs the sequential loop over tuples, in the type of `data`."""
         workload = self.workload
         result = data.copy()
         rows = self._rows(result, workload.slices)
         updates = self._rows(updates, workload.tuples)
-        # One axis where there is one element: numpy's loops over single
-        # elements are several times faster than those over rows of one.
+        # Drop the last axis of windows of one element: numpy's loops over single elements are
+        # several times faster than its loops over rows of one element.
         if workload.window == 1:
             rows, updates = rows[..., 0], updates[..., 0]
         match workload.reduction:
@@ -75,7 +73,7 @@ class Oracle:
 
     @cached_property
     def sequential(self) -> np.ndarray:
-        """The result of the sequential loop, in the type of the data."""
+        """Result of the sequential loop, in the type of the data."""
         return self._scattered(self.problem.data, self.problem.updates)
 
     @cached_property
@@ -89,11 +87,11 @@ class Oracle:
 
     @cached_property
     def tolerance(self) -> np.ndarray:
-        """For each destination."""
+        """Tolerance of the sum at each destination."""
         addends = np.bincount(self.numbers, minlength=self.workload.slices)
         return 8 * 2.0**-24 * (addends + 1)
 
-    def judge(self, result: np.ndarray, bit_for_bit: bool) -> Verdict:
+    def verdict(self, result: np.ndarray, bit_for_bit: bool) -> Verdict:
         data = self.problem.data
         if result.shape != data.shape or result.dtype != data.dtype:
             return Verdict(WRONG, f"a result of {result.dtype} {list(result.shape)}")
@@ -103,22 +101,22 @@ class Oracle:
         if bit_for_bit:
             return self._count(result != self.sequential, "not the bits of the sequential loop")
         if self.workload.reduction == "add" and data.dtype.kind == "f":
-            return self._judge_sum(result)
-        # Differences of bits that are none of value: zeros of either sign.
+            return self._sum_verdict(result)
+        # Zeros of both signs are equal values with different bits.
         different = result != self.sequential
         if not different.any():
             return Verdict(OK)
         if self.workload.reduction == "none" and self.workload.repeats:
-            return self._judge_winners(result, different)
+            return self._winner_verdict(result, different)
         return self._count(different)
 
-    def _judge_sum(self, result: np.ndarray) -> Verdict:
+    def _sum_verdict(self, result: np.ndarray) -> Verdict:
         error = np.abs(self._rows(result - self.exact_sum, self.workload.slices))
-        # A sum that is not a number is wrong, too.
+        # NaN is wrong too: the comparison is false for it.
         different = ~(error <= self.tolerance[:, None])
         return self._count(different) if different.any() else Verdict(OK)
 
-    def _judge_winners(self, result: np.ndarray, different: np.ndarray) -> Verdict:
+    def _winner_verdict(self, result: np.ndarray, different: np.ndarray) -> Verdict:
         """Whether each slice is a whole update of its destination."""
         workload = self.workload
         rows = self._rows(result, workload.slices)
@@ -128,8 +126,8 @@ class Oracle:
             candidates = updates[:, self.numbers == number]
             whole = (candidates == rows[:, number, None]).all(axis=2).any(axis=1)
             if not whole.all():
-                return self._count(different, "slices that no update has")
-        return Verdict(OTHER_WINNER, f"{slices.mean():.0%} of slices hold an earlier update")
+                return self._count(different, "slices equal no update")
+        return Verdict(OTHER_WINNER, f"{slices.mean():.0%} of slices have an earlier update")
 
     def _count(self, different: np.ndarray, what: str = "") -> Verdict:
         found = f"{np.count_nonzero(different)} of {different.size} elements differ"

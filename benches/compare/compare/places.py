@@ -1,4 +1,4 @@
-"""Where things lie."""
+"""Paths of the project and of the output."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ ROOT = FOLDER.parent.parent
 
 
 def target() -> Path:
-    """cargo's target folder."""
+    """Returns cargo's target folder."""
     return (ROOT / os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 
 
 def output() -> Path:
-    """All that the comparison makes."""
+    """Returns the folder of all output of the comparison, and creates it."""
     folder = target() / "compare"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -1,4 +1,4 @@
-"""The plots: ratios to the best correct peer, and shares of the roof."""
+"""Draws the plots: ratios to the best correct peer, and shares of the roof."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from .results import ratio, rows, share
 from .words import INTO, IN_PLACE
 
-# The same input gives the same file: no date, no random names of elements.
+# Equal results give equal files, without a date and without random names of elements.
 plt.rcParams.update(
     {
         "svg.hashsalt": "ndscatter",
@@ -30,7 +30,7 @@ _FORMS = {INTO: ("functional", "#1f77b4"), IN_PLACE: ("in place", "#ff7f0e")}
 
 
 def draw(results: dict, folder: Path) -> None:
-    """For the largest number of threads."""
+    """Draws both plots for the largest number of threads."""
     if not results["runs"]:
         return
     run = results["runs"][-1]
@@ -66,7 +66,7 @@ def _bars(run: dict, figure_of, path: Path, dress) -> None:
 
 def _ratio_axis(axes, bars) -> None:
     axes.set_xscale("log")
-    axes.set_xlabel("best correct peer's time / ndscatter's time")
+    axes.set_xlabel("time of the best correct peer / time of ndscatter")
     for at in (1, 2):
         axes.axvline(at, color="black", linewidth=0.8, linestyle="-" if at == 1 else ":", zorder=0)
     axes.bar_label(bars, fmt="{:.2f}", padding=2, fontsize=7)
@@ -78,7 +78,7 @@ def _ratio_axis(axes, bars) -> None:
 
 
 def _share_axis(axes, bars) -> None:
-    axes.set_xlabel("share of the roof: what moving the bytes takes / ndscatter's time")
+    axes.set_xlabel("minimum time to move the bytes / time of ndscatter")
     axes.axvline(1, color="black", linewidth=0.8, zorder=0)
     axes.bar_label(bars, fmt="{:.0%}", padding=2, fontsize=7)
     axes.set_xlim(0, max(1.2, axes.get_xlim()[1]))

@@ -1,6 +1,6 @@
-"""A workload in memory: the arrays that all contenders share.
+"""Holds a workload in memory: the arrays that all contenders share.
 
-Knows shapes and patterns; knows no contender and no clock.
+Knows shapes and distributions of indices. Knows no contenders and no clock.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 
 from .workloads import Workload
 
-# Index sets that calls rotate through, so that no predictor learns one.
+# Number of index sets. Calls rotate through them, so branch predictors cannot learn one.
 SETS = 3
 
 ZIPF_EXPONENT = 1.2
 
 
 class Problem:
-    """Data, updates and index sets; `target` is the output, or the data in place."""
+    """Data, updates and index sets. `target` is the output. In place, it is data and output."""
 
     def __init__(self, workload: Workload, huge_pages: bool = False):
         self.workload = workload
@@ -38,7 +38,7 @@ class Problem:
         self.indices = [self._tuples(numbers, huge_pages) for numbers in self.numbers]
 
     def _tuples(self, numbers: np.ndarray, huge_pages: bool) -> np.ndarray:
-        """Destination numbers as an index tensor of the workload's shape."""
+        """Converts destination numbers to an index tensor of the workload's shape."""
         indices = empty(self.workload.indices, np.int64, huge_pages)
         coordinates = np.unravel_index(numbers, self.workload.indexed_sizes)
         if self.workload.axis is None:
@@ -49,14 +49,14 @@ class Problem:
         return indices
 
     def traffic(self, form: str) -> tuple[int, int]:
-        """Bytes that a call must read and write: each that it needs once in,
-        each that it changes once out. As in `benches/common/inputs.rs`."""
+        """Computes the minimum bytes that a call reads and writes, like `benches/common/inputs.rs`.
+        Each needed input byte is read once, and each changed output byte is written once."""
         workload = self.workload
         row = workload.window * workload.repetitions * self.data.itemsize
         touched = len(np.unique(self.numbers[0])) * row
         kept = self.data.nbytes - touched
         if workload.reduction == "none":
-            # Of several updates of one destination only the last is needed.
+            # Only the last update of a destination is needed.
             needed = touched
         else:
             needed = self.updates.nbytes + touched
@@ -67,9 +67,9 @@ class Problem:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype | type, huge_pages: bool = False) -> np.ndarray:
-    """An array on pages of its own: aligned for every runtime, and of small
-    pages unless others are asked for. numpy's own memory asks for huge ones,
-    which what the other contenders allocate has not."""
+    """Allocates an array on separate memory pages, so it is aligned for every runtime. Pages are
+    small unless `huge_pages` is set. numpy's own allocations request huge pages, and those of the
+    other contenders do not."""
     length = prod(shape) * np.dtype(dtype).itemsize
     memory = mmap.mmap(-1, max(length, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if huge_pages:
@@ -78,8 +78,8 @@ def empty(shape: tuple[int, ...], dtype: np.dtype | type, huge_pages: bool = Fal
 
 
 def fill(random: np.random.Generator, array: np.ndarray) -> None:
-    """Numbers of [-1, 1): sums of many stay finite and far from denormal. Of
-    integers ones."""
+    """Fills floats with numbers in [-1, 1), and integers with ones. Sums of such floats stay finite
+    and far from denormal numbers."""
     if array.dtype.kind != "f":
         array.fill(1)
         return
@@ -89,7 +89,7 @@ def fill(random: np.random.Generator, array: np.ndarray) -> None:
 
 
 def _destinations(workload: Workload, random: np.random.Generator) -> np.ndarray:
-    """The row-major number of each tuple's destination."""
+    """Returns the row-major destination number of each tuple."""
     tuples, slices = workload.tuples, workload.slices
     match workload.pattern:
         case "unique":
@@ -106,8 +106,9 @@ def _destinations(workload: Workload, random: np.random.Generator) -> np.ndarray
         case "even":
             return random.permutation(tuples) % slices
         case "stretches":
-            sequences, room = workload.data[:2]
+            sequences, positions = workload.data[:2]
             length = tuples // sequences
-            starts = random.integers(0, room - length + 1, sequences) + np.arange(sequences) * room
+            first = random.integers(0, positions - length + 1, sequences)
+            starts = first + np.arange(sequences) * positions
             return (starts[:, None] + np.arange(length)).reshape(-1)
-    raise ValueError(f"no pattern is called {workload.pattern}")
+    raise ValueError(f"unknown pattern {workload.pattern}")

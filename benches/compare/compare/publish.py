@@ -1,4 +1,4 @@
-"""Puts tables and plots into docs/."""
+"""Writes figures, tables and plots to docs/."""
 
 from __future__ import annotations
 
@@ -13,35 +13,34 @@ from . import places, report
 
 
 class _Page(NamedTuple):
-    """A dated page of docs/notes/ that is made here."""
+    """A dated page of docs/notes/: name in its file name, heading and introduction."""
 
     name: str
-    # Heading and introduction.
     start: str
 
 
 _RUNTIMES = _Page(
     "runtimes",
     """\
-# Beside the runtimes
+# Compared with six runtimes
 
-`python3 benches/compare/run.py` runs ndscatter and the scatters of six runtimes in one process, on the same arrays, in turns, and
-checks every result; [its page](../../benches/compare/README.md) says how, and what is fair. The figures are in
+`python3 benches/compare/run.py` runs ndscatter and the scatters of six runtimes in one process, on the same arrays, interleaved. It
+checks every result. [benches/compare](../../benches/compare/README.md) describes the method and the rules of fairness. The figures are in
 [results.json](../compare/{machine}/results.json).
 
-![How many times the best correct peer's time is ndscatter's](../compare/{machine}/ratios.svg)
+![Time of the best correct peer divided by the time of ndscatter](../compare/{machine}/ratios.svg)
 
-![Share of the roof](../compare/{machine}/roof.svg)
+![Minimum time to move the bytes divided by the time of ndscatter](../compare/{machine}/roof.svg)
 """,
 )
 
 _CRATES = _Page(
     "rust-crates",
     """\
-# Beside other Rust crates
+# Compared with other Rust crates
 
-`python3 benches/compare/run.py --rust` runs ndscatter and the scatters of candle, tract, rten and burn in one program, in turns. They
-are handed matrices and row numbers in memory of their own. The figures are in [rust.json](../compare/rust.json).
+`python3 benches/compare/run.py --rust` runs ndscatter and the scatters of candle, tract, rten and burn in one program, interleaved. The
+other crates get matrices and row numbers in memory that they have allocated. The figures are in [rust.json](../compare/rust.json).
 """,
 )
 
@@ -49,19 +48,20 @@ are handed matrices and row numbers in memory of their own. The figures are in [
 _BACKWARD = _Page(
     "gradients",
     """\
-# Forward passes with their gradients, beside torch and jax
+# Forward passes with their gradients, compared with torch and jax
 
-`python3 benches/compare/run.py --backward` runs a forward pass and both gradients by ndscatter, torch's autograd and jax's compiled
-`vjp` in one process, on the same arrays, in turns, and checks every result. Everyone allocates all results; of a sum the gradient for
-data is that of the output, and torch and ndscatter hand it back. Milliseconds, minima over rounds; in brackets the call of a runtime
-that was the fastest correct one. The ratio is the better one's time divided by ours.
+`python3 benches/compare/run.py --backward` runs a forward pass and both gradients with ndscatter, torch's autograd and jax's compiled
+`vjp`. All run in one process, on the same arrays, interleaved. Every result is checked. Each contender allocates all results. There is
+one exception: the gradient of a sum for data is the gradient of the output, and torch and ndscatter return that tensor. Times are minima
+over rounds in milliseconds. The fastest correct call of a runtime is in brackets. The ratio is the time of the faster peer divided by
+the time of ndscatter.
 """,
 )
 
 
 def publish(results: dict, made: Path, machine: str) -> None:
-    """As the figures of a kind of machine, which has a folder and a page by its name."""
-    assert not any(run["quick"] for run in results["runs"]), "small shapes are no figures to keep"
+    """Publishes the figures of a kind of machine. `machine` names the folder and the page."""
+    assert not any(run["quick"] for run in results["runs"]), "--quick figures cannot be published"
     plots([made / name for name in ["ratios.svg", "roof.svg"]], machine)
     _store(f"{machine}/results.json", results)
     page = _Page(f"{_RUNTIMES.name}-{machine}", _RUNTIMES.start.format(machine=machine))
@@ -96,4 +96,4 @@ def _store(name: str, figures: dict) -> None:
 def _put(page: _Page, made: str) -> None:
     file = places.ROOT / "docs" / "notes" / f"{date.today()}-{page.name}.md"
     file.write_text(f"{page.start}\n{made}\n")
-    print(f"{file}: its line in docs/notes/README.md and the headline in docs/performance.md are yours to write")
+    print(f"written: {file}; add it to docs/notes/README.md, and run benches/compare/run.py --page")

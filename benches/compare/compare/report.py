@@ -1,4 +1,4 @@
-"""The tables, in Markdown."""
+"""Formats the tables, in Markdown."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from .words import ALLOCATING, FORMS, INTO, IN_PLACE, OTHER_WINNER, OURS, WRONG
 NONE = "–"
 
 _TITLES = {
-    INTO: "Functional, into an output that is there",
-    ALLOCATING: "Functional, the output allocated",
+    INTO: "Into an existing output",
+    ALLOCATING: "Into an allocated output",
     IN_PLACE: "In place",
 }
 
 _LEGEND = """\
-Milliseconds, minima over rounds (of ndscatter the median in brackets). *Ratio* is the time of the
-best correct peer, in bold, divided by ours. *Roof* is the time that the bytes to be moved take at
-the speed of the fastest copy and of a read, measured in the same rounds on the same arrays,
-divided by ours. – : a runtime has not this form. *wrong*: the result is wrong, with the time that
-it took; never counted as a peer. ¹: of several updates of one place another than the last one
-stays, whole. ²: somebody else worked on the machine meanwhile, and the row should be measured
-again. jax and tensorflow always allocate their output, openvino never."""
+- Times are minima over rounds in milliseconds. The median of ndscatter is in brackets.
+- *Ratio*: the time of the best correct peer, in bold, divided by the time of ndscatter.
+- *Roof*: the minimum time to move the bytes of the call, divided by the time of ndscatter. It is
+  computed from a copy and a read in the same rounds on the same arrays.
+- –: the runtime does not have this form. jax and tensorflow always allocate their output, and openvino
+  never does.
+- *wrong*: the result is wrong. Its time is in brackets. It is never the best peer.
+- ¹: indices have duplicates, and the result has a whole update of each destination, but not always the
+  last one.
+- ²: other processes used the CPUs meanwhile. The row should be measured again."""
 
 _CALL_LEGEND = """\
-Nanoseconds a call, minima over rounds. Peers are called from Python; ndscatter from compiled code,
-and from Python through ctypes. The ratio is that of the calls from Python."""
+Times are minima over rounds in nanoseconds per call. Peers are called from Python. ndscatter is
+called from compiled code, and from Python through ctypes. The ratio uses the calls from Python."""
 
 
 def markdown(results: dict) -> str:
@@ -38,14 +41,14 @@ def tables(runs: list[dict], legend: str = _LEGEND, call_legend: str = _CALL_LEG
     parts = [_versions(runs), _sources(runs), _summary(runs), legend]
     for run in runs:
         if run["quick"]:
-            parts.append("**A trial of the harness with small shapes: no figures to keep.**")
+            parts.append("**A test of the harness with small shapes. Do not use these figures.**")
         parts += [_throughput_part(run, form) for form in FORMS]
         parts += [_call_part(run, call_legend), _sum_part(run)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _summary(runs: list[dict]) -> str:
-    """Geometric means over throughput rows, and the worst of them."""
+    """Returns a table with the geometric mean of the throughput rows, and the lowest ratio."""
     lines = []
     for run in runs:
         for form in FORMS:
@@ -63,7 +66,7 @@ def _summary(runs: list[dict]) -> str:
                         f"{worst:.2f} {name}",
                     ]
                 )
-    head = ["threads", "form", "rows", "geometric mean of ratios", "worst row"]
+    head = ["threads", "form", "rows", "geometric mean of ratios", "lowest ratio"]
     return _table(head, lines) if lines else ""
 
 
@@ -79,7 +82,7 @@ def _versions(runs: list[dict]) -> str:
 
 
 def _sources(runs: list[dict]) -> str:
-    """The commits that were measured: one, unless rows were appended."""
+    """Names the measured commits. There are several if rows were appended."""
     found = sorted({row["source"] for run in runs for row in run["rows"] if "source" in row})
     return f"Commit: {', '.join(found)}." if found else ""
 
@@ -152,8 +155,8 @@ def _sum_part(run: dict) -> str:
             lines.append([row["workload"], _ms(own), f"{peer} {_ms(other)}", f"{other / own:.2f}"])
     if not lines:
         return ""
-    table = _table(["workload, then a sum over the output", OURS, "best peer", "ratio"], lines)
-    return f"### With a reader afterwards, {_threads(run)}\n\n{table}"
+    table = _table(["workload", OURS, "best peer", "ratio"], lines)
+    return f"### With a sum over the output, {_threads(run)}\n\n{table}"
 
 
 def _cell(figures: dict | None, best: bool, show: Callable[[float], str]) -> str:

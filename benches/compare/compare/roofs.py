@@ -1,5 +1,5 @@
-"""How fast the machine moves bytes at all, on the arrays of a problem: three
-ways to copy and a read, as contenders of the same rounds."""
+"""Measures the bandwidth on the arrays of a problem: three kinds of copy and a read are contenders in
+the same rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .problem import SETS, Problem
 COPIES = ["memcpy", "streaming copy", "rep movsb"]
 READ = "read"
 
-# Bytes of what the helpers count in.
+# Bytes of one unit of the helpers' lengths.
 WORD = 4
 
 
@@ -26,7 +26,7 @@ def calls(problem: Problem) -> dict[str, Call]:
         name: partial(library.compare_copy, way, target.ctypes.data, data.ctypes.data, words)
         for way, name in enumerate(COPIES)
     }
-    if not runs[COPIES[-1]]():  # a machine without the other two
+    if not runs[COPIES[-1]]():  # the target has memcpy only
         runs = {COPIES[0]: runs[COPIES[0]]}
     runs[READ] = partial(library.compare_read, read_from.ctypes.data, read_from.nbytes // WORD)
     return {name: Call(name, [run] * SETS, lambda _: problem.target) for name, run in runs.items()}
@@ -37,8 +37,8 @@ def _longest_input(problem: Problem):
 
 
 def summary(problem: Problem, form: str, times: dict[str, float]) -> dict:
-    """The least nanoseconds that the bytes of a call take: those written at
-    the speed of a copy, which reads as many; the rest at that of a read."""
+    """Computes the minimum nanoseconds to move the bytes of a call. Written bytes count at the speed
+    of a copy, which also reads an equal number of bytes. The rest counts at the speed of a read."""
     read, written = problem.traffic(form)
     copy = min(times[name] for name in COPIES if name in times) / problem.data.nbytes
     reading = times[READ] / _longest_input(problem).nbytes

@@ -1,5 +1,5 @@
-"""The Rust crates that scatter: a program of their own measures them
-(`rust/`), and the tables are those of the runtimes."""
+"""Compares ndscatter with other Rust crates. The program in `rust/` measures them, and `report`
+formats its tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from .measure import CALL_NS
 from .words import OK, OURS, WRONG
 
 _LEGEND = """\
-Milliseconds, minima over rounds (of ndscatter the median in brackets). *Ratio* is the time of the
-best correct peer, in bold, divided by ours. – : a crate has no such call. *wrong*: the result is
-not that of a plain sequential loop, bit for bit; never counted as a peer."""
+- Times are minima over rounds in milliseconds. The median of ndscatter is in brackets.
+- *Ratio*: the time of the best correct peer, in bold, divided by the time of ndscatter.
+- –: the crate has no such call.
+- *wrong*: the result does not have the bits of the sequential loop. It is never the best peer."""
 
-_CALL_LEGEND = "Nanoseconds a call, minima over rounds."
+_CALL_LEGEND = "Times are minima over rounds in nanoseconds per call."
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -43,7 +44,7 @@ def _measure(threads: int, chosen: argparse.Namespace) -> dict:
 
 
 def _as_run(measured: dict) -> dict:
-    """What the program wrote, in the form of the runs of the runtimes."""
+    """Converts the output of the program to the format of results.json."""
     return {
         "threads": measured["threads"],
         "rounds": measured["rounds"],

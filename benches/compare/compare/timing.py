@@ -1,6 +1,6 @@
-"""Rounds in which all contenders take turns.
+"""Times contenders in interleaved rounds.
 
-Knows calls; knows nothing of what they compute.
+Knows calls. Knows nothing of their results.
 """
 
 from __future__ import annotations
@@ -13,28 +13,29 @@ from dataclasses import dataclass, field
 from .contenders import Call
 from .problem import SETS
 
-# A contender that is slower than the fastest by this factor takes part in the
-# first rounds only: its figures do not decide anything.
+# A contender that is slower than the fastest by this factor takes part in the first rounds only. It
+# cannot be the best peer.
 SLOW = 8
 SLOW_ROUNDS = 3
 
-# Samples of small calls last about as long as this.
+# Approximate nanoseconds of a sample of short calls, and its maximum number of calls.
 SAMPLE_NS = 2_000_000
 MOST_CALLS = 20_000
 
+# Seconds of one pause, and the maximum number of pauses, before a sample.
 _PAUSE_S = 0.002
 _MOST_PAUSES = 50
 
 
 @dataclass
 class Entry:
-    """One that takes turns; `estimate` is about what a call of it takes."""
+    """A call to time, with its samples."""
 
     call: Call
-    estimate: float
-    calls: int = 1  # of a sample
-    compiled: bool = False  # called by the compiled caller
-    samples: list[float] = field(default_factory=list)  # nanoseconds a call
+    estimate: float  # approximate nanoseconds per call
+    calls: int = 1  # calls per sample
+    compiled: bool = False  # whether compiled code makes the calls
+    samples: list[float] = field(default_factory=list)  # nanoseconds per call
 
     @property
     def times(self) -> dict:
@@ -50,8 +51,8 @@ def calls_of_a_sample(estimate: float) -> int:
 
 
 def quiet() -> None:
-    """Waits until no thread of this process is busy: some runtimes' threads
-    look out for more work for a while."""
+    """Waits until no thread of this process is busy. Threads of some runtimes spin for a while
+    after a call."""
     for _ in range(_MOST_PAUSES):
         busy, start = time.process_time_ns(), time.perf_counter_ns()
         time.sleep(_PAUSE_S)
@@ -60,8 +61,8 @@ def quiet() -> None:
 
 
 def sample(entry: Entry, index_set: int) -> float:
-    """Nanoseconds a call, after calls that are not timed: they wake threads,
-    and leave the caches as this contender leaves them."""
+    """Returns nanoseconds per call. Untimed calls before wake the threads, and fill the caches with
+    this contender's data."""
     call = entry.call
     if call.reset is not None:
         call.reset()
@@ -83,12 +84,12 @@ def _time_calls(call: Call, index_set: int, calls: int) -> int:
         for _ in range(calls):
             output = wait(run())
     taken = time.perf_counter_ns() - start
-    del output  # what a call allocates is freed after the clock has stopped
+    del output  # an allocated output is freed after the clock has stopped
     return taken
 
 
 def once(call: Call, index_set: int) -> tuple[object, int]:
-    """What a single run returns, and its nanoseconds."""
+    """Runs a call once. Returns its output and its nanoseconds."""
     start = time.perf_counter_ns()
     output = call.runs[index_set]()
     if call.wait is not None:
@@ -97,7 +98,8 @@ def once(call: Call, index_set: int) -> tuple[object, int]:
 
 
 def take_turns(entries: list[Entry], rounds: int, progress: Callable[[], None]) -> None:
-    """Everyone begins once, and every other round goes backwards."""
+    """Samples all entries, interleaved. Each round begins with the next entry, and every second
+    round has the reverse order."""
     fastest = min(entry.estimate for entry in entries)
     for turn in range(rounds):
         start = turn % len(entries)

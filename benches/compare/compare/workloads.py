@@ -1,8 +1,7 @@
-"""The workloads, one a line: those of `benches/common/workloads.rs`, then short
-rows and counts of integers.
+"""Defines the workloads: those of `benches/common/workloads.rs`, then short rows and integer counts.
 
-f32 data unless a line says otherwise, and i64 indices. Knows shapes and
-patterns, no arrays.
+Data is f32 unless a workload names another type. Indices are i64. Knows shapes and distributions of
+indices, and no arrays.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ class Workload:
     indices: tuple[int, ...]
     reduction: str  # none, add or max
     pattern: str  # unique, uniform, zipf, sorted, even or stretches
-    axis: int | None = None  # of ScatterUpdate; None is ScatterND
-    starts_lowest: bool = False  # data that every update exceeds
-    dtype: str = "float32"  # numpy's name; updates of integers are ones
+    axis: int | None = None  # axis of ScatterUpdate; None for ScatterND
+    starts_lowest: bool = False  # whether data is -inf, so that every update exceeds it
+    dtype: str = "float32"  # numpy's name of the type; updates of integers are ones
 
     @property
     def indexed_axes(self) -> slice:
-        """The axes of `data` that a tuple addresses."""
+        """Axes of `data` that a tuple addresses."""
         if self.axis is None:
             return slice(0, self.indices[-1])
         return slice(self.axis, self.axis + 1)
@@ -43,12 +42,12 @@ class Workload:
 
     @property
     def repetitions(self) -> int:
-        """How often every tuple is applied."""
+        """Number of times that every tuple is applied."""
         return prod(self.data[: self.indexed_axes.start])
 
     @property
     def slices(self) -> int:
-        """Destinations of one repetition."""
+        """Number of destinations of one repetition."""
         return prod(self.indexed_sizes)
 
     @property
@@ -57,7 +56,7 @@ class Workload:
 
     @property
     def window(self) -> int:
-        """Elements at one destination."""
+        """Elements of a window."""
         return prod(self.window_shape)
 
     @property
@@ -71,7 +70,7 @@ class Workload:
 
 
 def _smaller(workload: Workload) -> Workload:
-    """Sixteen times fewer destinations and tuples, for trying the harness."""
+    """Divides the numbers of destinations and tuples by 16, to test the harness."""
 
     def divided(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
         return shape[:axis] + (max(shape[axis] // 16, 1),) + shape[axis + 1 :]
@@ -88,10 +87,10 @@ def _smaller(workload: Workload) -> Workload:
 
 # fmt: off
 WORKLOADS = [
-    # Call overhead; the same with some work.
+    # Overhead of a call, and a small call with some work.
     Workload("tiny", (8,), (4, 1), "none", "unique"),
     Workload("small_add", (256, 64), (128, 1), "add", "uniform"),
-    # A language model's cache: one token a sequence, a prompt a sequence.
+    # KV cache of a language model: one token per sequence, then one prompt per sequence.
     Workload("kv_decode", (16, 2048, 1024), (16, 2), "none", "stretches"),
     Workload("kv_prefill", (4, 4096, 1024), (4, 2048, 2), "none", "stretches"),
     # An embedding table, and its gradient.
@@ -100,20 +99,20 @@ WORKLOADS = [
     # Messages along the edges of a graph.
     Workload("gnn_add", (169_343, 64), (1_166_243, 1), "add", "uniform"),
     Workload("gnn_max", (169_343, 64), (1_166_243, 1), "max", "uniform"),
-    # A mixture of experts: four contributions to every row.
+    # A mixture of experts: four updates of every row.
     Workload("moe_add", (2048, 2048), (8192, 1), "add", "even"),
-    # The points of a cloud, into voxels.
+    # Points of a cloud, combined into voxels.
     Workload("voxel_max", (100_000, 64), (400_000, 1), "max", "uniform", starts_lowest=True),
     # Single elements.
     Workload("elem_unique", (16_777_216,), (4_194_304, 1), "none", "unique"),
     Workload("elem_random_add", (16_777_216,), (4_194_304, 1), "add", "uniform"),
     Workload("histogram_add", (1024,), (4_194_304, 1), "add", "uniform"),
-    # The examples on the pages of the operators, the second with a tenth of
-    # the repetitions.
+    # The examples in OpenVINO's specification of the operators. The second has a tenth of the
+    # repetitions.
     Workload("seed_nd", (1000, 256, 10, 15), (25, 125, 3), "none", "unique"),
     Workload("seed_update", (100, 256, 10, 15), (125, 20), "none", "uniform", axis=1),
-    # Rows of 8 to 256 bytes, in tables of 1 and of 16 MiB: what graphs, points
-    # and small embeddings have.
+    # Rows of 8 to 256 bytes in tables of 1 and 16 MiB, as in graphs, point clouds and small
+    # embeddings.
     Workload("row2_add", (131_072, 2), (2_097_152, 1), "add", "uniform"),
     Workload("row8_add", (32_768, 8), (1_048_576, 1), "add", "uniform"),
     Workload("row8_add_sorted", (524_288, 8), (1_048_576, 1), "add", "sorted"),
@@ -124,7 +123,7 @@ WORKLOADS = [
     Workload("row16_set", (262_144, 16), (200_000, 1), "none", "unique"),
     Workload("row4_set_sorted", (65_536, 4), (1_048_576, 1), "none", "sorted"),
     Workload("row32_set_hot", (131_072, 32), (400_000, 1), "none", "zipf"),
-    # Counts, in types whose partial results combine to the bits of the loop.
+    # Counts, in types whose partial results merge to the bits of the sequential loop.
     Workload("counts_u8", (256,), (4_194_304, 1), "add", "uniform", dtype="uint8"),
     Workload("counts_u32", (1000,), (4_194_304, 1), "add", "uniform", dtype="uint32"),
     Workload("counts_u32_1mi", (65_536,), (1_048_576, 1), "add", "uniform", dtype="uint32"),
@@ -137,6 +136,6 @@ WORKLOADS = [
 def chosen(only: list[str] | None, quick: bool) -> list[Workload]:
     unknown = set(only or ()) - {workload.name for workload in WORKLOADS}
     if unknown:
-        raise SystemExit(f"no workload is called {', '.join(sorted(unknown))}")
+        raise SystemExit(f"unknown workload: {', '.join(sorted(unknown))}")
     wanted = [workload for workload in WORKLOADS if not only or workload.name in only]
     return [_smaller(workload) for workload in wanted] if quick else wanted

@@ -1,6 +1,6 @@
-"""The contenders: one file a runtime, one class each.
+"""The contenders: one file with one class per runtime.
 
-Knows what a contender offers; knows nothing of clocks and rounds.
+Knows the calls of contenders. Knows nothing of clocks and rounds.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..words import OURS
 
 @dataclass
 class Call:
-    """One way to do a workload in one form."""
+    """A call of a runtime that computes a workload in one form."""
 
-    how: str  # the function of the runtime
-    runs: Sequence[Callable[[], Any]]  # one an index set; what it returns outlives the timing
-    result: Callable[[Any], np.ndarray]  # the result in numpy, of what a run returned
-    wait: Callable[[Any], Any] | None = None  # until a run has ended, if it returns before
-    reset: Callable[[], Any] | None = None  # in place: the data as it was at first
-    # Nanoseconds of this many calls on this index set, from a compiled caller.
+    how: str  # name of the runtime's function
+    runs: Sequence[Callable[[], Any]]  # one per index set; the returned output is freed untimed
+    result: Callable[[Any], np.ndarray]  # converts the output of a run to numpy
+    wait: Callable[[Any], Any] | None = None  # waits for the end of a run that returns early
+    reset: Callable[[], Any] | None = None  # restores the data, in place
+    # Makes a number of calls with an index set from compiled code. Returns their nanoseconds.
     time_calls: Callable[[int, int], int] | None = None
 
 
@@ -38,10 +38,10 @@ class Contender(Protocol):
     def __init__(self, threads: int): ...
 
     def calls(self, problem: Problem, form: str) -> list[Call]:
-        """All that may be its fastest; none if it has not this form."""
+        """Returns all calls that may be the fastest. Empty if the runtime does not have the form."""
 
 
-# Modules, and the names under which they are shown.
+# Displayed name and module of each contender.
 NAMES = {
     "ndscatter": "ours",
     "onnxruntime": "onnx_runtime",
@@ -54,13 +54,13 @@ NAMES = {
 
 
 def load(names: Sequence[str], threads: int) -> tuple[list[Contender], dict[str, str]]:
-    """Those that can be imported, and why others cannot."""
+    """Loads contenders. Also returns the errors of those that cannot be imported."""
     found, left_out = [], {}
     for name in names:
         try:
             module = importlib.import_module(f"{__name__}.{NAMES[name]}")
             found.append(module.CONTENDER(threads))
-        except Exception as error:  # a broken installation raises whatever it likes
+        except Exception as error:  # a broken installation can raise any type
             if name == OURS:
                 raise
             left_out[name] = f"{type(error).__name__}: {error}"
@@ -68,19 +68,20 @@ def load(names: Sequence[str], threads: int) -> tuple[list[Contender], dict[str,
 
 
 def shared_target(problem: Problem) -> Callable[[Any], np.ndarray]:
-    """The result of calls that write into the target."""
+    """Returns the `result` function of calls that write into the target."""
     return lambda _: problem.target
 
 
 def reset_target(problem: Problem) -> Callable[[], None]:
-    """The data as at first, where it is written in place in the target."""
+    """Returns the `reset` function of calls in place, which copies the data to the target."""
     return lambda: np.copyto(problem.target, problem.data)
 
 
 def tuples_with_repetitions(problem: Problem, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A ScatterUpdate as ScatterND, for runtimes without the former: its
-    index tensor with the repetition as a first coordinate, and its updates,
-    flattened over tuples. A scatter_nd is returned as it is."""
+    """Converts a ScatterUpdate to a ScatterND, for runtimes that have only the latter.
+
+    Returns an index tensor whose first coordinate is the repetition, and the updates, flattened over
+    tuples. Returns the arguments of a ScatterND unchanged."""
     workload = problem.workload
     if workload.axis is None:
         return indices, problem.updates

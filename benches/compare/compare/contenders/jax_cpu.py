@@ -1,4 +1,4 @@
-"""jax: a compiled `x.at[i].op(updates)`; in place by giving `x` away."""
+"""jax: a compiled `x.at[i].op(updates)`. In place, `x` is donated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import Call
 
 _METHODS = {"none": "set", "add": "add", "max": "max"}
 
-# What happens to indices out of bounds: dropped, and promised not to be.
+# Modes for indices out of bounds: None drops them. The other mode promises valid indices.
 _MODES = [None, "promise_in_bounds"]
 
 
@@ -52,7 +52,7 @@ def _how(problem: Problem, mode: str | None) -> str:
     return method if mode is None else f"{method}, {mode}"
 
 
-# Views, as the arrays are aligned as XLA wants them.
+# Makes a view. The arrays have the alignment that XLA requires.
 _view = jax.dlpack.from_dlpack
 
 
@@ -83,7 +83,7 @@ def _in_place(problem: Problem, mode: str | None) -> Call:
     return Call(
         f"{_how(problem, mode)}, donated",
         [partial(run, _view(indices)) for indices in problem.indices],
-        np.array,  # a copy: the next run takes the memory
+        np.array,  # a copy, because the next run reuses the memory
         wait=jax.block_until_ready,
         reset=reset,
     )

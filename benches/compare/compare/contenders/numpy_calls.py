@@ -1,4 +1,4 @@
-"""numpy, which has one thread."""
+"""numpy, which uses one thread."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def _call(problem: Problem, form: str, how: str, scatter: Scatter, keys: list) -
 
 
 def _ways(problem: Problem) -> list[tuple[str, tuple[Scatter, list]]]:
-    """Functions in place, and their keys for each index set."""
+    """Returns functions that scatter in place, with their keys for each index set."""
     workload = problem.workload
     if workload.axis is None:
-        # Views: one array of coordinates an axis.
+        # Views: one array of coordinates per axis.
         keys = [tuple(np.moveaxis(indices, -1, 0)) for indices in problem.indices]
     else:
         before = (slice(None),) * workload.axis
@@ -71,7 +71,7 @@ def _ways(problem: Problem) -> list[tuple[str, tuple[Scatter, list]]]:
 
 
 def _reduceat(ufunc: np.ufunc, data: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    """All updates of a row together."""
+    """Sorts by row, and reduces all updates of a row together."""
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
     starts = np.flatnonzero(np.diff(rows, prepend=-1))

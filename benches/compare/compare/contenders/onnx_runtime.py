@@ -1,7 +1,7 @@
 """onnxruntime: a model of one ScatterND.
 
-In place means that input and output are bound to the same memory, as a cache
-is in generation: the kernel then skips its copy.
+In place, input and output are bound to the same memory, like the KV cache during text generation.
+The kernel then skips its copy.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ class OnnxRuntime:
         self.options = onnxruntime.SessionOptions()
         self.options.intra_op_num_threads = threads
         self.options.inter_op_num_threads = 1
-        # Threads spin while a run lasts, and stop when it ends: the other
-        # contenders are next.
+        # Threads spin during a run, and stop at its end, so they do not slow down other contenders.
         self.options.add_session_config_entry("session.force_spinning_stop", "1")
 
     def calls(self, problem: Problem, form: str) -> list[Call]:

@@ -1,7 +1,6 @@
 """OpenVINO: a compiled model of one ScatterNDUpdate-15 or ScatterUpdate-3.
 
-It has neither the form in place nor one that allocates: a request keeps its
-output.
+OpenVINO has no form in place and no allocating form, because a request keeps its output.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""ndscatter, through its C interface; the form that allocates, through the
-crate's own verb."""
+"""ndscatter, through its C interface. The allocating form calls `allocate` of the crate."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ class NdScatter:
     name = OURS
 
     def __init__(self, threads: int):
-        # The library's own pool has RAYON_NUM_THREADS threads.
+        # The library's default pool has RAYON_NUM_THREADS threads, which the parent process sets.
         self.library = libraries.ndscatter_c()
         self.version = self.library.nds_version().decode()
 
@@ -67,10 +66,10 @@ class NdScatter:
 
 
 class _Result:
-    """A `Vec` of the crate."""
+    """Handle of a `Vec` that the crate allocated."""
 
     def __init__(self, handle: int | None):
-        assert handle is not None, "the call fails"
+        assert handle is not None, "the call of ndscatter failed"
         self.handle = handle
 
     def __del__(self):

@@ -1,4 +1,4 @@
-"""torch, eager: every call that applies."""
+"""torch, in eager mode: every call that applies."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from . import Call, reset_target, shared_target
 
 @dataclass
 class Way:
-    """A scatter in place, and out of place where torch has that too."""
+    """A function of torch in place, and its counterpart out of place if torch has one."""
 
     how: str
     in_place: Callable[..., Any]
-    arguments: list[tuple]  # one an index set, after the tensor
+    arguments: list[tuple]  # arguments after the tensor, for each index set
     allocating: Callable[..., torch.Tensor] | None = None
 
 
@@ -87,7 +87,7 @@ def _index_put(reduction: str, indices: list[torch.Tensor], updates: torch.Tenso
 
 
 def _rows(problem: Problem, indices: list[torch.Tensor], updates: torch.Tensor) -> list[Way]:
-    """Calls for a list of rows, or of elements."""
+    """Returns the functions for a list of rows or elements."""
     rows = [array.flatten() for array in indices]
     like_updates = (-1,) + (1,) * (updates.ndim - 1)
     expanded = [array.view(like_updates).expand_as(updates) for array in rows]
@@ -124,7 +124,7 @@ def _bincount(tensor: torch.Tensor, rows: torch.Tensor, updates: torch.Tensor) -
 
 
 def _flattened(problem: Problem, indices: list[torch.Tensor], updates: torch.Tensor) -> list[Way]:
-    """Several indexed axes as one; the arithmetic on indices is timed."""
+    """Flattens several indexed axes into one. The arithmetic on indices is timed."""
     sizes, window = problem.workload.indexed_sizes, problem.workload.window
     rows = updates.view(-1, window)
 

@@ -1,4 +1,4 @@
-"""tensorflow, eager. Its operations have ended when they return."""
+"""tensorflow, in eager mode. Its operations have ended when they return."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALLOCATING = {
     "max": tf.tensor_scatter_nd_max,
 }
 
-# On a variable, by tuples and by rows.
+# Operations on a variable: with tuples, and with row numbers.
 _ND_IN_PLACE = {
     "none": tf.raw_ops.ResourceScatterNdUpdate,
     "add": tf.raw_ops.ResourceScatterNdAdd,
@@ -48,18 +48,18 @@ def _view(array: np.ndarray) -> tf.Tensor:
 
 
 def _copy(array: np.ndarray) -> tf.Tensor:
-    """For a variable, which would write into the memory of a view."""
+    """Copies an array for a variable, which would otherwise write into the shared array."""
     return tf.raw_ops.DeepCopy(x=_view(array))
 
 
 def _tensors(problem: Problem) -> list[tuple[tf.Tensor, tf.Tensor]]:
-    """Indices and updates of each set."""
+    """Returns indices and updates of each index set."""
     pairs = [tuples_with_repetitions(problem, indices) for indices in problem.indices]
     return [(_aligned(indices), _view(updates)) for indices, updates in pairs]
 
 
 def _aligned(indices: np.ndarray) -> tf.Tensor:
-    """A view of the shared arrays, a copy of those that were made for the call."""
+    """Views aligned indices (the shared arrays), and copies others."""
     return _view(indices) if indices.ctypes.data % 64 == 0 else tf.constant(indices)
 
 

@@ -1,9 +1,8 @@
-//! What the comparison needs from a compiled language, for `ctypes`: how fast
-//! the machine moves bytes, a caller without an interpreter, and the crate's
-//! own verbs that allocate their results.
+//! Compiled helpers of the comparison, for `ctypes`: copies and reads that measure the
+//! bandwidth, a caller without an interpreter, and the crate's allocating methods.
 //!
-//! Every function trusts its caller: pointers are valid for the lengths that
-//! come with them, and outputs overlap nothing.
+//! No function checks its pointers. Callers guarantee that pointers are valid for their
+//! lengths, and that outputs overlap no other argument.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -18,12 +17,13 @@ mod roof;
 
 use roof::Copying;
 
-/// Copies `len` floats in the way of this number: memcpy, streaming stores,
-/// `rep movsb`. False if the machine has no such way.
+/// Copies `len` floats. `way` is 0 for memcpy, 1 for streaming stores, 2 for `rep movsb`. Returns
+/// false if the target does not have this kind of copy.
 ///
 /// # Safety
 ///
-/// Both pointers are valid for `len` floats, which do not overlap.
+/// `dst` is valid for writes of `len` floats, and `src` for reads of `len` floats. They do not
+/// overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_copy(
     way: usize,
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn compare_copy(
     let Some(copying) = Copying::ALL.get(way) else {
         return false;
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees both lengths, and that the slices do not overlap.
     let (dst, src) = unsafe {
         (
             slice::from_raw_parts_mut(dst, len),
@@ -49,14 +49,14 @@ pub unsafe extern "C" fn compare_copy(
 ///
 /// # Safety
 ///
-/// The pointer is valid for `len` floats.
+/// `src` is valid for reads of `len` floats.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_read(src: *const f32, len: usize) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the length.
     roof::read(unsafe { slice::from_raw_parts(src, len) });
 }
 
-/// `nds_scatter_nd` of the C interface; the structs stay closed here.
+/// Type of `nds_scatter_nd` of the C interface, with opaque structs.
 type ScatterNdFn = unsafe extern "C" fn(
     data: *const c_void,
     indices: *const c_void,
@@ -65,12 +65,11 @@ type ScatterNdFn = unsafe extern "C" fn(
     options: *const c_void,
 ) -> c_int;
 
-/// Nanoseconds that `calls` calls take; -1 if one of them failed.
+/// Returns the nanoseconds of `calls` calls, or -1 if a call failed.
 ///
 /// # Safety
 ///
-/// `scatter_nd` is that function of the library, and may be called with these
-/// arguments.
+/// `scatter_nd` is `nds_scatter_nd` of the library, and the arguments fulfil its requirements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_time_scatter_nd(
     scatter_nd: ScatterNdFn,
@@ -84,7 +83,7 @@ pub unsafe extern "C" fn compare_time_scatter_nd(
     let mut statuses = 0;
     let start = Instant::now();
     for _ in 0..calls {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the function and its arguments.
         statuses |= unsafe { scatter_nd(data, indices, updates, output, options) };
     }
     let nanoseconds = start.elapsed().as_nanos();
@@ -95,7 +94,7 @@ pub unsafe extern "C" fn compare_time_scatter_nd(
     }
 }
 
-/// A tensor, row-major, of whichever element type the field is for.
+/// A row-major tensor. The function that receives it determines the element type.
 #[repr(C)]
 pub struct Tensor {
     memory: *const c_void,
@@ -104,26 +103,29 @@ pub struct Tensor {
 }
 
 impl Tensor {
+    /// Views the tensor.
+    ///
     /// # Safety
     ///
-    /// The memory holds elements of type `T`, as many as the shape says, and
-    /// lives as long as is made of it.
+    /// `shape` has `rank` sizes. `memory` has elements of type `T`; their number is the product
+    /// of the sizes. Both outlive `'a`, and nobody writes to them during `'a`.
     unsafe fn view<'a, T>(&self) -> TensorView<'a, T> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `rank` sizes that outlive `'a`.
         let shape = unsafe { slice::from_raw_parts(self.shape, self.rank) };
         let len = shape.iter().product();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees `len` elements of type `T` that outlive `'a`.
         let memory = unsafe { slice::from_raw_parts(self.memory.cast(), len) };
-        TensorView::contiguous(memory, shape).expect("as many elements as the shape says")
+        TensorView::contiguous(memory, shape).expect("a slice with the length of the shape")
     }
 }
 
-/// A scatter into a new `Vec`, of which this is the handle: null on failure.
-/// `axis` is -1 for `Scatter::nd`, `reduction` 0 for none, 1 for add, 5 for max.
+/// Scatters into a new `Vec`. Returns its handle, or null if the call failed. `axis` is -1 for
+/// `Scatter::nd`. `reduction` is 0 for none, 1 for add, 5 for max.
 ///
 /// # Safety
 ///
-/// The tensors are valid; `data` and `updates` hold `f32`, `indices` `i64`.
+/// The tensors are valid during the call. `data` and `updates` have elements of type `f32`, and
+/// `indices` of type `i64`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_allocate(
     data: &Tensor,
@@ -132,9 +134,9 @@ pub unsafe extern "C" fn compare_allocate(
     axis: isize,
     reduction: c_int,
 ) -> *mut Vec<f32> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid tensors of `f32`.
     let (data, updates) = unsafe { (data.view::<f32>(), updates.view::<f32>()) };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees a valid tensor of `i64`.
     let indices = unsafe { indices.view::<i64>() };
     let Some(scatter) = scatter(axis, reduction) else {
         return ptr::null_mut();
@@ -145,6 +147,7 @@ pub unsafe extern "C" fn compare_allocate(
     })
 }
 
+/// Returns the scatter of `axis` and `reduction`, or `None` for an unknown reduction.
 fn scatter(axis: isize, reduction: c_int) -> Option<Scatter<'static>> {
     let reduction = match reduction {
         0 => Reduction::None,
@@ -160,15 +163,15 @@ fn scatter(axis: isize, reduction: c_int) -> Option<Scatter<'static>> {
     Some(scatter.reduction(reduction))
 }
 
-/// The output of a forward pass, and the gradients for data and for updates.
+/// The output of a forward pass, the gradient for data, and the gradient for updates.
 type Pass = [Vec<f32>; 3];
 
-/// A forward pass and its gradients, each into a new `Vec`: null on failure. The gradient
-/// for data of a sum is that of the output, which lies there already: its `Vec` is empty.
+/// Computes a forward pass and its gradients, each into a new `Vec`. Returns their handle, or null
+/// if a call failed. The gradient of a sum for data equals `grad_output`. Its `Vec` is empty.
 ///
 /// # Safety
 ///
-/// As for [`compare_allocate`]; `grad_output` holds `f32`, and is written by nobody.
+/// As for [`compare_allocate`]. `grad_output` has elements of type `f32`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_train(
     data: &Tensor,
@@ -181,7 +184,7 @@ pub unsafe extern "C" fn compare_train(
     let Some(scatter) = scatter(axis, reduction) else {
         return ptr::null_mut();
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid tensors of these types.
     let pass = unsafe {
         let (data, updates) = (data.view::<f32>(), updates.view::<f32>());
         let (indices, gradient) = (indices.view::<i64>(), grad_output.view::<f32>());
@@ -213,14 +216,14 @@ fn train(
     Ok([output.into_vec(), Vec::new(), of_updates.into_vec()])
 }
 
-/// The values of one of the three results of a pass.
+/// Returns the values of result `which` (0, 1 or 2) of a pass. Aborts for other numbers.
 ///
 /// # Safety
 ///
-/// The handle is one of [`compare_train`], and `which` less than 3.
+/// `pass` is a handle of [`compare_train`] that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_pass_values(pass: *const Pass, which: usize) -> *const f32 {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees a valid handle.
     unsafe { (&(*pass))[which].as_ptr() }
 }
 
@@ -228,21 +231,22 @@ pub unsafe extern "C" fn compare_pass_values(pass: *const Pass, which: usize) ->
 ///
 /// # Safety
 ///
-/// The handle is one of [`compare_train`], and is not used again.
+/// `pass` is a handle of [`compare_train`], and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_pass_free(pass: *mut Pass) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `compare_train` made the handle with `Box::into_raw`. The caller guarantees that it
+    // is not used again.
     drop(unsafe { Box::from_raw(pass) });
 }
 
-/// The values of a result.
+/// Returns the values of a result.
 ///
 /// # Safety
 ///
-/// The handle is one of [`compare_allocate`].
+/// `result` is a handle of [`compare_allocate`] that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_values(result: *const Vec<f32>) -> *const f32 {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees a valid handle.
     unsafe { (*result).as_ptr() }
 }
 
@@ -250,9 +254,10 @@ pub unsafe extern "C" fn compare_values(result: *const Vec<f32>) -> *const f32 {
 ///
 /// # Safety
 ///
-/// The handle is one of [`compare_allocate`], and is not used again.
+/// `result` is a handle of [`compare_allocate`], and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn compare_free(result: *mut Vec<f32>) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `compare_allocate` made the handle with `Box::into_raw`. The caller guarantees that
+    // it is not used again.
     drop(unsafe { Box::from_raw(result) });
 }

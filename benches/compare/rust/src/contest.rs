@@ -1,7 +1,6 @@
-//! Contenders against one another: who is right is timed, in interleaved
-//! rounds.
+//! Checks contenders, and times the correct ones in interleaved rounds.
 //!
-//! Knows results and clocks; knows no runtime.
+//! Knows results and clocks. Knows no runtimes.
 
 use std::error::Error;
 use std::time::Instant;
@@ -9,36 +8,35 @@ use std::time::Instant;
 use crate::common::contenders::Time;
 use crate::common::inputs::{Form, SETS};
 
-/// What a runtime returns, or the error that it reports.
+/// Result of a runtime's function, or its error.
 pub(crate) type Fallible<T> = Result<T, Box<dyn Error>>;
 
-/// A call that is repeated.
+/// A call that can be repeated.
 pub(crate) trait Contender {
-    /// Puts the data back where the call changes it, and drops what the last
-    /// call allocated. Never timed.
+    /// Restores data that the call changes, and drops the last allocated result. Never timed.
     fn reset(&mut self);
 
-    /// Runs the call with an index set, once.
+    /// Runs the call once, with an index set.
     fn run(&mut self, set: usize) -> Fallible<()>;
 
-    /// A copy of what the last call gave.
+    /// Returns a copy of the last result.
     fn result(&self) -> Vec<f32>;
 }
 
-/// A contender, and what its runtime names the call.
+/// A contender, and the runtime's name of the call.
 pub(crate) struct Entry<'a> {
     pub(crate) call: String,
     pub(crate) contender: Box<dyn Contender + 'a>,
 }
 
-/// A runtime.
+/// A runtime with the tensors of a workload.
 pub(crate) trait Entrant {
-    /// Its calls that compute the workload in this form, or why there is none.
+    /// Returns the calls that compute the workload in a form, or the reason why there is none.
     fn entries(&self, form: Form) -> Result<Vec<Entry<'_>>, &'static str>;
 }
 
-/// The fastest of the calls whose results are right for every index set, or
-/// what is wrong with the last of them.
+/// Returns the fastest call whose results are correct for every index set. If there is none,
+/// returns the error of the last call.
 pub(crate) fn qualify<'a>(
     entries: Vec<Entry<'a>>,
     expected: &[Vec<f32>; SETS],
@@ -60,7 +58,7 @@ pub(crate) fn qualify<'a>(
     best.map(|(_, entry)| entry).ok_or(complaint)
 }
 
-/// Checks every index set; the time of the fastest.
+/// Runs and checks a call with every index set. Returns the minimum time.
 fn trial(contender: &mut dyn Contender, expected: &[Vec<f32>; SETS]) -> Fallible<f64> {
     let mut fastest = f64::INFINITY;
     for (set, expected) in expected.iter().enumerate() {
@@ -71,35 +69,40 @@ fn trial(contender: &mut dyn Contender, expected: &[Vec<f32>; SETS]) -> Fallible
     Ok(fastest)
 }
 
-/// Bit for bit: every contender applies updates in the order of the loop.
+/// Compares results bit for bit. Every contender applies updates in the order of the loop.
 fn compare(result: &[f32], expected: &[f32]) -> Result<(), String> {
     if result.len() != expected.len() {
-        return Err(format!("{} elements, not {}", result.len(), expected.len()));
+        return Err(format!(
+            "the result has {} elements; expected {}",
+            result.len(),
+            expected.len()
+        ));
     }
     let wrong = (result.iter().zip(expected))
         .position(|(value, expected)| value.to_bits() != expected.to_bits());
     wrong.map_or(Ok(()), |at| {
         let (value, expected) = (result[at], expected[at]);
-        Err(format!("element {at} is {value}, not {expected}"))
+        Err(format!("element {at} is {value}; expected {expected}"))
     })
 }
 
-/// Rounds over all entries, every round with the next index set and beginning
-/// with the next entry, so that none always follows the same.
+/// Times all entries, interleaved. Each round uses the next index set, and begins with the next
+/// entry, so the order changes.
 pub(crate) fn time(entries: &mut [&mut Entry<'_>], rounds: usize, calls: u32) -> Vec<Time> {
     let mut samples = vec![Vec::with_capacity(rounds); entries.len()];
     for round in 0..rounds {
         for turn in 0..entries.len() {
             let which = (round + turn) % entries.len();
             let contender = entries[which].contender.as_mut();
-            let nanoseconds = sample(contender, round % SETS, calls).expect("it has qualified");
+            let nanoseconds =
+                sample(contender, round % SETS, calls).expect("a call that succeeded before");
             samples[which].push(nanoseconds);
         }
     }
     samples.into_iter().map(Time::of).collect()
 }
 
-/// Nanoseconds of a call, from a fresh start.
+/// Resets the contender. Returns the nanoseconds per call of `calls` calls.
 fn sample(contender: &mut dyn Contender, set: usize, calls: u32) -> Fallible<f64> {
     contender.reset();
     let start = Instant::now();

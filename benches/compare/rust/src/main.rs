@@ -1,18 +1,15 @@
-//! ndscatter beside the scatters of other Rust runtimes, as ratios inside one
-//! interleaved run.
+//! Compares ndscatter with the scatters of other Rust runtimes, in one interleaved run.
 //!
-//! A runtime may have several calls that compute a workload. Each is checked
-//! bit for bit against a plain sequential loop, and the fastest of those that
-//! are right takes part in the rounds. The runtimes are handed matrices and row
-//! numbers, in memory that they have allocated themselves; ndscatter gets the
-//! operator's own arguments. Three forms are told apart:
+//! A runtime may have several calls that compute a workload. Each result is compared, bit for
+//! bit, with the sequential reference loop. The fastest correct call takes part in the rounds.
+//! The runtimes get matrices and row numbers, in memory that they have allocated. ndscatter
+//! gets the arguments of the operator. There are three forms:
 //!
-//! - in place: into the data, which is put back before every sample;
-//! - into: into an output that is there. The runtimes have no such call:
-//!   theirs is a copy of the data into a tensor that is there, then the call
-//!   in place, both timed (or the allocating call, then a copy, where that is
-//!   faster);
-//! - allocating: into a new tensor, which is dropped outside the timing.
+//! - in place: the result replaces data. Data is restored before every sample.
+//! - into: the result is written into an existing output. The runtimes have no such call. They
+//!   copy data into an existing tensor and then call in place, or they allocate and then copy.
+//!   Both steps are timed, and the faster variant counts.
+//! - allocating: the call allocates the output, which is dropped outside the timing.
 
 #[path = "../../../common/mod.rs"]
 mod common;
@@ -39,23 +36,22 @@ use peers::{CONTENDERS, entrants};
 use report::{FORMS, Outcome, Row};
 use rows::Rows;
 
-/// Most calls of a sample.
+/// Maximum calls per sample.
 const SAMPLE_CALLS: u32 = 20_000;
 
-/// Times ndscatter beside candle, tract, rten and burn, and prints a table in
-/// Markdown.
+/// Compares ndscatter with candle, tract, rten and burn, and prints a table in Markdown.
 #[derive(Debug, Parser)]
 struct Options {
-    /// These workloads, separated by commas; default all
+    /// Names of workloads, separated by commas. Default: all
     #[arg(long, value_delimiter = ',', value_parser = names())]
     only: Vec<String>,
-    /// How often every contender runs
+    /// Samples of every contender
     #[arg(long, default_value = "15")]
     rounds: NonZero<usize>,
     /// Threads of the pools
-    #[arg(long, default_value_t = one_a_core())]
+    #[arg(long, default_value_t = one_per_core())]
     threads: NonZero<usize>,
-    /// Where to write all times, calls and reasons
+    /// File for all times, calls and reasons, in JSON
     #[arg(long, value_name = "PATH")]
     json: Option<PathBuf>,
 }
@@ -64,7 +60,7 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(WORKLOADS.map(|workload| workload.name))
 }
 
-fn one_a_core() -> NonZero<usize> {
+fn one_per_core() -> NonZero<usize> {
     std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }
 
@@ -85,7 +81,7 @@ fn main() -> Fallible<()> {
         eprint!("{}: {:.1} s", workload.name, start.elapsed().as_secs_f64());
         if let (Some(before), Some(now)) = (ticks, Ticks::now()) {
             let others = 100.0 * now.others_since(&before);
-            eprint!(", others used {others:.0} % of the machine");
+            eprint!(", other processes used {others:.0} % of the machine");
         }
         eprintln!();
     }
@@ -97,7 +93,7 @@ fn main() -> Fallible<()> {
     Ok(())
 }
 
-/// All forms of a workload.
+/// Measures all forms of a workload.
 fn measure(workload: Workload, options: &Options) -> [Row; FORMS.len()] {
     let inputs = Inputs::new(workload);
     let rows = Rows::new(&inputs);
@@ -115,7 +111,7 @@ fn measure(workload: Workload, options: &Options) -> [Row; FORMS.len()] {
     })
 }
 
-/// Lets those that are right take turns.
+/// Checks the calls of each contender, and times the fastest correct call of each, interleaved.
 fn contest(
     entries: [Result<Vec<Entry<'_>>, &'static str>; CONTENDERS.len()],
     expected: &[Vec<f32>; SETS],
@@ -131,12 +127,13 @@ fn contest(
     field.map(|entry| match entry {
         Ok(Entry { call, .. }) => Outcome::Timed {
             call,
-            time: times.next().expect("a time for each that qualified"),
+            time: times.next().expect("one time per correct contender"),
         },
         Err(outcome) => outcome,
     })
 }
 
+/// Returns the calls per sample.
 fn calls(inputs: &Inputs, form: Form) -> u32 {
     match inputs.traffic(form, 0).total() {
         bytes @ ..CALL_BYTES => calls_a_sample(bytes, SAMPLE_CALLS),

@@ -1,26 +1,24 @@
-//! How much of the machine others use. A busy neighbour takes a core from the
-//! parallel contenders and hardly anything from the serial ones: ratios found
-//! beside one are not to be believed.
+//! Measures the CPU time of other processes. Load on one core slows down parallel contenders
+//! much more than serial ones, so ratios are not valid under load.
 
 use std::fs::read_to_string;
 use std::ops::Range;
 
-/// Ticks of the kernel's clock, over all cores, since the machine started.
+/// Ticks of the kernel's clock since the machine started, summed over all cores.
 pub(crate) struct Ticks {
     all: u64,
     busy: u64,
-    /// Those of this process.
+    /// Ticks of this process.
     own: u64,
 }
 
 impl Ticks {
-    /// Nothing where the kernel does not tell as Linux does.
+    /// Reads the ticks from the files of Linux. Returns `None` on other systems.
     pub(crate) fn now() -> Option<Self> {
         let machine = read_to_string("/proc/stat").ok()?;
         let first_line = machine.lines().next()?;
-        // User, nice, system, idle, waiting for a disk, two kinds of
-        // interrupts, and what the host gave to other machines; what follows
-        // is counted among these.
+        // User, nice, system, idle, I/O wait, two kinds of interrupts, and time that the host gave
+        // to other machines. These fields include the time of all later fields.
         let ticks = fields(first_line, 1..9)?;
         let all: u64 = ticks.iter().sum();
 
@@ -33,7 +31,7 @@ impl Ticks {
         })
     }
 
-    /// The share of the machine that others have used since.
+    /// Returns the share of all CPU time that other processes used since `start`.
     pub(crate) fn others_since(&self, start: &Self) -> f64 {
         let own = self.own - start.own;
         let others = (self.busy - start.busy).saturating_sub(own);

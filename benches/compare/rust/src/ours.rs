@@ -1,5 +1,4 @@
-//! ndscatter's own entry: the operator's own arguments, every choice left to
-//! the crate.
+//! The calls of ndscatter, with the arguments of the operator and without forced choices.
 
 use ndscatter::Execution;
 

@@ -1,5 +1,5 @@
-//! What a runtime must be able to do to take part, and how its calls become
-//! contenders of each form.
+//! Defines the functions that a runtime needs to take part, and converts its calls to contenders
+//! of each form.
 
 mod burn;
 mod candle;
@@ -12,7 +12,7 @@ use crate::contest::{Contender, Entrant, Entry, Fallible};
 use crate::ours::Ours;
 use crate::rows::Rows;
 
-/// The contenders: name, and the package of the manifest that it is.
+/// Name and package of each contender.
 pub(crate) const CONTENDERS: [(&str, &str); 5] = [
     ("ndscatter", "ndscatter"),
     ("candle", "candle-core"),
@@ -21,7 +21,7 @@ pub(crate) const CONTENDERS: [(&str, &str); 5] = [
     ("burn", "burn-flex"),
 ];
 
-/// All of them on one workload, in the order of [`CONTENDERS`].
+/// Creates all contenders for one workload, in the order of [`CONTENDERS`].
 pub(crate) fn entrants<'a>(
     inputs: &'a Inputs,
     rows: &'a Rows<'a>,
@@ -40,34 +40,35 @@ pub(crate) fn entrants<'a>(
 trait Peer {
     type Tensor;
 
-    /// The tensor of the data, which calls must keep. Costs a reference count.
+    /// Returns the shared tensor of data, which calls must not change. Costs a reference count.
     fn kept(&self) -> Self::Tensor;
 
-    /// Another tensor of the data, which calls may change.
+    /// Returns a new copy of data, which calls may change.
     fn owned(&self) -> Self::Tensor;
 
-    /// Copies the data into a tensor from [`owned`](Self::owned).
+    /// Copies data into a tensor from [`owned`](Self::owned).
     fn refill(&self, tensor: &mut Self::Tensor);
 
+    /// Returns a copy of a tensor's values.
     fn values(&self, tensor: &Self::Tensor) -> Vec<f32>;
 
-    /// Calls that compute the workload in this form, or why there is none.
+    /// Returns the calls that compute the workload in a form, or the reason why there is none.
     fn calls(&self, form: Form) -> Result<Vec<Call<Self>>, &'static str>;
 }
 
 struct Call<P: Peer + ?Sized> {
     name: String,
     run: Run<P>,
-    /// Whether it wants the data in the output before it begins.
+    /// Whether the output must contain data before the call.
     starts_from_data: bool,
 }
 
-/// Takes the tensor that it changes, or for an allocating call the one that it
-/// must keep, and the number of an index set.
+/// Function of a call. The tensor is the output. For an allocating call, it is the shared data,
+/// which the call must not change. The number is that of an index set. Returns the result.
 type Run<P> = fn(&P, <P as Peer>::Tensor, usize) -> Fallible<<P as Peer>::Tensor>;
 
 impl<P: Peer> Call<P> {
-    /// A call that works in place, or that allocates.
+    /// Creates a call that works in place or allocates.
     fn new(name: &str, run: Run<P>) -> Self {
         Self {
             name: name.into(),
@@ -76,7 +77,7 @@ impl<P: Peer> Call<P> {
         }
     }
 
-    /// A call that writes all of an output, whatever is in it.
+    /// Creates a call that overwrites all elements of its output.
     fn writing_all(name: &str, run: Run<P>) -> Self {
         Self {
             starts_from_data: false,
@@ -113,9 +114,9 @@ struct Turn<'a, P: Peer> {
     peer: &'a P,
     run: Run<P>,
     form: Form,
-    /// Whether a run begins with a copy of the data into the output.
+    /// Whether a run first copies data into the output.
     refills: bool,
-    /// The target, or what was allocated.
+    /// The target, or the last allocated result.
     tensor: Option<P::Tensor>,
 }
 

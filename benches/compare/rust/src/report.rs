@@ -1,4 +1,4 @@
-//! What was found, as JSON and as a table in Markdown.
+//! Reports the results, as JSON and as a table in Markdown.
 
 use std::collections::BTreeSet;
 
@@ -9,32 +9,30 @@ use crate::common::contenders::Time;
 use crate::common::inputs::Form;
 use crate::peers::CONTENDERS;
 
-/// Pins the versions of the peers.
+/// Manifest with the pinned versions of the peers.
 const MANIFEST: &str = include_str!("../Cargo.toml");
 
-/// Has the version of ndscatter.
+/// Manifest with the version of ndscatter.
 const OUR_MANIFEST: &str = include_str!("../../../../Cargo.toml");
 
-/// Nanoseconds of the best peer from which a row is not of calls.
+/// Nanoseconds of the best peer from which on a row counts in the mean.
 const THROUGHPUT: f64 = 5e5;
 
-/// All contenders on a workload in a form.
+/// Results of all contenders for a workload and a form.
 pub(crate) struct Row {
     pub(crate) workload: &'static str,
     pub(crate) form: Form,
-    /// In the order of [`CONTENDERS`].
+    /// Outcomes in the order of [`CONTENDERS`].
     pub(crate) outcomes: [Outcome; CONTENDERS.len()],
 }
 
-/// How one of them fared.
+/// Result of one contender.
 pub(crate) enum Outcome {
-    Timed {
-        call: String,
-        time: Time,
-    },
-    /// Results other than the plain loop's.
+    /// Time of the fastest correct call.
+    Timed { call: String, time: Time },
+    /// No call gives the bits of the reference loop. Has the difference.
     Wrong(String),
-    /// It has no call for it.
+    /// The contender has no call for the workload. Has the reason.
     LeftOut(&'static str),
 }
 
@@ -66,7 +64,7 @@ impl Row {
         (CONTENDERS.iter().zip(&self.outcomes).skip(1)).map(|((name, _), outcome)| (*name, outcome))
     }
 
-    /// The fastest peer that is right: its name and its time.
+    /// Returns name and nanoseconds of the fastest correct peer.
     fn best_peer(&self) -> Option<(&'static str, f64)> {
         (self
             .peers()
@@ -117,7 +115,8 @@ pub(crate) fn json(rows: &[Row], options: &Options) -> Value {
 pub(crate) fn print(rows: &[Row], options: &Options) {
     let (threads, rounds) = (options.threads, options.rounds);
     println!(
-        "{threads} threads, minima of {rounds} rounds; peers in multiples of ndscatter's time.\n"
+        "{threads} threads, minima of {rounds} rounds. Cells of peers are their time divided by \
+         the time of ndscatter.\n"
     );
     let names = CONTENDERS.map(|(name, package)| format!("{name} {}", version(package)));
     println!("| workload | form | {} | best peer |", names.join(" | "));
@@ -134,7 +133,7 @@ pub(crate) fn print(rows: &[Row], options: &Options) {
     }
 }
 
-/// The mean over the rows that move much.
+/// Prints the geometric mean of a form, over the rows whose best peer needs at least 0.5 ms.
 fn print_mean(form: Form, rows: &[Row]) {
     let ratios: Vec<f64> = (rows.iter().filter(|row| row.form == form))
         .filter_map(|row| Some((row.best_peer()?.1, row.ours()?)))
@@ -144,11 +143,14 @@ fn print_mean(form: Form, rows: &[Row]) {
     if !ratios.is_empty() {
         let (name, count) = (form_name(form), ratios.len());
         let mean = ratios.iter().product::<f64>().powf(1.0 / count as f64);
-        println!("- {name}: {mean:.2} in geometric mean, best peers of 0.5 ms or more ({count})");
+        println!(
+            "- {name}: geometric mean {mean:.2} of {count} rows; their best peers need 0.5 ms or \
+             more"
+        );
     }
 }
 
-/// Why peers have no time, each once.
+/// Returns the distinct reasons why peers have no time.
 fn reasons(rows: &[Row]) -> BTreeSet<String> {
     (rows
         .iter()
@@ -156,17 +158,16 @@ fn reasons(rows: &[Row]) -> BTreeSet<String> {
     .filter_map(|(row, (name, outcome))| match outcome {
         Outcome::Timed { .. } => None,
         Outcome::Wrong(reason) => Some(format!(
-            "{name} is wrong, {} {}: {reason}",
+            "{name} gives a wrong result ({}, {}): {reason}",
             row.workload,
             form_name(row.form)
         )),
-        Outcome::LeftOut(reason) => Some(format!("{name} is left out: {reason}")),
+        Outcome::LeftOut(reason) => Some(format!("{name} is not measured: {reason}")),
     })
     .collect()
 }
 
-/// The version that a package of the manifest is pinned to; else it is
-/// ndscatter, which is not.
+/// Returns the pinned version of a package. A package without one is ndscatter.
 fn version(package: &str) -> &'static str {
     let pinned = MANIFEST.lines().find_map(|line| {
         let dependency = line.strip_prefix(package)?.strip_prefix(" = ")?;
@@ -177,7 +178,7 @@ fn version(package: &str) -> &'static str {
     version.split('"').next().expect("a part before the quote")
 }
 
-/// The forms, in the order of the report.
+/// Forms in the order of the report.
 pub(crate) const FORMS: [Form; 3] = [Form::InPlace, Form::Functional, Form::Allocating];
 
 fn form_name(form: Form) -> &'static str {

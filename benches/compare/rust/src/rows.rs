@@ -1,6 +1,5 @@
-//! A workload as every runtime can take it: a matrix, the rows that are hit,
-//! and a matrix of updates. Worked out outside the timing, so that it costs
-//! the runtimes nothing that their own operators read fewer coordinates.
+//! Converts a workload to a form that every runtime accepts: a matrix, a list of row numbers, and
+//! a matrix of updates. The conversion is not timed, so it costs the runtimes nothing.
 
 use ndscatter::Reduction;
 
@@ -9,7 +8,7 @@ use crate::common::inputs::{Inputs, SETS};
 pub(crate) struct Rows<'a> {
     pub(crate) data: &'a [f32],
     pub(crate) updates: &'a [f32],
-    /// For every row of `updates`, the row of `data` that it goes to.
+    /// Destination row in `data` of every row of `updates`, for each index set.
     pub(crate) numbers: [Vec<i64>; SETS],
     /// Elements of a row.
     pub(crate) window: usize,
@@ -27,23 +26,23 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The shape of the data.
+    /// Returns the shape of the data.
     pub(crate) fn shape(&self) -> [usize; 2] {
         [self.data.len() / self.window, self.window]
     }
 
-    /// The shape of the updates.
+    /// Returns the shape of the updates.
     pub(crate) fn updates_shape(&self) -> [usize; 2] {
         [self.updates.len() / self.window, self.window]
     }
 
-    /// Whether a row is one element, and scatters of elements apply.
+    /// Whether a row is one element, so that element scatters apply.
     pub(crate) fn are_elements(&self) -> bool {
         self.window == 1
     }
 }
 
-/// The row-major numbers of the tuples of a set, for every repetition.
+/// Returns the row numbers of the tuples of an index set, for every repetition.
 #[allow(
     clippy::cast_possible_wrap,
     reason = "sizes of workloads are far from the limits of i64"

@@ -1,5 +1,5 @@
-//! burn, by the operations of its CPU backend. Those that select work in place
-//! on a tensor that nobody else holds, and copy another.
+//! burn, through the operations of its CPU backend. `select_assign` and `scatter` work in place
+//! on a tensor without other owners. They copy a shared tensor.
 
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::IndexingUpdateOp;
@@ -37,7 +37,7 @@ impl<'a> Burn<'a> {
         }
     }
 
-    /// `[rows, 1]`: tuples of one coordinate, or an element each. A view.
+    /// Returns a view of shape `[rows, 1]`: tuples of one coordinate, or one element per row.
     fn column(&self, set: usize) -> FlexTensor {
         let numbers = &self.numbers[set];
         numbers.reshape(Shape::new([numbers.layout().num_elements(), 1]))
@@ -81,7 +81,9 @@ impl Peer for Burn<'_> {
     }
 
     fn refill(&self, tensor: &mut FlexTensor) {
-        let values = tensor.try_storage_mut().expect("nobody else holds it");
+        let values = tensor
+            .try_storage_mut()
+            .expect("a tensor without other owners");
         values.copy_from_slice(self.rows.data);
     }
 
@@ -94,7 +96,7 @@ impl Peer for Burn<'_> {
         if self.rows.are_elements() {
             calls.push(Call::new("scatter", Self::scatter));
         }
-        // Copies whatever it is given.
+        // `scatter_nd` always copies its tensor.
         if form == Form::Allocating {
             calls.push(Call::new("scatter_nd", Self::scatter_nd));
         }

@@ -1,4 +1,4 @@
-//! candle: additions and assignments, of rows or of single elements.
+//! candle, which has additions and assignments of rows and single elements.
 
 use candle_core::{Device, Tensor};
 use ndscatter::Reduction;
@@ -13,7 +13,7 @@ pub(super) struct Candle<'a> {
     data: Tensor,
     updates: Tensor,
     numbers: [Tensor; SETS],
-    /// The row of every element of the updates, which scatters want.
+    /// Row of every element of the updates. candle's scatters need one index per element.
     elements: [Tensor; SETS],
 }
 
@@ -36,7 +36,7 @@ impl<'a> Candle<'a> {
         Ok(data.index_add(&self.numbers[set], &self.updates, 0)?)
     }
 
-    /// Allocates the sum, and copies it back.
+    /// Allocates the sum, and copies it to the data.
     fn index_add_set(&self, data: Tensor, set: usize) -> Fallible<Tensor> {
         let sum = data.index_add(&self.numbers[set], &self.updates, 0)?;
         data.slice_set(&sum, 0, 0)?;
@@ -66,7 +66,7 @@ impl<'a> Candle<'a> {
         Ok(data)
     }
 
-    /// One row after another, as candle's users write key-value caches.
+    /// Writes row by row, as users of candle write KV caches.
     fn slice_sets(&self, data: Tensor, set: usize) -> Fallible<Tensor> {
         for (tuple, &row) in self.rows.numbers[set].iter().enumerate() {
             data.slice_set(&self.updates.narrow(0, tuple, 1)?, 0, row.try_into()?)?;
@@ -79,14 +79,14 @@ impl<'a> Candle<'a> {
     }
 }
 
-/// Every number `window` times, in the smallest type that fits.
+/// Repeats every number `window` times, as `u32`, candle's smallest index type that fits.
 fn repeat(numbers: &[i64], window: usize) -> Tensor {
     let repeated: Vec<u32> = (numbers.iter())
-        .map(|&number| u32::try_from(number).expect("no workload has so many rows"))
+        .map(|&number| u32::try_from(number).expect("a row number of 32 bits"))
         .flat_map(|number| std::iter::repeat_n(number, window))
         .collect();
     let shape = [numbers.len(), window];
-    Tensor::from_vec(repeated, &shape, &Device::Cpu).expect("a number for every update")
+    Tensor::from_vec(repeated, &shape, &Device::Cpu).expect("one number per element")
 }
 
 impl Peer for Candle<'_> {
@@ -134,7 +134,7 @@ impl Peer for Candle<'_> {
                 Call::new("scatter_add", Self::scatter_add),
             ],
             (Reduction::Add, Allocating) => vec![Call::new("index_add", Self::index_add)],
-            _ => return Err("its scatters assign and add, nothing else"),
+            _ => return Err("its scatters only assign and add"),
         })
     }
 }

@@ -1,18 +1,18 @@
-//! The bytes of an ONNX model of one node with three inputs, for a runtime
-//! that has an operator's reductions in models alone.
+//! Encodes an ONNX model of one node with three inputs, for a runtime that supports the
+//! reductions of an operator only in models.
 
 pub(super) const INPUTS: [&str; 3] = ["data", "indices", "updates"];
 pub(super) const OUTPUT: &str = "output";
 
-/// The operator set whose scatters have all reductions.
+/// Operator set in which scatters have all reductions.
 const OPSET: usize = 18;
 
-/// ONNX's numbers of types.
+/// Type codes of ONNX.
 const FLOAT: usize = 1;
 const INT64: usize = 7;
 const STRING_ATTRIBUTE: usize = 3;
 
-/// A model of the operator, with the reduction in ONNX's word for it.
+/// Encodes a model of an operator. `reduction` is ONNX's name.
 pub(super) fn model(operator: &str, reduction: &str) -> Vec<u8> {
     let attribute = [
         text(1, "reduction"),
@@ -34,13 +34,13 @@ pub(super) fn model(operator: &str, reduction: &str) -> Vec<u8> {
     [number(1, 8), message(7, &graph), message(8, &opset)].concat()
 }
 
-/// An input or an output, of any shape.
+/// Encodes an input or an output of any shape.
 fn value(field: usize, name: &str, element_type: usize) -> Vec<u8> {
     let tensor = message(1, &[number(1, element_type)]);
     message(field, &[text(1, name), message(2, &[tensor])])
 }
 
-// Protocol buffers: a field is its number and wire type, then its content.
+// Protocol buffers: a field consists of its number, its wire type, and its content.
 
 fn number(field: usize, value: usize) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()
@@ -55,7 +55,8 @@ fn message(field: usize, content: &[Vec<u8>]) -> Vec<u8> {
     [varint(field << 3 | 2), varint(content.len()), content].concat()
 }
 
-/// Seven bits a byte, the lowest first; all but the last are marked.
+/// Encodes an integer with seven bits per byte, lowest bits first. The high bit is set in every
+/// byte except the last.
 fn varint(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value >= 0x80 {

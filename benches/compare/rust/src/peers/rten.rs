@@ -1,6 +1,6 @@
-//! rten: its functions, and models of one node for the reductions, which the
-//! functions have but do not let a caller name. Both work in place on a tensor
-//! that they are given, and copy one that they are lent.
+//! rten, through its functions for assignments, and through models of one node for reductions.
+//! The functions have a parameter for the reduction, but its type is not public. Functions and
+//! models work in place on an owned tensor. They copy a borrowed tensor.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ pub(super) struct Rten<'a> {
     rows: &'a Rows<'a>,
     data: TensorView<'a>,
     updates: TensorView<'a>,
-    /// `[rows, 1]`: tuples of one coordinate, or an element each. rten has no
+    /// Indices of shape `[rows, 1]`: tuples of one coordinate, or one element per row. rten has no
     /// indices of 64 bits.
     indices: [Tensor<i32>; SETS],
     buffers: BufferPool,
-    /// For workloads with a reduction.
+    /// Models for workloads with a reduction.
     models: Option<Models>,
 }
 
-/// A tensor that a call is given, or lent.
+/// An owned or borrowed tensor.
 pub(super) enum Operand<'a> {
-    Given(Tensor),
-    Lent(TensorView<'a>),
+    Owned(Tensor),
+    Borrowed(TensorView<'a>),
 }
 
 struct Models {
@@ -67,13 +67,13 @@ impl<'a> Rten<'a> {
     fn scatter_nd(&self, data: Operand<'a>, set: usize) -> Fallible<Operand<'a>> {
         let (indices, updates) = (self.indices[set].view(), self.updates.clone());
         let result = scatter_nd(&self.buffers, data.into_cow(), indices, updates, None)?;
-        Ok(Operand::Given(result))
+        Ok(Operand::Owned(result))
     }
 
     fn scatter_elements(&self, data: Operand<'a>, set: usize) -> Fallible<Operand<'a>> {
         let (indices, updates) = (self.indices[set].view(), self.updates.clone());
         let result = scatter_elements(&self.buffers, data.into_cow(), indices, updates, 0, None)?;
-        Ok(Operand::Given(result))
+        Ok(Operand::Owned(result))
     }
 
     fn nd_model(&self, data: Operand<'a>, set: usize) -> Fallible<Operand<'a>> {
@@ -90,7 +90,7 @@ impl<'a> Rten<'a> {
         data: Operand<'a>,
         set: usize,
     ) -> Fallible<Operand<'a>> {
-        let models = self.models.as_ref().expect("made for a reduction");
+        let models = self.models.as_ref().expect("models of a reduction");
         let Node {
             model,
             inputs,
@@ -103,13 +103,15 @@ impl<'a> Rten<'a> {
         ];
         let inputs = inputs.iter().copied().zip(values).collect();
         let [result] = model.run_n(inputs, [*output], Some(models.options.clone()))?;
-        let result = result.into_tensor().ok_or("not a tensor of f32")?;
-        Ok(Operand::Given(result))
+        let result = result
+            .into_tensor()
+            .ok_or("the result is not a tensor of f32")?;
+        Ok(Operand::Owned(result))
     }
 }
 
 fn column(numbers: &[i64]) -> Tensor<i32> {
-    let narrow = |&number| i32::try_from(number).expect("no workload has so many rows");
+    let narrow = |&number| i32::try_from(number).expect("a row number of 32 bits");
     let narrowed: Vec<i32> = numbers.iter().map(narrow).collect();
     Tensor::from_data(&[numbers.len(), 1], narrowed)
 }
@@ -140,15 +142,15 @@ impl Node {
 impl<'a> Operand<'a> {
     fn into_cow(self) -> CowTensor<'a, f32> {
         match self {
-            Self::Given(tensor) => tensor.into_cow(),
-            Self::Lent(view) => view.as_cow(),
+            Self::Owned(tensor) => tensor.into_cow(),
+            Self::Borrowed(view) => view.as_cow(),
         }
     }
 
     fn into_value(self) -> ValueOrView<'a> {
         match self {
-            Self::Given(tensor) => tensor.into(),
-            Self::Lent(view) => view.into(),
+            Self::Owned(tensor) => tensor.into(),
+            Self::Borrowed(view) => view.into(),
         }
     }
 }
@@ -157,24 +159,24 @@ impl<'a> Peer for Rten<'a> {
     type Tensor = Operand<'a>;
 
     fn kept(&self) -> Operand<'a> {
-        Operand::Lent(self.data.clone())
+        Operand::Borrowed(self.data.clone())
     }
 
     fn owned(&self) -> Operand<'a> {
-        Operand::Given(self.data.to_tensor())
+        Operand::Owned(self.data.to_tensor())
     }
 
     fn refill(&self, tensor: &mut Operand<'a>) {
-        let Operand::Given(tensor) = tensor else {
-            unreachable!("a tensor that may be changed was given");
+        let Operand::Owned(tensor) = tensor else {
+            unreachable!("tensors to refill are owned");
         };
         tensor.copy_from(&self.data);
     }
 
     fn values(&self, tensor: &Operand<'a>) -> Vec<f32> {
         match tensor {
-            Operand::Given(tensor) => tensor.to_vec(),
-            Operand::Lent(view) => view.to_vec(),
+            Operand::Owned(tensor) => tensor.to_vec(),
+            Operand::Borrowed(view) => view.to_vec(),
         }
     }
 

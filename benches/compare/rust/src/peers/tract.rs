@@ -1,5 +1,5 @@
-//! tract: the operators evaluated by themselves, without a model around them.
-//! They work in place on a tensor that nobody else holds.
+//! tract, through its operators without a model. They work in place on a tensor without other
+//! owners.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) struct Tract<'a> {
     rows: &'a Rows<'a>,
     data: Arc<Tensor>,
     updates: TValue,
-    /// `[rows, 1]`: tuples of one coordinate, or an element each.
+    /// Indices of shape `[rows, 1]`: tuples of one coordinate, or one element per row.
     indices: [TValue; SETS],
     reduction: ScatterReduction,
 }
@@ -74,13 +74,13 @@ impl Peer for Tract<'_> {
     }
 
     fn values(&self, tensor: &Arc<Tensor>) -> Vec<f32> {
-        let tensor = tensor.try_as_plain_ram().expect("it lies in memory");
+        let tensor = tensor.try_as_plain_ram().expect("a tensor in memory");
         tensor.as_slice::<f32>().expect("an f32 tensor").to_vec()
     }
 
     fn refill(&self, tensor: &mut Arc<Tensor>) {
-        let tensor = Arc::get_mut(tensor).expect("nobody else holds it");
-        let mut tensor = tensor.try_as_plain_ram_mut().expect("it lies in memory");
+        let tensor = Arc::get_mut(tensor).expect("a tensor without other owners");
+        let mut tensor = tensor.try_as_plain_ram_mut().expect("a tensor in memory");
         let values = tensor.as_slice_mut::<f32>().expect("an f32 tensor");
         values.copy_from_slice(self.rows.data);
     }

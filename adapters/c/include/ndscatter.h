@@ -189,8 +189,8 @@ enum nds_status nds_scatter_elements_backward(const DLTensor *grad_output,
                                               const struct nds_options *options);
 
 // Computes the gradients of nds_tensor_scatter for past_cache and update, each multiplied by
-// scale. grad_past is 0 for the rows that the forward call wrote. Only the shape of update is read.
-// One of grad_past and grad_update may be null and is then not computed.
+// scale. grad_past is 0 for the rows that the forward call wrote. Only the shape of update is
+// read. One of grad_past and grad_update may be null and is then not computed.
 enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
                                             const DLTensor *update,
                                             const DLTensor *write_indices,
@@ -209,8 +209,8 @@ enum nds_status nds_set_machine_file(const char *path);
 
 // Writes a copy of data to output and applies updates to it (ONNX ScatterND). Each tuple along the
 // last dim of indices addresses the slice of output that one slice of updates changes. The call is
-// in place if output has the address, shape and strides of data. No struct, shape or strides of any
-// tensor may lie in the memory that a function writes.
+// in place if output has the address, shape and strides of data. No struct, shape or strides of
+// any tensor may lie in the memory that a function writes.
 enum nds_status nds_scatter_nd(const DLTensor *data,
                                const DLTensor *indices,
                                const DLTensor *updates,

@@ -260,8 +260,8 @@ unsafe fn overlapping_description(
 /// The check has no branches, because its latency is part of every small call.
 #[inline(always)]
 fn description_overlaps(tensor: &DLTensor, written: &Range<usize>) -> bool {
-    // Two ranges overlap if the distance from the start of the second range to the last byte of the
-    // first range, modulo 2^64, is less than the sum of both lengths minus 1. A null pointer is
+    // Let d be the distance, modulo 2^64, from the start of the second range to the last byte of the
+    // first. The ranges overlap if d + 1 is less than the sum of both lengths. A null pointer is
     // below all memory.
     let overlaps = |start: usize, bytes: usize| {
         let last = start.wrapping_add(bytes).wrapping_sub(1);

@@ -83,8 +83,8 @@ unsafe fn fill(info: *mut nds_error_info) -> Result<(), Failure> {
     let (status, facts) = last_error::facts();
     let kept = nds_error_info::new(status, facts);
     // SAFETY: `info` is not null, so the bytes below `size` are readable and writable (contract of
-    // this function). `known` is at most `size` and at most the size of `kept`, and at least 4
-    // (`size_of_given`).
+    // this function). `known` is at least 4 (`size_of_given`). It is at most `size` and at most the
+    // size of `kept`.
     unsafe {
         let size = structs::size_of_given(info)?;
         let known = size.min(size_of::<nds_error_info>());

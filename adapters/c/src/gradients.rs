@@ -229,8 +229,8 @@ pub unsafe extern "C" fn nds_scatter_elements_backward(
 }
 
 /// Computes the gradients of nds_tensor_scatter for past_cache and update, each multiplied by
-/// scale. grad_past is 0 for the rows that the forward call wrote. Only the shape of update is read.
-/// One of grad_past and grad_update may be null and is then not computed.
+/// scale. grad_past is 0 for the rows that the forward call wrote. Only the shape of update is
+/// read. One of grad_past and grad_update may be null and is then not computed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_tensor_scatter_backward(
     grad_output: *const DLTensor,

@@ -133,8 +133,8 @@ unsafe fn gather(
 
 /// Writes a copy of data to output and applies updates to it (ONNX ScatterND). Each tuple along the
 /// last dim of indices addresses the slice of output that one slice of updates changes. The call is
-/// in place if output has the address, shape and strides of data. No struct, shape or strides of any
-/// tensor may lie in the memory that a function writes.
+/// in place if output has the address, shape and strides of data. No struct, shape or strides of
+/// any tensor may lie in the memory that a function writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_nd(
     data: *const DLTensor,

@@ -144,7 +144,8 @@ def test_options_differ(rng) -> None:
     sessions = [session(all_operators(), entries=entry) for entry in entries * 3]
     feeds = all_feeds(rng)
     wanted = run(session(all_operators()), **feeds)
-    for ran, runs in [*zip(sessions, replaced * 3), *zip(reversed(sessions), reversed(replaced * 3))]:
+    forwards = [*zip(sessions, replaced * 3)]
+    for ran, runs in forwards + forwards[::-1]:
         with counting() as count:
             assert_same(run(ran, **feeds), wanted)
         assert count.done.runs == 1 + runs

@@ -146,14 +146,15 @@ const char *nds_last_error(void);
 // Writes the facts of the last failure of the calling thread to *info.
 enum nds_status nds_last_error_info(struct nds_error_info *info);
 
-// Computes the gradients of nds_scatter_nd for data and updates, each multiplied by scale.
-// grad_output is the gradient of its output. grad_data has the shape of data, and grad_updates has
-// the shape of updates. One of these two may be null and is then not computed. grad_data may have
-// the address, shape and strides of grad_output. Only floats and complex numbers have gradients.
+// Computes the gradients of nds_scatter_nd for data and updates. Both are multiplied by scale. The
+// tensor grad_output is the gradient of its output. The tensor grad_data has the shape of data,
+// and grad_updates has the shape of updates. One of these two may be null and is then not
+// computed. The tensor grad_data may have the address, shape and strides of grad_output. Only
+// floats and complex numbers have gradients.
 //
-// data is required for mul, min and max with self, updates for mul, min and max, and output for
-// min and max. Otherwise they may be null. After a call in place, pass the values that data had
-// before that call.
+// The gradients depend on data for mul, min and max with self, and on updates for mul, min and
+// max. The tensor output is required for min and max. Otherwise these three may be null. After a
+// call in place, pass the values that data had before that call.
 enum nds_status nds_scatter_nd_backward(const DLTensor *grad_output,
                                         const DLTensor *data,
                                         const DLTensor *indices,

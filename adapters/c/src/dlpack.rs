@@ -115,8 +115,7 @@ impl Description<'_> {
 /// # Safety
 ///
 /// The contract of [`description`] holds. The tensor's memory holds its elements. Only the output
-/// of
-/// the call may write to this memory for `'a`.
+/// of the call may write to this memory for `'a`.
 pub(crate) unsafe fn view<'a>(
     name: &'static str,
     tensor: *const DLTensor,
@@ -260,9 +259,9 @@ unsafe fn overlapping_description(
 /// The check has no branches, because its latency is part of every small call.
 #[inline(always)]
 fn description_overlaps(tensor: &DLTensor, written: &Range<usize>) -> bool {
-    // Let d be the distance, modulo 2^64, from the start of the second range to the last byte of the
-    // first. The ranges overlap if d + 1 is less than the sum of both lengths. A null pointer is
-    // below all memory.
+    // Let d be the distance, modulo 2^64, from the start of the second range to the last byte of
+    // the first. The ranges overlap if d + 1 is less than the sum of both lengths. A null pointer
+    // is below all memory.
     let overlaps = |start: usize, bytes: usize| {
         let last = start.wrapping_add(bytes).wrapping_sub(1);
         let both = written.end.wrapping_sub(written.start).wrapping_add(bytes);

@@ -1,7 +1,7 @@
 //! Checks that the committed header is the header that cbindgen generates from the sources.
 //!
-//! To write the header after a change of the interface:
-//! `NDS_WRITE_HEADER=1 cargo test -p ndscatter-c --test header`.
+//! After a change of the interface, this command writes the header:
+//! `NDS_WRITE_HEADER=1 cargo test -p ndscatter-c --test header`
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The tests in C under valgrind, and under AddressSanitizer together with an
-# instrumented library. Needs a C compiler, valgrind, and a nightly toolchain.
+# Runs the C tests under valgrind, and with AddressSanitizer in the tests and the
+# library. Requires a C compiler, valgrind, and a nightly Rust toolchain.
 #
-#   adapters/c/check.sh [valgrind|address]     both without an argument
+#   adapters/c/check.sh [valgrind|address]     without an argument: both
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -12,25 +12,25 @@ mkdir -p "$target/c-check"
 check=$(cd "$target/c-check" && pwd)
 flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -g -O1 -pthread -DNDS_NO_DLPACK_HEADER -I adapters/c/include)
 
-# The tests against the shared library, as a host loads it.
+# Runs the tests with the shared library, as a host loads it.
 check_valgrind() {
     cargo build --release -p ndscatter-c
     ln -sf "$(cd "$target/release" && pwd)/libndscatter_c.so" "$check/libndscatter_c.so.1"
     cc "${flags[@]}" adapters/c/tests/c/*.c -L "$target/release" -Wl,-rpath,"$check" \
         -lndscatter_c -lm -o "$check/test-valgrind"
-    # Children that the tests fork have logs of their own; a quiet log is empty
-    # unless something was found. Valgrind runs one thread at a time, and its
-    # usual scheduler may leave the others waiting for minutes.
+    # Each child process that the tests fork writes a separate log. A log is
+    # empty unless valgrind found an error. Valgrind runs one thread at a time,
+    # and its default scheduler may not run the other threads for minutes.
     rm -f "$check"/valgrind.*
-    local held=true
+    local passed=true
     valgrind -q --fair-sched=yes --error-exitcode=1 --log-file="$check/valgrind.%p" \
         --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
-        "$check/test-valgrind" || held=false
+        "$check/test-valgrind" || passed=false
     cat "$check"/valgrind.* >&2
-    $held && [[ -z $(cat "$check"/valgrind.*) ]]
+    $passed && [[ -z $(cat "$check"/valgrind.*) ]]
 }
 
-# The tests linked with the static library, both instrumented.
+# Runs the tests with the static library. Both are instrumented.
 check_address() {
     local triple
     triple=$(rustc +nightly -vV | sed -n 's/^host: //p')

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what `cargo build --release -p ndscatter-c` made: the library, its
-# header, and a file for pkg-config. It builds nothing.
+# Installs the library that `cargo build --release -p ndscatter-c` has built, its
+# header, and a pkg-config file. Builds nothing.
 set -eu
 
 package=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -14,13 +14,13 @@ usage() {
     cat <<USAGE
 usage: $0 [--prefix DIR] [--destdir DIR] [--target-dir DIR]
 
-  --prefix DIR      where the library is to live (/usr/local)
-  --destdir DIR     put before every path that is written, and into none that
-                    is recorded: for packages ('')
-  --target-dir DIR  where cargo has put it (CARGO_TARGET_DIR if set, otherwise
-                    target at the top of the repository)
+  --prefix DIR      folder to install to (default: /usr/local)
+  --destdir DIR     folder put before each written path, for packages; the
+                    installed files do not contain it (default: none)
+  --target-dir DIR  target folder of cargo (default: CARGO_TARGET_DIR if set,
+                    otherwise target in the repository root)
 
-Build it first: cargo build --release -p ndscatter-c
+Build the library first: cargo build --release -p ndscatter-c
 USAGE
 }
 
@@ -48,7 +48,7 @@ while [ $# -gt 0 ]; do
         ;;
     *)
         usage >&2
-        fail "unknown argument '$1'"
+        fail "unknown argument '$1'; see --help"
         ;;
     esac
     case $name in
@@ -71,9 +71,9 @@ header=$package/include/ndscatter.h
 for file in "$built/libndscatter_c.so" "$built/libndscatter_c.a"; do
     [ -f "$file" ] || fail "$file is missing; run 'cargo build --release -p ndscatter-c' first"
 done
-[ -f "$header" ] || fail "$header is missing"
+[ -f "$header" ] || fail "$header is missing; restore it from the repository"
 
-# Puts a file into place whole: programs may have the old one open.
+# Replaces a file atomically, because programs may have the old file open.
 put() {
     mode=$1 from=$2 to=$3
     cp -- "$from" "$to.new"
@@ -92,7 +92,7 @@ printf '%s\n' "$lib/libndscatter_c.so"
 put 644 "$built/libndscatter_c.a" "$lib/libndscatter_c.a"
 put 644 "$header" "$include/ndscatter.h"
 
-# What sed would take for its own is written as itself.
+# Escapes the characters that sed would interpret.
 escaped=$(printf '%s' "$prefix" | sed 's/[\\&|]/\\&/g')
 filled=$lib/pkgconfig/ndscatter-c.pc
 sed -e "s|@prefix@|$escaped|" -e "s|@version@|$version|" "$package/ndscatter-c.pc.in" >"$filled.new"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The tests from Python, against the newest onnxruntime that was tried and the oldest
-# that is supported, each in an environment of its own under cargo's target folder, made
-# once. Needs Python (3.11 or 3.12: the oldest has no wheel for later ones) and PyPI.
+# Runs the Python tests with the newest tested onnxruntime and with the oldest supported
+# one. Each has a virtual environment in cargo's target folder, which is created once.
+# Requires PyPI and Python 3.11 or 3.12: the oldest onnxruntime has no wheel for later
+# versions.
 #
 #   adapters/onnxruntime/check.sh [newest|oldest] [arguments of pytest]
 set -euo pipefail
@@ -18,7 +19,7 @@ newest | oldest)
     ;;
 esac
 
-# The environment for a host: requirements of its own, made anew when they change.
+# Creates the virtual environment of a host, if it is missing or its requirements changed.
 environment() {
     local requirements=$1 folder=$2
     if ! cmp -s "$requirements" "$folder/requirements.txt"; then

@@ -1,11 +1,11 @@
-//! What the border costs: four elements written in place through the interface
-//! of C and through that of Rust, in turns.
+//! Measures the overhead of the C interface: a call that writes four elements in place, from C and
+//! from Rust. The measurements are interleaved.
 //!
 //! ```sh
 //! cargo bench -p ndscatter-c
 //! ```
 
-#![allow(unsafe_code, reason = "calls the interface as C does")]
+#![allow(unsafe_code, reason = "calls functions with the C calling convention")]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -26,7 +26,7 @@ const FLOAT32: DLDataType = DLDataType {
     ..DLDataType { bits: 32, ..INT64 }
 };
 
-/// A tensor as numpy and torch hand it over: strides written out.
+/// Returns a tensor with explicit strides, as numpy and torch export it.
 fn tensor<T>(
     memory: &mut [T],
     dtype: DLDataType,
@@ -47,6 +47,7 @@ fn tensor<T>(
     }
 }
 
+/// Returns the mean time of a call in nanoseconds.
 fn nanoseconds(call: impl Fn()) -> f64 {
     let start = Instant::now();
     (0..CALLS).for_each(|_| call());
@@ -66,7 +67,7 @@ fn main() {
     let updates_of_c = tensor(&mut updates, FLOAT32, &mut four, &mut unit_of_updates);
     let output = &raw mut data;
     let through_c = || {
-        // SAFETY: four tensors that live here; the output is the data.
+        // SAFETY: all tensors and their memory are local variables. The output is the data.
         let status = unsafe {
             nds_scatter_nd(
                 black_box(output),
@@ -76,7 +77,7 @@ fn main() {
                 std::ptr::null(),
             )
         };
-        assert_eq!(status, nds_status::NDS_OK, "a call that is right");
+        assert_eq!(status, nds_status::NDS_OK, "a valid call");
     };
     let through_rust = || {
         let mut memory = black_box([0.0_f32; 8]);
@@ -84,7 +85,7 @@ fn main() {
         let indices = TensorView::contiguous(&[4_i64, 3, 1, 7], &[4, 1]).expect("a view");
         let updates = TensorView::contiguous(&[9.0, 10.0, 11.0, 12.0], &[4]).expect("a view");
         let done = Scatter::nd().in_place(output, indices, updates);
-        done.expect("a call that is right");
+        done.expect("a valid call");
         black_box(memory);
     };
     let (mut c, mut rust) = (f64::INFINITY, f64::INFINITY);
@@ -95,10 +96,10 @@ fn main() {
     assert_eq!(
         memory,
         [0.0, 11.0, 0.0, 10.0, 9.0, 0.0, 0.0, 12.0],
-        "what the page of ScatterNDUpdate shows, on zeros"
+        "the example of ScatterNDUpdate's specification, on zeros"
     );
     println!(
-        "tiny in place: {c:.0} ns from C, {rust:.0} ns from Rust, {:.0} ns between them",
+        "tiny in place: {c:.0} ns from C, {rust:.0} ns from Rust, difference {:.0} ns",
         c - rust
     );
 }

@@ -1,5 +1,5 @@
-// Adds rows into a table: in place, with a plan that is kept, and with an index
-// that is wrong.
+// Adds rows to a table: in place, with a kept plan, and with an index out of
+// bounds.
 //
 //   cc -std=c11 example.c $(pkg-config --cflags --libs ndscatter-c) -o example
 
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Describes memory of the caller's as a row-major tensor. Nothing is copied:
-// `values` and `shape` must live as long as the tensor is used.
+// Returns a row-major tensor that describes memory of the caller. It copies
+// nothing: `values` and `shape` must outlive the tensor.
 static DLTensor tensor(void *values, uint8_t code, uint8_t bits, int32_t ndim, int64_t *shape) {
   DLTensor result = {0};
   result.data = values;
@@ -18,7 +18,7 @@ static DLTensor tensor(void *values, uint8_t code, uint8_t bits, int32_t ndim, i
   result.dtype.code = code;
   result.dtype.bits = bits;
   result.dtype.lanes = 1;
-  result.shape = shape; // strides stay null: row-major
+  result.shape = shape; // null strides: row-major
   return result;
 }
 
@@ -34,27 +34,27 @@ static int failed(const char *call) {
 }
 
 static int wrong(const char *what) {
-  fprintf(stderr, "%s is not what it should be\n", what);
+  fprintf(stderr, "%s differs from the expected result\n", what);
   return 1;
 }
 
 int main(void) {
   float table_values[6] = {0};
-  int64_t row_numbers[3] = {0, 2, -1}; // -1 is the last row, so row 2 comes twice
+  int64_t row_numbers[3] = {0, 2, -1}; // -1 is the last row, so row 2 occurs twice
   float update_values[6] = {1, 1, 2, 2, 3, 3};
   DLTensor table = tensor(table_values, kDLFloat, 32, 2, (int64_t[]){3, 2});
   DLTensor rows = tensor(row_numbers, kDLInt, 64, 2, (int64_t[]){3, 1});
   DLTensor updates = tensor(update_values, kDLFloat, 32, 2, (int64_t[]){3, 2});
   nds_options add = {.size = sizeof add, .reduction = 1};
 
-  // The output is the data itself: in place.
+  // The output is the data: the call is in place.
   if (nds_scatter_nd(&table, &rows, &updates, &table, &add) != NDS_OK) return failed("nds_scatter_nd");
   print("in place", table_values, 6);
   const float once[6] = {1, 1, 0, 0, 5, 5};
   if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table");
 
-  // The same rows again and again: checked and worked out once. The plan keeps
-  // the options that it is made with. Here the output has memory of its own.
+  // A plan for calls with the same rows: it checks and analyses them once. The
+  // plan keeps its options. This run writes to a separate output.
   nds_plan *plan = NULL;
   if (nds_plan_scatter_nd(&table, &rows, &add, &plan) != NDS_OK) return failed("nds_plan_scatter_nd");
   float output_values[6];
@@ -67,7 +67,8 @@ int main(void) {
   if (memcmp(output_values, twice, sizeof twice) != 0) return wrong("the output");
   if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table after the plan");
 
-  // An index that is wrong: a status, a sentence, its facts, and nothing written.
+  // An index out of bounds: the call returns a status, keeps a message and
+  // facts, and writes nothing.
   row_numbers[1] = 7;
   status = nds_scatter_nd(&table, &rows, &updates, &table, &add);
   nds_error_info info = {.size = sizeof info};

@@ -1,5 +1,5 @@
-// A decode step of a KV cache, and a gather with a plan that is kept, whose
-// tasks run on threads of this program.
+// Writes one decode step to a KV cache. Then runs a gather with a kept plan,
+// whose tasks run on threads of this program.
 //
 //   c++ -std=c++17 example.cpp $(pkg-config --cflags --libs ndscatter-c) -pthread -o example
 
@@ -16,10 +16,11 @@
 #include <type_traits>
 #include <vector>
 
-// Describes a vector as a row-major tensor; both vectors must outlive it.
+// Returns a row-major tensor that describes a vector. Both vectors must outlive
+// the tensor.
 template <class T>
 DLTensor tensor(std::vector<T> &values, std::vector<int64_t> &shape) {
-  DLTensor result{}; // strides stay null: row-major
+  DLTensor result{}; // null strides: row-major
   result.data = values.data();
   result.device.device_type = kDLCPU;
   result.ndim = static_cast<int32_t>(shape.size());
@@ -30,7 +31,7 @@ DLTensor tensor(std::vector<T> &values, std::vector<int64_t> &shape) {
   return result;
 }
 
-// Turns a failure into an exception that carries the library's message.
+// Converts a failure to an exception with the library's message.
 void check(nds_status status) {
   if (status != NDS_OK) throw std::runtime_error(nds_last_error());
 }
@@ -44,14 +45,14 @@ struct FreePlan {
 };
 using Plan = std::unique_ptr<nds_plan, FreePlan>;
 
-// The host's parallel-for. A real host wakes the threads that it has; these
-// are started here, and take tasks until none is left.
+// The host's parallel-for. A real host would wake its existing threads. This
+// example starts threads, which take tasks until none is left.
 struct Host {
   uint32_t workers;
   size_t tasks_run;
 
-  // Runs every task once and returns when all have returned. No exception may
-  // leave it: its caller is not C++.
+  // Runs each task once and returns after all tasks have returned. It must not
+  // throw, because its caller is not C++.
   static int32_t parallel_for(void *ctx, size_t tasks, void (*task)(void *, size_t), void *argument) noexcept {
     auto &host = *static_cast<Host *>(ctx);
     std::atomic<size_t> next{0};
@@ -63,7 +64,7 @@ struct Host {
       helpers.reserve(host.workers);
       while (helpers.size() + 1 < std::min<size_t>(host.workers, tasks)) helpers.emplace_back(work);
     } catch (const std::exception &) {
-      // No further thread is to be had: those that there are run all tasks.
+      // No further thread can be started. The existing threads run all tasks.
     }
     work();
     for (auto &helper : helpers) helper.join();
@@ -72,8 +73,8 @@ struct Host {
   }
 };
 
-// Writes one token of each sequence into the cache, in place: that of sequence
-// 0 at position 2, that of sequence 1 at position 0.
+// Writes one token of each sequence to the cache, in place: the token of
+// sequence 0 at position 2, and the token of sequence 1 at position 0.
 void decode_step() {
   std::vector<int64_t> cache_shape{2, 1, 3, 2}, token_shape{2, 1, 1, 2}, batch{2};
   std::vector<float> cache_values(12), token_values{1, 2, 3, 4};
@@ -84,7 +85,7 @@ void decode_step() {
   expect(cache_values == std::vector<float>{0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0}, "the cache is wrong");
 }
 
-// Looks up rows of a table that changes, always the same ones.
+// Gathers the same rows of a table twice. The table changes in between.
 void gather_on_host_threads() {
   const size_t rows = 10000, width = 64, lookups = 20000;
   std::vector<int64_t> table_shape{rows, width}, ids_shape{lookups}, output_shape{lookups, width};
@@ -96,7 +97,7 @@ void gather_on_host_threads() {
 
   Host host{4, 0};
   const nds_pool pool{sizeof(nds_pool), host.workers, &host, Host::parallel_for};
-  nds_options options{}; // all zero: the defaults
+  nds_options options{}; // all fields zero: the defaults
   options.size = sizeof options;
   options.pool = &pool;
 

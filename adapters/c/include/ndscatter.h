@@ -1,7 +1,7 @@
 // The C interface of ndscatter: scatters and gathers on DLPack tensors.
 //
-// Generated; the comments are those of the Rust sources. How to build, link
-// and call it, and what stays as it is: docs/c.md.
+// cbindgen generates this file from the Rust sources. docs/c.md describes how to
+// build, link and call the library, and what later versions keep.
 
 #ifndef NDSCATTER_H
 #define NDSCATTER_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* DLPack's own header where it is, or has been included, whatever its path. */
+/* Uses DLPack's header if it is installed, or was included before from any path. */
 #if !defined(DLPACK_DLPACK_H_) && !defined(NDS_NO_DLPACK_HEADER) && defined(__has_include)
 #if __has_include(<dlpack/dlpack.h>)
 #include <dlpack/dlpack.h>
@@ -17,7 +17,7 @@
 #endif
 
 #ifndef DLPACK_DLPACK_H_
-/* What is used of DLPack, with its names and its layout. */
+/* The types of DLPack that this header uses, with DLPack's names and layout. */
 typedef enum { kDLCPU = 1, kDLCUDAHost = 3, kDLROCMHost = 11 } DLDeviceType;
 typedef enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 } DLDataTypeCode;
 typedef struct DLDevice {
@@ -40,91 +40,91 @@ typedef struct DLTensor {
 } DLTensor;
 #endif
 
-// What a call came to. Treat an unknown one as a failure.
+// Outcome of a call. Treat an unknown status as a failure.
 typedef enum nds_status {
-  // Done.
+  // The call succeeded.
   NDS_OK = 0,
-  // Pointers, shapes, sizes or options that do not fit together.
+  // A pointer, shape, size or option is invalid, or arguments do not fit together.
   NDS_INVALID_ARGUMENT = 1,
-  // An index lies outside its axis.
+  // An index is outside its axis.
   NDS_INDEX_OUT_OF_BOUNDS = 2,
-  // Two tuples have one destination, and reject_duplicates is set.
+  // Two tuples have the same destination, and reject_duplicates is set.
   NDS_DUPLICATE_INDEX = 3,
-  // Legal, but not served: a type, a device, an option of another operator.
+  // The request is valid but not supported: a type, a device, or an option that the function
+  // does not have.
   NDS_UNSUPPORTED = 4,
   // An allocation failed.
   NDS_OUT_OF_MEMORY = 5,
-  // A pool failed, or the library has a bug. The one status after which the
-  // output may have changed.
+  // A pool failed, or the library has a bug. Only this failure may leave the output changed.
   NDS_INTERNAL = 6,
 } nds_status;
 
-// All that depends on indices alone, for data of one element type, shape and
-// strides. It may be run from many threads at once.
+// A kept plan: everything that depends only on indices, for data of one element type, shape and
+// strides. Several threads may run a plan at the same time.
 typedef struct nds_plan nds_plan;
 
-// Facts of a failure, -1 where unknown. Set `size` to sizeof(nds_error_info)
-// before asking for them.
+// Facts of a failure. An unknown fact is -1. Set `size` to sizeof(nds_error_info) before the call
+// of nds_last_error_info.
 typedef struct nds_error_info {
-  // sizeof(nds_error_info) as the caller knows it.
+  // sizeof(nds_error_info) in the caller's header.
   uint32_t size;
-  // The status of the failure.
+  // Status of the failure.
   int32_t status;
-  // The tuple of indices at fault, counted in row-major order; of
-  // nds_tensor_scatter the sequence.
+  // Number of the failing tuple of indices, in row-major order. For nds_tensor_scatter: the
+  // number of the sequence.
   int64_t tuple;
-  // The earlier tuple that it repeats.
+  // Number of the earlier tuple with the same destination.
   int64_t other_tuple;
-  // The axis of data.
+  // Axis of data.
   int64_t axis;
-  // How many elements data has along that axis.
+  // Number of elements of data along that axis.
   int64_t axis_size;
-  // The index as given, clamped to int64.
+  // Index as the caller passed it, clamped to int64.
   int64_t index;
 } nds_error_info;
 
-// A host's parallel-for.
+// A parallel-for function of the host.
 typedef struct nds_pool {
-  // sizeof(nds_pool) as the caller knows it.
+  // sizeof(nds_pool) in the caller's header.
   uint32_t size;
-  // How many tasks can run at once; 0 if that is not known.
+  // Number of tasks that can run at once, or 0 if the host does not know it.
   uint32_t workers;
-  // Handed to parallel_for.
+  // Pointer that the library passes to parallel_for.
   void *ctx;
-  // Calls task(argument, index) with every index below `tasks`, each once,
-  // on any threads, and returns 0 when all have returned. Tasks do not wait
-  // for one another.
+  // Calls task(argument, index) once for each index below `tasks`, on any threads. Returns 0
+  // after all tasks have returned, and another value on failure. Tasks do not wait for one
+  // another.
   int32_t (*parallel_for)(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument);
 } nds_pool;
 
-// Options of a call. All zero but for `size` is the default, and so is a null
-// pointer to options.
+// Options of a call. Set `size`. A field that is 0 or null has its default. A null pointer to
+// options selects all defaults.
 typedef struct nds_options {
-  // sizeof(nds_options) as the caller knows it; fields beyond it take their default.
+  // sizeof(nds_options) in the caller's header. Fields beyond it have their defaults.
   uint32_t size;
-  // 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
+  // Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
   int32_t reduction;
-  // 0 error, 1 skip, 2 clamp.
+  // Treatment of indices out of bounds: 0 error, 1 skip, 2 clamp.
   int32_t bounds;
-  // 0: negative indices count from the end; 1: they are out of bounds.
+  // 0: negative indices count from the end. 1: negative indices are out of bounds.
   int32_t forbid_negative;
-  // 0: the value that is there takes part in the reduction; 1: it does not.
+  // 0: the existing value takes part in the reduction. 1: it does not.
   int32_t exclude_self;
-  // Of float16 and bfloat16: 0 in their own type, 1 in float32.
+  // Accumulator of float16 and bfloat16: 0 the element type, 1 float32.
   int32_t accumulate;
-  // 1: two tuples with one destination are an error.
+  // 0: duplicates are allowed. 1: two tuples with the same destination are an error.
   int32_t reject_duplicates;
-  // 0: the pool's; 1: the calling thread; n: at most n, and at most the pool's.
+  // 0: all threads of the pool. 1: the calling thread. n: at most n threads of the pool.
   int32_t max_threads;
-  // Null: the library's own threads.
+  // Pool of the host. Null: the pool of the library.
   const struct nds_pool *pool;
-  // For gradients of a scatter without a reduction: 0 the update that stays, 1
+  // Gradient of a scatter without a reduction: 0 for the last update of a destination, 1 for
   // every duplicate.
   int32_t none_gradient;
-  // Never read: callers of an older header have padding here, with anything in it.
+  // Never read. Callers with an older header have padding here, which may hold any bytes.
   int32_t reserved;
-  // 0: calls side by side share the pool's threads out; 1 latency: this one takes all
-  // that it may; 2 throughput: it runs on the calling thread. No result depends on it.
+  // 0: concurrent calls share the pool's threads. 1, latency: the call uses all threads that it
+  // may use. 2, throughput: the call runs on the calling thread. No result depends on the goal.
   int32_t goal;
 } nds_options;
 
@@ -132,26 +132,29 @@ typedef struct nds_options {
 extern "C" {
 #endif // __cplusplus
 
-// The version of the library, as in "0.2.0".
+// Returns the version of the library, for example "0.2.0".
 const char *nds_version(void);
 
-// The version of this interface: 1.
+// Returns the version of this interface: 1.
 uint32_t nds_abi_version(void);
 
-// What failed last on the calling thread, in words; "" if nothing has. Never
-// null. Valid until the thread's next failure or its end; calls that succeed
-// do not change it.
+// Returns the message of the last failure of the calling thread, or "" before the first failure.
+// The pointer is never null. It is valid until the thread's next failure or its end. Calls that
+// succeed do not change the message.
 const char *nds_last_error(void);
 
-// The facts of what failed last on the calling thread.
+// Writes the facts of the last failure of the calling thread to *info.
 enum nds_status nds_last_error_info(struct nds_error_info *info);
 
-// The gradients of nds_scatter_nd, given that of its output: into grad_data, of the shape
-// of data, and into grad_updates, of that of updates, each times scale. data may be null
-// but for mul, min and max with self, updates but for mul, min and max, output but for min
-// and max; after a call in place data is what it held before. A gradient that is not wanted
-// is null. grad_data may have the address, shape and strides of grad_output. Only floats
-// and complex numbers have gradients.
+// Computes the gradients of nds_scatter_nd for data and updates. Both are multiplied by scale. The
+// tensor grad_output is the gradient of its output. The tensor grad_data has the shape of data,
+// and grad_updates has the shape of updates. One of these two may be null and is then not
+// computed. The tensor grad_data may have the address, shape and strides of grad_output. Only
+// floats and complex numbers have gradients.
+//
+// The gradients depend on data for mul, min and max with self, and on updates for mul, min and
+// max. The tensor output is required for min and max. Otherwise these three may be null. After a
+// call in place, pass the values that data had before that call.
 enum nds_status nds_scatter_nd_backward(const DLTensor *grad_output,
                                         const DLTensor *data,
                                         const DLTensor *indices,
@@ -162,7 +165,7 @@ enum nds_status nds_scatter_nd_backward(const DLTensor *grad_output,
                                         DLTensor *grad_updates,
                                         const struct nds_options *options);
 
-// The same of nds_scatter_update.
+// Computes the gradients of nds_scatter_update. The rules of nds_scatter_nd_backward hold.
 enum nds_status nds_scatter_update_backward(const DLTensor *grad_output,
                                             const DLTensor *data,
                                             const DLTensor *indices,
@@ -174,7 +177,7 @@ enum nds_status nds_scatter_update_backward(const DLTensor *grad_output,
                                             DLTensor *grad_updates,
                                             const struct nds_options *options);
 
-// The same of nds_scatter_elements.
+// Computes the gradients of nds_scatter_elements. The rules of nds_scatter_nd_backward hold.
 enum nds_status nds_scatter_elements_backward(const DLTensor *grad_output,
                                               const DLTensor *data,
                                               const DLTensor *indices,
@@ -186,8 +189,9 @@ enum nds_status nds_scatter_elements_backward(const DLTensor *grad_output,
                                               DLTensor *grad_updates,
                                               const struct nds_options *options);
 
-// The gradients of nds_tensor_scatter: for the cache, 0 where it was written, and for
-// update, of which the shape alone is read.
+// Computes the gradients of nds_tensor_scatter for past_cache and update, each multiplied by
+// scale. grad_past is 0 for the rows that the forward call wrote. Only the shape of update is
+// read. One of grad_past and grad_update may be null and is then not computed.
 enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
                                             const DLTensor *update,
                                             const DLTensor *write_indices,
@@ -198,24 +202,24 @@ enum nds_status nds_tensor_scatter_backward(const DLTensor *grad_output,
                                             DLTensor *grad_update,
                                             const struct nds_options *options);
 
-// From now on schedules are chosen as for the machine in a file, for all calls
-// of the process; null is this machine as the library finds it. No result
-// depends on it. The file must be a regular file of at most 64 KiB. A file that
-// cannot be used is an NDS_INVALID_ARGUMENT, and changes nothing.
+// Sets the machine description that chooses schedules, for all later calls of the process. The
+// path names a regular file of at most 64 KiB. A null path restores the machine that the library
+// detects. An unusable file is an NDS_INVALID_ARGUMENT and changes nothing. No result depends on
+// the machine description.
 enum nds_status nds_set_machine_file(const char *path);
 
-// Writes slices of updates into a copy of data, in output, at the places that
-// the tuples along the last dim of indices name: ONNX ScatterND. An output
-// with the address, shape and strides of data is written in place. No struct,
-// shape or strides of any tensor may lie in the memory of output, here and in
-// all functions that write one.
+// Writes a copy of data to output and applies updates to it (ONNX ScatterND). Each tuple along the
+// last dim of indices addresses the slice of output that one slice of updates changes. The call is
+// in place if output has the address, shape and strides of data. No struct, shape or strides of
+// any tensor may lie in the memory that a function writes.
 enum nds_status nds_scatter_nd(const DLTensor *data,
                                const DLTensor *indices,
                                const DLTensor *updates,
                                DLTensor *output,
                                const struct nds_options *options);
 
-// Slices along one axis: OpenVINO ScatterUpdate, torch index_add_.
+// Writes a copy of data to output and applies updates to it (OpenVINO ScatterUpdate, torch
+// index_add_). Each index addresses one slice of output along axis.
 enum nds_status nds_scatter_update(const DLTensor *data,
                                    const DLTensor *indices,
                                    const DLTensor *updates,
@@ -223,7 +227,8 @@ enum nds_status nds_scatter_update(const DLTensor *data,
                                    DLTensor *output,
                                    const struct nds_options *options);
 
-// Element by element: ONNX ScatterElements, torch scatter_reduce_.
+// Writes a copy of data to output and applies updates to it (ONNX ScatterElements, torch
+// scatter_reduce_). Each index is the position along axis of one element.
 enum nds_status nds_scatter_elements(const DLTensor *data,
                                      const DLTensor *indices,
                                      const DLTensor *updates,
@@ -231,9 +236,10 @@ enum nds_status nds_scatter_elements(const DLTensor *data,
                                      DLTensor *output,
                                      const struct nds_options *options);
 
-// Rows written into a cache, for each sequence from its own position on: ONNX
-// TensorScatter. write_indices may be null: all sequences from position 0 on.
-// With bounds 1 a sequence whose position is negative is left out.
+// Writes a copy of past_cache to output and the rows of update into it (ONNX TensorScatter).
+// write_indices holds the position along axis where the rows of each sequence begin. A null
+// write_indices selects position 0 for all sequences. circular is 0 or 1: with 1, positions wrap
+// around. With bounds 1, a sequence with a negative position is skipped.
 enum nds_status nds_tensor_scatter(const DLTensor *past_cache,
                                    const DLTensor *update,
                                    const DLTensor *write_indices,
@@ -242,31 +248,34 @@ enum nds_status nds_tensor_scatter(const DLTensor *past_cache,
                                    DLTensor *output,
                                    const struct nds_options *options);
 
-// The slices that the tuples along the last dim of indices name: ONNX GatherND.
+// Copies to output the slices of data that the tuples along the last dim of indices address (ONNX
+// GatherND). The first batch_dims dims of indices are those of data.
 enum nds_status nds_gather_nd(const DLTensor *data,
                               const DLTensor *indices,
                               int64_t batch_dims,
                               DLTensor *output,
                               const struct nds_options *options);
 
-// Slices along one axis: ONNX Gather.
+// Copies to output the slices of data along axis that indices address (ONNX Gather).
 enum nds_status nds_gather(const DLTensor *data,
                            const DLTensor *indices,
                            int64_t axis,
                            DLTensor *output,
                            const struct nds_options *options);
 
-// Element by element: ONNX GatherElements.
+// Copies to output the elements of data whose positions along axis are indices (ONNX
+// GatherElements).
 enum nds_status nds_gather_elements(const DLTensor *data,
                                     const DLTensor *indices,
                                     int64_t axis,
                                     DLTensor *output,
                                     const struct nds_options *options);
 
-// The gradient for data of nds_gather_nd, given that of its output: into grad_data, of
-// the shape of data, the sums of what was gathered from each place, from zero and in
-// the order of indices, times scale. float16 and bfloat16 are summed in float32. Only
-// floats and complex numbers have gradients.
+// Computes the gradient of nds_gather_nd for data. grad_output is the gradient of its output, and
+// grad_data has the shape of data. Each element of grad_data is the sum of the gradients of all
+// elements that the gather read from it, multiplied by scale. Sums begin at 0 and follow the order
+// of indices. float16 and bfloat16 are summed in float32. Only floats and complex numbers have
+// gradients.
 enum nds_status nds_gather_nd_backward(const DLTensor *grad_output,
                                        const DLTensor *indices,
                                        int64_t batch_dims,
@@ -274,7 +283,8 @@ enum nds_status nds_gather_nd_backward(const DLTensor *grad_output,
                                        DLTensor *grad_data,
                                        const struct nds_options *options);
 
-// The same of nds_gather: the gradient of an embedding.
+// Computes the gradient of nds_gather for data, for example of an embedding. The rules of
+// nds_gather_nd_backward hold.
 enum nds_status nds_gather_backward(const DLTensor *grad_output,
                                     const DLTensor *indices,
                                     int64_t axis,
@@ -282,7 +292,7 @@ enum nds_status nds_gather_backward(const DLTensor *grad_output,
                                     DLTensor *grad_data,
                                     const struct nds_options *options);
 
-// The same of nds_gather_elements.
+// Computes the gradient of nds_gather_elements for data. The rules of nds_gather_nd_backward hold.
 enum nds_status nds_gather_elements_backward(const DLTensor *grad_output,
                                              const DLTensor *indices,
                                              int64_t axis,
@@ -290,63 +300,65 @@ enum nds_status nds_gather_elements_backward(const DLTensor *grad_output,
                                              DLTensor *grad_data,
                                              const struct nds_options *options);
 
-// A plan of nds_scatter_nd. The values of data are not read; its strides are
-// those that output will have.
+// Makes a plan of nds_scatter_nd. The values of data are not read. Its shape and strides must be
+// those of the output of each run.
 enum nds_status nds_plan_scatter_nd(const DLTensor *data,
                                     const DLTensor *indices,
                                     const struct nds_options *options,
                                     struct nds_plan **plan);
 
-// A plan of nds_scatter_update.
+// Makes a plan of nds_scatter_update. The rules of nds_plan_scatter_nd hold.
 enum nds_status nds_plan_scatter_update(const DLTensor *data,
                                         const DLTensor *indices,
                                         int64_t axis,
                                         const struct nds_options *options,
                                         struct nds_plan **plan);
 
-// A plan of nds_scatter_elements.
+// Makes a plan of nds_scatter_elements. The rules of nds_plan_scatter_nd hold.
 enum nds_status nds_plan_scatter_elements(const DLTensor *data,
                                           const DLTensor *indices,
                                           int64_t axis,
                                           const struct nds_options *options,
                                           struct nds_plan **plan);
 
-// A plan of nds_gather_nd. Its strides are those that data will have.
+// Makes a plan of nds_gather_nd. The values of data are not read. Its shape and strides must be
+// those of data in each run.
 enum nds_status nds_plan_gather_nd(const DLTensor *data,
                                    const DLTensor *indices,
                                    int64_t batch_dims,
                                    const struct nds_options *options,
                                    struct nds_plan **plan);
 
-// A plan of nds_gather.
+// Makes a plan of nds_gather. The rules of nds_plan_gather_nd hold.
 enum nds_status nds_plan_gather(const DLTensor *data,
                                 const DLTensor *indices,
                                 int64_t axis,
                                 const struct nds_options *options,
                                 struct nds_plan **plan);
 
-// A plan of nds_gather_elements.
+// Makes a plan of nds_gather_elements. The rules of nds_plan_gather_nd hold.
 enum nds_status nds_plan_gather_elements(const DLTensor *data,
                                          const DLTensor *indices,
                                          int64_t axis,
                                          const struct nds_options *options,
                                          struct nds_plan **plan);
 
-// Runs a plan. updates is null for a gather. Of options only max_threads and
-// pool are followed; the others are those that the plan was made with.
+// Runs a plan. updates is null for a plan of a gather. The run follows only the options
+// max_threads, pool and goal. For all other options the plan keeps the values that it was made
+// with.
 enum nds_status nds_plan_run(const struct nds_plan *plan,
                              const DLTensor *data,
                              const DLTensor *updates,
                              DLTensor *output,
                              const struct nds_options *options);
 
-// What a run of the plan does, in words: one out of place, on the library's
-// pool. *length is the capacity of buffer, and becomes the length of the text
-// with its NUL; if that is more, nothing is written and the status is
+// Writes a text to buffer that describes a run of the plan out of place on the library's pool.
+// *length is the capacity of buffer in bytes. It becomes the length of the text, including its
+// NUL. If this length exceeds the capacity, nothing is written to buffer and the status is
 // NDS_INVALID_ARGUMENT.
 enum nds_status nds_plan_explain(const struct nds_plan *plan, char *buffer, size_t *length);
 
-// Frees a plan that nobody runs any more. Null is nothing to free.
+// Frees a plan. No run of the plan may be active. A null plan has no effect.
 void nds_plan_free(struct nds_plan *plan);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
-//! Tensors as DLPack has them, and the views that they become.
+//! Checks DLPack tensors and converts them to views of the crate.
 //!
-//! Knows the faults that a description may have. Knows nothing of operators.
+//! Knows the faults that the description of a tensor may have: its struct, shape, strides, type
+//! and device. Knows nothing of operators.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,13 +12,15 @@ use ndscatter_host::dlpack::{DLDataType, DLDevice, DLTensor};
 use crate::failure::Failure;
 
 #[cfg(not(target_pointer_width = "64"))]
-compile_error!("sizes and strides are read where they lie, as 64-bit integers");
+compile_error!("sizes and strides are read in place, as 64-bit integers");
 
-/// An address for tensors without elements: aligned for all, and of no memory.
-const NOWHERE: *mut u8 = std::ptr::without_provenance_mut(16);
+/// Address of tensors without elements: aligned for every type, and never dereferenced.
+const DANGLING: *mut u8 = std::ptr::without_provenance_mut(16);
 
-/// The type of elements, as the crate has it and as DLPack has it, which alone
-/// tells types apart that are only moved.
+/// The element type: the dtype of the crate and the type of DLPack.
+///
+/// The crate has one dtype for all unknown types of one size. Only the DLPack type distinguishes
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ElementType {
     pub(crate) dtype: DType,
@@ -34,43 +37,43 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// A tensor whose description has been checked, and of whose memory nothing is
-/// known.
+/// A checked description of a tensor. It says nothing about the tensor's memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Described<'a> {
+pub(crate) struct Description<'a> {
     ptr: *mut u8,
     pub(crate) element: ElementType,
     pub(crate) layout: Layout<'a>,
     is_empty: bool,
 }
 
-/// Reads the description of a tensor, and of its memory nothing.
+/// Reads and checks the description of a tensor. Does not access the tensor's memory.
 ///
 /// # Safety
 ///
-/// For `'a`, `tensor` is null or points to a tensor whose `shape`, and
-/// `strides` unless null, have `ndim` values, and nobody writes to any of them.
+/// `tensor` is null or points to a tensor. `shape` has `ndim` values, and so has `strides` unless
+/// it is null. Nothing writes to the struct, the shape or the strides for `'a`.
 #[inline(always)]
-pub(crate) unsafe fn described<'a>(
+pub(crate) unsafe fn description<'a>(
     name: &'static str,
     tensor: *const DLTensor,
-) -> Result<Described<'a>, Failure> {
+) -> Result<Description<'a>, Failure> {
     if tensor.is_null() || !tensor.is_aligned() {
-        return Err(no_struct(name, tensor));
+        return Err(invalid_struct_pointer(name, tensor));
     }
-    // SAFETY: the caller vouches for the struct.
+    // SAFETY: the pointer is aligned and not null, so it points to a tensor (contract of this
+    // function).
     let tensor = unsafe { &*tensor };
     let device = tensor.device.device_type;
     if !DLDevice::is_host(device) {
         return Err(Failure::unsupported(format_args!(
-            "`{name}` is on a device of type {device}; only memory of the CPU is served"
+            "`{name}` is on a device of type {device}; use CPU memory (types 1, 3 and 11)"
         )));
     }
-    // SAFETY: the caller vouches for `ndim` sizes and strides.
+    // SAFETY: the shape and the strides have `ndim` values (contract of this function).
     let (layout, is_empty) = unsafe { layout_of(name, tensor)? };
     let given = tensor.dtype;
-    let dtype = given.dtype().ok_or_else(|| not_served(name, given))?;
-    Ok(Described {
+    let dtype = given.dtype().ok_or_else(|| unsupported_type(name, given))?;
+    Ok(Description {
         ptr: tensor.address(),
         element: ElementType { dtype, given },
         layout,
@@ -78,107 +81,110 @@ pub(crate) unsafe fn described<'a>(
     })
 }
 
-/// What is wrong with a pointer to a tensor.
+/// Returns the failure for a null or misaligned pointer to a tensor.
 #[cold]
-fn no_struct(name: &'static str, tensor: *const DLTensor) -> Failure {
+fn invalid_struct_pointer(name: &'static str, tensor: *const DLTensor) -> Failure {
     if tensor.is_null() {
         return Failure::invalid(format_args!("`{name}` is null"));
     }
     let (address, alignment) = (tensor.addr(), align_of::<DLTensor>());
     Failure::invalid(format_args!(
-        "`{name}` is a struct at address {address:#x}, which is no multiple of {alignment}"
+        "`{name}` is a struct at address {address:#x}, which is not a multiple of {alignment}"
     ))
 }
 
-impl Described<'_> {
-    /// Where the elements are; an address of no memory where there are none.
+impl Description<'_> {
+    /// Returns the address of the first element. Returns [`DANGLING`] for a tensor without
+    /// elements.
     #[inline]
     fn memory(&self, name: &'static str) -> Result<*mut u8, Failure> {
         if self.is_empty {
-            return Ok(NOWHERE);
+            return Ok(DANGLING);
         }
         if self.ptr.is_null() {
             return Err(Failure::invalid(format_args!(
-                "`{name}` has elements but its `data` is null"
+                "`{name}` has elements but `{name}.data` is null"
             )));
         }
         Ok(self.ptr)
     }
 }
 
-/// A tensor to read.
+/// Returns a view of a tensor to read.
 ///
 /// # Safety
 ///
-/// As for [`described`]; its memory holds its elements, and is written by
-/// nobody for `'a` but through the output of the call.
+/// The contract of [`description`] holds. The tensor's memory holds its elements. Only the output
+/// of the call may write to this memory for `'a`.
 pub(crate) unsafe fn view<'a>(
     name: &'static str,
     tensor: *const DLTensor,
 ) -> Result<AnyView<'a>, Failure> {
-    // SAFETY: the caller vouches for the description and for the memory.
+    // SAFETY: the description and the memory are valid (contract of this function).
     unsafe {
-        let tensor = described(name, tensor)?;
+        let tensor = description(name, tensor)?;
         AnyView::from_raw_parts(tensor.memory(name)?, tensor.element.dtype, tensor.layout)
     }
     .map_err(|error| Failure::of_tensor(name, &error))
 }
 
-/// A tensor to read, unless it is null.
+/// Returns a view of a tensor to read, or `None` for a null pointer.
 ///
 /// # Safety
 ///
-/// As for [`view`].
+/// The contract of [`view`] holds.
 pub(crate) unsafe fn view_if_any<'a>(
     name: &'static str,
     tensor: *const DLTensor,
 ) -> Result<Option<AnyView<'a>>, Failure> {
-    // SAFETY: handed on as it is.
+    // SAFETY: this function has the contract of `view`.
     (!tensor.is_null())
         .then(|| unsafe { view(name, tensor) })
         .transpose()
 }
 
-/// Positions of sequences to read; null is position 0 for each.
+/// Returns a view of the positions of sequences. A null pointer selects position 0 for each
+/// sequence.
 ///
 /// # Safety
 ///
-/// As for [`view`].
+/// The contract of [`view`] holds.
 pub(crate) unsafe fn positions<'a>(
     name: &'static str,
     tensor: *const DLTensor,
 ) -> Result<AnyView<'a>, Failure> {
-    // SAFETY: handed on as it is.
+    // SAFETY: this function has the contract of `view`.
     match unsafe { view_if_any(name, tensor)? } {
         Some(positions) => Ok(positions),
         None => Ok(TensorView::splat(&0_i64, &[])?.into()),
     }
 }
 
-/// A tensor to write.
+/// Returns a view of a tensor to write.
 ///
 /// # Safety
 ///
-/// As for [`described`]; its memory has room for its elements, and is touched
-/// by nobody else for `'a`.
+/// The contract of [`description`] holds. The tensor's memory has space for its elements. Nothing
+/// else accesses this memory for `'a`.
 pub(crate) unsafe fn view_mut<'a>(
     name: &'static str,
     tensor: *const DLTensor,
 ) -> Result<AnyViewMut<'a>, Failure> {
-    // SAFETY: the caller vouches for the description and for the memory.
+    // SAFETY: the description and the memory are valid (contract of this function).
     unsafe {
-        let tensor = described(name, tensor)?;
+        let tensor = description(name, tensor)?;
         AnyViewMut::uninit_from_raw_parts(tensor.memory(name)?, tensor.element.dtype, tensor.layout)
     }
     .map_err(|error| Failure::of_tensor(name, &error))
 }
 
-/// Refuses tensors whose elements are only moved and have another type than
-/// these: of such a type, views know no more than the size.
+/// Checks that `tensors` have the type `expected`, if the crate only moves elements of this type.
+///
+/// A view of such a type knows only the size of an element. The crate checks all other types.
 ///
 /// # Safety
 ///
-/// As for [`described`], of all tensors.
+/// The contract of [`description`] holds for all tensors.
 #[inline(always)]
 pub(crate) unsafe fn check_types<const N: usize>(
     expected: DLDataType,
@@ -188,91 +194,98 @@ pub(crate) unsafe fn check_types<const N: usize>(
         return Ok(());
     }
     for (name, tensor) in tensors {
-        // SAFETY: the caller vouches for the structs.
+        // SAFETY: each pointer is null or valid (contract of this function).
         let given = unsafe { tensor.as_ref() }.map(|tensor| tensor.dtype);
         if let Some(given) = given.filter(|&given| given != expected) {
             return Err(Failure::invalid(format_args!(
-                "elements of `{name}` have {given}, not {expected}; they must have one type"
+                "elements of `{name}` have {given}, not {expected}; all must have one type"
             )));
         }
     }
     Ok(())
 }
 
-/// Refuses descriptions that lie in the memory of the output: a call reads
-/// shapes and strides for as long as it writes there.
+/// Checks that no struct, shape or strides of a tensor overlap the memory of the output.
+///
+/// A call reads shapes and strides while it writes the output.
 ///
 /// # Safety
 ///
-/// As for [`described`], of `output` and of all that are not null; `output` has
-/// been found to be a tensor that can be written.
+/// The contract of [`description`] holds for `output` and all inputs. [`view_mut`] has accepted
+/// `output`.
 #[inline(always)]
 pub(crate) unsafe fn check_descriptions<const N: usize>(
     output: *const DLTensor,
     inputs: [(&'static str, *const DLTensor); N],
 ) -> Result<(), Failure> {
-    // SAFETY: the caller vouches for the structs, sizes and strides.
+    // SAFETY: the structs, shapes and strides are valid (contract of this function).
     unsafe {
         let written = span(&*output);
-        let mut any = is_described_within(&*output, &written);
+        let mut any = description_overlaps(&*output, &written);
         for (_, tensor) in inputs {
             any |= tensor
                 .as_ref()
-                .is_some_and(|tensor| is_described_within(tensor, &written));
+                .is_some_and(|tensor| description_overlaps(tensor, &written));
         }
         if any {
-            return Err(described_in_output(&inputs, &written));
+            return Err(overlapping_description(&inputs, &written));
         }
     }
     Ok(())
 }
 
+/// Returns the failure that names the first tensor whose description overlaps the output.
+///
 /// # Safety
 ///
-/// As for [`check_descriptions`].
+/// The contract of [`check_descriptions`] holds.
 #[cold]
-unsafe fn described_in_output(
+unsafe fn overlapping_description(
     inputs: &[(&'static str, *const DLTensor)],
     written: &Range<usize>,
 ) -> Failure {
     let at_fault = inputs.iter().find(|(_, tensor)| {
-        // SAFETY: the caller vouches for the structs.
-        unsafe { tensor.as_ref() }.is_some_and(|tensor| is_described_within(tensor, written))
+        // SAFETY: each pointer is null or valid (contract of this function).
+        unsafe { tensor.as_ref() }.is_some_and(|tensor| description_overlaps(tensor, written))
     });
     let name = at_fault.map_or("output", |(name, _)| name);
     Failure::invalid(format_args!(
-        "the struct of `{name}`, its shape or its strides lie in memory that is written"
+        "the struct, shape or strides of `{name}` lie in memory that is written; move them"
     ))
 }
 
-/// Whether a description shares a byte with these addresses. Without a branch:
-/// small calls wait for it.
+/// Whether the struct, shape or strides of a tensor share a byte with the addresses `written`.
+///
+/// The check has no branches, because its latency is part of every small call.
 #[inline(always)]
-fn is_described_within(tensor: &DLTensor, written: &Range<usize>) -> bool {
-    // Two ranges meet if the last byte of the one lies less behind the start of
-    // the other than both are long; a null pointer is before any memory.
-    let meets = |start: usize, bytes: usize| {
+fn description_overlaps(tensor: &DLTensor, written: &Range<usize>) -> bool {
+    // Let d be the distance, modulo 2^64, from the start of the second range to the last byte of
+    // the first. The ranges overlap if d + 1 is less than the sum of both lengths. A null pointer
+    // is below all memory.
+    let overlaps = |start: usize, bytes: usize| {
         let last = start.wrapping_add(bytes).wrapping_sub(1);
         let both = written.end.wrapping_sub(written.start).wrapping_add(bytes);
         last.wrapping_sub(written.start) < both.wrapping_sub(1)
     };
     let values = usize::try_from(tensor.ndim).unwrap_or(0) * size_of::<i64>();
-    let dims = meets(tensor.shape.addr(), values) | meets(tensor.strides.addr(), values);
-    meets((&raw const *tensor).addr(), size_of::<DLTensor>()) | (dims & (values != 0))
+    let dims = overlaps(tensor.shape.addr(), values) | overlaps(tensor.strides.addr(), values);
+    overlaps((&raw const *tensor).addr(), size_of::<DLTensor>()) | (dims & (values != 0))
 }
 
-/// The addresses from the lowest byte of a tensor to its highest. Nothing
-/// overflows, as the tensor has been found to lie in memory.
+/// Returns the addresses from the lowest byte of a tensor to the end of its highest byte.
+///
+/// Nothing overflows, because [`view_mut`] has checked that the tensor fits the address space.
 ///
 /// # Safety
 ///
-/// `shape`, and `strides` unless null, have `ndim` values.
+/// `shape` has `ndim` values, and so has `strides` unless it is null.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits")]
 unsafe fn span(tensor: &DLTensor) -> Range<usize> {
     let (mut lowest, mut highest, mut row_major) = (0_i64, 0_i64, 1_i64);
     for axis in (0..usize::try_from(tensor.ndim).unwrap_or(0)).rev() {
-        // SAFETY: the caller vouches for so many sizes, and strides unless null.
+        // SAFETY: `axis` is below `ndim`, the number of sizes and of strides. Null strides are not
+        // read.
         let (size, stride) = unsafe {
             let stride = tensor.strides.wrapping_add(axis);
             let is_given = !tensor.strides.is_null();
@@ -296,22 +309,23 @@ unsafe fn span(tensor: &DLTensor) -> Range<usize> {
     at(lowest)..at(highest.wrapping_add(1))
 }
 
+/// Returns the failure for an element type or a number of lanes that is not supported.
 #[cold]
-fn not_served(name: &'static str, dtype: DLDataType) -> Failure {
+fn unsupported_type(name: &'static str, dtype: DLDataType) -> Failure {
     if dtype.lanes != 1 && !dtype.is_moved() {
         let lanes = dtype.lanes;
         return Failure::unsupported(format_args!(
-            "elements of `{name}` have {lanes} lanes; only 1 is served"
+            "elements of `{name}` have {lanes} lanes; use 1"
         ));
     }
     Failure::unsupported(format_args!(
-        "elements of `{name}` have {dtype}, which is not served"
+        "elements of `{name}` have {dtype}, which is not supported"
     ))
 }
 
-/// What is wrong with pointers to sizes and strides.
+/// Returns the failure for a null shape, or for a misaligned shape or strides.
 #[cold]
-fn no_sizes(name: &'static str, shape: *const i64, strides: *const i64) -> Failure {
+fn invalid_dims_pointer(name: &'static str, shape: *const i64, strides: *const i64) -> Failure {
     if shape.is_null() {
         return Failure::invalid(format_args!("`{name}.shape` is null"));
     }
@@ -322,16 +336,16 @@ fn no_sizes(name: &'static str, shape: *const i64, strides: *const i64) -> Failu
     };
     let alignment = align_of::<i64>();
     Failure::invalid(format_args!(
-        "`{name}.{field}` is {address:#x}, which is no multiple of {alignment}"
+        "`{name}.{field}` is {address:#x}, which is not a multiple of {alignment}"
     ))
 }
 
-/// The layout, and whether it has no elements.
+/// Returns the layout of a tensor, and whether the tensor has no elements.
 ///
 /// # Safety
 ///
-/// For `'a`, `shape`, and `strides` unless null, have `ndim` values, which
-/// nobody writes to.
+/// `shape` has `ndim` values, and so has `strides` unless it is null. Nothing writes to them for
+/// `'a`.
 #[inline(always)]
 unsafe fn layout_of<'a>(
     name: &'static str,
@@ -339,7 +353,7 @@ unsafe fn layout_of<'a>(
 ) -> Result<(Layout<'a>, bool), Failure> {
     let Ok(rank) = usize::try_from(tensor.ndim) else {
         return Err(Failure::invalid(format_args!(
-            "`{name}.ndim` is {}",
+            "`{name}.ndim` is {}; use 0 or a positive number",
             tensor.ndim
         )));
     };
@@ -348,12 +362,12 @@ unsafe fn layout_of<'a>(
     }
     let (shape, strides) = (tensor.shape.cast_const(), tensor.strides.cast_const());
     if shape.is_null() || !shape.is_aligned() || !strides.is_aligned() {
-        return Err(no_sizes(name, shape, strides));
+        return Err(invalid_dims_pointer(name, shape, strides));
     }
     let (mut smallest, mut is_row_major) = (i64::MAX, true);
     let mut expected = 1_i64;
     for axis in (0..rank).rev() {
-        // SAFETY: the caller vouches for `rank` sizes, and strides unless null.
+        // SAFETY: `axis` is below the number of sizes and of strides. Null strides are not read.
         let (size, stride) = unsafe {
             let stride = strides.wrapping_add(axis);
             (
@@ -362,23 +376,23 @@ unsafe fn layout_of<'a>(
             )
         };
         smallest = smallest.min(size);
-        // Dims of size 1 have any stride.
+        // The stride of an axis of size 1 has no meaning.
         is_row_major &= stride == expected || size == 1;
-        // Where this wraps, the shape is refused later.
+        // If this wraps, the crate refuses the shape later.
         expected = expected.wrapping_mul(size);
     }
     if smallest < 0 {
         return Err(Failure::invalid(format_args!(
-            "`{name}` has a dimension of size {smallest}"
+            "`{name}` has a dimension of size {smallest}; use 0 or a positive size"
         )));
     }
-    // SAFETY: as above; sizes are not negative, and both types 64 bits wide.
+    // SAFETY: `shape` has `rank` values. None is negative (checked above), and `usize` has 64 bits.
     let sizes: &[usize] = unsafe { std::slice::from_raw_parts(shape.cast(), rank) };
     let layout = if is_row_major {
         Layout::contiguous(sizes)
     } else {
-        // SAFETY: they are not null, as nulls are row-major; both types are 64
-        // bits wide.
+        // SAFETY: the strides are not null, because null strides are row-major. They have `rank`
+        // values, and `isize` has 64 bits.
         Layout::strided(sizes, unsafe {
             std::slice::from_raw_parts(strides.cast(), rank)
         })?

@@ -1,4 +1,6 @@
-//! What failed last on a thread, as C asks for it.
+//! The C functions that report the last failure of the calling thread.
+//!
+//! Copies the stored message and facts to C. Knows nothing of how a failure is made.
 
 use std::ffi::c_char;
 
@@ -7,32 +9,33 @@ use crate::last_error;
 use crate::status::{Facts, nds_status};
 use crate::structs::{self, Sized32};
 
-/// Facts of a failure, -1 where unknown. Set `size` to sizeof(nds_error_info)
-/// before asking for them.
+/// Facts of a failure. An unknown fact is -1. Set `size` to sizeof(nds_error_info) before the call
+/// of nds_last_error_info.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct nds_error_info {
-    /// sizeof(nds_error_info) as the caller knows it.
+    /// sizeof(nds_error_info) in the caller's header.
     pub size: u32,
-    /// The status of the failure.
+    /// Status of the failure.
     pub status: i32,
-    /// The tuple of indices at fault, counted in row-major order; of
-    /// nds_tensor_scatter the sequence.
+    /// Number of the failing tuple of indices, in row-major order. For nds_tensor_scatter: the
+    /// number of the sequence.
     pub tuple: i64,
-    /// The earlier tuple that it repeats.
+    /// Number of the earlier tuple with the same destination.
     pub other_tuple: i64,
-    /// The axis of data.
+    /// Axis of data.
     pub axis: i64,
-    /// How many elements data has along that axis.
+    /// Number of elements of data along that axis.
     pub axis_size: i64,
-    /// The index as given, clamped to int64.
+    /// Index as the caller passed it, clamped to int64.
     pub index: i64,
 }
 
-// SAFETY: `repr(C)`, integers only, fields end at 4 and then every 8 bytes.
+// SAFETY: the struct is `repr(C)` and begins with its size. All fields are integers. The fields end
+// at the bytes 4, 8, 16, 24, 32, 40 and 48.
 unsafe impl Sized32 for nds_error_info {
     const NAME: &'static str = "nds_error_info";
-    // The status is the least that can be asked for.
+    // A caller reads at least the status.
     const ENDS: &'static [usize] = &[8, 16, 24, 32, 40, 48];
 }
 
@@ -50,38 +53,42 @@ impl nds_error_info {
     }
 }
 
-/// What failed last on the calling thread, in words; "" if nothing has. Never
-/// null. Valid until the thread's next failure or its end; calls that succeed
-/// do not change it.
+/// Returns the message of the last failure of the calling thread, or "" before the first failure.
+/// The pointer is never null. It is valid until the thread's next failure or its end. Calls that
+/// succeed do not change the message.
 #[unsafe(no_mangle)]
 pub extern "C" fn nds_last_error() -> *const c_char {
     last_error::message()
 }
 
-/// The facts of what failed last on the calling thread.
+/// Writes the facts of the last failure of the calling thread to *info.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_last_error_info(info: *mut nds_error_info) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointer.
+    // SAFETY: the caller satisfies the contract of the pointer (docs/c.md).
     match unsafe { fill(info) } {
         Ok(()) => nds_status::NDS_OK,
         Err(failure) => failure.status(),
     }
 }
 
+/// Writes the facts to `info`, up to the size that `info` declares.
+///
 /// # Safety
 ///
-/// `info` is null or points to as many bytes as its `size` says.
+/// `info` is null or points to writable memory of the size that its `size` declares.
 unsafe fn fill(info: *mut nds_error_info) -> Result<(), Failure> {
     if info.is_null() {
         return Err(Failure::invalid(format_args!("`info` is null")));
     }
     let (status, facts) = last_error::facts();
     let kept = nds_error_info::new(status, facts);
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: `info` is not null, so the bytes below `size` are readable and writable (contract of
+    // this function). `known` is at least 4 (`size_of_given`). It is at most `size` and at most the
+    // size of `kept`.
     unsafe {
         let size = structs::size_of_given(info)?;
         let known = size.min(size_of::<nds_error_info>());
-        // All but the size, which stays the caller's.
+        // Every field except the size, which stays as the caller set it.
         let (from, to) = ((&raw const kept).cast::<u8>(), info.cast::<u8>());
         std::ptr::copy_nonoverlapping(from.add(4), to.add(4), known - 4);
         to.add(known).write_bytes(0, size - known);

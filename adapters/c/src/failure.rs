@@ -1,8 +1,7 @@
-//! A call that has failed: its status, and the words and facts that are kept for
-//! the thread.
+//! The failure of a call: its status, its message and its facts.
 //!
-//! Knows the errors of the crate. Knows nothing of structs or of how they are
-//! asked for.
+//! Maps the errors of the crate to statuses and facts. Knows nothing of C structs or of the
+//! functions that report a failure to C.
 
 use std::fmt;
 
@@ -11,15 +10,17 @@ use ndscatter::ScatterError;
 use crate::last_error;
 use crate::status::{Facts, nds_status};
 
-/// A call has failed. Why is written down for the calling thread when this is
-/// made, without an allocation; a call that makes one never succeeds.
+/// The failure of a call.
+///
+/// The constructors store the message and the facts for the calling thread, without an
+/// allocation. A call that makes a `Failure` must therefore return it.
 #[derive(Debug)]
 pub(crate) struct Failure(nds_status);
 
 impl Failure {
     #[cold]
     fn new(status: nds_status, facts: Facts, message: fmt::Arguments<'_>) -> Self {
-        last_error::keep(status, facts, message);
+        last_error::store(status, facts, message);
         Self(status)
     }
 
@@ -27,7 +28,7 @@ impl Failure {
         self.0
     }
 
-    /// A failure of the tensor called `name`.
+    /// Returns the failure for an error of the tensor `name`.
     #[cold]
     pub(crate) fn of_tensor(name: &'static str, error: &ScatterError) -> Self {
         Self::of(error, format_args!("`{name}`: {error}"))

@@ -1,16 +1,19 @@
-//! The gradients of scatters, one call each.
+//! The C functions of gradients of scatters.
+//!
+//! Each function converts its arguments, checks which tensors may be null, and makes one call of
+//! the crate.
 
 use ndscatter::{AnyViewMut, Forward, Gradients, Operator, Reduction};
 use ndscatter_host::dlpack::DLTensor;
 
-use crate::border;
-use crate::dlpack::{self, Described};
+use crate::boundary;
+use crate::dlpack::{self, Description};
 use crate::failure::Failure;
-use crate::operators::Asked::{self, Along, Cache, Elements, Nd};
+use crate::operators::Request::{self, Along, Cache, Elements, Nd};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
-/// The tensors of a gradient, as C hands them over.
+/// The unchecked tensors of a gradient call. A tensor has its name where functions differ in it.
 struct Tensors {
     grad_output: *const DLTensor,
     data: *const DLTensor,
@@ -21,23 +24,25 @@ struct Tensors {
     grad_updates: (&'static str, *mut DLTensor),
 }
 
-/// A tensor to write, unless it is null.
+/// Returns a view of a tensor to write, or `None` for a null pointer.
 ///
 /// # Safety
 ///
-/// As for [`dlpack::view_mut`].
+/// The contract of [`dlpack::view_mut`] holds.
 unsafe fn view_mut<'a>(
     (name, tensor): (&'static str, *mut DLTensor),
 ) -> Result<Option<AnyViewMut<'a>>, Failure> {
-    // SAFETY: handed on as it is.
+    // SAFETY: this function has the contract of `dlpack::view_mut`.
     (!tensor.is_null())
         .then(|| unsafe { dlpack::view_mut(name, tensor) })
         .transpose()
 }
 
+/// Computes the gradients whose pointers are not null.
+///
 /// # Safety
 ///
-/// As the interface asks: every pointer is null or points to what it should.
+/// Every pointer is null or valid, as docs/c.md requires.
 unsafe fn backward(
     operator: Operator,
     tensors: &Tensors,
@@ -48,11 +53,11 @@ unsafe fn backward(
     if of_data.1.is_null() && of_updates.1.is_null() {
         let (data, updates) = (of_data.0, of_updates.0);
         return Err(Failure::invalid(format_args!(
-            "`{data}` and `{updates}` are both null: no gradient is wanted"
+            "`{data}` and `{updates}` are both null; pass at least one gradient to compute"
         )));
     }
-    // SAFETY: the caller vouches for all pointers, and for the memory of the tensors
-    // during the call.
+    // SAFETY: all pointers are null or valid, and the memory of the tensors is valid during the
+    // call (contract of this function).
     unsafe {
         let grad_output = dlpack::view("grad_output", tensors.grad_output)?;
         let forward = Forward {
@@ -90,32 +95,33 @@ unsafe fn backward(
     }
 }
 
-/// Refuses to do without the output of min and max, and one that cannot be theirs.
+/// Checks that `output` is not null for min and max, and that it has the type and shape of
+/// `grad_output`.
 ///
 /// # Safety
 ///
-/// As for [`backward`].
+/// The contract of [`backward`] holds.
 unsafe fn check_output(tensors: &Tensors, options: &Options) -> Result<(), Failure> {
     let is_extreme = matches!(options.reduction, Reduction::Min | Reduction::Max);
     if tensors.output.is_null() {
         return match is_extreme {
             true => Err(Failure::invalid(format_args!(
-                "`output` is null; the gradient of {} asks for it",
+                "`output` is null; the gradient of {} requires it",
                 options.reduction
             ))),
             false => Ok(()),
         };
     }
-    // SAFETY: handed on as it is.
-    let [output, gradient]: [Described<'_>; 2] = unsafe {
+    // SAFETY: the pointers are null or valid (contract of this function).
+    let [output, gradient]: [Description<'_>; 2] = unsafe {
         [
-            dlpack::described("output", tensors.output)?,
-            dlpack::described("grad_output", tensors.grad_output)?,
+            dlpack::description("output", tensors.output)?,
+            dlpack::description("grad_output", tensors.grad_output)?,
         ]
     };
     if output.layout.shape() != gradient.layout.shape() || output.element != gradient.element {
         return Err(Failure::invalid(format_args!(
-            "`output` has {} and shape {:?}, but `grad_output` {} and shape {:?}",
+            "`output` has {} and shape {:?}, but `grad_output` has {} and shape {:?}",
             output.element,
             output.layout.shape(),
             gradient.element,
@@ -125,13 +131,13 @@ unsafe fn check_output(tensors: &Tensors, options: &Options) -> Result<(), Failu
     Ok(())
 }
 
-/// The gradients of every operator except a cache.
+/// Computes the gradients of every scatter except that of a cache.
 ///
 /// # Safety
 ///
-/// As for [`backward`], with options.
+/// The contract of [`backward`] holds. `options` is null or valid.
 unsafe fn scatter_backward(
-    asked: Asked,
+    request: Request,
     [grad_output, data, indices, updates, output]: [*const DLTensor; 5],
     scale: f64,
     [grad_data, grad_updates]: [*mut DLTensor; 2],
@@ -146,22 +152,25 @@ unsafe fn scatter_backward(
         grad_data: ("grad_data", grad_data),
         grad_updates: ("grad_updates", grad_updates),
     };
-    border::cross(|| {
-        // SAFETY: handed on as it is.
+    boundary::cross(|| {
+        // SAFETY: all pointers are null or valid (contract of this function).
         unsafe {
             let options = Options::new(options)?;
-            dlpack::described("indices", indices)?;
-            backward(asked.operator()?, &tensors, scale, &options)
+            dlpack::description("indices", indices)?;
+            backward(request.operator()?, &tensors, scale, &options)
         }
     })
 }
 
-/// The gradients of nds_scatter_nd, given that of its output: into grad_data, of the shape
-/// of data, and into grad_updates, of that of updates, each times scale. data may be null
-/// but for mul, min and max with self, updates but for mul, min and max, output but for min
-/// and max; after a call in place data is what it held before. A gradient that is not wanted
-/// is null. grad_data may have the address, shape and strides of grad_output. Only floats
-/// and complex numbers have gradients.
+/// Computes the gradients of nds_scatter_nd for data and updates. Both are multiplied by scale. The
+/// tensor grad_output is the gradient of its output. The tensor grad_data has the shape of data,
+/// and grad_updates has the shape of updates. One of these two may be null and is then not
+/// computed. The tensor grad_data may have the address, shape and strides of grad_output. Only
+/// floats and complex numbers have gradients.
+///
+/// The gradients depend on data for mul, min and max with self, and on updates for mul, min and
+/// max. The tensor output is required for min and max. Otherwise these three may be null. After a
+/// call in place, pass the values that data had before that call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_nd_backward(
     grad_output: *const DLTensor,
@@ -176,11 +185,11 @@ pub unsafe extern "C" fn nds_scatter_nd_backward(
 ) -> nds_status {
     let inputs = [grad_output, data, indices, updates, output];
     let gradients = [grad_data, grad_updates];
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { scatter_backward(Nd { batch_dims: 0 }, inputs, scale, gradients, options) }
 }
 
-/// The same of nds_scatter_update.
+/// Computes the gradients of nds_scatter_update. The rules of nds_scatter_nd_backward hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_update_backward(
     grad_output: *const DLTensor,
@@ -196,11 +205,11 @@ pub unsafe extern "C" fn nds_scatter_update_backward(
 ) -> nds_status {
     let inputs = [grad_output, data, indices, updates, output];
     let gradients = [grad_data, grad_updates];
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { scatter_backward(Along { axis }, inputs, scale, gradients, options) }
 }
 
-/// The same of nds_scatter_elements.
+/// Computes the gradients of nds_scatter_elements. The rules of nds_scatter_nd_backward hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_elements_backward(
     grad_output: *const DLTensor,
@@ -216,12 +225,13 @@ pub unsafe extern "C" fn nds_scatter_elements_backward(
 ) -> nds_status {
     let inputs = [grad_output, data, indices, updates, output];
     let gradients = [grad_data, grad_updates];
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { scatter_backward(Elements { axis }, inputs, scale, gradients, options) }
 }
 
-/// The gradients of nds_tensor_scatter: for the cache, 0 where it was written, and for
-/// update, of which the shape alone is read.
+/// Computes the gradients of nds_tensor_scatter for past_cache and update, each multiplied by
+/// scale. grad_past is 0 for the rows that the forward call wrote. Only the shape of update is
+/// read. One of grad_past and grad_update may be null and is then not computed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_tensor_scatter_backward(
     grad_output: *const DLTensor,
@@ -234,25 +244,26 @@ pub unsafe extern "C" fn nds_tensor_scatter_backward(
     grad_update: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    border::cross(|| {
-        // SAFETY: the caller of this function vouches for its pointers, and for the
-        // memory of the tensors during the call.
+    boundary::cross(|| {
+        // SAFETY: the caller satisfies the contract of the pointers and of the tensors' memory
+        // (docs/c.md).
         unsafe {
             let options = Options::new(options)?;
-            let rows = dlpack::described("update", update)?;
-            let asked = Cache { axis, circular };
-            let operator = asked.operator()?.for_updates(rows.layout.shape());
-            let cache = dlpack::described("grad_output", grad_output)?;
+            let rows = dlpack::description("update", update)?;
+            let request = Cache { axis, circular };
+            let operator = request.operator()?.for_updates(rows.layout.shape());
+            let cache = dlpack::description("grad_output", grad_output)?;
             let expected = operator.updates_shape(cache.layout.shape(), &[])?;
             let written = [
                 ("update", update),
                 ("grad_update", grad_update.cast_const()),
             ];
             for (name, tensor) in written {
-                if !tensor.is_null() && dlpack::described(name, tensor)?.layout.shape() != expected
+                if !tensor.is_null()
+                    && dlpack::description(name, tensor)?.layout.shape() != expected
                 {
                     return Err(Failure::invalid(format_args!(
-                        "`{name}` has another shape than {expected:?}"
+                        "`{name}` does not have the shape {expected:?}"
                     )));
                 }
             }

@@ -1,8 +1,7 @@
-//! What failed last on a thread: a message and its facts.
+//! Thread-local storage for the last failure: a message, a status and facts.
 //!
-//! Kept without an allocation and without a destructor, so that it can be
-//! asked for at any time, also while the thread ends. Knows nothing of what
-//! can fail, or of how C asks.
+//! The storage needs no allocation and no destructor. It can therefore be read at any time, also
+//! while the thread ends. Knows nothing of the causes of failures or of C structs.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
@@ -10,19 +9,19 @@ use std::fmt::{self, Write};
 
 use crate::status::{Facts, nds_status};
 
-/// Bytes kept of a message, its NUL included.
+/// Capacity of the stored message in bytes, including its NUL.
 const MESSAGE_BYTES: usize = 1024;
 
-/// The message, ended by a NUL, and the facts.
-struct Kept {
+/// The last failure of a thread. A NUL ends the message.
+struct LastFailure {
     message: [u8; MESSAGE_BYTES],
     status: nds_status,
     facts: Facts,
 }
 
 thread_local! {
-    static LAST: UnsafeCell<Kept> = const {
-        UnsafeCell::new(Kept {
+    static LAST: UnsafeCell<LastFailure> = const {
+        UnsafeCell::new(LastFailure {
             message: [0; MESSAGE_BYTES],
             status: nds_status::NDS_OK,
             facts: Facts::UNKNOWN,
@@ -30,27 +29,28 @@ thread_local! {
     };
 }
 
-/// Keeps a failure for the calling thread, its message written where it stays:
-/// there may be no memory for another copy.
-pub(crate) fn keep(status: nds_status, facts: Facts, message: fmt::Arguments<'_>) {
+/// Stores a failure for the calling thread.
+///
+/// Formats the message directly into the storage, because memory for a copy may be exhausted.
+pub(crate) fn store(status: nds_status, facts: Facts, message: fmt::Arguments<'_>) {
     LAST.with(|last| {
-        // SAFETY: this thread's alone; no reference outlives a function of
-        // this file, and none of them calls another meanwhile: what is
-        // formatted are names and numbers.
+        // SAFETY: only this thread accesses the cell. No reference to it outlives a function of
+        // this file. While this reference lives, no other function of this file runs: the
+        // arguments of the message are names and numbers, whose formatting calls none of them.
         let last = unsafe { &mut *last.get() };
         (last.status, last.facts) = (status, facts);
         let mut text = Truncated {
             buffer: &mut last.message[..MESSAGE_BYTES - 1],
             len: 0,
         };
-        // An error says that the rest was too long.
+        // An error means that the message was truncated.
         let _ = text.write_fmt(message);
         let len = text.len;
         last.message[len] = 0;
     });
 }
 
-/// A text that ends, between two characters, where its buffer does.
+/// A writer that truncates a text to its buffer, at a character boundary.
 struct Truncated<'a> {
     buffer: &'a mut [u8],
     len: usize,
@@ -73,19 +73,20 @@ impl fmt::Write for Truncated<'_> {
     }
 }
 
-/// The message that is kept for the calling thread, ended by a NUL: valid until
-/// the thread's next failure, or its end.
+/// Returns the stored message of the calling thread, ended by a NUL. The pointer is valid until the
+/// thread's next failure or its end.
 pub(crate) fn message() -> *const c_char {
     LAST.with(|last| {
-        // SAFETY: only the address of the message is taken.
+        // SAFETY: this takes the address of the message and makes no reference.
         unsafe { (&raw const (*last.get()).message).cast() }
     })
 }
 
-/// The status and the facts that are kept for the calling thread.
+/// Returns the stored status and facts of the calling thread.
 pub(crate) fn facts() -> (nds_status, Facts) {
     LAST.with(|last| {
-        // SAFETY: as in `keep`; both are copied.
+        // SAFETY: only this thread accesses the cell, and no reference to it lives (see `store`).
+        // The values are copied.
         unsafe { ((*last.get()).status, (*last.get()).facts) }
     })
 }
@@ -97,7 +98,7 @@ mod tests {
     use super::Truncated;
 
     #[test]
-    fn a_long_text_ends_between_two_characters() {
+    fn truncation_keeps_whole_characters() {
         let whole = "abéé end";
         let kept = [(0, ""), (3, "ab"), (5, "abé"), (6, "abéé"), (9, "abéé en")];
         for (room, expected) in kept.into_iter().chain([(whole.len(), whole)]) {
@@ -111,12 +112,12 @@ mod tests {
             assert_eq!(
                 done.is_ok(),
                 expected == whole,
-                "{room}: whether all of it fits"
+                "{room}: whether the whole text fits"
             );
             let len = text.len;
             let kept = std::str::from_utf8(&buffer[..len]).expect("whole characters");
             assert_eq!(kept, expected, "room for {room} bytes");
-            assert_eq!(buffer[len], b'x', "{room}: nothing behind it");
+            assert_eq!(buffer[len], b'x', "{room}: no byte after the text");
         }
     }
 }

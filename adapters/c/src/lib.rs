@@ -1,21 +1,20 @@
 //! The C interface of ndscatter, on DLPack tensors.
 //!
-//! `include/ndscatter.h` declares it and `docs/c.md` describes it. This crate
-//! turns structs of C into views and options, and errors into statuses; it
-//! holds no match over element types.
+//! `include/ndscatter.h` declares the interface and `docs/c.md` describes it. This crate converts
+//! C structs to views and options, and errors to statuses. It does not match over element types.
 //!
-//! Every function of the interface goes through `border::cross`: nothing
-//! unwinds into C, the floating-point mode is the default one meanwhile, and a
-//! failure leaves its message for the calling thread.
+//! Every function runs inside `boundary::cross`, except those that return a version or the last
+//! failure. No panic unwinds into C. The floating-point mode is the default mode during the call. A
+//! failure stores its message for the calling thread.
 
 #![allow(
     unsafe_code,
     non_camel_case_types,
     clippy::missing_safety_doc,
-    reason = "C's names, and C's rules for pointers, which docs/c.md states once"
+    reason = "names of C, and C's contracts of pointers, which docs/c.md states once"
 )]
 
-mod border;
+mod boundary;
 mod dlpack;
 mod error_info;
 mod failure;
@@ -52,20 +51,20 @@ pub use threads::nds_pool;
 
 use std::ffi::{CStr, c_char};
 
-/// What the version of the package is, as C has it.
+/// Version of the package as a C string.
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
         Ok(version) => version,
-        Err(_) => panic!("a version has no NUL"),
+        Err(_) => panic!("the version contains a NUL"),
     };
 
-/// The version of the library, as in "0.2.0".
+/// Returns the version of the library, for example "0.2.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn nds_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// The version of this interface: 1.
+/// Returns the version of this interface: 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn nds_abi_version() -> u32 {
     1

@@ -1,33 +1,40 @@
-//! The operators, one call each.
+//! The C functions of scatters, gathers, and gradients of gathers.
+//!
+//! Each function converts its arguments and makes one call of the crate. Knows the names of the
+//! arguments in C.
 
 use ndscatter::{CacheMode, Operator};
 use ndscatter_host::dlpack::DLTensor;
 
-use crate::border;
+use crate::boundary;
 use crate::dlpack;
 use crate::failure::Failure;
 use crate::options::{Options, nds_options, one_of};
 use crate::status::nds_status;
 
-/// An operator as C asks for it, by numbers that nobody has checked.
+/// An operator as C requests it, with unchecked numbers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Request {
     Nd { batch_dims: i64 },
     Along { axis: i64 },
     Elements { axis: i64 },
     Cache { axis: i64, circular: i32 },
 }
 
-use Asked::{Along, Cache, Elements, Nd};
+use Request::{Along, Cache, Elements, Nd};
 
-impl Asked {
+impl Request {
+    /// Checks the numbers and returns the operator.
     pub(crate) fn operator(self) -> Result<Operator, Failure> {
-        // An axis that does not fit is out of range for any rank.
+        // An axis that does not fit in `isize` is out of range for any rank.
         let axis_of = |axis| isize::try_from(axis).unwrap_or(isize::MAX);
         Ok(match self {
             Self::Nd { batch_dims } => Operator::Nd {
-                batch_dims: usize::try_from(batch_dims)
-                    .map_err(|_| Failure::invalid(format_args!("`batch_dims` is {batch_dims}")))?,
+                batch_dims: usize::try_from(batch_dims).map_err(|_| {
+                    Failure::invalid(format_args!(
+                        "`batch_dims` is {batch_dims}; use 0 or a positive number"
+                    ))
+                })?,
             },
             Self::Along { axis } => Operator::Along {
                 axis: axis_of(axis),
@@ -44,28 +51,30 @@ impl Asked {
     }
 }
 
-/// What C calls data, indices and updates.
+/// Names in C of data, indices and updates.
 type Names = [&'static str; 3];
 
 const NAMES: Names = ["data", "indices", "updates"];
-const NAMES_OF_CACHE: Names = ["past_cache", "write_indices", "update"];
+const CACHE_NAMES: Names = ["past_cache", "write_indices", "update"];
 
+/// Makes one scatter call. `names` are the names of the three inputs.
+///
 /// # Safety
 ///
-/// As the interface asks: every pointer is null or points to what it should.
+/// Every pointer is null or valid, as docs/c.md requires.
 unsafe fn scatter(
-    asked: Asked,
+    request: Request,
     names: &'static Names,
     [data, indices, updates]: [*const DLTensor; 3],
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    border::cross(|| {
-        // SAFETY: the caller vouches for all pointers, and for the memory of
-        // the tensors during the call.
+    boundary::cross(|| {
+        // SAFETY: all pointers are null or valid, and the memory of the tensors is valid during the
+        // call (contract of this function). `data` is dereferenced after `view` has accepted it.
         unsafe {
             let options = Options::new(options)?;
-            let operator = asked.operator()?;
+            let operator = request.operator()?;
             let scatter = options.scatter(operator)?;
             let inputs = [(names[0], data), (names[1], indices), (names[2], updates)];
             let moved = [inputs[2], ("output", output.cast_const())];
@@ -85,23 +94,24 @@ unsafe fn scatter(
     })
 }
 
-/// A gather, or, where there is a factor, its gradient.
+/// Makes one gather call. With a `scale`, makes the call of its gradient instead.
 ///
 /// # Safety
 ///
-/// As for [`scatter`].
+/// The contract of [`scatter`] holds.
 unsafe fn gather(
-    asked: Asked,
+    request: Request,
     [read, indices]: [*const DLTensor; 2],
     scale: Option<f64>,
     written: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    border::cross(|| {
-        // SAFETY: as in `scatter`.
+    boundary::cross(|| {
+        // SAFETY: all pointers are null or valid, and the memory of the tensors is valid during the
+        // call (contract of this function). `read` is dereferenced after `view` has accepted it.
         unsafe {
             let options = Options::new(options)?;
-            let gather = options.gather(asked.operator()?)?;
+            let gather = options.gather(request.operator()?)?;
             let (name, name_of_written) = match scale {
                 None => ("data", "output"),
                 Some(_) => ("grad_output", "grad_data"),
@@ -121,11 +131,10 @@ unsafe fn gather(
     })
 }
 
-/// Writes slices of updates into a copy of data, in output, at the places that
-/// the tuples along the last dim of indices name: ONNX ScatterND. An output
-/// with the address, shape and strides of data is written in place. No struct,
-/// shape or strides of any tensor may lie in the memory of output, here and in
-/// all functions that write one.
+/// Writes a copy of data to output and applies updates to it (ONNX ScatterND). Each tuple along the
+/// last dim of indices addresses the slice of output that one slice of updates changes. The call is
+/// in place if output has the address, shape and strides of data. No struct, shape or strides of
+/// any tensor may lie in the memory that a function writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_nd(
     data: *const DLTensor,
@@ -135,11 +144,12 @@ pub unsafe extern "C" fn nds_scatter_nd(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [data, indices, updates];
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { scatter(Nd { batch_dims: 0 }, &NAMES, tensors, output, options) }
 }
 
-/// Slices along one axis: OpenVINO ScatterUpdate, torch index_add_.
+/// Writes a copy of data to output and applies updates to it (OpenVINO ScatterUpdate, torch
+/// index_add_). Each index addresses one slice of output along axis.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_update(
     data: *const DLTensor,
@@ -150,11 +160,12 @@ pub unsafe extern "C" fn nds_scatter_update(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [data, indices, updates];
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { scatter(Along { axis }, &NAMES, tensors, output, options) }
 }
 
-/// Element by element: ONNX ScatterElements, torch scatter_reduce_.
+/// Writes a copy of data to output and applies updates to it (ONNX ScatterElements, torch
+/// scatter_reduce_). Each index is the position along axis of one element.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_elements(
     data: *const DLTensor,
@@ -165,13 +176,14 @@ pub unsafe extern "C" fn nds_scatter_elements(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [data, indices, updates];
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { scatter(Elements { axis }, &NAMES, tensors, output, options) }
 }
 
-/// Rows written into a cache, for each sequence from its own position on: ONNX
-/// TensorScatter. write_indices may be null: all sequences from position 0 on.
-/// With bounds 1 a sequence whose position is negative is left out.
+/// Writes a copy of past_cache to output and the rows of update into it (ONNX TensorScatter).
+/// write_indices holds the position along axis where the rows of each sequence begin. A null
+/// write_indices selects position 0 for all sequences. circular is 0 or 1: with 1, positions wrap
+/// around. With bounds 1, a sequence with a negative position is skipped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_tensor_scatter(
     past_cache: *const DLTensor,
@@ -184,11 +196,12 @@ pub unsafe extern "C" fn nds_tensor_scatter(
 ) -> nds_status {
     let operator = Cache { axis, circular };
     let tensors = [past_cache, write_indices, update];
-    // SAFETY: the caller of this function vouches for its pointers.
-    unsafe { scatter(operator, &NAMES_OF_CACHE, tensors, output, options) }
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
+    unsafe { scatter(operator, &CACHE_NAMES, tensors, output, options) }
 }
 
-/// The slices that the tuples along the last dim of indices name: ONNX GatherND.
+/// Copies to output the slices of data that the tuples along the last dim of indices address (ONNX
+/// GatherND). The first batch_dims dims of indices are those of data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_nd(
     data: *const DLTensor,
@@ -197,11 +210,11 @@ pub unsafe extern "C" fn nds_gather_nd(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { gather(Nd { batch_dims }, [data, indices], None, output, options) }
 }
 
-/// Slices along one axis: ONNX Gather.
+/// Copies to output the slices of data along axis that indices address (ONNX Gather).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather(
     data: *const DLTensor,
@@ -210,11 +223,12 @@ pub unsafe extern "C" fn nds_gather(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { gather(Along { axis }, [data, indices], None, output, options) }
 }
 
-/// Element by element: ONNX GatherElements.
+/// Copies to output the elements of data whose positions along axis are indices (ONNX
+/// GatherElements).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_elements(
     data: *const DLTensor,
@@ -223,14 +237,15 @@ pub unsafe extern "C" fn nds_gather_elements(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { gather(Elements { axis }, [data, indices], None, output, options) }
 }
 
-/// The gradient for data of nds_gather_nd, given that of its output: into grad_data, of
-/// the shape of data, the sums of what was gathered from each place, from zero and in
-/// the order of indices, times scale. float16 and bfloat16 are summed in float32. Only
-/// floats and complex numbers have gradients.
+/// Computes the gradient of nds_gather_nd for data. grad_output is the gradient of its output, and
+/// grad_data has the shape of data. Each element of grad_data is the sum of the gradients of all
+/// elements that the gather read from it, multiplied by scale. Sums begin at 0 and follow the order
+/// of indices. float16 and bfloat16 are summed in float32. Only floats and complex numbers have
+/// gradients.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_nd_backward(
     grad_output: *const DLTensor,
@@ -241,11 +256,12 @@ pub unsafe extern "C" fn nds_gather_nd_backward(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [grad_output, indices];
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { gather(Nd { batch_dims }, tensors, Some(scale), grad_data, options) }
 }
 
-/// The same of nds_gather: the gradient of an embedding.
+/// Computes the gradient of nds_gather for data, for example of an embedding. The rules of
+/// nds_gather_nd_backward hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_backward(
     grad_output: *const DLTensor,
@@ -256,11 +272,11 @@ pub unsafe extern "C" fn nds_gather_backward(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [grad_output, indices];
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { gather(Along { axis }, tensors, Some(scale), grad_data, options) }
 }
 
-/// The same of nds_gather_elements.
+/// Computes the gradient of nds_gather_elements for data. The rules of nds_gather_nd_backward hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_elements_backward(
     grad_output: *const DLTensor,
@@ -271,6 +287,6 @@ pub unsafe extern "C" fn nds_gather_elements_backward(
     options: *const nds_options,
 ) -> nds_status {
     let tensors = [grad_output, indices];
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { gather(Elements { axis }, tensors, Some(scale), grad_data, options) }
 }

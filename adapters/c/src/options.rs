@@ -1,4 +1,6 @@
-//! The options of a call.
+//! The options of a call: the C struct, its checks, and their conversion to options of the crate.
+//!
+//! Knows the numbers of C for each option. Knows nothing of tensors.
 
 use ndscatter::{
     Accumulate, Bounds, Duplicates, Execution, Gather, Goal, NoneGradient, Operator, Pool,
@@ -9,47 +11,47 @@ use crate::failure::Failure;
 use crate::structs::{self, Sized32};
 use crate::threads::{Threads, nds_pool};
 
-/// Options of a call. All zero but for `size` is the default, and so is a null
-/// pointer to options.
+/// Options of a call. Set `size`. A field that is 0 or null has its default. A null pointer to
+/// options selects all defaults.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct nds_options {
-    /// sizeof(nds_options) as the caller knows it; fields beyond it take their default.
+    /// sizeof(nds_options) in the caller's header. Fields beyond it have their defaults.
     pub size: u32,
-    /// 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
+    /// Reduction: 0 none, 1 add, 2 sub, 3 mul, 4 min, 5 max, 6 mean.
     pub reduction: i32,
-    /// 0 error, 1 skip, 2 clamp.
+    /// Treatment of indices out of bounds: 0 error, 1 skip, 2 clamp.
     pub bounds: i32,
-    /// 0: negative indices count from the end; 1: they are out of bounds.
+    /// 0: negative indices count from the end. 1: negative indices are out of bounds.
     pub forbid_negative: i32,
-    /// 0: the value that is there takes part in the reduction; 1: it does not.
+    /// 0: the existing value takes part in the reduction. 1: it does not.
     pub exclude_self: i32,
-    /// Of float16 and bfloat16: 0 in their own type, 1 in float32.
+    /// Accumulator of float16 and bfloat16: 0 the element type, 1 float32.
     pub accumulate: i32,
-    /// 1: two tuples with one destination are an error.
+    /// 0: duplicates are allowed. 1: two tuples with the same destination are an error.
     pub reject_duplicates: i32,
-    /// 0: the pool's; 1: the calling thread; n: at most n, and at most the pool's.
+    /// 0: all threads of the pool. 1: the calling thread. n: at most n threads of the pool.
     pub max_threads: i32,
-    /// Null: the library's own threads.
+    /// Pool of the host. Null: the pool of the library.
     pub pool: *const nds_pool,
-    /// For gradients of a scatter without a reduction: 0 the update that stays, 1
+    /// Gradient of a scatter without a reduction: 0 for the last update of a destination, 1 for
     /// every duplicate.
     pub none_gradient: i32,
-    /// Never read: callers of an older header have padding here, with anything in it.
+    /// Never read. Callers with an older header have padding here, which may hold any bytes.
     pub reserved: i32,
-    /// 0: calls side by side share the pool's threads out; 1 latency: this one takes all
-    /// that it may; 2 throughput: it runs on the calling thread. No result depends on it.
+    /// 0: concurrent calls share the pool's threads. 1, latency: the call uses all threads that it
+    /// may use. 2, throughput: the call runs on the calling thread. No result depends on the goal.
     pub goal: i32,
 }
 
-// SAFETY: `repr(C)`; integers and a pointer of 64 bits that may be null; after the
-// last field there is padding at most.
+// SAFETY: the struct is `repr(C)` and begins with its size. Its fields are integers and a nullable
+// pointer of 64 bits, so any bytes are valid. Only padding follows the last field.
 unsafe impl Sized32 for nds_options {
     const NAME: &'static str = "nds_options";
     const ENDS: &'static [usize] = &[4, 8, 12, 16, 20, 24, 28, 32, 40, 44, 48, 52];
 }
 
-/// Options that have been checked.
+/// Checked options.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) reduction: Reduction,
@@ -65,23 +67,27 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Reads and checks the options of C. A null pointer selects all defaults.
+    ///
     /// # Safety
     ///
-    /// `options` is null or points to as many bytes as its `size` says; its
-    /// pool likewise.
+    /// `options` is null or points to readable memory of the size that its `size` declares. Its
+    /// pool satisfies the contract of [`Threads::new`].
     pub(crate) unsafe fn new(options: *const nds_options) -> Result<Self, Failure> {
         let given = if options.is_null() {
             structs::zero::<nds_options>()
         } else {
-            // SAFETY: the caller vouches for the bytes.
+            // SAFETY: `options` is not null, so its bytes are readable (contract of this function).
             unsafe { structs::read(options)? }
         };
         let is_set = |name, value| one_of(name, value, [false, true]);
         let max_threads = usize::try_from(given.max_threads).map_err(|_| {
             let given = given.max_threads;
-            Failure::invalid(format_args!("`nds_options.max_threads` is {given}"))
+            Failure::invalid(format_args!(
+                "`nds_options.max_threads` is {given}; use 0 or a positive number"
+            ))
         })?;
-        // Numbers of C are positions in the order of declaration.
+        // A number of C is a position in the array of values.
         Ok(Self {
             reduction: one_of("reduction", given.reduction, Reduction::ALL)?,
             include_self: !is_set("exclude_self", given.exclude_self)?,
@@ -100,12 +106,13 @@ impl Options {
                 given.goal,
                 [None, Some(Goal::Latency), Some(Goal::Throughput)],
             )?,
-            // SAFETY: the caller vouches for the pool.
+            // SAFETY: the pool satisfies the contract of `Threads::new` (contract of this
+            // function).
             threads: unsafe { Threads::new(given.pool)? },
         })
     }
 
-    /// Who runs a call.
+    /// Returns the pool and the number of workers that run the call.
     pub(crate) fn execution(&self) -> Execution<'_> {
         let pool: &dyn Pool = &self.threads;
         let mut execution = Execution::new().pool(pool);
@@ -118,7 +125,7 @@ impl Options {
         execution
     }
 
-    /// The scatter of an operator with these options.
+    /// Returns the scatter of `operator` with these options.
     pub(crate) fn scatter(&self, operator: Operator) -> Result<Scatter<'_>, Failure> {
         Ok(Scatter::new(operator)?
             .reduction(self.reduction)
@@ -131,7 +138,8 @@ impl Options {
             .execution(self.execution()))
     }
 
-    /// The gather, which has no duplicates to reject, and nothing to reduce.
+    /// Returns the gather of `operator` with these options. Fails for options that a gather does
+    /// not have: `reject_duplicates` and `reduction`.
     pub(crate) fn gather(&self, operator: Operator) -> Result<Gather<'_>, Failure> {
         let refused = |option| Err(ndscatter::ScatterError::UnsupportedOption { option }.into());
         if self.duplicates == Duplicates::Reject {
@@ -147,7 +155,7 @@ impl Options {
     }
 }
 
-/// What a number of C stands for.
+/// Returns the value that a number of C selects: `meanings[value]`.
 pub(crate) fn one_of<T: Copy, const N: usize>(
     name: &'static str,
     value: i32,

@@ -1,4 +1,6 @@
-//! Plans that are kept and run many times.
+//! The C functions of kept plans: make, run, explain, free.
+//!
+//! A kept plan of C also keeps the element type of data. Knows nothing of how the crate plans.
 
 use std::alloc::{Layout, alloc};
 use std::ffi::c_char;
@@ -7,15 +9,15 @@ use std::fmt::{self, Write};
 use ndscatter::{AnyView, Explanation, GatherPlan, Operator, ScatterPlan};
 use ndscatter_host::dlpack::DLTensor;
 
-use crate::border;
-use crate::dlpack::{self, Described, ElementType};
+use crate::boundary;
+use crate::dlpack::{self, Description, ElementType};
 use crate::failure::Failure;
-use crate::operators::Asked::{self, Along, Elements, Nd};
+use crate::operators::Request::{self, Along, Elements, Nd};
 use crate::options::{Options, nds_options};
 use crate::status::nds_status;
 
-/// All that depends on indices alone, for data of one element type, shape and
-/// strides. It may be run from many threads at once.
+/// A kept plan: everything that depends only on indices, for data of one element type, shape and
+/// strides. Several threads may run a plan at the same time.
 #[derive(Debug)]
 pub struct nds_plan {
     element: ElementType,
@@ -28,49 +30,49 @@ enum Kind {
     Gather(GatherPlan),
 }
 
-/// A plan in memory of its own; `Box::new` ends the process where there is none.
+/// Moves a plan to the heap. Fails if memory is exhausted, where `Box::new` would end the process.
 fn boxed(plan: nds_plan) -> Result<Box<nds_plan>, Failure> {
     const LAYOUT: Layout = Layout::new::<nds_plan>();
-    // SAFETY: a plan has a size.
+    // SAFETY: the size of a plan is not 0.
     let place = unsafe { alloc(LAYOUT) }.cast::<nds_plan>();
     if place.is_null() {
         return Err(Failure::out_of_memory(LAYOUT.size()));
     }
-    // SAFETY: memory of a plan's layout from the allocator that a box gives it
-    // back to, and of nobody else.
+    // SAFETY: `place` is a fresh allocation with the layout of a plan. It comes from the allocator
+    // that `Box` frees it with.
     unsafe {
         place.write(plan);
         Ok(Box::from_raw(place))
     }
 }
 
-/// Makes a plan by `kind` and gives it to C; null in its place if that fails.
+/// Makes a plan with `make_kind` and writes it to `plan`. Writes null if that fails.
 ///
 /// # Safety
 ///
-/// As the interface asks: every pointer is null or points to what it should.
+/// Every pointer is null or valid, as docs/c.md requires.
 unsafe fn make(
-    kind: fn(&Options, Operator, &Described<'_>, AnyView<'_>) -> Result<Kind, Failure>,
-    asked: Asked,
+    make_kind: fn(&Options, Operator, &Description<'_>, AnyView<'_>) -> Result<Kind, Failure>,
+    request: Request,
     [data, indices]: [*const DLTensor; 2],
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    border::cross(|| {
-        // SAFETY: the caller vouches for all pointers, and for the memory of
-        // `indices` during the call.
+    boundary::cross(|| {
+        // SAFETY: all pointers are null or valid, and the memory of `indices` is valid during the
+        // call (contract of this function).
         unsafe {
-            border::give("plan", plan, std::ptr::null_mut())?;
+            boundary::write_result("plan", plan, std::ptr::null_mut())?;
             let options = Options::new(options)?;
-            let data = dlpack::described("data", data)?;
+            let data = dlpack::description("data", data)?;
             let indices = dlpack::view("indices", indices)?;
-            let kind = kind(&options, asked.operator()?, &data, indices);
+            let kind = make_kind(&options, request.operator()?, &data, indices);
             options.threads.check()?;
             let made = boxed(nds_plan {
                 element: data.element,
                 kind: kind?,
             })?;
-            border::give("plan", plan, Box::into_raw(made))
+            boundary::write_result("plan", plan, Box::into_raw(made))
         }
     })
 }
@@ -78,7 +80,7 @@ unsafe fn make(
 fn scatter(
     options: &Options,
     operator: Operator,
-    data: &Described<'_>,
+    data: &Description<'_>,
     indices: AnyView<'_>,
 ) -> Result<Kind, Failure> {
     let made = options.scatter(operator)?.plan(data.layout, indices)?;
@@ -89,15 +91,15 @@ fn scatter(
 fn gather(
     options: &Options,
     operator: Operator,
-    data: &Described<'_>,
+    data: &Description<'_>,
     indices: AnyView<'_>,
 ) -> Result<Kind, Failure> {
     let made = options.gather(operator)?.plan(data.layout, indices)?;
     Ok(Kind::Gather(made))
 }
 
-/// A plan of nds_scatter_nd. The values of data are not read; its strides are
-/// those that output will have.
+/// Makes a plan of nds_scatter_nd. The values of data are not read. Its shape and strides must be
+/// those of the output of each run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_scatter_nd(
     data: *const DLTensor,
@@ -105,7 +107,7 @@ pub unsafe extern "C" fn nds_plan_scatter_nd(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe {
         make(
             scatter,
@@ -117,7 +119,7 @@ pub unsafe extern "C" fn nds_plan_scatter_nd(
     }
 }
 
-/// A plan of nds_scatter_update.
+/// Makes a plan of nds_scatter_update. The rules of nds_plan_scatter_nd hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_scatter_update(
     data: *const DLTensor,
@@ -126,11 +128,11 @@ pub unsafe extern "C" fn nds_plan_scatter_update(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { make(scatter, Along { axis }, [data, indices], options, plan) }
 }
 
-/// A plan of nds_scatter_elements.
+/// Makes a plan of nds_scatter_elements. The rules of nds_plan_scatter_nd hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_scatter_elements(
     data: *const DLTensor,
@@ -139,11 +141,12 @@ pub unsafe extern "C" fn nds_plan_scatter_elements(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { make(scatter, Elements { axis }, [data, indices], options, plan) }
 }
 
-/// A plan of nds_gather_nd. Its strides are those that data will have.
+/// Makes a plan of nds_gather_nd. The values of data are not read. Its shape and strides must be
+/// those of data in each run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_gather_nd(
     data: *const DLTensor,
@@ -152,11 +155,11 @@ pub unsafe extern "C" fn nds_plan_gather_nd(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { make(gather, Nd { batch_dims }, [data, indices], options, plan) }
 }
 
-/// A plan of nds_gather.
+/// Makes a plan of nds_gather. The rules of nds_plan_gather_nd hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_gather(
     data: *const DLTensor,
@@ -165,11 +168,11 @@ pub unsafe extern "C" fn nds_plan_gather(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { make(gather, Along { axis }, [data, indices], options, plan) }
 }
 
-/// A plan of nds_gather_elements.
+/// Makes a plan of nds_gather_elements. The rules of nds_plan_gather_nd hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_gather_elements(
     data: *const DLTensor,
@@ -178,12 +181,13 @@ pub unsafe extern "C" fn nds_plan_gather_elements(
     options: *const nds_options,
     plan: *mut *mut nds_plan,
 ) -> nds_status {
-    // SAFETY: the caller of this function vouches for its pointers.
+    // SAFETY: the caller satisfies the contract of the pointers (docs/c.md).
     unsafe { make(gather, Elements { axis }, [data, indices], options, plan) }
 }
 
-/// Runs a plan. updates is null for a gather. Of options only max_threads and
-/// pool are followed; the others are those that the plan was made with.
+/// Runs a plan. updates is null for a plan of a gather. The run follows only the options
+/// max_threads, pool and goal. For all other options the plan keeps the values that it was made
+/// with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_run(
     plan: *const nds_plan,
@@ -192,9 +196,9 @@ pub unsafe extern "C" fn nds_plan_run(
     output: *mut DLTensor,
     options: *const nds_options,
 ) -> nds_status {
-    border::cross(|| {
-        // SAFETY: the caller of this function vouches for its pointers, and
-        // for the memory of the tensors during the call.
+    boundary::cross(|| {
+        // SAFETY: the caller satisfies the contract of the pointers and of the tensors' memory
+        // (docs/c.md).
         unsafe {
             let plan = plan
                 .as_ref()
@@ -209,7 +213,8 @@ pub unsafe extern "C" fn nds_plan_run(
             };
             if element != plan.element {
                 return Err(Failure::invalid(format_args!(
-                    "the plan was made for {}, and elements of `data` have {element}",
+                    "the plan was made for {}, but elements of `data` have {element}; make a plan \
+                     for this type",
                     plan.element
                 )));
             }
@@ -226,11 +231,13 @@ pub unsafe extern "C" fn nds_plan_run(
                     (plan.run().execution(execution)).write_into(from, written)
                 }
                 (Kind::Scatter(_), None) => {
-                    return Err(Failure::invalid(format_args!("`updates` is null")));
+                    return Err(Failure::invalid(format_args!(
+                        "`updates` is null; the plan of a scatter requires it"
+                    )));
                 }
                 (Kind::Gather(_), Some(_)) => {
                     return Err(Failure::invalid(format_args!(
-                        "`updates` of a gather must be null"
+                        "`updates` is not null; pass null for the plan of a gather"
                     )));
                 }
             };
@@ -240,9 +247,9 @@ pub unsafe extern "C" fn nds_plan_run(
     })
 }
 
-/// What a run of the plan does, in words: one out of place, on the library's
-/// pool. *length is the capacity of buffer, and becomes the length of the text
-/// with its NUL; if that is more, nothing is written and the status is
+/// Writes a text to buffer that describes a run of the plan out of place on the library's pool.
+/// *length is the capacity of buffer in bytes. It becomes the length of the text, including its
+/// NUL. If this length exceeds the capacity, nothing is written to buffer and the status is
 /// NDS_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_explain(
@@ -250,9 +257,9 @@ pub unsafe extern "C" fn nds_plan_explain(
     buffer: *mut c_char,
     length: *mut usize,
 ) -> nds_status {
-    border::cross(|| {
-        // SAFETY: the caller of this function vouches for its pointers, and
-        // for `*length` bytes of `buffer`.
+    boundary::cross(|| {
+        // SAFETY: the caller satisfies the contract of the pointers, and `buffer` has `*length`
+        // bytes (docs/c.md). The text is written only if its length is at most `*length`.
         unsafe {
             let plan = plan
                 .as_ref()
@@ -263,19 +270,19 @@ pub unsafe extern "C" fn nds_plan_explain(
             let text = plan.explanation()?;
             let capacity = length.read_unaligned();
             let mut counted = Counted(0);
-            // Nothing fails to be counted.
+            // `Counted` never fails.
             let _ = write!(counted, "{text}");
             let needed = counted.0 + 1;
             length.write_unaligned(needed);
             if capacity < needed {
                 return Err(Failure::invalid(format_args!(
-                    "`buffer` has {capacity} bytes; {needed} are needed"
+                    "`buffer` has {capacity} bytes; the text needs {needed}"
                 )));
             }
             if buffer.is_null() {
                 return Err(Failure::invalid(format_args!("`buffer` is null")));
             }
-            // The same text again: what it says does not change.
+            // The text is formatted twice: an explanation does not change.
             let mut written = Written {
                 next: buffer.cast(),
                 room: counted.0,
@@ -287,7 +294,7 @@ pub unsafe extern "C" fn nds_plan_explain(
     })
 }
 
-/// The length of a text.
+/// A writer that counts the bytes of a text.
 struct Counted(usize);
 
 impl fmt::Write for Counted {
@@ -297,7 +304,7 @@ impl fmt::Write for Counted {
     }
 }
 
-/// A buffer of C's, which has `room` bytes from `next` on, and one more.
+/// A writer to a buffer of C. The buffer has `room` bytes at `next`, plus one byte for the NUL.
 struct Written {
     next: *mut u8,
     room: usize,
@@ -306,7 +313,7 @@ struct Written {
 impl fmt::Write for Written {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.room = self.room.checked_sub(text.len()).ok_or(fmt::Error)?;
-        // SAFETY: there was room, as has just been counted.
+        // SAFETY: the buffer had at least `text.len()` more bytes, as the subtraction has checked.
         unsafe {
             self.next
                 .copy_from_nonoverlapping(text.as_ptr(), text.len());
@@ -328,12 +335,13 @@ impl nds_plan {
     }
 }
 
-/// Frees a plan that nobody runs any more. Null is nothing to free.
+/// Frees a plan. No run of the plan may be active. A null plan has no effect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_free(plan: *mut nds_plan) {
-    let _ = border::cross(|| {
+    let _ = boundary::cross(|| {
         if !plan.is_null() {
-            // SAFETY: `make` has given it away, and the caller gives it back.
+            // SAFETY: `make` made the plan with `Box::into_raw`, and the caller returns it once
+            // (docs/c.md).
             drop(unsafe { Box::from_raw(plan) });
         }
         Ok(())

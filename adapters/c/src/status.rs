@@ -1,29 +1,29 @@
-//! What a call came to, as C sees it, and the facts of a failure.
+//! The status that C receives, and the facts of a failure.
 //!
-//! Knows numbers. Knows nothing of what failed.
+//! Defines plain numbers. Knows nothing of the causes of failures.
 
-/// What a call came to. Treat an unknown one as a failure.
+/// Outcome of a call. Treat an unknown status as a failure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum nds_status {
-    /// Done.
+    /// The call succeeded.
     NDS_OK = 0,
-    /// Pointers, shapes, sizes or options that do not fit together.
+    /// A pointer, shape, size or option is invalid, or arguments do not fit together.
     NDS_INVALID_ARGUMENT = 1,
-    /// An index lies outside its axis.
+    /// An index is outside its axis.
     NDS_INDEX_OUT_OF_BOUNDS = 2,
-    /// Two tuples have one destination, and reject_duplicates is set.
+    /// Two tuples have the same destination, and reject_duplicates is set.
     NDS_DUPLICATE_INDEX = 3,
-    /// Legal, but not served: a type, a device, an option of another operator.
+    /// The request is valid but not supported: a type, a device, or an option that the function
+    /// does not have.
     NDS_UNSUPPORTED = 4,
     /// An allocation failed.
     NDS_OUT_OF_MEMORY = 5,
-    /// A pool failed, or the library has a bug. The one status after which the
-    /// output may have changed.
+    /// A pool failed, or the library has a bug. Only this failure may leave the output changed.
     NDS_INTERNAL = 6,
 }
 
-/// Facts of a failure, -1 where unknown.
+/// Facts of a failure. An unknown fact is -1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) tuple: i64,

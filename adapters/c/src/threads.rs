@@ -1,4 +1,6 @@
-//! Who runs the tasks of a call: the library's own pool, or the host's.
+//! The thread pool that runs the tasks of a call: the pool of the library, or a pool of the host.
+//!
+//! Reads `nds_pool` and implements the crate's `Pool`. Knows nothing of operators or tensors.
 
 use std::ffi::c_void;
 use std::sync::atomic::AtomicUsize;
@@ -9,19 +11,19 @@ use ndscatter_host::{HostTasks, RayonThreads};
 use crate::failure::Failure;
 use crate::structs::{self, Sized32};
 
-/// A host's parallel-for.
+/// A parallel-for function of the host.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct nds_pool {
-    /// sizeof(nds_pool) as the caller knows it.
+    /// sizeof(nds_pool) in the caller's header.
     pub size: u32,
-    /// How many tasks can run at once; 0 if that is not known.
+    /// Number of tasks that can run at once, or 0 if the host does not know it.
     pub workers: u32,
-    /// Handed to parallel_for.
+    /// Pointer that the library passes to parallel_for.
     pub ctx: *mut c_void,
-    /// Calls task(argument, index) with every index below `tasks`, each once,
-    /// on any threads, and returns 0 when all have returned. Tasks do not wait
-    /// for one another.
+    /// Calls task(argument, index) once for each index below `tasks`, on any threads. Returns 0
+    /// after all tasks have returned, and another value on failure. Tasks do not wait for one
+    /// another.
     pub parallel_for: Option<
         unsafe extern "C" fn(
             ctx: *mut c_void,
@@ -32,15 +34,15 @@ pub struct nds_pool {
     >,
 }
 
-// SAFETY: `repr(C)`; integers and pointers, of which null is valid; fields end
-// at 4, 8, and then once a pointer.
+// SAFETY: the struct is `repr(C)` and begins with its size. Its fields are integers and nullable
+// pointers, so any bytes are valid. `ENDS` is empty.
 unsafe impl Sized32 for nds_pool {
     const NAME: &'static str = "nds_pool";
-    // Without its function it is no pool.
+    // All fields are required: the function is the last one.
     const ENDS: &'static [usize] = &[];
 }
 
-/// The threads of one call.
+/// The thread pool of one call.
 #[derive(Debug)]
 pub(crate) enum Threads {
     Library,
@@ -48,19 +50,21 @@ pub(crate) enum Threads {
 }
 
 impl Threads {
+    /// Returns the pool of the library for a null pointer, otherwise the pool of the host.
+    ///
     /// # Safety
     ///
-    /// `pool` is null or points to as many bytes as its `size` says; its
-    /// function may be called with its `ctx` from the calling thread.
+    /// `pool` is null or points to readable memory of the size that its `size` declares. The
+    /// calling thread may call its function with its `ctx` while the result lives.
     pub(crate) unsafe fn new(pool: *const nds_pool) -> Result<Self, Failure> {
         if pool.is_null() {
             return Ok(Self::Library);
         }
-        // SAFETY: the caller vouches for the bytes.
+        // SAFETY: `pool` is not null, so its bytes are readable (contract of this function).
         let pool = unsafe { structs::read(pool) }?;
         if pool.parallel_for.is_none() {
             return Err(Failure::invalid(format_args!(
-                "`nds_pool.parallel_for` is null"
+                "`nds_pool.parallel_for` is null; set it to a function"
             )));
         }
         Ok(Self::Host(Host {
@@ -69,11 +73,12 @@ impl Threads {
         }))
     }
 
-    /// Whether the host has said that it failed.
+    /// Returns an error if the host has reported a failure or a task has panicked.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self {
             Self::Host(host) if host.tasks.has_failed() => Err(Failure::internal(format_args!(
-                "`nds_pool.parallel_for` failed; the output is incomplete"
+                "`nds_pool.parallel_for` returned a failure or a task panicked; the output is \
+                 incomplete"
             ))),
             _ => Ok(()),
         }
@@ -83,8 +88,7 @@ impl Threads {
 impl Pool for Threads {
     fn workers(&self) -> Option<usize> {
         match self {
-            // Rayon's global pool is this library's alone: its rayon is not
-            // that of anyone else in the process.
+            // Only this library uses this global pool: it contains a separate copy of rayon.
             Self::Library => RayonThreads.workers(),
             Self::Host(host) => match host.pool.workers {
                 0 => None,
@@ -96,7 +100,7 @@ impl Pool for Threads {
     fn calls(&self) -> Option<&AtomicUsize> {
         match self {
             Self::Library => RayonThreads.calls(),
-            // A host knows best how many calls it makes at once.
+            // The host decides how concurrent calls share its threads.
             Self::Host(_) => None,
         }
     }
@@ -109,15 +113,15 @@ impl Pool for Threads {
     }
 }
 
-/// A host's pool during one call.
+/// A pool of the host during one call.
 #[derive(Debug)]
 pub(crate) struct Host {
     pool: nds_pool,
     tasks: HostTasks,
 }
 
-// SAFETY: `ctx` is only handed back to the host's function, and that only by
-// the thread that makes the call; the rest is plain data and an atomic.
+// SAFETY: `ctx` is only passed to the host's function, in `Host::run`, and only the thread that
+// makes the call runs `Host::run`. The other fields are plain data and an atomic.
 unsafe impl Sync for Host {}
 
 impl Host {
@@ -126,8 +130,8 @@ impl Host {
             return;
         };
         self.tasks.run(task, |function, argument| {
-            // SAFETY: `Threads::new` was promised that the function may be called so;
-            // it returns when all its tasks have.
+            // SAFETY: the contract of `Threads::new` allows this call. The function returns after
+            // all its tasks have returned, so `argument` outlives them.
             let code = unsafe { parallel_for(self.pool.ctx, tasks, Some(function), argument) };
             code == 0
         });

@@ -1,5 +1,5 @@
-//! Programs in C and C++ that are compiled against the header and the shared
-//! library, as a host would, and run.
+//! Compiles and runs programs in C and C++ against the header and the shared library, as a host
+//! does.
 
 #![cfg(unix)]
 
@@ -9,11 +9,11 @@ use std::process::Command;
 
 /// A program to build and run.
 struct Program<'a> {
-    /// Names the executable.
+    /// Name of the executable.
     name: &'a str,
     compiler: &'a str,
     flags: &'a [&'a str],
-    /// Files, and folders of which all sources belong to it.
+    /// Source files, and folders whose C files are all sources.
     sources: &'a [&'a str],
 }
 
@@ -27,9 +27,8 @@ const C: &[&str] = &[
 ];
 const CPP: &[&str] = &["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread"];
 
-/// A folder with the shared library under both of its names, the one that is
-/// linked and the one that is loaded, as an installation has it. Cargo puts the
-/// library beside the test.
+/// Returns a folder with the shared library under both names of an installation: the name that
+/// programs link and the soname that they load. Cargo puts the library next to the test.
 fn installed(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let library = test.with_file_name("libndscatter_c.so");
@@ -37,7 +36,7 @@ fn installed(name: &str) -> PathBuf {
     std::fs::create_dir_all(&folder).expect("a folder for the library");
     for name in ["libndscatter_c.so", "libndscatter_c.so.1"] {
         let link = folder.join(name);
-        // Left over from an earlier run, or not there.
+        // The link may exist from an earlier run.
         let _ = std::fs::remove_file(&link);
         std::os::unix::fs::symlink(&library, &link).expect("a link to the library");
     }
@@ -103,7 +102,7 @@ fn the_interface_with_the_structs_of_the_header() {
     TEST.build_and_run(&["-DNDS_NO_DLPACK_HEADER"]);
 }
 
-/// With `<dlpack/dlpack.h>` where the machine has it.
+/// Uses `<dlpack/dlpack.h>` if it is installed.
 #[test]
 fn the_interface_with_the_header_of_dlpack() {
     Program {
@@ -134,10 +133,10 @@ fn the_example_in_cpp() {
     .build_and_run(&[]);
 }
 
-/// Stands in for the allocator of glibc, by the names that it has there.
+/// The program replaces the allocator of glibc.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
-fn memory_that_is_refused_never_ends_the_process() {
+fn a_failed_allocation_never_ends_the_process() {
     Program {
         name: "memory",
         sources: &["tests/memory", "tests/c/check.c"],
@@ -146,10 +145,10 @@ fn memory_that_is_refused_never_ends_the_process() {
     .build_and_run(&["-DNDS_NO_DLPACK_HEADER"]);
 }
 
-/// Stands in for `pthread_create`.
+/// The program replaces `pthread_create`.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
-fn threads_that_are_refused_are_asked_for_again() {
+fn refused_threads_are_requested_again() {
     Program {
         name: "threads",
         sources: &["tests/threads", "tests/c/check.c", "tests/c/large.c"],

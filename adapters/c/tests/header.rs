@@ -1,6 +1,7 @@
-//! The header that is committed is the one that the sources give.
+//! Checks that the committed header is the header that cbindgen generates from the sources.
 //!
-//! After a change of the interface: `NDS_WRITE_HEADER=1 cargo test -p ndscatter-c --test header`.
+//! After a change of the interface, this command writes the header:
+//! `NDS_WRITE_HEADER=1 cargo test -p ndscatter-c --test header`
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ fn the_committed_header_is_fresh() {
         .with_crate(root)
         .with_config(config)
         .generate()
-        .expect("sources that cbindgen can read");
+        .expect("cbindgen reads the sources");
     let mut generated = Vec::new();
     bindings.write(&mut generated);
     let generated = String::from_utf8(generated).expect("a text");

@@ -1,31 +1,30 @@
-//! DLPack 1.x: its structs, its codes for devices and element types.
+//! The structs of DLPack 1.x, and its codes of devices and element types.
 //!
-//! Knows what each struct is made of. Knows nothing of who hands one over, or of what it is
-//! used for.
+//! Knows the layout of each struct. Knows nothing of how hosts exchange or use tensors.
 
 use std::ffi::c_void;
 use std::fmt;
 
 use ndscatter::DType;
 
-/// Where memory is.
+/// The device that owns memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLDevice {
     /// The kind of device.
     pub device_type: i32,
-    /// Which of them.
+    /// The number of the device of this kind.
     pub device_id: i32,
 }
 
 impl DLDevice {
-    /// The memory of the CPU.
+    /// The device of CPU memory.
     pub const CPU: Self = Self {
         device_type: 1,
         device_id: 0,
     };
 
-    /// Whether the CPU reads and writes the memory of a kind of device: kDLCPU, kDLCUDAHost,
+    /// Whether the CPU can access the memory of this kind of device: kDLCPU, kDLCUDAHost or
     /// kDLROCMHost.
     #[inline]
     pub const fn is_host(device_type: i32) -> bool {
@@ -39,13 +38,13 @@ impl DLDevice {
 pub struct DLDataType {
     /// The kind of number.
     pub code: u8,
-    /// Bits of one.
+    /// Bits of one number.
     pub bits: u8,
-    /// Numbers of one element.
+    /// Count of numbers in one element.
     pub lanes: u16,
 }
 
-/// In the words of messages.
+/// Formats the type for error messages.
 impl fmt::Display for DLDataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, bits, lanes } = self;
@@ -54,20 +53,21 @@ impl fmt::Display for DLDataType {
 }
 
 impl DLDataType {
-    /// kDLComplex.
+    /// Code of complex numbers (kDLComplex).
     pub const COMPLEX: u8 = 5;
 
-    /// The first code of types that the crate only moves: 8-bit floats and their kin.
+    /// First code of the types that the crate only moves, such as 8-bit floats.
     const MOVED: u8 = 7;
 
-    /// Whether the crate only moves such elements. The crate then has one type for all types
-    /// of a size: only this struct tells them apart.
+    /// Whether the crate only moves elements of this type.
+    ///
+    /// The crate has one dtype for all such types of one size. Only this struct distinguishes them.
     #[inline]
     pub const fn is_moved(self) -> bool {
         self.code >= Self::MOVED
     }
 
-    /// The element type of the crate.
+    /// Returns the dtype of the crate, or `None` for a type that the crate does not support.
     #[inline]
     pub const fn dtype(self) -> Option<DType> {
         if self.is_moved() {
@@ -97,8 +97,9 @@ impl DLDataType {
         })
     }
 
-    /// Whether ml_dtypes, the package with numpy's 8-bit floats, gives the type this name. It
-    /// has names for single floats.
+    /// Whether ml_dtypes, the package of numpy's 8-bit floats, gives this type this name.
+    ///
+    /// ml_dtypes has names only for single floats, so a type of several lanes has no name.
     pub fn is_called(self, name: &str) -> bool {
         let number = self.code.checked_sub(Self::MOVED).map(usize::from);
         let known = number.and_then(|number| MOVED_NAMES.get(number));
@@ -106,7 +107,7 @@ impl DLDataType {
     }
 }
 
-/// The names of the 8-bit floats, by their codes from [`DLDataType::MOVED`] on.
+/// Names of the 8-bit floats. The code of the first is [`DLDataType::MOVED`].
 const MOVED_NAMES: [&str; 8] = [
     "float8_e3m4",
     "float8_e4m3",
@@ -118,29 +119,28 @@ const MOVED_NAMES: [&str; 8] = [
     "float8_e8m0fnu",
 ];
 
-/// A tensor: memory that somebody else owns, its type, shape and strides.
+/// A tensor: borrowed memory with an element type, a shape and strides.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLTensor {
-    /// The memory.
+    /// Start of the memory.
     pub data: *mut c_void,
-    /// Where it is.
+    /// Device of the memory.
     pub device: DLDevice,
     /// Number of dimensions.
     pub ndim: i32,
-    /// Type of the elements.
+    /// Element type.
     pub dtype: DLDataType,
     /// Size of each dimension.
     pub shape: *mut i64,
-    /// Distance, in elements, between neighbours of each dimension; null for
-    /// row-major.
+    /// Stride of each dimension in elements. Null for a row-major tensor.
     pub strides: *mut i64,
     /// Bytes from `data` to the first element.
     pub byte_offset: u64,
 }
 
 impl DLTensor {
-    /// The address of the first element; null where `data` is null.
+    /// Returns the address of the first element, or null if `data` is null.
     #[inline]
     pub fn address(&self) -> *mut u8 {
         let offset = usize::try_from(self.byte_offset).unwrap_or(usize::MAX);
@@ -151,38 +151,38 @@ impl DLTensor {
     }
 }
 
-/// A tensor and what keeps it alive, as it was handed out before DLPack had versions.
+/// A tensor with its owner, in the unversioned form of DLPack before 1.0.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensor {
     /// The tensor.
     pub dl_tensor: DLTensor,
-    /// The owner's.
+    /// Context of the owner.
     pub manager_ctx: *mut c_void,
-    /// Gives the tensor back.
+    /// Releases the tensor.
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
-/// A tensor and what keeps it alive.
+/// A tensor with its owner.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {
-    /// The version of all that follows the deleter.
+    /// Version of the fields after the deleter.
     pub version: DLPackVersion,
-    /// The owner's.
+    /// Context of the owner.
     pub manager_ctx: *mut c_void,
-    /// Gives the tensor back.
+    /// Releases the tensor.
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
-    /// Bits: [`READ_ONLY`](Self::READ_ONLY), [`IS_COPIED`](Self::IS_COPIED).
+    /// Flag bits: [`READ_ONLY`](Self::READ_ONLY) and [`IS_COPIED`](Self::IS_COPIED).
     pub flags: u64,
     /// The tensor.
     pub dl_tensor: DLTensor,
 }
 
 impl DLManagedTensorVersioned {
-    /// The memory must not be written.
+    /// Flag: the memory must not be written.
     pub const READ_ONLY: u64 = 1;
-    /// The memory is a copy, which nobody else sees.
+    /// Flag: the memory is a copy that only the receiver accesses.
     pub const IS_COPIED: u64 = 2;
 }
 
@@ -190,15 +190,15 @@ impl DLManagedTensorVersioned {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLPackVersion {
-    /// Another major version keeps the place of the deleter alone.
+    /// Major version. A struct of another major version keeps only the position of the deleter.
     pub major: u32,
-    /// A later minor version adds flags and fields.
+    /// Minor version. A later one adds flags and fields.
     pub minor: u32,
 }
 
 const _: () = assert!(
     size_of::<DLDevice>() == 8 && size_of::<DLDataType>() == 4,
-    "as in C"
+    "the same sizes as in C"
 );
 
 #[cfg(test)]
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn types_that_are_moved_count_lanes_and_others_have_one() {
+    fn only_moved_types_have_several_lanes() {
         assert_eq!(dtype(2, 32, 1), Some(DType::F32));
         assert_eq!(dtype(2, 32, 2), None, "two floats");
         assert_eq!(dtype(17, 4, 2), Some(DType::Bytes1), "two floats of 4 bits");

@@ -1,18 +1,21 @@
-//! The floating-point mode of the calling thread: rounding, flush-to-zero,
-//! traps. Results are those of the default mode whatever the caller's.
+//! Sets and restores the floating-point mode of the calling thread: rounding, flush-to-zero and
+//! traps.
+//!
+//! Results are those of the default mode, whatever the mode of the caller. Knows the control
+//! registers of x86-64 and aarch64.
 
 use std::arch::asm;
 
-/// The default mode for as long as this lives, then the mode that was.
+/// A guard that holds the default mode while it lives. Its drop restores the previous mode.
 #[derive(Debug)]
 pub struct DefaultMode {
-    /// What was there, if it was not the default.
+    /// The previous register value, if its mode was not the default mode.
     changed: Option<Register>,
 }
 
 impl DefaultMode {
-    /// Enters it, on the calling thread.
-    #[must_use = "the mode is left when this is dropped"]
+    /// Sets the default mode on the calling thread.
+    #[must_use = "the drop of this guard restores the previous mode"]
     pub fn enter() -> Self {
         let found = read();
         if found & CONTROL == DEFAULT {
@@ -37,16 +40,17 @@ impl Drop for DefaultMode {
 mod register {
     use super::asm;
 
-    /// MXCSR.
+    /// The MXCSR register.
     pub(super) type Register = u32;
-    /// All but the flags of what has happened.
+    /// All bits except the status flags of exceptions.
     pub(super) const CONTROL: Register = 0xffc0;
-    /// All exceptions masked, to nearest, subnormals kept.
+    /// All exceptions masked, rounding to nearest, subnormals kept.
     pub(super) const DEFAULT: Register = 0x1f80;
 
     pub(super) fn read() -> Register {
         let mut value: Register = 0;
-        // SAFETY: stores a register of every x86-64 to a local variable.
+        // SAFETY: every x86-64 processor has this register. The instruction stores it to a local
+        // variable.
         unsafe {
             asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack, preserves_flags));
         }
@@ -54,8 +58,8 @@ mod register {
     }
 
     pub(super) fn write(value: Register) {
-        // SAFETY: `value` is what `read` gave, with the default in its control
-        // bits or as it was; no reserved bit is set.
+        // SAFETY: `value` comes from `read`. Its control bits are unchanged or those of `DEFAULT`,
+        // so no reserved bit is set.
         unsafe {
             asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags));
         }
@@ -66,29 +70,29 @@ mod register {
 mod register {
     use super::asm;
 
-    /// FPCR.
+    /// The FPCR register.
     pub(super) type Register = u64;
-    /// Rounding, flush-to-zero (both), default NaN, alternative halves, traps.
+    /// Rounding, both flush-to-zero bits, default NaN, alternative half precision, and traps.
     pub(super) const CONTROL: Register = 0x07c8_9f00;
     pub(super) const DEFAULT: Register = 0;
 
     pub(super) fn read() -> Register {
         let value;
-        // SAFETY: reads a register of every aarch64.
+        // SAFETY: every aarch64 processor has this register.
         unsafe { asm!("mrs {}, fpcr", out(reg) value, options(nomem, nostack, preserves_flags)) };
         value
     }
 
     pub(super) fn write(value: Register) {
-        // SAFETY: `value` is what `read` gave, but for control bits cleared.
+        // SAFETY: `value` comes from `read`, unchanged or with cleared control bits.
         unsafe { asm!("msr fpcr, {}", in(reg) value, options(nostack, preserves_flags)) };
     }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod register {
-    /// No register that is known here: the caller's mode is believed to be the
-    /// default one.
+    /// Placeholder: this architecture's register is unknown. The caller's mode is assumed to be the
+    /// default mode.
     pub(super) type Register = u32;
     pub(super) const CONTROL: Register = 0;
     pub(super) const DEFAULT: Register = 0;
@@ -107,9 +111,9 @@ mod tests {
     use super::{CONTROL, DEFAULT, DefaultMode, read, write};
 
     #[test]
-    fn the_mode_is_the_default_inside_and_the_callers_again_after() {
+    fn the_guard_sets_the_default_mode_and_restores_the_previous_mode() {
         let before = read();
-        // Flush to zero, denormals are zero, towards zero.
+        // Flush to zero, denormals are zero, rounding towards zero.
         let odd = before | 0xe040;
         write(odd);
         let mode = DefaultMode::enter();

@@ -1,19 +1,20 @@
-//! What every adapter keeps to inside a foreign host. Nothing unwinds into the host.
-//! Results are those of the default floating-point mode. Rayon or the host's own
-//! parallel-for runs the tasks. Hosts exchange tensors as DLPack.
+//! Shared code of all adapters to foreign hosts.
+//!
+//! No panic unwinds into the host. Results are those of the default floating-point mode. Rayon or
+//! the host's parallel-for runs the tasks. Hosts exchange tensors as DLPack structs.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `float_mode` | the register of the floating-point mode |
-//! | `parallel_for` | tasks through a host's parallel-for, which takes a function and a pointer |
-//! | `rayon_threads` | rayon's threads, in the default mode |
+//! | `parallel_for` | a host's parallel-for, which takes a function and a pointer |
+//! | `rayon_threads` | rayon's threads, in the default floating-point mode |
 //! | `dlpack` | DLPack's structs and codes |
 //!
-//! Knows nothing of operators, nor of any one host.
+//! Knows nothing of operators or of a particular host.
 
 #![allow(
     unsafe_code,
-    reason = "registers of the processor, and pointers through a host"
+    reason = "registers of the processor, and pointers that pass through a host"
 )]
 
 pub mod dlpack;
@@ -27,20 +28,20 @@ pub use rayon_threads::RayonThreads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A call of the library has panicked, which is a bug in it.
+/// Error of a call of the library that panicked. Each panic is a bug in the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panicked;
 
-/// Runs a call from a host: in the default floating-point mode, which is the host's
-/// again afterwards, and without letting a panic out.
+/// Runs a call from a host in the default floating-point mode and catches its panics. Restores the
+/// host's mode afterwards.
 ///
 /// # Errors
 ///
-/// [`Panicked`] if it did.
+/// [`Panicked`] if the call panicked.
 pub fn cross<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     let _mode = DefaultMode::enter();
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
-        // Dropping what was thrown may throw again.
+        // Dropping the payload could panic again.
         std::mem::forget(payload);
         Panicked
     })

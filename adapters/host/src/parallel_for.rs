@@ -1,32 +1,37 @@
-//! Tasks through a host's parallel-for, which takes a function and a pointer.
+//! Runs tasks on a host's parallel-for, which takes a function and a pointer.
+//!
+//! Converts a closure to these two, and records failures and panics. Knows nothing of the host's
+//! threads.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cross;
 
-/// A task as hosts have it: an argument that is handed on, and a number.
+/// A task as a host calls it: a pointer that the host passes through, and the task's index.
 pub type HostTask = unsafe extern "C" fn(argument: *mut c_void, index: usize);
 
-/// What one parallel-for runs.
+/// The state that the tasks of one parallel-for share.
 struct Job<'a> {
     task: &'a (dyn Fn(usize) + Sync),
     panicked: AtomicBool,
 }
 
-/// Tasks that a host's parallel-for runs during one call, and whether that has failed.
+/// The parallel-for runs of one call, and whether one of them failed.
 #[derive(Debug, Default)]
 pub struct HostTasks {
     failed: AtomicBool,
 }
 
 impl HostTasks {
-    /// Runs `task` for the numbers that a host's parallel-for calls it with. `start` hands a
-    /// function and its argument to the host. It returns after the last call of the function,
-    /// and says whether the host succeeded. Each task has the default floating-point mode,
-    /// whatever that of its thread.
+    /// Runs `task` for each index that the host's parallel-for calls it with.
     ///
-    /// Which tasks ran, and that none ran twice, is for `task` to check.
+    /// `start` passes a function and its argument to the host. `start` must return after the last
+    /// call of the function. It returns whether the host succeeded. Each task runs in the default
+    /// floating-point mode, whatever the mode of its thread.
+    ///
+    /// This function does not check that the host runs each task exactly once. `task` must check
+    /// this.
     pub fn run(
         &self,
         task: &(dyn Fn(usize) + Sync),
@@ -42,19 +47,20 @@ impl HostTasks {
         }
     }
 
-    /// Whether the host has failed, or a task has panicked.
+    /// Whether the host has reported a failure or a task has panicked.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 }
 
-/// One task, on whatever thread the host runs it.
+/// Runs one task. The host calls this function on any thread.
 ///
 /// # Safety
 ///
-/// `argument` is that of a [`HostTasks::run`] that has not returned.
+/// `argument` comes from a [`HostTasks::run`] that has not returned.
 unsafe extern "C" fn run_one(argument: *mut c_void, index: usize) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `argument` points to the `Job` of a `HostTasks::run` that has not returned (contract
+    // of this function).
     let job = unsafe { &*argument.cast_const().cast::<Job<'_>>() };
     if cross(|| (job.task)(index)).is_err() {
         job.panicked.store(true, Ordering::Relaxed);
@@ -68,7 +74,7 @@ mod tests {
     use super::HostTasks;
 
     #[test]
-    fn a_panic_stays_inside_and_is_told() {
+    fn a_panic_is_caught_and_reported() {
         let ran = AtomicUsize::new(0);
         let task = |index: usize| {
             ran.fetch_add(1, Ordering::Relaxed);
@@ -77,17 +83,17 @@ mod tests {
         let fails = |tasks| {
             let host = HostTasks::default();
             host.run(&task, |function, argument| {
-                // SAFETY: inside the parallel-for that made the argument.
+                // SAFETY: the parallel-for that made the argument has not returned.
                 (0..tasks).for_each(|index| unsafe { function(argument, index) });
                 true
             });
             host.has_failed()
         };
         assert!(!fails(1), "no task panics");
-        assert!(fails(3), "the second one does");
-        assert_eq!(ran.load(Ordering::Relaxed), 4, "and the third still runs");
+        assert!(fails(3), "the second task panics");
+        assert_eq!(ran.load(Ordering::Relaxed), 4, "the third task still runs");
         let host = HostTasks::default();
         host.run(&task, |_, _| false);
-        assert!(host.has_failed(), "the host has failed");
+        assert!(host.has_failed(), "the host reports a failure");
     }
 }

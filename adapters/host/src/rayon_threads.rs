@@ -1,4 +1,4 @@
-//! Rayon's threads inside a foreign host.
+//! A pool of rayon's threads inside a foreign host.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -6,8 +6,8 @@ use ndscatter::{Pool, Rayon};
 
 use crate::DefaultMode;
 
-/// Rayon's threads, each task in the default floating-point mode: threads of a host's process
-/// inherit the mode of the thread that started them.
+/// Rayon's threads. Each task runs in the default floating-point mode, because a thread inherits
+/// the mode of the thread that started it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RayonThreads;
 

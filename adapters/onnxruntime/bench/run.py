@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""onnxruntime's scatter kernels beside ndscatter's, in the same models:
+"""Compares onnxruntime's scatter kernels with ndscatter's kernels, in the same models.
 
     python adapters/onnxruntime/bench/run.py
 
-Options: --help, and README.md.
+`--help` and README.md describe the options.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
-# Workloads, oracle and clock are those of the comparison with other runtimes.
+# The workloads, the oracle and the clock come from the comparison with other runtimes.
 sys.path[:0] = [str(FOLDER), str(ROOT / "benches" / "compare")]
 
 from ortbench.main import main

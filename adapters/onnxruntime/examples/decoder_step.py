@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""One step of a small decoder with a key/value cache: onnxruntime alone, and with ndscatter.
+"""Times one step of a small decoder with a key/value cache, with and without ndscatter.
 
     cargo build --release -p ndscatter-onnxruntime
     python3 adapters/onnxruntime/examples/decoder_step.py [--tensor-scatter]
 
-Every layer writes the keys and the values of one token for each sequence into its caches, by
-ScatterND (or TensorScatter), and attends over all that is in them. The model is the same for
-both sessions; one of them is given the library. The caches come in as buffers of the caller's,
-and go out into the same buffers or into others. Into the same ones, neither session copies a
-cache: only the rows of the token are written. Into others, every step copies all of it, which
-is most of the time of the step: the built-in operators do so on one thread. Needs numpy, onnx
-and onnxruntime.
+Each layer writes the keys and values of one token per sequence into its caches, with ScatterND or
+TensorScatter. Then it attends over the whole caches. Two sessions run the same model: one with the
+library and one without.
+
+The caches are buffers of the caller, and the outputs are bound to the same buffers or to other
+buffers. With the same buffers, neither session copies a cache: a step writes only the rows of the
+token. With other buffers, each step copies all caches, which is most of its time. The built-in
+operators copy on one thread. Requires numpy, onnx and onnxruntime.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 LIBRARY = Path(__file__).resolve().parents[3] / "target/release/libndscatter_onnxruntime.so"
 SCATTERS = ("ScatterND", "TensorScatter")
-SAME, OTHER = "into the same buffers", "into other buffers"
+SAME, OTHER = "the same buffers", "other buffers"
 BUILT_IN, NDSCATTER = "built-in", "ndscatter"
 WARM_UP = 4
 
@@ -42,15 +43,15 @@ def arguments():
     parser.add_argument("--heads", default=16, **number)
     parser.add_argument("--depth", default=64, help="size of a head", **number)
     parser.add_argument("--positions", default=2048, help="length of the cache", **number)
-    parser.add_argument("--steps", default=15, help="steps that are timed", **number)
-    parser.add_argument("--threads", default=0, help="0: one for each core", **number)
-    parser.add_argument("--tensor-scatter", action="store_true", help="opset 24; built in since onnxruntime 1.25")
+    parser.add_argument("--steps", default=15, help="number of timed steps", **number)
+    parser.add_argument("--threads", default=0, help="0: one per core", **number)
+    parser.add_argument("--tensor-scatter", action="store_true", help="use TensorScatter of opset 24; built in since onnxruntime 1.25")
     parser.add_argument("--library", default=LIBRARY, help="default: %(default)s")
     return parser.parse_args()
 
 
 class Decoder:
-    """The model. `node` and `weight` add to it, and return the name of what they add."""
+    """Builder of the model. Its methods add nodes and constants and return their names."""
 
     VOCABULARY = 1000
 
@@ -85,7 +86,7 @@ class Decoder:
         return self.node("LayerNormalization", value, ones)
 
     def slots(self):
-        """Where ScatterND writes: (sequence, head, position of the sequence) for each head."""
+        """Adds the indices of ScatterND: (sequence, head, position) for each head."""
         args = self.args
         pairs = np.stack(np.indices((args.sequences, args.heads)), axis=-1)
         shape = self.constant(np.array([args.sequences, args.heads, 1], np.int64))
@@ -93,14 +94,14 @@ class Decoder:
         return self.node("Concat", self.constant(pairs.astype(np.int64)), position, axis=-1)
 
     def mask(self):
-        """0 up to the position of each sequence, and far below 0 behind it."""
+        """Adds the attention mask: 0 up to the position of each sequence, and -1e9 after it."""
         every = self.constant(np.arange(self.args.positions, dtype=np.int64))
         later = self.node("Greater", every, self.reshape("positions", -1, 1, 1, 1))
         low, zero = self.constant(np.float32(-1e9)), self.constant(np.float32(0))
         return self.node("Where", later, low, zero)
 
     def write(self, cache, token):
-        """The cache with the rows of one token written into it."""
+        """Adds the scatter that writes the rows of one token into a cache."""
         args, output = self.args, f"new_{cache}"
         if args.tensor_scatter:
             rows = self.reshape(token, args.sequences, args.heads, 1, args.depth)
@@ -126,7 +127,7 @@ class Decoder:
         return self.linear(inner, 4 * self.width, self.width)
 
     def build(self):
-        """The model's bytes."""
+        """Builds the model and returns its bytes."""
         args = self.args
         self.where, self.masked = None if args.tensor_scatter else self.slots(), self.mask()
         value = self.node("Gather", self.weight(self.VOCABULARY, self.width), "tokens")
@@ -144,7 +145,7 @@ class Decoder:
         graph = helper.make_graph(self.nodes, "decoder", inputs, outputs, self.weights)
         opset = helper.make_opsetid("", 24 if args.tensor_scatter else 18)
         model = helper.make_model(graph, opset_imports=[opset])
-        # What the opset needs, not what the onnx package is able to write.
+        # The IR version of the opset. The default of the onnx package may be too new for the host.
         model.ir_version = 12 if args.tensor_scatter else 8
         return model.SerializeToString()
 
@@ -158,16 +159,16 @@ def cache_shape(args):
 
 
 class Session:
-    """A session with profiling, and what its runs were for."""
+    """A session with profiling. Keeps the title of each run."""
 
     def __init__(self, model, args, library, folder):
         options = ort.SessionOptions()
         options.intra_op_num_threads = args.threads
         options.enable_profiling = True
-        # The built-in TensorScatter warns of every copy that it makes.
+        # The built-in TensorScatter logs a warning for each copy.
         options.log_severity_level = 3
         options.profile_file_prefix = str(folder / ("ndscatter" if library else "built-in"))
-        # Else the threads of the one spin for a while as the other is timed.
+        # Otherwise the threads of one session still spin while the other session is timed.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         if library:
             options.register_custom_ops_library(str(library))
@@ -175,14 +176,14 @@ class Session:
         self.runs = []
 
     def run(self, bound, title):
-        """One step; its milliseconds."""
+        """Runs one step and returns its time in milliseconds."""
         start = time.perf_counter()
         self.session.run_with_iobinding(bound)
         self.runs.append(title)
         return 1e3 * (time.perf_counter() - start)
 
     def shares(self):
-        """For each title, the part of the time of a run that goes into scatters: the median."""
+        """Returns for each title the median fraction of a run's time that scatters use."""
         events = json.loads(Path(self.session.end_profiling()).read_text())
         runs = [event for event in events if event["name"] == "model_run"]
         scatters = [event for event in events if event.get("args", {}).get("op_name") in SCATTERS]
@@ -195,7 +196,7 @@ class Session:
 
 
 class Step:
-    """The buffers of a step."""
+    """The buffers of the inputs and outputs of a step."""
 
     def __init__(self, args):
         self.args = args
@@ -204,7 +205,7 @@ class Step:
         self.caches = [random.standard_normal(shape, dtype=np.float32) for _ in cache_names(args)]
         self.others = [np.zeros_like(cache) for cache in self.caches]
         self.tokens = random.integers(0, Decoder.VOCABULARY, args.sequences)
-        # Sequences have come this far, some further than others.
+        # Each sequence has a different position.
         self.positions = args.positions // 2 + random.integers(0, args.positions // 4, args.sequences)
         self.logits = np.zeros([args.sequences, Decoder.VOCABULARY], np.float32)
 
@@ -212,7 +213,7 @@ class Step:
         return self.caches if title == SAME else self.others
 
     def bind(self, session, title):
-        """Ties the inputs and outputs of a session to the buffers."""
+        """Binds the inputs and outputs of a session to the buffers."""
         bound = session.session.io_binding()
         names = cache_names(self.args)
         inputs = {"tokens": self.tokens, "positions": self.positions, **dict(zip(names, self.caches))}
@@ -225,7 +226,7 @@ class Step:
         return bound
 
     def spoil(self, title):
-        """Overwrites what a step is to write, so that nothing of an earlier one can pass for it."""
+        """Fills the memory that a step must write with NaN, so that stale results are detected."""
         self.logits.fill(np.nan)
         for cache in self.outputs(title):
             if title == SAME:
@@ -234,25 +235,25 @@ class Step:
                 cache.fill(np.nan)
 
     def digest(self, title):
-        """What the step has written, in one number for each tensor."""
-        assert np.isfinite(self.logits).all(), "the step has read what it should have overwritten"
+        """Returns a checksum of each tensor that the step has written."""
+        assert np.isfinite(self.logits).all(), "the step has read memory that it should have overwritten"
         return [zlib.crc32(array) for array in (self.logits, *self.outputs(title))]
 
 
 def check(step, bound, sessions, title):
-    """Whether both sessions write the same bits. What they learn in their first runs, as how
-    many threads there are, they have learnt then."""
+    """Checks that both sessions write the same bits. The runs also warm up the sessions: ndscatter
+    measures the number of threads in its first runs."""
     digests = []
     for name, session in sessions.items():
         for _ in range(WARM_UP):
             step.spoil(title)
             session.run(bound[name], "check")
         digests.append(step.digest(title))
-    assert digests[0] == digests[1], f"the results differ, {title}"
+    assert digests[0] == digests[1], f"the results of the sessions differ ({title})"
 
 
 def measure(step, bound, sessions, title):
-    """Median milliseconds of a step of each session; they take turns."""
+    """Returns the median milliseconds of a step of each session. The runs are interleaved."""
     times = {name: [] for name in sessions}
     for _ in range(step.args.steps):
         for name, session in sessions.items():
@@ -262,10 +263,10 @@ def measure(step, bound, sessions, title):
 
 
 def check_counts(args, session):
-    """Whether it was the library that ran: it counts the runs of its operators."""
+    """Checks with the library's counter that the library ran all scatters."""
     counted = ctypes.CDLL(str(args.library)).ndscatter_onnxruntime_runs()
     expected = len(session.runs) * len(cache_names(args))
-    assert counted == expected, f"the library has run {counted} scatters of {expected}"
+    assert counted == expected, f"the library has run {counted} of {expected} scatters"
 
 
 def print_table(args, times, shares):
@@ -273,9 +274,9 @@ def print_table(args, times, shares):
     operator = "TensorScatter" if args.tensor_scatter else "ScatterND"
     print(f"onnxruntime {ort.__version__}: {args.layers} layers, {args.sequences} sequences, "
           f"{args.heads} heads of {args.depth}, {args.positions} positions")
-    print(f"caches of {size:.2f} GiB, written by {operator}; logits and caches are equal, bit for bit\n")
+    print(f"caches of {size:.2f} GiB, written by {operator}; logits and caches are bit-identical\n")
     print(f"{'':24}{BUILT_IN:>22}{NDSCATTER:>22}")
-    print(f"{'caches go out':24}" + 2 * f"{'ms':>10}{'scatters':>12}")
+    print(f"{'output caches in':24}" + 2 * f"{'ms':>10}{'scatters':>12}")
     for title, taken in times.items():
         cells = (f"{taken[name]:10.1f}{shares[name][title]:12.1%}" for name in taken)
         print(f"{title:24}" + "".join(cells) + f"{taken[BUILT_IN] / taken[NDSCATTER]:8.2f} x")
@@ -284,7 +285,7 @@ def print_table(args, times, shares):
 def main():
     args = arguments()
     if args.steps < 1 or args.positions < 8 or args.steps > args.positions // 8:
-        raise SystemExit("use at least 8 positions, and at most an eighth as many steps")
+        raise SystemExit("--positions must be at least 8, and --steps between 1 and an eighth of --positions")
     with tempfile.TemporaryDirectory() as folder:
         model = Decoder(args).build()
         libraries = {BUILT_IN: None, NDSCATTER: args.library}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Moves the scatters of a model into the domain "ndscatter", whose operators the library has too.
+"""Moves the scatters of a model to the domain "ndscatter" of the library.
 
     rewrite_domain.py in.onnx out.onnx
 
-No model needs this as long as the library can take over the standard's operators. It is for a
-host that does not allow that, and for options that only the library's own operators have. The
-new model runs only in sessions that have the library. Needs the onnx package.
+A model needs this only if the host does not let the library replace standard operators, or if it
+uses options that only the domain "ndscatter" has. The new model runs only in sessions with the
+library. Requires the onnx package.
 """
 
 import sys
@@ -19,7 +19,7 @@ SCATTERS = ("ScatterND", "ScatterElements", "Scatter", "TensorScatter")
 
 
 def bodies(node):
-    """The graphs that a node holds, such as the body of a Loop."""
+    """Yields the graphs in the attributes of a node, such as the body of a Loop."""
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
             yield attribute.g
@@ -27,7 +27,7 @@ def bodies(node):
 
 
 def scatters(nodes):
-    """The standard scatters among nodes, and in the graphs that they hold."""
+    """Yields the standard scatters among nodes and in their graphs."""
     for node in nodes:
         if node.domain in STANDARD and node.op_type in SCATTERS:
             yield node
@@ -36,8 +36,8 @@ def scatters(nodes):
 
 
 def rewrite_model(model):
-    """The rewritten model, and how many of its nodes were scatters."""
-    # Inside a function of a model, onnxruntime can tell types of the standard's operators alone.
+    """Returns the rewritten model and the number of rewritten scatters."""
+    # Inside a function of a model, onnxruntime infers types only for standard operators.
     if any(list(scatters(function.node)) for function in model.functions):
         model = onnx.inliner.inline_local_functions(model)
     found = list(scatters(model.graph.node))
@@ -53,11 +53,11 @@ def main():
     if len(sys.argv) != 3:
         raise SystemExit(f"usage: {sys.argv[0]} in.onnx out.onnx")
     source, target = sys.argv[1:]
-    # Weights in files of their own stay there, so that `out.onnx` has to lie beside them.
+    # External weights stay in their files, so `out.onnx` must be in the same folder.
     model = onnx.load(source, load_external_data=False)
     model, count = rewrite_model(model)
     onnx.save(model, target)
-    print(f"{count} scatters are in the domain {DOMAIN}")
+    print(f"moved {count} scatters to the domain {DOMAIN}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-//! The host's functions, as this library calls them: each status becomes a result.
+//! Safe results for calls of the host's functions: each status becomes a `Result`.
 //!
-//! Knows the host's table of functions. Knows nothing of scatters. Pointers of the host's
-//! are handed through as they are: who calls an unsafe function here vouches for them.
+//! Knows the host's table of functions. Knows nothing of scatters. Pointers of the host pass
+//! through unchecked, so the callers of the unsafe functions guarantee their validity.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -15,30 +15,32 @@ use smallvec::SmallVec;
 
 use crate::failure::Failure;
 
-/// The version of the table: that of the first host that is supported.
+/// Version of the host's table of functions in the first supported host.
 pub(crate) const VERSION: u32 = 18;
 
 /// Sizes of a tensor's dims.
 pub(crate) type Shape = SmallVec<[usize; 8]>;
 
-/// The version of the table that has a shape without an object made for it: that of 1.24.
+/// Version of the first table that returns a shape without making an object (host 1.24).
 const SHAPES: u32 = 24;
 
-/// A host's table of functions. That of an older host is shorter than its type here: no more of
-/// it is touched than it has.
+/// A host's table of functions.
+///
+/// The table of an older host is shorter than its Rust type. Only fields that the host has are
+/// accessed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Api {
     table: *const OrtApi,
-    /// Whether it is that of [`SHAPES`] or a newer one.
+    /// Whether the table has at least the version [`SHAPES`].
     has_shapes: bool,
 }
 
-// SAFETY: the host's table is there to be read by all threads, and stays.
+// SAFETY: the host's table is immutable and is never freed, so all threads may read it.
 unsafe impl Send for Api {}
-// SAFETY: as above.
+// SAFETY: the host's table is immutable and is never freed, so all threads may read it.
 unsafe impl Sync for Api {}
 
-/// Turns a status into a result.
+/// Converts a status of the host to a result.
 fn check(status: OrtStatusPtr) -> Result<(), Failure> {
     if status.0.is_null() {
         Ok(())
@@ -47,58 +49,59 @@ fn check(status: OrtStatusPtr) -> Result<(), Failure> {
     }
 }
 
-/// Sizes of a tensor that is there, which none but these are of.
-fn known(dims: &[i64]) -> Result<Shape, Failure> {
+/// Converts the dims of an existing tensor to sizes. Fails for a negative dim, which means an
+/// unknown size.
+fn sizes_of(dims: &[i64]) -> Result<Shape, Failure> {
     let sizes: Result<Shape, _> = dims.iter().map(|&dim| usize::try_from(dim)).collect();
-    sizes.map_err(|_| Failure::invalid("a dim of a tensor is not known"))
+    sizes.map_err(|_| Failure::invalid("a tensor has a dim of unknown size"))
 }
 
 impl Api {
-    /// The table of host 1.`host`, if it has one of [`VERSION`].
+    /// Returns the table of host 1.`host`, or `None` if the host has no table of [`VERSION`].
     ///
     /// # Safety
     ///
-    /// `base` is a host's.
+    /// `base` is valid and comes from a host.
     pub(crate) unsafe fn new(base: *const OrtApiBase, host: u32) -> Option<Self> {
-        // A host that is asked for a version it does not have says so to the user.
+        // A host prints a message to the user if it does not have the requested version.
         let has_shapes = host >= SHAPES;
         let version = if has_shapes { SHAPES } else { VERSION };
-        // SAFETY: the caller vouches for it.
+        // SAFETY: `base` is valid (contract of this function).
         let table = unsafe { ((*base).GetApi)(version) };
         (!table.is_null()).then_some(Self { table, has_shapes })
     }
 
-    /// What the host is to be told of an outcome.
-    pub(crate) fn told(self, outcome: Result<(), Failure>) -> OrtStatusPtr {
+    /// Converts an outcome to a status of the host.
+    pub(crate) fn status(self, outcome: Result<(), Failure>) -> OrtStatusPtr {
         match outcome {
             Ok(()) => OrtStatusPtr(null_mut()),
             Err(Failure::Host(status)) => OrtStatusPtr(status),
             Err(Failure::Own(code, message)) => {
                 let message = CString::new(format!("ndscatter: {message}")).unwrap_or_default();
-                // SAFETY: the message is copied.
+                // SAFETY: the message ends in a NUL, and the host copies it.
                 unsafe { ((*self.table).CreateStatus)(code, message.as_ptr()) }
             }
         }
     }
 
-    /// Whether a call of the host's succeeded; its status is freed.
+    /// Frees a status of the host. Returns whether the call succeeded.
     fn succeeds(self, status: OrtStatusPtr) -> bool {
         let failed = !status.0.is_null();
         if failed {
-            // SAFETY: it is the host's own, and no one else has it.
+            // SAFETY: the status comes from the host, and nothing else refers to it.
             unsafe { ((*self.table).ReleaseStatus)(status.0) };
         }
         !failed
     }
 
-    /// A text that the host writes when it has been asked for its length.
+    /// Returns a text of the host. Calls `get` once for the length and once for the text.
     fn text(
         self,
         mut get: impl FnMut(*mut std::ffi::c_char, *mut usize) -> OrtStatusPtr,
     ) -> Option<String> {
         let mut size = 0;
-        // The host answers a call without a buffer by success or, before it has said how
-        // long the text is, by a failure that means no more.
+        // Without a buffer, the host returns success, or a failure and the length of the text. The
+        // failure has no other meaning.
         self.succeeds(get(null_mut(), &raw mut size));
         if size == 0 {
             return None;
@@ -111,41 +114,44 @@ impl Api {
         Some(text.to_string_lossy().into_owned())
     }
 
+    /// Returns the value of a config entry of a session, or `None` if it is not set.
+    ///
     /// # Safety
     ///
-    /// `options` are the host's.
+    /// `options` are valid options of the host.
     pub(crate) unsafe fn config_entry(
         self,
         options: *const OrtSessionOptions,
         key: &CStr,
     ) -> Result<Option<String>, Failure> {
         let mut has: c_int = 0;
-        // SAFETY: the caller vouches for the options.
+        // SAFETY: the options are valid (contract of this function).
         check(unsafe {
             ((*self.table).HasSessionConfigEntry)(options, key.as_ptr(), &raw mut has)
         })?;
         if has == 0 {
             return Ok(None);
         }
-        // SAFETY: as above; the buffer is as long as the host is told.
+        // SAFETY: the options are valid, and the buffer has the length that the host receives.
         let get = |buffer, size| unsafe {
             ((*self.table).GetSessionConfigEntry)(options, key.as_ptr(), buffer, size)
         };
         Ok(Some(self.text(get).unwrap_or_default()))
     }
 
-    /// A domain with these operators.
+    /// Creates a domain with these operators.
     ///
     /// # Safety
     ///
-    /// The operators stay as long as the domain.
+    /// The operators outlive the domain.
     pub(crate) unsafe fn domain(
         self,
         name: &CStr,
         operators: impl Iterator<Item = *const OrtCustomOp>,
     ) -> Result<*mut OrtCustomOpDomain, Failure> {
         let mut domain = null_mut();
-        // SAFETY: the name is copied; the caller vouches for the operators.
+        // SAFETY: the host copies the name. The operators outlive the domain (contract of this
+        // function).
         unsafe {
             check(((*self.table).CreateCustomOpDomain)(
                 name.as_ptr(),
@@ -158,59 +164,64 @@ impl Api {
         Ok(domain)
     }
 
+    /// Adds a domain to the options of a session.
+    ///
     /// # Safety
     ///
-    /// `options` are the host's, and the domain stays as long as they.
+    /// `options` are valid options of the host, and the domain outlives them.
     pub(crate) unsafe fn add_domain(
         self,
         options: *mut OrtSessionOptions,
         domain: *mut OrtCustomOpDomain,
     ) -> Result<(), Failure> {
-        // SAFETY: the caller vouches for both.
+        // SAFETY: the options and the domain are valid (contract of this function).
         check(unsafe { ((*self.table).AddCustomOpDomain)(options, domain) })
     }
 
-    /// An attribute of a node, `None` where it has none of this name and type.
+    /// Returns an integer attribute of a node, or `None` if the node has none of this name and
+    /// type.
     ///
     /// # Safety
     ///
-    /// `info` is the host's.
+    /// `info` is a valid object of the host.
     pub(crate) unsafe fn int_attribute(
         self,
         info: *const OrtKernelInfo,
         name: &CStr,
     ) -> Option<i64> {
         let mut value = 0;
-        // SAFETY: the caller vouches for `info`.
+        // SAFETY: `info` is valid (contract of this function).
         let status = unsafe {
             ((*self.table).KernelInfoGetAttribute_int64)(info, name.as_ptr(), &raw mut value)
         };
         self.succeeds(status).then_some(value)
     }
 
+    /// Returns a string attribute of a node, or `None` if the node has none of this name and type.
+    ///
     /// # Safety
     ///
-    /// As for [`Self::int_attribute`].
+    /// The contract of [`Self::int_attribute`] holds.
     pub(crate) unsafe fn text_attribute(
         self,
         info: *const OrtKernelInfo,
         name: &CStr,
     ) -> Option<String> {
-        // SAFETY: as above; the buffer is as long as the host is told.
+        // SAFETY: `info` is valid, and the buffer has the length that the host receives.
         self.text(|buffer, size| unsafe {
             ((*self.table).KernelInfoGetAttribute_string)(info, name.as_ptr(), buffer, size)
         })
     }
 
-    /// Whether the node has a number with a fraction, or a list of numbers, of this name.
+    /// Whether the node has a float attribute, or a list of floats or integers, of this name.
     ///
     /// # Safety
     ///
-    /// As for [`Self::int_attribute`].
+    /// The contract of [`Self::int_attribute`] holds.
     pub(crate) unsafe fn has_float_or_list(self, info: *const OrtKernelInfo, name: &CStr) -> bool {
         let (mut value, mut len) = (0.0, 0);
         let name = name.as_ptr();
-        // SAFETY: as above; without a place for them, the host says how many numbers there are.
+        // SAFETY: `info` is valid. Without a buffer, the host writes only the length of a list.
         unsafe {
             let is_float = ((*self.table).KernelInfoGetAttribute_float)(info, name, &raw mut value);
             let floats = (*self.table).KernelInfoGetAttributeArray_float;
@@ -221,14 +232,14 @@ impl Api {
         }
     }
 
-    /// Whether an input is the same in every run.
+    /// Whether an input is constant.
     ///
     /// # Safety
     ///
-    /// As for [`Self::int_attribute`], and the node has the input.
+    /// The contract of [`Self::int_attribute`] holds. The node has the input.
     pub(crate) unsafe fn is_constant(self, info: *const OrtKernelInfo, input: usize) -> bool {
         let (mut is_constant, mut value) = (0, null());
-        // SAFETY: the caller vouches for `info`.
+        // SAFETY: `info` is valid, and the node has the input (contract of this function).
         let status = unsafe {
             ((*self.table).KernelInfoGetConstantInput_tensor)(
                 info,
@@ -240,39 +251,39 @@ impl Api {
         self.succeeds(status) && is_constant != 0
     }
 
-    /// How many inputs a node has been given.
+    /// Returns the number of inputs of a node.
     ///
     /// # Safety
     ///
-    /// As for [`Self::int_attribute`].
+    /// The contract of [`Self::int_attribute`] holds.
     pub(crate) unsafe fn input_count(self, info: *const OrtKernelInfo) -> Result<usize, Failure> {
         let mut count = 0;
-        // SAFETY: the caller vouches for `info`.
+        // SAFETY: `info` is valid (contract of this function).
         check(unsafe { ((*self.table).KernelInfo_GetInputCount)(info, &raw mut count) })?;
         Ok(count)
     }
 
-    /// An input of a run, null where it was left out.
+    /// Returns an input of a run, or null if the node omits it.
     ///
     /// # Safety
     ///
-    /// `context` is that of a run that has not ended.
+    /// `context` belongs to a run that has not ended.
     pub(crate) unsafe fn input(
         self,
         context: *const OrtKernelContext,
         input: usize,
     ) -> Result<*const OrtValue, Failure> {
         let mut value = null();
-        // SAFETY: the caller vouches for `context`.
+        // SAFETY: `context` is valid (contract of this function).
         check(unsafe { ((*self.table).KernelContext_GetInput)(context, input, &raw mut value) })?;
         Ok(value)
     }
 
-    /// The output of a run, of this shape.
+    /// Returns the output of a run, with this shape.
     ///
     /// # Safety
     ///
-    /// As for [`Self::input`].
+    /// The contract of [`Self::input`] holds.
     pub(crate) unsafe fn output(
         self,
         context: *mut OrtKernelContext,
@@ -283,7 +294,7 @@ impl Api {
             .map(|&size| size.cast_signed() as i64)
             .collect();
         let mut value = null_mut();
-        // SAFETY: the caller vouches for `context`; dims are as many as is said.
+        // SAFETY: `context` is valid (contract of this function). `dims` has the stated length.
         check(unsafe {
             ((*self.table).KernelContext_GetOutput)(
                 context,
@@ -294,18 +305,20 @@ impl Api {
             )
         })?;
         if value.is_null() {
-            return Err(Failure::internal("the host has no output"));
+            return Err(Failure::internal("the host returned no output"));
         }
         Ok(value)
     }
 
+    /// Returns the shape of a tensor.
+    ///
     /// # Safety
     ///
-    /// `value` is a tensor of the host's.
+    /// `value` is a tensor of the host.
     pub(crate) unsafe fn shape(self, value: *const OrtValue) -> Result<Shape, Failure> {
         let (mut element_type, mut dims, mut rank) = (0_i32, null(), 0);
-        // SAFETY: the caller vouches for `value`, whose dims these are; a type of the host's
-        // may be one that its enumeration here does not have.
+        // SAFETY: `value` is valid (contract of this function) and owns the dims. The element type
+        // is read as an integer, because the enumeration in Rust may not have its value.
         unsafe {
             if !self.has_shapes {
                 return self.shape_by_info(value);
@@ -319,35 +332,38 @@ impl Api {
             if rank == 0 {
                 return Ok(Shape::new());
             }
-            known(std::slice::from_raw_parts(dims, rank))
+            sizes_of(std::slice::from_raw_parts(dims, rank))
         }
     }
 
-    /// [`Self::shape`] of an older host's tensor.
+    /// Returns the shape of a tensor of a host before 1.24.
     ///
     /// # Safety
     ///
-    /// As for that.
+    /// The contract of [`Self::shape`] holds.
     unsafe fn shape_by_info(self, value: *const OrtValue) -> Result<Shape, Failure> {
         let mut info = null_mut();
-        // SAFETY: the caller vouches for `value`; what is made is freed.
+        // SAFETY: `value` is valid (contract of this function). `info` is freed after its use.
         unsafe {
             check(((*self.table).GetTensorTypeAndShape)(value, &raw mut info))?;
             let dims = self.dims(info);
             ((*self.table).ReleaseTensorTypeAndShapeInfo)(info);
-            known(&dims?)
+            sizes_of(&dims?)
         }
     }
 
+    /// Returns the dims of a shape. An unknown dim is negative.
+    ///
     /// # Safety
     ///
-    /// `info` is the host's.
+    /// `info` is a valid object of the host.
     unsafe fn dims(
         self,
         info: *const OrtTensorTypeAndShapeInfo,
     ) -> Result<SmallVec<[i64; 8]>, Failure> {
         let mut rank = 0;
-        // SAFETY: the caller vouches for `info`; there is room for `rank` dims.
+        // SAFETY: `info` is valid (contract of this function). The buffer has space for `rank`
+        // dims.
         unsafe {
             check(((*self.table).GetDimensionsCount)(info, &raw mut rank))?;
             let mut dims = SmallVec::from_elem(0, rank);
@@ -356,14 +372,14 @@ impl Api {
         }
     }
 
-    /// The address of a tensor's elements.
+    /// Returns the address of a tensor's elements.
     ///
     /// # Safety
     ///
-    /// `value` is a tensor of the host's; an input is only read there.
+    /// `value` is a tensor of the host. The elements of an input must not be written.
     pub(crate) unsafe fn address(self, value: *const OrtValue) -> Result<*mut u8, Failure> {
         let mut address = null_mut();
-        // SAFETY: the caller vouches for `value`, which this call does not change.
+        // SAFETY: `value` is valid (contract of this function). The call does not change it.
         check(unsafe { ((*self.table).GetTensorMutableData)(value.cast_mut(), &raw mut address) })?;
         Ok(address.cast())
     }
@@ -372,7 +388,7 @@ impl Api {
     ///
     /// # Safety
     ///
-    /// `value` is a tensor of strings of the host's.
+    /// `value` is a tensor of strings of the host.
     pub(crate) unsafe fn append_string(
         self,
         value: *const OrtValue,
@@ -381,7 +397,7 @@ impl Api {
     ) -> Result<(), Failure> {
         let mut len = 0;
         let before = bytes.len();
-        // SAFETY: the caller vouches for `value`; `len` bytes are there to be written.
+        // SAFETY: `value` is valid (contract of this function). The buffer has `len` bytes.
         unsafe {
             check(((*self.table).GetStringTensorElementLength)(
                 value,
@@ -400,7 +416,7 @@ impl Api {
     ///
     /// # Safety
     ///
-    /// `value` is a tensor of strings of the host's that no one else looks at.
+    /// `value` is a tensor of strings of the host. Nothing else accesses it during the call.
     pub(crate) unsafe fn set_string(
         self,
         value: *mut OrtValue,
@@ -408,7 +424,7 @@ impl Api {
         bytes: &[u8],
     ) -> Result<(), Failure> {
         let mut buffer = null_mut();
-        // SAFETY: the caller vouches for `value`; the host has made room for all bytes.
+        // SAFETY: `value` is valid (contract of this function). The buffer has `bytes.len()` bytes.
         unsafe {
             check(((*self.table).GetResizedStringTensorElementBuffer)(
                 value,
@@ -422,12 +438,12 @@ impl Api {
         Ok(())
     }
 
-    /// Runs tasks on the threads of a run; whether the host has run them.
+    /// Runs tasks on the threads of a run. Returns whether the host succeeded.
     ///
     /// # Safety
     ///
-    /// `context` is that of a run that has not ended, and `task` may be called with
-    /// `argument` and each number below `tasks` from any thread.
+    /// `context` belongs to a run that has not ended. Any thread may call `task` with `argument`
+    /// and each number below `tasks`.
     pub(crate) unsafe fn parallel_for(
         self,
         context: *const OrtKernelContext,
@@ -435,10 +451,10 @@ impl Api {
         task: HostTask,
         argument: *mut c_void,
     ) -> bool {
-        // The host cuts the tasks itself where it is told of no batches.
+        // 0: the host chooses the batches of tasks.
         const BATCHES: usize = 0;
-        // SAFETY: the caller vouches for all of it. "system" and "C" are the same
-        // convention wherever the host is 64-bit.
+        // SAFETY: the context and the task are valid (contract of this function). "system" and "C"
+        // are the same calling convention on 64-bit hosts.
         let status = unsafe {
             let task = std::mem::transmute::<HostTask, unsafe extern "system" fn(*mut c_void, usize)>(
                 task,
@@ -448,20 +464,20 @@ impl Api {
         self.succeeds(status)
     }
 
-    /// Says that the output has the shape of the first input, as far as that is known.
-    /// `unnamed` makes a name for a size that has none.
+    /// Sets the shape of the output to the known shape of the first input. `unnamed` makes a name
+    /// for an unknown size without a name.
     ///
     /// # Safety
     ///
-    /// `context` is the host's.
+    /// `context` is a valid context of the host.
     pub(crate) unsafe fn infer_same_shape(
         self,
         context: *mut OrtShapeInferContext,
         mut unnamed: impl FnMut() -> CString,
     ) -> Result<(), Failure> {
         let mut info = null_mut();
-        // SAFETY: the caller vouches for `context`, to which `info` belongs; there is room
-        // for as many names as there are dims, and the host copies those it is given.
+        // SAFETY: `context` is valid (contract of this function) and owns `info`. `names` has one
+        // entry per dim. The host copies the names that it receives.
         unsafe {
             check(((*self.table).ShapeInferContext_GetInputTypeShape)(
                 context,
@@ -469,7 +485,7 @@ impl Api {
                 &raw mut info,
             ))?;
             let dims = self.dims(info)?;
-            // A rank that is not known looks the same, and is not to become 0.
+            // An unknown rank has no dims either. Its output must not get rank 0.
             if dims.is_empty() {
                 return Ok(());
             }

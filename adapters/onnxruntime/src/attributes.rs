@@ -1,6 +1,6 @@
-//! A node's attributes, and the scatter that they mean.
+//! Reads the attributes of a node and builds its scatter.
 //!
-//! Knows names and values of attributes, and which of the two domains has which.
+//! Knows the names and values of attributes, and which domain has which attributes.
 
 use std::ffi::CStr;
 use std::fmt::Display;
@@ -14,7 +14,7 @@ use crate::api::Api;
 use crate::definition::Domain;
 use crate::failure::Failure;
 
-/// What a node means by its attributes.
+/// The checked attributes of a node.
 #[derive(Debug)]
 pub(crate) struct Attributes {
     pub(crate) operator: Operator,
@@ -26,7 +26,7 @@ pub(crate) struct Attributes {
     negative_indices: bool,
 }
 
-/// The reductions of the standard.
+/// The reductions of the ONNX standard.
 const STANDARD: [Reduction; 5] = [
     Reduction::None,
     Reduction::Add,
@@ -36,9 +36,11 @@ const STANDARD: [Reduction; 5] = [
 ];
 
 impl Attributes {
+    /// Reads and checks the attributes of a node. `operator` holds the defaults.
+    ///
     /// # Safety
     ///
-    /// `info` is the host's.
+    /// `info` is a valid object of the host.
     pub(crate) unsafe fn read(
         api: Api,
         info: *const OrtKernelInfo,
@@ -77,7 +79,7 @@ impl Attributes {
         })
     }
 
-    /// The scatter that is meant, by this operator.
+    /// Returns the scatter of `operator` with these attributes.
     pub(crate) fn scatter(&self, operator: Operator) -> Result<Scatter<'static>, ScatterError> {
         Ok(Scatter::new(operator)?
             .reduction(self.reduction)
@@ -88,7 +90,7 @@ impl Attributes {
             .bounds(self.bounds))
     }
 
-    /// The gather that reads what the scatter writes, with the same rules for indices.
+    /// Returns the gather that reads the destinations of the scatter, with the same index rules.
     pub(crate) fn gather(&self) -> Result<Gather<'static>, ScatterError> {
         Ok(Gather::new(self.operator)?
             .negative_indices(self.negative_indices)
@@ -96,34 +98,34 @@ impl Attributes {
     }
 }
 
-/// A node whose attributes are read.
+/// A node while its attributes are read.
 struct Node {
     api: Api,
     info: *const OrtKernelInfo,
-    /// Whether it is of this library's domain: nodes of the standard have no attributes but
-    /// the standard's, and are not asked for others.
+    /// Whether the node belongs to the domain of this library. Only these nodes have the additional
+    /// attributes.
     is_own: bool,
 }
 
 impl Node {
     fn int(&self, name: &CStr) -> Option<i64> {
-        // SAFETY: `Attributes::read` was promised that `info` is the host's.
+        // SAFETY: `info` is valid (contract of `Attributes::read`).
         unsafe { self.api.int_attribute(self.info, name) }
     }
 
     fn text(&self, name: &CStr) -> Option<String> {
-        // SAFETY: as above.
+        // SAFETY: `info` is valid (contract of `Attributes::read`).
         unsafe { self.api.text_attribute(self.info, name) }
     }
 
-    /// Refuses an attribute that is there, but not of the type that was asked for: to the
-    /// host both look alike.
+    /// Returns the default of a missing attribute. Fails if the node has the attribute with another
+    /// type: the host reports both cases in the same way.
     fn absent<T>(&self, name: &CStr, default: T) -> Result<T, Failure> {
-        // SAFETY: as above.
+        // SAFETY: `info` is valid (contract of `Attributes::read`).
         let is_other = unsafe { self.api.has_float_or_list(self.info, name) };
         if is_other || self.int(name).is_some() || self.text(name).is_some() {
             return Err(Failure::invalid(format_args!(
-                "the attribute {name:?} has a type that it cannot have"
+                "the attribute {name:?} has a type that the operator does not allow"
             )));
         }
         Ok(default)
@@ -131,7 +133,7 @@ impl Node {
 
     fn axis(&self, default: isize) -> Result<isize, Failure> {
         match self.int(c"axis") {
-            // One that does not fit is out of range for any rank.
+            // An axis that does not fit in `isize` is out of range for any rank.
             Some(axis) => Ok(isize::try_from(axis).unwrap_or(isize::MAX)),
             None => self.absent(c"axis", default),
         }
@@ -149,7 +151,7 @@ impl Node {
         }
     }
 
-    /// One of several values by its name; the first one is the default.
+    /// Returns the value with the attribute's name. The first choice is the default.
     fn choice<T: Copy + Display>(&self, name: &CStr, choices: &[T]) -> Result<T, Failure> {
         let Some(text) = self.text(name) else {
             return self.absent(name, choices[0]);

@@ -1,5 +1,6 @@
-//! What kernels of this library have done since the process began, exported so that a
-//! program can tell that it was them.
+//! Counts the runs of this library's kernels since the process began.
+//!
+//! Exported functions return the counts, so that a program can check which kernels ran.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +8,7 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 static IN_PLACE: AtomicU64 = AtomicU64::new(0);
 static PLANNED: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a run that has succeeded.
+/// Counts a successful run.
 pub(crate) fn count(in_place: bool, planned: bool) {
     RUNS.fetch_add(1, Ordering::Relaxed);
     if in_place {
@@ -18,19 +19,19 @@ pub(crate) fn count(in_place: bool, planned: bool) {
     }
 }
 
-/// How many runs of operators there were.
+/// Returns the number of successful runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndscatter_onnxruntime_runs() -> u64 {
     RUNS.load(Ordering::Relaxed)
 }
 
-/// How many of them wrote where their data lay.
+/// Returns the number of successful runs that wrote in place.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndscatter_onnxruntime_in_place() -> u64 {
     IN_PLACE.load(Ordering::Relaxed)
 }
 
-/// How many of them used a plan that was kept.
+/// Returns the number of successful runs with a kept plan.
 #[unsafe(no_mangle)]
 pub extern "C" fn ndscatter_onnxruntime_planned() -> u64 {
     PLANNED.load(Ordering::Relaxed)

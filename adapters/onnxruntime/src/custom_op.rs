@@ -1,6 +1,6 @@
-//! The host's table of callbacks for one operator, one element type and one index type.
+//! The host's table of callbacks for one variant of an operator.
 //!
-//! Knows the host's struct. What an operator does is the kernel's.
+//! Knows the host's struct. Knows nothing of the computation, which `kernel` does.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -16,66 +16,70 @@ use crate::definition::Role;
 use crate::element::code_of;
 use crate::failure::Failure;
 use crate::kernel::Kernel;
-use crate::offer::Offer;
 use crate::shapes;
+use crate::variant::Variant;
 
-/// An operator as the host has it. It begins with the host's struct, so that callbacks
-/// find the rest behind it.
+/// An operator in the form of the host. It begins with the host's struct. A callback receives a
+/// pointer to this struct and reads `variant` after it.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct CustomOp {
     base: OrtCustomOp,
-    offer: Offer,
+    variant: Variant,
 }
 
 impl CustomOp {
-    pub(crate) fn new(offer: Offer) -> Self {
+    pub(crate) fn new(variant: Variant) -> Self {
         Self {
             base: callbacks(),
-            offer,
+            variant,
         }
     }
 
+    /// Returns the operator of a callback.
+    ///
     /// # Safety
     ///
-    /// `op` is what [`Self::as_ptr`] gave, as it is in every callback.
+    /// `op` comes from [`Self::as_ptr`]. The host passes such a pointer to every callback.
     unsafe fn of<'a>(op: *const OrtCustomOp) -> &'a Self {
-        // SAFETY: the caller vouches for it; operators are never freed.
+        // SAFETY: `op` points to a `CustomOp` (contract of this function), and operators are never
+        // freed.
         unsafe { &*op.cast::<Self>() }
     }
 
-    /// For the host.
+    /// Returns the pointer that the host receives.
     pub(crate) fn as_ptr(&'static self) -> *const OrtCustomOp {
         std::ptr::from_ref(self).cast()
     }
 
     fn type_of(&self, role: Role) -> i32 {
         match role {
-            Role::Moved => self.offer.element.code,
-            Role::Indices | Role::OptionalIndices => code_of(self.offer.index_type),
+            Role::Moved => self.variant.element.code,
+            Role::Indices | Role::OptionalIndices => code_of(self.variant.index_type),
         }
     }
 }
 
-/// Runs a callback that may fail. Nothing unwinds into the host.
-fn answer(api: Api, call: impl FnOnce() -> Result<(), Failure>) -> OrtStatusPtr {
-    api.told(cross(call).unwrap_or_else(|_| Err(panicked())))
+/// Runs a callback that may fail, and returns its status. No panic unwinds into the host.
+fn run_callback(api: Api, call: impl FnOnce() -> Result<(), Failure>) -> OrtStatusPtr {
+    api.status(cross(call).unwrap_or_else(|_| Err(panicked())))
 }
 
 pub(crate) fn panicked() -> Failure {
-    Failure::internal("the library panicked; this is a bug in it")
+    Failure::internal("the library panicked; this is a bug in the library")
 }
 
-/// A callback that gives an element type. The host takes any number of its enumeration,
-/// which goes on after the one of `ort_sys`, so that callbacks of this library have a plain
-/// one.
+/// A callback that returns an element type as an integer.
+///
+/// The host's enumeration has more values than the enumeration of `ort_sys`. An integer can hold
+/// all of them.
 type TypeOf = unsafe extern "system" fn(*const OrtCustomOp, usize) -> i32;
 
 fn type_callback(
     callback: TypeOf,
 ) -> unsafe extern "system" fn(*const OrtCustomOp, usize) -> ONNXTensorElementDataType {
-    // SAFETY: `repr(i32)`, so that both are called alike; the host alone calls it, to which
-    // it is a number of C.
+    // SAFETY: the enumeration is `repr(i32)`, so both types have the same calling convention. Only
+    // the host calls the function, and it reads an integer of C.
     unsafe { std::mem::transmute(callback) }
 }
 
@@ -111,11 +115,11 @@ fn callbacks() -> OrtCustomOp {
 }
 
 unsafe extern "system" fn name(op: *const OrtCustomOp) -> *const c_char {
-    // SAFETY: the host hands callbacks the operator that they belong to; so below.
-    unsafe { CustomOp::of(op) }.offer.definition.name.as_ptr()
+    // SAFETY: the host passes the operator that the callback belongs to.
+    unsafe { CustomOp::of(op) }.variant.definition.name.as_ptr()
 }
 
-/// The default: CPU.
+/// Returns null, which selects the execution provider of the CPU.
 unsafe extern "system" fn provider(_: *const OrtCustomOp) -> *const c_char {
     null()
 }
@@ -123,18 +127,18 @@ unsafe extern "system" fn provider(_: *const OrtCustomOp) -> *const c_char {
 unsafe extern "system" fn input_type(op: *const OrtCustomOp, index: usize) -> i32 {
     // SAFETY: as in `name`.
     let op = unsafe { CustomOp::of(op) };
-    let role = op.offer.definition.inputs.get(index);
+    let role = op.variant.definition.inputs.get(index);
     role.map_or(0, |&role| op.type_of(role))
 }
 
 unsafe extern "system" fn input_count(op: *const OrtCustomOp) -> usize {
     // SAFETY: as in `name`.
-    unsafe { CustomOp::of(op) }.offer.definition.inputs.len()
+    unsafe { CustomOp::of(op) }.variant.definition.inputs.len()
 }
 
 unsafe extern "system" fn output_type(op: *const OrtCustomOp, _: usize) -> i32 {
     // SAFETY: as in `name`.
-    unsafe { CustomOp::of(op) }.offer.element.code
+    unsafe { CustomOp::of(op) }.variant.element.code
 }
 
 unsafe extern "system" fn output_count(_: *const OrtCustomOp) -> usize {
@@ -147,7 +151,7 @@ unsafe extern "system" fn input_characteristic(
 ) -> OrtCustomOpInputOutputCharacteristic {
     // SAFETY: as in `name`.
     match unsafe { CustomOp::of(op) }
-        .offer
+        .variant
         .definition
         .inputs
         .get(index)
@@ -168,25 +172,28 @@ unsafe extern "system" fn memory_type(_: *const OrtCustomOp, _: usize) -> OrtMem
     OrtMemType::OrtMemTypeDefault
 }
 
-/// The same in both domains, whatever the standard says: the host looks among its own kernels
-/// too, as where it folds constants, and of one that has this version it asks for names of types
-/// that are not there.
+/// Returns version 1 in both domains, whatever the version in the ONNX standard.
+///
+/// The host also searches its own kernels, for example to fold constants. If a kernel of the host
+/// had this version, the host would require names of types that these operators do not have.
 unsafe extern "system" fn start_version(_: *const OrtCustomOp) -> c_int {
     1
 }
 
-/// All later versions. The largest number of all would stand for the first version alone,
-/// and models in the host's own format name a later one.
+/// Returns the last version of the operator. The operator serves all versions.
+///
+/// `c_int::MAX` would mean only the first version, but models in the host's own format name a later
+/// one.
 unsafe extern "system" fn end_version(_: *const OrtCustomOp) -> c_int {
     c_int::MAX - 1
 }
 
-/// Output 0 may lie where input 0 does: data is not needed afterwards.
+/// Reports that output 0 may share the memory of input 0, because data is not read afterwards.
 unsafe extern "system" fn may_inplace(inputs: *mut *mut c_int, outputs: *mut *mut c_int) -> usize {
-    // The host only reads them.
+    // The host only reads the lists.
     static FIRST: [c_int; 1] = [0];
     let first = FIRST.as_ptr().cast_mut();
-    // SAFETY: the host has a place for each list.
+    // SAFETY: the host passes a valid pointer for each list.
     unsafe {
         inputs.write(first);
         outputs.write(first);
@@ -194,17 +201,17 @@ unsafe extern "system" fn may_inplace(inputs: *mut *mut c_int, outputs: *mut *mu
     FIRST.len()
 }
 
-/// Nothing was allocated.
+/// Does nothing, because the lists are static.
 unsafe extern "system" fn release_may_inplace(_: *mut c_int, _: *mut c_int) {}
 
 unsafe extern "system" fn infer(
     op: *const OrtCustomOp,
     context: *mut OrtShapeInferContext,
 ) -> OrtStatusPtr {
-    // SAFETY: as in `name`; the context is the host's.
+    // SAFETY: as in `name`. The context comes from the host.
     unsafe {
-        let api = CustomOp::of(op).offer.api;
-        answer(api, || shapes::infer(api, context))
+        let api = CustomOp::of(op).variant.api;
+        run_callback(api, || shapes::infer(api, context))
     }
 }
 
@@ -214,12 +221,12 @@ unsafe extern "system" fn create(
     info: *const OrtKernelInfo,
     kernel: *mut *mut c_void,
 ) -> OrtStatusPtr {
-    // SAFETY: as in `name`; `info` is the host's, and there is a place for the kernel.
+    // SAFETY: as in `name`. `info` comes from the host, and `kernel` is valid for a write.
     unsafe {
-        let offer = CustomOp::of(op).offer;
+        let variant = CustomOp::of(op).variant;
         kernel.write(null_mut());
-        answer(offer.api, || {
-            let made = Box::new(Kernel::new(offer, info)?);
+        run_callback(variant.api, || {
+            let made = Box::new(Kernel::new(variant, info)?);
             kernel.write(Box::into_raw(made).cast());
             Ok(())
         })
@@ -230,17 +237,17 @@ unsafe extern "system" fn compute(
     kernel: *mut c_void,
     context: *mut OrtKernelContext,
 ) -> OrtStatusPtr {
-    // SAFETY: the host has the kernel from `create`, and keeps it and the context during
-    // the run. Runs of one kernel may be made side by side.
+    // SAFETY: the kernel comes from `create`. The host keeps the kernel and the context during the
+    // run. Concurrent runs share the kernel, which is `Sync`.
     unsafe {
         let kernel = &*kernel.cast_const().cast::<Kernel>();
-        answer(kernel.api(), || kernel.run(context))
+        run_callback(kernel.api(), || kernel.run(context))
     }
 }
 
 unsafe extern "system" fn destroy(kernel: *mut c_void) {
     if !kernel.is_null() {
-        // SAFETY: it is from `create`, and the host gives it back once.
+        // SAFETY: the kernel comes from `create`, and the host destroys it once.
         let _ = cross(|| drop(unsafe { Box::from_raw(kernel.cast::<Kernel>()) }));
     }
 }

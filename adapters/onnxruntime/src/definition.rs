@@ -1,44 +1,45 @@
-//! The operators that are offered: what they are called, and what they read.
+//! The operators that the library registers: their names and inputs.
 //!
-//! Knows the standard's lists. Knows nothing of the host's structs.
+//! Knows the operators of the ONNX standard. Knows nothing of the host's structs.
 
 use std::ffi::CStr;
 
 use ndscatter::{CacheMode, DType, Operator};
 
-/// Under which name operators are offered.
+/// The domain of an operator's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Domain {
-    /// The standard's own, whose operators are taken over.
+    /// The domain of the ONNX standard. The library replaces its operators.
     Standard,
-    /// That of this library, with options of its own.
+    /// The domain of this library, `ndscatter`, with more options.
     Own,
 }
 
-/// What an input is to an operator.
+/// The role of an input of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Elements that are moved: data or updates.
+    /// Elements to move: data or updates.
     Moved,
+    /// Indices.
     Indices,
-    /// Indices that may be left out.
+    /// Indices that a node may omit.
     OptionalIndices,
 }
 
-/// One operator, in all its versions: a later one has more types and reductions, and means
-/// the same by those of an earlier one.
+/// An operator, in all its versions. A later version adds types and reductions, and keeps the
+/// meaning of the earlier ones.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) name: &'static CStr,
-    /// What it does, by the defaults of its attributes.
+    /// The operator of the crate, with the default attributes.
     pub(crate) operator: Operator,
-    /// The first host (1.x) that knows it, in its first version that is supported.
+    /// Minor version of the first supported host (1.x) that has the operator.
     pub(crate) host: u32,
     pub(crate) inputs: [Role; 3],
     pub(crate) index_types: &'static [DType],
 }
 
-/// Data, indices and updates, in the order of most of them.
+/// Data, indices and updates: the order of the inputs of most operators.
 const SCATTER: [Role; 3] = [Role::Moved, Role::Indices, Role::Moved];
 
 pub(crate) static DEFINITIONS: [Definition; 4] = [
@@ -81,7 +82,7 @@ impl Definition {
         self.name.to_str().unwrap_or_default()
     }
 
-    /// Positions of data, updates and indices among the inputs.
+    /// Returns the positions of data, updates and indices among the inputs.
     pub(crate) fn positions(&self) -> [usize; 3] {
         match self.operator {
             Operator::Cache { .. } => [0, 1, 2],

@@ -1,26 +1,26 @@
-//! The host's element types: their codes, and how they lie in memory.
+//! The host's element types: their codes, and their storage in memory.
 
 use ndscatter::DType;
 use ort_sys::ONNXTensorElementDataType as Code;
 
-/// How elements lie in memory.
+/// Storage of elements in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
-    /// Whole bytes each.
+    /// Each element occupies whole bytes.
     Whole(DType),
-    /// Two to a byte.
+    /// Each byte holds two elements.
     Packed,
-    /// Strings of the host's.
+    /// Each element is a string object of the host.
     Text,
 }
 
-/// An element type of the host's.
+/// An element type of the host.
 #[derive(Debug)]
 pub(crate) struct ElementType {
-    /// Its number in the host's enumeration, which goes on after the one of `ort_sys`.
+    /// Number in the host's enumeration, which has more values than the enumeration of `ort_sys`.
     pub(crate) code: i32,
     pub(crate) element: Element,
-    /// The first host (1.x) that has it.
+    /// Minor version of the first host (1.x) that has the type.
     pub(crate) host: u32,
 }
 
@@ -32,7 +32,7 @@ const fn whole(code: Code, dtype: DType) -> ElementType {
     }
 }
 
-/// A type of one byte that the crate only moves.
+/// Returns a type of one byte that the crate only moves.
 const fn byte(code: Code) -> ElementType {
     whole(code, DType::Bytes1)
 }
@@ -74,7 +74,7 @@ pub(crate) static ELEMENT_TYPES: [ElementType; 21] = [
     packed(23, 24),
 ];
 
-/// The host's code of a type of indices.
+/// Returns the host's code of an index type.
 pub(crate) fn code_of(dtype: DType) -> i32 {
     let is_it = |known: &&ElementType| known.element == Element::Whole(dtype);
     ELEMENT_TYPES

@@ -1,15 +1,18 @@
-//! What goes wrong, and which code of the host's stands for it.
+//! The failure of a call, as a status of the host.
+//!
+//! Maps the errors of the crate to the host's codes.
 
 use std::fmt;
 
 use ndscatter::ScatterError;
 use ort_sys::{OrtErrorCode, OrtStatus};
 
-/// A call has failed.
+/// The failure of a call.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// One of the host's functions has: its status, which is handed on.
+    /// A function of the host failed with this status, which is returned to the host.
     Host(*mut OrtStatus),
+    /// This library failed, with a code of the host and a message.
     Own(OrtErrorCode, String),
 }
 

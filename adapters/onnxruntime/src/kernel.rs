@@ -1,7 +1,7 @@
-//! One node of a session, and its runs.
+//! A node of a session, and its runs.
 //!
-//! Knows which tensors a run has and which way it goes: by a plan that is kept or once, of
-//! whole elements, of four bits, of strings.
+//! Reads the tensors of a run and chooses how to run it: with a kept plan or with a one-shot call,
+//! and for whole elements, 4-bit elements or strings.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::counters;
 use crate::definition::Role;
 use crate::element::Element;
 use crate::failure::Failure;
-use crate::offer::Offer;
 use crate::packed;
 use crate::plans::{Key, Plans};
 use crate::tensor::Tensor;
 use crate::text::Strings;
 use crate::threads::{HostPool, Workers};
+use crate::variant::Variant;
 
 /// A node of a session.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    offer: Offer,
+    variant: Variant,
     attributes: Attributes,
-    /// Plans, if indices are the same in every run.
+    /// Kept plans, if the indices are constant.
     plans: Option<Plans>,
     workers: Workers,
 }
@@ -35,25 +35,25 @@ pub(crate) struct Kernel {
 struct Inputs {
     data: Tensor,
     updates: Tensor,
-    /// `None` where they were left out.
+    /// `None` if the node omits them.
     indices: Option<Tensor>,
 }
 
 impl Inputs {
-    /// Copies what does not lie as its elements need.
+    /// Copies the misaligned tensors.
     ///
     /// # Safety
     ///
-    /// Tensors are of these types.
-    unsafe fn suit(&mut self, element: Element, index_type: DType) -> Result<(), ScatterError> {
-        // SAFETY: handed on.
+    /// The tensors have these types.
+    unsafe fn align(&mut self, element: Element, index_type: DType) -> Result<(), ScatterError> {
+        // SAFETY: the tensors have these types (contract of this function).
         unsafe {
             if let Element::Whole(dtype) = element {
-                self.data.suit(dtype)?;
-                self.updates.suit(dtype)?;
+                self.data.align(dtype)?;
+                self.updates.align(dtype)?;
             }
             if let Some(indices) = &mut self.indices {
-                indices.suit(index_type)?;
+                indices.align(index_type)?;
             }
         }
         Ok(())
@@ -61,38 +61,47 @@ impl Inputs {
 }
 
 impl Kernel {
+    /// Creates the kernel of a node.
+    ///
     /// # Safety
     ///
-    /// `info` is the host's.
-    pub(crate) unsafe fn new(offer: Offer, info: *const OrtKernelInfo) -> Result<Self, Failure> {
-        let [_, _, indices] = offer.definition.positions();
-        // SAFETY: handed on; an input is asked about where there is one.
+    /// `info` is a valid object of the host.
+    pub(crate) unsafe fn new(
+        variant: Variant,
+        info: *const OrtKernelInfo,
+    ) -> Result<Self, Failure> {
+        let [_, _, indices] = variant.definition.positions();
+        // SAFETY: `info` is valid (contract of this function). `is_constant` is called only for an
+        // input that the node has.
         unsafe {
-            let operator = offer.definition.operator;
-            let attributes = Attributes::read(offer.api, info, offer.domain, operator)?;
-            let has_indices = indices < offer.api.input_count(info)?;
-            let is_constant = has_indices && offer.api.is_constant(info, indices);
+            let operator = variant.definition.operator;
+            let attributes = Attributes::read(variant.api, info, variant.domain, operator)?;
+            let has_indices = indices < variant.api.input_count(info)?;
+            let is_constant = has_indices && variant.api.is_constant(info, indices);
             Ok(Self {
-                offer,
+                variant,
                 attributes,
                 plans: is_constant.then(Plans::default),
-                workers: Workers::new(offer.threads),
+                workers: Workers::new(variant.threads),
             })
         }
     }
 
     pub(crate) fn api(&self) -> Api {
-        self.offer.api
+        self.variant.api
     }
 
+    /// Reads the inputs of a run.
+    ///
     /// # Safety
     ///
-    /// `context` is that of a run that has not ended.
+    /// `context` belongs to a run that has not ended.
     unsafe fn inputs(&self, context: *const OrtKernelContext) -> Result<Inputs, Failure> {
-        let definition = self.offer.definition;
+        let definition = self.variant.definition;
         let [data, updates, indices] = definition.positions();
         let is_optional = definition.inputs[indices] == Role::OptionalIndices;
-        // SAFETY: the host's values stay during the run.
+        // SAFETY: `context` is valid (contract of this function). The host keeps its values during
+        // the run.
         unsafe {
             let value = |input| self.api().input(context, input);
             let tensor = |value| Tensor::new(self.api(), value);
@@ -106,23 +115,23 @@ impl Kernel {
         }
     }
 
-    /// One run.
+    /// Runs the node.
     ///
     /// # Safety
     ///
-    /// `context` is that of a run that has not ended.
+    /// `context` belongs to a run that has not ended.
     pub(crate) unsafe fn run(&self, context: *mut OrtKernelContext) -> Result<(), Failure> {
-        // SAFETY: the caller vouches for the context; types of tensors are those that the
-        // host has chosen this operator by.
+        // SAFETY: `context` is valid (contract of this function). The tensors have the types of
+        // this variant, because the host chose it by these types.
         unsafe {
             let mut inputs = self.inputs(context)?;
-            inputs.suit(self.offer.element.element, self.offer.index_type)?;
+            inputs.align(self.variant.element.element, self.variant.index_type)?;
             let indices = match &inputs.indices {
-                Some(indices) => indices.view(self.offer.index_type, &indices.shape)?,
+                Some(indices) => indices.view(self.variant.index_type, &indices.shape)?,
                 // Position 0 for every sequence.
                 None => TensorView::splat(&0_i64, &[])?.into(),
             };
-            match self.offer.element.element {
+            match self.variant.element.element {
                 Element::Whole(dtype) => self.whole(context, &inputs, indices, dtype),
                 Element::Packed => self.packed(context, &inputs, indices),
                 Element::Text => self.strings(context, &inputs, indices),
@@ -130,26 +139,28 @@ impl Kernel {
         }
     }
 
-    /// The output of the run.
+    /// Returns the output of the run.
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`].
+    /// The contract of [`Self::run`] holds.
     unsafe fn output(
         &self,
         context: *mut OrtKernelContext,
         data: &Tensor,
     ) -> Result<Tensor, Failure> {
-        // SAFETY: handed on.
+        // SAFETY: `context` is valid (contract of this function).
         unsafe {
             let value = self.api().output(context, &data.shape)?;
             Tensor::output(self.api(), value, data.shape.clone())
         }
     }
 
+    /// Runs the node for elements of whole bytes.
+    ///
     /// # Safety
     ///
-    /// As for [`Self::run`], for elements of type `dtype`.
+    /// The contract of [`Self::run`] holds. The elements have the type `dtype`.
     unsafe fn whole(
         &self,
         context: *mut OrtKernelContext,
@@ -157,12 +168,13 @@ impl Kernel {
         indices: AnyView<'_>,
         dtype: DType,
     ) -> Result<(), Failure> {
-        // SAFETY: handed on.
+        // SAFETY: `context` is valid, and the elements have the type `dtype` (contract of this
+        // function).
         unsafe {
             let pool = HostPool::new(self.api(), context, &self.workers);
             let execution = Execution::new().pool(&pool);
             let mut output = self.output(context, &inputs.data)?;
-            output.suiting(dtype, |output| {
+            output.write_aligned(dtype, |output| {
                 let done = self.write(inputs, output, indices, dtype, execution);
                 pool.check()?;
                 done
@@ -170,9 +182,11 @@ impl Kernel {
         }
     }
 
+    /// Writes the output, with a kept plan if the indices are constant.
+    ///
     /// # Safety
     ///
-    /// All tensors are those of a run, of elements of type `dtype`.
+    /// All tensors belong to a run, and their elements have the type `dtype`.
     unsafe fn write(
         &self,
         inputs: &Inputs,
@@ -184,7 +198,8 @@ impl Kernel {
         let (data, updates) = (&inputs.data, &inputs.updates);
         let in_place = output.is_at(data);
         let plan = self.plan(inputs, indices, execution)?;
-        // SAFETY: the caller vouches for the tensors.
+        // SAFETY: the tensors are valid and aligned (contract of this function). The output is
+        // initialised if it is in place.
         let (data, updates, output) = unsafe {
             (
                 data.view(dtype, &data.shape)?,
@@ -203,7 +218,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The plan that is kept, where indices are the same in every run.
+    /// Returns the kept plan, or `None` if the indices are not constant.
     fn plan(
         &self,
         inputs: &Inputs,
@@ -222,15 +237,17 @@ impl Kernel {
             scatter.plan(Layout::contiguous(&key.shape), indices)
         });
         match plan {
-            // It is done without one.
+            // The run makes a one-shot call instead.
             Err(ScatterError::OutOfMemory { .. }) => Ok(None),
             plan => Ok(Some(plan?)),
         }
     }
 
+    /// Runs the node for 4-bit elements.
+    ///
     /// # Safety
     ///
-    /// As for [`Self::run`], for elements of four bits.
+    /// The contract of [`Self::run`] holds. Each byte holds two elements.
     unsafe fn packed(
         &self,
         context: *mut OrtKernelContext,
@@ -245,7 +262,8 @@ impl Kernel {
             indices.shape(),
             &updates.shape,
         )?;
-        // SAFETY: two elements to a byte, and folded shapes have half as many.
+        // SAFETY: `context` is valid (contract of this function). Each byte holds two elements, and
+        // the folded shapes have half the number of elements.
         unsafe {
             let pool = HostPool::new(self.api(), context, &self.workers);
             let scatter = self.attributes.scatter(folded.operator)?;
@@ -265,9 +283,11 @@ impl Kernel {
         Ok(())
     }
 
+    /// Runs the node for strings.
+    ///
     /// # Safety
     ///
-    /// As for [`Self::run`], for strings.
+    /// The contract of [`Self::run`] holds. The elements are strings.
     unsafe fn strings(
         &self,
         context: *mut OrtKernelContext,
@@ -280,7 +300,7 @@ impl Kernel {
             indices,
         };
         let work = strings.plan(&self.attributes)?;
-        // SAFETY: handed on.
+        // SAFETY: `context` is valid, and the elements are strings (contract of this function).
         unsafe {
             let output = self.output(context, &inputs.data)?;
             let in_place = output.is_at(&inputs.data);

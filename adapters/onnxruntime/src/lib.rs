@@ -1,29 +1,28 @@
-//! ndscatter's scatters inside ONNX Runtime: a library of custom operators that takes
-//! over the standard ScatterND, ScatterElements, Scatter and TensorScatter.
+//! A library of custom operators for ONNX Runtime. It replaces the standard operators ScatterND,
+//! ScatterElements, Scatter and TensorScatter.
 //!
-//! `docs/onnxruntime.md` describes it. [`RegisterCustomOps`] is what a host calls when a
-//! session is given the library; nothing of onnxruntime is linked, its functions come
-//! from the host.
+//! `docs/onnxruntime.md` describes it. A host calls [`RegisterCustomOps`] when a session registers
+//! the library. The library does not link onnxruntime: the host passes its functions.
 //!
 //! | module | knows |
 //! |---|---|
-//! | `registration` | config entries, domains, which host has what |
-//! | `definition` | the operators: names, inputs |
+//! | `registration` | config entries, domains, and the host version of each operator and type |
+//! | `definition` | names and inputs of the operators |
 //! | `element` | the host's element types |
-//! | `offer` | an operator for one element type and one index type |
+//! | `variant` | an operator for one element type and one index type |
 //! | `custom_op` | the host's table of callbacks |
-//! | `attributes` | a node's attributes, and the scatter that they mean |
-//! | `kernel` | one node of a session, and its runs |
-//! | `tensor`, `packed`, `text` | tensors of a run: as views, of 4-bit elements, of strings |
-//! | `plans` | plans for indices that never change |
-//! | `threads` | the host's threads |
+//! | `attributes` | a node's attributes, and their scatter |
+//! | `kernel` | a node of a session, and its runs |
+//! | `tensor`, `packed`, `text` | tensors of a run: as views, with 4-bit elements, with strings |
+//! | `plans` | kept plans for constant indices |
+//! | `threads` | the host's threads, as a pool |
 //! | `shapes` | shape inference |
-//! | `api`, `failure` | calls of the host's functions, and its statuses |
-//! | `counters` | what has run, for tests |
+//! | `api`, `failure` | the host's functions and statuses |
+//! | `counters` | counts of runs, for tests |
 
 #![allow(
     unsafe_code,
-    reason = "the host's rules for pointers, which docs of its C interface state"
+    reason = "the host's contracts of pointers, which its C interface documents"
 )]
 
 mod api;
@@ -34,7 +33,6 @@ mod definition;
 mod element;
 mod failure;
 mod kernel;
-mod offer;
 mod packed;
 mod plans;
 mod registration;
@@ -42,6 +40,7 @@ mod shapes;
 mod tensor;
 mod text;
 mod threads;
+mod variant;
 
 pub use counters::{
     ndscatter_onnxruntime_in_place, ndscatter_onnxruntime_planned, ndscatter_onnxruntime_runs,

@@ -1,14 +1,14 @@
-//! Elements of four bits, two to a byte: moved as bytes, where every run that is moved is
-//! whole bytes.
+//! Converts scatters of 4-bit elements to scatters of bytes.
 //!
-//! Knows shapes. Knows nothing of memory.
+//! A byte holds two elements. The conversion requires that every window is whole bytes. Knows
+//! shapes. Knows nothing of memory.
 
 use ndscatter::Operator;
 
 use crate::api::Shape;
 use crate::failure::Failure;
 
-/// The shapes of data and updates in bytes, and the operator among them.
+/// The shapes of data and updates in bytes, and the operator on these shapes.
 #[derive(Debug)]
 pub(crate) struct Folded {
     pub(crate) data: Shape,
@@ -16,17 +16,18 @@ pub(crate) struct Folded {
     pub(crate) operator: Operator,
 }
 
-/// Folds the dims of a run that is moved, all behind the first `kept` of data, into one of
-/// bytes.
+/// Replaces the dims of a window, which follow the first `kept` dims, by one dim of `bytes`.
 fn folded(shape: &[usize], kept: usize, bytes: usize) -> Shape {
     let mut shape: Shape = shape[..kept].into();
     shape.push(bytes);
     shape
 }
 
+/// Converts the shapes of 4-bit elements to shapes of bytes.
+///
 /// # Errors
 ///
-/// A run that is not whole bytes, and shapes that do not fit together.
+/// Fails if a window is not whole bytes, or if the shapes do not fit together.
 pub(crate) fn fold(
     operator: Operator,
     data: &[usize],
@@ -36,7 +37,7 @@ pub(crate) fn fold(
     let expected = operator.for_updates(updates).updates_shape(data, indices)?;
     if expected != updates {
         return Err(Failure::invalid(format_args!(
-            "updates have the shape {updates:?} where {expected:?} is expected"
+            "`updates` has the shape {updates:?}; use {expected:?}"
         )));
     }
     let operator = operator.for_rank(data.len())?;
@@ -51,19 +52,21 @@ pub(crate) fn fold(
         }
         _ => {
             return Err(Failure::unsupported(
-                "elements of four bits are moved in runs of whole bytes; this operator moves single ones",
+                "4-bit elements can be moved only as whole bytes; this operator moves single \
+                 elements",
             ));
         }
     };
-    let run: usize = data[kept..].iter().product();
-    if !run.is_multiple_of(2) {
+    let window: usize = data[kept..].iter().product();
+    if !window.is_multiple_of(2) {
         return Err(Failure::unsupported(format_args!(
-            "elements of four bits are moved in runs of whole bytes; here a run has {run} of them"
+            "4-bit elements can be moved only as whole bytes; each slice has {window} elements, an \
+             odd number"
         )));
     }
     Ok(Folded {
-        data: folded(data, kept, run / 2),
-        updates: folded(updates, listed, run / 2),
+        data: folded(data, kept, window / 2),
+        updates: folded(updates, listed, window / 2),
         operator,
     })
 }

@@ -1,7 +1,7 @@
-//! Plans for indices that are the same in every run: made at the first run with data of a
-//! shape, and kept.
+//! Kept plans for constant indices.
 //!
-//! Knows shapes and plans. Knows nothing of the host.
+//! The first run with data of a shape makes the plan of this shape. Knows shapes and plans. Knows
+//! nothing of the host.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,24 +9,26 @@ use ndscatter::{Operator, ScatterError, ScatterPlan};
 
 use crate::api::Shape;
 
-/// Shapes that are remembered. A model with fixed shapes has one; the oldest makes room.
+/// Maximum number of kept plans of a node. A model with fixed shapes needs one. A new plan replaces
+/// the oldest one.
 const KEPT: usize = 4;
 
-/// What a plan was made for.
+/// The shape and operator of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) shape: Shape,
-    /// With the length of the updates, where it is that of a cache.
+    /// For a cache, the operator contains the length of the updates.
     pub(crate) operator: Operator,
 }
 
-/// The plans of one node.
+/// The kept plans of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Plans(Mutex<Vec<(Key, Arc<ScatterPlan>)>>);
 
 impl Plans {
-    /// The plan for data of this shape, made by `make` where there is none: by several
-    /// runs at once, if they all find none.
+    /// Returns the plan of `key`. Makes it with `make` if it is missing.
+    ///
+    /// Concurrent runs that find no plan each make one. The first plan is kept.
     pub(crate) fn get(
         &self,
         key: &Key,
@@ -41,7 +43,7 @@ impl Plans {
         if let Some(plan) = found {
             return Ok(plan);
         }
-        // Not under the lock: other shapes need not wait.
+        // Made without the lock, so that runs with other shapes do not wait.
         let made = Arc::new(make()?);
         let mut plans = lock();
         if let Some(plan) = find(&plans) {
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_made_once_for_a_shape_and_the_oldest_makes_room() {
+    fn a_plan_is_made_once_for_a_shape_and_replaces_the_oldest_plan() {
         let plans = Plans::default();
         let mut made = 0;
         let mut get = |len: usize| {
@@ -87,9 +89,9 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &again), "kept");
         assert_eq!(made, 1);
         (2..=KEPT + 1).for_each(|len| assert_eq!(get(len).1, len));
-        assert_eq!(get(KEPT + 1).1, KEPT + 1, "the newest is there");
-        assert_eq!(get(1).1, KEPT + 2, "the first one is not");
+        assert_eq!(get(KEPT + 1).1, KEPT + 1, "the newest plan is kept");
+        assert_eq!(get(1).1, KEPT + 2, "the oldest plan was replaced");
         let failed = plans.get(&key(99), || Err(ScatterError::OutOfMemory { bytes: 1 }));
-        failed.expect_err("what fails is told");
+        failed.expect_err("a failure is returned");
     }
 }

@@ -1,6 +1,6 @@
-//! What a host calls when a session is given the library.
+//! Registers the operators of the library for a session.
 //!
-//! Knows config entries, domains, and which host has what.
+//! Knows config entries, domains, and the host version of each operator and type.
 
 use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, PoisonError};
@@ -14,63 +14,70 @@ use crate::custom_op::{CustomOp, panicked};
 use crate::definition::{DEFINITIONS, Definition, Domain};
 use crate::element::ELEMENT_TYPES;
 use crate::failure::Failure;
-use crate::offer::Offer;
+use crate::variant::Variant;
 
-/// Which standard operators are taken over: names with commas between; all by default.
+/// Config entry with the standard operators to replace: names separated by commas. Default: all.
 const OPERATORS: &CStr = c"ndscatter.ops";
 
-/// How many threads a session has; measured by default.
+/// Config entry with the number of threads of a session. Default: measured.
 const THREADS: &CStr = c"ndscatter.threads";
 
-/// What a session asks for.
+/// The options of a session that select its operators.
 #[derive(Clone, Debug, PartialEq)]
-struct Wanted {
+struct Config {
     api: Api,
-    /// Of the standard operators, by their number.
-    taken: [bool; DEFINITIONS.len()],
+    /// Whether each of [`DEFINITIONS`] replaces the standard operator.
+    replaced: [bool; DEFINITIONS.len()],
     threads: Option<usize>,
 }
 
-/// Domains that were made. They stay: sessions have no other owner for them.
-struct Made {
-    wanted: Wanted,
+/// Domains for one configuration. They are never freed, because the host does not report when a
+/// session ends.
+struct Registration {
+    config: Config,
     domains: Vec<*mut OrtCustomOpDomain>,
 }
 
-// SAFETY: domains are only handed to the host, which changes none of them.
-unsafe impl Send for Made {}
+// SAFETY: domains are only passed to the host, which does not change them.
+unsafe impl Send for Registration {}
 
-/// One entry for each combination of options, however many sessions there are.
-static MADE: Mutex<Vec<Made>> = Mutex::new(Vec::new());
+/// One entry for each configuration. Sessions with the same configuration share it.
+static REGISTERED: Mutex<Vec<Registration>> = Mutex::new(Vec::new());
 
-/// Gives a session the operators: the function that onnxruntime looks for in a library of
-/// custom operators.
+/// Registers the operators for a session. onnxruntime calls the function of this name in a library
+/// of custom operators.
 ///
 /// # Safety
 ///
-/// Both are as the host gives them: `options` of a session, `base` its own.
+/// `options` are the valid options of a session, and `base` is valid. Both come from the host.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn RegisterCustomOps(
     options: *mut OrtSessionOptions,
     base: *const OrtApiBase,
 ) -> OrtStatusPtr {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: both pointers are valid (contract of this function).
     unsafe {
         let host = host_minor(base);
         let Some(api) = Api::new(base, host) else {
             return too_old(base);
         };
         let registered = cross(|| register(api, options, host));
-        api.told(registered.unwrap_or_else(|_| Err(panicked())))
+        api.status(registered.unwrap_or_else(|_| Err(panicked())))
     }
 }
 
-/// A status from a host whose table is older than the one that is needed: the function that
-/// makes one is the first of any.
+/// Returns the status for a host that is too old.
+///
+/// The function that makes a status is the first function of every table.
+///
+/// # Safety
+///
+/// `base` is valid and comes from a host.
 unsafe fn too_old(base: *const OrtApiBase) -> OrtStatusPtr {
     const OLDEST: u32 = 1;
-    let message = c"ndscatter: onnxruntime 1.18 or newer is needed";
-    // SAFETY: the caller vouches for `base`; no other function of the table is touched.
+    let message = c"ndscatter: onnxruntime is too old; use 1.18 or newer";
+    // SAFETY: `base` is valid (contract of this function). Only the first function of the table is
+    // read.
     unsafe {
         let table = ((*base).GetApi)(OLDEST);
         let create = (&raw const (*table).CreateStatus).read();
@@ -78,18 +85,19 @@ unsafe fn too_old(base: *const OrtApiBase) -> OrtStatusPtr {
     }
 }
 
-/// The `x` of a host 1.x.
+/// Returns the minor version x of a host 1.x.
 ///
 /// # Safety
 ///
-/// `base` is a host's.
+/// `base` is valid and comes from a host.
 unsafe fn host_minor(base: *const OrtApiBase) -> u32 {
-    // SAFETY: the host's version is a text that stays.
+    // SAFETY: `base` is valid (contract of this function). The host's version string is static.
     let version = unsafe { CStr::from_ptr(((*base).GetVersionString)().cast::<c_char>()) };
     minor_of(&version.to_string_lossy())
 }
 
-/// That of a version as text. All that may follow 1.x have what it has.
+/// Returns the minor version of a version string. A major version above 1 counts as newer than
+/// every 1.x.
 fn minor_of(version: &str) -> u32 {
     let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     match (numbers.next(), numbers.next()) {
@@ -99,65 +107,70 @@ fn minor_of(version: &str) -> u32 {
     }
 }
 
+/// Adds the domains of the session's configuration to its options.
+///
 /// # Safety
 ///
-/// `options` are the host's.
+/// `options` are valid options of the host.
 unsafe fn register(api: Api, options: *mut OrtSessionOptions, host: u32) -> Result<(), Failure> {
-    // SAFETY: the caller vouches for the options.
-    let wanted = unsafe { wanted(api, options)? };
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    let position = made.iter().position(|made| made.wanted == wanted);
+    // SAFETY: the options are valid (contract of this function).
+    let config = unsafe { read_config(api, options)? };
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let position = registered
+        .iter()
+        .position(|registered| registered.config == config);
     let position = match position {
         Some(position) => position,
         None => {
-            let domains = domains(&wanted, host)?;
-            made.push(Made { wanted, domains });
-            made.len() - 1
+            let domains = domains(&config, host)?;
+            registered.push(Registration { config, domains });
+            registered.len() - 1
         }
     };
-    for &domain in &made[position].domains {
-        // SAFETY: as above; domains stay.
+    for &domain in &registered[position].domains {
+        // SAFETY: the options are valid (contract of this function). Domains are never freed.
         unsafe { api.add_domain(options, domain)? };
     }
     Ok(())
 }
 
+/// Reads the config entries of a session.
+///
 /// # Safety
 ///
-/// As for [`register`].
-unsafe fn wanted(api: Api, options: *const OrtSessionOptions) -> Result<Wanted, Failure> {
-    // SAFETY: the caller vouches for the options.
+/// The contract of [`register`] holds.
+unsafe fn read_config(api: Api, options: *const OrtSessionOptions) -> Result<Config, Failure> {
+    // SAFETY: the options are valid (contract of this function).
     let (operators, threads) = unsafe {
         (
             api.config_entry(options, OPERATORS)?,
             api.config_entry(options, THREADS)?,
         )
     };
-    Ok(Wanted {
+    Ok(Config {
         api,
-        taken: taken(operators.as_deref())?,
-        threads: threads.map(|threads| counted(&threads)).transpose()?,
+        replaced: replaced_operators(operators.as_deref())?,
+        threads: threads.map(|threads| thread_count(&threads)).transpose()?,
     })
 }
 
-/// The number of threads that a session has. A larger number than that of processors counts as
-/// the number of processors: more threads gain nothing, and each number has operators that stay
-/// in memory, 69 KB.
+/// Returns the number of threads of a session, limited to the number of processors.
 ///
-/// The host tells neither a kernel which session it is of (the interface of 1.18 has no function
-/// for it) nor this library when a session ends, so that operators of different numbers can
-/// neither be shared nor freed.
-fn counted(entry: &str) -> Result<usize, Failure> {
+/// More threads than processors gain nothing, and each number has separate operators, which occupy
+/// 69 KB until the process ends. These operators cannot be shared, because the host does not report
+/// the session of a kernel (the interface of 1.18 has no function for it). They cannot be freed,
+/// because the host does not report the end of a session.
+fn thread_count(entry: &str) -> Result<usize, Failure> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    Ok(count(entry)?.min(processors))
+    Ok(parse_count(entry)?.min(processors))
 }
 
-/// The operators that an entry names.
-fn taken(entry: Option<&str>) -> Result<[bool; DEFINITIONS.len()], Failure> {
+/// Returns whether each of [`DEFINITIONS`] is named by the entry. Without an entry, all are.
+fn replaced_operators(entry: Option<&str>) -> Result<[bool; DEFINITIONS.len()], Failure> {
     let Some(entry) = entry else {
         return Ok([true; DEFINITIONS.len()]);
     };
-    let mut taken = [false; DEFINITIONS.len()];
+    let mut replaced = [false; DEFINITIONS.len()];
     let names = entry.split(',').map(str::trim);
     for name in names.filter(|name| !name.is_empty()) {
         let position = DEFINITIONS
@@ -170,43 +183,46 @@ fn taken(entry: Option<&str>) -> Result<[bool; DEFINITIONS.len()], Failure> {
                 "the config entry {OPERATORS:?} names {name:?}; use {known}"
             ))
         })?;
-        taken[position] = true;
+        replaced[position] = true;
     }
-    Ok(taken)
+    Ok(replaced)
 }
 
-fn count(entry: &str) -> Result<usize, Failure> {
+/// Parses a positive number.
+fn parse_count(entry: &str) -> Result<usize, Failure> {
     let count = entry.trim().parse().ok().filter(|&count| count > 0);
     count.ok_or_else(|| {
         Failure::invalid(format_args!(
-            "the config entry {THREADS:?} is {entry:?}; use a number of threads"
+            "the config entry {THREADS:?} is {entry:?}; use a positive number of threads"
         ))
     })
 }
 
-fn domains(wanted: &Wanted, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Failure> {
+/// Creates the domains of a configuration for host 1.`host`.
+fn domains(config: &Config, host: u32) -> Result<Vec<*mut OrtCustomOpDomain>, Failure> {
     let mut domains = Vec::new();
     for (domain, name) in [(Domain::Standard, c""), (Domain::Own, c"ndscatter")] {
         let is_offered = |position: usize| {
-            (domain == Domain::Own || wanted.taken[position]) && DEFINITIONS[position].host <= host
+            (domain == Domain::Own || config.replaced[position])
+                && DEFINITIONS[position].host <= host
         };
         let offered: Vec<_> = (0..DEFINITIONS.len()).filter(|&p| is_offered(p)).collect();
         if offered.is_empty() {
             continue;
         }
         let operators = offered.iter().flat_map(|&position| {
-            operators(wanted, domain, &DEFINITIONS[position], host)
+            operators(config, domain, &DEFINITIONS[position], host)
                 .map(|operator| Box::leak(Box::new(operator)).as_ptr())
         });
-        // SAFETY: operators are never freed.
-        domains.push(unsafe { wanted.api.domain(name, operators)? });
+        // SAFETY: the operators are leaked, so they outlive the domain.
+        domains.push(unsafe { config.api.domain(name, operators)? });
     }
     Ok(domains)
 }
 
-/// One operator for each type of elements and of indices.
+/// Returns the variants of an operator: one for each element type and index type of the host.
 fn operators(
-    wanted: &Wanted,
+    config: &Config,
     domain: Domain,
     definition: &'static Definition,
     host: u32,
@@ -216,13 +232,13 @@ fn operators(
         .filter(move |element| element.host <= host);
     elements.flat_map(move |element| {
         definition.index_types.iter().map(move |&index_type| {
-            CustomOp::new(Offer {
-                api: wanted.api,
+            CustomOp::new(Variant {
+                api: config.api,
                 domain,
                 definition,
                 element,
                 index_type,
-                threads: wanted.threads,
+                threads: config.threads,
             })
         })
     })
@@ -230,20 +246,29 @@ fn operators(
 
 #[cfg(test)]
 mod tests {
-    use super::{DEFINITIONS, count, minor_of, taken};
+    use super::{DEFINITIONS, minor_of, parse_count, replaced_operators};
 
     #[test]
     fn entries_name_operators_and_a_number_of_threads() {
-        assert_eq!(taken(None).expect("all"), [true; DEFINITIONS.len()]);
-        assert_eq!(taken(Some("")).expect("none"), [false; DEFINITIONS.len()]);
-        let two = taken(Some(" ScatterND,TensorScatter ,")).expect("two of them");
-        let names = DEFINITIONS.iter().zip(two).filter(|&(_, taken)| taken);
+        assert_eq!(
+            replaced_operators(None).expect("all operators"),
+            [true; DEFINITIONS.len()]
+        );
+        assert_eq!(
+            replaced_operators(Some("")).expect("no operator"),
+            [false; DEFINITIONS.len()]
+        );
+        let two = replaced_operators(Some(" ScatterND,TensorScatter ,")).expect("two operators");
+        let names = DEFINITIONS
+            .iter()
+            .zip(two)
+            .filter(|&(_, replaced)| replaced);
         let names: Vec<_> = names.map(|(definition, _)| definition.text()).collect();
         assert_eq!(names, ["ScatterND", "TensorScatter"]);
-        taken(Some("scatternd")).expect_err("names are those of the standard");
-        assert_eq!(count(" 3 ").expect("a number"), 3);
+        replaced_operators(Some("scatternd")).expect_err("names are case-sensitive");
+        assert_eq!(parse_count(" 3 ").expect("a number"), 3);
         for wrong in ["0", "-1", "", "two", "1.5"] {
-            count(wrong).expect_err(wrong);
+            parse_count(wrong).expect_err(wrong);
         }
     }
 

@@ -1,5 +1,7 @@
-//! Tensors of a run, as views. Those that do not lie as their elements need, as a buffer of a
-//! caller's may, are copied.
+//! The tensors of a run, as views.
+//!
+//! A tensor in a buffer of the caller may be misaligned for its element type. Such a tensor is
+//! copied. Knows memory and shapes. Knows nothing of operators.
 
 use ndscatter::{AnyView, AnyViewMut, DType, Layout, ScatterError};
 use ort_sys::OrtValue;
@@ -7,26 +9,28 @@ use ort_sys::OrtValue;
 use crate::api::{Api, Shape};
 use crate::failure::Failure;
 
-/// A tensor of the host's: where its elements are, and their shape.
+/// A tensor of the host: its value, its shape and the address of its elements.
 #[derive(Debug)]
 pub(crate) struct Tensor {
     pub(crate) value: *const OrtValue,
     pub(crate) shape: Shape,
-    /// Of the elements, or of their copy.
+    /// Address of the elements, or of their aligned copy.
     address: *mut u8,
-    /// Words that hold the elements where the host's do not suit.
+    /// Aligned copy of the elements. Empty if the host's elements are aligned.
     copy: Vec<u64>,
 }
 
 impl Tensor {
+    /// Returns an input of a run. Fails for a null value.
+    ///
     /// # Safety
     ///
-    /// `value` is a tensor of the host's, for as long as this is used.
+    /// `value` is null or a tensor of the host that outlives the result.
     pub(crate) unsafe fn new(api: Api, value: *const OrtValue) -> Result<Self, Failure> {
         if value.is_null() {
-            return Err(Failure::invalid("an input is missing"));
+            return Err(Failure::invalid("an input is missing; pass a tensor"));
         }
-        // SAFETY: the caller vouches for the value.
+        // SAFETY: `value` is valid (contract of this function).
         unsafe {
             Ok(Self {
                 value,
@@ -37,11 +41,11 @@ impl Tensor {
         }
     }
 
-    /// The output of a run, which was asked for with this shape.
+    /// Returns the output of a run, which the host made with this shape.
     ///
     /// # Safety
     ///
-    /// As for [`Self::new`].
+    /// `value` is a tensor of the host that outlives the result.
     pub(crate) unsafe fn output(
         api: Api,
         value: *const OrtValue,
@@ -50,18 +54,19 @@ impl Tensor {
         Ok(Self {
             value,
             shape,
-            // SAFETY: the caller vouches for the value.
+            // SAFETY: `value` is valid (contract of this function).
             address: unsafe { api.address(value)? },
             copy: Vec::new(),
         })
     }
 
-    fn suits(&self, dtype: DType) -> bool {
+    fn is_aligned(&self, dtype: DType) -> bool {
         self.address.addr().is_multiple_of(dtype.alignment())
     }
 
-    /// Puts elements that do not suit where they do: those of the copy have any value.
-    fn make_room(&mut self, dtype: DType) -> Result<*mut u8, ScatterError> {
+    /// Allocates the aligned copy, makes it the address of this tensor, and returns the previous
+    /// address. The values of the copy are unspecified.
+    fn use_copy(&mut self, dtype: DType) -> Result<*mut u8, ScatterError> {
         let bytes = self.len().saturating_mul(dtype.size());
         let words = bytes.div_ceil(size_of::<u64>());
         let reserved = self.copy.try_reserve_exact(words);
@@ -71,82 +76,89 @@ impl Tensor {
         Ok(std::mem::replace(&mut self.address, room))
     }
 
-    /// Copies an input that does not lie as elements of this type need.
+    /// Copies an input whose address is misaligned for `dtype`.
     ///
     /// # Safety
     ///
-    /// It holds as many of them as its shape says.
-    pub(crate) unsafe fn suit(&mut self, dtype: DType) -> Result<(), ScatterError> {
-        if self.suits(dtype) {
+    /// The tensor holds the number of elements of type `dtype` that its shape states.
+    pub(crate) unsafe fn align(&mut self, dtype: DType) -> Result<(), ScatterError> {
+        if self.is_aligned(dtype) {
             return Ok(());
         }
         let bytes = self.len() * dtype.size();
-        let given = self.make_room(dtype)?;
-        // SAFETY: the caller vouches for what was given; the copy is as long.
+        let given = self.use_copy(dtype)?;
+        // SAFETY: `given` holds `bytes` bytes (contract of this function), and so does the new
+        // copy.
         unsafe { self.address.copy_from_nonoverlapping(given, bytes) };
         Ok(())
     }
 
-    /// Hands `write` an output that lies as elements of this type need, and puts what was
-    /// written where the host wants it if that does not.
+    /// Calls `write` with an output that is aligned for `dtype`. Afterwards copies the elements of
+    /// a misaligned output to the host's address.
     ///
     /// # Safety
     ///
-    /// As for [`Self::suit`].
-    pub(crate) unsafe fn suiting<E: From<ScatterError>>(
+    /// The contract of [`Self::align`] holds.
+    pub(crate) unsafe fn write_aligned<E: From<ScatterError>>(
         &mut self,
         dtype: DType,
         write: impl FnOnce(&Self) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.suits(dtype) {
+        if self.is_aligned(dtype) {
             return write(self);
         }
         let bytes = self.len() * dtype.size();
-        let wanted = self.make_room(dtype)?;
+        let wanted = self.use_copy(dtype)?;
         write(self)?;
-        // SAFETY: as above, the other way round.
+        // SAFETY: the host's address holds `bytes` bytes (contract of this function), and so does
+        // the copy.
         unsafe { wanted.copy_from_nonoverlapping(self.address, bytes) };
         Ok(())
     }
 
-    /// As many elements as the shape says.
+    /// Returns the number of elements.
     pub(crate) fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Whether both lie at one address.
+    /// Whether both tensors have the same address and are not empty.
     pub(crate) fn is_at(&self, other: &Self) -> bool {
         self.address == other.address && self.len() > 0
     }
 
+    /// Returns a view of the elements.
+    ///
     /// # Safety
     ///
-    /// The tensor holds as many elements of this type as `shape` says.
+    /// The tensor holds the number of elements of type `dtype` that `shape` states.
     pub(crate) unsafe fn view<'a>(
         &'a self,
         dtype: DType,
         shape: &'a [usize],
     ) -> Result<AnyView<'a>, ScatterError> {
-        // SAFETY: the host has initialised its tensor and keeps it during the run.
+        // SAFETY: the tensor holds the elements (contract of this function). The host has
+        // initialised them and keeps them during the run.
         unsafe { AnyView::from_raw_parts(self.address, dtype, Layout::contiguous(shape)) }
     }
 
-    /// `holds`: whether it holds values, as where it is also an input.
+    /// Returns a view of the elements to write. `initialised`: whether the elements are
+    /// initialised, as those of an output that is also an input.
     ///
     /// # Safety
     ///
-    /// As for [`Self::view`], and the tensor is an output of the run; where `holds`, it is
-    /// initialised.
+    /// The contract of [`Self::view`] holds. The tensor is an output of the run. Its elements are
+    /// initialised if `initialised` is true.
     pub(crate) unsafe fn view_mut<'a>(
         &'a self,
         dtype: DType,
         shape: &'a [usize],
-        holds: bool,
+        initialised: bool,
     ) -> Result<AnyViewMut<'a>, ScatterError> {
         let layout = Layout::contiguous(shape);
-        // SAFETY: the host lets no one else touch an output during the run.
+        // SAFETY: the tensor has space for the elements (contract of this function). The host gives
+        // only this run access to its output.
         unsafe {
-            if holds {
+            if initialised {
                 AnyViewMut::from_raw_parts(self.address, dtype, layout)
             } else {
                 AnyViewMut::uninit_from_raw_parts(self.address, dtype, layout)

@@ -1,8 +1,8 @@
-//! Scatters of strings, which are the host's objects: moved, or, for `add`, joined to what
-//! is there, in order.
+//! Scatters of strings, which are objects of the host.
 //!
-//! Where updates go is what a scatter of their numbers says, so that indices are checked
-//! as always.
+//! Without a reduction, strings are moved. `add` appends updates to the existing string, in order.
+//! A scatter of element numbers computes the destinations of updates, so the crate checks the
+//! indices as for other types.
 
 use ndscatter::{Reduction, ScatterError, TensorView};
 use ort_sys::OrtValue;
@@ -12,7 +12,7 @@ use crate::attributes::Attributes;
 use crate::failure::Failure;
 use crate::tensor::Tensor;
 
-/// The tensors of a run; `indices` as the crate has them.
+/// The input tensors of a run. `indices` is a view of the crate.
 #[derive(Debug)]
 pub(crate) struct Strings<'a> {
     pub(crate) data: &'a Tensor,
@@ -21,14 +21,14 @@ pub(crate) struct Strings<'a> {
 }
 
 impl Strings<'_> {
-    /// What is to be written, worked out before any of it is.
+    /// Computes the strings to write, before the first write.
     pub(crate) fn plan(&self, attributes: &Attributes) -> Result<Work, Failure> {
         let joins = match attributes.reduction {
             Reduction::None => false,
             Reduction::Add => true,
             other => {
                 return Err(Failure::unsupported(format_args!(
-                    "no reduction {other} of strings; use none or add"
+                    "the reduction {other} of strings is not supported; use none or add"
                 )));
             }
         };
@@ -43,23 +43,24 @@ impl Strings<'_> {
         if !joins {
             return Ok(Work::Moves(last.to_vec()));
         }
-        // 0 stands for an update that is skipped.
-        let places = numbers(1, self.data.len())?;
-        let places = attributes.gather()?.allocate(
-            TensorView::contiguous(&places, &self.data.shape)?,
+        // The gather writes 0 for a skipped update.
+        let destinations = numbers(1, self.data.len())?;
+        let destinations = attributes.gather()?.allocate(
+            TensorView::contiguous(&destinations, &self.data.shape)?,
             self.indices,
         )?;
         Ok(Work::Joins {
-            places: places.to_vec(),
+            destinations: destinations.to_vec(),
             with_self: attributes.include_self,
         })
     }
 
-    /// Writes all strings of `output`, or, where it is data itself, those that change.
+    /// Writes all strings of `output`. In place, writes only the strings that change.
     ///
     /// # Safety
     ///
-    /// All three are tensors of strings of the host's, and `output` is that of the run.
+    /// The inputs and `output` are tensors of strings of the host. `output` is the output of the
+    /// run.
     pub(crate) unsafe fn write(
         &self,
         api: Api,
@@ -70,7 +71,8 @@ impl Strings<'_> {
         let mut bytes = Vec::new();
         let mut copy = |from, position, to| {
             bytes.clear();
-            // SAFETY: the caller vouches for the tensors; positions are theirs.
+            // SAFETY: the tensors are valid (contract of this function). Positions are below their
+            // numbers of elements.
             unsafe {
                 api.append_string(from, position, &mut bytes)?;
                 api.set_string(output, to, &bytes)
@@ -87,21 +89,31 @@ impl Strings<'_> {
                     }
                 }
             }
-            Work::Joins { places, with_self } => {
-                // Grouped by destination, each in the order of updates.
-                let mut order: Vec<usize> = (0..places.len()).collect();
-                order.sort_by_key(|&update| places[update]);
-                let mut groups = order.chunk_by(|&a, &b| places[a] == places[b]).peekable();
-                while groups.next_if(|group| places[group[0]] == 0).is_some() {}
+            Work::Joins {
+                destinations,
+                with_self,
+            } => {
+                // Groups the updates by destination. The stable sort keeps their order in a group.
+                let mut order: Vec<usize> = (0..destinations.len()).collect();
+                order.sort_by_key(|&update| destinations[update]);
+                let mut groups = order
+                    .chunk_by(|&a, &b| destinations[a] == destinations[b])
+                    .peekable();
+                while groups
+                    .next_if(|group| destinations[group[0]] == 0)
+                    .is_some()
+                {}
                 for to in 0..len {
-                    let Some(group) = groups.next_if(|group| places[group[0]] == to + 1) else {
+                    let Some(group) = groups.next_if(|group| destinations[group[0]] == to + 1)
+                    else {
                         if !in_place {
                             copy(self.data.value, to, to)?;
                         }
                         continue;
                     };
                     let mut joined = Vec::new();
-                    // SAFETY: as above.
+                    // SAFETY: the tensors are valid (contract of this function). Positions are
+                    // below their numbers of elements.
                     unsafe {
                         if *with_self {
                             api.append_string(self.data.value, to, &mut joined)?;
@@ -118,16 +130,20 @@ impl Strings<'_> {
     }
 }
 
-/// What a scatter of strings writes.
+/// The strings that a scatter writes.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// For each element its number among data and, behind them, updates.
+    /// For each element of the output, the number of its source. Numbers count the elements of data
+    /// and then the elements of updates.
     Moves(Vec<usize>),
-    /// For each update its destination, counted from 1; 0 where it is skipped.
-    Joins { places: Vec<usize>, with_self: bool },
+    /// For each update, the number of its destination, counted from 1. 0 for a skipped update.
+    Joins {
+        destinations: Vec<usize>,
+        with_self: bool,
+    },
 }
 
-/// The numbers from `first` on.
+/// Returns the numbers `first..first + len`.
 fn numbers(first: usize, len: usize) -> Result<Vec<usize>, ScatterError> {
     let mut numbers = Vec::new();
     let bytes = len.saturating_mul(size_of::<usize>());

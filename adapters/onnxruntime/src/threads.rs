@@ -1,6 +1,7 @@
-//! The host's threads as a pool: its parallel-for, and how many tasks that runs at once.
+//! The host's threads as a pool.
 //!
-//! Knows threads and time. Knows nothing of tensors.
+//! Runs tasks with the host's parallel-for, and measures how many threads the host has. Knows
+//! threads and time. Knows nothing of tensors.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -15,40 +16,40 @@ use ort_sys::OrtKernelContext;
 use crate::api::Api;
 use crate::failure::Failure;
 
-/// For how long a probe waits for a thread more. One that sleeps takes 50 microseconds
-/// and more to come.
+/// Time that a probe waits for one more thread. A sleeping thread needs at least 50 microseconds to
+/// wake up.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// How many threads the host runs tasks on, which it tells nobody: as it was told to this
-/// library, or as has been seen.
+/// The number of threads that run the host's tasks.
 ///
-/// Fewer than there are processors may come because others keep them busy, so that runs look
-/// again from time to time: the first, the second, the fourth and so on, and then each so many.
+/// The host does not report this number. It is either configured for the session, or measured by a
+/// probe. A probe may find fewer threads than processors, because other work keeps threads busy.
+/// Runs therefore repeat the probe: runs 1, 2, 4, 8 and so on, and every [`INTERVAL`]-th run.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    /// The most that were seen at once, or what was told.
+    /// Configured number, or the largest number that a probe has found.
     most: AtomicUsize,
-    /// Runs that have asked; `None` if it was told, and nobody looks.
-    asked: Option<AtomicUsize>,
+    /// Number of runs that requested the number of threads. `None` if the number is configured.
+    requests: Option<AtomicUsize>,
 }
 
-/// Runs after which one looks again, at the latest: 200 microseconds beside as many runs of a
-/// millisecond are nothing.
+/// Maximum distance between two probes, in runs. The cost of 200 microseconds is negligible
+/// compared with 1024 runs of a millisecond.
 const INTERVAL: usize = 1024;
 
 impl Workers {
-    pub(crate) fn new(told: Option<usize>) -> Self {
+    pub(crate) fn new(configured: Option<usize>) -> Self {
         Self {
-            most: AtomicUsize::new(told.unwrap_or(0)),
-            asked: told.is_none().then(AtomicUsize::default),
+            most: AtomicUsize::new(configured.unwrap_or(0)),
+            requests: configured.is_none().then(AtomicUsize::default),
         }
     }
 
-    /// The number, measured now where that is due.
+    /// Returns the number of threads. Calls `probe` if a measurement is due.
     fn get(&self, probe: impl FnOnce(usize) -> usize) -> usize {
-        if let Some(asked) = &self.asked {
+        if let Some(requests) = &self.requests {
             let processors = thread::available_parallelism().map_or(1, usize::from);
-            let run = asked.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            let run = requests.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
             let is_due = run.is_power_of_two() || run.is_multiple_of(INTERVAL);
             if is_due && self.most.load(Ordering::Relaxed) < processors {
                 self.most.fetch_max(probe(processors), Ordering::Relaxed);
@@ -58,8 +59,8 @@ impl Workers {
     }
 }
 
-/// Runs at work inside hosts, in the whole process: sessions side by side share its
-/// processors, whichever threads they have.
+/// Number of active runs in the process. Concurrent sessions share the processors, although each
+/// has separate threads.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 /// The host's threads during one run.
@@ -71,14 +72,16 @@ pub(crate) struct HostPool<'k> {
     tasks: HostTasks,
 }
 
-// SAFETY: the context is only handed to the host's parallel-for, by the thread that makes
-// the run; the rest is shared as it is.
+// SAFETY: the context is only passed to the host's parallel-for, and only by the thread that makes
+// the run. All other fields are `Sync`.
 unsafe impl Sync for HostPool<'_> {}
 
 impl<'k> HostPool<'k> {
+    /// Returns the pool of a run.
+    ///
     /// # Safety
     ///
-    /// `context` is that of a run, which ends after this.
+    /// `context` belongs to a run that outlives the pool.
     pub(crate) unsafe fn new(
         api: Api,
         context: *const OrtKernelContext,
@@ -92,17 +95,20 @@ impl<'k> HostPool<'k> {
         }
     }
 
-    /// Whether the host has failed to run tasks.
+    /// Returns an error if the host has reported a failure or a task has panicked.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.tasks.has_failed() {
             return Err(Failure::internal(
-                "the host's parallel-for failed; the output is incomplete",
+                "the host's parallel-for failed or a task panicked; the output is incomplete",
             ));
         }
         Ok(())
     }
 
-    /// How many threads come to a loop whose tasks wait for one another, for a while.
+    /// Counts the threads that run tasks at the same time.
+    ///
+    /// Each task waits until all processors have a thread, or until no new thread has come for
+    /// [`PATIENCE`].
     fn probe(&self, processors: usize) -> usize {
         let seen = Mutex::new(Seen {
             threads: HashSet::new(),
@@ -132,10 +138,10 @@ impl<'k> HostPool<'k> {
     }
 }
 
-/// What a probe has seen.
+/// The threads that a probe has found.
 struct Seen {
     threads: HashSet<ThreadId>,
-    /// When the last one of them came.
+    /// Time when the last thread came.
     last: Instant,
 }
 
@@ -150,8 +156,8 @@ impl Pool for HostPool<'_> {
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         self.tasks.run(task, |function, argument| {
-            // SAFETY: `new` was promised that the run has not ended; the host returns when
-            // all tasks have.
+            // SAFETY: the run has not ended (contract of `new`). The host returns after all tasks
+            // have returned.
             unsafe {
                 self.api
                     .parallel_for(self.context, tasks, function, argument)
@@ -167,15 +173,15 @@ mod tests {
     use super::Workers;
 
     #[test]
-    fn a_number_that_was_told_is_not_measured() {
-        let told = Workers::new(Some(3));
+    fn a_configured_number_is_not_measured() {
+        let configured = Workers::new(Some(3));
         for _ in 0..9 {
-            assert_eq!(told.get(|_| panic!("a probe")), 3);
+            assert_eq!(configured.get(|_| panic!("a probe")), 3);
         }
     }
 
     #[test]
-    fn runs_look_again_until_as_many_came_as_there_are_processors() {
+    fn probes_repeat_until_they_find_a_thread_per_processor() {
         let workers = Workers::new(None);
         let probes = Cell::new(0);
         let get = |seen: usize| {
@@ -185,12 +191,12 @@ mod tests {
             })
         };
         for _ in 0..100 {
-            assert_eq!(get(0), 1, "busy: the calling thread at least");
+            assert_eq!(get(0), 1, "all busy: at least the calling thread");
         }
-        assert_eq!(probes.get(), 7, "of runs 1, 2, 4 to 64");
+        assert_eq!(probes.get(), 7, "probes in the runs 1, 2, 4 to 64");
         let enough = 1 << 20;
         let numbers: Vec<_> = (0..100).map(|_| get(enough)).collect();
         assert_eq!((numbers[0], numbers[99]), (1, enough));
-        assert_eq!(probes.get(), 8, "and no more");
+        assert_eq!(probes.get(), 8, "one more probe");
     }
 }

@@ -1,7 +1,7 @@
-"""What all tests share: models, sessions, counters, element types and values for them.
+"""Shared by all tests: models, sessions, counters, element types and their values.
 
-Knows ONNX Runtime's Python interface and where the library is. What is right is said by
-`reference`, never here.
+Knows ONNX Runtime's Python interface and the path of the library. Knows nothing of expected
+results, which `reference` computes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def library_path() -> Path:
 LIBRARY = library_path()
 OWN = "ndscatter"
 HOST = tuple(int(number) for number in ort.__version__.split(".")[:2])
-# Errors are expected, and are read where they are raised.
+# Log level of sessions. Tests expect errors and read them from the exception.
 QUIET = 4
 ort.set_default_logger_severity(QUIET)
 
@@ -46,14 +46,14 @@ Array = reference.Array
 Feeds = Mapping[str, Any]
 
 if not LIBRARY.is_file():
-    pytest.exit(f"{LIBRARY} is missing: cargo build --release -p ndscatter-onnxruntime", 2)
+    pytest.exit(f"{LIBRARY} is missing; run: cargo build --release -p ndscatter-onnxruntime", 2)
 _exported = ctypes.CDLL(str(LIBRARY))
 for _name in ("runs", "in_place", "planned"):
     getattr(_exported, f"ndscatter_onnxruntime_{_name}").restype = ctypes.c_uint64
 
 
 class Counts(NamedTuple):
-    """What the library's kernels have done."""
+    """Counts of the runs of the library's kernels."""
 
     runs: int
     in_place: int
@@ -70,7 +70,7 @@ def counts() -> Counts:
 
 
 class counting:
-    """What is done inside: `with counting() as count: ...; count.done`."""
+    """Counts the runs inside a `with` block: `with counting() as count: ...; count.done`."""
 
     done: Counts
 
@@ -89,7 +89,7 @@ node = helper.make_node
 
 
 def ir_version(opset: int) -> int:
-    """One that every host which knows the opset reads, and that has the opset's types."""
+    """Returns an IR version that has the opset's types and that every host with the opset reads."""
     return 8 if opset < 21 else 10 if opset < 23 else 11
 
 
@@ -123,7 +123,7 @@ def options(
     entries: Mapping[str, str] | None = None,
     **attributes: Any,
 ) -> ort.SessionOptions:
-    """Options of a session; `attributes` are those of `SessionOptions`."""
+    """Returns the options of a session. `attributes` are attributes of `SessionOptions`."""
     made = ort.SessionOptions()
     made.intra_op_num_threads = threads
     made.log_severity_level = QUIET
@@ -137,7 +137,7 @@ def options(
 
 
 def session(serialized: bytes, **given: Any) -> ort.InferenceSession:
-    """A session of a model; arguments are those of `options`."""
+    """Returns a session of a model. The arguments are those of `options`."""
     return ort.InferenceSession(serialized, options(**given), providers=["CPUExecutionProvider"])
 
 
@@ -146,7 +146,7 @@ UNOPTIMISED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 @functools.cache
 def newest_opset() -> int:
-    """The newest version of the standard that the host has. It makes sessions."""
+    """Returns the newest opset of the host. Makes sessions to find it."""
     opset = 21
     while True:
         identity = model(
@@ -157,7 +157,7 @@ def newest_opset() -> int:
         )
         try:
             session(identity, library=False)
-        except Exception:  # noqa: BLE001  (each host raises another)
+        except Exception:  # noqa: BLE001  (hosts raise different types)
             return opset
         opset += 1
 
@@ -166,8 +166,7 @@ def newest_opset() -> int:
 
 
 class ElementType(NamedTuple):
-    """An element type: its name and code in ONNX, what it is in numpy, and whether feeds
-    have it or are cast to it inside the graph."""
+    """An element type: its ONNX name, its numpy dtype, and whether the graph casts feeds to it."""
 
     name: str
     dtype: np.dtype[Any]
@@ -179,7 +178,7 @@ class ElementType(NamedTuple):
 
     @property
     def fed(self) -> np.dtype[Any]:
-        """The type of feeds and of what a run returns."""
+        """Dtype of the feeds and of the result of a run."""
         return np.dtype(np.float32) if self.is_cast else self.dtype
 
     @property
@@ -222,8 +221,8 @@ FLOAT8 = [
 
 
 def values(rng: np.random.Generator, element: ElementType, shape: Iterable[int]) -> Array:
-    """Values of a type: of integers all, of floats such as round differently in another
-    order, and signed zeros."""
+    """Returns random values of a type. Integers cover the whole range. Floats include signed zeros,
+    and their sums depend on the order of additions."""
     shape, dtype = tuple(shape), element.dtype
     if dtype.kind == "O":
         words = ["", "a", "bc", "zażółć", "散布", "🦀", "a string that is too long for small ones"]
@@ -239,13 +238,13 @@ def values(rng: np.random.Generator, element: ElementType, shape: Iterable[int])
     return np.asarray(np.where(rng.random(shape) < 0.05, made * 0.0, made)).astype(dtype)
 
 
-# Types without a numpy type: the host tells newer interfaces alone where such a tensor lies.
+# Types without a numpy dtype. Only newer interfaces of the host give access to their memory.
 HAS_RAW_VALUES = hasattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type")
 FOUR_BITS = {"UINT4": 21, "INT4": 22, "FLOAT4E2M1": 23}
 
 
 def raw_value(code: int, shape: Sequence[int], content: bytes) -> ort.OrtValue:
-    """A tensor of any type, from its bytes."""
+    """Returns a tensor of any type with these bytes."""
     made = ort.OrtValue.ortvalue_from_shape_and_type(list(shape), code)
     assert made.tensor_size_in_bytes() == len(content)
     ctypes.memmove(made.data_ptr(), content, len(content))
@@ -257,13 +256,13 @@ def raw_bytes(given: ort.OrtValue) -> bytes:
 
 
 def bits(array: Array) -> Array:
-    """The array as integers, so that every bit counts; strings as they are."""
+    """Returns the array as unsigned integers with the same bits. Returns strings unchanged."""
     array = np.ascontiguousarray(array)
     return array if array.dtype.kind == "O" else array.view(f"u{array.dtype.itemsize}")
 
 
 def assert_same(found: Array, wanted: Array, what: str = "") -> None:
-    """Type, shape and every bit, but for those of NaN."""
+    """Compares dtype, shape and every bit. Ignores the sign and payload of NaN."""
     found, wanted = np.asarray(found), np.asarray(wanted)
     assert found.shape == wanted.shape, what
     assert found.dtype == wanted.dtype, what
@@ -298,10 +297,13 @@ def one_node(
     between: bool = False,
     **attributes: Any,
 ) -> bytes:
-    """A model of one scatter, with the inputs `data`, `indices` and `updates`, and the output
-    `output`. `shapes` are theirs, in this order; that of indices is `None` where a cache has
-    none. Given `indices` are a constant. `between`: data is made inside the model, and the
-    result is used there, so that it may lie where data does."""
+    """Returns a model of one scatter.
+
+    The inputs are `data`, `indices` and `updates`, and `shapes` are their shapes in this order.
+    The output is `output`. A shape of `None` for indices omits the indices of a cache. With
+    `indices`, the indices are a constant of the model. `between`: the model makes data and reads
+    the result inside, so that the scatter may run in place.
+    """
     data, listed, updates = shapes
     constants = {} if indices is None else {"indices": indices}
     has_indices = op != "TensorScatter" or listed is not None or indices is not None
@@ -315,7 +317,7 @@ def one_node(
         names["output"] = "cast_output"
         nodes_behind = [node("Cast", ["cast_output"], ["output"], to=element.fed_code)]
     if between:
-        # Of all nodes that change nothing one that has every type, and that makes a copy.
+        # A Transpose with the identity permutation copies its input and supports every type.
         order_of_axes = list(range(len(data)))
         nodes.append(node("Transpose", [names["data"]], ["inside"], perm=order_of_axes))
         names["data"] = "inside"
@@ -341,12 +343,12 @@ def one_node(
 
 
 def run(made: ort.InferenceSession, **feeds: Any) -> Array:
-    """The first output."""
+    """Runs a session and returns the first output."""
     return made.run(None, feeds)[0]
 
 
 def ort_value(array: Array) -> ort.OrtValue:
-    """A tensor of the host's. Of strings it makes one in a run alone."""
+    """Returns a tensor of the host. The host creates a tensor of strings only in a run."""
     if array.dtype.kind != "O":
         return ort.OrtValue.ortvalue_from_numpy(array)
     gather = model(
@@ -367,7 +369,7 @@ def ort_value(array: Array) -> ort.OrtValue:
 
 
 def run_in_one_buffer(made: ort.InferenceSession, **feeds: Any) -> Array:
-    """The output, bound to the memory of `data`."""
+    """Runs a session with `output` bound to the memory of `data`, and returns it."""
     binding = made.io_binding()
     bound = {name: ort_value(array) for name, array in feeds.items()}
     for name, given in bound.items():
@@ -380,7 +382,7 @@ def run_in_one_buffer(made: ort.InferenceSession, **feeds: Any) -> Array:
 def unique_elements_indices(
     rng: np.random.Generator, data: Sequence[int], listed: Sequence[int], axis: int
 ) -> Array:
-    """Indices without duplicates, some of them negative."""
+    """Returns indices without duplicates. Some are negative."""
     size = data[axis]
     line = np.argsort(rng.random([*listed[:axis], size, *listed[axis + 1 :]]), axis=axis)
     found = np.take(line, range(listed[axis]), axis=axis)
@@ -390,7 +392,7 @@ def unique_elements_indices(
 def unique_nd_indices(
     rng: np.random.Generator, data: Sequence[int], depth: int, listed: Sequence[int]
 ) -> Array:
-    """Tuples without duplicates, some of their coordinates negative."""
+    """Returns tuples without duplicates. Some coordinates are negative."""
     sizes = np.array(data[:depth])
     count = int(np.prod(listed))
     flat = rng.permutation(int(np.prod(sizes)))[:count]
@@ -399,6 +401,6 @@ def unique_nd_indices(
 
 
 def any_indices(rng: np.random.Generator, sizes: Any, shape: Sequence[int]) -> Array:
-    """Indices with duplicates, where there are more than places."""
+    """Returns random indices, which may contain duplicates."""
     sizes = np.asarray(sizes)
     return rng.integers(-sizes, sizes, tuple(shape), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Fixtures for all tests."""
+"""Fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ import pytest
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Values that are the same in every run of a test, and others in each test."""
+    """Random generator of a test. Its seed depends only on the name of the test."""
     return np.random.default_rng(zlib.crc32(request.node.name.encode()))

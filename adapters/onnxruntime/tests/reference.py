@@ -1,7 +1,7 @@
-"""Scatters as their definitions have them, one update after another.
+"""The sequential reference: scatters by their definition, one update after another.
 
-Knows numpy. Knows nothing of the library or of ONNX Runtime. Values of 16-bit floats are
-computed in float32 and rounded after every update, as docs/semantics.md says.
+Computes 16-bit floats in float32 and rounds them after every update, as docs/semantics.md
+specifies. Knows numpy. Knows nothing of the library or of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Array = np.ndarray[Any, Any]
 
 
 class OutOfBounds(Exception):
-    """An index that its axis does not have."""
+    """An index is outside its axis."""
 
 
 class Duplicate(Exception):
-    """Two updates for one place."""
+    """Two updates have the same destination."""
 
 
 class Rules(NamedTuple):
-    """What a node may say beside its axis; the defaults are the standard's."""
+    """The options of a node, except its axis. The defaults are those of the ONNX standard."""
 
     reduction: str = "none"
     include_self: int = 1
@@ -38,7 +38,7 @@ STANDARD = Rules()
 
 
 def coordinate(index: int, size: int, rules: Rules) -> int | None:
-    """The position that an index means on an axis of this size; `None` where it is skipped."""
+    """Returns the position of an index on an axis of this size, or `None` for a skipped index."""
     position = index + size if index < 0 and rules.negative_indices else index
     if 0 <= position < size:
         return position
@@ -50,7 +50,7 @@ def coordinate(index: int, size: int, rules: Rules) -> int | None:
 
 
 def nd_destinations(data: Array, indices: Array, rules: Rules) -> list[int | None]:
-    """For each element of updates, in order, the flat position in data that it goes to."""
+    """Returns for each element of updates, in order, its flat position in data."""
     depth = indices.shape[-1]
     window = math.prod(data.shape[depth:])
     places: list[int | None] = []
@@ -81,7 +81,7 @@ def elements_destinations(data: Array, indices: Array, axis: int, rules: Rules) 
 
 
 def combine(reduction: str, current: Any, update: Any) -> Any:
-    """One update of one element. Both are numpy scalars of the type that is computed in."""
+    """Combines one element with one update. Both are numpy scalars of the computation type."""
     if isinstance(current, str):
         return {"none": update, "add": current + update}[reduction]
     if isinstance(current, np.bool_):
@@ -106,12 +106,12 @@ def combine(reduction: str, current: Any, update: Any) -> Any:
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
-    """Whether it is a 16-bit float, of numpy's or of ml_dtypes'."""
+    """Whether this is a 16-bit float of numpy or ml_dtypes."""
     return dtype.itemsize == 2 and dtype.kind not in "iub"
 
 
 def apply(data: Array, updates: Array, places: list[int | None], rules: Rules) -> Array:
-    """Updates element by element: `places[i]` is where the i-th goes."""
+    """Applies the updates element by element. `places[i]` is the flat position of element i."""
     half = is_half(data.dtype) and rules.reduction != "none"
     wide = half and rules.accumulate == "wide" and rules.reduction not in ("min", "max")
     computed = data.astype(np.float32) if half else data.copy()
@@ -165,7 +165,7 @@ def tensor_scatter(
     mode: str = "linear",
     rules: Rules = STANDARD,
 ) -> Array:
-    """Rows of updates into a cache, from each sequence's own position on."""
+    """Writes rows of updates into a cache. The rows of each sequence begin at its index."""
     axis %= data.ndim
     size, length = data.shape[axis], updates.shape[axis]
     result = data.copy()
@@ -187,9 +187,11 @@ UFUNCS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximu
 
 
 def fast(data: Array, where: tuple[Array, ...], updates: Array, reduction: str) -> Array:
-    """The same for sizes that `apply` is too slow for: updates go to `data[where]`, in order.
-    numpy applies them where it stands, one after another. Of two zeros numpy's minimum may
-    be either, so that there are to be none."""
+    """Applies updates to `data[where]`, for sizes at which `apply` is too slow.
+
+    numpy applies the updates in order. The inputs must not contain zeros for `min` and `max`:
+    numpy may return either of +0 and -0.
+    """
     result = data.copy()
     if reduction == "none":
         result[where] = updates

@@ -1,8 +1,8 @@
-"""Scatters of subnormal numbers in a host that takes such numbers for zero: a program, which
-writes what was wrong in each case as JSON.
+"""A program that runs scatters of subnormal numbers in a host that flushes them to zero. Prints
+the failure of each case as JSON.
 
-`test_config` runs it. It is a process of its own because the first session of a process
-sets the mode of its calling threads.
+`test_config` runs it as a separate process, because the first session of a process sets the
+floating-point mode of its calling threads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from common import (
 ENTRIES = {"session.set_denormal_as_zero": "1"}
 FLOATS = [*(element for element in NUMBERS if element.is_float), BFLOAT16]
 REDUCTIONS = ["none", "add", "mul", "min", "max"]
-# Rows of one number, and of so many that all threads are used.
+# Numbers per row. The large rows use all threads.
 WIDTHS = {"small": 1, "large": 40_000}
 CASES = {
     f"{element}-{reduction}-{threads}-{width}": (element, reduction, threads, WIDTHS[width])
@@ -44,12 +44,12 @@ CASES = {
 
 
 def is_flushed() -> bool:
-    """Whether this thread takes subnormal numbers for zero."""
+    """Whether this thread flushes subnormal numbers to zero."""
     return bool((np.full(64, 1e-39, np.float32) * np.ones(64, np.float32) == 0).all())
 
 
 def pairs(element: ElementType) -> dict[str, Array]:
-    """Each of some numbers with each, a pair to a row."""
+    """Returns all pairs of some special numbers, one pair per row."""
     info = ml_dtypes.finfo(element.dtype)
     least, normal = float(info.smallest_subnormal), float(info.smallest_normal)
     special = [least, -least, 3 * least, normal - least, normal, -normal, 0.5, 1.0, 2.0]
@@ -59,8 +59,10 @@ def pairs(element: ElementType) -> dict[str, Array]:
 
 
 class Prepared(NamedTuple):
-    """What has to be known before the mode is set, as numpy computes in it as well: all of
-    one column."""
+    """Feeds and the expected result of one column.
+
+    They are computed before a session sets the mode, because the mode applies to numpy too.
+    """
 
     feeds: dict[str, Array]
     right: Array
@@ -105,7 +107,7 @@ def check_host() -> None:
         [value("output", TensorProto.FLOAT, None)],
         constants={"one": np.ones(1, np.float32)},
     )
-    # Many, so that the host's node runs on all threads as well.
+    # At the large size the host's node also runs on all threads.
     for size, threads in ((100, 1), (10_000_000, 2)):
         feeds = {
             "data": np.full(size, 1e-39, np.float32),
@@ -123,7 +125,7 @@ def check_host() -> None:
 def outcome(call: Any, *given: Any) -> str:
     try:
         call(*given)
-    except Exception as error:  # noqa: BLE001  (it is told)
+    except Exception as error:  # noqa: BLE001  (returned to the caller)
         return str(error) or type(error).__name__
     return ""
 

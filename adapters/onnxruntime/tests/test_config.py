@@ -1,4 +1,4 @@
-"""Config entries of a session: those of the library, and those of the host that could change
+"""Config entries of a session: entries of the library, and entries of the host that could change
 results."""
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from common import (
 
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 
-# Scatter is no operator of the versions that have the others.
+# The opsets of these operators do not have Scatter.
 OPERATORS = ["ScatterND", "ScatterElements", *(["TensorScatter"] if HAS_CACHE else [])]
 
 
 def all_operators() -> bytes:
-    """One scatter of each kind that the host has, and one of the library's own domain."""
+    """Returns a model with each standard scatter, and one scatter of the library's domain."""
     nodes = [
         node("ScatterND", ["data", "tuples", "updates"], ["a"]),
         node("ScatterElements", ["a", "indices", "updates"], ["b"]),
@@ -77,7 +77,7 @@ def all_feeds(rng: np.random.Generator) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("entry", "taken"),
+    ("entry", "replaced"),
     [
         (None, OPERATORS),
         ("", []),
@@ -93,13 +93,13 @@ def all_feeds(rng: np.random.Generator) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_operators(rng, entry, taken) -> None:
-    """Those that are not named stay with the host. The library's own domain is always there."""
+def test_operators(rng, entry, replaced) -> None:
+    """The host runs operators that the entry does not name. The library's domain always works."""
     entries = {} if entry is None else {"ndscatter.ops": entry}
     ran = session(all_operators(), entries=entries)
     with counting() as count:
         found = run(ran, **(feeds := all_feeds(rng)))
-    assert count.done.runs == 1 + len(set(taken) & set(OPERATORS))
+    assert count.done.runs == 1 + len(set(replaced) & set(OPERATORS))
     assert_same(found, run(session(all_operators()), **feeds))
 
 
@@ -122,7 +122,7 @@ def test_wrong_number_of_threads(entry) -> None:
 @pytest.mark.parametrize("entry", ["1", "2", " 4 ", "64"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_number_of_threads(rng, entry, threads) -> None:
-    """Whatever the library is told, right or wrong, results are the same."""
+    """The results do not depend on the configured number of threads, even if it is wrong."""
     serialized = one_node("ScatterND", FLOAT, (None, None, None), reduction="add")
     ran = session(serialized, threads=threads, entries={"ndscatter.threads": entry})
     for rows, columns, count in ((5, 3, 9), (3000, 40, 30_000)):
@@ -133,25 +133,26 @@ def test_number_of_threads(rng, entry, threads) -> None:
 
 
 def test_options_differ(rng) -> None:
-    """Sessions side by side, each with entries of its own, made in turns and used in turns."""
+    """Concurrent sessions with different entries, which are created and run in alternation."""
     entries: list[dict[str, str]] = [
         {},
         {"ndscatter.ops": "ScatterND"},
         {"ndscatter.ops": ""},
         {"ndscatter.ops": "ScatterElements", "ndscatter.threads": "2"},
     ]
-    taken = [len(OPERATORS), 1, 0, 1]
+    replaced = [len(OPERATORS), 1, 0, 1]
     sessions = [session(all_operators(), entries=entry) for entry in entries * 3]
     feeds = all_feeds(rng)
     wanted = run(session(all_operators()), **feeds)
-    for ran, runs in [*zip(sessions, taken * 3), *zip(reversed(sessions), reversed(taken * 3))]:
+    forwards = [*zip(sessions, replaced * 3)]
+    for ran, runs in forwards + forwards[::-1]:
         with counting() as count:
             assert_same(run(ran, **feeds), wanted)
         assert count.done.runs == 1 + runs
 
 
 def test_library_given_twice(rng) -> None:
-    """A host may take it or refuse it; a session that it makes is right."""
+    """A host may accept or refuse the second registration. An accepted session is correct."""
     made = options()
     serialized = one_node("ScatterND", FLOAT, (None, None, None))
     feeds = {
@@ -162,7 +163,7 @@ def test_library_given_twice(rng) -> None:
     try:
         made.register_custom_ops_library(str(LIBRARY))
         ran = ort.InferenceSession(serialized, made, providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001  (each host raises another)
+    except Exception as error:  # noqa: BLE001  (hosts raise different types)
         assert "ScatterND" in str(error) or "domain" in str(error).lower()
         return
     assert_same(run(ran, **feeds), reference.scatter_nd(*feeds.values()))
@@ -173,8 +174,11 @@ def test_library_given_twice(rng) -> None:
 
 @pytest.fixture(scope="module")
 def subnormals() -> dict[str, str]:
-    """What was wrong in each case. The first session of a process says for all its calling
-    threads how they take subnormal numbers, so that there is one of its own for it."""
+    """Failure of each case.
+
+    The cases run in a separate process, because the first session of a process sets the
+    floating-point mode of all its calling threads.
+    """
     command = [sys.executable, subnormal_cases.__file__]
     done = subprocess.run(command, capture_output=True, timeout=100)
     assert done.returncode == 0, done.stderr.decode()
@@ -184,10 +188,10 @@ def subnormals() -> dict[str, str]:
 
 @pytest.mark.parametrize("case", subnormal_cases.CASES)
 def test_subnormals_stay(subnormals, case) -> None:
-    """A host that takes subnormal numbers for zero changes nothing of what a scatter gives."""
+    """A host that flushes subnormal numbers to zero does not change the results of scatters."""
     assert subnormals[case] == ""
 
 
 def test_mode_of_the_host_is_kept(subnormals) -> None:
-    """Nodes behind a scatter take subnormal numbers for zero as before."""
+    """Nodes after a scatter still flush subnormal numbers to zero."""
     assert subnormals["host"] == ""

@@ -1,4 +1,4 @@
-"""ONNX's own conformance cases for the four operators, run by the library's kernels."""
+"""Runs ONNX's conformance cases of the four operators with the library's kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPERATORS = ("ScatterND", "ScatterElements", "Scatter", "TensorScatter")
 
 def load() -> list[object]:
     with warnings.catch_warnings():
-        # Cases of other operators compute with infinities.
+        # Cases of other operators warn about infinities.
         warnings.simplefilter("ignore")
         cases = collect_testcases(None)
     return [
@@ -45,7 +45,7 @@ def test_all_cases_are_there() -> None:
 def test_case(case) -> None:
     made = case.model
     for opset in made.opset_import:
-        # Cases carry the newest version that their operator has not changed since.
+        # A case may import a newer opset than the host's, in which its operator is unchanged.
         if opset.domain == "":
             opset.version = min(opset.version, newest_opset())
     made.ir_version = 8 if not HAS_CACHE else made.ir_version

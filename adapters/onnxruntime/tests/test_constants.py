@@ -1,5 +1,6 @@
-"""Indices that never change: planned at the first run with data of a shape, in every kind of
-graph, from several threads. A bad one fails runs, never a session.
+"""Constant indices, in every kind of graph and from several threads.
+
+The first run with data of a shape makes a plan. An invalid index fails the run, never the session.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def test_planned(rng, element, reduction, threads) -> None:
 
 
 def test_more_shapes_than_plans(rng) -> None:
-    """Seven shapes in turn, in one order and in another, and some of one size but not one
+    """Alternates between seven shapes, in two orders. Some have the same size but not the same
     shape."""
     indices = any_indices(rng, 3, (5, 1))
     ran = session(
@@ -76,7 +77,7 @@ def test_more_shapes_than_plans(rng) -> None:
 
 @needs_cache
 def test_cache_with_constant_indices(rng) -> None:
-    """Plans of a cache depend on how many rows come."""
+    """The plan of a cache depends on the number of rows of updates."""
     indices = np.array([2, 0])
     ran = session(
         one_node("TensorScatter", FLOAT, ([2, None, 3], None, None), indices=indices, opset=24)
@@ -93,7 +94,8 @@ def test_cache_with_constant_indices(rng) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_from_several_threads(rng, threads) -> None:
-    """Eight callers, each with a shape of its own in each run, and all first runs at once."""
+    """Eight concurrent callers. Each run of a caller has another shape, and all first runs are
+    concurrent."""
     indices = any_indices(rng, 16, (40, 1))
     ran = session(
         one_node("ScatterND", INT64, ([None, None], None, None), indices=indices, reduction="add"),
@@ -140,7 +142,7 @@ def test_bad_constant_fails_the_run(rng, case, domain) -> None:
 
 
 def test_constant_that_suits_some_shapes(rng) -> None:
-    """A session stays usable: where data is large enough, the same index is good."""
+    """A session stays usable after a failed run: the same index is valid for larger data."""
     indices = np.array([[5]])
     ran = session(one_node("ScatterND", FLOAT, ([None, 2], None, None), indices=indices))
     updates = values(rng, FLOAT, (1, 2))
@@ -154,7 +156,7 @@ def test_constant_that_suits_some_shapes(rng) -> None:
                 run(ran, data=data, updates=updates)
 
 
-# Graphs within graphs
+# Subgraphs
 
 
 def scatter(data: str, output: str, indices: str = "indices", **given: Any) -> onnx.NodeProto:
@@ -178,7 +180,7 @@ DATA_AND_UPDATES = [value("data", F32, ["n", 2]), value("updates", F32, [None, 2
 @pytest.mark.parametrize("place", ["initializer", "constant_node", "outer", "outer_node", "fed"])
 @pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_inside_if(rng, place, level) -> None:
-    """Indices of a branch: its own constant, one of the graph around it, or an input."""
+    """The indices of a branch are its constant, a constant of the outer graph, or an input."""
     ways = {"then": any_indices(rng, 4, (5, 1)), "else": any_indices(rng, 4, (7, 1))}
     branches, constants, nodes, inputs = {}, {}, [], list(DATA_AND_UPDATES)
     for way, indices in ways.items():
@@ -225,8 +227,8 @@ def test_inside_if(rng, place, level) -> None:
 @pytest.mark.parametrize("place", ["initializer", "outer", "counter"])
 @pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_inside_loop(rng, place, level) -> None:
-    """A table that a loop carries. Indices are a constant of the body, of the graph around it,
-    or come from the loop's counter."""
+    """A loop carries a table. The indices are a constant of the body, a constant of the outer
+    graph, or computed from the loop's counter."""
     indices = any_indices(rng, 4, (5, 1))
     constants = {"indices": indices} if place == "outer" else {}
     held = {"indices": indices} if place == "initializer" else {}
@@ -270,7 +272,7 @@ def test_inside_loop(rng, place, level) -> None:
 
 
 def test_inside_scan(rng) -> None:
-    """A row of updates in each step."""
+    """Each iteration has one row of updates."""
     indices = any_indices(rng, 4, (1, 1))
     body = helper.make_graph(
         [
@@ -304,7 +306,7 @@ def test_inside_scan(rng) -> None:
 
 @pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_inside_function(rng, level) -> None:
-    """A function of the model's, which the host puts in the place of its calls."""
+    """A function of the model, which the host inlines."""
     function = helper.make_function(
         "models", "AddTwice", ["data", "indices", "updates"], ["output"],
         [scatter("data", "once"), scatter("once", "output")],
@@ -329,7 +331,7 @@ def test_inside_function(rng, level) -> None:
 @pytest.mark.parametrize("rows", [4, 300_000])
 @pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_all_inputs_are_constants(rng, rows, level) -> None:
-    """The host may run such a node while it makes the session, where there are no threads."""
+    """The host may run such a node while it creates the session, without threads."""
     data, updates = values(rng, FLOAT, (rows, 2)), values(rng, FLOAT, (2 * rows, 2))
     indices = any_indices(rng, rows, (2 * rows, 1))
     serialized = model(

@@ -1,5 +1,6 @@
-"""What is refused: attributes, shapes and indices. Each is an exception with the library's
-message, and neither the process nor the session is the worse for it.
+"""Invalid attributes, shapes and indices.
+
+Each raises an exception with the library's message. The process and the session stay usable.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ from common import (
 
 LOW, HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
-# Attributes: a session that has them is not made.
+# Invalid attributes: the session is not created.
 
 WRONG_ATTRIBUTES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "unknown_reduction": ("ScatterND", "", {"reduction": "foo"}, '"reduction" is "foo"; use one of none, add, mul, min, max'),
     "reduction_in_capitals": ("ScatterND", "", {"reduction": "ADD"}, '"ADD"; use one of'),
     "empty_reduction": ("ScatterND", "", {"reduction": ""}, '"reduction"'),
     "reduction_of_own": ("ScatterElements", "", {"reduction": "mean"}, '"mean"; use one of none, add, mul, min, max'),
-    "reduction_int": ("ScatterND", "", {"reduction": 1}, '"reduction" has a type that it cannot have'),
-    "reduction_float": ("ScatterElements", "", {"reduction": 1.5}, '"reduction" has a type that it cannot have'),
-    "axis_float": ("ScatterElements", "", {"axis": 1.5}, '"axis" has a type that it cannot have'),
-    "axis_text": ("ScatterElements", "", {"axis": "1"}, '"axis" has a type that it cannot have'),
-    "scatter_axis": ("Scatter", "", {"axis": "x"}, '"axis" has a type that it cannot have'),
+    "reduction_int": ("ScatterND", "", {"reduction": 1}, '"reduction" has a type that the operator does not allow'),
+    "reduction_float": ("ScatterElements", "", {"reduction": 1.5}, '"reduction" has a type that the operator does not allow'),
+    "axis_float": ("ScatterElements", "", {"axis": 1.5}, '"axis" has a type that the operator does not allow'),
+    "axis_text": ("ScatterElements", "", {"axis": "1"}, '"axis" has a type that the operator does not allow'),
+    "scatter_axis": ("Scatter", "", {"axis": "x"}, '"axis" has a type that the operator does not allow'),
     "own_reduction": ("ScatterND", OWN, {"reduction": "foo"}, "use one of none, add, sub, mul, min, max, mean"),
     "own_bounds": ("ScatterND", OWN, {"bounds": "wrap"}, '"bounds" is "wrap"; use one of error, skip, clamp'),
-    "own_bounds_int": ("ScatterND", OWN, {"bounds": 1}, '"bounds" has a type that it cannot have'),
+    "own_bounds_int": ("ScatterND", OWN, {"bounds": 1}, '"bounds" has a type that the operator does not allow'),
     "own_accumulate": ("ScatterND", OWN, {"accumulate": "f32"}, '"accumulate" is "f32"; use one of native, wide'),
     "own_include_self": ("ScatterND", OWN, {"include_self": 2}, '"include_self" is 2; use 0 or 1'),
-    "own_include_self_text": ("ScatterElements", OWN, {"include_self": "1"}, '"include_self" has a type that it cannot have'),
+    "own_include_self_text": ("ScatterElements", OWN, {"include_self": "1"}, '"include_self" has a type that the operator does not allow'),
     "own_reject": ("ScatterND", OWN, {"reject_duplicates": -1}, '"reject_duplicates" is -1; use 0 or 1'),
     "own_negative": ("ScatterND", OWN, {"negative_indices": 7}, '"negative_indices" is 7; use 0 or 1'),
-    "own_negative_float": ("ScatterND", OWN, {"negative_indices": 1.0}, '"negative_indices" has a type that it cannot have'),
+    "own_negative_float": ("ScatterND", OWN, {"negative_indices": 1.0}, '"negative_indices" has a type that the operator does not allow'),
 }  # fmt: skip
 
 LISTS = {
@@ -103,7 +104,7 @@ def test_wrong_attribute_of_a_cache(domain, given, message) -> None:
     assert message in str(raised.value)
 
 
-# Shapes and indices: a run that has them fails, the next one is right.
+# Invalid shapes and indices: the run fails, and the next run is correct.
 
 D, U = (4, 3), (2, 3)
 RUNS: dict[str, tuple[str, tuple[int, ...], Any, tuple[int, ...], dict[str, Any], str]] = {
@@ -159,7 +160,7 @@ def test_wrong_run(rng, case, constant, reduction) -> None:
         assert_same(feeds[name], array, name)
     if constant or "axis" in case:
         return
-    # As good as new.
+    # The session still gives correct results.
     good = {"data": values(rng, FLOAT, D), "updates": values(rng, FLOAT, (1, 3))}
     good["indices"] = np.zeros((1, 1 if op == "ScatterND" else 3), np.int64)
     rules = reference.Rules(reduction)
@@ -249,7 +250,7 @@ def test_wrong_number_of_inputs(inputs, library) -> None:
 
 @pytest.mark.parametrize("missing", ["data", "indices", "updates"])
 def test_input_left_out(rng, missing) -> None:
-    """An input without a name is refused, by the host or in the run."""
+    """A missing required input is refused, by the host or by the run."""
     names = [name if name != missing else "" for name in ("data", "indices", "updates")]
     types = {"data": F32, "indices": I64, "updates": F32}
     serialized = model(
@@ -265,13 +266,14 @@ def test_input_left_out(rng, missing) -> None:
 
 
 def test_wrong_declared_output(rng) -> None:
-    """A declared shape that data does not have: refused by the host, or what data says."""
+    """A declared output shape that differs from data: the host refuses it, or the output has the
+    shape of data."""
     serialized = one_node("ScatterND", FLOAT, ([4, 3], [1, 1], [1, 3]), output=[5, 3])
     feeds = {"data": values(rng, FLOAT, D), "updates": values(rng, FLOAT, (1, 3))}
     feeds["indices"] = np.array([[2]])
     try:
         ran = session(serialized)
-    except Exception as error:  # noqa: BLE001  (each host raises another)
+    except Exception as error:  # noqa: BLE001  (hosts raise different types)
         assert "shape" in str(error).lower() or "dim" in str(error).lower()
         return
     wanted = reference.scatter_nd(feeds["data"], feeds["indices"], feeds["updates"])
@@ -279,7 +281,7 @@ def test_wrong_declared_output(rng) -> None:
 
 
 def test_many_failed_runs(rng) -> None:
-    """Half the runs fail; what others give does not change."""
+    """Half of the runs fail. The results of the other runs do not change."""
     ran = session(one_node("ScatterND", INT64, ([None], [None, 1], [None]), reduction="add"))
     data, updates = values(rng, INT64, (10,)), values(rng, INT64, (20,))
     for at in range(200):

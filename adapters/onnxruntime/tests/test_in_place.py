@@ -1,5 +1,6 @@
-"""Where a run writes: into the memory of data where the host gives that away, else beside it.
-What the caller still owns, or another node still reads, is never changed.
+"""In-place runs: a run writes to the memory of data if the host allows it, else to a new output.
+
+Memory that the caller owns, or that another node still reads, never changes.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def test_negated_before_and_behind(rng) -> None:
 
 
 def test_input_is_kept(rng) -> None:
-    """Data that the caller owns is not written, though it is used last by the scatter."""
+    """Data of the caller is not written, although the scatter is its last reader."""
     feeds = scatter_feeds(rng)
     before = {name: array.copy() for name, array in feeds.items()}
     with counting() as count:
@@ -105,7 +106,7 @@ def test_input_is_kept(rng) -> None:
 
 
 def test_initializer_is_kept(rng) -> None:
-    """Data that is a constant of the model is there again in the next run."""
+    """Constant data of the model is unchanged in the next run."""
     feeds = scatter_feeds(rng)
     data = feeds.pop("data")
     inputs = [value("indices", I64, [None, 1]), value("updates", F32, [None, SHAPE[1]])]
@@ -120,7 +121,7 @@ def test_initializer_is_kept(rng) -> None:
 
 
 CHAINS: dict[str, tuple[list[onnx.NodeProto], tuple[str, ...], int, Any]] = {
-    # nodes, outputs, runs in place, what the outputs are of d (negated data) and s (scattered)
+    # nodes, outputs, runs in place, outputs in terms of d (negated data) and s (scattered)
     "data_used_behind": (
         [node("Neg", ["data"], ["a"]), scatter("a", "b"), node("Add", ["a", "b"], ["output"])],
         ("output",), 0, lambda d, s: [d + s(d)],
@@ -167,7 +168,7 @@ def test_chains(rng, case, level) -> None:
 
 
 def test_data_and_updates_are_one_tensor(rng) -> None:
-    """Updates are read where data would be written: it must lie elsewhere."""
+    """The output must not share memory with data, because updates are the same tensor."""
     nodes = [
         node("Neg", ["data"], ["a"]),
         node("ScatterND", ["a", "indices", "a"], ["b"], reduction="add"),
@@ -212,7 +213,7 @@ def test_bound_to_one_buffer(rng, element, reduction, threads) -> None:
 
 
 def test_bound_to_one_buffer_again_and_again(rng) -> None:
-    """Each run goes on from what the last one left, as a cache is filled."""
+    """Each run continues with the result of the previous run, as for a cache."""
     ran = session(one_node("ScatterND", FLOAT, ([6, 4], [9, 1], [9, 4]), reduction="add"))
     feeds = scatter_feeds(rng)
     bound = {name: ort.OrtValue.ortvalue_from_numpy(array.copy()) for name, array in feeds.items()}
@@ -245,7 +246,7 @@ def test_error_in_place_writes_nothing(rng) -> None:
 
 @pytest.mark.parametrize("reduction", ["none", "add"])
 def test_output_bound_to_updates(rng, reduction) -> None:
-    """An output that lies where updates do is refused, or right; never wrong."""
+    """An output in the memory of updates is refused or correct, never wrong."""
     ran = session(one_node("ScatterND", FLOAT, ([9, 4], [9, 1], [9, 4]), reduction=reduction))
     data, updates = values(rng, FLOAT, (9, 4)), values(rng, FLOAT, (9, 4))
     indices = any_indices(rng, 9, (9, 1))
@@ -268,7 +269,7 @@ def test_output_bound_to_updates(rng, reduction) -> None:
 @needs_cache
 @pytest.mark.parametrize("element", [FLOAT, FLOAT16], ids=str)
 def test_cache_step_by_step(rng, element) -> None:
-    """A cache of two sequences, filled a token at a time where it lies."""
+    """A cache of two sequences is filled in place, one token at a time."""
     serialized = one_node(
         "TensorScatter", element, ([2, 3, 8, 4], [2], [2, 3, 1, 4]), opset=24, mode="circular"
     )

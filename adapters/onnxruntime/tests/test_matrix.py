@@ -1,8 +1,8 @@
-"""Every operator, opset, reduction, element type and index type, beside the built-in kernel.
+"""Every operator, opset, reduction, element type and index type, compared with the built-in kernel.
 
-Where no place is hit twice, the library gives the bits of the built-in kernel. With
-duplicates, whose order the standard leaves open, and of what the built-in kernel refuses,
-the reference is the judge.
+Without duplicates, the library gives the bits of the built-in kernel. The standard does not define
+the order of duplicates. Results with duplicates, and results that the built-in kernel refuses to
+compute, are compared with the reference.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def wanted(
 def feeds_of(
     rng: np.random.Generator, op: str, element: ElementType, axis: int, unique: bool
 ) -> dict[str, Array]:
-    """Shapes leave rows that no update comes to, and elements behind the last vector."""
+    """Returns feeds. Some rows have no update, and rows are not a multiple of the vector width."""
     if op == "ScatterND":
         shape = (5, 4, 3)
         indices = unique_nd_indices(rng, shape, 2, (7,)) if unique else None
@@ -108,7 +108,7 @@ def test_matrix(rng, op, opset, reduction, element, index_type) -> None:
         op, element, ([None] * (3 if op == "ScatterND" else 2), None, None),
         opset=opset, index_type=index_type, **attributes,
     )  # fmt: skip
-    # Of casts that surround it, the host might make others.
+    # Optimisation could change the casts around the scatter.
     ran = session(serialized, graph_optimization_level=UNOPTIMISED)
     for unique in (True, False):
         feeds = feeds_of(rng, op, element, axis, unique)
@@ -122,7 +122,7 @@ def test_matrix(rng, op, opset, reduction, element, index_type) -> None:
 
 
 def is_refused(op: str, reduction: str, element: ElementType) -> bool:
-    """Whether the built-in kernel has no such thing, in every host."""
+    """Whether no host has a built-in kernel for this case."""
     if op == "TensorScatter":
         return element == STRING
     if element == FLOAT16:
@@ -154,7 +154,8 @@ def assert_as_built_in(
         return
     elsewhere = built_in(serialized, feeds)
     if reduction in ("min", "max") and element.is_float:
-        # The built-in kernel may take the other zero where both are the smallest.
+        # The built-in kernel may return the other zero if +0 and -0 are both the minimum. Adding 0
+        # makes both +0.
         found, elsewhere = found + found.dtype.type(0), elsewhere + found.dtype.type(0)
     assert_same(found, elsewhere, "built-in")
 
@@ -201,8 +202,8 @@ FLOATS = [element for element in TYPES if element.is_float]
 @pytest.mark.parametrize("reduction", reductions(18))
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
 def test_special_values(rng, op, reduction, element) -> None:
-    """Infinities, NaN, both zeros, subnormals and the largest numbers, each with each. A NaN
-    stays one; elsewhere every bit counts."""
+    """All pairs of infinities, NaN, both zeros, subnormals and the largest numbers. NaN results
+    are compared as NaN, all others bit by bit."""
     info = ml_dtypes.finfo(element.dtype)
     special = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, info.max, info.min]
     special += [info.smallest_subnormal, info.smallest_normal]

@@ -1,4 +1,4 @@
-"""The operators of the library's own domain: what each attribute beyond the standard's means."""
+"""The operators of the library's domain, with each attribute that the standard does not have."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SHAPE = (5, 4)
 def feeds_of(
     rng: np.random.Generator, op: str, element: ElementType, out: bool
 ) -> dict[str, Array]:
-    """Many duplicates; where `out`, indices beyond both ends as well."""
+    """Returns feeds with many duplicates. `out`: some indices are out of bounds on both ends."""
     rows = 23
     indices = any_indices(rng, 9 if out else 5, (rows, 1 if op == "ScatterND" else 4))
     if out:
@@ -61,8 +61,8 @@ def check(
     out: bool = False,
     constant: bool = False,
 ) -> None:
-    """One model of the rules, its attributes those that differ from the defaults, beside the
-    reference."""
+    """Compares a model with the reference. Its attributes are the rules that differ from the
+    defaults."""
     feeds = feeds_of(rng, op, element, out)
     attributes = {
         name: given
@@ -134,7 +134,7 @@ def test_wide(rng, element, reduction, include_self) -> None:
 
 
 def test_wide_sums_do_not_stall() -> None:
-    """4096 ones: in 16 bits a sum stops at 2048, where the next number is 2050."""
+    """Adds 4096 ones. In 16 bits the sum stops at 2048, because the next number is 2050."""
     found = {}
     for accumulate in ("native", "wide"):
         serialized = one_node(
@@ -164,7 +164,7 @@ def test_wide_sums_do_not_stall() -> None:
     ids=str,
 )
 def test_mean_of_integers(dtype, updates, include_self, mean) -> None:
-    """The wrapped sum, divided towards negative infinity. Data is 10."""
+    """The mean is the wrapped sum, divided with rounding towards negative infinity. Data is 10."""
     element = next(each for each in NUMBERS if each.dtype == dtype)
     serialized = one_node(
         "ScatterND", element, ([1], None, None), domain=OWN,
@@ -182,8 +182,8 @@ def test_mean_of_integers(dtype, updates, include_self, mean) -> None:
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 @pytest.mark.parametrize("op", OPERATORS)
 def test_reject_duplicates(rng, op, constant) -> None:
-    """Two indices of one place, one of them negative, are an error; without them all is as
-    always."""
+    """Two indices of one destination, one of them negative, are an error. Without duplicates the
+    result is the usual one."""
     lists = {True: [3, 1, -4, 0], False: [3, 1, -3, 0]}
     for has_duplicates, listed in lists.items():
         indices = np.array(listed)
@@ -255,7 +255,7 @@ def test_index_types(rng, op, index_type, axis) -> None:
 @pytest.mark.parametrize("mode", ["linear", "circular"])
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 def test_cache_with_idle_slots(rng, mode, constant) -> None:
-    """`skip`: a sequence with a negative index keeps its cache."""
+    """With `skip`, a sequence with a negative index keeps its cache."""
     indices = np.array([2, -1, 0, -7])
     shapes = ([4, 6, 3], [4], [4, 2, 3])
     serialized = one_node(
@@ -274,7 +274,7 @@ def test_cache_with_idle_slots(rng, mode, constant) -> None:
     "given", [{"bounds": "clamp"}, {"reject_duplicates": 1}, {"negative_indices": 0}], ids=str
 )
 def test_cache_options(rng, given: dict[str, Any]) -> None:
-    """Clamped indices are refused; what cannot make a difference makes none."""
+    """`clamp` is refused. Options without an effect are accepted."""
     serialized = one_node(
         "TensorScatter", FLOAT, ([2, 6, 3], [2], [2, 2, 3]), domain=OWN, opset=24, **given
     )

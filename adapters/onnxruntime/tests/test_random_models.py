@@ -1,9 +1,9 @@
-"""Models made at random: scatters of both kinds and both domains in chains, with other
-operators between, tensors that several nodes read, constant indices, branches and loops.
+"""Random models: chains of ScatterND and ScatterElements in both domains.
 
-Every tensor of a model is computed by numpy as the model is made; the session's outputs have
-its bits, whatever the number of threads, the order of execution, the use of memory and the
-optimisations. Duplicates are everywhere.
+The models also have other operators in between, tensors with several readers, constant indices,
+branches and loops. Most indices have duplicates. numpy computes every tensor while the model is
+made. The outputs of the session must have the same bits, for every number of threads, execution
+order, memory option and optimisation level.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from common import (
 
 MODELS = 500 if HAS_CACHE else 200
 LARGE = 6 if HAS_CACHE else 3
-# Elements that are moved, from which on a run certainly takes all threads.
+# Number of moved elements at which a run always uses all threads.
 MANY = 1_200_000
 
 TYPES = [FLOAT, INT64, ElementType("INT32", np.dtype(np.int32))]
@@ -45,7 +45,8 @@ OWN_REDUCTIONS = [*REDUCTIONS, "sub", "mean"]
 
 
 def numbers(rng: np.random.Generator, element: ElementType, shape: Any) -> Array:
-    """Small ones, so that products stay numbers; no zeros, which `reference.fast` needs."""
+    """Returns small numbers, whose products stay finite. `reference.fast` requires numbers without
+    zeros."""
     if element.is_float:
         made = rng.uniform(0.25, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
         return np.asarray(made, np.float32)
@@ -54,7 +55,7 @@ def numbers(rng: np.random.Generator, element: ElementType, shape: Any) -> Array
 
 @dataclass
 class Scattering:
-    """A scatter whose data is yet to come."""
+    """A scatter without its data."""
 
     op: str
     domain: str
@@ -85,7 +86,7 @@ class Scattering:
 def scattering(
     rng: np.random.Generator, shape: tuple[int, ...], moved: int | None = None
 ) -> Scattering:
-    """`moved`: how many elements are to be moved, a few if it is not said."""
+    """Returns a random scatter. `moved`: number of moved elements. Default: a small number."""
     domain = OWN if rng.random() < 0.3 and moved is None else ""
     reduction = str(rng.choice(OWN_REDUCTIONS if domain else REDUCTIONS))
     rules = reference.Rules(reduction, int(rng.random() < 0.5) if domain else 1)
@@ -109,7 +110,7 @@ def scattering(
 
 @dataclass
 class Maker:
-    """A model in the making: its nodes, and what each tensor is."""
+    """Builder of a model. Keeps its nodes and the value of each tensor."""
 
     rng: np.random.Generator
     element: ElementType
@@ -134,7 +135,7 @@ class Maker:
         return many[self.rng.integers(len(many))]
 
     def feed(self, kind: str, array: Array) -> str:
-        """An input, its sizes declared, named or neither. Sizes of one name are the same."""
+        """Adds an input. Each size is declared, named or unknown. Equal names mean equal sizes."""
         name = self.name(kind)
         declare = self.pick([
             lambda size: size, lambda size: f"size_{size}", lambda size: None,
@@ -151,14 +152,14 @@ class Maker:
         return name
 
     def fresh(self, shape: Any) -> str:
-        """A tensor of new numbers."""
+        """Adds an input of random numbers."""
         array = numbers(self.rng, self.element, shape)
         name = (self.hold if self.chance(0.2) else self.feed)("numbers", array)
         self.tensors[name] = array
         return name
 
     def of_shape(self, shape: tuple[int, ...]) -> str:
-        """A tensor of this shape: one that is there, or a new one."""
+        """Returns an existing or a new tensor of this shape."""
         there = [name for name, array in self.tensors.items() if array.shape == shape]
         return self.pick(there) if there and self.chance(0.6) else self.fresh(shape)
 
@@ -168,7 +169,7 @@ class Maker:
         self.tensors[name] = result
         return name
 
-    # Steps: each adds a tensor.
+    # Steps: each adds one tensor.
 
     def scatter(self, data: str) -> str:
         made = scattering(self.rng, self.tensors[data].shape, self.moved)
@@ -226,7 +227,7 @@ class Maker:
         return self.emit("Slice", [data, *bounds], array.take(range(end), axis).copy())
 
     def branch(self, data: str) -> str:
-        """Two branches that scatter into one tensor around them, each in its own way."""
+        """Adds an If whose two branches scatter into the same outer tensor in different ways."""
         taken = self.chance(0.5)
         results, graphs = {}, {}
         for way in ("then_branch", "else_branch"):
@@ -252,7 +253,7 @@ class Maker:
         )
 
     def loop(self, data: str) -> str:
-        """A tensor that is scattered into again and again."""
+        """Adds a Loop that scatters repeatedly into a tensor."""
         steps = int(self.rng.integers(0, 4))
         made = scattering(self.rng, self.tensors[data].shape, self.moved)
         updates = self.of_shape(made.updates_shape)
@@ -296,7 +297,7 @@ class Maker:
 def make(
     rng: np.random.Generator, moved: int | None = None
 ) -> tuple[bytes, dict[str, Array], dict[str, Array], int]:
-    """A model, its feeds, its outputs, and how many scatters a run of it has."""
+    """Returns a model, its feeds, its expected outputs, and the number of scatters of a run."""
     maker = Maker(rng, TYPES[rng.integers(len(TYPES))], moved)
     shape = tuple(int(size) for size in rng.integers(1, 6, rng.integers(1, 4)))
     maker.fresh((3000, 40) if moved else shape)
@@ -307,7 +308,7 @@ def make(
     computed = [name for name in maker.tensors if name not in {**maker.feeds, **maker.constants}]
     outputs = {computed[-1]: maker.tensors[computed[-1]]}
     for name in computed[:-1]:
-        # What no node reads is an output, so that nothing is left out as dead.
+        # Tensors without a reader are outputs, so the host removes no node.
         is_read = any(name in each.input for each in maker.nodes)
         inner = (graph for each in maker.nodes for graph in each.attribute if graph.HasField("g"))
         is_read |= any(name in each.input for graph in inner for each in graph.g.node)
@@ -350,7 +351,7 @@ def check(
     for _ in range(2):
         with counting() as count:
             found = ran.run(list(outputs), feeds)
-        # Nodes that do the same may be made one.
+        # The host may merge equal nodes.
         assert 0 < count.done.runs <= scatters
         for output, (name, wanted) in zip(found, outputs.items(), strict=True):
             assert_same(output, wanted, f"{name}, {given}:")
@@ -371,7 +372,7 @@ def test_random_model(seed) -> None:
 @pytest.mark.parametrize("mode", ["sequential", "parallel"])
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way(threads, mode, way) -> None:
-    """Some of the same models in every combination."""
+    """Some of these models, with every combination of options."""
     for seed in range(4):
         made = make(np.random.default_rng([1, seed]))
         check(*made, threads=threads, **WAYS[way], **(PARALLEL if mode == "parallel" else {}))
@@ -379,7 +380,7 @@ def test_every_way(threads, mode, way) -> None:
 
 @pytest.mark.parametrize("seed", range(LARGE))
 def test_large_model(seed) -> None:
-    """Large enough for all threads."""
+    """A model that is large enough to use all threads."""
     made = make(np.random.default_rng([2, seed]), moved=MANY)
     for threads in (1, 2, 4):
         check(*made, threads=threads, **(PARALLEL if threads == 2 else {}))

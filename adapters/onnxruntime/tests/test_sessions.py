@@ -1,4 +1,4 @@
-"""Sessions that come and go: memory does not grow with them, and the library outlives any."""
+"""Repeated creation of sessions: memory does not grow, and the library stays usable."""
 
 from __future__ import annotations
 
@@ -53,12 +53,13 @@ def test_many_sessions(rng, constant, runs) -> None:
     come_and_go(60)
     before = resident()
     come_and_go(150)
-    # An operator of the library's in each would be several times as much.
+    # A separate set of operators for each session would need several times this memory.
     assert resident() - before < 24 << 20
 
 
-def test_numbers_of_threads_above_that_of_processors_share_their_operators() -> None:
-    """Each number has operators that stay, 69 KB; there are no more numbers than processors."""
+def test_thread_numbers_above_the_number_of_processors_share_operators() -> None:
+    """Each number of threads up to the number of processors has operators of 69 KB, which are never
+    freed. Larger numbers add none."""
 
     def register(numbers: range) -> None:
         for number in numbers:
@@ -97,7 +98,7 @@ def test_one_options_object_for_many_sessions(rng) -> None:
 
 
 def test_made_from_several_threads(rng) -> None:
-    """The first sessions of an entry, at once."""
+    """Concurrent creation of the first sessions with a config entry."""
     data, updates = values(rng, FLOAT, (6, 2)), values(rng, FLOAT, (9, 2))
     indices = any_indices(rng, 6, (9, 1))
     serialized = one_node("ScatterND", FLOAT, (None, None, None), domain=OWN, reduction="add")
@@ -117,8 +118,8 @@ def test_made_from_several_threads(rng) -> None:
 @pytest.mark.parametrize("saved_with", ["built_in", "library"])
 @pytest.mark.parametrize("element", [FLOAT, FLOAT16], ids=str)
 def test_saved_models(rng, tmp_path, file_format, saved_with, element) -> None:
-    """What a session has written is read again with the library. A file in the host's own format
-    knows the operators that it was written with, and is refused with others."""
+    """A session with the library reads a model that a session has saved. A file in the host's own
+    format needs the operators that it was saved with: other sessions refuse it."""
     serialized = one_node("ScatterND", element, (["n", 2], None, None), opset=13)
     path = tmp_path / f"model.{file_format.lower()}"
     session(
@@ -164,7 +165,7 @@ if sys.argv[2] == "dropped":
 
 @pytest.mark.parametrize("end", ["dropped", "kept"])
 def test_process_ends(end) -> None:
-    """A process of its own ends cleanly, whether sessions are dropped first or not."""
+    """A separate process ends cleanly, whether its sessions are dropped before or not."""
     serialized = one_node("ScatterND", FLOAT, (None, None, None), reduction="add")
     command = [sys.executable, "-c", PROGRAM, str(LIBRARY), end]
     done = subprocess.run(command, input=serialized, capture_output=True, timeout=60)

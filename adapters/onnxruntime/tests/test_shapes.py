@@ -1,5 +1,5 @@
-"""Shapes: declared ones of every kind, what a session reports, nodes behind a scatter that
-need them, all ranks, tensors without elements.
+"""Shapes: every kind of declared shape, the shapes that a session reports, nodes that need the
+shape of a scatter's output, all ranks, and tensors without elements.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_declared(rng, op, declared, output, level) -> None:
     shape, agreeing = DECLARED[declared]
     said = agreeing if output == "agrees" else OUTPUTS[output]
     if output == "static":
-        # Of a static data it would be wrong where data is.
+        # A static shape of data must equal the static output shape.
         shape = [3, 3] if declared == "static" else shape
     serialized = one_node(op, FLOAT, (shape, None, None), output=said)
     given = {} if level == "optimised" else {"graph_optimization_level": UNOPTIMISED}
@@ -64,7 +64,7 @@ def test_declared(rng, op, declared, output, level) -> None:
 
 
 def kind(dim: object) -> str:
-    """A size that is known, one that has a name of the model's, or one that has none."""
+    """Returns whether a size is known, has a name of the model, or is unknown without a name."""
     if isinstance(dim, int):
         return f"size {dim}"
     is_named = isinstance(dim, str) and not dim.startswith("ndscatter_unknown")
@@ -79,14 +79,14 @@ OPERATORS = ["ScatterND", "ScatterElements", pytest.param("TensorScatter", marks
     "shape", [[4, 5, 6], ["n", 5, "m"], [None, 5, 6], [None, "m", None]], ids=str
 )
 def test_reported(op, shape) -> None:
-    """The output has the shape of data, as far as that is known."""
+    """The output has the known part of the shape of data."""
     indices = None if op == "TensorScatter" else [None, 1]
     opset = 24 if op == "TensorScatter" else 18
     serialized = one_node(op, FLOAT, (shape, indices, None), opset=opset)
     (output,) = session(serialized).get_outputs()
     assert [kind(dim) for dim in output.shape] == [kind(dim) for dim in shape]
     assert output.type == "tensor(float)"
-    # To the host, sizes of one name are one size.
+    # The host assumes that sizes with the same name are equal.
     named = [dim for dim in output.shape if isinstance(dim, str)]
     assert len(set(named)) == len(named)
 
@@ -110,8 +110,8 @@ def test_reported_through_other_nodes() -> None:
 
 
 def test_unnamed_sizes_are_not_taken_for_equal(rng) -> None:
-    """Sizes without a name may differ: rows and columns broadcast against each other, and the
-    memory of neither holds the result."""
+    """Sizes without a name may differ. Here rows and columns are broadcast against each other, and
+    the result fits in the memory of neither."""
     nodes = [
         node("ScatterND", ["row", "indices", "update"], ["a"]),
         node("ScatterND", ["column", "indices", "update2"], ["b"]),
@@ -141,7 +141,7 @@ def test_unnamed_sizes_are_not_taken_for_equal(rng) -> None:
 
 @pytest.mark.parametrize("shape", [["n", "m"], [None, None], None, [4, 3]], ids=str)
 def test_nodes_that_need_shapes(rng, shape) -> None:
-    """Shape, Reshape, Expand, Slice and MatMul of what a scatter gives."""
+    """Shape, Reshape, Expand, Slice and MatMul of the output of a scatter."""
     nodes = [
         node("ScatterND", ["data", "indices", "updates"], ["a"], reduction="add"),
         node("Shape", ["a"], ["dims"]),
@@ -177,7 +177,7 @@ SHAPE = (3, 2, 4, 2, 3, 2)
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "min", "max"])
 @pytest.mark.parametrize("rank", range(1, 7))
 def test_nd_ranks(rng, rank, reduction) -> None:
-    """Every depth of tuples from none to all axes, in shapes of one session."""
+    """Every tuple length from 0 to the rank, and several shapes in one session."""
     serialized = one_node("ScatterND", FLOAT, ([None] * rank, None, None), reduction=reduction)
     ran = session(serialized)
     shape = SHAPE[:rank]
@@ -196,7 +196,7 @@ def test_nd_ranks(rng, rank, reduction) -> None:
 
 @pytest.mark.parametrize("reduction", ["none", "add"])
 def test_nd_scalar(rng, reduction) -> None:
-    """Data of rank 0 has tuples of no coordinates."""
+    """Data of rank 0 has tuples without coordinates."""
     ran = session(one_node("ScatterND", FLOAT, ([], None, None), reduction=reduction))
     data = values(rng, FLOAT, ())
     indices, updates = np.zeros((3, 0), np.int64), values(rng, FLOAT, (3,))
@@ -207,7 +207,7 @@ def test_nd_scalar(rng, reduction) -> None:
 @pytest.mark.parametrize("index_type", ["i32", "i64"])
 @pytest.mark.parametrize("rank", range(1, 7))
 def test_elements_ranks(rng, rank, index_type) -> None:
-    """Along each axis, and along the same one counted from the end."""
+    """Every axis, also counted from the end."""
     shape = SHAPE[:rank]
     for axis in range(-rank, rank):
         serialized = one_node(

@@ -1,5 +1,6 @@
-"""Many runs from many threads, for a time that `NDSCATTER_SOAK_SECONDS` sets: results stay
-right, and memory does not grow.
+"""Many runs from many threads: results stay correct, and memory does not grow.
+
+`NDSCATTER_SOAK_SECONDS` sets the duration.
 """
 
 from __future__ import annotations
@@ -33,16 +34,17 @@ from common import (
 )
 
 SECONDS = float(os.environ.get("NDSCATTER_SOAK_SECONDS", "3"))
-# What allocators keep between some hundred runs. A leak of a message or a tensor a run is more.
+# Bytes that allocators may keep after some hundred runs. A leak of one message or tensor per run
+# exceeds them.
 ROOM = 48 << 20
-# A leak grows in every window. What the host's arena takes when more runs meet than did
-# before is a jump, of up to 100 MiB, with none in the window after it.
+# A leak grows in every window. The host's arena grows once, by up to 100 MiB, when more runs are
+# concurrent than before, and does not grow in the next window.
 WINDOWS = 4
 LEAK_PER_RUN = 256
 
 
 def resident() -> int:
-    """Bytes of the process that are in memory, when what is free has been given back."""
+    """Returns the resident bytes of the process, after the allocator has released free memory."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -55,7 +57,7 @@ Case = tuple[dict[str, Array], Array]
 
 
 def scatter_model(indices: Array | None) -> bytes:
-    """Written in place once, beside data once."""
+    """Returns a model with one scatter in place and one scatter out of place."""
     nodes = [
         node("ScatterND", ["data", "indices", "updates"], ["a"], reduction="add"),
         node("Neg", ["a"], ["b"]),
@@ -72,7 +74,8 @@ def scatter_model(indices: Array | None) -> bytes:
 
 
 def cases(rng: np.random.Generator, constant: bool) -> tuple[bytes, list[Case]]:
-    """Feeds of several shapes and what they give; one is large enough for all threads."""
+    """Returns feeds of several shapes and their results. One shape is large enough to use all
+    threads."""
     held = any_indices(rng, 20, (50, 1)) if constant else None
     made: list[Case] = []
     for rows, columns in ((20, 3), (21, 8), (40, 1), (100, 16), (33, 5), (400, 3000)):
@@ -91,14 +94,15 @@ def cases(rng: np.random.Generator, constant: bool) -> tuple[bytes, list[Case]]:
 
 
 def work(sessions: list[ort.InferenceSession], made: list[Case], seconds: float) -> int:
-    """Runs of eight threads, or of one for each of several sessions; how many there were."""
+    """Runs sessions from eight threads, or from one thread per session. Returns the number of
+    runs."""
     callers = 8 if len(sessions) == 1 else len(sessions)
     end = time.monotonic() + seconds
 
     def call(caller: int) -> int:
         runs = 0
         while time.monotonic() < end:
-            # The large one is rare, as it takes as long as many others.
+            # The large case is rare, because it takes as much time as many small cases.
             at = (caller + runs) % len(made)
             if at == len(made) - 1 and runs % 7:
                 at = 0
@@ -126,11 +130,11 @@ def test_soak(rng, constant, sessions) -> None:
         grown.append((resident() - before) / runs)
         assert runs > 10
         assert count.done == (2 * runs, runs, 2 * runs if constant else 0)
-    assert min(grown) < LEAK_PER_RUN, f"bytes more for each run, by windows: {grown}"
+    assert min(grown) < LEAK_PER_RUN, f"growth in bytes per run, for each window: {grown}"
 
 
 def test_failing_runs_keep_no_memory(rng) -> None:
-    """An error costs no memory that stays: no tensor, no plan, no message."""
+    """A failed run leaks no tensor, plan or message."""
     serialized = one_node("ScatterND", FLOAT, ([None, 1000], [None, 1], [None, 1000]))
     ran = session(serialized, threads=2)
     feeds = {"data": values(rng, FLOAT, (100, 1000)), "updates": values(rng, FLOAT, (2, 1000))}
@@ -147,7 +151,7 @@ def test_failing_runs_keep_no_memory(rng) -> None:
 
 
 def test_strings_keep_no_memory(rng) -> None:
-    """Strings of a megabyte each, in tensors that come and go."""
+    """Repeated runs with strings of one megabyte."""
     ran = session(one_node("ScatterND", STRING, ([None], [None, 1], [None]), reduction="add"))
     data, updates = (np.array([letter * 500_000] * 4, dtype=object) for letter in "ab")
     indices = np.array([[0], [0], [1], [3]])

@@ -1,4 +1,4 @@
-"""Threads: no update is lost, and every number of threads gives the same bits."""
+"""Threads: no update is lost, and the bits do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COUNTERS = 1024
 
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 def test_million_adds(rng, capsys, constant) -> None:
-    """A million ones into 1024 counters."""
+    """Adds a million ones to 1024 counters."""
     indices = rng.integers(0, COUNTERS, (ADDS, 1))
     feeds = {"data": np.zeros(COUNTERS, np.int64), "updates": np.ones(ADDS, np.int64)}
     feeds |= {} if constant else {"indices": indices}
@@ -39,7 +39,7 @@ def test_million_adds(rng, capsys, constant) -> None:
         indices=indices if constant else None,
     )  # fmt: skip
     wanted = np.bincount(indices[:, 0], minlength=COUNTERS)
-    # How many it loses is a matter of chance: the worst of some runs.
+    # The built-in kernel loses a random number of updates. Takes the worst of some runs.
     elsewhere = session(serialized, library=False, threads=2)
     least = min((run(elsewhere, **feeds) for _ in range(20)), key=np.sum)
     wrong, lost = (least != wanted).sum(), ADDS - least.sum()
@@ -56,7 +56,7 @@ def test_million_adds(rng, capsys, constant) -> None:
         print(f"ndscatter, 1, 2 and 4 threads: 0 of {COUNTERS} counters wrong")
 
 
-# operator, domain, shape of data, axis or depth, rows of updates
+# operator, domain, shape of data, axis or tuple length, rows of updates
 SHAPES: dict[str, tuple[str, str, tuple[int, ...], int, int]] = {
     "rows": ("ScatterND", "", (5000, 64), 1, 20_000),
     "few_rows": ("ScatterND", "", (7, 256), 1, 6000),
@@ -86,7 +86,7 @@ def large(
 
 
 def nonzero(array: Array) -> Array:
-    """Of equal zeros numpy's minimum may be either."""
+    """Returns the array without zeros, because numpy's minimum may return either of +0 and -0."""
     return np.where(array == 0, array.dtype.type(1), array)
 
 
@@ -124,7 +124,8 @@ def test_same_bits(rng, case, reduction) -> None:
 @pytest.mark.parametrize("case", ["rows", "few_singles", "elements_along_0"])
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 def test_same_bits_of_own(rng, case, element, given, constant) -> None:
-    """The bits of one thread, which tests of small shapes compare with the reference."""
+    """All numbers of threads give the bits of one thread. Tests of small shapes compare these with
+    the reference."""
     op = SHAPES[case][0]
     feeds, attributes = large(rng, case, element)
     indices = feeds.pop("indices") if constant else None

@@ -1,5 +1,5 @@
-"""Element types that take ways of their own: 8-bit floats and other types that are only
-moved, two elements to a byte, and strings.
+"""Element types with separate code paths: 8-bit floats and other types that are only moved, 4-bit
+elements, and strings.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def test_float8_is_not_reduced(rng, element, reduction) -> None:
 
 @pytest.mark.parametrize("element", [BFLOAT16, *FLOAT8], ids=str)
 def test_every_pattern_is_moved(element) -> None:
-    """All bits of a value are moved, those of NaN as well. Hosts that have no such tensors in
-    Python say nothing of bits, so that there the values alone are moved."""
+    """A move keeps all bits of a value, also of NaN. Some hosts have no such tensors in Python, so
+    the test compares values there."""
     size = 8 * element.dtype.itemsize
     patterns = np.arange(2**size, dtype=f"u{element.dtype.itemsize}")
     if HAS_RAW_VALUES:
@@ -118,7 +118,7 @@ def test_every_pattern_is_moved(element) -> None:
     else:
         proto = one_node("ScatterND", element, ([None], [None, 1], [None]), domain=OWN, opset=19)
         updates = patterns.view(element.dtype).astype("f4")
-        # A cast to 8 bits makes the largest number of infinity.
+        # A cast to 8 bits converts infinity to the largest number.
         updates = updates[~np.isinf(updates)]
         order = np.random.default_rng(1).permutation(updates.size)
         ran = session(proto, graph_optimization_level=UNOPTIMISED)
@@ -128,11 +128,11 @@ def test_every_pattern_is_moved(element) -> None:
         assert_same(found, wanted)
 
 
-# Four bits: models of opset 24, which has all three
+# 4-bit elements: models of opset 24, which has all three types
 
 
 def pack(nibbles: reference.Array) -> bytes:
-    """Two to a byte, the first in the lower half."""
+    """Packs two elements per byte. The first element has the lower bits."""
     flat = nibbles.ravel()
     if flat.size % 2:
         flat = np.append(flat, np.uint8(0))
@@ -232,7 +232,7 @@ def test_four_bits_out_of_bounds(rng, name) -> None:
 LENGTHS = (0, 1, 15, 16, 22, 23, 1000, 100_000)
 TEXTS = ["x" * length for length in LENGTHS] + ["zażółć gęślą jaźń", "散布", "🦀🦀", "é" * 40_000]
 
-# The host itself never lets a node write where its strings are; who binds them may.
+# The host never runs nodes of strings in place. A caller can bind one buffer as data and output.
 WAYS = {"apart": run, "in_place": run_in_one_buffer}
 
 
@@ -247,8 +247,8 @@ def texts(rng: np.random.Generator, shape: tuple[int, ...]) -> reference.Array:
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
 @pytest.mark.parametrize("way", WAYS)
 def test_strings(rng, domain, reduction, op, way) -> None:
-    """Duplicates, empty and long strings, characters of several bytes, twice in one session:
-    nothing is left of the first run."""
+    """Duplicates, empty and long strings, and characters of several bytes. The second run in a
+    session must not see results of the first."""
     given = {"reduction": reduction} | ({"axis": 1} if op == "ScatterElements" else {})
     shapes = ([None, 4], [None, None], [None, None])
     serialized = one_node(op, STRING, shapes, **by_domain(domain), **given)

@@ -1,15 +1,16 @@
-/* Gradients of scatters: by hand, of every reduction, in place, with parts that
- * are not wanted; and what is refused, with nothing written. */
+/* Gradients of scatters, compared with values computed by hand: every reduction,
+ * in place, and with one gradient left out. Invalid calls must write nothing. */
 
 #include "check.h"
 
 #include <math.h>
 
-/* Of four elements the first is written once, the second three times, the last never. */
+/* Number of updates of the four elements: 1, 3, 1 and 0. */
 static const int64_t AT[] = {1, 0, 1, 1, 2};
 static const float DATA[] = {2, 4, 3, 9}, UPDATES[] = {4, 5, 0, 4, 3}, GRADIENT[] = {1, 6, 2, 8};
 
-/* The gradients of each reduction, with self and without it, times -2. */
+/* Expected output and gradients of each reduction, with and without self. The gradients are multiplied by -2.
+ * */
 static const struct {
   int32_t reduction, exclude_self, none_gradient;
   float output[4], data[4], updates[5];
@@ -73,7 +74,7 @@ static void of_each_reduction(void) {
   }
 }
 
-/* Tensors that a reduction does not depend on may be null. */
+/* A tensor that the gradient does not depend on may be null. Other tensors may not. */
 static void without_inputs(void) {
   float memory[4], of_updates[5];
   DLTensor grad_output = TENSOR(GRADIENT, F32, 4), updates = TENSOR(UPDATES, F32, 5), data = TENSOR(DATA, F32, 4);

@@ -1,5 +1,5 @@
-/* Tensors that do not fit one another, axes and indices out of range, options
- * that an operator does not have. */
+/* Invalid calls: tensors that do not fit together, axes out of range, and
+ * options that an operator does not have. */
 
 #include "check.h"
 
@@ -9,13 +9,13 @@ static int64_t ZEROS[64];
 #define NUMS(...) TENSOR(NUMBERS, I32, __VA_ARGS__)
 #define INDEX(...) TENSOR(ZEROS, I64, __VA_ARGS__)
 
-/* A call that fails, and whether making its plan does. */
+/* A call that fails. `planned`: making its plan fails too. */
 typedef struct refusal {
   const char *reason;
   nds_status status;
   bool planned;
   problem problem;
-  DLTensor output; /* its memory is given by check_refusals */
+  DLTensor output; /* check_refusals sets its memory */
 } refusal;
 
 static void check_refusals(const refusal *refusals, size_t count) {
@@ -68,7 +68,7 @@ static void shapes_of_caches(void) {
        {TENSOR_SCATTER, cache, at, step, 0, 0, NULL}, out},
       {"a cache of rank 1", NDS_INVALID_ARGUMENT, false,
        {TENSOR_SCATTER, NUMS(6), INDEX(6), NUMS(1), 0, 0, NULL}, NUMS(6)},
-      {"a cache axis that is not there", NDS_INVALID_ARGUMENT, false,
+      {"a cache axis out of range", NDS_INVALID_ARGUMENT, false,
        {TENSOR_SCATTER, cache, at, step, 2, 0, NULL}, out},
       {"positions for other sequences", NDS_INVALID_ARGUMENT, false,
        {TENSOR_SCATTER, cache, INDEX(3), step, 1, 0, NULL}, out},
@@ -146,7 +146,7 @@ static void axes(void) {
   }
 }
 
-/* Types that are served, but not here. */
+/* Supported types in arguments that do not accept them. */
 static void types(void) {
   const DLDataType no_integers[] = {F16, F32, F64, BF16, C64, BOOL, FLOAT8};
   const DLDataType others[] = {I32, U8, FLOAT8, FLOAT4X8};
@@ -180,7 +180,7 @@ static void types(void) {
   }
 }
 
-/* Reductions without a meaning for the type. */
+/* Reductions that the type does not have. */
 static void reductions_of_types(void) {
   static const struct {
     uint8_t code, bits;
@@ -205,9 +205,8 @@ static void reductions_of_types(void) {
   }
 }
 
-/* One index, read as many times as there are numbers of 64 bits: no memory
- * has room for what would be made of them. */
-static void no_memory_for_that(void) {
+/* One index that is repeated 2^52 times with stride 0. Its destination numbers exceed any memory. */
+static void too_many_tuples(void) {
   float result[4] = {-7, -7, -7, -7};
   static const float data[4];
   int64_t count = INT64_C(1) << 52;
@@ -231,5 +230,5 @@ void test_bad_calls(void) {
   axes();
   types();
   reductions_of_types();
-  no_memory_for_that();
+  too_many_tuples();
 }

@@ -1,8 +1,8 @@
-/* Indices out of bounds and duplicates: the status, and the facts. */
+/* Indices out of bounds and duplicates: the status and the facts of each failure. */
 
 #include "check.h"
 
-/* What nds_last_error_info says. */
+/* Expected values of nds_error_info. */
 typedef struct facts {
   nds_status status;
   int64_t tuple, other_tuple, axis, axis_size, index;
@@ -47,7 +47,7 @@ static void check_bad(const bad_index *cases, size_t count) {
       check_facts(&cases[i].facts);
       continue;
     }
-    nds_error_info info = last_info(); /* the axis may be told, or not */
+    nds_error_info info = last_info(); /* the axis is unspecified */
     CHECK_INT(cases[i].facts.tuple, info.tuple);
     CHECK_INT(cases[i].facts.axis_size, info.axis_size);
     CHECK_INT(cases[i].facts.index, info.index);
@@ -92,17 +92,17 @@ static void out_of_bounds(void) {
   check_bad(cases, COUNT(cases));
 }
 
-/* Positions in a cache count from the front only. */
+/* A negative position in a cache is out of bounds: it does not count from the end. */
 static void cache_positions(void) {
   const DLTensor cache = NUMS(2, 6), out = NUMS(2, 6), step = NUMS(2, 2);
   const bad_index cases[] = {
-      {"no room at the end", OUT(1, -1, 6, 5),
+      {"an update beyond the end of the cache", OUT(1, -1, 6, 5),
        {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, 4, 5), I64, 2), step, 1, 0, NULL}, out},
       {"a negative position", OUT(0, -1, 6, -1),
        {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, -1, 9), I64, 2), step, 1, 0, NULL}, out},
       {"a negative position of a ring", OUT(1, -1, 6, -6),
        {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, 100, -6), I64, 2), step, 1, 1, NULL}, out},
-      {"no room, beside an idle slot", OUT(1, -1, 6, 5),
+      {"an update beyond the end, with an idle slot", OUT(1, -1, 6, 5),
        {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, -1, 5), I64, 2), step, 1, 0, OPTIONS(.bounds = SKIP)}, out},
       {"a sum that would wrap", OUT(0, -1, 6, INT64_MAX),
        {TENSOR_SCATTER, cache, TENSOR(INDEX(int64_t, INT64_MAX, 0), I64, 2), step, 1, 0, NULL}, out},
@@ -115,7 +115,7 @@ static void duplicates(void) {
   const nds_options *reject = OPTIONS(.reject_duplicates = 1);
   const nds_options *clamp = OPTIONS(.reject_duplicates = 1, .bounds = CLAMP, .reduction = ADD);
   const bad_index cases[] = {
-      {"once more", TWICE(2, 0),
+      {"the same index", TWICE(2, 0),
        {SCATTER_ND, data, TENSOR(INDEX(int64_t, 1, 2, 1), I64, 3, 1), NUMS(3, 3), 0, 0, reject}, out},
       {"after wrapping", TWICE(1, 0),
        {SCATTER_ND, data, TENSOR(INDEX(int64_t, 3, -1, -1), I64, 3, 1), NUMS(3, 3), 0, 0, reject}, out},
@@ -131,7 +131,7 @@ static void duplicates(void) {
   check_bad(cases, COUNT(cases));
 }
 
-/* Skipped tuples are no duplicates; distinct ones pass. */
+/* Skipped tuples do not count as duplicates. Distinct tuples are accepted. */
 static void no_duplicates(void) {
   const int64_t indices[] = {9, -9, 3, 7};
   int32_t result[12];

@@ -1,11 +1,10 @@
-/* Structs of every size that a caller may know, and numbers out of range. */
+/* Structs of every size that a caller may declare, and option values out of range. */
 
 #include "check.h"
 
 #include <stdlib.h>
 
-/* [1 2] with 5 at the first and the second place: what the options make of
- * it shows in the result. */
+/* A scatter of 5 and 5 into [1 2]. Its result shows which options are in effect. */
 typedef struct probe {
   int32_t data[2], updates[2], result[2];
   int64_t indices[2];
@@ -26,8 +25,8 @@ static void check_probe(nds_status expected, const nds_options *options) {
   }
 }
 
-/* All functions read options: a run of a plan, and a plan, too. */
-static void check_everyone_refuses(nds_status expected, const nds_options *options) {
+/* Every function checks its options: calls, runs of plans, and the making of plans. */
+static void check_all_refuse(nds_status expected, const nds_options *options) {
   check_probe(expected, options);
   for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
     base base;
@@ -55,7 +54,7 @@ static void check_everyone_refuses(nds_status expected, const nds_options *optio
 static void sizes_of_options(void) {
   for (uint32_t size = 0; size <= sizeof(nds_options); size++) {
     bool whole_fields = size != 0 && size % 4 == 0 && size != 36;
-    /* No byte more than the size says: a checker of memory sees what is read. */
+    /* The allocation has exactly the declared size, so a memory checker detects any read beyond it. */
     size_t bytes = size < 4 ? 4 : size;
     unsigned char *given = allocate(bytes);
     memcpy(given, &size, sizeof size);
@@ -65,14 +64,14 @@ static void sizes_of_options(void) {
   }
   set_case("nds_options.size %u", 5u);
   nds_options cut = {.size = 5};
-  check_everyone_refuses(NDS_INVALID_ARGUMENT, &cut);
+  check_all_refuse(NDS_INVALID_ARGUMENT, &cut);
 }
 
-/* Fields beyond the size have their defaults, whatever stands there. */
+/* Fields beyond the declared size have their defaults, whatever their memory holds. */
 static void fields_beyond_the_size(void) {
   static const struct {
     uint32_t size;
-    int32_t first; /* of the result */
+    int32_t first; /* expected first element of the result */
   } cases[] = {{4, 5}, {8, 6}, {16, 6}, {20, 5}, {32, 5}};
   for (size_t i = 0; i < COUNT(cases); i++) {
     nds_options options = {.size = cases[i].size, .reduction = ADD, .exclude_self = 1};
@@ -89,7 +88,7 @@ static void fields_beyond_the_size(void) {
   }
 }
 
-/* A larger struct, of a newer header: zeros beyond what is known are fine. */
+/* A larger struct, from a newer header: bytes beyond the known fields must be zero. */
 static void larger_options(void) {
   static const uint32_t sizes[] = {57, 60, 64, 128};
   for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -110,11 +109,11 @@ static void larger_options(void) {
   nds_options *given = allocate(64);
   given->size = 64;
   ((unsigned char *)given)[63] = 0x80;
-  check_everyone_refuses(NDS_UNSUPPORTED, given);
+  check_all_refuse(NDS_UNSUPPORTED, given);
   free(given);
 }
 
-/* C leaves padding as it is: it is no field. */
+/* The padding after the last field may hold any bytes. */
 static void padding_of_options(void) {
   nds_options options;
   memset(&options, 0, sizeof options);
@@ -124,8 +123,8 @@ static void padding_of_options(void) {
   check_probe(NDS_OK, &options);
 }
 
-/* The struct ended behind none_gradient once, with padding up to 48 bytes: what
- * callers of then have there, and behind their struct, is not looked at. */
+/* An older struct ended after none_gradient, with padding up to 48 bytes. The
+ * padding of such callers, and the memory after their struct, is not read. */
 static void padding_of_older_options(void) {
   _Static_assert(sizeof(void *) != 8 || offsetof(nds_options, goal) == 48, "the older size");
   size_t end = offsetof(nds_options, none_gradient) + sizeof(int32_t);
@@ -138,7 +137,7 @@ static void padding_of_older_options(void) {
     check_probe(NDS_OK, (const nds_options *)(void *)given);
     free(given);
   }
-  /* Nor is it by callers of now. */
+  /* The field reserved is not read for current callers either. */
   check_probe(NDS_OK, OPTIONS(.reserved = INT32_MIN, .goal = 2));
 }
 
@@ -161,7 +160,7 @@ static void sizes_of_pools(void) {
     free(pool);
   }
   set_case("nds_pool without a function");
-  check_everyone_refuses(NDS_INVALID_ARGUMENT, OPTIONS(.pool = &(nds_pool){.size = sizeof(nds_pool), .workers = 2}));
+  check_all_refuse(NDS_INVALID_ARGUMENT, OPTIONS(.pool = &(nds_pool){.size = sizeof(nds_pool), .workers = 2}));
 }
 
 static void numbers_out_of_range(void) {
@@ -176,7 +175,7 @@ static void numbers_out_of_range(void) {
   };
   for (size_t i = 0; i < COUNT(bad); i++) {
     set_case("options %zu", i);
-    check_everyone_refuses(NDS_INVALID_ARGUMENT, bad[i]);
+    check_all_refuse(NDS_INVALID_ARGUMENT, bad[i]);
   }
 }
 

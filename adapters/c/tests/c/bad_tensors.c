@@ -1,4 +1,4 @@
-/* Tensors that no operator takes, as each of its arguments in turn. */
+/* Invalid tensors, as each argument of each operator. */
 
 #include "check.h"
 
@@ -83,12 +83,12 @@ static void half_complex(DLTensor *tensor) { tensor->dtype = TYPE(kDLComplex, 32
 static void odd_offset(DLTensor *tensor) { tensor->byte_offset = 1; }
 static void odd_address(DLTensor *tensor) { tensor->data = (char *)tensor->data + 2; }
 
-/* What is wrong with a tensor. */
+/* Faults of a tensor. */
 static const struct {
   const char *reason;
   void (*spoil)(DLTensor *tensor);
   nds_status status;
-  bool of_memory; /* which is not looked at in the data of a plan */
+  bool of_memory; /* a fault of the memory, which a plan does not read in its data */
 } SPOILT[] = {
     {"null data", no_memory, NDS_INVALID_ARGUMENT, true},
     {"null data with an offset", no_memory_but_an_offset, NDS_INVALID_ARGUMENT, true},
@@ -98,7 +98,7 @@ static const struct {
     {"negative ndim", negative_rank, NDS_INVALID_ARGUMENT, false},
     {"lowest ndim", lowest_rank, NDS_INVALID_ARGUMENT, false},
     {"negative size", negative_size, NDS_INVALID_ARGUMENT, false},
-    {"negative size beside zero", negative_size_beside_zero, NDS_INVALID_ARGUMENT, false},
+    {"negative size next to zero", negative_size_beside_zero, NDS_INVALID_ARGUMENT, false},
     {"lowest size", lowest_size, NDS_INVALID_ARGUMENT, false},
     {"sizes that overflow", product_overflows, NDS_INVALID_ARGUMENT, false},
     {"sizes that wrap to a small number", product_wraps_to_little, NDS_INVALID_ARGUMENT, false},
@@ -152,8 +152,7 @@ static void spoilt_in_plans(operator_name operator_, size_t number, size_t how) 
   check_plan_refused(&base.problem, SPOILT[how].status);
 }
 
-/* Whatever is wrong with data, updates and output of a call is wrong with
- * those of a run. */
+/* A run of a plan refuses the same faults of data, updates and output as a call. */
 static void spoilt_in_runs(operator_name operator_, size_t number, size_t how) {
   base base;
   make_base(&base, operator_);
@@ -185,7 +184,7 @@ static void spoilt_arguments(void) {
   }
 }
 
-/* Each pointer to a tensor in turn; only write_indices may be null. */
+/* Each pointer to a tensor is null once. Only write_indices may be null. */
 static void null_tensors(void) {
   for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
     for (size_t number = 0; number < ARGUMENTS; number++) {
@@ -209,7 +208,7 @@ static void null_tensors(void) {
   }
 }
 
-/* A struct that no compiler has put there is not read. */
+/* A misaligned struct is refused without a read. */
 static void misaligned_tensors(void) {
   base base;
   make_base(&base, SCATTER_ND);
@@ -220,19 +219,19 @@ static void misaligned_tensors(void) {
   CHECK(strstr(nds_last_error(), "`data` is a struct at address 0x") != NULL);
 }
 
-/* What was not given is told from what cannot be read. */
+/* The message distinguishes null pointers from misaligned pointers. */
 static void messages_about_sizes(void) {
   static const struct {
     void (*spoil)(DLTensor *tensor);
-    const char *says;
+    const char *message;
   } cases[] = {{no_shape, "`output.shape` is null"}, {odd_shape, "`output.shape` is 0x"}, {odd_strides, "`output.strides` is 0x"}};
   for (size_t i = 0; i < COUNT(cases); i++) {
     base base;
     make_base(&base, SCATTER_ND);
     cases[i].spoil(&base.output);
-    set_case("%s", cases[i].says);
+    set_case("%s", cases[i].message);
     check_refused(&base.problem, &base.output, NDS_INVALID_ARGUMENT, base.result, sizeof base.result);
-    CHECK(strstr(nds_last_error(), cases[i].says) != NULL);
+    CHECK(strstr(nds_last_error(), cases[i].message) != NULL);
   }
 }
 
@@ -255,7 +254,7 @@ static void null_arguments_of_plans(void) {
   }
 }
 
-/* The base calls themselves are sound. */
+/* Without a fault, the base calls succeed. */
 static void unspoilt(void) {
   for (operator_name operator_ = SCATTER_ND; operator_ <= GATHER_ELEMENTS; operator_++) {
     base base;

@@ -1,5 +1,5 @@
-/* Indices that another thread writes during calls, as no host should: what comes
- * out is unspecified, but it comes out inside of the output. */
+/* Indices that another thread writes during calls, which the interface forbids.
+ * The result is unspecified, but no byte outside the output may change. */
 
 #include "check.h"
 
@@ -11,10 +11,10 @@
 
 enum { BINS = 100, TUPLES = 2000, CALLS = 200, GUARD = 512, MARK = 0x5a };
 
-/* An index that lies far outside of all memory. */
+/* An index far outside the address range of the output. */
 #define WILD ((int64_t)1 << 44)
 
-/* Indices that a thread writes until it is told to stop. */
+/* Indices that a thread writes until `stop` is set. */
 typedef struct changing {
   _Atomic int64_t *indices;
   size_t count;
@@ -28,17 +28,17 @@ static void *change(void *argument) {
   const size_t written[] = {0, changing->count / 3, changing->count / 2, changing->count - 1};
   for (size_t round = 0; !atomic_load(&changing->stop); round++) {
     for (size_t i = 0; i < COUNT(written); i++) {
-      /* One after another, so that two differ at times. */
+      /* The writes are separate, so two indices may differ at times. */
       atomic_store(&changing->indices[written[i]], values[(round + i * round / 5) % COUNT(values)]);
     }
     if (atomic_fetch_add(&changing->rounds, 1) % 64 == 0) {
-      sched_yield(); /* workers need a core as well */
+      sched_yield(); /* workers need a core too */
     }
   }
   return NULL;
 }
 
-/* An output in the middle of bytes that are marked. */
+/* An output between marked guard bytes. */
 typedef struct guarded {
   DLTensor tensor;
   unsigned char *memory;
@@ -59,7 +59,7 @@ static void check_guarded(const guarded *guarded, nds_status status) {
   }
 }
 
-/* One-shot and by a plan, into an output that is marked before each call. */
+/* Runs one-shot calls and plans. The output is marked before each call. */
 static void check_calls(const problem *p, guarded *guarded) {
   for (size_t turn = 0; turn < CALLS; turn++) {
     set_case("operator %d, call %zu", (int)p->operator_, turn);
@@ -80,7 +80,7 @@ static void check_calls(const problem *p, guarded *guarded) {
   }
 }
 
-/* Runs a problem whose indices are of this shape. */
+/* Runs a problem while its indices change. `indices` gives their shape. */
 static void while_they_change(problem p, DLTensor output, DLTensor indices) {
   changing changing = {.count = bytes_of(&indices) / sizeof(int64_t)};
   changing.indices = allocate(bytes_of(&indices));
@@ -116,8 +116,9 @@ void test_changing(void) {
   int32_t *values = allocate(TUPLES * ROW * sizeof(int32_t));
 #define INTS(...) TENSOR(values, I32, __VA_ARGS__)
 #define AT(...) TENSOR(NULL, I64, __VA_ARGS__)
-  /* Single elements of a small output, rows, some and few of them, rows of two
-   * coordinates, and rows along the second axis. */
+  /* In order: single elements of a small output, rows, tuples of two coordinates,
+   * a few elements of an element scatter, slices along the second axis, rows of an
+   * element scatter, a cache, and two gathers. */
   while_they_change((problem){.operator_ = SCATTER_ND, .data = INTS(BINS), .updates = INTS(TUPLES)}, INTS(BINS),
                     AT(TUPLES, 1));
   while_they_change((problem){.operator_ = SCATTER_ND, .data = INTS(BINS, ROW), .updates = INTS(TUPLES, ROW)},

@@ -1,4 +1,4 @@
-/* The checks, and calls by the name of their operator. */
+/* The checks, and the functions that make the call of an operator. */
 
 #include "check.h"
 
@@ -33,7 +33,7 @@ void check_true(const char *file, int line, const char *text, bool held) {
   atomic_fetch_add(&checks, 1);
   if (!held) {
     fail_at(file, line, text);
-    fprintf(stderr, "  expected it to hold\n");
+    fprintf(stderr, "  expected true, got false\n");
     give_up();
   }
 }
@@ -90,7 +90,7 @@ nds_error_info last_info(void) {
 void *allocate(size_t bytes) {
   void *memory = calloc(bytes > 0 ? bytes : 1, 1);
   if (memory == NULL) {
-    fprintf(stderr, "no memory for the test\n");
+    fprintf(stderr, "the test cannot allocate memory\n");
     exit(1);
   }
   return memory;
@@ -181,7 +181,7 @@ nds_status make_plan(const problem *p, nds_plan **plan) {
   return make_plan_with(p, &p->data, &p->indices, plan);
 }
 
-/* In place where `start` is given: the output begins as a copy of it. */
+/* Runs once and compares. With `start`, runs in place: the output is first filled with a copy of it. */
 static void check_once(const problem *p, const nds_plan *plan, const DLTensor *shape, const void *start,
                        const void *expected) {
   size_t bytes = bytes_of(shape);

@@ -1,7 +1,7 @@
-/* What all files of the test share: checks that say what went wrong, and
- * short ways to write tensors and options down.
+/* Shared by all files of the test: checks that report their failure, and short
+ * notations for tensors and options.
  *
- * Knows the interface. Knows nothing of what its functions should answer. */
+ * Knows the interface. Knows nothing of the expected results. */
 
 #ifndef CHECK_H
 #define CHECK_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Names the case of a table that this thread is at; printed on failure. */
+/* Sets the name of the case that this thread tests. A failing check prints it. */
 void set_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void check_true(const char *file, int line, const char *text, bool held);
@@ -29,7 +29,7 @@ unsigned long checks_made(void);
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Types of elements. kDLBool came with DLPack 0.8; its number is 6. */
+/* Element types. DLPack declares kDLBool since version 0.8; its value is 6. */
 #define TYPE(code, bits) ((DLDataType){(uint8_t)(code), (bits), 1})
 #define I8 TYPE(kDLInt, 8)
 #define I32 TYPE(kDLInt, 32)
@@ -42,22 +42,22 @@ unsigned long checks_made(void);
 #define BF16 TYPE(kDLBfloat, 16)
 #define C64 TYPE(kDLComplex, 64)
 #define BOOL TYPE(6, 8)
-/* Of which only the size is known: an 8-bit float, and eight 4-bit floats. */
+/* Types of which the library knows only the size: an 8-bit float, and eight 4-bit floats. */
 #define FLOAT8 TYPE(10, 8)
 #define FLOAT4X8 ((DLDataType){17, 4, 8})
 
-/* Numbers of the fields of nds_options. */
+/* Values of the fields reduction and bounds of nds_options. */
 enum { NONE, ADD, SUB, MUL, MIN, MAX, MEAN };
 enum { BOUNDS_ERROR, SKIP, CLAMP };
 
-/* A tensor of this shape; row-major unless strides are given, or of rank 0. */
+/* Tensors. TENSOR is row-major, STRIDED has explicit strides, and SCALAR has rank 0. */
 #define DIMS(...) ((int64_t[]){__VA_ARGS__})
 #define TENSOR(memory, type, ...) tensor_of(memory, type, COUNT(DIMS(__VA_ARGS__)), DIMS(__VA_ARGS__), NULL)
 #define STRIDED(memory, type, shape, strides) tensor_of(memory, type, COUNT(shape), shape, strides)
 #define SCALAR(memory, type) tensor_of(memory, type, 0, NULL, NULL)
 DLTensor tensor_of(const void *memory, DLDataType type, size_t ndim, int64_t *shape, int64_t *strides);
 
-/* A pointer to options that differ from the defaults in the fields named. */
+/* A pointer to options. Fields that are not listed have their defaults. */
 #define OPTIONS(...) (&(nds_options){.size = sizeof(nds_options), __VA_ARGS__})
 
 typedef enum operator_name {
@@ -70,37 +70,37 @@ typedef enum operator_name {
   GATHER_ELEMENTS,
 } operator_name;
 
-/* The inputs of a call of any operator. */
+/* The inputs of a call, for any operator. */
 typedef struct problem {
   operator_name operator_;
-  DLTensor data, indices, updates; /* no updates for gathers */
-  int64_t axis;                    /* or batch_dims */
+  DLTensor data, indices, updates; /* updates is unused for gathers */
+  int64_t axis;                    /* batch_dims for GATHER_ND */
   int32_t circular;
   const nds_options *options;
 } problem;
 
 bool is_gather(const problem *problem);
 bool has_plan(const problem *problem);
-size_t size_of(DLDataType type);         /* of an element */
-size_t bytes_of(const DLTensor *tensor); /* of its elements */
+size_t size_of(DLDataType type);         /* bytes of an element */
+size_t bytes_of(const DLTensor *tensor); /* bytes of all elements */
 
-/* The call that a problem describes; null for a tensor that is left out. */
+/* Make the call or the plan that a problem describes. A null tensor stands for a missing argument. */
 nds_status call_with(const problem *problem, const DLTensor *data, const DLTensor *indices, const DLTensor *updates,
                      DLTensor *output);
 nds_status call(const problem *problem, DLTensor *output);
 nds_status make_plan_with(const problem *problem, const DLTensor *data, const DLTensor *indices, nds_plan **plan);
 nds_status make_plan(const problem *problem, nds_plan **plan);
 
-/* Runs a problem into a row-major output of this shape and compares its bytes;
- * a scatter also in place; both also by a plan, twice. Data is row-major. */
+/* Runs a problem into a row-major output of this shape and compares the bytes. Runs a scatter in place too.
+ * Repeats all runs twice with a plan. Data must be row-major. */
 void check_everywhere(const problem *problem, const DLTensor *shape, const void *expected);
 
-/* The call fails with this status and leaves these bytes as they were; making
- * the plan fails, and the plan becomes null. */
+/* check_refused: the call fails with this status and leaves these bytes unchanged. check_plan_refused: making
+ * the plan fails with this status and sets the plan to null. */
 void check_refused(const problem *problem, DLTensor *output, nds_status expected, const void *memory, size_t bytes);
 void check_plan_refused(const problem *problem, nds_status expected);
 
-/* A small call of any operator that would succeed, to be spoilt. */
+/* A small valid call of any operator. Tests make one argument of it invalid. */
 typedef struct base {
   problem problem;
   DLTensor output;
@@ -110,51 +110,49 @@ typedef struct base {
 
 void make_base(base *base, operator_name operator_);
 
-/* Memory that is there, or the test ends. */
+/* Returns zeroed memory. Ends the test if the allocation fails. */
 void *allocate(size_t bytes);
 
-/* Pseudo-random numbers, the same in every run. */
+/* Returns the next number of a deterministic pseudo-random sequence. */
 uint32_t next_random(uint32_t *state);
 
-/* The facts of this thread's last failure. */
+/* Returns the facts of this thread's last failure. */
 nds_error_info last_info(void);
 
-/* Large enough calls that the threads of a pool are used. */
+/* A call that is large enough to use the threads of a pool. */
 typedef struct large {
   problem problem;
   DLTensor output;
-  size_t bytes; /* of the output */
+  size_t bytes; /* bytes of the output */
   int64_t shape[2], index_shape[2], update_shape[2];
   void *data, *indices, *updates;
 } large;
 
-/* Updates, with many duplicates, of three million float32; or some of these
- * gathered. */
+/* Makes a scatter with many duplicates into three million float32, or a gather from them. */
 void make_large(large *large, operator_name operator_);
 void free_large(large *large);
 
-/* A host's parallel-for, and what it has been asked for. */
+/* A host's parallel-for, and counts of its calls and tasks. */
 typedef struct host {
   nds_pool pool;
-  size_t threads;           /* of on_pthreads */
-  void (*before)(void);     /* each of its threads calls it before its tasks, */
-  void (*after)(void);      /* and this one after them; or null */
-  unsigned long calls, tasks; /* in all */
+  size_t threads;             /* number of threads that on_pthreads starts */
+  void (*before)(void);       /* each of these threads calls it before its tasks; or null */
+  void (*after)(void);        /* each of these threads calls it after its tasks; or null */
+  unsigned long calls, tasks; /* totals */
 } host;
 
 typedef int32_t parallel_for(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument);
 
-/* One that is sound: on the calling thread, forwards and backwards, and on
- * threads that it starts. */
+/* Correct implementations: on the calling thread in ascending and in descending order, and on new threads. */
 parallel_for in_turn, backwards, on_pthreads;
 
 host make_host(parallel_for *run, uint32_t workers);
 const nds_pool *pool_of(host *host);
 
-/* Runs a function on so many threads at once, each with its number. */
+/* Runs a function on this number of threads at once. Each call receives its thread's number. */
 void on_threads(size_t threads, void (*run)(size_t number, void *shared), void *shared);
 
-/* The suites, one a file. */
+/* The suites. Each file has one, except threads.c, which has three. */
 void test_operators(void);
 void test_reductions(void);
 void test_types(void);

@@ -1,5 +1,5 @@
-/* Callers in another floating-point mode: the bits are those of the default
- * one, and the mode is theirs again after the call. */
+/* Callers in another floating-point mode: results have the bits of the default
+ * mode, and each call restores the caller's mode. */
 
 #include "check.h"
 
@@ -10,8 +10,8 @@
 
 typedef unsigned mode;
 
-/* Bits of MXCSR: flush to zero, rounding, the masks of exceptions, and
- * denormals are zero. The others are flags of what has happened. */
+/* Bits of MXCSR: flush to zero, rounding, masks of exceptions, and denormals are
+ * zero. The other bits are status flags of exceptions. */
 enum { FLUSH = 0x8000, TO_ZERO = 0x6000, UP = 0x4000, DOWN = 0x2000, MASKED = 0x1f80, DENORMALS = 0x0040, CONTROL = 0xffc0 };
 
 static const mode MODES[] = {
@@ -21,7 +21,7 @@ static const mode MODES[] = {
     MASKED | FLUSH | DENORMALS | TO_ZERO,
     MASKED | UP,
     MASKED | DOWN,
-    0, /* every exception a trap */
+    0, /* every exception traps */
 };
 
 static mode current_mode(void) {
@@ -47,7 +47,7 @@ static void set_mode(mode mode) {
 }
 #endif
 
-/* A reduction of two numbers of which the mode shows in the bits. */
+/* A reduction of two numbers whose result depends on the mode. */
 typedef struct sensitive {
   const char *reason;
   uint8_t code, bits;
@@ -75,10 +75,10 @@ static const sensitive SENSITIVE[] = {
     {"bfloat16: 1 + 3/4 ulp", kDLBfloat, 16, ADD, 0x3f80, 0x3bc0, 0x3f81},
     {"bfloat16: 1 + 1/4 ulp", kDLBfloat, 16, ADD, 0x3f80, 0x3b00, 0x3f80},
     {"complex64: subnormals add", kDLComplex, 64, ADD, 0x0000000100000001, 0x0000000100000001, 0x0000000200000002},
-    {"moved bytes are not looked at", kDLFloat, 32, NONE, 0x00000001, 0x7fa00001, 0x7fa00001},
+    {"moved bytes are not interpreted", kDLFloat, 32, NONE, 0x00000001, 0x7fa00001, 0x7fa00001},
 };
 
-/* Rows longer than a vector, so that every loop of a kernel takes part. */
+/* Rows are longer than a vector, so every loop of a kernel runs. */
 enum { COLUMNS = 37 };
 
 static void fill(uint8_t *row, size_t size, uint64_t value) {
@@ -111,7 +111,7 @@ static void small_calls(mode caller) {
   for (size_t i = 0; i < COUNT(SENSITIVE); i++) {
     set_case("mode 0x%x, %s", (unsigned)caller, SENSITIVE[i].reason);
     set_mode(caller);
-    mode taken = current_mode(); /* valgrind takes the rounding alone */
+    mode taken = current_mode(); /* valgrind implements only the rounding bits */
     check_sensitive(&SENSITIVE[i]);
     mode after = current_mode();
     set_mode(before);
@@ -119,7 +119,7 @@ static void small_calls(mode caller) {
   }
 }
 
-/* A call that fails leaves the mode alone too. */
+/* A failing call restores the mode too. */
 static void failing_call(mode caller) {
   mode before = current_mode();
   base base;
@@ -148,7 +148,7 @@ static void expect_mode(void) {
   CHECK_INT((long long)taken_by_thread, (long long)after);
 }
 
-/* Sums of a million updates, on threads that the library or the host has. */
+/* Adds the updates of a large call on threads of the library or of the host. */
 static void large_call(large *large, const void *expected, mode caller, bool on_host) {
   host host = make_host(on_pthreads, 3);
   host.before = take_mode;
@@ -174,7 +174,7 @@ static void large_calls(void) {
   make_large(&large, SCATTER_ND);
   float *updates = large.updates;
   for (size_t i = 0; i < 1000; i++) {
-    updates[i * 7] = 1e-40f * (float)(i + 1); /* subnormals among them */
+    updates[i * 7] = 1e-40f * (float)(i + 1); /* some are subnormal */
   }
   large.problem.options = OPTIONS(.reduction = ADD, .max_threads = 1);
   CHECK_OK(call(&large.problem, &large.output));

@@ -1,5 +1,5 @@
-/* Gradients of gathers: by hand, with a factor, of each type; and what is
- * refused, with nothing written. */
+/* Gradients of gathers, compared with values computed by hand: with a factor, and
+ * for each type. Invalid calls must write nothing. */
 
 #include "check.h"
 
@@ -10,7 +10,7 @@ typedef nds_status backward(const DLTensor *grad_output, const DLTensor *indices
 
 static const int64_t ROWS[] = {2, 0, 2};
 
-/* Rows 2, 0 and 2 of three were gathered. */
+/* The gather read the rows 2, 0 and 2 of three. */
 static void of_each_operator(void) {
   const int64_t spread[] = {2, 2, 0, 0, 2, 2};
   const float gradient[] = {1, 2, 3, 4, 5, 6};
@@ -38,7 +38,7 @@ static void of_each_operator(void) {
   }
 }
 
-/* One element, gathered three times. */
+/* The gather read one element three times. */
 static void of_each_type(void) {
   const int64_t zeros[] = {0, 0, 0};
   DLTensor at = TENSOR(zeros, I64, 3);
@@ -47,7 +47,7 @@ static void of_each_type(void) {
   DLTensor wide_in = TENSOR(wide, F64, 3), wide_out = TENSOR(&wide_sum, F64, 1);
   CHECK_OK(nds_gather_backward(&wide_in, &at, 0, 0.1, &wide_out, NULL));
   CHECK(wide_sum == 7 * 0.1);
-  /* 2048 + 1 + 1, in float32. */
+  /* 2048 + 1 + 1, summed in float32 */
   const uint16_t half[] = {0x6800, 0x3c00, 0x3c00};
   uint16_t half_sum = 0;
   DLTensor half_in = TENSOR(half, F16, 3), half_out = TENSOR(&half_sum, F16, 1);
@@ -65,7 +65,7 @@ static void of_each_type(void) {
   CHECK(pair[0] == 9 && pair[1] == 12);
 }
 
-static void with_no_factor(void) {
+static void with_a_zero_factor(void) {
   const float gradient[] = {INFINITY, NAN, 1};
   const uint32_t expected[] = {0, 0, 0};
   float sums[] = {1, 1, 1};
@@ -111,7 +111,7 @@ static void refused(void) {
       {"shared memory", NDS_INVALID_ARGUMENT, &grad_output, &at, 1, &over},
       {"NaN", NDS_INVALID_ARGUMENT, &grad_output, &at, NAN, &grad_data},
       {"infinity", NDS_INVALID_ARGUMENT, &grad_output, &at, -INFINITY, &grad_data},
-      {"more than float32 has", NDS_INVALID_ARGUMENT, &grad_output, &at, 1e60, &grad_data},
+      {"beyond the range of float32", NDS_INVALID_ARGUMENT, &grad_output, &at, 1e60, &grad_data},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     set_case("%s", cases[i].name);
@@ -120,7 +120,7 @@ static void refused(void) {
     CHECK_STATUS(cases[i].status, status);
     CHECK_BYTES(before, memory, sizeof memory);
   }
-  set_case("an axis that is not there");
+  set_case("an axis out of range");
   CHECK_STATUS(NDS_INVALID_ARGUMENT, nds_gather_backward(&grad_output, &at, 1, 1.0, &grad_data, NULL));
   set_case("negative batch_dims");
   CHECK_STATUS(NDS_INVALID_ARGUMENT, nds_gather_nd_backward(&grad_output, &at, -1, 1.0, &grad_data, NULL));
@@ -132,7 +132,7 @@ static void refused(void) {
 void test_gradients(void) {
   of_each_operator();
   of_each_type();
-  with_no_factor();
+  with_a_zero_factor();
   with_options();
   refused();
 }

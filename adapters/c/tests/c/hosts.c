@@ -1,4 +1,4 @@
-/* Pools of a host, and threads. */
+/* Pools of a host, and functions that start threads. */
 
 #include "check.h"
 
@@ -14,7 +14,7 @@ const nds_pool *pool_of(host *host) {
   return &host->pool;
 }
 
-static host *asked_for(void *ctx, size_t tasks) {
+static host *count_call(void *ctx, size_t tasks) {
   host *host = ctx;
   host->calls += 1;
   host->tasks += tasks;
@@ -22,7 +22,7 @@ static host *asked_for(void *ctx, size_t tasks) {
 }
 
 int32_t in_turn(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument) {
-  asked_for(ctx, tasks);
+  count_call(ctx, tasks);
   for (size_t i = 0; i < tasks; i++) {
     task(argument, i);
   }
@@ -30,7 +30,7 @@ int32_t in_turn(void *ctx, size_t tasks, void (*task)(void *argument, size_t ind
 }
 
 int32_t backwards(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument) {
-  asked_for(ctx, tasks);
+  count_call(ctx, tasks);
   for (size_t i = tasks; i > 0; i--) {
     task(argument, i - 1);
   }
@@ -64,7 +64,7 @@ static void drain(size_t number, void *shared) {
 }
 
 int32_t on_pthreads(void *ctx, size_t tasks, void (*task)(void *argument, size_t index), void *argument) {
-  host *host = asked_for(ctx, tasks);
+  host *host = count_call(ctx, tasks);
   work work = {.host = host, .tasks = tasks, .task = task, .argument = argument};
   on_threads(host->threads, drain, &work);
   return 0;

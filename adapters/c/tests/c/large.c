@@ -1,15 +1,14 @@
-/* Calls that are large enough for the threads of a pool. */
+/* Calls that are large enough to use the threads of a pool. */
 
 #include "check.h"
 
 #include <stdlib.h>
 
-/* Enough for every way that the library divides work (docs/performance.md),
- * few enough for valgrind. A gather writes no more than it is asked for, so it
- * takes more tuples. */
+/* Large enough for every division of work (docs/performance.md), small enough for
+ * valgrind. A gather has more tuples, because it writes only its tuples. */
 enum { DESTINATIONS = 3 << 20, SCATTERED = 160 << 10, GATHERED = 640 << 10 };
 
-/* Values of which sums round: the order of additions shows in the bits. */
+/* Returns values whose sums round, so the order of additions changes the bits. */
 static float *random_floats(size_t count, uint32_t seed) {
   float *values = allocate(count * sizeof(float));
   for (size_t i = 0; i < count; i++) {
@@ -18,7 +17,7 @@ static float *random_floats(size_t count, uint32_t seed) {
   return values;
 }
 
-/* Places, half of them among a few thousand, so that many repeat. */
+/* Returns indices with many duplicates: half of them are below 5000. */
 static int64_t *random_places(size_t count, uint32_t seed) {
   int64_t *places = allocate(count * sizeof(int64_t));
   for (size_t i = 0; i < count; i++) {

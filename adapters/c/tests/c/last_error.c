@@ -1,11 +1,11 @@
-/* What is kept of a thread's last failure. */
+/* The stored message and facts of a thread's last failure. */
 
 #include "check.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Index 7 of tuple 1, on an axis of 4. */
+/* Fails with this index in tuple 1, on an axis of size 4. */
 static void fail_with_index(int64_t index) {
   base base;
   make_base(&base, SCATTER_ND);
@@ -71,7 +71,7 @@ static void one_for_each_thread(void) {
   CHECK(nds_last_error()[0] != '\0');
 }
 
-/* The fields that fit are filled; zeros beyond what is known; no byte more. */
+/* Fills the fields within the declared size, writes zeros beyond the known fields, and no byte more. */
 static void sizes(void) {
   nds_error_info whole = {0};
   for (uint32_t size = 0; size <= 72; size++) {
@@ -101,7 +101,7 @@ static void sizes(void) {
   CHECK_STATUS(NDS_INVALID_ARGUMENT, nds_last_error_info(NULL));
 }
 
-/* However long the shapes in a message are. */
+/* A message with a very long shape is truncated. */
 static void long_messages(void) {
   enum { RANK = 512 };
   int64_t *ones = allocate(RANK * sizeof(int64_t));

@@ -1,16 +1,16 @@
-/* Tensors that are not row-major: strides of any sign, offsets, padding. */
+/* Tensors that are not row-major: strides of any sign, offsets and padding. */
 
 #include "check.h"
 
-/* A base address that is moved to the first element by byte_offset. */
+/* Returns the tensor with this byte_offset. */
 static DLTensor at_byte(DLTensor tensor, uint64_t byte_offset) {
   tensor.byte_offset = byte_offset;
   return tensor;
 }
 
-/* The same sum with every tensor in another layout, into every output.
- * Data [[1 2 3] [4 5 6]], rows [10 20 30] added to the last and
- * [100 200 300] to the first row. */
+/* The same sum in every combination of layouts of the four tensors. Data is
+ * [[1 2 3] [4 5 6]]. [10 20 30] is added to the last row and [100 200 300] to the
+ * first row. */
 static const int64_t PLACES[] = {1, 0};
 static const int32_t SUM[] = {101, 202, 303, 14, 25, 36};
 
@@ -55,14 +55,14 @@ static void update_variants(DLTensor *variants) {
   variants[4] = variants[0];
 }
 
-/* Where element [row, column] of an output lies among its int32 numbers. */
+/* Position of element [row, column] of an output among the int32 numbers of its memory. */
 typedef struct place {
   int64_t first, strides[2];
 } place;
 
 static const place OUTPUTS[VARIANTS] = {{0, {3, 1}}, {0, {1, 2}}, {5, {-3, -1}}, {2, {7, 2}}, {3, {-3, 1}}};
 
-/* Compares elements with `expected`, and all other numbers with -7. */
+/* Compares the elements with `expected`, and all other numbers with -7. */
 static void check_spread(const place *place, const int32_t *expected, const int32_t *memory, size_t count) {
   int32_t wanted[16];
   for (size_t i = 0; i < COUNT(wanted); i++) {
@@ -100,7 +100,7 @@ static void every_combination(void) {
   }
 }
 
-/* Data and output are one tensor, in each layout, one-shot and planned. */
+/* Data and output are the same tensor: in each layout, one-shot and planned. */
 static void in_place(void) {
   DLTensor data[VARIANTS], indices[VARIANTS], updates[VARIANTS];
   data_variants(data);
@@ -138,8 +138,8 @@ static void in_place(void) {
   }
 }
 
-/* One address in two ways: strides null or written out, the offset in `data`
- * or in byte_offset, and any stride where a dim has size 1. */
+/* In place with two descriptions of the same tensor: strides are null or explicit,
+ * the offset is in `data` or in byte_offset, and an axis of size 1 has any stride. */
 static void two_names_of_one_tensor(void) {
   int32_t memory[] = {0, 1, 2, 3};
   const int32_t expected[] = {0, 1, 12, 3}, update[] = {10};
@@ -151,7 +151,7 @@ static void two_names_of_one_tensor(void) {
   CHECK_BYTES(expected, memory, sizeof memory);
 }
 
-/* Strides of zero: one value for all. */
+/* Strides of 0: one value stands for all elements. */
 static void broadcasts(void) {
   const int32_t seven[] = {7}, five[] = {5};
   const int32_t filled[] = {7, 12, 7, 17}, ones[] = {7, 12, 7, 7};
@@ -170,7 +170,7 @@ static void broadcasts(void) {
   CHECK_BYTES(ones, result, sizeof result);
 }
 
-/* Every other column: between one another, sharing no byte. */
+/* Data and output are interleaved columns of one buffer and share no byte. */
 static void interleaved(void) {
   int32_t memory[] = {1, 0, 2, 0, 3, 0, 4, 0};
   const int32_t expected[] = {1, 1, 2, 9, 3, 3, 4, 4}, update[] = {9};
@@ -182,7 +182,7 @@ static void interleaved(void) {
   CHECK_BYTES(expected, memory, sizeof memory);
 }
 
-/* Columns of a transposed matrix, backwards, into every other number. */
+/* Gathers reversed columns of a transposed matrix to every other number of the output. */
 static void gathers(void) {
   const int32_t memory[] = {1, 2, 3, 4, 5, 6};
   const int64_t indices[] = {-1, 0, 0, 0, 1};
@@ -197,7 +197,7 @@ static void gathers(void) {
   DLTensor wide = STRIDED(indices, I64, DIMS(2, 3), DIMS(1, 0));
   CHECK_OK(nds_gather(&data, &at, 0, &output, NULL));
   CHECK_BYTES(expected, result, sizeof result);
-  memset(result, 0xf9, sizeof result); /* no -7: to see them written again */
+  memset(result, 0xf9, sizeof result); /* not -7, so that a missing write is detected */
   CHECK_OK(nds_gather_nd(&data, &tuples, 0, &output, NULL));
   CHECK(result[0] == 2 && result[10] == 5 && result[1] == (int32_t)0xf9f9f9f9);
   memset(result, 0xf9, sizeof result);
@@ -205,7 +205,7 @@ static void gathers(void) {
   CHECK(result[0] == 2 && result[10] == 5 && result[1] == (int32_t)0xf9f9f9f9);
 }
 
-/* A cache of which positions lie further apart than rows. */
+/* A cache whose positions have a larger stride than its rows. */
 static void cache(void) {
   int32_t memory[] = {0, 0, 0, 0, 0, 0}, update[] = {21, 11, 22, 12};
   const int32_t expected[] = {0, 0, 11, 21, 12, 22};

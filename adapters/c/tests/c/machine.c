@@ -1,11 +1,11 @@
-/* The machine that schedules are chosen by, from a file: plans say which. */
+/* nds_set_machine_file. The explanation of a plan names the machine in use. */
 
 #include "check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A file with this text; its name stays until the next one. */
+/* Writes a file with this text and returns its name, which is valid until the next call. */
 static const char *file_of(const char *text) {
   static char name[] = "/tmp/nds-machine-XXXXXX";
   memcpy(name + sizeof name - 7, "XXXXXX", 6);
@@ -18,7 +18,7 @@ static const char *file_of(const char *text) {
   return name;
 }
 
-/* Whether the explanation of a plan has these words. */
+/* Whether the explanation of a plan contains these words. */
 static bool is_explained_by(const char *words) {
   base base;
   make_base(&base, SCATTER_ND);
@@ -38,7 +38,7 @@ void test_machine(void) {
   CHECK(is_explained_by("caches of 1, 2 and 4 KiB, rates of its own"));
   remove(file);
 
-  /* What cannot be used changes nothing. */
+  /* An unusable file changes nothing. */
   CHECK_STATUS(NDS_INVALID_ARGUMENT, nds_set_machine_file(file));
   CHECK(strstr(nds_last_error(), "nds-machine") != NULL);
   file = file_of("caches = 1024 2048 4096\nwake = soon\n");

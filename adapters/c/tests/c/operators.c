@@ -1,11 +1,11 @@
-/* Every operator on values worked out by hand, one-shot and planned, into an
- * output and in place. */
+/* Every operator, compared with values computed by hand: one-shot and planned,
+ * out of place and in place. */
 
 #include "check.h"
 
 #include <stdlib.h>
 
-/* One problem and its answer. */
+/* A problem and its expected result. */
 typedef struct example {
   const char *reason;
   problem problem;
@@ -15,7 +15,7 @@ typedef struct example {
 #define INTS(...) ((const int32_t[]){__VA_ARGS__})
 #define LONGS(...) ((const int64_t[]){__VA_ARGS__})
 
-/* The expected values stand in the memory of `output`. */
+/* The memory of `output` holds the expected values. */
 static void check_examples(const example *examples, size_t count) {
   for (size_t i = 0; i < count; i++) {
     set_case("%s", examples[i].reason);
@@ -108,7 +108,7 @@ static void cache_examples(void) {
         .updates = TENSOR(INTS(1, 2, 3, 4), I32, 2, 1, 2),
         .axis = -2},
        TENSOR(INTS(0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4), I32, 2, 3, 2)},
-      {"circular: over the end to the front",
+      {"circular: rows wrap around at the end",
        {.operator_ = TENSOR_SCATTER,
         .data = TENSOR(INTS(0, 1, 2, 3, 4, 5), I32, 1, 6),
         .indices = TENSOR(LONGS(11), I64, 1),
@@ -127,7 +127,7 @@ static void cache_examples(void) {
   check_examples(examples, COUNT(examples));
 }
 
-/* Idle slots of a batch: a negative position leaves its sequence out. */
+/* Idle slots of a batch: with `bounds` 1, a negative position skips its sequence. */
 static void caches_with_idle_slots(void) {
   const example examples[] = {
       {"the second of three sequences is idle",
@@ -168,7 +168,7 @@ static void caches_with_idle_slots(void) {
   check_examples(examples, COUNT(examples));
 }
 
-/* Null write_indices: every sequence from position 0 on. */
+/* Null write_indices: every sequence begins at position 0. */
 static void cache_without_positions(void) {
   for (int32_t circular = 0; circular <= 1; circular++) {
     int32_t cache[] = {1, 2, 3, 4, 5, 6}, update[] = {10, 11, 40, 41};
@@ -231,7 +231,7 @@ static void gather_examples(void) {
   check_examples(examples, COUNT(examples));
 }
 
-/* Empty tensors have no memory, and need none. */
+/* Tensors without elements need no memory. */
 static void empty_examples(void) {
   const example examples[] = {
       {"data without rows",

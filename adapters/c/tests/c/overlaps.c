@@ -2,14 +2,14 @@
 
 #include "check.h"
 
-/* Memory that several tensors lie in, whatever their types. */
+/* Memory that several tensors share, whatever their types. */
 typedef union memory {
   float floats[64];
   int64_t integers[32];
 } memory;
 
-/* Output at `output_at`, data at `data_at` and so on, in float32 numbers (of
- * indices, int64 numbers) from the start of one memory; all fit. */
+/* Positions of tensors in one memory. A position counts float32 numbers from the
+ * start, or int64 numbers for indices. All tensors fit into the memory. */
 typedef struct arrangement {
   const char *reason;
   int64_t output_at, output_strides[2];
@@ -18,13 +18,13 @@ typedef struct arrangement {
   nds_status status;
 } arrangement;
 
-/* Data and output are 4 x 3, updates 2 x 3 and indices 2 x 1. */
+/* What the output shares memory with. Data and output are 4 x 3, updates 2 x 3 and indices 2 x 1. */
 static const arrangement ARRANGEMENTS[] = {
     {"a row further than data", 3, {3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
     {"a row before data", 0, {3, 1}, 3, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
     {"one number of data", 11, {3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
     {"data with other strides", 0, {1, 4}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
-    {"data upside down", 9, {-3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
+    {"data with reversed rows", 9, {-3, 1}, 0, {3, 1}, 16, 48, NDS_INVALID_ARGUMENT},
     {"the indices", 8, {3, 1}, 20, {3, 1}, 4, 48, NDS_INVALID_ARGUMENT},
     {"the last of the indices", 0, {3, 1}, 20, {3, 1}, 5, 48, NDS_INVALID_ARGUMENT},
     {"the updates", 0, {3, 1}, 20, {3, 1}, 16, 0, NDS_INVALID_ARGUMENT},
@@ -43,7 +43,7 @@ static const arrangement ARRANGEMENTS[] = {
 
 static void fill(memory *memory) {
   for (int i = 0; i < 64; i++) {
-    memory->floats[i] = 0.0f; /* all bytes zero: valid indices too */
+    memory->floats[i] = 0.0f; /* zero bytes are valid indices too */
   }
 }
 
@@ -82,7 +82,7 @@ static void scatter(const arrangement *a, bool planned) {
   nds_plan_free(plan);
 }
 
-/* Gathers have no in-place form: even the same shape is refused. */
+/* A gather cannot run in place: an output on the data is refused, also with the same shape. */
 static void gathered_over_inputs(void) {
   memory memory;
   fill(&memory);
@@ -127,7 +127,7 @@ static void cache_over_update(void) {
   }
 }
 
-/* A call whose tensors can be described in any memory. */
+/* A call whose structs, shapes and strides can be moved to any memory. */
 typedef struct described {
   base base;
   DLTensor *tensors[4]; /* data, indices, updates, output */
@@ -137,7 +137,7 @@ typedef struct described {
 enum { DATA, INDICES, UPDATES, OUTPUT, TENSORS };
 enum { STRUCT, SHAPE, STRIDES, PARTS };
 
-/* Memory with an output in its middle. */
+/* Memory with an output in the middle. */
 typedef union room {
   int64_t alignment;
   unsigned char bytes[256];
@@ -157,7 +157,7 @@ static size_t bytes_of_part(const DLTensor *tensor, int part) {
   return part == STRUCT ? sizeof *tensor : (size_t)tensor->ndim * sizeof(int64_t);
 }
 
-/* Moves a part of a description to this memory. */
+/* Moves a part of a description (struct, shape or strides) to this memory. */
 static void describe_at(described *d, int tensor, int part, unsigned char *at) {
   DLTensor *moved = d->tensors[tensor];
   if (part == STRUCT) {
@@ -186,8 +186,8 @@ static nds_status call_described(const described *d, const nds_plan *plan) {
   return call_with(&d->base.problem, t[DATA], t[INDICES], t[UPDATES], t[OUTPUT]);
 }
 
-/* A part that ends where the output begins, or begins where it ends, is fine;
- * one that shares its first or its last bytes is not. */
+/* A part that ends where the output begins, or begins where it ends, is accepted.
+ * A part that shares the first or the last bytes of the output is refused. */
 static void description_beside_output(operator_name operator_, DLDataType type, int tensor, int part, bool planned) {
   for (int place = 0; place < 4; place++) {
     room room, before;
@@ -229,8 +229,8 @@ static void descriptions_in_output(DLDataType type) {
   }
 }
 
-/* All from the lowest byte to the highest counts, gaps and what lies before
- * the first element included; an output without elements has none. */
+/* The memory of the output reaches from its lowest to its highest byte, including
+ * gaps and bytes before the first element. An output without elements has no memory. */
 static void descriptions_in_gaps(void) {
   for (int reversed = 0; reversed <= 1; reversed++) {
     room room;

@@ -1,5 +1,5 @@
-/* Plans: run many times, on other memory, explained, refused where they do
- * not fit. That they give what one-shot calls give, check_everywhere sees. */
+/* Plans: repeated runs on different memory, explanations, and runs that a plan
+ * refuses. check_everywhere compares plans with one-shot calls. */
 
 #include "check.h"
 
@@ -39,8 +39,8 @@ static void many_runs(void) {
   nds_plan_free(plan);
 }
 
-/* Indices may be changed or freed once the plan is made; the values of data
- * are not read: neither is its memory needed. */
+/* Indices may be changed or freed after the plan is made. The values of data are
+ * not read, so data needs no memory when the plan is made. */
 static void plan_keeps_what_it_needs(void) {
   problem p = sum_of_rows();
   int64_t *indices = allocate(sizeof ROWS);
@@ -60,8 +60,8 @@ static void plan_keeps_what_it_needs(void) {
   nds_plan_free(plan);
 }
 
-/* Into a transposed, reversed output: strides as planned; data and updates
- * have any. */
+/* The output is transposed and reversed, as planned. Data and updates may have any
+ * strides. */
 static void strided_runs(void) {
   problem p = sum_of_rows();
   int64_t strides[] = {1, -4};
@@ -83,7 +83,7 @@ static void strided_runs(void) {
   nds_plan_free(plan);
 }
 
-/* One gather plan on several data; of options only threads are followed. */
+/* Runs one gather plan on two data tensors. A run ignores options other than those of threads. */
 static void gather_runs(void) {
   const int32_t first[] = {1, 2, 3}, second[] = {4, 5, 6};
   const int32_t from_first[] = {3, 1, 3}, from_second[] = {6, 4, 6};
@@ -99,7 +99,7 @@ static void gather_runs(void) {
   nds_plan_free(plan);
 }
 
-/* The options of the plan rule, not those of the run. */
+/* A run uses the reduction of the plan, not that of its options. */
 static void options_of_the_plan(void) {
   problem p = sum_of_rows();
   nds_plan *plan = NULL;
@@ -152,7 +152,7 @@ static void explanations(void) {
   nds_plan_free(plan);
 }
 
-/* Runs that do not fit the plan; the output stays as it was. */
+/* Runs that do not match the plan fail and leave the output unchanged. */
 static void refused_runs(void) {
   problem p = sum_of_rows();
   nds_plan *plan = NULL, *gather = NULL;

@@ -1,18 +1,18 @@
-/* Pools of a host: sound ones give the bytes of the calling thread alone,
- * others an error. */
+/* Pools of a host: a correct pool gives the same bytes as the calling thread, and an
+ * incorrect pool gives an error. */
 
 #include "check.h"
 
 #include <stdlib.h>
 
-/* Makes the call into an output that holds nothing yet. */
+/* Makes the call. The output is marked before. */
 static nds_status run(large *large, const nds_options *options) {
   memset(large->output.data, 0x5a, large->bytes);
   large->problem.options = options;
   return call(&large->problem, &large->output);
 }
 
-/* What one thread makes of it. */
+/* Returns the result of the call on one thread. */
 static void *serial_result(large *large, int32_t reduction) {
   CHECK_OK(run(large, OPTIONS(.reduction = reduction, .max_threads = 1)));
   void *result = allocate(large->bytes);
@@ -20,7 +20,7 @@ static void *serial_result(large *large, int32_t reduction) {
   return result;
 }
 
-/* The plan is made on one thread: what the pool is asked for, is for the run. */
+/* Makes the plan on the calling thread, so that all calls of the pool belong to the run. */
 static void run_planned(large *large, int32_t reduction, const nds_options *options) {
   large->problem.options = OPTIONS(.reduction = reduction, .max_threads = 1);
   nds_plan *plan = NULL;
@@ -54,7 +54,7 @@ static void sound_pools(large *large, int32_t reduction, const void *expected) {
   }
 }
 
-/* The number of threads of a call, on the library's pool and on a host's. */
+/* max_threads, on the pool of the library and on a pool of the host. */
 static void limits(large *large, int32_t reduction, const void *expected) {
   static const int32_t most[] = {0, 2, 3, INT32_MAX};
   for (size_t i = 0; i < COUNT(most); i++) {
@@ -153,7 +153,7 @@ static const struct {
     {"runs a task far out of range", far_out_of_range},
 };
 
-/* A plan that asks such a pool is not made; one that does not, is. */
+/* Making a plan fails if it uses such a pool, and succeeds otherwise. */
 static void plan_on_bad_pool(large *large, size_t number) {
   host host = make_host(BAD_POOLS[number].run, 4);
   large->problem.options = OPTIONS(.reduction = is_gather(&large->problem) ? NONE : ADD, .pool = pool_of(&host));
@@ -185,7 +185,7 @@ static void bad_pools_on(large *large) {
   nds_plan_free(plan);
 }
 
-/* After all of them the library works as before. */
+/* After all failures the library still gives correct results. */
 static void bad_pools(void) {
   static const operator_name operators[] = {SCATTER_ND, GATHER};
   for (size_t i = 0; i < COUNT(operators); i++) {

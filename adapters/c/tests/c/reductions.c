@@ -1,10 +1,10 @@
-/* Reductions and the other options, on values worked out by hand. */
+/* Reductions and the other options, compared with values computed by hand. */
 
 #include "check.h"
 
 #include <math.h>
 
-/* int32 data [10 20 30 40], updates 3 and 5 to the second, 4 to the last. */
+/* int32 data [10 20 30 40]. The updates 3 and 5 go to the second element, 4 to the last. */
 static void every_reduction(void) {
   static const struct {
     int32_t reduction, exclude_self, second, last;
@@ -28,7 +28,7 @@ static void every_reduction(void) {
   }
 }
 
-/* Updates of one destination: `data`, then `first` and `second`. */
+/* Two updates of one destination: `data` is combined with `first`, then with `second`. */
 typedef struct one_place {
   const char *reason;
   DLDataType type;
@@ -70,8 +70,8 @@ static void rules_of_types(void) {
       {"bfloat16 rounds after every update", BF16, ADD, 0, 0, HALVES(0x4380), HALVES(0x3f80, 0x3f80), HALVES(0x4380)},
       {"bfloat16, wide, rounds once: 256 + 1 + 1", BF16, ADD, 0, 1, HALVES(0x4380), HALVES(0x3f80, 0x3f80), HALVES(0x4381)},
       {"float16 keeps subnormals", F16, ADD, 0, 0, HALVES(1), HALVES(1, 1), HALVES(3)},
-      {"ties keep what is there", F32, MIN, 0, 0, FLOATS(0.0f), FLOATS(-0.0f, -0.0f), FLOATS(0.0f)},
-      {"no identity leaks: a sum of -0 is -0", F32, ADD, 1, 0, FLOATS(5.0f), FLOATS(-0.0f, -0.0f), FLOATS(-0.0f)},
+      {"ties keep the existing value", F32, MIN, 0, 0, FLOATS(0.0f), FLOATS(-0.0f, -0.0f), FLOATS(0.0f)},
+      {"without self no identity takes part: a sum of -0 is -0", F32, ADD, 1, 0, FLOATS(5.0f), FLOATS(-0.0f, -0.0f), FLOATS(-0.0f)},
       {"differences in order", F32, SUB, 1, 0, FLOATS(5.0f), FLOATS(1.0f, 2.5f), FLOATS(-3.5f)},
       {"complex sum", C64, ADD, 0, 0, FLOATS(1, 2), FLOATS(3, 4, 5, 6), FLOATS(9, 12)},
       {"complex product: (1+2i)(3+4i)(0+1i)", C64, MUL, 0, 0, FLOATS(1, 2), FLOATS(3, 4, 0, 1), FLOATS(-10, -5)},
@@ -88,7 +88,7 @@ static void rules_of_types(void) {
   }
 }
 
-/* NaN wins min and max from either side. */
+/* min and max return NaN if either side is NaN. */
 static void nan_propagates(void) {
   for (int32_t reduction = MIN; reduction <= MAX; reduction++) {
     const float data[] = {NAN, 1.0f, 2.0f}, updates[] = {1.0f, NAN};
@@ -102,7 +102,7 @@ static void nan_propagates(void) {
   }
 }
 
-/* int32 data [1 2 3 4], updates 10, 20, 30 at 5, -9 and -3. */
+/* int32 data [1 2 3 4]. The updates 10, 20 and 30 have the indices 5, -9 and -3. */
 static void bounds(void) {
   static const struct {
     int32_t bounds, forbid_negative, expected[4];
@@ -128,7 +128,7 @@ static void bounds(void) {
   }
 }
 
-/* Options that change nothing here are accepted. */
+/* Options that have no effect on a call are accepted. */
 static void idle_options(void) {
   const int32_t data[] = {1, 2, 3, 4}, updates[] = {10, 20}, expected[] = {1, 10, 3, 20};
   const int64_t indices[] = {1, 3};

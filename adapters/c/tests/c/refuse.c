@@ -1,4 +1,4 @@
-/* Calls that must fail: what to spoil, and that nothing was written. */
+/* Checks of calls that must fail without a write, and the valid calls that tests start from. */
 
 #include "check.h"
 
@@ -13,12 +13,12 @@ void check_refused(const problem *p, DLTensor *output, nds_status expected, cons
 }
 
 void check_plan_refused(const problem *p, nds_status expected) {
-  nds_plan *plan = (nds_plan *)&plan; /* anything but null */
+  nds_plan *plan = (nds_plan *)&plan; /* any value except null */
   CHECK_STATUS(expected, make_plan(p, &plan));
   CHECK(plan == NULL);
 }
 
-/* Data of 4 x 3; of tensor_scatter, 4 sequences of 3 positions. */
+/* Data is 4 x 3. For tensor_scatter this is 4 sequences of 3 positions. */
 void make_base(base *base, operator_name operator_) {
   *base = (struct base){.shape = {4, 3}, .index_shape = {2, 1}, .update_shape = {2, 3}, .indices = {1, 0, 2, 1, 0, 2}};
   for (int i = 0; i < 16; i++) {

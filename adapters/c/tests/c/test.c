@@ -1,6 +1,6 @@
-/* The test of the C interface, one program: every function, every way to call
- * it wrongly, pools, threads, forks and floating-point modes. Ends with 1 and
- * a message at the first check that fails. */
+/* The test program of the C interface: every function, every kind of invalid
+ * call, pools, threads, forks and floating-point modes. Exits with 1 and a
+ * message at the first failing check. */
 
 #include "check.h"
 
@@ -11,7 +11,7 @@ typedef struct suite {
   void (*run)(void);
 } suite;
 
-/* The first one must come before anything that starts threads. */
+/* The first suite must run before any suite starts threads. */
 static const suite SUITES[] = {
     {"fork before threads", test_fork_before_threads},
     {"operators", test_operators},
@@ -35,7 +35,7 @@ static const suite SUITES[] = {
     {"backward", test_backward},
 };
 
-/* Of AddressSanitizer: memory that cannot be had is null, as without it. */
+/* Options of AddressSanitizer: a failed allocation returns null, as without it. */
 const char *__asan_default_options(void) {
   return "allocator_may_return_null=1";
 }
@@ -48,6 +48,6 @@ int main(void) {
     printf("%-20s %6lu checks\n", SUITES[i].name, checks_made() - before);
     fflush(stdout);
   }
-  printf("%lu checks held (ndscatter %s)\n", checks_made(), nds_version());
+  printf("%lu checks passed (ndscatter %s)\n", checks_made(), nds_version());
   return 0;
 }

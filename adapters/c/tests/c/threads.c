@@ -1,4 +1,4 @@
-/* Calls from many threads at once, and from children of a fork. */
+/* Concurrent calls from several threads, and calls from forked children. */
 
 #include "check.h"
 
@@ -14,7 +14,7 @@
 
 enum { THREADS = 4 };
 
-/* What threads share: a call, its plan and its result. */
+/* A call, its plan and its expected result, which threads share. */
 typedef struct shared {
   large large;
   nds_plan *plan;
@@ -65,7 +65,7 @@ static void large_calls_at_once(void) {
   }
 }
 
-/* Small calls, good and bad ones in turn; errors stay with their thread. */
+/* Alternates small valid and invalid calls. Each thread must see only its own errors. */
 static void small_calls(size_t number, void *argument) {
   nds_plan *plan = argument;
   for (int64_t turn = 0; turn < 200; turn++) {
@@ -100,8 +100,8 @@ static void on_alarm(int signal) {
   (void)signal;
 }
 
-/* Ends a child. One that is content turns into `true`: at an exit valgrind
- * would call lost what the threads had that a child has not. */
+/* Ends a child. A successful child executes `true`, because at an exit valgrind would
+ * report the memory of the parent's threads as lost. */
 _Noreturn static void leave(int failed_step) {
   if (failed_step == 0) {
     execlp("true", "true", (char *)NULL);
@@ -110,8 +110,8 @@ _Noreturn static void leave(int failed_step) {
   _exit(failed_step);
 }
 
-/* The child's number of the step that failed; 0 if none did. A child that
- * hangs is ended, and counts as failed. */
+/* Runs a function in a child. Returns the number of the child's failed step, or 0. Kills a
+ * child that hangs, and fails. */
 static int run_in_child(int (*child)(void *), void *argument, unsigned seconds) {
   fflush(NULL);
   pid_t pid = fork();
@@ -143,7 +143,7 @@ static bool gives_the_same(const shared *shared, DLTensor *output, bool planned)
   return run_shared(shared, output, planned) == NDS_OK && memcmp(shared->expected, output->data, shared->large.bytes) == 0;
 }
 
-/* Everything that a child may do. */
+/* Every kind of call in a child. */
 static int child_calls(void *argument) {
   shared *shared = argument;
   problem *p = &shared->large.problem;
@@ -185,7 +185,7 @@ static int first_call_of_child(void *nothing) {
   return (int)status;
 }
 
-/* A child of a process that has no threads yet may start its own. */
+/* A child of a process without a pool may start its own threads. */
 void test_fork_before_threads(void) {
   CHECK_INT(0, run_in_child(first_call_of_child, NULL, CHILD_SECONDS));
 }
@@ -193,8 +193,8 @@ void test_fork_before_threads(void) {
 static atomic_bool at_work;
 static atomic_ulong failures;
 
-/* Calls without end, in which memory is taken and given back; with pauses,
- * which valgrind needs to let another thread run. */
+/* Repeats calls that allocate and free memory, until `at_work` is cleared. The pauses let
+ * other threads run under valgrind. */
 static void *keep_calling(void *plan) {
   while (atomic_load(&at_work)) {
     base base;
@@ -222,8 +222,7 @@ static int small_child(void *plan) {
   return base.result[3] != 100.0f ? 3 : 0;
 }
 
-/* Forks while another thread is inside of calls: none of them may keep a lock
- * from the child. */
+/* Forks while another thread is inside calls. A lock that it holds must not block the child. */
 static void fork_beside_calls(void) {
   base base;
   make_base(&base, SCATTER_ND);
@@ -245,7 +244,7 @@ void test_fork(void) {
   shared shared;
   make_shared(&shared, SCATTER_ND, OPTIONS(.reduction = ADD));
   CHECK_INT(0, run_in_child(child_calls, &shared, CHILD_SECONDS));
-  CHECK(gives_the_same(&shared, &shared.large.output, false)); /* the parent goes on as before */
+  CHECK(gives_the_same(&shared, &shared.large.output, false)); /* the parent still gives the same result */
   free_shared(&shared);
   fork_beside_calls();
 }

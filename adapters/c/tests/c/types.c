@@ -1,12 +1,12 @@
-/* Every type of elements and of indices. */
+/* Every element type and every index type. */
 
 #include "check.h"
 
-/* One, two and three as bytes of a little-endian machine. */
+/* A type, with the little-endian bytes of 1, 2 and 3. */
 typedef struct numeric {
   const char *name;
   uint8_t code, bits;
-  size_t parts; /* numbers of an element: two for complex */
+  size_t parts; /* numbers in an element: 2 for complex types */
   uint64_t one, two, three;
 } numeric;
 
@@ -27,7 +27,7 @@ static const numeric NUMERIC[] = {
     {"complex128", kDLComplex, 128, 2, 0x3ff0000000000000, 0x4000000000000000, 0x4008000000000000},
 };
 
-/* Writes `value` to element `position`, in each of its parts. */
+/* Writes `value` to each part of element `position`. */
 static void put(uint8_t *memory, const numeric *type, size_t position, uint64_t value) {
   size_t part_bytes = type->bits / 8u / type->parts;
   for (size_t part = 0; part < type->parts; part++) {
@@ -59,7 +59,7 @@ static void add_of(const numeric *type) {
   check_everywhere(&p, &shape, expected);
 }
 
-/* Elements with bytes that mean nothing go through unchanged. */
+/* Moves of elements keep all bytes, also bytes without a meaning for the type. */
 static void moves_of(const char *name, DLDataType type) {
   _Alignas(16) uint8_t data[6 * 16], updates[2 * 16], scattered[6 * 16], gathered[2 * 16];
   size_t size = size_of(type);
@@ -90,7 +90,7 @@ static void moves_of(const char *name, DLDataType type) {
   check_everywhere(&(problem){TENSOR_SCATTER, cache, TENSOR(indices, I64, 1), step, 1, 0, NULL}, &cache, scattered);
 }
 
-/* Places 3 and 1; in signed types 1 is counted from the end. */
+/* The indices are 3 and 1. For signed types, 1 is written as -4. */
 static void indices_of(const numeric *type) {
   bool is_signed = type->code == (uint8_t)kDLInt;
   const int32_t data[] = {0, 1, 2, 3, 4}, updates[] = {30, 10};
@@ -112,7 +112,7 @@ static void indices_of(const numeric *type) {
   check_everywhere(&(problem){TENSOR_SCATTER, cache, TENSOR(indices, kind, 1), step, 1, 0, NULL}, &cache, written);
 }
 
-/* Memory that the CPU reads and writes too: pinned for CUDA, for ROCm. */
+/* Other memory that the CPU accesses: pinned memory of CUDA and ROCm. */
 static void pinned_memory(void) {
   static const int kinds[] = {kDLCPU, kDLCUDAHost, kDLROCMHost};
   for (size_t i = 0; i < COUNT(kinds); i++) {
@@ -129,7 +129,7 @@ static void pinned_memory(void) {
   }
 }
 
-/* Types that DLPack has had since, and will have: all that counts is the size. */
+/* Newer and future types of DLPack. Only their size matters. */
 static const struct {
   const char *name;
   DLDataType type;
@@ -140,7 +140,7 @@ static const struct {
     {"a type of 64 bits", {18, 64, 1}}, {"sixteen float8", {12, 8, 16}},    {"the last code", {255, 128, 1}},
 };
 
-/* What is skipped has bytes of 0, and no alignment is asked for. */
+/* Skipped elements of a gather become bytes of 0. The memory needs no alignment. */
 static void moved_at_any_address(DLDataType type) {
   uint8_t memory[1 + 3 * 16], result[1 + 2 * 16], expected[2 * 16] = {0};
   size_t size = size_of(type);
@@ -154,7 +154,7 @@ static void moved_at_any_address(DLDataType type) {
   CHECK_BYTES(expected, result + 1, 2 * size);
 }
 
-/* Nothing is known of them that could be reduced. */
+/* A reduction of these types is refused. */
 static void never_reduced(DLDataType type) {
   static const uint8_t bytes[4 * 16];
   static const int64_t indices[] = {1};
@@ -169,7 +169,7 @@ static void never_reduced(DLDataType type) {
   }
 }
 
-/* Two types of one size are two types, in calls and in runs of plans. */
+/* Two types of the same size are different types, in calls and in runs of plans. */
 static void never_mixed(operator_name operator_, DLDataType type, DLDataType other) {
   for (size_t wrong = 0; wrong < 3; wrong++) {
     base base;

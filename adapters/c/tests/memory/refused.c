@@ -1,11 +1,13 @@
-/* Memory that cannot be had, however little: the first, the second and so on
- * of the allocations of a call is refused, alone or with all that follow, until
- * the call needs no more. It fails with NDS_OUT_OF_MEMORY, or as it would have
- * failed anyway, and then the output is what it was; or it goes without and its
- * result is right. It never ends the process.
+/* Failing allocations. Each case is repeated: allocation 1, 2, 3 and so on of the
+ * call fails, alone or with all later allocations, until the call makes fewer
+ * allocations.
  *
- * Each call is made in a child, so that none finds memory that an earlier one
- * has kept. */
+ * A failing call returns NDS_OUT_OF_MEMORY, or the failure that it returns without
+ * a failing allocation, and leaves the output unchanged. A call that needs no such
+ * memory succeeds with the correct result. No call ends the process.
+ *
+ * Each call runs in a child, so that it finds no memory that an earlier call has
+ * cached. */
 
 #include "../c/check.h"
 
@@ -15,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of this thread: allocations until one is refused, 0 if none will be. */
+/* Number of the next allocation of this thread that fails, counted from 1. 0: none fails. */
 static _Thread_local unsigned long countdown;
 static _Thread_local bool and_all_that_follow, was_refused;
 
@@ -33,7 +35,7 @@ static bool refuses(void) {
   return true;
 }
 
-/* In the place of the C library's, which has them under these names too. */
+/* Replacements of the allocator. The C library exports its functions under these names too. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *old, size_t bytes);
@@ -66,10 +68,10 @@ int posix_memalign(void **memory, size_t alignment, size_t bytes) {
 
 enum { MOST_RANK = 9, ROWS = 64, WIDTH = 4, MOST_TUPLES = 3000, PADDED = WIDTH + 1, WARM = 100 };
 
-/* What is counted: a call, or one of these of a plan. */
+/* The tested action: a call, or an action with a plan. */
 typedef enum action { CALL, MAKE_PLAN, RUN_PLAN, EXPLAIN_PLAN } action;
 
-/* What is wrong with it. */
+/* The fault of the action. */
 typedef enum fault {
   NOTHING,
   BAD_INDEX,
@@ -84,13 +86,13 @@ typedef enum fault {
   ON_UPDATES,
   ON_A_SHAPE,
   SHORT_BUFFER,
-  /* Failures whose facts are shapes. */
+  /* Failures whose errors contain shapes. */
   BAD_UPDATES,
   ON_ITSELF,
   OTHER_LAYOUT,
 } fault;
 
-/* A problem in memory of its own; rows are padded where it is strided. */
+/* A problem with its memory. The rows of a strided problem are padded. */
 typedef struct made {
   problem problem;
   nds_options options;
@@ -111,7 +113,7 @@ static void pad_rows(int64_t *strides, const int64_t *shape, int rank) {
   }
 }
 
-/* Data is [1, .., ROWS, WIDTH]; rows are addressed. */
+/* Sets the shapes. Data is [1, .., ROWS, WIDTH], and indices address rows. */
 static void shape_problem(made *made, operator_name operator_, int rank, int64_t tuples) {
   int update_rank = rank, index_rank = rank;
   for (int axis = 0; axis < rank; axis++) {
@@ -184,10 +186,10 @@ typedef struct test_case {
   bool strided;
   int32_t reduction;
   fault fault;
-  nds_status status; /* where memory is there */
+  nds_status status; /* expected status if all allocations succeed */
 } test_case;
 
-/* Every kind of failure, and what explains a plan. */
+/* Every kind of failure, and explanations of plans. */
 static const test_case SINGLE_CASES[] = {
     {"an index", CALL, SCATTER_ND, 3, 600, false, NONE, BAD_INDEX, NDS_INDEX_OUT_OF_BOUNDS},
     {"an index of many", CALL, SCATTER_ND, 3, 3000, true, NONE, BAD_INDEX, NDS_INDEX_OUT_OF_BOUNDS},
@@ -218,12 +220,12 @@ static const test_case SINGLE_CASES[] = {
     {"explained in no room", EXPLAIN_PLAN, SCATTER_ND, 3, 600, false, ADD, SHORT_BUFFER, NDS_INVALID_ARGUMENT},
 };
 
-/* Calls that are right: every operator with each of these. */
+/* Sizes of valid calls. Each is tested with every operator. */
 static const struct {
   int rank;
   int64_t tuples;
   bool strided;
-  int32_t reduction; /* of scatters that have one */
+  int32_t reduction; /* for scatters that have reductions */
 } SIZES[] = {
     {2, 4, false, NONE},   {3, 600, false, ADD},  {3, 600, true, ADD},   {2, 3000, true, NONE},
     {3, 3000, true, MEAN}, {8, 600, true, MAX},   {8, 3000, false, ADD}, {2, 3000, false, MEAN},
@@ -277,8 +279,8 @@ static void spoil(made *made, fault fault) {
   }
 }
 
-/* The call that is counted. Of a plan that is run or explained, the making is
- * not. */
+/* Runs the action whose allocations are counted. The making of a plan that is run or explained does not
+ * count. */
 static nds_status act(made *made, nds_plan **plan, const test_case *c) {
   static char text[4096];
   size_t length = c->fault == SHORT_BUFFER ? 3 : sizeof text;
@@ -299,7 +301,7 @@ static nds_status act(made *made, nds_plan **plan, const test_case *c) {
   return NDS_INTERNAL;
 }
 
-/* How the child of one call ends. */
+/* Exit codes of a child: whether an allocation of its action failed. */
 enum { WENT_THROUGH = 3, REFUSED = 4 };
 
 static int act_in_child(const test_case *c, unsigned long number, bool follow) {
@@ -336,7 +338,7 @@ static int act_in_child(const test_case *c, unsigned long number, bool follow) {
   return was_refused ? REFUSED : WENT_THROUGH;
 }
 
-/* Whether one of the allocations was still refused. */
+/* Runs a case in a child. Returns whether one of its allocations failed. */
 static bool check_refusal(const test_case *c, unsigned long number, bool follow) {
   fflush(NULL);
   pid_t pid = fork();
@@ -367,7 +369,7 @@ static unsigned long check_refusals(const test_case *c) {
   return refusals;
 }
 
-/* What a thread sets up the first time is no part of any call. */
+/* Makes the allocations that a thread makes only once. They do not belong to a call. */
 static void set_up_this_thread(void) {
   static made made;
   static const int32_t reductions[] = {NONE, ADD, MEAN};
@@ -387,7 +389,7 @@ static unsigned long check_sizes(operator_name operator_, action action) {
   unsigned long refusals = 0;
   for (size_t i = 0; i < COUNT(SIZES); i++) {
     test_case c = {.name = "right", .action = action, .operator_ = operator_};
-    c.rank = operator_ == TENSOR_SCATTER && SIZES[i].rank == 2 ? 3 : SIZES[i].rank; /* axis 0 is not written along */
+    c.rank = operator_ == TENSOR_SCATTER && SIZES[i].rank == 2 ? 3 : SIZES[i].rank; /* tensor_scatter has no axis 0 */
     c.tuples = SIZES[i].tuples;
     c.strided = SIZES[i].strided;
     c.reduction = operator_ < TENSOR_SCATTER ? SIZES[i].reduction : NONE;

@@ -1,5 +1,5 @@
-/* Threads that cannot be had: calls run without them, with the same results,
- * and with them as soon as they can be had. */
+/* Threads that cannot be started: calls run on the calling thread with the same
+ * results. They use threads as soon as these can be started. */
 
 #define _GNU_SOURCE
 #include "../c/check.h"
@@ -12,15 +12,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How many more threads may start, and how many have been asked for. */
+/* Number of threads that may still start, and number of requested threads. */
 static atomic_long left;
-static atomic_ulong asked_for;
+static atomic_ulong requested;
 
 typedef int create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 
-/* In the place of the C library's. */
+/* Replaces the function of the C library. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
-  atomic_fetch_add(&asked_for, 1);
+  atomic_fetch_add(&requested, 1);
   if (atomic_fetch_sub(&left, 1) <= 0) {
     return EAGAIN;
   }
@@ -47,27 +47,27 @@ int main(void) {
   make_large(&large, SCATTER_ND);
   large.problem.options = OPTIONS(.reduction = ADD, .max_threads = 1);
   CHECK_OK(call(&large.problem, &large.output));
-  CHECK_INT(0, (long long)atomic_load(&asked_for));
+  CHECK_INT(0, (long long)atomic_load(&requested));
   void *expected = allocate(large.bytes);
   memcpy(expected, large.output.data, large.bytes);
   large.problem.options = OPTIONS(.reduction = ADD);
-  /* One thread looks after the start of the others. */
+  /* The pool needs THREADS workers and one thread that starts them. */
   for (long few = 0; few <= THREADS; few++) {
     set_case("%ld threads", few);
     atomic_store(&left, few);
-    atomic_store(&asked_for, 0);
+    atomic_store(&requested, 0);
     check_call(&large, expected);
-    CHECK_INT(few + 1, (long long)atomic_load(&asked_for));
+    CHECK_INT(few + 1, (long long)atomic_load(&requested));
     pause_for(150);
   }
-  set_case("as many threads as are wanted");
+  set_case("all threads");
   atomic_store(&left, 1000);
-  atomic_store(&asked_for, 0);
+  atomic_store(&requested, 0);
   check_call(&large, expected);
-  CHECK_INT(THREADS + 1, (long long)atomic_load(&asked_for));
+  CHECK_INT(THREADS + 1, (long long)atomic_load(&requested));
   pause_for(150);
   check_call(&large, expected);
-  CHECK_INT(THREADS + 1, (long long)atomic_load(&asked_for));
+  CHECK_INT(THREADS + 1, (long long)atomic_load(&requested));
   free(expected);
   free_large(&large);
   return 0;

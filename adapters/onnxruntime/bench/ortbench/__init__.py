@@ -1,1 +1,1 @@
-"""onnxruntime's scatter kernels beside those that ndscatter puts in their place."""
+"""Compares onnxruntime's scatter kernels with ndscatter's kernels."""

@@ -1,6 +1,6 @@
-"""A row in memory: the arrays that both kernels share, and what a result must be.
+"""The arrays of a row, which both kernels share, and the check of a result.
 
-Knows arrays and the oracle; knows no model and no clock.
+Knows arrays and the oracle. Knows nothing of models or timing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from compare.workloads import Workload
 
 from .rows import Cache, Elements, Row
 
-# Not those that `compare` fills its arrays by.
+# Differs from the seeds of `compare`.
 SEED = 2
 
 
 @dataclass
 class Case:
-    """One row; `numbers` are the destinations of its tuples, in the oracle's terms."""
+    """A row with its arrays. `numbers` are the destination numbers of its tuples, for the oracle."""
 
     row: Row
     operator: str
@@ -34,14 +34,14 @@ class Case:
     updates: np.ndarray
     indices: list[np.ndarray]
     numbers: list[np.ndarray]
-    flat: object  # what the oracle calls a problem
+    flat: object  # the problem of the oracle
     target: np.ndarray = field(init=False)
 
     def __post_init__(self):
         self.target = self.new_target()
 
     def new_target(self) -> np.ndarray:
-        """Memory for a result, on pages that are there."""
+        """Returns memory for a result. All its pages are mapped."""
         target = arrays.empty(self.data.shape, self.data.dtype)
         target.fill(0)
         return target
@@ -71,7 +71,7 @@ def _nd(row: Row, workload: Workload) -> Case:
     sets = [tuples_with_repetitions(problem, array)[0] for array in problem.indices[: row.sets]]
     updates = tuples_with_repetitions(problem, problem.indices[0])[1]
     numbers = problem.numbers[: row.sets]
-    # Two arrays of the problem that are not needed here.
+    # Frees two arrays of the problem that are not used here.
     del problem.indices, problem.target
     return Case(
         row,
@@ -87,7 +87,7 @@ def _nd(row: Row, workload: Workload) -> Case:
 
 
 def _halved(workload: Workload) -> Problem:
-    """Random halves are made of random floats."""
+    """Returns a problem of float16, which is converted from random float32."""
     problem = Problem(replace(workload, dtype="float32"))
     problem.data = _paged(problem.data.astype(np.float16))
     problem.updates = _paged(problem.updates.astype(np.float16))
@@ -95,7 +95,7 @@ def _halved(workload: Workload) -> Problem:
 
 
 def _paged(array: np.ndarray) -> np.ndarray:
-    """On small pages, as all other arrays are."""
+    """Returns a copy on small pages, as for all other arrays."""
     copy = arrays.empty(array.shape, array.dtype)
     copy[...] = array
     return copy
@@ -112,9 +112,9 @@ def _random(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> 
 def _flat(
     row: Row, data: np.ndarray, updates: np.ndarray, numbers: np.ndarray, window: int = 1
 ) -> object:
-    """Data and updates as the oracle has them: rows of `window` elements in one list."""
+    """Returns data and updates in the form of the oracle: a list of rows of `window` elements."""
     tail = (window,) if window > 1 else ()
-    # Several tuples of one destination are judged as such.
+    # The pattern tells the oracle whether destinations have duplicates.
     pattern = "uniform" if len(np.unique(numbers)) < len(numbers) else "unique"
     shape = (data.size // window, *tail)
     dtype = str(data.dtype)
@@ -154,7 +154,7 @@ def _indices(random: np.random.Generator, what: Elements) -> np.ndarray:
 
 
 def _destinations(what: Elements, indices: np.ndarray) -> np.ndarray:
-    """The row-major number of each element's destination."""
+    """Returns the row-major number of each element's destination."""
     strides = [prod(what.data[axis + 1 :]) for axis in range(len(what.data))]
     numbers = indices * strides[what.axis]
     for axis, length in enumerate(what.indices):
@@ -170,7 +170,7 @@ def _cache(row: Row, what: Cache) -> Case:
     batch, heads, room, width = what.data
     data = _random(random, what.data, what.dtype)
     updates = _random(random, (batch, heads, what.length, width), what.dtype)
-    # A circular cache begins anywhere, so that some sequences go past its end.
+    # In a circular cache a sequence may begin anywhere, so some sequences wrap around.
     starts = room if what.mode == "circular" else room - what.length + 1
     indices = [random.integers(0, starts, batch) for _ in range(row.sets)]
     numbers = [_positions(what, array) for array in indices]

@@ -1,4 +1,4 @@
-"""What the command does."""
+"""The command: reads options, measures rows, writes tables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         results["rows"].append(found)
         del case
         gc.collect()
-        # What is there is kept if a later row fails.
+        # Writes the finished rows, so that they are kept if a later row fails.
         _write(wanted, results)
     text = report.tables(results)
     print(text)
@@ -65,7 +65,7 @@ def _write(wanted, results: dict) -> None:
 
 
 def _limit(threads: int) -> None:
-    """As many CPUs as threads, before anything counts them."""
+    """Limits the process to one CPU per thread, before any code counts CPUs."""
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, cpus[:threads])
 

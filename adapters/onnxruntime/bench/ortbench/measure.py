@@ -1,6 +1,6 @@
-"""One row: checks, then rounds of each of its tables.
+"""Measures a row: checks its results, then runs the rounds of each table.
 
-Knows rounds and the clock; knows no graphs and no reports.
+Knows rounds and timing. Knows nothing of graphs or reports.
 """
 
 from __future__ import annotations
@@ -25,43 +25,42 @@ from .cases import Case
 from .rows import AFTER_COPY, INTO
 from .sessions import BOTH, BUILT_IN, NDSCATTER, Binding, Session, Settings, profiles
 
-# Runs of a sample fill about this time.
+# Approximate duration of a sample.
 SAMPLE_S = 0.002
 MOST_RUNS = 5_000
-# Turns of short runs for each round: clocks change their pace within milliseconds, and
-# differences are taken between neighbours.
+# Samples of short runs per round. The clock frequency changes within milliseconds, so differences
+# are taken between adjacent samples.
 CALL_TURNS = 8
-# CPUs that others use, above which a row is marked and may be measured again.
+# Number of CPUs in use by other processes above which a row is marked and may be repeated.
 BUSY = 0.1
-# How long callers side by side run for a sample.
+# Duration of a sample of concurrent callers.
 SERVED_S = 0.4
 CALLERS = 4
 
 
 class WrongResult(Exception):
-    """ndscatter has a result that it must not have, or has not run as it should."""
+    """A result of ndscatter is wrong, or ndscatter did not run as expected."""
 
 
 @dataclass
 class Turn:
-    """One that takes turns: a binding for each set of indices."""
+    """A session in interleaved measurements, with a binding for each set of indices."""
 
     session: Session
     bindings: list[Binding]
-    runs: int = 1  # of a sample
-    samples: list[float] = field(default_factory=list)  # nanoseconds a run
-    timed: list[range] = field(default_factory=list)  # which of the session's runs they were
+    runs: int = 1  # number of runs in a sample
+    samples: list[float] = field(default_factory=list)  # nanoseconds per run
+    timed: list[range] = field(default_factory=list)  # numbers of the timed runs of the session
 
     def estimate(self) -> float:
-        """Seconds of a run, the second of two."""
+        """Runs twice and returns the seconds of the second run."""
         self.bindings[0].run()
         start = time.perf_counter()
         self.bindings[-1].run()
         return time.perf_counter() - start
 
     def sample(self, turn: int) -> None:
-        """Runs that are timed, right after others that are not: threads are awake, and
-        caches are as the same kernel leaves them."""
+        """Times a sample. Untimed runs before it wake the threads and fill the caches."""
         quiet()
         count = len(self.bindings)
         self.bindings[(turn + 1) % count].repeat(max(self.runs // 4, 1))
@@ -77,12 +76,12 @@ def times(samples: list[float]) -> dict:
 
 
 def _slower(ours: list[float], built_in: list[float]) -> float:
-    """The median of differences between neighbours."""
+    """Returns the median difference of adjacent samples."""
     return statistics.median(a - b for a, b in zip(ours, built_in))
 
 
 def take_turns(turns: dict[str, Turn], rounds: int) -> None:
-    """Each begins every other round."""
+    """Takes samples in rounds. Each session is first in every second round."""
     for number in range(rounds):
         names = list(turns) if number % 2 == 0 else list(turns)[::-1]
         for name in names:
@@ -90,7 +89,7 @@ def take_turns(turns: dict[str, Turn], rounds: int) -> None:
 
 
 def sized(turns: dict[str, Turn]) -> None:
-    """As many runs a sample for both."""
+    """Sets the number of runs in a sample, which is equal for both sessions."""
     slowest = max(turn.estimate() for turn in turns.values())
     runs = max(min(math.ceil(SAMPLE_S / max(slowest, 1e-9)), MOST_RUNS), 1)
     for turn in turns.values():
@@ -99,7 +98,7 @@ def sized(turns: dict[str, Turn]) -> None:
 
 @dataclass
 class Bench:
-    """A row with its arrays and its oracles."""
+    """A row with its arrays, its oracles and its settings."""
 
     case: Case
     settings: Settings
@@ -142,7 +141,8 @@ class Bench:
     # Checks.
 
     def _oracle(self, index_set: int) -> Oracle:
-        """That of the first set is kept: it is asked again after the rounds."""
+        """Returns the oracle of an index set. Keeps that of set 0, which is used again after the
+        rounds."""
         if index_set:
             return self.case.oracle(index_set)
         if self._first_oracle is None:
@@ -175,7 +175,7 @@ class Bench:
                 self._judge(name, oracle, result)
 
     def _took_over(self, name: str, run: Callable[[], None]) -> None:
-        """Runs, and sees whose kernel it was."""
+        """Runs and checks which library's kernel ran."""
         count = self.settings.library.count
         before = count("runs"), count("planned")
         run()
@@ -190,7 +190,7 @@ class Bench:
     # Tables.
 
     def produced(self) -> dict:
-        """Table A: data is made inside of the graph, and may be reused."""
+        """Measures table A: the graph makes the data, so its memory may be reused."""
         self._check_produced()
         with profiles() as folder:
             peeked = np.zeros((1,) * self.case.data.ndim, self.case.data.dtype)
@@ -211,7 +211,7 @@ class Bench:
         return found
 
     def _of_profile(self, turn: Turn) -> dict[str, list[float]]:
-        """Nanoseconds of nodes in the samples of a turn."""
+        """Returns the nanoseconds of nodes in the samples of a session."""
         nodes = turn.session.node_times()
 
         def of(operator: str) -> list[float]:
@@ -221,13 +221,13 @@ class Bench:
         return {"node": of(self.case.operator), "producer": of("Concat")}
 
     def _check_produced(self) -> None:
-        """By a graph that gives all of the result, which is kept no longer than needed."""
+        """Checks results with a graph that returns the whole result."""
         model = models.produced(self.case, models.COPIED)
         output = self.case.target.reshape(-1)
         self._check(self._turns(model, self._halves(), output))
 
     def into(self) -> dict:
-        """Table B: data is an input, the output is memory of the caller's."""
+        """Measures table B: data is an input, and the output is memory of the caller."""
         turns = self._turns(models.direct(self.case), {"data": self.case.data}, self.case.target)
         self._check(turns)
         sized(turns)
@@ -240,7 +240,7 @@ class Bench:
         return found
 
     def calls(self, form: str) -> dict:
-        """Table C: short runs, many to a sample."""
+        """Measures table C: short runs, with many runs in a sample."""
         if form == AFTER_COPY:
             return self._after_copy()
         model = models.direct(self.case)
@@ -261,8 +261,8 @@ class Bench:
         return found
 
     def _after_copy(self) -> dict:
-        """Of a run that copies much, the node of the scatter: code and data of both kernels
-        are no longer in any cache."""
+        """Measures the node of the scatter in a run with a large copy. The copy evicts the code and
+        data of both kernels from all caches."""
         large = np.zeros(models.COPIED_ELEMENTS // 2, self.case.data.dtype)
         inputs = {"first": large, "second": large, "data": self.case.data}
         with profiles() as folder:
@@ -282,7 +282,7 @@ class Bench:
         np.copyto(self.case.target, self.case.data)
 
     def served(self) -> dict:
-        """Table D: sessions side by side, each called by a thread of its own."""
+        """Measures table D: concurrent sessions, each with a separate calling thread."""
         model = models.direct(self.case)
         data = {"data": self.case.data}
         outputs = [self.case.new_target() for _ in range(CALLERS)]
@@ -317,7 +317,7 @@ class Bench:
 
 
 def serve(bindings: list[Binding], seconds: float) -> float:
-    """Runs a second of all callers together; each runs once at least."""
+    """Returns the runs per second of all callers together. Each caller runs at least once."""
     rates = [0.0] * len(bindings)
     barrier = Barrier(len(bindings))
 
@@ -342,8 +342,8 @@ def serve(bindings: list[Binding], seconds: float) -> float:
 
 
 def _quietest(table: Callable[[], dict], again: int) -> dict:
-    """Measured again while others are at work, at most so often: the attempt in which they
-    did least counts, whatever it says."""
+    """Measures a table. Repeats it up to `again` times while other processes are busy. Returns the
+    attempt with the least other load, whatever its figures are."""
     best = table()
     for _ in range(again):
         if best["others"] <= BUSY:
@@ -355,7 +355,7 @@ def _quietest(table: Callable[[], dict], again: int) -> dict:
 
 
 def measure(case: Case, settings: Settings, rounds: int, tables: str, again: int) -> dict:
-    """All figures of a row, of the tables that are asked for."""
+    """Returns the figures of a row for the requested tables."""
     bench = Bench(case, settings, rounds)
     found: dict = {"name": case.row.name, "operator": case.operator, "constant": case.row.constant}
     if case.row.small:

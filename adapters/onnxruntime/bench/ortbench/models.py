@@ -1,6 +1,6 @@
-"""Models of one scatter.
+"""Builds models of one scatter.
 
-Knows graphs; knows no sessions.
+Knows graphs. Knows nothing of sessions.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from onnx import TensorProto, helper, numpy_helper
 from .cases import Case
 
 IR_VERSION = 10
-# The first with opset 24.
+# The first IR version with opset 24.
 IR_VERSION_24 = 12
 
-# What a graph reads of the result of its scatter.
+# The part of the scatter's result that the graph returns.
 PEEKED = "peeked"  # one element
-COPIED = "copied"  # all of it, as a list
+COPIED = "copied"  # all elements, as a list
 
-# 64 MiB of `f32`.
+# Elements of 64 MiB of `f32`.
 COPIED_ELEMENTS = 1 << 24
 
 
 def direct(case: Case) -> bytes:
-    """Data is an input and the result is the output: a copy is needed."""
+    """Returns a model whose data is an input and whose result is the output. It requires a copy."""
     nodes = [_scatter(case, "data", "output")]
     data = _value("data", case.data.dtype, case.data.shape)
     output = _value("output", case.data.dtype, case.data.shape)
@@ -31,10 +31,10 @@ def direct(case: Case) -> bytes:
 
 
 def produced(case: Case, then: str) -> bytes:
-    """Data is made inside of the graph and read by the scatter alone, whose result is
-    read inside of it: nobody needs the data afterwards, and it may be written in place.
+    """Returns a model that makes the data inside the graph.
 
-    Two inputs are joined into the data: one copy, of any element type.
+    Only the scatter reads the data, and the graph reads its result, so the scatter may run in
+    place. A Concat of two inputs makes the data: one copy, for every element type.
     """
     first, second = halves(case.data)
     inputs = [
@@ -58,8 +58,8 @@ def produced(case: Case, then: str) -> bytes:
 
 
 def after_copy(case: Case) -> bytes:
-    """What is joined before does not fit in caches, and has one element, a zero, that the
-    data needs."""
+    """Returns a model with a large Concat before the scatter, which does not fit in the caches. Data
+    depends on one element of it, a zero."""
     large = [_value(name, case.data.dtype, (COPIED_ELEMENTS // 2,)) for name in ("first", "second")]
     data = _value("data", case.data.dtype, case.data.shape)
     nodes = [

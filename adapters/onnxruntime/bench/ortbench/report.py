@@ -1,6 +1,6 @@
-"""Figures as tables.
+"""Formats figures as tables.
 
-Knows ratios and aims; knows no clock.
+Knows ratios and aims. Knows nothing of timing.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from .measure import BUSY
 from .rows import AFTER_COPY
 from .sessions import BUILT_IN, NDSCATTER
 
-# A ratio counts as this much at the most in a mean.
+# Maximum ratio in a mean. Larger ratios count as this one.
 CAP = 5.0
 AIMS = {"A": 2.0, "B": 1.5, "D": 1.0}
 AIM_WRONG = 1.0
 AIM_SLOWER_US = 2.0
-# Nodes and runs that the built-in does in less are judged by the difference.
+# Nodes whose built-in time is below this limit are compared by the difference.
 SHORT_NS = 50_000
 
 
 def tables(results: dict) -> str:
-    """All of them, in markdown."""
+    """Returns all tables in markdown."""
     rows = results["rows"]
     parts = [_heading(results)]
     makers: dict[str, Callable[[list[dict]], list[str]]] = {
@@ -47,9 +47,9 @@ def _heading(results: dict) -> str:
     if not results["spinning"]:
         text += ", threads do not spin"
     if results["told"]:
-        text += ", ndscatter is told the number of threads"
+        text += ", the number of threads is configured"
     if results["quick"]:
-        text += ". **Small shapes, to try the harness: these figures say nothing**"
+        text += ". **Small shapes, to test the harness: the figures have no meaning**"
     return text + "."
 
 
@@ -57,7 +57,7 @@ def _heading(results: dict) -> str:
 
 
 def ratio(row: dict, table: str, of: str = "run", figure: str = "min") -> float:
-    """How many times faster ndscatter is."""
+    """Returns the built-in time divided by ndscatter's time. For table D, the ratio of rates."""
     found = row[table]
     if table == "D":
         rates = [found[name]["runs a second"]["median"] for name in (NDSCATTER, BUILT_IN)]
@@ -67,7 +67,7 @@ def ratio(row: dict, table: str, of: str = "run", figure: str = "min") -> float:
 
 
 def is_short(row: dict) -> bool:
-    """Whether its node in table A is too short for a ratio."""
+    """Whether the row's node in table A is too short for a ratio."""
     return row["A"][BUILT_IN]["node"]["min"] < SHORT_NS
 
 
@@ -76,7 +76,7 @@ def is_wrong(row: dict) -> bool:
 
 
 def mean(ratios: Iterable[float]) -> float:
-    """Geometric, of ratios of which each is capped."""
+    """Returns the geometric mean of capped ratios."""
     logarithms = [math.log(min(one, CAP)) for one in ratios]
     return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
 
@@ -101,7 +101,7 @@ def _means(rows: list[dict], table: str, ratios: Callable[[dict], float]) -> lis
     if wrong:
         worst = min(wrong, key=ratios)
         lines.append(
-            f"{len(wrong)} rows where the built-in is wrong are not counted; aim {AIM_WRONG}, "
+            f"{len(wrong)} rows with a wrong built-in result are not in the means; aim {AIM_WRONG}, "
             f"worst {worst['name']}, {ratios(worst):.2f}."
         )
     return ["", " ".join(lines)]
@@ -160,7 +160,7 @@ def _produced(rows: list[dict]) -> list[str]:
     heads = ["row", "operator", "node: built-in", "ndscatter", "ratio", "of medians", "producer"]
     heads += ["run: built-in", "ndscatter", "ratio"]
     return [
-        "## A: data made inside of the graph",
+        "## A: data made inside the graph",
         "",
         "Milliseconds, minimum (median).",
         "",
@@ -178,7 +178,7 @@ def _short_nodes(rows: list[dict]) -> list[str]:
         nodes = [row["A"][name]["node"]["min"] / 1e3 for name in (NDSCATTER, BUILT_IN)]
         differences.append(f"{row['name']} {nodes[0] - nodes[1]:+.0f} µs")
     limit = f"{SHORT_NS / 1e3:g} µs"
-    what = f"Where the built-in takes less than {limit}, a row is in no mean. ndscatter differs by"
+    what = f"Rows with a built-in time below {limit} are in no mean. Difference of ndscatter"
     return ["", f"{what}: {', '.join(differences)}."]
 
 
@@ -227,8 +227,8 @@ def _calls(rows: list[dict]) -> list[str]:
     return [
         "## C: short runs",
         "",
-        "Microseconds of a run from Python, minimum (median); after a copy, of the node alone. The "
-        "difference is that of the minima, and the median of those between neighbours.",
+        "Microseconds of a run from Python, minimum (median). After a copy: of the node only. The "
+        "columns of differences: of the minima, and the median difference of adjacent samples.",
         "",
         *_grid(heads, lines),
         "",
@@ -239,7 +239,7 @@ def _calls(rows: list[dict]) -> list[str]:
 
 def _slowest(differences: list[tuple[float, str]], what: str) -> str:
     difference, name = max(differences)
-    return f"Slowest beside the built-in ({what}): {name}, {difference:+.2f} µs."
+    return f"Slowest compared with the built-in ({what}): {name}, {difference:+.2f} µs."
 
 
 def _served(rows: list[dict]) -> list[str]:
@@ -254,9 +254,9 @@ def _served(rows: list[dict]) -> list[str]:
         ]
 
     return [
-        "## D: four sessions side by side",
+        "## D: four concurrent sessions",
         "",
-        "Runs a second of all four together, median (maximum).",
+        "Runs per second of all four together, median (maximum).",
         "",
         *_grid(["row", "operator", "built-in", "ndscatter", "ratio"], map(line, rows)),
         *_means(rows, "D", lambda row: ratio(row, "D")),

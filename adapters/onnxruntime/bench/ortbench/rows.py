@@ -1,7 +1,7 @@
-"""The rows, one a line: which operator, which shapes, which indices.
+"""The rows of the tables: operator, shapes and indices.
 
-Rows of ScatterND take shapes and patterns from the workloads of
-`benches/compare`. Knows shapes; knows no arrays and no models.
+Rows of ScatterND use the shapes and patterns of the workloads in `benches/compare`. Knows shapes.
+Knows nothing of arrays or models.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from math import prod
 from compare import workloads
 from compare.workloads import Workload
 
-INTO = "into"  # data is an input, the output another buffer
-IN_PLACE = "in place"  # input and output bound to one buffer
-AFTER_COPY = "after a copy"  # in a graph that has just copied more than caches hold
+INTO = "into"  # data is an input, and the output is another buffer
+IN_PLACE = "in place"  # data and output are bound to one buffer
+AFTER_COPY = "after a copy"  # in a graph that has just copied more bytes than the caches hold
 
-# Elements of data that `--quick` makes smaller.
+# Number of elements of data from which `--quick` reduces a row.
 _LARGE = 1 << 16
 
 
 @dataclass(frozen=True)
 class Elements:
-    """A ScatterElements; `indices` is also the shape of the updates."""
+    """A ScatterElements. `indices` is the shape of the indices and of the updates."""
 
     data: tuple[int, ...]
     indices: tuple[int, ...]
     axis: int
     reduction: str
-    pattern: str = "uniform"  # uniform, unique (one axis alone), or rows: one index a row
+    pattern: str = "uniform"  # uniform, unique (rank 1 only), or rows: one index per row
     dtype: str = "float32"
 
     def smaller(self) -> Elements:
@@ -40,7 +40,7 @@ class Elements:
 
 @dataclass(frozen=True)
 class Cache:
-    """A TensorScatter of `length` positions a sequence, into [batch, heads, room, width]."""
+    """A TensorScatter of `length` positions per sequence into [batch, heads, positions, width]."""
 
     data: tuple[int, int, int, int]
     length: int
@@ -57,9 +57,9 @@ class Cache:
 class Row:
     name: str
     what: Workload | Elements | Cache
-    constant: bool = False  # indices are part of the model, one set of them
-    sets: int = 3  # of indices, which runs rotate through
-    small: tuple[str, ...] = ()  # forms, of a row of table C
+    constant: bool = False  # the indices are part of the model, which has one set
+    sets: int = 3  # sets of indices, through which the runs rotate
+    small: tuple[str, ...] = ()  # forms of a row of table C
 
     @property
     def base(self) -> str:
@@ -83,7 +83,7 @@ ONE_AXIS = Elements((16_777_216,), (4_194_304,), 0, "add")
 
 # fmt: off
 _THROUGHPUT = [
-    # ScatterND: the workloads that every peer is measured by.
+    # ScatterND: the workloads of the comparison with other runtimes.
     Row("kv_decode", _nd("kv_decode")),
     Row("kv_prefill", _nd("kv_prefill")),
     Row("emb_update", _nd("emb_update")),
@@ -97,7 +97,7 @@ _THROUGHPUT = [
     Row("histogram_add", _nd("histogram_add")),
     Row("seed_nd", _nd("seed_nd")),
     Row("seed_update", _nd("seed_update")),
-    # Of other types.
+    # ScatterND with other types.
     Row("kv_prefill_f16", _nd("kv_prefill", "float16")),
     Row("emb_update_f16", _nd("emb_update", "float16")),
     Row("counts_i64", _nd("counts_i64")),
@@ -107,7 +107,7 @@ _THROUGHPUT = [
     Row("cache_decode_f16", Cache((32, 8, 2048, 128), 1, dtype="float16")),
     Row("cache_prefill", Cache((4, 8, 4096, 128), 2048)),
     Row("cache_circular", Cache((4, 8, 4096, 128), 2048, "circular")),
-    # ScatterElements: along the only axis, the first, the last.
+    # ScatterElements: along the only axis, the first axis, the last axis.
     Row("elements_1d_set", replace(ONE_AXIS, reduction="none", pattern="unique")),
     Row("elements_1d_add", ONE_AXIS),
     Row("elements_1d_add_i64", replace(ONE_AXIS, dtype="int64")),
@@ -120,7 +120,7 @@ _THROUGHPUT = [
     Row("elements_seed_update", Elements((100, 256, 10, 15), (100, 250, 10, 15), 1, "none")),
 ]
 
-# What has the same indices in every run: graphs, masks, layouts.
+# Rows whose use has constant indices: graphs, masks, layouts.
 _CONSTANT = [
     "gnn_add", "gnn_max", "moe_add", "elem_unique", "elem_random_add", "histogram_add", "seed_nd",
     "seed_update", "elements_1d_add", "elements_graph_add", "elements_columns_add",
@@ -154,7 +154,7 @@ def _all() -> list[Row]:
 
 
 def _smaller(row: Row) -> Row:
-    """About sixteen times less, for trying the harness."""
+    """Returns a row of about a sixteenth of the size, to test the harness."""
     if not isinstance(row.what, Workload):
         return row if prod(row.what.data) < _LARGE else replace(row, what=row.what.smaller())
     small = workloads.chosen([row.what.name], quick=True)[0]
@@ -166,10 +166,10 @@ def names() -> list[str]:
 
 
 def chosen(only: list[str], quick: bool) -> list[Row]:
-    """A name without a variant means all of its variants."""
+    """Returns the rows with these names. A name without a variant selects all its variants."""
     rows = _all()
     known = {row.name for row in rows} | {row.base for row in rows}
     if unknown := set(only) - known:
-        raise SystemExit(f"no row is called {', '.join(sorted(unknown))}; --list names them")
+        raise SystemExit(f"unknown rows {', '.join(sorted(unknown))}; --list prints all names")
     wanted = [row for row in rows if not only or {row.name, row.base} & set(only)]
     return [_smaller(row) for row in wanted] if quick else wanted

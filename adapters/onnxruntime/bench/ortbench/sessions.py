@@ -1,6 +1,6 @@
-"""Sessions with the built-in kernels and with ndscatter's, and their bindings.
+"""Sessions with the built-in kernels and with ndscatter's kernels, and their bindings.
 
-Knows onnxruntime; knows no clock.
+Knows onnxruntime. Knows nothing of timing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ BOTH = (BUILT_IN, NDSCATTER)
 
 
 class Library:
-    """ndscatter's library. It stays loaded, so that its counters go on."""
+    """ndscatter's library. It stays loaded, so its counters continue."""
 
     def __init__(self, path: Path):
         if not path.is_file():
             raise SystemExit(
-                f"{path} is not there: cargo build --release -p ndscatter-onnxruntime"
+                f"{path} is missing; run: cargo build --release -p ndscatter-onnxruntime"
             )
         self.path = str(path)
         self._loaded = ctypes.CDLL(self.path)
@@ -38,13 +38,13 @@ class Library:
 
 
 class Settings:
-    """What all sessions have in common."""
+    """The settings of all sessions."""
 
     def __init__(self, library: Library, threads: int, spinning: bool, told: bool):
         self.library = library
         self.threads = threads
         self.spinning = spinning
-        self.told = told  # whether ndscatter is told the number of threads, or finds it
+        self.told = told  # whether the number of threads is configured or measured
 
     def session(self, kernels: str, model: bytes, profile: Path | None = None) -> Session:
         options = onnxruntime.SessionOptions()
@@ -65,7 +65,7 @@ class Settings:
 
 
 class Session:
-    """A session whose runs are counted."""
+    """A session that counts its runs."""
 
     def __init__(self, session: onnxruntime.InferenceSession):
         self.session = session
@@ -75,7 +75,7 @@ class Session:
         return Binding(self, inputs, output)
 
     def node_times(self) -> dict[str, list[float]]:
-        """Nanoseconds of each node's kernel, by operator, run by run. Profiling ends."""
+        """Ends profiling. Returns by operator the nanoseconds of its kernel in each run."""
         file = Path(self.session.end_profiling())
         events = json.loads(file.read_text())
         file.unlink()
@@ -87,14 +87,14 @@ class Session:
 
 
 class Binding:
-    """Inputs and an output, bound once."""
+    """Inputs and an output that are bound once."""
 
     def __init__(self, session: Session, inputs: Mapping[str, np.ndarray], output: np.ndarray):
         self._owner = session
         self._run = session.session.run_with_iobinding
         self._bound = session.session.io_binding()
         for name, array in inputs.items():
-            # One value for an array that is also the output.
+            # An array that is also the output shares its memory with it.
             self._bound.bind_ortvalue_input(name, OrtValue.ortvalue_from_numpy(array))
         self._bound.bind_ortvalue_output("output", OrtValue.ortvalue_from_numpy(output))
         self.output = output
@@ -111,5 +111,5 @@ class Binding:
 
 
 def profiles() -> tempfile.TemporaryDirectory:
-    """A folder for profiles, which goes when it is no longer held."""
+    """Returns a temporary folder for profiles."""
     return tempfile.TemporaryDirectory(prefix="ortbench-")

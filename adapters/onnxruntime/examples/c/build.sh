@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds session.c against the onnxruntime of a Python package.
+# Builds session.c with the onnxruntime library of a Python package.
 #
 #   adapters/onnxruntime/examples/c/build.sh [program]     default: ./session
 #
-# $PYTHON is the interpreter that has the package, python3 by default.
+# $PYTHON is the interpreter with the package. Default: python3.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -11,7 +11,7 @@ package=$("${PYTHON:-python3}" -c 'import onnxruntime, os; print(os.path.dirname
 shopt -s nullglob
 libraries=("$package"/capi/libonnxruntime.so.1.*)
 if [[ ${#libraries[@]} == 0 ]]; then
-    echo "there is no libonnxruntime.so.1.* in $package/capi" >&2
+    echo "no libonnxruntime.so.1.* in $package/capi; install the package onnxruntime" >&2
     exit 1
 fi
 
@@ -21,7 +21,7 @@ folder=$(cd "$(dirname "$program")" && pwd)
 
 cc -std=c11 -O2 -Wall -Wextra "$here/session.c" "$library" -Wl,-rpath,"\$ORIGIN" -o "$program"
 
-# At run time the library is looked for by the name that it has inside, libonnxruntime.so.1; the
-# package has no file of that name. A link beside the program is one.
+# The program loads the library by its soname, libonnxruntime.so.1. The package has no file of this
+# name, so this links one next to the program.
 name=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 ln -sf "$library" "$folder/$name"

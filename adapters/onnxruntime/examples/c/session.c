@@ -1,11 +1,12 @@
-// Runs a ScatterND inside onnxruntime from C, with the library.
+// Runs a ScatterND in onnxruntime from C, with the library.
 //
 //   cargo build --release -p ndscatter-onnxruntime
 //   cd adapters/onnxruntime/examples/c
 //   ./build.sh && ./session ../../../../target/release/libndscatter_onnxruntime.so
 //
-// Packages for Python hold the library of onnxruntime but no header, so that what is used of it
-// is declared here. With onnxruntime_c_api.h, drop these declarations and call api->Run(..).
+// Python packages contain the library of onnxruntime but not its header. This file therefore
+// declares the functions that it uses. With onnxruntime_c_api.h, remove these declarations and call
+// api->Run(..).
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,8 +20,8 @@ typedef struct OrtSessionOptions OrtSessionOptions;
 typedef struct OrtStatus OrtStatus; // null: success
 typedef struct OrtValue OrtValue;
 
-// The header's OrtApi is a struct of pointers to functions. New ones are only ever added at its
-// end, so that the place of a function is the same in every release.
+// The header's OrtApi is a struct of function pointers. Releases add functions only at its end, so
+// the position of a function never changes.
 typedef void (*OrtFunction)(void);
 
 typedef struct OrtApiBase {
@@ -34,7 +35,7 @@ enum { API_VERSION = 18, FATAL = 4, ARENA_ALLOCATOR = 1, DEFAULT_MEMORY = 0, FLO
 
 static const OrtFunction *api;
 
-// One line for each function that is used: place, name, result, parameters.
+// The functions in use: position, name, result, parameters.
 #define ORT_FUNCTIONS(F) \
   F(2, GetErrorMessage, const char *, (const OrtStatus *)) \
   F(3, CreateEnv, OrtStatus *, (int severity, const char *id, OrtEnv **)) \
@@ -62,11 +63,11 @@ static const OrtFunction *api;
   typedef result(*name##_type) parameters;
 ORT_FUNCTIONS(DECLARE)
 
-// ORT(Run)(session, ..) calls what the header would call by api->Run(session, ..).
+// ORT(Run)(session, ..) is the call api->Run(session, ..) of the header.
 #define ORT(name) ((name##_type)api[PLACE_OF_##name])
 
-// A model of one node, output = ScatterND(data, indices, updates) with reduction "add": data is
-// 3 rows of 2 floats. It was made in Python:
+// A model of one node, output = ScatterND(data, indices, updates) with reduction "add". data has
+// 3 rows of 2 floats. This Python code made the model:
 //
 //   from onnx import TensorProto, helper
 //   info, real, whole = helper.make_tensor_value_info, TensorProto.FLOAT, TensorProto.INT64
@@ -84,9 +85,9 @@ static const char model[] =
     "b\x18\n\x06output\x12\x0e\n\x0c\x08\x01\x12\x08\n\x02\x08\x03\n\x02\x08\x02"
     "B\x04\n\x00\x10\x12";
 
-enum { MODEL_LEN = sizeof model - 1 }; // without the null that ends a string
+enum { MODEL_LEN = sizeof model - 1 }; // without the NUL at the end of the string
 
-// Ends the program if a call has failed.
+// Ends the program if a call failed.
 static void check(OrtStatus *status, const char *call) {
   if (status == NULL) return;
   fprintf(stderr, "%s: %s\n", call, ORT(GetErrorMessage)(status));
@@ -104,7 +105,7 @@ static OrtSession *open_session(const OrtEnv *environment, const char *library) 
   return session;
 }
 
-// A tensor over memory of the caller's, which must live as long.
+// Returns a tensor in memory of the caller. The memory must outlive the tensor.
 static OrtValue *tensor(const OrtMemoryInfo *memory, void *data, size_t bytes, int64_t columns, int type) {
   const int64_t shape[] = {3, columns};
   OrtValue *value = NULL;
@@ -113,7 +114,7 @@ static OrtValue *tensor(const OrtMemoryInfo *memory, void *data, size_t bytes, i
   return value;
 }
 
-// Adds the rows 1, 10 and 100 to those of zeros that `rows` names.
+// Adds the rows (1, 1), (10, 10) and (100, 100) to rows of zeros. `rows` holds their indices.
 static OrtStatus *add_rows(OrtSession *session, int64_t rows[3], float output[6]) {
   const char *const input_names[] = {"data", "indices", "updates"}, *const output_names[] = {"output"};
   float data[6] = {0}, updates[6] = {1, 1, 10, 10, 100, 100};
@@ -123,7 +124,7 @@ static OrtStatus *add_rows(OrtSession *session, int64_t rows[3], float output[6]
                         tensor(memory, rows, 3 * sizeof *rows, 1, INT64),
                         tensor(memory, updates, sizeof updates, 2, FLOAT)};
 
-  OrtValue *result = NULL; // the host is to allocate it
+  OrtValue *result = NULL; // null: the host allocates it
   OrtStatus *status =
       ORT(Run)(session, NULL, input_names, (const OrtValue *const *)inputs, 3, output_names, 1, &result);
   if (status == NULL) {
@@ -137,7 +138,7 @@ static OrtStatus *add_rows(OrtSession *session, int64_t rows[3], float output[6]
   return status;
 }
 
-// Row 2 is named twice, as -1 is the last row.
+// -1 is the last row, so two updates go to row 2.
 static int adds_rows(OrtSession *session) {
   const float expected[6] = {1, 1, 0, 0, 110, 110};
   float output[6];
@@ -148,8 +149,8 @@ static int adds_rows(OrtSession *session) {
   return memcmp(output, expected, sizeof expected) == 0;
 }
 
-// An index that is wrong is an error of the run. Who it comes from says that it was the library,
-// not the host's own operator, that ran.
+// An index out of bounds fails the run. The message shows that the library ran the node, not the
+// host's own operator.
 static int refuses_row_3(OrtSession *session) {
   float output[6];
   OrtStatus *status = add_rows(session, (int64_t[]){0, 3, 1}, output);
@@ -168,18 +169,18 @@ int main(int argc, char **argv) {
   }
   api = OrtGetApiBase()->GetApi(API_VERSION);
   if (api == NULL) {
-    fprintf(stderr, "onnxruntime %s is older than 1.%d\n", OrtGetApiBase()->GetVersionString(), API_VERSION);
+    fprintf(stderr, "onnxruntime %s is too old; use 1.%d or newer\n", OrtGetApiBase()->GetVersionString(), API_VERSION);
     return 1;
   }
   printf("onnxruntime %s\n", OrtGetApiBase()->GetVersionString());
 
   OrtEnv *environment = NULL;
-  // Errors come as statuses: they need not be logged too.
+  // Only fatal errors are logged, because the calls return errors.
   check(ORT(CreateEnv)(FATAL, "session", &environment), "CreateEnv");
   OrtSession *session = open_session(environment, argv[1]);
   const int works = adds_rows(session) && refuses_row_3(session);
   ORT(ReleaseSession)(session);
   ORT(ReleaseEnv)(environment);
-  if (!works) fprintf(stderr, "that is not what it should be\n");
+  if (!works) fprintf(stderr, "the results differ from the expected results\n");
   return works ? 0 : 1;
 }

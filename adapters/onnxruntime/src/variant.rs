@@ -1,4 +1,6 @@
-//! One operator as a session is offered it: for one element type and one index type.
+//! A registered variant of an operator, for one element type and one index type.
+//!
+//! Holds what is known before the host creates a node.
 
 use crate::api::Api;
 use ndscatter::DType;
@@ -6,14 +8,14 @@ use ndscatter::DType;
 use crate::definition::{Definition, Domain};
 use crate::element::ElementType;
 
-/// What is known of an operator before there is a node of it.
+/// An operator with one element type and one index type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer {
+pub(crate) struct Variant {
     pub(crate) api: Api,
     pub(crate) domain: Domain,
     pub(crate) definition: &'static Definition,
     pub(crate) element: &'static ElementType,
     pub(crate) index_type: DType,
-    /// How many threads the session has, if that was told.
+    /// Number of threads of the session, if its options contain it.
     pub(crate) threads: Option<usize>,
 }

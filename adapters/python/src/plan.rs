@@ -71,8 +71,8 @@ impl PyScatterPlan {
     ///
     /// Raises:
     ///     TypeError: the element types differ or do not have the reduction.
-    ///     ValueError: a shape is wrong, arrays share memory in another way than ``out=data``,
-    ///         or `out` is a read-only numpy array.
+    ///     ValueError: a shape is wrong, `out` shares memory with an argument in another way
+    ///         than ``out=data``, or `out` is a read-only numpy array.
     ///     BufferError: `out` is an array of another library without permission to write.
     ///
     /// After an error nothing has been written.

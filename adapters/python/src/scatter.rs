@@ -163,8 +163,9 @@ scatters! {
     ///     IndexError: an index is out of bounds.
     ///     TypeError: the element types differ or do not have the reduction, or indices are
     ///         not integers.
-    ///     ValueError: a shape or an option is wrong, arrays share memory in another way than
-    ///         ``out=data``, `out` is a read-only numpy array, or a duplicate is rejected.
+    ///     ValueError: a shape or an option is wrong, `out` shares memory with an argument in
+    ///         another way than ``out=data``, `out` is a read-only numpy array, or a duplicate
+    ///         is rejected.
     ///     BufferError: `out` is an array of another library without permission to write.
     ///
     /// After an error nothing has been written. The semantics are those of ONNX ScatterND 18

@@ -241,7 +241,7 @@ def _itself(self: Tensor, out: Tensor | None) -> Placed:
 
 def _copy(self: Tensor, out: Tensor | None) -> Placed:
     # Row-major, as PyTorch's own results. PyTorch copies fast, into memory that its allocator has
-    # cached. The crate copies and updates in one pass only into memory of its own allocator.
+    # cached. The updates are therefore a separate pass, in place.
     return torch.empty(self.shape, dtype=self.dtype, device="cpu").copy_(self), None
 
 

@@ -28,8 +28,8 @@ orbits, steps, size = (2_000, 30, 128) if args.quick else (20_000, 220, 512)
 # ## Points
 #
 # All orbits are computed at once, from random points. The first 20 steps lead to the attractor and
-# are dropped. |x| is at most 1 + |c| and |y| at most 1 + |d|, so all points are inside of the
-# square from -2 to 2.
+# are dropped. |x| is at most 1 + |c|, and |y| is at most 1 + |d|. All points are therefore inside of
+# the square from -2 to 2.
 
 # %%
 a, b, c, d = -1.4, 1.6, 1.0, 0.7

@@ -94,9 +94,12 @@ pub(crate) struct Array<'py> {
     owner: Owner<'py>,
     /// Address of element `[0, 0, ...]`.
     address: *mut u8,
-    /// The dtype of views of this array. `None` for elements that are in the other byte order, not
-    /// aligned, of a stride that is no multiple of their size, or of a type that is only moved
-    /// and not yet divided into units ([`Self::take_as_units`]).
+    /// The dtype of views of this array. `None` if a view is not possible:
+    ///
+    /// - the elements are in the other byte order or not aligned,
+    /// - a stride is not a multiple of the element size,
+    /// - the type has no arithmetic, and its elements are not divided into units yet
+    ///   ([`Self::take_as_units`]).
     dtype: Option<DType>,
     elements: Elements,
     shape: Dims<usize>,
@@ -435,8 +438,8 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Returns the largest unit of at most 16 bytes of which the element size and all strides are
-    /// multiples. It is a power of two.
+    /// Returns the largest power of two, at most 16, that divides the element size and all strides
+    /// in bytes.
     pub(crate) fn unit(&self) -> usize {
         let bytes = |stride: isize| match self.dtype {
             Some(dtype) => stride.unsigned_abs() * dtype.size(),

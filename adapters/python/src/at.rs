@@ -110,8 +110,8 @@ impl<'py> FromPyObject<'_, 'py> for Second<'py> {
     }
 }
 
-/// Elements from which [`at`] converts arguments that are not plain. Shorter calls run numpy's
-/// loop, which costs less than the conversion.
+/// Number of elements from which [`at`] converts arguments that are not plain. Shorter calls run
+/// numpy's loop, which costs less than the conversion.
 const SHORT: usize = 2000;
 
 fn is_short(object: &Bound<'_, PyAny>) -> bool {
@@ -421,7 +421,7 @@ functions! {
     /// ``np.minimum.at``. Arguments and errors are those of `add_at`.
     ///
     /// The result is NaN if either value is NaN. If both are zeros that differ in sign, the
-    /// existing value stays. numpy's result depends on type and machine there.
+    /// existing value stays. In this case numpy's result depends on type and machine.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([5, 5, 5])

@@ -1,6 +1,6 @@
 //! `bincount`: the rules of `np.bincount`.
 //!
-//! Short lists are counted here. Longer lists are a scatter of the crate, into one bin per number.
+//! Short lists are counted here. Longer lists are counted by a scatter of the crate.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -92,7 +92,8 @@ fn object_of<'py>(output: &Array<'py>) -> PyResult<Bound<'py, PyAny>> {
     object.ok_or_else(|| PyTypeError::new_err("the array has no object"))
 }
 
-/// Numbers from which a call runs a kernel. Counting fewer costs less than starting one.
+/// Number of list elements from which a call runs a kernel. Counting fewer costs less than the
+/// overhead of a kernel.
 const SHORT: usize = 8192;
 
 /// Counts a short list. Returns `None` for a long list, or for weights that need a conversion.

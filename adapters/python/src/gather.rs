@@ -83,7 +83,7 @@ gathers! {
     ///
     /// Args:
     ///     data: array of any shape and element type.
-    ///     indices: integers of any size, of shape ``(..., k)``.
+    ///     indices: integers of any integer type, of shape ``(..., k)``.
     ///     batch_dims: number of leading dimensions that `data` and `indices` share.
     ///     bounds: treatment of an index out of bounds: ``"error"``, ``"skip"`` (the slice is
     ///         filled with zeros) or ``"clamp"`` (it is moved to the nearest valid index).
@@ -117,7 +117,7 @@ gathers! {
     ///
     /// Args:
     ///     data: array of rank 1 or more, of any element type.
-    ///     indices: integers of any size and shape.
+    ///     indices: integers of any integer type and any shape.
     ///     axis: the indexed axis; a negative axis counts from the last one.
     ///
     /// Other arguments, the result and errors are those of `gather_nd`. The semantics are
@@ -136,7 +136,7 @@ gathers! {
     ///
     /// Args:
     ///     data: array of rank 1 or more, of any element type.
-    ///     indices: integers of any size, of the rank of `data`. Along `axis` they may have
+    ///     indices: integers of any integer type, of the rank of `data`. Along `axis` they may have
     ///         any size, along other axes at most that of `data`.
     ///     axis: the indexed axis; a negative axis counts from the last one.
     ///

@@ -48,7 +48,8 @@ impl<'py> Model<'py> {
 
 /// A scatter whose indices have been read and checked.
 ///
-/// Call it with data and updates of any element type. Several threads may call one plan.
+/// Call it with data and updates of any element type. Several threads may call it at the same
+/// time.
 #[pyclass(frozen, module = "ndscatter", name = "ScatterPlan")]
 pub(crate) struct PyScatterPlan {
     plan: ScatterPlan,
@@ -145,7 +146,7 @@ impl PyScatterPlan {
 
 /// A gather whose indices have been read and checked.
 ///
-/// Call it with data of any element type. Several threads may call one plan.
+/// Call it with data of any element type. Several threads may call it at the same time.
 #[pyclass(frozen, module = "ndscatter", name = "GatherPlan")]
 pub(crate) struct PyGatherPlan {
     plan: GatherPlan,

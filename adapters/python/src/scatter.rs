@@ -138,7 +138,7 @@ scatters! {
     ///
     /// Args:
     ///     data: array of any shape and element type.
-    ///     indices: integers of any size, of shape ``(..., k)`` with ``k <= data.ndim``.
+    ///     indices: integers of any integer type, of shape ``(..., k)`` with ``k <= data.ndim``.
     ///     updates: array of the element type of `data`, of shape
     ///         ``indices.shape[:-1] + data.shape[k:]`` or a shape that broadcasts to it. Lists
     ///         and numbers are converted to the element type.
@@ -188,7 +188,7 @@ scatters! {
     ///
     /// Args:
     ///     data: array of rank 1 or more, of any element type.
-    ///     indices: integers of any size and shape.
+    ///     indices: integers of any integer type and any shape.
     ///     updates: array of the element type of `data`, of shape
     ///         ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]`` or a shape that
     ///         broadcasts to it.
@@ -213,7 +213,7 @@ scatters! {
     ///
     /// Args:
     ///     data: array of rank 1 or more, of any element type.
-    ///     indices: integers of any size, of the rank of `data`. Along `axis` they may have
+    ///     indices: integers of any integer type, of the rank of `data`. Along `axis` they may have
     ///         any size, along other axes at most that of `data`.
     ///     updates: array of the element type of `data`, of the shape of `indices` or a shape
     ///         that broadcasts to it.

@@ -80,8 +80,8 @@ impl Line {
         }
     }
 
-    /// Reads as [`Self::read`], in blocks of eight elements where the stride is 1. The rest, and
-    /// lines of another stride, are passed one by one.
+    /// Reads the same elements as [`Self::read`]. If the stride is 1, blocks of eight elements are
+    /// passed to `take`. All other elements are passed one by one.
     #[inline]
     pub(crate) fn read_blocks<T: Copy>(&self, range: Range<usize>, mut take: impl FnMut(&[T])) {
         const BLOCK: usize = 8;

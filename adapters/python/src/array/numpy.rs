@@ -228,8 +228,8 @@ pub(super) fn zeros<'py>(
     number: NPY_TYPES,
     shape: &[usize],
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: numpy owns the type of each of its own numbers. The reference that this call returns
-    // is released below.
+    // SAFETY: `number` is a built-in type of numpy, so `PyArray_DescrFromType` returns a new
+    // reference to a living type. The reference is released below.
     unsafe {
         let descr = PY_ARRAY_API.PyArray_DescrFromType(py, number as c_int);
         let made = new_array(py, descr, shape, true);

@@ -1,6 +1,7 @@
 //! Dispatch of a call to one of two kernels, by the size of its tensors.
 //!
-//! Does not know operators. It is written in Rust, as each small call has its overhead.
+//! Does not know operators. It is written in Rust to reduce the overhead of small calls, which pass
+//! through it.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};

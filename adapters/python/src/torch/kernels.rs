@@ -227,17 +227,22 @@ const SPREAD: usize = 4;
 
 /// Spread indices stay with PyTorch if a slice has fewer elements than this.
 ///
-/// Measured on a Zen 5 with two threads, as the crate's time divided by PyTorch's: 1.1 to 5.9 for
-/// single elements that replace others, 0.3 to 5.3 for single elements that are added. Slices of 4
-/// elements have 0.7 to 0.8 and 0.2 to 0.3. Longer slices have less.
+/// The crate's time divided by PyTorch's, on a Zen 5 with two threads:
+///
+/// | slice | replaces | is added |
+/// |---|---|---|
+/// | 1 element | 1.1 to 5.9 | 0.3 to 5.3 |
+/// | 4 elements | 0.7 to 0.8 | 0.2 to 0.3 |
+/// | longer | less | less |
 const LONG_SLICE: usize = 4;
 
 /// Bytes of a slice that fills a cache line.
 ///
 /// A call with shorter slices that replace others stays with PyTorch if it has fewer elements than
-/// [`MANY_ELEMENTS`]: PyTorch divides the call among its threads, and the crate does not. Measured
-/// with 3125 slices of 15 floats in a table of 150 MB and two threads, as PyTorch's time divided by
-/// the crate's: 0.64 (Zen 4), 0.77 (Zen 5), 0.86 (Emerald Rapids).
+/// [`MANY_ELEMENTS`]: PyTorch divides the call among its threads, and the crate does not.
+///
+/// PyTorch's time divided by the crate's is 0.64 (Zen 4), 0.77 (Zen 5) and 0.86 (Emerald Rapids).
+/// The call has 3125 slices of 15 floats in a table of 150 MB, and two threads.
 const LINE_BYTES: usize = 64;
 
 /// Number of elements from which the ratio of [`LINE_BYTES`] is 1.2 to 2.9 in tables of 80 MB

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# The tests of the Python package as it is installed: a source distribution is made, a wheel
-# built from that outside of the clone, and installed into an environment of its own under
-# cargo's target folder, made once, which takes some gigabytes (PyTorch, JAX, ONNX Runtime).
-# With `full` all of PyTorch's own cases run, of which a tenth does otherwise, and graph
-# networks of PyG. Needs Rust, a C++ compiler, Python 3.11 or newer and PyPI.
+# Tests the Python package as it is installed:
+# 1. Makes a source distribution, and builds a wheel from it outside of the clone.
+# 2. Installs the wheel into a virtual environment under cargo's target folder. The environment
+#    is made once and has some gigabytes (PyTorch, JAX, ONNX Runtime).
+# 3. Runs pytest.
+# `full` runs all cases of PyTorch's own suite instead of a tenth, and trains graph networks of
+# PyG. Needs Rust, a C++ compiler, Python 3.11 or newer and PyPI.
 #
 #   adapters/python/check.sh [full] [arguments of pytest]
 set -euo pipefail
@@ -13,7 +15,7 @@ cd "$(dirname "$0")"
 target=${CARGO_TARGET_DIR:-../../target}
 mkdir -p "$target/python"
 target=$(cd "$target" && pwd)/python
-# The package's own workspace has a folder of its own.
+# The package is a separate cargo workspace, with a separate target folder.
 export CARGO_TARGET_DIR=$target/cargo
 
 requirements=(-r tests/requirements.txt)
@@ -40,7 +42,7 @@ PATH=$environment/bin:$PATH maturin build --quiet --release --sdist --out "$targ
 wheel=("$target"/dist/*.whl)
 case $(uname -s):$wheel in
 Linux:*-abi3-manylinux_*) ;;
-Linux:*) echo "no wheel for every Linux: $wheel" >&2 && exit 1 ;;
+Linux:*) echo "the wheel has no manylinux tag: $wheel" >&2 && exit 1 ;;
 esac
 "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
 "$python" -m pytest -q -p no:cacheprovider "$@"

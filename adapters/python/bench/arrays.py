@@ -1,12 +1,12 @@
-"""numpy's ways to scatter, gather and count beside ndscatter's, one after the other.
+"""Scatters, gathers and counts of numpy compared with ndscatter.
 
     python bench/arrays.py                      # the workloads of docs/performance.md, and more
     python bench/arrays.py --threads 1 --only bincount
-    python bench/arrays.py --plot ratios.svg    # bars; needs matplotlib
-    python bench/arrays.py --calls              # what a call on 4 elements costs
+    python bench/arrays.py --plot ratios.svg    # a bar chart; needs matplotlib
+    python bench/arrays.py --calls              # the time of a call on 4 elements
 
-Ratio = numpy's time / ours, minimum over the rounds; contenders take turns. Before it is timed a
-call's result is held against numpy's: to the bit, as the order of updates is the same.
+A ratio is numpy's time divided by ndscatter's. Times are minima over the rounds. The two
+measurements are interleaved. Before the measurement, the results must be equal element for element.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import numpy.typing as npt
 import ndscatter as nd
 from bars import plot
 
-#: The workloads of docs/performance.md; what else is here are gathers, counts, and single
-#: elements of other sizes.
+#: The workloads of docs/performance.md. The other rows are gathers, counts, and single elements of
+#: other sizes.
 WORKLOADS = frozenset(
     "small_add kv_decode kv_prefill emb_update emb_grad_add gnn_add gnn_max moe_add voxel_max elem_unique"
     " elem_random_add histogram_add seed_nd seed_update".split()
@@ -38,7 +38,7 @@ Call = Callable[[], Any]
 
 @dataclass
 class Pair:
-    """A workload: what is called on either side. Both return their result."""
+    """A workload: a call of numpy (`theirs`) and of ndscatter (`ours`). Both return a result."""
 
     name: str
     numpy: str
@@ -46,7 +46,7 @@ class Pair:
     ours: Call
 
 
-#: What makes a pair; its first argument is the name.
+#: A function that makes a pair. Its first argument is the name.
 Workload = partial[Pair]
 
 
@@ -97,7 +97,7 @@ def normal(rng: np.random.Generator, *shape: int, dtype: npt.DTypeLike = np.floa
 
 
 def at(name: str, ufunc: np.ufunc, ours: Callable[..., None], data: Array, index: Any, updates: Array, threads: int) -> Pair:
-    """A reduction in place; each side has data of its own, as sums run away."""
+    """Return a reduction in place. Each side has separate data, as the values grow with each call."""
     mine = data.copy()
     return Pair(
         name,
@@ -108,13 +108,13 @@ def at(name: str, ufunc: np.ufunc, ours: Callable[..., None], data: Array, index
 
 
 def assign(name: str, data: Array, index: Any, updates: Array, ours: Callable[..., Array]) -> Pair:
-    """`ours` is called with the array to write to."""
+    """Return an assignment in place. `ours` gets the array to write to."""
     mine = data.copy()
     return Pair(name, "a[i] = u", lambda: assigned(data, index, updates), lambda: ours(mine))
 
 
 def rows(threads: int) -> Iterator[Workload]:
-    """Rows of a table: reductions and assignments in place."""
+    """Yield reductions and assignments of table rows, in place."""
     rng = np.random.default_rng(7)
 
     def adds(name: str, shape: tuple[int, int], index: Callable[[], Array]) -> Pair:
@@ -141,7 +141,7 @@ def rows(threads: int) -> Iterator[Workload]:
 
 
 def tensors(threads: int) -> Iterator[Workload]:
-    """Slices at tuples of coordinates: assignments in place, and into a copy."""
+    """Yield assignments of slices at tuples of coordinates, in place and into a copy."""
     rng = np.random.default_rng(8)
 
     def nd_pair(name: str, shape: tuple[int, ...], coordinates: Call) -> Pair:
@@ -175,7 +175,7 @@ def tensors(threads: int) -> Iterator[Workload]:
 
 
 def elements(threads: int) -> Iterator[Workload]:
-    """Single elements: assignments and sums in place."""
+    """Yield assignments and sums of single elements, in place."""
     rng = np.random.default_rng(9)
 
     def places(name: str, size: int, index: Callable[[], Array], dtype: npt.DTypeLike = np.float32) -> Pair:
@@ -200,7 +200,7 @@ def elements(threads: int) -> Iterator[Workload]:
 
 
 def counts(threads: int) -> Iterator[Workload]:
-    """`np.bincount`, with and without weights."""
+    """Yield counts by `np.bincount`, with and without weights."""
     rng = np.random.default_rng(10)
 
     def count(name: str, bins: int, length: int, weighted: bool) -> Pair:
@@ -219,7 +219,7 @@ def counts(threads: int) -> Iterator[Workload]:
 
 
 def gathers(threads: int) -> Iterator[Workload]:
-    """Rows and single elements, taken."""
+    """Yield gathers of rows and of single elements."""
     rng = np.random.default_rng(11)
 
     def take(name: str, called: str, shape: tuple[int, ...], count: int) -> Pair:
@@ -235,7 +235,7 @@ def gathers(threads: int) -> Iterator[Workload]:
 
 
 def small(threads: int) -> Iterator[Workload]:
-    """The workload `tiny`, and other calls on 4 elements. Their ratios are in no table."""
+    """Yield the workload `tiny` and other calls on 4 elements. They are not part of the means."""
     data, index, updates = np.zeros(8, np.float32), np.array([1, 7, 3, 1]), np.ones(4, np.float32)
     tuples, square = index[:, None].copy(), np.zeros((4, 2), np.float32)
     pair = (index % 4, index % 2)
@@ -260,7 +260,7 @@ def timed(call: Call, repeats: int) -> float:
 
 
 def compare(pair: Pair, rounds: int, budget: float) -> Row:
-    """Minima over the rounds, of which there are fewer when they take long."""
+    """Measure a pair: minima over the rounds. Stops after 4 rounds if the budget is spent."""
     if not np.array_equal(pair.theirs(), pair.ours()):
         raise SystemExit(f"{pair.name}: the results differ")
     once = max(timed(pair.theirs, 1), timed(pair.ours, 1))
@@ -278,7 +278,7 @@ def summary(name: str, found: list[Row]) -> None:
     if found:
         mean = math.exp(sum(math.log(row.ratio) for row in found) / len(found))
         least = min(found, key=lambda row: row.ratio)
-        print(f"{name}, {len(found)}: geometric mean {mean:.2f}, the least {least.ratio:.2f} ({least.name})")
+        print(f"{name}, {len(found)}: geometric mean {mean:.2f}, minimum {least.ratio:.2f} ({least.name})")
 
 
 def table(workloads: Iterator[Workload], options: argparse.Namespace) -> list[Row]:
@@ -309,8 +309,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--budget", type=float, default=2.0, help="seconds that a row may take, but for 4 rounds")
-    parser.add_argument("--only", default="", help="workloads whose names have this in them")
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds per row, after the first 4 rounds")
+    parser.add_argument("--only", default="", help="only rows whose name contains this text")
     parser.add_argument("--calls", action="store_true")
     parser.add_argument("--plot", metavar="FILE")
     options = parser.parse_args()

@@ -1,10 +1,10 @@
-"""Ratios as bars; needs matplotlib."""
+"""A bar chart of ratios. Needs matplotlib."""
 
 from __future__ import annotations
 
 
 def plot(ratios: list[tuple[str, float]], label: str, file: str) -> None:
-    """A bar for each name, in red where ndscatter is slower."""
+    """Draw one bar per name. It is red if ndscatter is slower."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -1,10 +1,11 @@
-"""PyTorch's functions before and after `ndscatter.torch.enable()`, one after the other.
+"""PyTorch's functions before and after `ndscatter.torch.enable()`.
 
-    python bench/pytorch.py            # workloads of docs/performance.md, as programs write them
-    python bench/pytorch.py --sizes    # from which size on a call is taken over
-    python bench/pytorch.py --calls    # what a call costs that is not
+    python bench/pytorch.py            # the workloads of docs/performance.md
+    python bench/pytorch.py --sizes    # ratios by size, which give the limits in _kernels.py
+    python bench/pytorch.py --calls    # overhead of small calls, which stay with PyTorch
 
-Ratio = PyTorch's time / ours, minimum over the rounds; contenders take turns.
+A ratio is PyTorch's time divided by the time when enabled. Times are minima over the rounds. The
+two measurements are interleaved.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def zipf(rows: int, count: int, generator: torch.Generator) -> torch.Tensor:
 
 
 def workloads(scale: int):
-    """Name, table, index and updates; a second index for pairs of coordinates."""
+    """Yield name, table, index and reduction of each workload."""
     g = torch.Generator().manual_seed(7)
     uniform = lambda high, *shape: torch.randint(0, high, shape, generator=g)
     normal = lambda *shape: torch.randn(*shape, generator=g)
@@ -47,7 +48,7 @@ def workloads(scale: int):
 
 
 def programs(table, index, updates, reduction):
-    """What a program would write for it."""
+    """Yield the PyTorch functions that a program could call for a workload."""
     wide = index.reshape(-1, *[1] * (table.dim() - 1)).expand_as(updates)
     if reduction == "add":
         yield "index_add_", lambda: table.index_add_(0, index, updates)
@@ -69,7 +70,7 @@ def programs(table, index, updates, reduction):
 
 
 def caches():
-    """Tokens into a key-value cache, and pairs of coordinates."""
+    """Yield calls that write a key-value cache, slices along an axis, or tuples of coordinates."""
     g = torch.Generator().manual_seed(8)
     cache, steps = torch.zeros(16, 2048, 1024), torch.randn(16, 1024, generator=g)
     at = torch.randint(0, 2048, (16,), generator=g)
@@ -90,7 +91,7 @@ def caches():
 
 
 def timed(call, repeats: int) -> float:
-    """Seconds of a call. A result is kept until the next one is there, as a program does."""
+    """Return the seconds of a call. A result lives until the next one exists, as in a program."""
     start = time.perf_counter()
     for _ in range(repeats):
         kept = call()  # noqa: F841
@@ -98,7 +99,7 @@ def timed(call, repeats: int) -> float:
 
 
 def compare(call, rounds: int, repeats: int = 0, always: bool = False) -> tuple[float, float]:
-    """PyTorch's time and ours, in seconds: the minimum over the rounds."""
+    """Return PyTorch's time and the time when enabled, in seconds: minima over the rounds."""
     if not repeats:
         call()
         repeats = max(1, round(2e-3 / timed(call, 1)))
@@ -117,7 +118,7 @@ def mean(ratios) -> float:
 
 
 def rows(scale: int):
-    """Workload, function and call of every row."""
+    """Yield workload, function and call of each row of the table."""
     generator = torch.Generator().manual_seed(9)
     for name, data, index, reduction in workloads(scale):
         updates = torch.randn(len(index), *data.shape[1:], generator=generator)
@@ -127,7 +128,7 @@ def rows(scale: int):
 
 
 def table(rounds: int, scale: int) -> list[tuple[str, float]]:
-    """All functions; then, in place, PyTorch's fastest beside the fastest when enabled."""
+    """Print all functions, and the ratios of the fastest in-place functions per workload."""
     ratios, names, fastest = [], [], {}
     print("| workload | function | torch, ms | enabled, ms | ratio |\n|---|---|---|---|---|")
     for name, function, call in rows(scale):
@@ -138,16 +139,16 @@ def table(rounds: int, scale: int) -> list[tuple[str, float]]:
         if function.split()[0].endswith("_") or function.endswith("="):
             best = fastest.get(name, (math.inf, math.inf))
             fastest[name] = min(best[0], theirs), min(best[1], ours)
-    print(f"\ngeometric mean of {len(ratios)}: {mean(ratios):.2f}, the least: {min(ratios):.2f}")
+    print(f"\ngeometric mean of {len(ratios)} rows: {mean(ratios):.2f}, minimum: {min(ratios):.2f}")
     best = {name: theirs / ours for name, (theirs, ours) in fastest.items()}
-    print("in place, the fastest of each: ", ", ".join(f"{name} {ratio:.2f}" for name, ratio in best.items()))
+    print("fastest in-place functions: ", ", ".join(f"{name} {ratio:.2f}" for name, ratio in best.items()))
     long = [ratio for name, ratio in best.items() if fastest[name][0] > 5e-4]
-    print(f"geometric mean of {len(long)} that take 0.5 ms: {mean(long):.2f}")
+    print(f"geometric mean of {len(long)} workloads of more than 0.5 ms: {mean(long):.2f}")
     return list(zip(names, ratios, strict=True))
 
 
 def small_calls(count: int, width: int):
-    """A call of each function on so many rows of so many elements."""
+    """Yield a call of each function on `count` rows of `width` elements."""
     g = torch.Generator().manual_seed(count)
     rows = max(count // 2, 4)
     shape = (rows, width) if width > 1 else (rows,)
@@ -170,7 +171,7 @@ def small_calls(count: int, width: int):
 
 
 def sizes(rounds: int) -> None:
-    """PyTorch's time / ours for calls that are all taken over, by elements of updates."""
+    """Print ratios by number of elements of the updates, with all calls on the kernels."""
     elements = [1 << power for power in range(6, 17)]
     for width in (1, 16, 64):
         print(f"\nrows of {width}: " + " ".join(f"{n:>6}" for n in elements))
@@ -184,7 +185,7 @@ def sizes(rounds: int) -> None:
 
 
 def calls(rounds: int) -> None:
-    """Microseconds of the smallest calls, which stay with PyTorch."""
+    """Print microseconds of the smallest calls, which stay with PyTorch."""
     for name, call in itertools.chain(small_calls(4, 1), small_calls(4, 4)):
         theirs, ours = compare(call, rounds, 2000)
         print(f"{name:>25} {theirs * 1e6:7.2f} {ours * 1e6:7.2f} {(ours - theirs) * 1e6:+7.2f}")
@@ -196,7 +197,7 @@ def main() -> None:
     parser.add_argument("--calls", action="store_true")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--plot", metavar="FILE", help="bars; needs matplotlib")
+    parser.add_argument("--plot", metavar="FILE", help="draw a bar chart; needs matplotlib")
     parser.add_argument("--scale", type=int, default=1, help="divides the number of updates")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -207,7 +208,7 @@ def main() -> None:
     else:
         ratios = table(options.rounds, options.scale)
         if options.plot:
-            label = f"PyTorch's time / that when enabled, {options.threads} threads"
+            label = f"PyTorch's time / time when enabled, {options.threads} threads"
             plot(ratios, label, options.plot)
 
 

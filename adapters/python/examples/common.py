@@ -1,4 +1,4 @@
-"""What the examples share: options, times in turns, tables and pictures."""
+"""Functions of all examples: options, interleaved measurements, tables and pictures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import ndscatter
 
-# Bytes above which a picture is saved with a palette, in a third of them.
+# Bytes above which a picture is saved with a palette, which reduces it to a third.
 LARGE = 150_000
 
 IS_NOTEBOOK = "ipykernel" in sys.modules
@@ -24,23 +24,25 @@ if not IS_NOTEBOOK:
 
 
 class Contender(NamedTuple):
+    """One of the functions that an example compares."""
+
     name: str
     call: Callable[[], Any]
-    # Called under `ndscatter.torch.enable()`.
+    # Whether to call it under `ndscatter.torch.enable()`.
     is_enabled: bool = False
 
 
 def options(title: str) -> argparse.Namespace:
-    """Where the picture goes, and whether sizes are those of a test."""
+    """Parse the options of an example: the folder of the picture, and small sizes for tests."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--out", type=Path, default="pictures", metavar="FOLDER", help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="small sizes, for tests")
-    # A notebook's arguments are those of its kernel.
+    # The arguments of a notebook belong to its kernel.
     return parser.parse_args([] if IS_NOTEBOOK else None)
 
 
 def find_torch() -> Any:
-    """PyTorch, if it is installed in a release that `ndscatter.torch` supports."""
+    """Return PyTorch if it is installed in a release that `ndscatter.torch` supports."""
     try:
         torch, switch = import_module("torch"), import_module("ndscatter.torch")
     except ImportError:
@@ -53,32 +55,32 @@ def find_torch() -> Any:
 
 
 def under(contender: Contender) -> Any:
-    """Where it is called."""
+    """Return the context that a contender is called in."""
     return import_module("ndscatter.torch").enable() if contender.is_enabled else nullcontext()
 
 
 def check(contenders: Sequence[Contender], is_right: Callable[[Any], bool]) -> None:
-    """Calls each of them once."""
+    """Call each contender once and check its result."""
     for contender in contenders:
         with under(contender):
             assert is_right(contender.call()), f"{contender.name}: the result differs"
 
 
 def race(contenders: Sequence[Contender], rounds: int) -> dict[str, float]:
-    """Seconds of each, the least of some rounds; in every round each has one turn."""
+    """Return the shortest time of each contender in seconds. Each round calls every contender once."""
     best = {contender.name: float("inf") for contender in contenders}
     for _ in range(rounds):
         for contender in contenders:
             with under(contender):
                 start = time.perf_counter()
                 contender.call()
-                taken = time.perf_counter() - start
-            best[contender.name] = min(best[contender.name], taken)
+                elapsed = time.perf_counter() - start
+            best[contender.name] = min(best[contender.name], elapsed)
     return best
 
 
 def print_table(title: str, times: dict[str, float], per: int = 1, unit: str = "ms") -> None:
-    """A line for each contender, beside the first one; its time is for so many pieces."""
+    """Print one line per contender: the time divided by `per`, and its ratio to the first one."""
     factor = {"ms": 1e3, "us": 1e6}[unit] / per
     width = max(map(len, (title, *times)))
     first = next(iter(times.values()))
@@ -89,7 +91,7 @@ def print_table(title: str, times: dict[str, float], per: int = 1, unit: str = "
 
 
 def finish(figure: Any, folder: Path, name: str) -> None:
-    """Saves a picture; a notebook shows it under the cell."""
+    """Save a picture. In a notebook do nothing, as the notebook shows it under the cell."""
     if IS_NOTEBOOK:
         return
     from PIL import Image

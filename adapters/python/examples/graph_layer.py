@@ -1,13 +1,13 @@
 # %% [markdown]
 # # A layer of a graph network
 #
-# Nodes of a graph have features; a layer gives each node the mean of what its neighbours have,
-# which is a gather of rows and a scatter of them. The graph here is made up: nodes belong to six
-# communities, most edges stay inside of one, and features say little of the community by
-# themselves.
+# Each node of a graph has a vector of features. A layer computes the mean of the features of each
+# node's neighbours: a gather of rows, and a scatter of rows. The graph is random. Nodes belong to
+# six communities, and most edges connect nodes of one community. The features of a single node
+# contain little information about its community.
 #
-# In a folder with `common.py`: `python graph_layer.py [--out FOLDER] [--quick]`, or cell by cell
-# in Jupyter, VS Code or Spyder. Needs numpy, matplotlib and torch.
+# Run it in a folder with `common.py`: `python graph_layer.py [--out FOLDER] [--quick]`, or cell by
+# cell in Jupyter, VS Code or Spyder. It needs numpy, matplotlib and torch.
 
 # %%
 import numpy as np
@@ -26,8 +26,8 @@ communities, share = 6, 0.75
 # %% [markdown]
 # ## The graph
 #
-# A stochastic block model: of an edge that arrives at a node, the sender is of the same
-# community with probability 0.75, else it is anyone.
+# A stochastic block model. The sender of an edge belongs to the receiver's community with
+# probability 0.75. Otherwise it is a random node.
 
 # %%
 random = np.random.default_rng(0)
@@ -44,9 +44,9 @@ print(f"{nodes:,} nodes, {edges:,} edges, {width} features")
 # %% [markdown]
 # ## One layer by hand
 #
-# `scatter_update` with `reduction="mean"` does what takes numpy a sum, a count and a division.
-# `include_self=False` leaves out the zeros that were there; nodes without a neighbour keep them.
-# The edges of a graph stay as they are, so that a plan of them serves every layer and every epoch.
+# `scatter_update` with `reduction="mean"` replaces a sum, a count and a division in numpy.
+# `include_self=False` excludes the existing zeros from the means. Nodes without a neighbour keep
+# zeros. The edges do not change, so one plan serves all layers and all epochs.
 
 # %%
 zeros = np.zeros_like(features)
@@ -89,9 +89,9 @@ print_table("one layer", race(layers, rounds=2 if args.quick else 7))
 # %% [markdown]
 # ## Two layers that learn
 #
-# torch's function inside a network, with its gradients; one node in twenty has a label. Two
-# networks that begin alike are trained, epoch by epoch, one of them under
-# `ndscatter.torch.enable()`. The second layer gives two numbers for each node, to be drawn.
+# A network calls torch's function, with its gradients. One node in twenty has a label. Two networks
+# with equal initial weights are trained, one of them under `ndscatter.torch.enable()`. Their epochs
+# are interleaved. The second layer computes two numbers per node, which are drawn below.
 
 
 # %%
@@ -138,14 +138,14 @@ before = one.network(table)
 epoch = [Contender("torch, enabled", one.epoch, is_enabled=True), Contender("torch", other.epoch)]
 times = race(epoch, rounds=epochs)
 after = one.network(table)
-assert np.allclose(one.losses, other.losses, rtol=1e-2), "but for the rounding of sums, the same"
+assert np.allclose(one.losses, other.losses, rtol=1e-2), "the losses are equal except for the rounding of sums"
 print_table("an epoch", times)
 print(f"loss {one.losses[0]:.3f}, after {epochs} epochs {one.losses[-1]:.3f}")
 
 # %% [markdown]
 # ## What was learnt
 #
-# The places of some of the nodes without a label, coloured by their communities.
+# The two numbers of some nodes without a label. The colour is the community.
 
 # %%
 palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"]

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # A histogram in two dimensions
 #
-# The Clifford attractor is where the map
+# The Clifford attractor is the set of points that the map
 #
 # x' = sin(a y) + c cos(a x), y' = sin(b x) + d cos(b y)
 #
-# takes a point after many steps. How often an orbit comes by is a density, and to draw it is to
-# count: each point adds one to the pixel in which it lies. Points that share a pixel must all
-# count, which `image[row, column] += 1` does not do.
+# reaches after many steps. Its density is drawn by counting: each point adds one to its pixel. All
+# points of a pixel must count. `image[row, column] += 1` counts only one of them.
 #
-# In a folder with `common.py`: `python histogram.py [--out FOLDER] [--quick]`, or cell by cell
-# in Jupyter, VS Code or Spyder. Needs numpy and matplotlib; with torch, it is compared as well.
+# Run it in a folder with `common.py`: `python histogram.py [--out FOLDER] [--quick]`, or cell by
+# cell in Jupyter, VS Code or Spyder. It needs numpy and matplotlib. torch is compared if it is
+# installed.
 
 # %%
 import numpy as np
@@ -27,8 +27,9 @@ orbits, steps, size = (2_000, 30, 128) if args.quick else (20_000, 220, 512)
 # %% [markdown]
 # ## Points
 #
-# Many orbits at once, from random places; the first 20 steps lead to the attractor and are left
-# out. |x| is at most 1 + |c|, |y| at most 1 + |d|: all lie in the square from -2 to 2.
+# All orbits are computed at once, from random points. The first 20 steps lead to the attractor and
+# are dropped. |x| is at most 1 + |c|, and |y| is at most 1 + |d|. All points are therefore inside of
+# the square from -2 to 2.
 
 # %%
 a, b, c, d = -1.4, 1.6, 1.0, 0.7
@@ -41,14 +42,14 @@ for step in range(-20, steps):
         points[:, step] = x, y
 xs, ys = points.reshape(2, -1)
 
-# Pixels are a power of two wide: rounding puts no point into another one.
+# The width of a pixel is a power of two, so rounding moves no point to another pixel.
 row, column = ((points + 2) * (size / 4)).astype(np.int64).reshape(2, -1)[::-1]
 print(f"{len(row):,} points, {size} x {size} pixels")
 
 # %% [markdown]
 # ## From pairs of coordinates
 #
-# `ndscatter.add_at` takes what `np.add.at` takes, a tuple of coordinates for instance.
+# `ndscatter.add_at` accepts all indices of `np.add.at`. This one is a tuple of coordinates.
 
 
 # %%
@@ -88,10 +89,10 @@ check(pairs, lambda found: np.array_equal(found, counts))
 print_table("pairs of coordinates", race(pairs, rounds))
 
 # %% [markdown]
-# ## From pixels that are numbered
+# ## From numbers of pixels
 #
-# Where one number names the pixel, the image is a line of bins. `ndscatter.bincount` is
-# `np.bincount`; with `out=` it writes into bins that are there, of any type.
+# If each pixel has one number, the image is a vector of bins. `ndscatter.bincount` has the
+# arguments of `np.bincount`. With `out=` it writes to existing bins of any numeric type.
 
 # %%
 pixel = row * size + column
@@ -110,7 +111,7 @@ print_table("numbered pixels", race(numbers, rounds))
 # %% [markdown]
 # ## The density
 #
-# On a logarithmic scale, as some pixels are hit ten thousand times as often as others.
+# The scale is logarithmic, as the counts of pixels differ by a factor of ten thousand.
 
 # %%
 figure, axes = pyplot.subplots(figsize=(7.6, 6.0), layout="constrained")

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # A key-value cache
 #
-# A language model keeps the keys and values of the tokens that it has seen. A batch has slots;
-# every step of decoding writes one row for each slot, at the position that its sequence has come
-# to. Sequences begin and end at different times, and a slot between two of them is idle: its
-# position is -1.
+# A language model caches the keys and values of all earlier tokens. A batch has slots. Each step of
+# decoding writes one row per slot, at the current position of the slot's sequence. Sequences begin
+# and end at different times. Between two sequences a slot is idle, and its position is -1.
 #
-# In a folder with `common.py`: `python kv_cache.py [--out FOLDER] [--quick]`, or cell by cell in
-# Jupyter, VS Code or Spyder. Needs numpy and matplotlib; with torch, it is compared as well.
+# Run it in a folder with `common.py`: `python kv_cache.py [--out FOLDER] [--quick]`, or cell by
+# cell in Jupyter, VS Code or Spyder. It needs numpy and matplotlib. torch is compared if it is
+# installed.
 
 # %%
 import numpy as np
@@ -21,9 +21,9 @@ torch = find_torch()
 steps, slots, heads, positions, depth, layers = (40, 4, 2, 32, 8, 2) if args.quick else (400, 16, 8, 160, 64, 4)
 
 # %% [markdown]
-# ## Which slot is where
+# ## Positions of the slots
 #
-# Made up: sequences of different lengths follow one another in each slot, with pauses.
+# In each slot, random sequences of different lengths follow one another, with pauses.
 
 # %%
 random = np.random.default_rng(0)
@@ -40,9 +40,9 @@ print(f"{steps} steps, {slots} slots, {np.count_nonzero(schedule < 0) / schedule
 # %% [markdown]
 # ## Caches
 #
-# One of keys and one of values for each layer, `(slots, heads, positions, depth)`. What a model
-# would compute is random here, but for the first number of every row, the step that wrote it, so
-# that the cache can tell.
+# Each layer has one cache of keys and one of values, of shape `(slots, heads, positions, depth)`.
+# The rows are random instead of computed by a model. The first number of each row is the step that
+# wrote it, so that the picture can show it.
 
 # %%
 caches = [np.zeros((slots, heads, positions, depth), np.float32) for _ in range(2 * layers)]
@@ -54,9 +54,9 @@ print(f"{len(caches)} caches of {caches[0].nbytes / 2**20:.0f} MiB; a step write
 # %% [markdown]
 # ## Writing a step
 #
-# `tensor_scatter` is given the positions as they are, idle ones too; `out=cache` writes where the
-# cache lies and copies nothing. All caches of a step have the same positions: a plan checks them
-# once. numpy and torch are told which slots are busy.
+# `tensor_scatter` accepts the positions of all slots and skips idle ones. `out=cache` writes in
+# place, without a copy. All caches of a step have the same positions, so a plan checks them once.
+# numpy and torch need a list of the busy slots.
 
 
 # %%
@@ -88,7 +88,7 @@ contenders = [
 ]
 
 if torch is not None:
-    # The same memory.
+    # These tensors share the memory of `caches`.
     torch_caches = [torch.from_numpy(cache) for cache in caches]
     lines = [cache.view(-1, depth) for cache in torch_caches]
     torch_schedule, torch_tokens = torch.from_numpy(schedule), torch.from_numpy(tokens)
@@ -120,7 +120,7 @@ expected = caches[0].copy()
 
 
 def is_right(_):
-    """Whether all caches are as they should be; they are cleared for the next one."""
+    """Return whether all caches are right, and clear them for the next contender."""
     equal = all(np.array_equal(cache, expected) for cache in caches)
     for cache in caches:
         cache[:] = 0
@@ -132,10 +132,11 @@ check(contenders, is_right)
 print_table("a step", race(contenders, rounds=2 if args.quick else 7), per=steps, unit="us")
 
 # %% [markdown]
-# ## What lies where
+# ## Contents of the cache
 #
-# On the left where every step wrote, on the right the cache of the first layer's keys in the end:
-# a sequence overwrites the one before it, whose rest lies behind the mark until it gets there.
+# Left: the position that each slot wrote at each step. Right: the cache of the first layer's keys
+# at the end. A sequence overwrites the rows of the sequence before it. The rows to the right of the
+# red mark still belong to the earlier sequence.
 
 # %%
 by_call()

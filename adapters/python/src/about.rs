@@ -1,29 +1,34 @@
-//! What the library says of itself and of the machine.
+//! Version, instruction set, number of threads and description of the machine; release of scratch
+//! memory.
 
 use ndscatter::{InstructionSet, Machine};
 use pyo3::prelude::*;
 
 use crate::threads::workers;
 
-/// The instruction set that kernels use on this machine.
+/// Return the name of the instruction set that the kernels use on this machine.
 #[pyfunction]
 fn instruction_set() -> &'static str {
     InstructionSet::best().as_str()
 }
 
-/// The number of threads that a call may have.
+/// Return the largest number of threads that a call uses.
+///
+/// The environment variable ``RAYON_NUM_THREADS`` sets it before the first call.
 #[pyfunction]
 fn threads() -> usize {
     workers()
 }
 
-/// What schedules are chosen by: the caches of this machine, and where its rates are from.
+/// Return a description of the machine that schedules are chosen for.
+///
+/// The text contains the cache sizes and the origin of the rates.
 #[pyfunction]
 fn machine() -> String {
     Machine::current().to_string()
 }
 
-/// Frees the scratch memory that calls have left for later ones.
+/// Free the scratch memory that is cached between calls.
 #[pyfunction]
 fn release_scratch() {
     ndscatter::release_scratch();

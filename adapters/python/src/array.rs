@@ -1,13 +1,12 @@
-//! Arrays as calls see them: an address, an element type, a shape and strides, and what
-//! keeps the memory alive.
+//! Arrays of a call: an address, an element type, a shape, strides, and the owner of the memory.
 //!
-//! Knows where arrays come from: numpy, DLPack, or anything that numpy makes an array of.
-//! Knows nothing of operators. All of the package's dealings with foreign memory are here
-//! and in the modules below.
+//! Knows the sources of arrays: numpy, DLPack, and objects that numpy converts to an array. Does
+//! not know operators. All access to foreign memory is in this module and its submodules, except
+//! for PyTorch's tensors (`torch/raw.rs`).
 
 #![allow(
     unsafe_code,
-    reason = "numpy's structs, DLPack's, and views of the memory that they tell of"
+    reason = "structs of numpy and DLPack, and views of the memory that they describe"
 )]
 
 mod dlpack;
@@ -24,7 +23,7 @@ use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use crate::failure::Failure;
-use dlpack::{Handed, Lent};
+use dlpack::{Exported, Lent};
 use numpy::{Described, Elements, Fields};
 
 pub(crate) use dlpack::{Describe, describe_of, described};
@@ -32,28 +31,29 @@ pub(crate) use line::Line;
 pub(crate) use numpy::{array_type, is_exactly};
 pub(crate) use source::{Source, note_written};
 
-/// Sizes and strides; those of most arrays without an allocation.
+/// Sizes or strides. Those of up to 6 axes need no allocation.
 pub(crate) type Dims<T> = SmallVec<[T; 6]>;
 
-/// Who keeps the memory.
+/// The owner of an array's memory.
 enum Owner<'py> {
-    /// An array of numpy's, and the type of its elements when it was read.
+    /// A numpy array, and its memory and element type when it was read.
     Numpy(Bound<'py, PyAny>, Described),
+    /// A tensor of another library.
     Lent(Borrowed<'py>),
-    /// A result for another library, which takes it over at the end.
-    Handed(Handed),
+    /// A result that another library takes over at the end of the call.
+    Exported(Exported),
 }
 
-/// An array of another library.
+/// A tensor of another library, and the object that it belongs to.
 struct Borrowed<'py> {
     object: Bound<'py, PyAny>,
     lent: Lent,
-    /// Where the library said that its elements lie, if it can be asked again without running
-    /// Python code.
+    /// Address of the elements as the library described it when the tensor was read. `None` if the
+    /// library cannot repeat the description without running Python code.
     described: Option<*const u8>,
 }
 
-/// Number of elements of a shape; the largest number where there are more.
+/// Returns the number of elements of a shape, or `usize::MAX` where the product overflows.
 pub(crate) fn elements_of(shape: &[usize]) -> usize {
     if shape.contains(&0) {
         return 0;
@@ -62,7 +62,7 @@ pub(crate) fn elements_of(shape: &[usize]) -> usize {
     shape.iter().fold(1, multiply)
 }
 
-/// A number of a type that Python has.
+/// A number of one of Python's own types.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Number {
     Float(f64),
@@ -70,65 +70,69 @@ pub(crate) enum Number {
     Integer(i64),
 }
 
-/// The type of elements of [`Array::zeros`].
+/// An element type of [`Array::zeros`].
 ///
 /// # Safety
 ///
-/// It is `f64` where it is a float, else `isize`.
+/// The type is `f64` if `IS_FLOAT` is true, else `isize`.
 pub(crate) unsafe trait Zero: Copy {
     const IS_FLOAT: bool;
 }
 
-// SAFETY: as is asked.
+// SAFETY: the type is `isize`, and `IS_FLOAT` is false.
 unsafe impl Zero for isize {
     const IS_FLOAT: bool = false;
 }
 
-// SAFETY: as is asked.
+// SAFETY: the type is `f64`, and `IS_FLOAT` is true.
 unsafe impl Zero for f64 {
     const IS_FLOAT: bool = true;
 }
 
-/// An array.
+/// An array of a call.
 pub(crate) struct Array<'py> {
     owner: Owner<'py>,
-    /// Of element `[0, 0, ...]`.
+    /// Address of element `[0, 0, ...]`.
     address: *mut u8,
-    /// What a call is told of. `None` as long as the elements do not lie as it needs them:
-    /// in the other byte order, not aligned, or of a type that is only moved.
+    /// The dtype of views of this array. `None` if a view is not possible:
+    ///
+    /// - the elements are in the other byte order or not aligned,
+    /// - a stride is not a multiple of the element size,
+    /// - the type has no arithmetic, and its elements are not divided into units yet
+    ///   ([`Self::take_as_units`]).
     dtype: Option<DType>,
     elements: Elements,
     shape: Dims<usize>,
-    /// In elements of `dtype`, or in bytes where there is none.
+    /// Strides in elements of `dtype`, or in bytes if `dtype` is `None`.
     strides: Dims<isize>,
     is_contiguous: bool,
-    /// Shape and strides as its owner has them, where those above are others.
+    /// The owner's shape and strides, if the fields above have been changed.
     original: Option<Box<Original>>,
     is_writable: bool,
-    /// numpy has made it of something that is no array.
+    /// Whether numpy made this array from an object that is not an array.
     is_converted: bool,
-    /// numpy has made it for this call, so that nobody else can change it.
+    /// Whether this array was allocated for this call, so that no other code can change it.
     is_new: bool,
 }
 
-/// Shape and strides of an array as its owner has them, to find out whether they have changed.
+/// The owner's shape and strides of an array, to detect that they have changed.
 struct Original {
     shape: Dims<usize>,
     strides: Dims<isize>,
-    /// Bytes that strides are in.
+    /// Bytes of one unit of `strides`.
     unit: usize,
     is_contiguous: bool,
 }
 
 impl<'py> Array<'py> {
-    /// That of numpy's, if it is one.
+    /// Reads a numpy array. Returns `None` for other objects.
     #[inline]
     pub(crate) fn of_numpy(object: &Bound<'py, PyAny>) -> Option<Self> {
         let fields = Fields::of(object)?;
         Some(Self::read(object.clone(), fields))
     }
 
-    /// That of an object with these fields.
+    /// Reads the numpy array `object`, whose fields are `fields`.
     #[inline]
     fn read(object: Bound<'py, PyAny>, fields: Fields<'_>) -> Self {
         let elements = fields.elements(object.py());
@@ -155,7 +159,7 @@ impl<'py> Array<'py> {
         array
     }
 
-    /// The array of a tensor that another library has lent.
+    /// Reads a tensor of another library.
     #[cold]
     fn of_lent(borrowed: Borrowed<'py>) -> PyResult<Self> {
         let lent = &borrowed.lent;
@@ -185,8 +189,8 @@ impl<'py> Array<'py> {
         })
     }
 
-    /// Turns strides in bytes into strides in units of that size, if they are multiples
-    /// of it wherever there is something to step over.
+    /// Converts strides in bytes to strides in units of `size` bytes. Returns false, and changes
+    /// nothing, if the stride of an axis with two or more positions is not a multiple of `size`.
     #[inline]
     fn divide_strides(&mut self, size: usize) -> bool {
         let size = size.cast_signed();
@@ -213,19 +217,19 @@ impl<'py> Array<'py> {
         self.is_contiguous
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         elements_of(&self.shape)
     }
 
-    /// The type that a call is told of, where elements lie as it needs them.
+    /// Returns the dtype of views, or `None` where a view is not possible (see the field).
     #[inline]
     pub(crate) fn dtype(&self) -> Option<DType> {
         self.dtype
     }
 
-    /// The type that its elements have, wherever they lie.
+    /// Returns the arithmetic dtype of the elements, whatever their byte order and alignment.
     pub(crate) fn plain(&self) -> Option<DType> {
         self.elements.plain
     }
@@ -238,16 +242,16 @@ impl<'py> Array<'py> {
         matches!(self.owner, Owner::Numpy(..))
     }
 
-    /// The object that it is the array of.
+    /// Returns the Python object of this array.
     pub(crate) fn object(&self) -> Option<&Bound<'py, PyAny>> {
         match &self.owner {
             Owner::Numpy(object, _) => Some(object),
             Owner::Lent(borrowed) => Some(&borrowed.object),
-            Owner::Handed(_) => None,
+            Owner::Exported(_) => None,
         }
     }
 
-    /// The type of elements, for people.
+    /// Returns the name of the element type, for messages.
     pub(crate) fn type_name(&self) -> String {
         let named =
             |object: &Bound<'py, PyAny>| Ok::<_, PyErr>(object.getattr("dtype")?.to_string());
@@ -255,7 +259,7 @@ impl<'py> Array<'py> {
         name.unwrap_or_else(|| format!("elements of {} bytes", self.elements.size))
     }
 
-    /// Whether elements of both are of one type, byte order included.
+    /// Checks whether both arrays have the same element type, byte order included.
     pub(crate) fn has_type_of(&self, other: &Self) -> bool {
         match (&self.owner, &other.owner) {
             (Owner::Numpy(ours, _), Owner::Numpy(theirs, _)) => {
@@ -275,21 +279,21 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Whether it can be moved as bytes.
+    /// Checks that the elements can be moved as bytes.
     pub(crate) fn check_movable(&self) -> PyResult<()> {
         if self.elements.is_movable {
             return Ok(());
         }
         Err(PyTypeError::new_err(format!(
-            "arrays of {} are not supported: their elements are references",
+            "arrays of {} are not supported: the elements are references",
             self.type_name()
         )))
     }
 
-    /// A contiguous copy in the byte order of the machine, made by numpy.
+    /// Returns a contiguous copy in the machine's byte order, made by numpy.
     pub(crate) fn regular_copy(&self) -> PyResult<Self> {
         let Owner::Numpy(object, _) = &self.owner else {
-            return Err(PyTypeError::new_err("only arrays of numpy are copied"));
+            return Err(PyTypeError::new_err("only numpy arrays are copied"));
         };
         let py = object.py();
         let dtype = numpy::dtype_of(object)?;
@@ -297,8 +301,7 @@ impl<'py> Array<'py> {
         self.cast(&native, "equiv")
     }
 
-    /// A contiguous copy of the dtype of `other`: of values that it can have by numpy's rule
-    /// of that name.
+    /// Returns a contiguous copy in the dtype of `other`. `rule` is numpy's casting rule.
     pub(crate) fn cast_like(&self, other: &Self, rule: &str) -> PyResult<Self> {
         match &other.owner {
             Owner::Numpy(object, _) => self.cast(&numpy::dtype_of(object)?, rule),
@@ -306,15 +309,15 @@ impl<'py> Array<'py> {
                 let dtype = borrowed.object.py().import("numpy")?.getattr("dtype")?;
                 self.cast(&dtype.call1((numpy_name(other.known()?),))?, rule)
             }
-            Owner::Handed(_) => Err(PyTypeError::new_err("a result is no model")),
+            Owner::Exported(_) => Err(PyTypeError::new_err("a result has no dtype of numpy")),
         }
     }
 
-    /// The method is that of numpy's own type: one that a subclass has may do anything.
+    /// Calls `astype` of numpy's own array type, as a subclass may replace the method.
     fn cast(&self, dtype: &Bound<'py, PyAny>, rule: &str) -> PyResult<Self> {
         let py = dtype.py();
         let Some(object) = self.object() else {
-            return Err(PyTypeError::new_err("a result is not copied"));
+            return Err(PyTypeError::new_err("a result is never copied"));
         };
         let options = PyDict::new(py);
         options.set_item(intern!(py, "order"), "C")?;
@@ -327,18 +330,17 @@ impl<'py> Array<'py> {
             }
             false => object.call_method(intern!(py, "astype"), (dtype,), Some(&options))?,
         };
-        Self::of_numpy(&copy).ok_or_else(|| PyTypeError::new_err("numpy made no array"))
+        Self::of_numpy(&copy).ok_or_else(|| PyTypeError::new_err("numpy returned no array"))
     }
 
-    /// A copy of its elements, in the shape that it was stretched to: an array of numpy's,
-    /// which `like` is.
+    /// Returns a contiguous copy in the broadcast shape. `like` is the numpy array of the call.
     pub(crate) fn dense_copy(&self, like: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
         let Some(py) = like.map(Bound::py) else {
-            return Err(PyTypeError::new_err("no array"));
+            return Err(PyTypeError::new_err("the object is not an array"));
         };
         let copy = self.new_like(py, &self.shape)?;
         let (view, into) = (self.view()?, copy.view_new()?);
-        // A gather of all of it.
+        // One tuple without coordinates gathers the whole array.
         let all = ndscatter::Gather::nd(0);
         let tuple: [i64; 0] = [];
         let whole = ndscatter::TensorView::contiguous(&tuple, &[0]).map_err(Failure)?;
@@ -346,7 +348,7 @@ impl<'py> Array<'py> {
         Ok(copy)
     }
 
-    /// Writes the elements of `from` into this one, both of numpy.
+    /// Copies the elements of `from` into this array. Both are numpy arrays.
     pub(crate) fn assign(&self, from: &Self) -> PyResult<()> {
         if let (Some(into), Some(from)) = (self.object(), from.object()) {
             let py = into.py();
@@ -356,7 +358,8 @@ impl<'py> Array<'py> {
         Ok(())
     }
 
-    /// A new contiguous array like this one. Its elements are not initialised.
+    /// Allocates a contiguous array of the same library and element type. The elements are not
+    /// initialised.
     #[inline]
     pub(crate) fn new_like(&self, py: Python<'py>, shape: &[usize]) -> PyResult<Self> {
         match &self.owner {
@@ -364,12 +367,12 @@ impl<'py> Array<'py> {
                 let made = Fields::of(object).map(|fields| fields.allocate(py, shape));
                 Self::made(made)
             }
-            Owner::Lent(borrowed) => self.new_handed(shape, borrowed.lent.code()),
-            Owner::Handed(_) => Err(PyTypeError::new_err("a result of a result")),
+            Owner::Lent(borrowed) => self.new_exported(shape, borrowed.lent.code()),
+            Owner::Exported(_) => Err(PyTypeError::new_err("a result belongs to no library")),
         }
     }
 
-    /// A new array of numpy's that `fill` makes of zeros.
+    /// Allocates a numpy array of `len` zeros, and passes its elements to `fill`.
     pub(crate) fn filled<T: Zero>(
         py: Python<'py>,
         len: usize,
@@ -377,14 +380,14 @@ impl<'py> Array<'py> {
     ) -> PyResult<Self> {
         let zeros = Self::zeros(py, T::IS_FLOAT, len)?;
         if len > 0 {
-            // SAFETY: so many elements of the type side by side, initialised, which nobody
-            // else has yet.
+            // SAFETY: `zeros` has `len` contiguous elements of the type `T` (by the contract of
+            // `Zero`), all initialised. The array is new, so no other code has access to it.
             fill(unsafe { std::slice::from_raw_parts_mut(zeros.address.cast(), len) })?;
         }
         Ok(zeros)
     }
 
-    /// A new array of zeros of numpy's, of `intp` or of floats of 64 bits.
+    /// Allocates a numpy array of `len` zeros, as float64 or as `intp`.
     pub(crate) fn zeros(py: Python<'py>, is_float: bool, len: usize) -> PyResult<Self> {
         use ::numpy::npyffi::NPY_TYPES::{NPY_DOUBLE, NPY_LONG, NPY_LONGLONG};
         const INTP: ::numpy::npyffi::NPY_TYPES = match size_of::<std::ffi::c_long>() {
@@ -397,7 +400,7 @@ impl<'py> Array<'py> {
 
     fn made(made: Option<PyResult<Bound<'py, PyAny>>>) -> PyResult<Self> {
         let made = made.transpose()?.and_then(|made| Self::of_numpy(&made));
-        let made = made.ok_or_else(|| PyTypeError::new_err("numpy made no array"))?;
+        let made = made.ok_or_else(|| PyTypeError::new_err("numpy returned no array"))?;
         Ok(Self {
             is_new: true,
             ..made
@@ -405,10 +408,10 @@ impl<'py> Array<'py> {
     }
 
     #[cold]
-    fn new_handed(&self, shape: &[usize], code: DLDataType) -> PyResult<Self> {
-        let handed = Handed::new(shape, self.elements.size, code)?;
+    fn new_exported(&self, shape: &[usize], code: DLDataType) -> PyResult<Self> {
+        let result = Exported::new(shape, self.elements.size, code)?;
         Ok(Self {
-            address: handed.address(),
+            address: result.address(),
             dtype: self.dtype,
             elements: self.elements,
             shape: shape.into(),
@@ -418,24 +421,25 @@ impl<'py> Array<'py> {
             is_writable: true,
             is_converted: false,
             is_new: true,
-            owner: Owner::Handed(handed),
+            owner: Owner::Exported(result),
         })
     }
 
-    /// The object that a caller gets: this result, as the library that `like` is of has
-    /// arrays.
+    /// Returns this result as a Python object: an array of the library of `like`.
     #[inline]
     pub(crate) fn into_object(self, like: &Self) -> PyResult<Bound<'py, PyAny>> {
         match (self.owner, like.object()) {
             (Owner::Numpy(object, _), _) => Ok(object),
             (Owner::Lent(borrowed), _) => Ok(borrowed.object),
-            (Owner::Handed(handed), Some(like)) => dlpack::hand_over(handed, like),
-            (Owner::Handed(_), None) => Err(PyTypeError::new_err("a result of a result")),
+            (Owner::Exported(result), Some(like)) => dlpack::export(result, like),
+            (Owner::Exported(_), None) => {
+                Err(PyTypeError::new_err("a result belongs to no library"))
+            }
         }
     }
 
-    /// The largest unit of bytes, a size that the crate moves, that elements and strides
-    /// are multiples of.
+    /// Returns the largest power of two, at most 16, that divides the element size and all strides
+    /// in bytes.
     pub(crate) fn unit(&self) -> usize {
         let bytes = |stride: isize| match self.dtype {
             Some(dtype) => stride.unsigned_abs() * dtype.size(),
@@ -452,8 +456,8 @@ impl<'py> Array<'py> {
         1 << all.trailing_zeros()
     }
 
-    /// Takes its elements as units that are moved: one for each, or, where they are larger,
-    /// an axis of them behind the others.
+    /// Divides the elements into opaque units of `unit` bytes. An element of several units gets an
+    /// additional last axis.
     pub(crate) fn take_as_units(&mut self, unit: usize) -> PyResult<()> {
         self.check_movable()?;
         self.keep_original();
@@ -469,12 +473,12 @@ impl<'py> Array<'py> {
         Ok(())
     }
 
-    /// Bytes of an element as its owner sees it.
+    /// Returns the bytes of one element of the owner's type.
     pub(crate) fn size(&self) -> usize {
         self.elements.size
     }
 
-    /// Gives it another axis behind the others, along which nothing changes.
+    /// Adds a last axis of `len` positions with stride 0.
     pub(crate) fn repeat(&mut self, len: usize) {
         self.keep_original();
         self.write_strides_out();
@@ -483,7 +487,8 @@ impl<'py> Array<'py> {
         self.is_contiguous = false;
     }
 
-    /// Stretches it to a shape by numpy's rules of broadcasting; false if it does not fit.
+    /// Broadcasts to `shape` by numpy's rules. Returns false, and changes nothing, if the shapes do
+    /// not fit.
     pub(crate) fn broadcast(&mut self, shape: &[usize]) -> bool {
         let Some(new) = shape.len().checked_sub(self.rank()) else {
             return false;
@@ -513,12 +518,12 @@ impl<'py> Array<'py> {
         self.strides = SmallVec::from_elem(0, self.shape.len());
         for (stride, &size) in self.strides.iter_mut().zip(&self.shape).rev() {
             *stride = step;
-            // Where there is no element, strides mean nothing and may wrap.
+            // The strides of an array without elements have no meaning and may wrap.
             step = step.wrapping_mul(size.max(1).cast_signed());
         }
     }
 
-    /// Where the elements lie.
+    /// Returns shape and strides as a layout of the crate.
     #[inline]
     pub(crate) fn layout(&self) -> PyResult<Layout<'_>> {
         if self.is_contiguous {
@@ -537,24 +542,24 @@ impl<'py> Array<'py> {
         })
     }
 
-    /// Whether its owner says of its memory and shape what was read.
+    /// Checks whether the owner still reports the memory, shape and strides that were read.
     #[inline]
     pub(crate) fn is_unchanged(&self) -> bool {
         match &self.owner {
             _ if self.is_new => true,
             Owner::Numpy(object, described) => Fields::of(object)
-                .is_some_and(|now| now.described() == *described && self.lies_as(now)),
+                .is_some_and(|now| now.described() == *described && self.has_layout(now)),
             Owner::Lent(borrowed) => {
                 let described = borrowed.described;
                 described.is_none() || described == dlpack::described_address(&borrowed.object)
             }
-            Owner::Handed(_) => true,
+            Owner::Exported(_) => true,
         }
     }
 
-    /// Whether its owner has the shape and strides that were read.
+    /// Checks whether `now` has the shape and strides that were read.
     #[inline]
-    fn lies_as(&self, now: Fields<'_>) -> bool {
+    fn has_layout(&self, now: Fields<'_>) -> bool {
         let (shape, strides, unit, is_contiguous) = match &self.original {
             None => (
                 &self.shape,
@@ -572,14 +577,14 @@ impl<'py> Array<'py> {
         if is_contiguous {
             return now.is_contiguous() && shape[..] == *now.shape();
         }
-        // The stride of an axis that nothing is stepped along may be any number of bytes.
+        // The stride of an axis with at most one position may be any number of bytes.
         let unit = unit.cast_signed();
         let mut strides = shape.iter().zip(strides).zip(now.strides());
         shape[..] == *now.shape()
             && strides.all(|((&size, stride), &bytes)| size <= 1 || stride * unit == bytes)
     }
 
-    /// Keeps shape and strides as they are, before they are replaced.
+    /// Saves the owner's shape and strides before they are replaced.
     fn keep_original(&mut self) {
         if self.original.is_none() && !self.is_new {
             self.original = Some(Box::new(Original {
@@ -591,64 +596,66 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// Bytes that strides are in.
+    /// Returns the bytes of one unit of `strides`.
     #[inline]
     fn stride_unit(&self) -> usize {
         self.dtype.map_or(1, DType::size)
     }
 
-    /// Refuses an array whose memory or shape has changed since they were read. Python code
-    /// that ran since then may have resized it: a finaliser, or a method of another argument.
+    /// Refuses an array whose memory or shape has changed since the array was read.
+    ///
+    /// Python code that ran since then may have resized it: a finaliser, or a method of another
+    /// argument.
     #[inline]
     fn check_unchanged(&self) -> PyResult<()> {
         match self.is_unchanged() {
             true => Ok(()),
             false => Err(PyValueError::new_err(
-                "an array was resized while the arguments of the call were read",
+                "an array was resized while the arguments of the call were converted",
             )),
         }
     }
 
-    /// To read.
+    /// Returns a view for reading.
     #[inline]
     pub(crate) fn view(&self) -> PyResult<AnyView<'_>> {
         self.check_unchanged()?;
         let (dtype, layout) = (self.known()?, self.layout()?);
-        // SAFETY: whoever owns the memory tells where the elements lie, as was checked just
-        // now, and it is kept alive for as long as this is. No Python code runs until the view
-        // is used. That no other thread writes or resizes the array meanwhile is for the caller
-        // to see to, as with every function of numpy that lets others run.
+        // SAFETY: the owner of the memory reports this address, shape and strides
+        // (`check_unchanged` above), and `self.owner` keeps the memory alive. No Python code runs
+        // until the view is used. The caller must not write or resize the array in another thread
+        // meanwhile, as with all functions of numpy that release the lock.
         let view = unsafe { AnyView::from_raw_parts(self.address, dtype, layout) };
         view.map_err(|error| Failure(error).into())
     }
 
-    /// To read, of numbers of bins: booleans are 0 and 1.
+    /// Returns a view for reading bin numbers. Booleans become 0 and 1.
     pub(crate) fn index_view(&self) -> PyResult<AnyView<'_>> {
         if self.dtype != Some(DType::Bool) {
             return self.view();
         }
         self.check_unchanged()?;
-        // SAFETY: as above; a boolean of numpy's is a byte.
+        // SAFETY: as in `view`. A boolean of numpy is one byte.
         let view = unsafe { AnyView::from_raw_parts(self.address, DType::U8, self.layout()?) };
         view.map_err(|error| Failure(error).into())
     }
 
-    /// To write, where the elements are initialised.
+    /// Returns a view for writing to initialised elements.
     #[inline]
     pub(crate) fn view_mut(&self) -> PyResult<AnyViewMut<'_>> {
         self.check_writable()?;
         self.check_unchanged()?;
         let (dtype, layout) = (self.known()?, self.layout()?);
-        // SAFETY: as above; that it may be written was checked, and whether inputs share
-        // memory with it is checked by the call.
+        // SAFETY: as in `view`. `check_writable` above allows writing. The call checks whether
+        // inputs share memory with the view.
         let view = unsafe { AnyViewMut::from_raw_parts(self.address, dtype, layout) };
         view.map_err(|error| Failure(error).into())
     }
 
-    /// Whether two of its elements may be the same memory.
+    /// Checks whether two elements of the array may share memory.
     pub(crate) fn may_overlap_itself(&self) -> PyResult<bool> {
         let (dtype, layout) = (self.known()?, self.layout()?);
-        // SAFETY: as above; nothing is written through the view.
+        // SAFETY: nothing is read or written through the view: only its layout is checked.
         let view = unsafe { AnyViewMut::from_raw_parts(self.address, dtype, layout) };
         Ok(matches!(
             view,
@@ -656,17 +663,18 @@ impl<'py> Array<'py> {
         ))
     }
 
-    /// To write, where the elements are not initialised: that of [`Self::new_like`].
+    /// Returns a view for writing to uninitialised elements: an array of [`Self::new_like`].
     #[inline]
     pub(crate) fn view_new(&self) -> PyResult<AnyViewMut<'_>> {
         let (dtype, layout) = (self.known()?, self.layout()?);
-        // SAFETY: a new array, which nobody else has.
+        // SAFETY: the array is new, so no other code has access to it, and `self.owner` keeps the
+        // memory alive.
         let view = unsafe { AnyViewMut::uninit_from_raw_parts(self.address, dtype, layout) };
         let view = view.map(AnyViewMut::of_new_memory);
         view.map_err(|error| Failure(error).into())
     }
 
-    /// The same, of one of [`Self::zeros`].
+    /// Returns a view for writing to a new array of [`Self::zeros`].
     pub(crate) fn view_zeros(&self) -> PyResult<AnyViewMut<'_>> {
         self.view_mut().map(AnyViewMut::of_new_memory)
     }
@@ -677,11 +685,11 @@ impl<'py> Array<'py> {
             return Ok(());
         }
         Err(PyValueError::new_err(
-            "the output is read-only; give one that can be written",
+            "the output is read-only; pass an array that can be written",
         ))
     }
 
-    /// Its elements in row-major order, where they are evenly spaced.
+    /// Returns the elements in row-major order if they are evenly strided.
     pub(crate) fn line(&self) -> Option<Line> {
         self.check_unchanged().ok()?;
         let step = match (self.is_contiguous, &self.strides[..]) {
@@ -690,12 +698,12 @@ impl<'py> Array<'py> {
             _ => return None,
         };
         let dtype = self.dtype?;
-        // SAFETY: those of this array, as was checked just now, which are aligned as they have
-        // a `dtype`; its owner keeps them.
+        // SAFETY: the owner reports this memory (`check_unchanged` above) and keeps it alive. An
+        // array with a `dtype` is aligned.
         Some(unsafe { Line::from_raw_parts(self.address, self.len(), step, dtype) })
     }
 
-    /// The value of an array without axes, if it is a number of a type that Python has.
+    /// Returns the value of an array of rank 0 if Python's numbers represent it.
     pub(crate) fn number(&self) -> Option<Number> {
         let dtype = self.dtype.filter(|_| self.rank() == 0)?;
         let line = self.line()?;
@@ -714,7 +722,7 @@ impl<'py> Array<'py> {
         }
     }
 
-    /// A contiguous array in another shape of as many elements.
+    /// Reshapes a contiguous array to a shape with the same number of elements.
     pub(crate) fn in_shape(mut self, shape: &[usize]) -> Self {
         self.keep_original();
         debug_assert!(self.is_contiguous && elements_of(shape) == self.len());
@@ -723,7 +731,8 @@ impl<'py> Array<'py> {
         self
     }
 
-    /// Of a contiguous array, the same with its first axes as one. Else nothing changes.
+    /// Merges the first `axes` axes of a contiguous array into one. Returns false, and changes
+    /// nothing, if the array is not contiguous or has fewer axes.
     pub(crate) fn merge_first(&mut self, axes: usize) -> bool {
         if !self.is_contiguous || axes > self.rank() {
             return false;
@@ -737,14 +746,15 @@ impl<'py> Array<'py> {
     }
 }
 
-/// Strides of a lent tensor, such that no offset of an element leaves the range of `isize`.
-/// `None` where the tensor is contiguous. Strides of axes that nothing is stepped along are 0.
+/// Checks the strides of a tensor of another library: all offsets must be in the range of `isize`.
+///
+/// Returns `None` for a contiguous tensor. Sets the strides of axes of size 1 to 0.
 fn regular_strides(
     shape: &[usize],
     strides: Option<Dims<isize>>,
     dtype: DType,
 ) -> PyResult<Option<Dims<isize>>> {
-    let too_large = || PyBufferError::new_err("a tensor is larger than memory can be");
+    let too_large = || PyBufferError::new_err("a tensor is larger than the address space");
     let count = |all: usize, &size: &usize| all.checked_mul(size);
     let count = match shape.contains(&0) {
         true => Some(0),
@@ -773,7 +783,7 @@ fn regular_strides(
     fits.then_some(Some(strides)).ok_or_else(too_large)
 }
 
-/// What numpy calls a type, or would.
+/// Returns numpy's name of a dtype, or a name in the same pattern.
 fn numpy_name(dtype: DType) -> String {
     match (dtype, dtype.as_str()) {
         (DType::Bool | DType::Complex64 | DType::Complex128, name) => name.to_owned(),

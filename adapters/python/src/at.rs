@@ -1,8 +1,8 @@
-//! `add_at` and its kin: the rules of `np.ufunc.at`.
+//! `add_at`, `subtract_at`, `multiply_at`, `minimum_at` and `maximum_at`: the rules of
+//! `np.ufunc.at`.
 //!
-//! Knows arrays of integers and tuples of them, which a kernel takes as they are. Whatever
-//! else numpy takes as an index, and types that it promotes, are left to the package's
-//! `_at.py`.
+//! Handles the common arguments: an `a` and a `b` of one dtype, and indices of [`index`]. All other
+//! indices, and types that numpy promotes, are passed to the package's `_at.py`.
 
 mod index;
 
@@ -22,10 +22,10 @@ use crate::threads::{execution, run};
 use crate::value::Value;
 use index::{Index, Listed};
 
-/// One of the functions.
+/// One of the five functions.
 #[derive(Clone, Copy, Debug)]
 struct Function {
-    /// The ufunc's name.
+    /// Name of numpy's ufunc.
     name: &'static str,
     reduction: Reduction,
 }
@@ -43,7 +43,7 @@ impl Function {
         Self { name, reduction }
     }
 
-    /// Whether a kernel gives what numpy's loop does.
+    /// Checks whether a kernel gives the result of numpy's loop.
     fn is_defined(self, dtype: DType) -> bool {
         match dtype {
             DType::Bool => self.reduction != Reduction::Sub,
@@ -55,18 +55,18 @@ impl Function {
     }
 }
 
-/// What an update is: an array, or one value for all.
+/// The updates: an array, or one value for all indices.
 enum Values<'py> {
     Array(Array<'py>),
     One(Value),
 }
 
-/// A call whose arguments are such that a kernel takes them.
+/// A call that a kernel can run.
 struct Call<'py> {
     function: Function,
     a: Array<'py>,
     operator: Operator,
-    /// That of `a` which is indexed.
+    /// The indexed axis of `a`.
     axis: usize,
     indices: Index<'py>,
     threads: Option<isize>,
@@ -80,7 +80,7 @@ fn at<'py>(
     threads: Option<isize>,
 ) -> PyResult<()> {
     let Second(Some(b)) = b else {
-        // numpy's own type of error, and its text.
+        // numpy's exception type and text.
         return Err(PyValueError::new_err("second operand needed for ufunc"));
     };
     if plain(function, a, indices, &b, threads)?.is_some() {
@@ -99,7 +99,7 @@ fn at<'py>(
     Ok(())
 }
 
-/// The argument `b`, which may be missing; None is a value.
+/// The argument `b`. A missing argument differs from the value None.
 struct Second<'py>(Option<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for Second<'py> {
@@ -110,8 +110,8 @@ impl<'py> FromPyObject<'_, 'py> for Second<'py> {
     }
 }
 
-/// Calls on fewer elements than so many whose arguments are not plain are numpy's: to look
-/// into them takes longer.
+/// Number of elements from which [`at`] converts arguments that are not plain. Shorter calls run
+/// numpy's loop, which costs less than the conversion.
 const SHORT: usize = 2000;
 
 fn is_short(object: &Bound<'_, PyAny>) -> bool {
@@ -125,11 +125,11 @@ fn is_short_part(object: &Bound<'_, PyAny>) -> bool {
     if let Some(array) = Array::of_numpy(object) {
         return array.len() < SHORT;
     }
-    // Anything else that is long is a list, or rare.
+    // Other long objects than lists are rare.
     (object.cast::<PyList>()).map_or(true, |list| list.len() < SHORT)
 }
 
-/// Makes the call, if its arguments are plain.
+/// Makes the call if its arguments are plain, or returns `None`.
 fn plain<'py>(
     function: Function,
     object: &Bound<'py, PyAny>,
@@ -150,7 +150,7 @@ fn plain<'py>(
     let Some(listed) = Listed::read(indices, &a)? else {
         return Ok(None);
     };
-    // Values and indices were converted, by Python code perhaps, which may have changed `a`.
+    // The conversion of values and indices may have run Python code that changed `a`.
     if !a.is_unchanged() {
         let now = Array::of_numpy(object).filter(|now| now.dtype() == Some(dtype));
         a = match now {
@@ -180,25 +180,25 @@ fn plain<'py>(
     }
 }
 
-/// What `b` is, if it needs no conversion that numpy has rules for.
+/// Reads `b`. Returns `None` if numpy would promote `a` and `b` to another type.
 fn values<'py>(function: Function, dtype: DType, b: &Bound<'py, PyAny>) -> Option<Values<'py>> {
     let array = match Array::of_numpy(b) {
         Some(array) => array,
         None => match number(b) {
             Some(number) => return number.value(function, dtype).map(Values::One),
             // Lists, numpy's scalars, tensors of other libraries.
-            None => Source::of(b).and_then(Source::look).ok()?,
+            None => Source::of(b).and_then(Source::read).ok()?,
         },
     };
     if array.dtype()? == dtype {
         return Some(Values::Array(array));
     }
-    // One value, of a type whose values numpy's loop takes as Python's.
+    // One value of another type. numpy's loop computes with it as with a Python number.
     let number = array.number()?;
     number.value(function, dtype).map(Values::One)
 }
 
-/// The number that an object of Python's own types is.
+/// Returns the value of a Python float, bool or int. Other objects, and subclasses, give `None`.
 fn number(object: &Bound<'_, PyAny>) -> Option<Number> {
     if is_exactly::<PyFloat>(object) {
         return object.extract().ok().map(Number::Float);
@@ -213,7 +213,7 @@ fn number(object: &Bound<'_, PyAny>) -> Option<Number> {
 }
 
 impl Number {
-    /// The number in a type, if numpy's loop computes the same with it.
+    /// Converts the number to `dtype`, if numpy's loop gives the same result with it.
     fn value(self, function: Function, dtype: DType) -> Option<Value> {
         match self {
             Self::Float(value) => Value::of_float(dtype, value),
@@ -227,7 +227,7 @@ impl Number {
 }
 
 impl<'py> Call<'py> {
-    /// The shape of `a[indices]`.
+    /// Returns the shape of `a[indices]`.
     fn shape(&self) -> Dims<usize> {
         let list = match &self.indices {
             Index::Array(array) => array.shape(),
@@ -242,8 +242,8 @@ impl<'py> Call<'py> {
         let shape = self.shape();
         if b.shape() != &shape[..] && !b.broadcast(&shape) {
             return Err(PyValueError::new_err(format!(
-                "array is not broadcastable to correct shape: `b` has {:?}, and the places \
-                 {:?}",
+                "array is not broadcastable to correct shape: `b` has shape {:?}, and \
+                 `a[indices]` has shape {:?}",
                 b.shape(),
                 &shape[..]
             )));
@@ -276,7 +276,7 @@ impl<'py> Call<'py> {
         self.scatter(b.view()?, b.len())
     }
 
-    /// One value for all places.
+    /// Applies one value to all indices.
     fn apply_one(mut self, dtype: DType, value: &Value) -> PyResult<()> {
         let shape = self.shape();
         loop {
@@ -315,8 +315,10 @@ impl<'py> Call<'py> {
     }
 }
 
-/// Applies `b` to the places of `a` that `indices`, coordinates along its last axis, name:
-/// for `_at.py`. Returns whether that was done: not where `a` overlaps itself.
+/// Applies `b` to the elements of `a` that `indices` address: tuples of coordinates along the last
+/// axis of `indices`. Used by `_at.py`.
+///
+/// Returns false, and writes nothing, if `a` overlaps itself.
 #[pyfunction]
 fn _scatter_at(
     name: &str,
@@ -328,9 +330,10 @@ fn _scatter_at(
     let found = Function::ALL
         .into_iter()
         .find(|function| function.name == name);
-    let function = found.ok_or_else(|| PyValueError::new_err("no such function"))?;
+    let function =
+        found.ok_or_else(|| PyValueError::new_err("`name` is not one of the five functions"))?;
     let [a, indices, b] = [Source::of(a)?, Source::of(indices)?, Source::of(b)?];
-    let (a, indices, b) = (a.look()?, indices.look()?, b.look()?);
+    let (a, indices, b) = (a.read()?, indices.read()?, b.read()?);
     if a.may_overlap_itself()? {
         return Ok(false);
     }
@@ -366,25 +369,26 @@ macro_rules! functions {
 }
 
 functions! {
-    /// Add `b` to ``a[indices]``, once for each time that a place is named: ``np.add.at``.
+    /// Add `b` to ``a[indices]`` in place, once for each occurrence of an index: ``np.add.at``.
     ///
     /// Args:
-    ///     a: array of numpy's that can be written; it is changed.
-    ///     indices: whatever numpy takes as an index: integers, booleans, slices, arrays, and
-    ///         tuples of those.
-    ///     b: what broadcasts to the shape of ``a[indices]``; a copy is made of it if it
-    ///         shares memory with `a`.
-    ///     threads: at most so many; 1 is the calling thread; None is all.
+    ///     a: writable numpy array of any shape.
+    ///     indices: any index of numpy: integers, booleans, slices, arrays, None, and tuples
+    ///         of these.
+    ///     b: array, list or number that broadcasts to the shape of ``a[indices]``. It is
+    ///         copied if it shares memory with `a`.
+    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
     ///
     /// Raises:
-    ///     IndexError: an index is out of bounds, or no index.
-    ///     TypeError: types that have no sum.
-    ///     ValueError: `b` does not fit, or `a` is read-only.
+    ///     IndexError: an index is out of bounds, or is not an index.
+    ///     TypeError: `a` is not a numpy array, or the types have no sum.
+    ///     ValueError: `b` does not broadcast, or `a` is read-only.
     ///
-    /// Nothing has been written then. The result has the bits of numpy's, at any number of
-    /// threads; no warnings are given for floats that overflow. Where numpy promotes `a` and
-    /// `b` to a type that is neither's, or has types that ndscatter does not compute with,
-    /// numpy's own function runs.
+    /// After an error nothing has been written. Values for one element are applied in the
+    /// row-major order of `indices`. The result has the bits of numpy's, at any number of
+    /// threads. Floats that overflow give no warnings. numpy's own function runs if numpy
+    /// promotes `a` and `b` to a type that differs from both, or if ndscatter has no
+    /// arithmetic for their type.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([1, 2, 3, 4])
@@ -393,8 +397,8 @@ functions! {
     /// array([11, 22,  3,  4])
     add_at => 0;
 
-    /// Subtract `b` from ``a[indices]``, once for each time that a place is named:
-    /// ``np.subtract.at``. See `add_at`.
+    /// Subtract `b` from ``a[indices]`` in place, once for each occurrence of an index:
+    /// ``np.subtract.at``. Arguments and errors are those of `add_at`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([10, 20, 30])
@@ -403,8 +407,8 @@ functions! {
     /// array([ 7, 20, 27])
     subtract_at => 1;
 
-    /// Multiply ``a[indices]`` by `b`, once for each time that a place is named:
-    /// ``np.multiply.at``. See `add_at`.
+    /// Multiply ``a[indices]`` by `b` in place, once for each occurrence of an index:
+    /// ``np.multiply.at``. Arguments and errors are those of `add_at`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([1.0, 2.0, 3.0])
@@ -413,11 +417,11 @@ functions! {
     /// array([ 10.,   2., 300.])
     multiply_at => 2;
 
-    /// The smaller of ``a[indices]`` and `b`, or NaN if either is: ``np.minimum.at``. See
-    /// `add_at`.
+    /// Replace ``a[indices]`` by the minimum of ``a[indices]`` and `b` in place:
+    /// ``np.minimum.at``. Arguments and errors are those of `add_at`.
     ///
-    /// Of zeros that differ in sign the one that is there stays; numpy's result depends on
-    /// type and machine.
+    /// The result is NaN if either value is NaN. If both are zeros that differ in sign, the
+    /// existing value stays. In this case numpy's result depends on type and machine.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([5, 5, 5])
@@ -426,8 +430,10 @@ functions! {
     /// array([3, 5, 5])
     minimum_at => 3;
 
-    /// The larger of ``a[indices]`` and `b`, or NaN if either is: ``np.maximum.at``. See
-    /// `add_at` and, for zeros, `minimum_at`.
+    /// Replace ``a[indices]`` by the maximum of ``a[indices]`` and `b` in place:
+    /// ``np.maximum.at``. Arguments and errors are those of `add_at`.
+    ///
+    /// NaN and zeros are treated as by `minimum_at`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> a = np.array([5, 5, 5])

@@ -1,6 +1,6 @@
 //! `bincount`: the rules of `np.bincount`.
 //!
-//! Knows lists of bins and weights. Knows nothing of how they are counted.
+//! Short lists are counted here. Longer lists are counted by a scatter of the crate.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -17,24 +17,30 @@ use crate::threads::{execution, pool, run};
 use crate::tuples::for_integers;
 use crate::value::Value;
 
-/// Count how often each number occurs, or add up the weights that stand beside it:
-/// ``np.bincount``.
+/// Count the occurrences of each number, or sum the weights of each number: ``np.bincount``.
 ///
 /// Args:
-///     x: integers of rank 1, none of them negative.
-///     weights: one for each of `x`; they are added in float64, in order.
-///     minlength: the least number of bins.
-///     out: array of rank 1 to write the result to, in its own type; it has as many bins as
-///         it is long, which must be `minlength` at least. All of it is written.
-///     threads: at most so many; 1 is the calling thread; None is all.
+///     x: integers or booleans of shape ``(n,)``, not negative.
+///     weights: array of shape ``(n,)``. The weights of one bin are added in their order, in
+///         float64, or in the element type of `out`.
+///     minlength: smallest number of bins.
+///     out: numpy array of shape ``(bins,)`` with ``bins >= minlength``, of any numeric type.
+///         All its elements are overwritten.
+///     threads: largest number of threads; 1 is the calling thread, None is all threads.
 ///
 /// Returns:
-///     `out`, or an array of ``max(x) + 1`` counts (``intp``) or sums (float64).
+///     `out`, or an array of ``max(max(x) + 1, minlength)`` counts (``intp``) or sums
+///     (float64).
 ///
 /// Raises:
-///     IndexError: `out` has no bin for a number.
-///     TypeError: `x` are no integers, or weights no real numbers.
-///     ValueError: a number is negative, or shapes.
+///     IndexError: a number is not smaller than the number of bins of `out`.
+///     TypeError: `x` is not of integers, the weights do not convert to the type of the
+///         result, or `out` is not a numpy array of numbers.
+///     ValueError: a number or `minlength` is negative, a shape is wrong, or `out` is a
+///         read-only array or shares memory with an argument.
+///     BufferError: `out` is an array of another library without permission to write.
+///
+/// After an error nothing has been written.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> ndscatter.bincount([0, 1, 1, 3, 2, 1, 7])
@@ -58,7 +64,7 @@ pub(crate) fn bincount<'py>(
     let is_given = out.is_some();
     let numbers = operands::indices(x)?;
     check_numbers(&numbers)?;
-    let weights = weights.map(Source::look).transpose()?;
+    let weights = weights.map(Source::read).transpose()?;
     if !is_given && let Some(output) = short(py, &numbers, weights.as_ref(), least)? {
         return object_of(&output);
     }
@@ -83,14 +89,14 @@ pub(crate) fn bincount<'py>(
 
 fn object_of<'py>(output: &Array<'py>) -> PyResult<Bound<'py, PyAny>> {
     let object = output.object().cloned();
-    object.ok_or_else(|| PyTypeError::new_err("no array"))
+    object.ok_or_else(|| PyTypeError::new_err("the array has no object"))
 }
 
-/// Fewer numbers are counted here: what a kernel does before it begins takes longer than
-/// they do.
+/// Number of list elements from which a call runs a kernel. Counting fewer costs less than the
+/// overhead of a kernel.
 const SHORT: usize = 8192;
 
-/// The result for a short list, with weights that need no conversion.
+/// Counts a short list. Returns `None` for a long list, or for weights that need a conversion.
 fn short<'py>(
     py: Python<'py>,
     numbers: &Array<'py>,
@@ -118,14 +124,14 @@ fn short<'py>(
     Array::filled(py, len, fill).map(Some)
 }
 
-/// Calls `add` with the bin of each number, and with its place in the list.
+/// Calls `add` with the bin of each number and with the number's position in the list.
 fn each_bin<B>(line: &Line, bins: &mut [B], mut add: impl FnMut(&mut B, usize)) -> PyResult<()> {
     let (mut number, mut are_inside) = (0, true);
     for_integers!(line.dtype(), T => line.read(0..line.len(), |value: T| {
         #[allow(
             clippy::useless_conversion,
             clippy::unnecessary_fallible_conversions,
-            reason = "of some types it is one"
+            reason = "the conversion is useless or infallible for some types only"
         )]
         let value = usize::try_from(value);
         match value.ok().and_then(|value| bins.get_mut(value)) {
@@ -153,31 +159,31 @@ fn check_numbers(numbers: &Array<'_>) -> PyResult<()> {
     match numbers.dtype() {
         Some(dtype) if dtype.is_index() || dtype == DType::Bool => Ok(()),
         _ => Err(PyTypeError::new_err(format!(
-            "`x` is {}; bins are integers",
+            "`x` has elements of {}; pass integers",
             numbers.type_name()
         ))),
     }
 }
 
-/// An output that was given.
+/// Reads and checks the argument `out`.
 fn given(out: Source<'_>, least: usize) -> PyResult<Array<'_>> {
     let output = operands::output(out)?;
     if !output.is_numpy() || output.dtype().is_none_or(|dtype| dtype.is_opaque()) {
         return Err(PyTypeError::new_err(format!(
-            "`out` is {}; give an array of numpy's, of numbers",
+            "`out` has elements of {} or is not a numpy array; pass a numpy array of numbers",
             output.type_name()
         )));
     }
     if output.rank() != 1 || output.len() < least {
         return Err(PyValueError::new_err(format!(
-            "`out` has shape {:?}; give one dimension, of `minlength` or more",
+            "`out` has shape {:?}; pass one dimension of at least `minlength`, which is {least}",
             output.shape()
         )));
     }
     Ok(output)
 }
 
-/// Weights in the type of the output.
+/// Converts the weights to the type of the output.
 fn weighed<'py>(
     weights: Array<'py>,
     numbers: &Array<'py>,
@@ -194,30 +200,32 @@ fn weighed<'py>(
     }
 }
 
-/// Numbers that are worth another thread: some 50 microseconds of one (an argument).
+/// Smallest number of list elements per thread: an estimated 50 microseconds of one thread.
 const SHARE: usize = 1 << 18;
 
-/// One more than the largest number.
+/// Returns the largest number plus one.
 fn bins(numbers: &Array<'_>, py: Python<'_>, threads: Option<isize>) -> PyResult<usize> {
     let line = numbers.line();
-    let line = line.ok_or_else(|| PyTypeError::new_err("`x` is no array of numpy's"))?;
+    let line = line.ok_or_else(|| {
+        PyTypeError::new_err("`x` was resized while the arguments were converted")
+    })?;
     let largest = match line.len() {
         0 => return Ok(0),
         len if len < 2 * SHARE => largest(&line, 0..len),
         _ => py.detach(|| largest_of_shares(&line, pool(threads))),
     };
-    // Negative ones are found when they are counted.
+    // Negative numbers below the largest are detected when they are counted.
     let count = usize::try_from(largest + 1).unwrap_or(usize::MAX);
     match largest {
         ..0 => Err(negative()),
-        _ if count > isize::MAX.unsigned_abs() => {
-            Err(PyMemoryError::new_err("there are too many bins"))
-        }
+        _ if count > isize::MAX.unsigned_abs() => Err(PyMemoryError::new_err(
+            "`x` needs more bins than memory can have",
+        )),
         _ => Ok(count),
     }
 }
 
-/// The largest number, found by all threads of a pool.
+/// Computes the largest number on all workers of a pool.
 fn largest_of_shares(line: &Line, pool: &dyn Pool) -> i128 {
     let workers = pool.workers().unwrap_or(1).max(1);
     let share = line.len().div_ceil(workers).max(SHARE);
@@ -231,11 +239,11 @@ fn largest_of_shares(line: &Line, pool: &dyn Pool) -> i128 {
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The largest of the numbers in a range.
+/// Returns the largest number of a range.
 fn largest(line: &Line, range: Range<usize>) -> i128 {
     let mut largest = i128::MIN;
     for_integers!(line.dtype(), T => {
-        // Eight at a time, none of which waits for another.
+        // Eight independent maxima, so that no comparison waits for the one before.
         let mut high = [T::MIN; 8];
         line.read_blocks(range, |values: &[T]| {
             for (high, &value) in high.iter_mut().zip(values) {
@@ -283,7 +291,7 @@ fn count<'py>(
     let done = match is_given {
         false => run(py, size, || scatter.in_place(into, list, updates))?,
         true => {
-            // Zeros, from which every bin of what is there is written anew.
+            // The old values of `out` do not count: the sums begin with zeros.
             let zeros = AnyView::splat(&Value::ZERO.0, dtype, output.shape());
             let zeros = zeros.map_err(Failure)?;
             run(py, size + output.len(), || {

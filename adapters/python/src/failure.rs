@@ -1,11 +1,11 @@
-//! Errors of the crate as exceptions of Python.
+//! Conversion of the crate's errors to Python exceptions.
 
 use ndscatter::ScatterError;
 use ndscatter_host::Panicked;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 
-/// An error of the crate, which becomes the exception that users of numpy expect.
+/// An error of the crate. It converts to the exception type that numpy raises in a similar case.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) ScatterError);
 
@@ -30,8 +30,8 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// A panic is a bug in the library.
+/// Returns the exception for a panic, which is always a bug in ndscatter.
 #[cold]
 pub(crate) fn panicked(_: Panicked) -> PyErr {
-    PyRuntimeError::new_err("ndscatter has failed internally, which is a bug in it")
+    PyRuntimeError::new_err("internal error: this is a bug in ndscatter")
 }

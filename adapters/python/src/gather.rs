@@ -1,4 +1,4 @@
-//! The gathers by name.
+//! The public gathers: `gather_nd`, `gather`, `gather_elements`.
 
 use ndscatter::Operator;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::options::Meaning;
 use crate::scatter::fit;
 use crate::threads::{execution, run};
 
-/// One gather.
+/// The arguments of one gather.
 struct Call<'a, 'py> {
     operator: Operator,
     meaning: Meaning,
@@ -25,7 +25,7 @@ impl<'py> Call<'_, 'py> {
         let (py, execution) = (self.data.py(), execution(self.threads)?);
         let (data, indices) = (Source::of(self.data)?, Source::of(self.indices)?);
         let output = self.out.map(Source::of_output).transpose()?;
-        let (data, mut indices) = (data.look()?, operands::indices(indices)?);
+        let (data, mut indices) = (data.read()?, operands::indices(indices)?);
         let shape = self.operator.output_shape(data.shape(), indices.shape());
         let shape = shape.map_err(Failure)?;
         let output = output.map(operands::output).transpose()?;
@@ -75,31 +75,34 @@ macro_rules! gathers {
 }
 
 gathers! {
-    /// Take the slices of `data` that tuples of coordinates name.
+    /// Return the slices of `data` that tuples of coordinates address.
     ///
     /// With ``k = indices.shape[-1]`` and ``b = batch_dims`` the result has the shape
-    /// ``indices.shape[:-1] + data.shape[b + k:]``. The first ``b`` dimensions of both are
-    /// the same, and each position of them is a gather of its own.
+    /// ``indices.shape[:-1] + data.shape[b + k:]``. The first ``b`` dimensions of `data` and
+    /// `indices` are equal. Each position of them is a separate gather.
     ///
     /// Args:
-    ///     data: array of any shape and type.
-    ///     indices: integers, ``(..., k)``; negative ones count from the end.
-    ///     batch_dims: leading dimensions that both share.
-    ///     bounds: ``"error"``, ``"skip"``, which leaves zeros, or ``"clamp"``.
-    ///     negative_indices: whether negative indices count from the end.
-    ///     out: array to write to.
-    ///     threads: at most so many; 1 is the calling thread; None is all.
+    ///     data: array of any shape and element type.
+    ///     indices: integers of any integer type, of shape ``(..., k)``.
+    ///     batch_dims: number of leading dimensions that `data` and `indices` share.
+    ///     bounds: treatment of an index out of bounds: ``"error"``, ``"skip"`` (the slice is
+    ///         filled with zeros) or ``"clamp"`` (it is moved to the nearest valid index).
+    ///     negative_indices: whether negative indices count from the end. If not, they are
+    ///         out of bounds.
+    ///     out: array to write the result to.
+    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
     ///
     /// Returns:
-    ///     `out`, or a new array of the type that `data` came as.
+    ///     `out`, or a new array of the library of `data`.
     ///
     /// Raises:
     ///     IndexError: an index is out of bounds.
-    ///     TypeError: types differ, or indices are no integers.
-    ///     ValueError: shapes, options, or memory that is shared or read-only.
-    ///     BufferError: `out` does not say that it may be written.
+    ///     TypeError: `out` has another element type than `data`, or indices are not integers.
+    ///     ValueError: a shape or an option is wrong, `out` shares memory with another
+    ///         argument, or `out` is a read-only numpy array.
+    ///     BufferError: `out` is an array of another library without permission to write.
     ///
-    /// Nothing has been written then. The rule is that of ONNX GatherND 13.
+    /// After an error nothing has been written. The semantics are those of ONNX GatherND 13.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.array([[0, 1], [2, 3]])
@@ -107,18 +110,18 @@ gathers! {
     /// array([2, 1])
     gather_nd [*, batch_dims=0] batch_dims: usize => Operator::Nd { batch_dims };
 
-    /// Take slices of `data` along one axis.
+    /// Return the slices of `data` at the positions `indices` along one axis.
     ///
     /// The result has the shape
     /// ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]``.
     ///
     /// Args:
-    ///     data: array of rank 1 or more and of any type.
-    ///     indices: integers of any shape; negative ones count from the end.
-    ///     axis: the axis; negative ones count from the end.
+    ///     data: array of rank 1 or more, of any element type.
+    ///     indices: integers of any integer type and any shape.
+    ///     axis: the indexed axis; a negative axis counts from the last one.
     ///
-    /// Other arguments, the result and errors are those of `gather_nd`. The rule is that of
-    /// ONNX Gather 13, numpy ``take`` and torch ``index_select``.
+    /// Other arguments, the result and errors are those of `gather_nd`. The semantics are
+    /// those of ONNX Gather 13, numpy ``take`` and torch ``index_select``.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.gather(np.array([[1, 2], [3, 4], [5, 6]]), [2, 0])
@@ -126,19 +129,19 @@ gathers! {
     ///        [1, 2]])
     gather [axis=0, *] axis: isize => Operator::Along { axis };
 
-    /// Take one element of `data` for each index, at the index's own position but for one
-    /// axis.
+    /// Return one element of `data` for each index, which selects a position along one axis.
     ///
-    /// Element ``[i, j, k]`` of the result is ``data[i, indices[i, j, k], k]`` where the axis
-    /// is 1.
+    /// For axis 1, element ``[i, j, k]`` of the result is ``data[i, indices[i, j, k], k]``. The
+    /// result has the shape of `indices`.
     ///
     /// Args:
-    ///     data: array of rank 1 or more and of any type.
-    ///     indices: integers, of the rank of `data`; off the axis no longer than `data`.
-    ///     axis: the axis; negative ones count from the end.
+    ///     data: array of rank 1 or more, of any element type.
+    ///     indices: integers of any integer type, of the rank of `data`. Along `axis` they may have
+    ///         any size, along other axes at most that of `data`.
+    ///     axis: the indexed axis; a negative axis counts from the last one.
     ///
-    /// Other arguments, the result and errors are those of `gather_nd`. The rule is that of
-    /// ONNX GatherElements 13, numpy ``take_along_axis`` and torch ``gather``.
+    /// Other arguments, the result and errors are those of `gather_nd`. The semantics are
+    /// those of ONNX GatherElements 13, numpy ``take_along_axis`` and torch ``gather``.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.array([[1, 2], [3, 4]])

@@ -1,16 +1,17 @@
-//! ndscatter for Python.
+//! The extension module `ndscatter._native`.
 //!
 //! | module | knows |
 //! |---|---|
-//! | `array` | arrays of numpy and of DLPack; all that is unsafe |
-//! | `operands` | the arrays of a call, in one form |
-//! | `options` | names of options, operators |
-//! | `scatter`, `gather`, `plan` | the functions by name |
-//! | `at`, `bincount` | the functions that numpy has too |
-//! | `tuples` | tuples of coordinates as positions |
-//! | `value` | one value that stands for many |
-//! | `threads`, `failure` | who runs a call; exceptions |
-//! | `about` | what `python -m ndscatter` says |
+//! | `array` | arrays of numpy and of DLPack; all unsafe code outside of `torch` |
+//! | `operands` | the arrays of a call, converted to one element type |
+//! | `options` | names of options; operators |
+//! | `scatter`, `gather`, `plan` | the public scatters, gathers and plans |
+//! | `at`, `bincount` | the functions with numpy's rules |
+//! | `tuples` | conversion of tuples of coordinates to positions |
+//! | `value` | one value that stands for all updates |
+//! | `threads` | the pool of a call, and Python's lock |
+//! | `failure` | conversion of errors to exceptions |
+//! | `about` | version, instruction set, number of threads, machine |
 //! | `onnxruntime` | the entry point for ONNX Runtime |
 //! | `torch` | kernels for PyTorch |
 

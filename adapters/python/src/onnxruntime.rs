@@ -1,9 +1,9 @@
-//! The entry point that ONNX Runtime looks for in a library of custom operators: this
-//! library has it too.
+//! Export of `RegisterCustomOps`, the entry point of a library of custom operators for ONNX
+//! Runtime.
 
 use ndscatter_onnxruntime::RegisterCustomOps;
 
-/// Keeps the function in the library, and so among its symbols.
+/// A reference that keeps the function among the symbols of this library.
 #[used]
 static ENTRY: unsafe extern "system" fn(
     *mut ort_sys::OrtSessionOptions,

@@ -1,7 +1,7 @@
-//! The arrays of one call, brought into one form: one element type, whose elements lie
-//! as the crate needs them.
+//! Conversion of the arrays of one call to one element type, in a layout that the crate accepts.
 //!
-//! Knows what may be copied or taken as bytes. Knows nothing of what a call does.
+//! Knows which arrays may be copied, and which elements may be moved as bytes. Does not know what a
+//! call computes.
 
 use ndscatter::AnyViewMut;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Dims, Source, note_written};
 
-/// The indices of a call.
+/// Reads the indices of a call. Copies them if their byte order or alignment requires it.
 #[inline]
 pub(crate) fn indices(source: Source<'_>) -> PyResult<Array<'_>> {
-    let array = source.look()?;
+    let array = source.read()?;
     match array.dtype() {
         Some(_) if !array.is_converted() => Ok(array),
         _ => regular_indices(array),
@@ -22,7 +22,7 @@ pub(crate) fn indices(source: Source<'_>) -> PyResult<Array<'_>> {
 #[cold]
 fn regular_indices(array: Array<'_>) -> PyResult<Array<'_>> {
     if array.is_converted() && array.len() == 0 {
-        // An empty list, of which numpy makes floats.
+        // numpy converts an empty list to floats.
         return array.cast_like(&Array::zeros(array_py(&array)?, false, 0)?, "unsafe");
     }
     match (array.dtype(), array.plain()) {
@@ -34,47 +34,45 @@ fn regular_indices(array: Array<'_>) -> PyResult<Array<'_>> {
 fn array_py<'py>(array: &Array<'py>) -> PyResult<Python<'py>> {
     let object = array
         .object()
-        .ok_or_else(|| PyTypeError::new_err("no array"))?;
+        .ok_or_else(|| PyTypeError::new_err("the array has no object"))?;
     Ok(object.py())
 }
 
-/// The updates of a call: an array, or what numpy makes an array of the type of `data`
-/// of.
+/// Reads the updates of a call. Objects that numpy converted are cast to the type of `data`.
 #[inline]
 pub(crate) fn updates<'py>(source: Source<'py>, data: &Array<'py>) -> PyResult<Array<'py>> {
-    let array = source.look()?;
+    let array = source.read()?;
     match (array.is_converted(), array.len()) {
-        // An empty list, of which numpy makes floats.
+        // numpy converts an empty list to floats.
         (true, 0) => array.cast_like(data, "unsafe"),
-        // Texts and times, as numpy reads them.
+        // Strings and times: numpy's own conversion.
         (true, _) if data.plain().is_none() => array.cast_like(data, "unsafe"),
         (true, _) => array.cast_like(data, "same_kind"),
         (false, _) => Ok(array),
     }
 }
 
-/// The output that a caller has given.
+/// Reads the argument `out`, which must be writable.
 pub(crate) fn output(source: Source<'_>) -> PyResult<Array<'_>> {
-    let array = source.look()?;
+    let array = source.read()?;
     array.check_writable()?;
     Ok(array)
 }
 
-/// Data, what is moved into or out of them, and an output that was given.
+/// The arrays of a call: `data`, the updates of a scatter, and the argument `out`.
 pub(crate) struct Operands<'py> {
     pub(crate) data: Array<'py>,
     pub(crate) updates: Option<Array<'py>>,
     pub(crate) output: Option<Array<'py>>,
-    /// What the output is copied to at the end, where its own elements do not lie as the
-    /// crate needs them.
+    /// The caller's output, if the call writes to a copy (`output`) of another byte order or
+    /// alignment. The copy is copied back at the end.
     pub(crate) staged: Option<Array<'py>>,
-    /// The number of units of an element, where elements are taken as several, and their
-    /// size.
+    /// Units per element, and bytes per unit, if an element is moved as several units.
     pub(crate) units: Option<(usize, usize)>,
 }
 
 impl<'py> Operands<'py> {
-    /// `is_moved`: elements are not reduced.
+    /// Converts the arrays to one element type. `is_moved`: the call has no reduction.
     #[inline]
     pub(crate) fn new(
         data: Array<'py>,
@@ -104,8 +102,8 @@ impl<'py> Operands<'py> {
             .chain(&self.output)
     }
 
-    /// Elements that are computed with: copied where they do not lie as the crate needs
-    /// them.
+    /// Converts arrays of a call with a reduction: arrays of another byte order or alignment are
+    /// copied.
     #[cold]
     fn reduced(mut self) -> PyResult<Self> {
         self.data = computable(self.data)?;
@@ -123,11 +121,11 @@ impl<'py> Operands<'py> {
         Ok(self)
     }
 
-    /// Elements that are moved: taken as bytes.
+    /// Converts arrays of a call without a reduction: elements are divided into units of bytes.
     #[cold]
     fn moved(mut self) -> PyResult<Self> {
         if self.data.plain().is_some() && !self.all().all(Array::is_numpy) {
-            // Other libraries have no other byte order.
+            // Tensors of other libraries are in the machine's byte order.
             return self.reduced();
         }
         self.data.check_movable()?;
@@ -137,7 +135,7 @@ impl<'py> Operands<'py> {
         if let Some(output) = self.output.take() {
             self.output = Some(match output.has_type_of(&self.data) {
                 true => output,
-                // In another byte order, or refused.
+                // Another byte order is copied; another type is refused.
                 false => {
                     let copy = same_type_copy(&output, &self.data, "out")?;
                     self.staged = Some(output);
@@ -160,13 +158,13 @@ impl<'py> Operands<'py> {
         Ok(self)
     }
 
-    /// The shape of data as their owner sees it.
+    /// Returns the shape of `data` without an axis of units.
     pub(crate) fn shape(&self) -> Dims<usize> {
         let shape = self.data.shape();
         shape[..shape.len() - usize::from(self.units.is_some())].into()
     }
 
-    /// A new result of that shape, where no output was given.
+    /// Allocates a result of `shape`, if the call has no `out`.
     #[inline]
     pub(crate) fn new_result(
         &self,
@@ -184,7 +182,7 @@ impl<'py> Operands<'py> {
         Ok(Some(result))
     }
 
-    /// What a call writes: a new result, or the output that was given.
+    /// Returns the view that the call writes to: the new result, or `out`.
     #[inline]
     pub(crate) fn target<'a>(&'a self, result: Option<&'a Array<'py>>) -> PyResult<AnyViewMut<'a>> {
         match (result, &self.output) {
@@ -194,7 +192,7 @@ impl<'py> Operands<'py> {
         }
     }
 
-    /// What the caller gets: a new result, or the output that was given and has been written.
+    /// Returns the object for the caller after the call: the new result, or `out`.
     pub(crate) fn finish(self, result: Option<Array<'py>>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(result) = result {
             return result.into_object(&self.data);
@@ -214,7 +212,7 @@ impl<'py> Operands<'py> {
 
 #[cold]
 fn no_output() -> PyErr {
-    PyRuntimeError::new_err("no output")
+    PyRuntimeError::new_err("internal error: the call has no output")
 }
 
 fn computable(array: Array<'_>) -> PyResult<Array<'_>> {
@@ -222,13 +220,13 @@ fn computable(array: Array<'_>) -> PyResult<Array<'_>> {
         (Some(_), Some(_)) => Ok(array),
         (None, Some(_)) => array.regular_copy(),
         _ => Err(PyTypeError::new_err(format!(
-            "a reduction is not defined for {}; such elements can only be replaced",
+            "a reduction is not defined for elements of {}; use reduction=\"none\"",
             array.type_name()
         ))),
     }
 }
 
-/// `array`, if its elements are of the type of `data`, in whatever byte order.
+/// Returns `array` in the type and byte order of `data`. Refuses another type.
 fn same_type<'py>(array: Array<'py>, data: &Array<'py>, name: &str) -> PyResult<Array<'py>> {
     match array.has_type_of(data) {
         true => Ok(array),
@@ -241,7 +239,7 @@ fn same_type_copy<'py>(array: &Array<'py>, data: &Array<'py>, name: &str) -> PyR
         return array.cast_like(data, "equiv");
     }
     Err(PyTypeError::new_err(format!(
-        "`{name}` is {} but `data` is {}; all must have one type",
+        "`{name}` has elements of {}, but `data` has elements of {}; pass one type",
         array.type_name(),
         data.type_name()
     )))

@@ -1,6 +1,6 @@
-//! Options as text, and the scatters and gathers that they mean.
+//! Options of a call: from Python's strings to builders of the crate.
 //!
-//! Knows the names of arguments. Knows nothing of arrays.
+//! Knows the names of arguments. Does not know arrays.
 
 use std::str::FromStr;
 
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::failure::Failure;
 
-/// What a call means beside its operator.
+/// The options of a call, except for its operator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning {
     pub(crate) reduction: Reduction,
@@ -24,7 +24,7 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
-    /// Updates replace what is there, and indices are those of numpy.
+    /// Updates replace the existing values, and negative indices count from the end.
     pub(crate) const DEFAULT: Self = Self {
         reduction: Reduction::None,
         include_self: true,
@@ -53,7 +53,7 @@ impl Meaning {
         })
     }
 
-    /// The meaning of a call whose only options are about indices: a gather, rows into a cache.
+    /// Returns the options of a gather or of a cache scatter, which only has options of indices.
     #[inline]
     pub(crate) fn of_indices(bounds: &str, negative_indices: bool) -> PyResult<Self> {
         Ok(Self {
@@ -82,7 +82,7 @@ impl Meaning {
     }
 }
 
-/// The value of an option that is called so.
+/// Parses the value `name` of the argument `option`.
 #[inline]
 pub(crate) fn choose<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> PyResult<T> {
     let unknown = |unknown| PyValueError::new_err(format!("`{option}`: {unknown}"));

@@ -1,4 +1,4 @@
-//! Plans: indices that are read, checked and worked out once.
+//! Plans: indices that are read and checked once, for several calls.
 
 use ndscatter::{GatherPlan, Operator, Reduction, ScatterPlan};
 use pyo3::exceptions::PyTypeError;
@@ -12,9 +12,9 @@ use crate::options::{Meaning, choose};
 use crate::scatter::{broadcasting, positions};
 use crate::threads::{execution, run};
 
-/// What a plan is made for: the layout of an output. Nothing of its memory is read.
+/// The layout that a plan is made for. The memory of an array is not read.
 enum Model<'py> {
-    /// Contiguous.
+    /// The shape of a contiguous array.
     Shape(Dims<usize>),
     Array(Array<'py>),
 }
@@ -26,13 +26,13 @@ impl<'py> Model<'py> {
             return Ok(Self::Shape(sizes.collect::<PyResult<_>>()?));
         }
         let source = Source::of_array(object)?.ok_or_else(|| {
-            PyTypeError::new_err("a plan is made for a shape, as a tuple, or for an array")
+            PyTypeError::new_err("`data` of a plan is neither a tuple (a shape) nor an array")
         })?;
-        let array = source.look()?;
+        let array = source.read()?;
         match array.dtype() {
             Some(_) => Ok(Self::Array(array)),
             None => Err(PyTypeError::new_err(format!(
-                "a plan cannot be made for {}; make it for the shape, as a tuple",
+                "`data` of a plan has elements of {}; pass its shape as a tuple instead",
                 array.type_name()
             ))),
         }
@@ -46,10 +46,10 @@ impl<'py> Model<'py> {
     }
 }
 
-/// A scatter whose indices have been read, checked and worked out.
+/// A scatter whose indices have been read and checked.
 ///
-/// Call it with data and updates, of any element type. Threads may share it: it never
-/// changes.
+/// Call it with data and updates of any element type. Several threads may call it at the same
+/// time.
 #[pyclass(frozen, module = "ndscatter", name = "ScatterPlan")]
 pub(crate) struct PyScatterPlan {
     plan: ScatterPlan,
@@ -58,22 +58,25 @@ pub(crate) struct PyScatterPlan {
 
 #[pymethods]
 impl PyScatterPlan {
-    /// Apply updates to `data`, or to a copy of it.
+    /// Apply updates to a copy of `data`, or to `data` itself with ``out=data``.
     ///
     /// Args:
-    ///     data: array of the shape that was planned for.
-    ///     updates: of the type of `data` and of `updates_shape`, or what broadcasts to that.
-    ///     out: array to write to, of the shape and strides that were planned for;
-    ///         ``out=data`` changes `data` itself.
-    ///     threads: at most so many; 1 is the calling thread; None is all.
+    ///     data: array of the shape of the plan.
+    ///     updates: array of the element type of `data`, of shape `updates_shape` or a shape
+    ///         that broadcasts to it.
+    ///     out: array to write the result to, of the shape and strides of the plan.
+    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
     ///
     /// Returns:
-    ///     `out`, or a new array of the type that `data` came as.
+    ///     `out`, or a new array of the library of `data`.
     ///
     /// Raises:
-    ///     TypeError: types differ, or have no such reduction.
-    ///     ValueError: shapes, or memory that is shared or read-only.
-    ///     BufferError: `out` does not say that it may be written.
+    ///     TypeError: the element types differ or do not have the reduction.
+    ///     ValueError: a shape is wrong, `out` shares memory with an argument in another way
+    ///         than ``out=data``, or `out` is a read-only numpy array.
+    ///     BufferError: `out` is an array of another library without permission to write.
+    ///
+    /// After an error nothing has been written.
     #[pyo3(signature = (data, updates, out=None, threads=None))]
     fn __call__<'py>(
         &self,
@@ -85,7 +88,7 @@ impl PyScatterPlan {
         let (py, execution) = (data.py(), execution(threads)?);
         let (data, updates) = (Source::of(data)?, Source::of(updates)?);
         let output = out.map(Source::of_output).transpose()?;
-        let data = data.look()?;
+        let data = data.read()?;
         let updates = operands::updates(updates, &data)?;
         let output = output.map(operands::output).transpose()?;
         let mut operands = Operands::new(data, Some(updates), output, self.is_moved)?;
@@ -101,13 +104,13 @@ impl PyScatterPlan {
         operands.finish(result)
     }
 
-    /// Shape of the outputs that it was made for.
+    /// Shape of the outputs of the plan.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.plan.shape())
     }
 
-    /// The shape of updates.
+    /// Shape of the updates.
     #[getter]
     fn updates_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.plan.updates_shape())
@@ -119,13 +122,13 @@ impl PyScatterPlan {
         self.plan.tuples()
     }
 
-    /// Number of tuples that ``bounds="skip"`` has left out.
+    /// Number of tuples that ``bounds="skip"`` dropped.
     #[getter]
     fn skipped(&self) -> usize {
         self.plan.skipped()
     }
 
-    /// Whether two tuples name one place. Worked out when it is asked for first.
+    /// Return whether two tuples have one destination. The first call computes it.
     fn has_duplicates(&self, py: Python<'_>) -> PyResult<bool> {
         let found = run(py, self.plan.tuples(), || self.plan.has_duplicates())?;
         Ok(found.map_err(Failure)?)
@@ -143,7 +146,7 @@ impl PyScatterPlan {
 
 /// A gather whose indices have been read and checked.
 ///
-/// Call it with data of any element type. Threads may share it: it never changes.
+/// Call it with data of any element type. Several threads may call it at the same time.
 #[pyclass(frozen, module = "ndscatter", name = "GatherPlan")]
 pub(crate) struct PyGatherPlan {
     plan: GatherPlan,
@@ -154,17 +157,20 @@ impl PyGatherPlan {
     /// Gather from `data`.
     ///
     /// Args:
-    ///     data: array of the shape and strides that were planned for.
-    ///     out: array to write to, of `output_shape`.
-    ///     threads: at most so many; 1 is the calling thread; None is all.
+    ///     data: array of the shape and strides of the plan.
+    ///     out: array to write the result to, of shape `output_shape`.
+    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
     ///
     /// Returns:
-    ///     `out`, or a new array of the type that `data` came as.
+    ///     `out`, or a new array of the library of `data`.
     ///
     /// Raises:
-    ///     TypeError: types differ.
-    ///     ValueError: shapes, or memory that is shared or read-only.
-    ///     BufferError: `out` does not say that it may be written.
+    ///     TypeError: `out` has another element type than `data`.
+    ///     ValueError: a shape is wrong, `out` shares memory with `data`, or `out` is a
+    ///         read-only numpy array.
+    ///     BufferError: `out` is an array of another library without permission to write.
+    ///
+    /// After an error nothing has been written.
     #[pyo3(signature = (data, out=None, threads=None))]
     fn __call__<'py>(
         &self,
@@ -176,7 +182,7 @@ impl PyGatherPlan {
         let data = Source::of(data)?;
         let output = out.map(Source::of_output).transpose()?;
         let output = output.map(operands::output).transpose()?;
-        let operands = Operands::new(data.look()?, None, output, true)?;
+        let operands = Operands::new(data.read()?, None, output, true)?;
         refuse_units(&operands)?;
         let result = operands.new_result(py, self.plan.output_shape())?;
         let size = elements_of(self.plan.output_shape());
@@ -186,7 +192,7 @@ impl PyGatherPlan {
         operands.finish(result)
     }
 
-    /// Shape of the data that it was made for.
+    /// Shape of the data of the plan.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.plan.shape())
@@ -198,7 +204,7 @@ impl PyGatherPlan {
         PyTuple::new(py, self.plan.output_shape())
     }
 
-    /// Number of tuples that ``bounds="skip"`` has left out.
+    /// Number of tuples that ``bounds="skip"`` dropped.
     #[getter]
     fn skipped(&self) -> usize {
         self.plan.skipped()
@@ -214,13 +220,13 @@ impl PyGatherPlan {
     }
 }
 
-/// A plan knows no axis of units behind those of the data.
+/// Refuses elements that are moved as several units: the layout of a plan has no axis of units.
 fn refuse_units(operands: &Operands<'_>) -> PyResult<()> {
     match operands.units {
         None => Ok(()),
         Some(_) => Err(PyTypeError::new_err(format!(
-            "plans move elements of 1, 2, 4, 8 or 16 aligned bytes, not {}; call the function \
-             without a plan",
+            "a plan moves aligned elements of 1, 2, 4, 8 or 16 bytes, not elements of {}; call the \
+             function without a plan",
             operands.data.type_name()
         ))),
     }
@@ -292,14 +298,14 @@ macro_rules! scatter_plans {
 }
 
 scatter_plans! {
-    /// Plan a `scatter_nd` whose indices come again.
+    /// Return a plan of `scatter_nd` for several calls with the same indices.
     ///
     /// Args:
-    ///     data: the shape of outputs, a tuple, if they are contiguous; else an array with
-    ///         their shape and strides.
-    ///     indices: as for `scatter_nd`. They are read, checked and worked out now.
+    ///     data: the shape of the outputs as a tuple, if they are contiguous; otherwise an
+    ///         array of their shape and strides.
+    ///     indices: as for `scatter_nd`. They are read and checked by this call.
     ///
-    /// Other arguments mean what they mean there. Returns a `ScatterPlan`.
+    /// Other arguments and errors are those of `scatter_nd`. Returns a `ScatterPlan`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_nd((4,), [[3], [1], [3]], reduction="add")
@@ -307,7 +313,10 @@ scatter_plans! {
     /// array([0, 1, 0, 2])
     plan_scatter_nd => Operator::Nd { batch_dims: 0 };
 
-    /// Plan a `scatter_update` whose indices come again: see `plan_scatter_nd`.
+    /// Return a plan of `scatter_update` for several calls with the same indices.
+    ///
+    /// Arguments and errors are those of `scatter_update`, with `data` as for
+    /// `plan_scatter_nd`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_update((2, 3), [2, 0], axis=1)
@@ -316,7 +325,10 @@ scatter_plans! {
     ///        [40,  0, 60]])
     plan_scatter_update [axis] => Operator::Along { axis };
 
-    /// Plan a `scatter_elements` whose indices come again: see `plan_scatter_nd`.
+    /// Return a plan of `scatter_elements` for several calls with the same indices.
+    ///
+    /// Arguments and errors are those of `scatter_elements`, with `data` as for
+    /// `plan_scatter_nd`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_scatter_elements((3,), [1, 1, -1], reduction="max")
@@ -325,12 +337,13 @@ scatter_plans! {
     plan_scatter_elements [axis] => Operator::Elements { axis };
 }
 
-/// Plan a `tensor_scatter` whose positions come again: see `plan_scatter_nd`.
+/// Return a plan of `tensor_scatter` for several calls with the same positions.
 ///
 /// Args:
-///     update_len: rows of the updates along `axis`.
+///     update_len: number of rows of the updates along `axis`.
 ///
-/// Other arguments mean what they mean there.
+/// Other arguments and errors are those of `tensor_scatter`, with `data` as for
+/// `plan_scatter_nd`. Returns a `ScatterPlan`.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> plan = ndscatter.plan_tensor_scatter((2, 4, 1), [0, 3])
@@ -385,14 +398,14 @@ macro_rules! gather_plans {
 }
 
 gather_plans! {
-    /// Plan a `gather_nd` whose indices come again.
+    /// Return a plan of `gather_nd` for several calls with the same indices.
     ///
     /// Args:
-    ///     data: the shape of data, a tuple, if they are contiguous; else an array with their
-    ///         shape and strides.
-    ///     indices: as for `gather_nd`. They are read and checked now.
+    ///     data: the shape of the data as a tuple, if it is contiguous; otherwise an array of
+    ///         its shape and strides.
+    ///     indices: as for `gather_nd`. They are read and checked by this call.
     ///
-    /// Other arguments mean what they mean there. Returns a `GatherPlan`.
+    /// Other arguments and errors are those of `gather_nd`. Returns a `GatherPlan`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> plan = ndscatter.plan_gather_nd((2, 2), [[1, 0], [0, 1]])
@@ -400,14 +413,19 @@ gather_plans! {
     /// array([2, 1])
     plan_gather_nd [*, batch_dims=0] batch_dims: usize => Operator::Nd { batch_dims };
 
-    /// Plan a `gather` whose indices come again: see `plan_gather_nd`.
+    /// Return a plan of `gather` for several calls with the same indices.
+    ///
+    /// Arguments and errors are those of `gather`, with `data` as for `plan_gather_nd`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.plan_gather((3,), [2, 2, 0])(np.array([1.0, 2.0, 3.0]))
     /// array([3., 3., 1.])
     plan_gather [axis=0, *] axis: isize => Operator::Along { axis };
 
-    /// Plan a `gather_elements` whose indices come again: see `plan_gather_nd`.
+    /// Return a plan of `gather_elements` for several calls with the same indices.
+    ///
+    /// Arguments and errors are those of `gather_elements`, with `data` as for
+    /// `plan_gather_nd`.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> ndscatter.plan_gather_elements((3,), [2, 2, 0])(np.array([1.0, 2.0, 3.0]))

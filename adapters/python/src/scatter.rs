@@ -1,4 +1,7 @@
-//! The scatters by name.
+//! The public scatters: `scatter_nd`, `scatter_update`, `scatter_elements`, `tensor_scatter`.
+//!
+//! Knows the arguments of a scatter and the order in which they are converted. Does not know how
+//! arrays are read, or what a scatter computes.
 
 use ndscatter::{Operator, Reduction, ScatterError};
 use pyo3::prelude::*;
@@ -9,7 +12,7 @@ use crate::operands::{self, Operands};
 use crate::options::{Meaning, choose};
 use crate::threads::{execution, run};
 
-/// One scatter.
+/// The arguments of one scatter, except for the indices.
 pub(crate) struct Call<'a, 'py> {
     pub(crate) operator: Operator,
     pub(crate) meaning: Meaning,
@@ -24,7 +27,7 @@ impl<'py> Call<'_, 'py> {
         let (py, execution) = (self.data.py(), execution(self.threads)?);
         let (data, updates) = (Source::of(self.data)?, Source::of(self.updates)?);
         let output = self.out.map(Source::of_output).transpose()?;
-        let (data, mut indices) = (data.look()?, operands::indices(indices)?);
+        let (data, mut indices) = (data.read()?, operands::indices(indices)?);
         let updates = operands::updates(updates, &data)?;
         let output = output.map(operands::output).transpose()?;
         let is_moved = self.meaning.reduction == Reduction::None;
@@ -42,7 +45,8 @@ impl<'py> Call<'_, 'py> {
     }
 }
 
-/// The operator for elements that are taken as several units, and its indices.
+/// Adapts an operator and its indices to elements that are moved as several units: `data` has an
+/// additional last axis then.
 pub(crate) fn fit(
     operator: Operator,
     operands: &Operands<'_>,
@@ -53,7 +57,8 @@ pub(crate) fn fit(
     };
     let shape = operands.shape();
     match operator {
-        // Longer tuples would reach the axis of units.
+        // Checks the tuples against the caller's shape: a longer tuple would index the axis of
+        // units.
         Operator::Nd { .. } => {
             let gathered = operator.output_shape(&shape, indices.shape());
             gathered.map_err(Failure)?;
@@ -64,8 +69,8 @@ pub(crate) fn fit(
     Ok(operator.for_rank(shape.len()).map_err(Failure)?)
 }
 
-/// Makes a call, and once more with updates that are stretched to the shape that it asks
-/// for, if they can be.
+/// Makes a call. If the updates have the wrong shape and can be broadcast to the expected one,
+/// makes the call again with broadcast updates.
 pub(crate) fn broadcasting<'py>(
     operands: &mut Operands<'py>,
     mut call: impl FnMut(&Operands<'py>, &Array<'py>) -> PyResult<Result<(), ScatterError>>,
@@ -81,7 +86,7 @@ pub(crate) fn broadcasting<'py>(
     }
 }
 
-/// The options that all scatters but that into a cache have.
+/// Defines the scatters that have all options. `tensor_scatter` has fewer.
 macro_rules! scatters {
     ($(
         $(#[$docs:meta])*
@@ -125,40 +130,46 @@ macro_rules! scatters {
 }
 
 scatters! {
-    /// Write slices of `updates` to the places that tuples of coordinates name.
+    /// Write slices of `updates` to the destinations that tuples of coordinates address.
     ///
-    /// With ``k = indices.shape[-1]``, update ``i`` goes to ``data[tuple(indices[i])]``, a
-    /// slice of shape ``data.shape[k:]``. Updates of one place are applied in the row-major
-    /// order of `indices`: without a reduction the last one stays.
+    /// With ``k = indices.shape[-1]``, update ``i`` is written to ``data[tuple(indices[i])]``,
+    /// a slice of shape ``data.shape[k:]``. Updates of one destination are applied in the
+    /// row-major order of `indices`: without a reduction the last update stays.
     ///
     /// Args:
-    ///     data: array of any shape and type.
-    ///     indices: integers, ``(..., k)`` with ``k <= data.ndim``; negative ones count
-    ///         from the end.
-    ///     updates: of the type of `data`, ``indices.shape[:-1] + data.shape[k:]``, or what
-    ///         broadcasts to that.
-    ///     reduction: ``"none"``, ``"add"``, ``"sub"``, ``"mul"``, ``"min"``, ``"max"`` or
-    ///         ``"mean"``: how updates meet the value that is there.
-    ///     include_self: whether that value takes part in a reduction.
-    ///     accumulate: ``"wide"`` sums floats of 16 bits in float32.
-    ///     bounds: ``"error"``, ``"skip"`` or ``"clamp"``: what becomes of an index that is
+    ///     data: array of any shape and element type.
+    ///     indices: integers of any integer type, of shape ``(..., k)`` with ``k <= data.ndim``.
+    ///     updates: array of the element type of `data`, of shape
+    ///         ``indices.shape[:-1] + data.shape[k:]`` or a shape that broadcasts to it. Lists
+    ///         and numbers are converted to the element type.
+    ///     reduction: how an update is combined with the existing value: ``"none"`` replaces
+    ///         it; ``"add"``, ``"sub"``, ``"mul"``, ``"min"``, ``"max"``, ``"mean"``.
+    ///     include_self: whether the existing value takes part in a reduction.
+    ///     accumulate: ``"native"``, or ``"wide"`` to sum 16-bit floats in float32 and round
+    ///         once.
+    ///     bounds: treatment of an index out of bounds: ``"error"``, ``"skip"`` (its update is
+    ///         dropped) or ``"clamp"`` (it is moved to the nearest valid index).
+    ///     duplicates: ``"allow"``, or ``"reject"`` to raise an error if two tuples have one
+    ///         destination.
+    ///     negative_indices: whether negative indices count from the end. If not, they are
     ///         out of bounds.
-    ///     duplicates: ``"reject"`` makes two updates of one place an error.
-    ///     negative_indices: whether negative indices count from the end.
-    ///     out: array to write to; ``out=data`` changes `data` itself.
-    ///     threads: at most so many; 1 is the calling thread; None is all.
+    ///     out: array to write the result to; ``out=data`` updates `data` in place.
+    ///     threads: largest number of threads; 1 is the calling thread, None is all threads.
     ///
     /// Returns:
-    ///     `out`, or a new array of the type that `data` came as.
+    ///     `out`, or a new array of the library of `data`.
     ///
     /// Raises:
     ///     IndexError: an index is out of bounds.
-    ///     TypeError: types differ, or have no such reduction.
-    ///     ValueError: shapes, options, or memory that is shared or read-only.
-    ///     BufferError: `out` does not say that it may be written.
+    ///     TypeError: the element types differ or do not have the reduction, or indices are
+    ///         not integers.
+    ///     ValueError: a shape or an option is wrong, `out` shares memory with an argument in
+    ///         another way than ``out=data``, `out` is a read-only numpy array, or a duplicate
+    ///         is rejected.
+    ///     BufferError: `out` is an array of another library without permission to write.
     ///
-    /// Nothing has been written then. The rule is that of ONNX ScatterND 18 and OpenVINO
-    /// ScatterNDUpdate 15.
+    /// After an error nothing has been written. The semantics are those of ONNX ScatterND 18
+    /// and OpenVINO ScatterNDUpdate 15.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> table = np.zeros((3, 2))
@@ -169,22 +180,23 @@ scatters! {
     ///        [5., 5.]])
     scatter_nd => Operator::Nd { batch_dims: 0 };
 
-    /// Write slices of `updates` to the positions along one axis that `indices` name.
+    /// Write slices of `updates` to the positions `indices` along one axis.
     ///
-    /// Update ``[.., i, ..]`` goes to ``data[.., indices[i], ..]``: the rows of a table, for
-    /// axis 0. Updates of one place are applied in the order of `indices`.
+    /// Update ``[.., i, ..]`` is written to ``data[.., indices[i], ..]``. For axis 0 these are
+    /// the rows of a table. Updates of one position are applied in the row-major order of
+    /// `indices`: without a reduction the last update stays.
     ///
     /// Args:
-    ///     data: array of rank 1 or more and of any type.
-    ///     indices: integers of any shape; negative ones count from the end.
-    ///     updates: of the type of `data`,
-    ///         ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]``, or what
-    ///         broadcasts to that.
-    ///     axis: the axis; negative ones count from the end.
+    ///     data: array of rank 1 or more, of any element type.
+    ///     indices: integers of any integer type and any shape.
+    ///     updates: array of the element type of `data`, of shape
+    ///         ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]`` or a shape that
+    ///         broadcasts to it.
+    ///     axis: the indexed axis; a negative axis counts from the last one.
     ///
-    /// Other arguments, the result and errors are those of `scatter_nd`. The rule is that of
-    /// OpenVINO ScatterUpdate 3 (which forbids negative indices), torch ``index_add_`` and
-    /// segment sums.
+    /// Other arguments, the result and errors are those of `scatter_nd`. The semantics are
+    /// those of OpenVINO ScatterUpdate 3 (which forbids negative indices), torch
+    /// ``index_add_`` and segment sums.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.zeros((2, 3), np.int32)
@@ -193,21 +205,23 @@ scatters! {
     ///        [40,  0, 60]], dtype=int32)
     scatter_update [axis] => Operator::Along { axis };
 
-    /// Write each update to the place that its own index names along one axis.
+    /// Write each update to the position that its index selects along one axis.
     ///
-    /// Update ``[i, j, k]`` meets ``data[i, indices[i, j, k], k]`` where the axis is 1.
-    /// Updates of one place are applied in the row-major order of `indices`.
+    /// For axis 1, update ``[i, j, k]`` is written to ``data[i, indices[i, j, k], k]``.
+    /// Updates of one element are applied in the row-major order of `indices`: without a
+    /// reduction the last update stays.
     ///
     /// Args:
-    ///     data: array of rank 1 or more and of any type.
-    ///     indices: integers, of the rank of `data`; off the axis no longer than `data`.
-    ///     updates: of the type of `data` and the shape of `indices`, or what broadcasts to
-    ///         that.
-    ///     axis: the axis; negative ones count from the end.
+    ///     data: array of rank 1 or more, of any element type.
+    ///     indices: integers of any integer type, of the rank of `data`. Along `axis` they may have
+    ///         any size, along other axes at most that of `data`.
+    ///     updates: array of the element type of `data`, of the shape of `indices` or a shape
+    ///         that broadcasts to it.
+    ///     axis: the indexed axis; a negative axis counts from the last one.
     ///
-    /// Other arguments, the result and errors are those of `scatter_nd`. The rule is that of
-    /// ONNX ScatterElements 18, OpenVINO ScatterElementsUpdate 12, torch ``scatter_reduce_``
-    /// and numpy ``put_along_axis``.
+    /// Other arguments, the result and errors are those of `scatter_nd`. The semantics are
+    /// those of ONNX ScatterElements 18, OpenVINO ScatterElementsUpdate 12, torch
+    /// ``scatter_reduce_`` and numpy ``put_along_axis``.
     ///
     /// >>> import numpy as np, ndscatter
     /// >>> data = np.array([1.0, 2.0, 3.0])
@@ -216,24 +230,24 @@ scatters! {
     scatter_elements [axis] => Operator::Elements { axis };
 }
 
-/// Write rows of each sequence into its cache, from the sequence's position on.
+/// Write consecutive rows of each sequence into a KV cache, from the sequence's position on.
 ///
-/// Row ``s`` of the updates of sequence ``b`` goes to
-/// ``data[b, .., indices[b] + s, ..]``, the position at `axis`: the step that fills a KV
-/// cache.
+/// Row ``s`` of the updates of sequence ``b`` is written to
+/// ``data[b, .., indices[b] + s, ..]``, with the position at `axis`.
 ///
 /// Args:
-///     data: the cache, of rank 2 or more: axis 0 holds the sequences.
-///     indices: one position for each sequence, ``(data.shape[0],)``; one integer for all,
-///         or None for 0.
-///     updates: of the type and shape of `data`, but for `axis`, where they may be shorter.
+///     data: the cache, of rank 2 or more. Axis 0 is the sequence.
+///     indices: integers of shape ``(data.shape[0],)``: the first position of each sequence.
+///         One integer is the position of all sequences; None is 0.
+///     updates: array of the element type and shape of `data`, except that it may be shorter
+///         along `axis`.
 ///     axis: the axis of positions, not 0.
-///     mode: ``"linear"``, where updates must fit before the end, or ``"circular"``, where
-///         positions go on at the beginning.
-///     bounds: ``"skip"`` leaves sequences with a negative position out.
+///     mode: ``"linear"``: updates must fit before the end of the axis. ``"circular"``:
+///         positions continue at the beginning of the axis.
+///     bounds: ``"error"``, or ``"skip"`` to skip sequences with a negative position.
 ///
-/// `out`, `threads`, the result and errors are those of `scatter_nd`; a position out of
-/// range is an IndexError. The rule is that of ONNX TensorScatter 24.
+/// `out`, `threads`, the result and errors are those of `scatter_nd`. A position out of range
+/// raises an IndexError. The semantics are those of ONNX TensorScatter 24.
 ///
 /// >>> import numpy as np, ndscatter
 /// >>> cache = np.zeros((2, 4, 1), np.float32)
@@ -274,7 +288,7 @@ pub(crate) fn tensor_scatter<'py>(
     call.run(positions(data.py(), indices)?)
 }
 
-/// The positions of a cache: at the beginning where none are given.
+/// Converts the positions of a cache. None is position 0.
 pub(crate) fn positions<'py>(
     py: Python<'py>,
     indices: Option<&Bound<'py, PyAny>>,

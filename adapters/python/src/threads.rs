@@ -1,6 +1,6 @@
-//! Who runs a call: threads, and whether others of Python's run meanwhile.
+//! The pool of a call, and the release of Python's lock.
 //!
-//! Knows Python's lock and pools. Knows nothing of arrays.
+//! Knows Python's global interpreter lock and pools. Does not know arrays.
 
 use ndscatter::{CallingThread, Execution, Pool, ScatterError};
 use ndscatter_host::{RayonThreads, cross};
@@ -9,16 +9,18 @@ use pyo3::prelude::*;
 
 use crate::failure::panicked;
 
-/// Calls that touch fewer elements, a few microseconds, keep Python's lock: to get it back
-/// may take longer than they do.
+/// Number of elements from which a call releases Python's lock.
+///
+/// A smaller call runs for a few microseconds. Acquiring the lock again may take longer.
 const SMALL: usize = 4096;
 
-/// Threads that a call may have.
+/// Returns the largest number of threads of a call.
 pub(crate) fn workers() -> usize {
     RayonThreads.workers().unwrap_or(1)
 }
 
-/// What `threads=` means: all that there are, the calling one alone, or at most so many.
+/// Returns the execution for the argument `threads`: the calling thread for 1, at most `threads`
+/// threads for a larger number, all threads for `None`.
 pub(crate) fn execution(threads: Option<isize>) -> PyResult<Execution<'static>> {
     let execution = Execution::new();
     match threads {
@@ -29,12 +31,12 @@ pub(crate) fn execution(threads: Option<isize>) -> PyResult<Execution<'static>> 
             Ok(execution.max_workers(count.unsigned_abs()))
         }
         Some(count) => Err(PyValueError::new_err(format!(
-            "`threads` is {count}; give 1 or more, or None for all"
+            "`threads` is {count}; pass 1 or more, or None for all threads"
         ))),
     }
 }
 
-/// The pool of a call with so many threads.
+/// Returns the pool of a call with the argument `threads`.
 pub(crate) fn pool(threads: Option<isize>) -> &'static dyn Pool {
     match threads {
         Some(1) => &CallingThread,
@@ -42,7 +44,7 @@ pub(crate) fn pool(threads: Option<isize>) -> &'static dyn Pool {
     }
 }
 
-/// Runs a call that touches so many elements, without Python's lock unless it is small.
+/// Runs a call on `elements` elements. Releases Python's lock meanwhile unless the call is small.
 #[inline]
 pub(crate) fn run<T: Send>(
     py: Python<'_>,

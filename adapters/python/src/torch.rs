@@ -1,14 +1,14 @@
-//! Kernels for PyTorch: what the package's `torch` module calls.
+//! Kernels for PyTorch. The Python package `ndscatter.torch` calls them.
 //!
 //! | module | knows |
 //! |---|---|
-//! | `raw` | tensors as PyTorch hands them out, its threads; all that is unsafe here |
-//! | `kernels` | which call of the crate an operator of PyTorch is |
-//! | `gate` | which calls are large |
-//! | `gradients` | operators by name: the calls and their gradients |
+//! | `raw` | PyTorch's tensors and threads; all unsafe code of this module |
+//! | `kernels` | the call of the crate for each of PyTorch's operators |
+//! | `gate` | dispatch of a call by the size of its tensors |
+//! | `gradients` | the package's own operators and their gradients |
 //!
-//! A kernel returns whether it has done the call. If not, nothing has been written, and the
-//! caller hands the call to PyTorch's own kernel, which knows what to say about it.
+//! A function of `kernels` returns whether it has run the call. If it returns false, it has written
+//! nothing, and its caller calls PyTorch's kernel, which also raises PyTorch's errors.
 
 mod gate;
 mod gradients;

@@ -1,6 +1,6 @@
-//! Tuples of coordinates, given as one array for each axis, as positions along one axis.
+//! Conversion of tuples of coordinates, one array per axis, to positions along one merged axis.
 //!
-//! Knows integers and sizes. Knows nothing of what lies at the positions.
+//! Knows integers and sizes. Does not know the indexed array.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::array::Line;
 
-/// Runs a block for the Rust type of integers.
+/// Runs a block with `$type` as the Rust type of an integer dtype. Booleans are `u8`.
 macro_rules! for_integers {
     ($dtype:expr, $type:ident => $block:expr) => {
         for_integers! {
@@ -31,26 +31,27 @@ macro_rules! for_integers {
 
 pub(crate) use for_integers;
 
-/// Tuples that are worked out in one go, in all arrays: few enough to stay in the first
-/// cache.
+/// Number of tuples that are converted at a time, so that their positions stay in the L1 cache.
 const BLOCK: usize = 1024;
 
-/// Tuples that are worth another thread.
+/// Smallest number of tuples per thread.
 const SHARE: usize = 1 << 15;
 
-/// One line of coordinates for each axis.
+/// The coordinates of a row of tuples: one line per axis.
 pub(crate) type Lines = SmallVec<[Line; 4]>;
 
-/// Tuples of coordinates, in rows of so many whose lines are told row by row.
+/// Tuples of coordinates in rows of `width` tuples. `row` returns the lines of one row.
 #[derive(Clone, Copy)]
 pub(crate) struct Tuples<'a> {
     pub(crate) width: usize,
     pub(crate) row: &'a (dyn Fn(usize) -> Lines + Sync),
 }
 
-/// Whether all tuples name places of an array of these sizes, negative coordinates counting
-/// from the end; if so, `to`, which has a zero for each, holds their positions, row-major. Each
-/// coordinate is read once.
+/// Computes the row-major positions of tuples in axes of the sizes `sizes`, and returns whether all
+/// tuples are in bounds. If not, `to` has no meaning.
+///
+/// Negative coordinates count from the end. `to` must have one zero per tuple. Each coordinate is
+/// read once.
 pub(crate) fn positions(
     tuples: Tuples<'_>,
     sizes: &[usize],
@@ -83,7 +84,8 @@ pub(crate) fn positions(
 }
 
 impl Tuples<'_> {
-    /// Fills in the positions of the tuples from `first` on.
+    /// Computes the positions of the tuples from number `first` on, and returns whether all are in
+    /// bounds.
     fn fill(&self, sizes: &[usize], first: usize, to: &mut [isize]) -> bool {
         let mut is_inside = true;
         let mut done = 0;
@@ -100,15 +102,16 @@ impl Tuples<'_> {
     }
 }
 
-/// Takes one coordinate more into positions.
+/// Extends positions by the coordinate of one more axis of size `size`: `position * size +
+/// coordinate`.
 fn append(line: &Line, size: isize, start: usize, block: &mut [isize]) -> bool {
     let mut is_inside = true;
     for_integers!(line.dtype(), T => {
         let mut places = block.iter_mut();
         line.read_blocks(start..start + places.len(), |values: &[T]| {
             for (&value, place) in values.iter().zip(places.by_ref()) {
-                // Unsigned ones above the range are out of bounds as what they wrap to is
-                // not, unless it is made so.
+                // A large unsigned value would wrap to a negative one, which may be in bounds. It
+                // becomes the maximum, which is out of bounds.
                 #[allow(
                     clippy::useless_conversion,
                     clippy::unnecessary_fallible_conversions,

@@ -1,11 +1,10 @@
-//! One value that stands for all updates, in the type of what it meets.
+//! One value that stands for all updates, converted to the dtype of `data`.
 //!
-//! Knows Python's numbers and the rules by which numpy promotes them. Knows nothing of
-//! arrays.
+//! Knows Python's numbers and the rules by which numpy promotes them. Does not know arrays.
 
 use ndscatter::DType;
 
-/// The bytes of a value, aligned as any type.
+/// The bytes of a value, aligned for every dtype.
 #[repr(align(16))]
 pub(crate) struct Value(pub(crate) [u8; 16]);
 
@@ -22,9 +21,9 @@ impl Value {
         Self::new([u8::from(value)])
     }
 
-    /// 1, of a type that is computed with.
+    /// Returns 1 in an arithmetic dtype.
     pub(crate) fn one(dtype: DType) -> Self {
-        // The upper half of 1.0.
+        // 1.0 as f16, and as bf16: the upper half of 1.0 as f32.
         const HALF: u16 = 0x3c00;
         const BRAIN: u16 = 0x3f80;
         match dtype {
@@ -41,13 +40,15 @@ impl Value {
         }
     }
 
-    /// A float, for which numpy computes in 64 bits: where the value has the same bits in
-    /// the type, that makes no difference.
+    /// Converts a float to `dtype`, or returns `None` where the result could differ from numpy's.
+    ///
+    /// numpy computes with Python's floats in 64 bits. A value that `f32` represents exactly gives
+    /// the same result in 32 bits.
     pub(crate) fn of_float(dtype: DType, value: f64) -> Option<Self> {
         match dtype {
             DType::F64 => Some(Self::new(value.to_ne_bytes())),
             DType::F32 => {
-                #[expect(clippy::cast_possible_truncation, reason = "held against the value")]
+                #[expect(clippy::cast_possible_truncation, reason = "compared with the value")]
                 let short = value as f32;
                 (f64::from(short) == value).then(|| Self::new(short.to_ne_bytes()))
             }
@@ -55,13 +56,16 @@ impl Value {
         }
     }
 
-    /// An integer, for which numpy computes in 64 bits. What comes out is cut off to the
-    /// type, which for sums and products can be done before.
+    /// Converts an integer to `dtype`, or returns `None` where the result could differ from
+    /// numpy's.
+    ///
+    /// numpy computes with Python's integers in 64 bits and truncates the result. Sums and products
+    /// (`wraps`) give the same result if the operand is truncated first.
     pub(crate) fn of_integer(dtype: DType, value: i64, wraps: bool) -> Option<Self> {
         macro_rules! cut {
             ($type:ty) => {{
                 let fits = <$type>::try_from(value).is_ok();
-                // It wraps.
+                // The cast truncates.
                 let short = value as $type;
                 (wraps || fits).then(|| Self::new(short.to_ne_bytes()))
             }};
@@ -74,7 +78,7 @@ impl Value {
             DType::U8 => cut!(u8),
             DType::U16 => cut!(u16),
             DType::U32 => cut!(u32),
-            // Wider integers are not the floats that they are rounded to.
+            // Integers of at most 32 bits are exact in f64; `of_float` checks f32.
             DType::F32 | DType::F64 => Self::of_float(dtype, f64::from(i32::try_from(value).ok()?)),
             _ => None,
         }

@@ -1,4 +1,4 @@
-"""DLPack tensors as any library may hand them out, made with ctypes."""
+"""DLPack tensors with arbitrary fields, made with ctypes."""
 
 import ctypes
 
@@ -43,10 +43,10 @@ _new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Array:
-    """The memory of a numpy array, told of in any way.
+    """The memory of a numpy array, exported with an arbitrary description.
 
-    `shape`, `strides` (in elements) and `address` replace those of the array; `flags=None` hands
-    out a tensor of the older kind, which has no flags.
+    `shape`, `strides` (in elements), `rank` and `address` replace those of the array. `flags=None`
+    exports an unversioned tensor, which has no flags.
     """
 
     def __init__(self, array, *, shape=None, strides=None, address=None, flags=0, rank=None):
@@ -73,11 +73,11 @@ class Array:
 
 
 def unaligned(dtype, values):
-    """An array whose elements begin one byte late, told of as DLPack."""
+    """Return a DLPack array whose elements begin one byte after an aligned address."""
     array = np.array(values, dtype)
     memory = np.zeros(array.nbytes + array.itemsize, "u1")
     start = -memory.ctypes.data % array.itemsize + 1
     memory[start : start + array.nbytes] = np.frombuffer(array.tobytes(), "u1")
-    told = Array(array, address=memory.ctypes.data + start)
-    told.memory = memory
-    return told
+    exported = Array(array, address=memory.ctypes.data + start)
+    exported.memory = memory
+    return exported

@@ -1,7 +1,7 @@
-"""What every function is held against: a loop over the tuples, in numpy, one slice at a time.
+"""The reference of all functions: a sequential loop over the tuples in numpy.
 
-It shares nothing with the kernels. Each operator lists which slice of the updates meets
-which slice of the output, in order; `apply` and `take` do the rest.
+It shares no code with the kernels. `pairs_nd`, `pairs_along` and `pairs_elements` list pairs of a
+slice of the output and a slice of the updates, in order. `apply` and `take` process the pairs.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def pairs_elements(data: np.ndarray, indices: np.ndarray, axis: int = 0) -> Iter
 def resolve(
     place: tuple, shape: tuple, bounds: str = "error", negative: bool = True
 ) -> tuple | None:
-    """The place with all coordinates counted from the front; None where it is skipped."""
+    """Return a place with non-negative coordinates, or None if it is skipped."""
     resolved = []
     for size, index in zip(shape, place, strict=False):
         if isinstance(index, slice):
@@ -76,7 +76,10 @@ def combine(reduction: str, current: np.ndarray, update: np.ndarray) -> np.ndarr
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Each operation rounded once; numpy's own fuses some, by shape and machine."""
+    """Multiply complex numbers, with each operation rounded once.
+
+    numpy's multiplication fuses some operations, depending on shape and machine.
+    """
     a, b = np.asarray(a), np.asarray(b)
     result = np.empty_like(a)
     result.real = a.real * b.real - a.imag * b.imag
@@ -105,7 +108,7 @@ def apply(
     bounds: str = "error",
     negative: bool = True,
 ) -> np.ndarray:
-    """Data with the updates applied, one after another."""
+    """Return a copy of `data` with the updates applied one after another."""
     output = data.copy()
     counts: dict[str, int] = {}
     places: dict[str, tuple] = {}
@@ -133,7 +136,7 @@ def apply(
 def take(
     pairs, data: np.ndarray, shape: tuple, bounds: str = "error", negative: bool = True
 ) -> np.ndarray:
-    """The slices of data that the pairs name, each where it is listed."""
+    """Gather: copy each pair's slice of `data` to the pair's position in the result."""
     output = np.zeros(shape, data.dtype)
     for place, position in pairs:
         place = resolve(place, data.shape, bounds, negative)
@@ -143,7 +146,7 @@ def take(
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal to the bit, NaN aside, of which each is any."""
+    """Return whether two arrays have the same bits. All NaN count as equal."""
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape or a.dtype != b.dtype:
         return False

@@ -1,4 +1,4 @@
-"""Random arrays for hypothesis: types, shapes, strides."""
+"""Random types, shapes, values and strides for hypothesis."""
 
 import ml_dtypes
 import numpy as np
@@ -8,7 +8,7 @@ INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 FLOATS = ["f2", "f4", "f8"]
 COMPLEX = ["c8", "c16"]
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-#: Types that are computed with.
+#: Types with arithmetic.
 COMPUTED = [np.dtype(name) for name in INTEGERS + FLOATS + COMPLEX + ["?"]] + [BFLOAT16]
 #: Types that are only moved.
 MOVED = [
@@ -18,7 +18,7 @@ MOVED = [
 
 
 def reductions(dtype: np.dtype) -> list[str]:
-    """Those that are defined."""
+    """Return the reductions that are defined for a type."""
     if dtype.kind == "c":
         return ["none", "add", "sub", "mul", "mean"]
     if dtype.kind == "b":
@@ -27,7 +27,7 @@ def reductions(dtype: np.dtype) -> list[str]:
 
 
 def values(random: np.random.Generator, shape: tuple, dtype: np.dtype) -> np.ndarray:
-    """Elements of any bits for types that are moved, small numbers for others."""
+    """Return small numbers for types with arithmetic, arbitrary bits for types that are moved."""
     if dtype not in COMPUTED:
         count = int(np.prod(shape))
         raw = random.integers(97, 122, count * dtype.itemsize).astype("u1")
@@ -48,7 +48,7 @@ def values(random: np.random.Generator, shape: tuple, dtype: np.dtype) -> np.nda
 
 
 def strided(random: np.random.Generator, array: np.ndarray) -> np.ndarray:
-    """The same elements, lying otherwise: permuted, padded, reversed, misaligned."""
+    """Return the same elements: contiguous, permuted, padded, reversed or misaligned."""
     kind = int(random.integers(0, 5))
     if kind == 0 or array.ndim == 0:
         return array

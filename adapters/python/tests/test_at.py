@@ -1,4 +1,4 @@
-"""`add_at` and its kin against `np.ufunc.at` itself."""
+"""`add_at` and the other functions of at.rs against `np.ufunc.at`."""
 
 import itertools
 
@@ -26,22 +26,22 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 def same(name, a, b):
-    """The bits of numpy's, but for zeros of either sign in extremes."""
+    """Return whether two results have the same bits. Minima and maxima ignore the sign of zeros."""
     if name in EXTREMES and a.dtype.kind in "fV":
         a, b = a + a.dtype.type(0), b + b.dtype.type(0)
     return ref.same_bits(a, b)
 
 
 def check(name, a, indices, b):
-    """Both functions on copies; what they do, and what they raise, is the same."""
+    """Check that both functions have the same result, or raise the same type of error."""
     ours, theirs = a.copy(), a.copy()
     try:
         full = b
         if np.ndim(b):
-            # From fewer dimensions than `indices` has numpy 2.4 reads past the end.
+            # numpy 2.4 reads past the end of values with fewer dimensions than `indices`.
             full = np.array(np.broadcast_to(b, a[indices].shape))
         getattr(np, name).at(theirs, indices, full)
-    except Exception as error:  # whatever it is
+    except Exception as error:
         expected = type(error)
     else:
         expected = None
@@ -61,7 +61,7 @@ def index_of(random, size, shape):
 
 
 def part_of(random, size, shape):
-    """What may stand for one axis beside arrays of that shape."""
+    """Return a random part of an index for one axis, next to arrays of shape `shape`."""
     kind = int(random.integers(0, 6))
     if kind == 0:
         return slice(None)
@@ -108,7 +108,7 @@ def test_any_index(name, draw, seed):
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=300, deadline=None)
 @given(draw=st.data(), seed=seeds)
-def test_types_are_promoted_as_numpy_does(name, draw, seed):
+def test_types_are_promoted_by_numpys_rules(name, draw, seed):
     random = np.random.default_rng(seed)
     builtin = [dtype for dtype in COMPUTED if dtype.kind != "V"]
     a = values(random, (6,), draw.draw(st.sampled_from(builtin)))
@@ -170,7 +170,7 @@ def test_large_arrays_out_of_bounds(name):
     check(name, a, (good, np.full(90_000, 2**64 - 1, "u8")), 1.0)
 
 
-# Arrays on both sides of `SHORT` in src/at.rs, below which numpy's own loop runs.
+# Sizes below and above `SHORT` in src/at.rs. Below it, numpy's own loop runs.
 SHAPES = [(43, 46), (40, 50), (43, 47), (50, 50)]
 PARTS = [
     ..., slice(None), slice(0, 3), slice(None, None, -2), slice(7, 7), 0, -3, None, True, False,
@@ -208,7 +208,7 @@ def test_the_second_operand_is_missing(name):
             with pytest.raises(ValueError) as ours:
                 FUNCTIONS[name](a, [1])
             assert str(ours.value) == str(theirs.value)
-            # None is a value, which has no sum.
+            # None is a value without a sum.
             check(name, a, [1], None)
             with pytest.raises(TypeError):
                 FUNCTIONS[name](a)
@@ -258,7 +258,7 @@ def test_a_read_only_array_is_refused():
 
 
 def test_zeros_of_either_sign():
-    # The value that is there stays; numpy's result depends on type and machine.
+    # The existing value stays. numpy's result depends on type and machine.
     a = np.array([-0.0, 0.0])
     ndscatter.maximum_at(a, np.array([0, 1]), np.array([0.0, -0.0]))
     assert np.signbit(a).tolist() == [True, False]
@@ -276,8 +276,8 @@ def test_bfloat16():
     check("multiply", a + 3, np.array([0, 0, 2]), np.array([1.5, 2, 3], ml_dtypes.bfloat16))
 
 
-# What numpy's own tests of `ufunc.at` have, rewritten
-# (numpy/_core/tests/test_ufunc.py, `test_inplace_fancy_indexing` and those after it).
+# The cases of numpy's own tests of `ufunc.at`, rewritten
+# (numpy/_core/tests/test_ufunc.py, `test_inplace_fancy_indexing` and the following tests).
 NUMPYS = [
     ("add", np.arange(10), [2, 5, 2], 1),
     ("add", np.arange(10), [2, 5, 2], [1, 2, 3]),
@@ -308,7 +308,7 @@ NUMPYS = [
     ("multiply", np.arange(10), [3, 3], 2),
     ("subtract", np.arange(5), [4, 4, 0], [1, 2, 3]),
     ("maximum", np.arange(5), [0, 0, 4], [9, 3, 1]),
-    # Casts: gh-4493 and others.
+    # Casts: numpy's issue 4493 and others.
     ("add", np.arange(5, dtype="i4"), [0, 1], np.array([1.7, 2.7])),
     ("add", np.arange(5, dtype="c8"), [0, 0], 1 + 2j),
     ("add", np.array([True, False]), [0, 1, 1], [True, False, True]),
@@ -323,7 +323,7 @@ NUMPYS = [
     ("add", np.zeros(3, "m8[s]"), [0, 0], np.timedelta64(5, "m")),
     ("add", np.array([1, "a"], object)[:1], [0, 0], 3),
     ("add", np.zeros(3, "g"), [0, 0], 3),
-    # What is refused.
+    # Errors.
     ("add", np.zeros(3), [3], 1),
     ("add", np.zeros(3), [-4], 1),
     ("add", np.zeros(3), 5, 1),
@@ -350,12 +350,12 @@ def test_cases_of_numpys_own_tests(case):
     check(name, a, indices, b)
 
 
-def test_what_is_no_array_is_refused():
+def test_a_list_as_first_argument_is_refused():
     with pytest.raises(TypeError, match="first operand must be array"):
         ndscatter.add_at([0, 1], [0], 1)
 
 
-def test_no_index_is_written_to_where_one_fails():
+def test_nothing_is_written_if_one_index_is_out_of_bounds():
     a = np.zeros(5000)
     indices = np.arange(5001)
     with pytest.raises(IndexError, match="5000"):

@@ -25,7 +25,7 @@ def test_random(draw, seed):
     expected = np.bincount(x.astype(np.intp), weights, minlength)
     result = ndscatter.bincount(x, weights, minlength)
     if x.size == 0 and weights is not None:
-        # numpy forgets the weights.
+        # numpy ignores the weights of an empty list and returns integers.
         expected = expected.astype(float)
     assert ref.same_bits(result, expected)
     out = np.full(len(expected) + 3, 7, result.dtype)
@@ -35,7 +35,7 @@ def test_random(draw, seed):
 
 @pytest.mark.parametrize("size", [8191, 8192, 20_011, 600_011])
 @pytest.mark.parametrize("bins", [7, 60_013])
-def test_lists_that_several_threads_count(size, bins):
+def test_long_lists_on_several_threads(size, bins):
     random = np.random.default_rng(size)
     weights = random.standard_normal(size)
     for dtype in ["i8", "i4", "u2"]:
@@ -86,12 +86,12 @@ def test_an_output_of_another_type(dtype):
         ((np.array([2**64 - 1], "u8"),), MemoryError),
     ],
 )
-def test_what_is_refused(arguments, error):
+def test_errors(arguments, error):
     with pytest.raises(error):
         ndscatter.bincount(*arguments)
 
 
-def test_outputs_that_are_refused():
+def test_errors_of_outputs():
     for out, error in [
         (np.zeros(2, int), IndexError),
         (np.zeros((4, 1), int), ValueError),

@@ -1,4 +1,4 @@
-"""Tensors of other libraries: which may be outputs, and which are refused as malformed."""
+"""Tensors of other libraries: outputs, and malformed tensors."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 @pytest.mark.parametrize("flags", [None, capsules.READ_ONLY, capsules.COPIED])
 def test_outputs_that_may_be_immutable(flags):
-    """Old tensors do not say whether they may be written: those of TensorFlow may not."""
+    """Unversioned tensors have no read-only flag. TensorFlow's are immutable."""
     memory = np.zeros(3)
     tensor = capsules.Array(memory, flags=flags)
     plan, gathered = ndscatter.plan_scatter_update((3,), [0]), ndscatter.plan_gather((3,), [0, 1, 2])
@@ -24,14 +24,14 @@ def test_outputs_that_may_be_immutable(flags):
         lambda: gathered(np.ones(3), out=tensor),
         lambda: ndscatter.bincount([1], out=tensor),
     ):
-        with pytest.raises(BufferError, match="pass an array of numpy's, a tensor of PyTorch's"):
+        with pytest.raises(BufferError, match="pass a numpy array, a PyTorch tensor"):
             call()
     assert not memory.any()
-    # As inputs they will do.
+    # They are accepted as inputs.
     assert ndscatter.scatter_update(tensor, [0], 1.0).tolist() == [1, 0, 0]
 
 
-def test_outputs_that_say_that_they_may_be_written():
+def test_outputs_that_are_writable():
     memory = np.zeros(3)
     tensor = capsules.Array(memory)
     assert ndscatter.scatter_update(tensor, [1], 2.0, out=tensor) is tensor
@@ -42,7 +42,7 @@ def test_outputs_that_say_that_they_may_be_written():
 
 
 class OldTensor(torch.Tensor):
-    """As PyTorch's before DLPack had versions."""
+    """A tensor with the unversioned `__dlpack__` of old releases of PyTorch."""
 
     def __dlpack__(self, *, stream=None, **options):
         if options:
@@ -50,14 +50,14 @@ class OldTensor(torch.Tensor):
         return super().__dlpack__()
 
 
-def test_tensors_of_pytorch_may_be_of_the_older_kind():
+def test_unversioned_tensors_of_pytorch():
     tensor = torch.zeros(3).as_subclass(OldTensor)
     ndscatter.scatter_update(tensor, [1], 2.0, out=tensor)
     assert tensor.tolist() == [0, 2, 0]
 
 
 def changed_after_it_was_saved(change):
-    """Backward, after a tensor that it needs was passed as an output."""
+    """Check that a backward pass fails after `change` has written a tensor that it needs."""
     weights = torch.ones(3, requires_grad=True)
     saved = torch.tensor([1.0, 2.0, 3.0])
     loss = (weights * saved).sum()
@@ -83,7 +83,7 @@ def test_autograd_sees_that_an_output_was_written():
         changed_after_it_was_saved(change)
 
 
-def test_autograd_does_not_mind_an_output_that_was_refused():
+def test_autograd_ignores_an_output_of_a_failed_call():
     weights, saved = torch.ones(3, requires_grad=True), torch.tensor([1.0, 2.0, 3.0])
     loss = (weights * saved).sum()
     with pytest.raises(IndexError):
@@ -121,7 +121,7 @@ def test_elements_that_are_not_aligned(dtype):
             call()
 
 
-# Shapes and strides whose product, or whose reach, no integer of the machine holds.
+# Shapes and strides whose number of elements or largest offset overflows an integer of 64 bits.
 TOO_LARGE = [
     ((2**32, 2**32), (0, 0)),
     ((2**62, 4), (0, 0)),
@@ -136,9 +136,9 @@ TOO_LARGE = [
 
 @pytest.mark.parametrize(("shape", "strides"), TOO_LARGE)
 @pytest.mark.parametrize("dtype", ["i1", "i8", "f8"])
-def test_tensors_that_no_memory_holds(shape, strides, dtype):
+def test_tensors_larger_than_the_address_space(shape, strides, dtype):
     if dtype == "i1" and len(shape) == 1 and strides in ((1,), None):
-        pytest.skip("of bytes, so many could be there")
+        pytest.skip("this number of bytes does not overflow")
     memory = np.zeros(4, dtype)
     tensor = capsules.Array(memory, shape=shape, strides=strides)
     rank = len(shape)
@@ -164,13 +164,13 @@ def test_tensors_that_no_memory_holds(shape, strides, dtype):
     assert not memory.any()
 
 
-def test_strides_of_a_tensor_without_elements_mean_nothing():
+def test_strides_of_a_tensor_without_elements_are_ignored():
     tensor = capsules.Array(np.zeros(1), shape=(2**20, 2**20, 0), strides=(2**62, -(2**63), 5))
     assert ndscatter.gather(tensor, np.zeros(0, int), axis=2).size == 0
     assert ndscatter.scatter_nd(np.zeros(3), np.zeros((0, 1), int), np.zeros(0)).size == 3
 
 
-def test_strides_of_axes_of_one_element_mean_nothing():
+def test_strides_of_axes_of_one_element_are_ignored():
     tensor = capsules.Array(np.arange(3.0), shape=(1, 3, 1), strides=(2**62, 1, -(2**63)))
     assert ndscatter.gather(tensor, [2], axis=1).tolist() == [[[2.0]]]
     other = capsules.Array(np.zeros(3, "i1"), shape=(1, 3), strides=(2**62, 1))
@@ -178,13 +178,13 @@ def test_strides_of_axes_of_one_element_mean_nothing():
 
 
 @pytest.mark.parametrize("rank", [-1, -(2**31)])
-def test_a_rank_that_is_no_rank(rank):
+def test_a_negative_rank(rank):
     with pytest.raises(BufferError):
         ndscatter.gather(capsules.Array(np.zeros(3), rank=rank), [0])
 
 
 def pairs_of_four_bits(values):
-    """DLPack's kDLFloat4_e2m1fn, two to a byte."""
+    """Return a DLPack array of kDLFloat4_e2m1fn, two values per byte."""
     tensor = capsules.Array(np.array(values, "u1"))
     of = tensor.made.tensor
     of.code, of.bits, of.lanes = 17, 4, 2

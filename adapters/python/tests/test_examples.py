@@ -1,4 +1,4 @@
-"""The examples, at small sizes: their results are as they assert, their pictures are drawn."""
+"""The examples at small sizes: their own assertions, their output and their pictures."""
 
 import doctest
 import pathlib
@@ -29,13 +29,13 @@ def test_an_example(name, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 5000
 
 
-def test_there_are_no_others():
+def test_all_examples_are_tested():
     assert {path.stem for path in FOLDER.glob("*.py")} == {"common", *NAMES}
 
 
-def test_examples_of_the_page():
-    page = FOLDER.parent.parent.parent / "docs" / "python.md"
-    results = doctest.testfile(str(page), module_relative=False)
+def test_examples_of_the_documentation():
+    document = FOLDER.parent.parent.parent / "docs" / "python.md"
+    results = doctest.testfile(str(document), module_relative=False)
     assert results.attempted and results.failed == 0
 
 

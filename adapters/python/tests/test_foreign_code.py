@@ -1,8 +1,8 @@
 """Arguments whose conversion runs Python code, which may resize an array of the same call.
 
-numpy reads the shape of an array after it has converted the other arguments. The functions here do
-the same. An array that changes later in the call is refused. No call reads or writes memory that an
-array has given back.
+numpy reads the shape of an array after it has converted the other arguments. ndscatter's functions
+do the same. An array that changes later in the call is refused. No call reads or writes freed
+memory.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 
 import ndscatter
 
-# Sizes on both sides of `SHORT` in src/at.rs, and one whose memory goes back to the system.
+# Sizes below and above `SHORT` in src/at.rs, and one whose freed memory returns to the system.
 SIZES = [16, 1999, 2000, 5000, 1 << 20]
 FUNCTIONS = [
     ndscatter.add_at,
@@ -23,7 +23,7 @@ REFUSED = (IndexError, ValueError, BufferError, TypeError)
 
 
 class Shrinking:
-    """What numpy makes an array of; the conversion shrinks another array."""
+    """An object whose conversion by numpy shrinks another array."""
 
     def __init__(self, victim, values):
         self.victim, self.values = victim, values
@@ -34,7 +34,7 @@ class Shrinking:
 
 
 class ShrinkingTensor:
-    """The same by DLPack."""
+    """An object whose `__dlpack__` shrinks another array."""
 
     def __init__(self, victim, values):
         self.victim, self.values = victim, values
@@ -48,7 +48,7 @@ class ShrinkingTensor:
 
 
 class ShrinkingItem(np.ndarray):
-    """An array without axes whose value is asked for."""
+    """An array of rank 0 whose `item` shrinks another array."""
 
     victim = None
 
@@ -58,6 +58,8 @@ class ShrinkingItem(np.ndarray):
 
 
 class ShrinkingMask(np.ndarray):
+    """A mask whose `nonzero` shrinks another array."""
+
     victim = None
 
     def nonzero(self):
@@ -66,7 +68,7 @@ class ShrinkingMask(np.ndarray):
 
 
 class ShrinkingCopy(np.ndarray):
-    """An array in the other byte order, of which a copy is made."""
+    """An array in foreign byte order whose `astype` and `dtype` shrink another array."""
 
     victim = None
 
@@ -109,19 +111,19 @@ def test_indices_that_shrink_the_array_or_the_values(kind, size):
     except REFUSED:
         assert not a.any()
     else:
-        assert a[2:].all() and not a[:2].any(), "one value is left, which fits every index"
+        assert a[2:].all() and not a[:2].any(), "the one remaining value is broadcast"
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_value_without_axes(size):
-    """Its own value counts; a method of a subclass is not asked, as numpy does not ask it."""
+    """The value is read from memory. numpy does not call the method of a subclass either."""
     a = np.zeros(size, "f8")
     b = subclass(ShrinkingItem, np.array(2, "i4"), a)
     ndscatter.add_at(a, np.array([0, 5, 5]), b)
     assert len(a) == size and a[:6].tolist() == [2, 0, 0, 0, 0, 4]
 
 
-def test_a_value_without_axes_that_gives_itself():
+def test_a_value_without_axes_whose_item_is_itself():
     class Endless(np.ndarray):
         def item(self, *arguments):
             return self
@@ -139,7 +141,7 @@ def test_a_mask(size):
     assert len(a) == size and a[3] == 2 and a.sum() == 2
 
 
-def test_a_mask_whose_places_are_a_mask():
+def test_a_mask_whose_nonzero_is_itself():
     class Endless(np.ndarray):
         def nonzero(self):
             return self
@@ -149,7 +151,7 @@ def test_a_mask_whose_places_are_a_mask():
     assert a[7] == 1 and a.sum() == 1
 
 
-def test_tuples_in_tuples_in_tuples():
+def test_deeply_nested_tuples():
     deep = ()
     for _ in range(1_000_000):
         deep = (deep,)
@@ -162,7 +164,7 @@ def test_tuples_in_tuples_in_tuples():
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", [Shrinking, ShrinkingTensor])
-def test_arguments_of_the_functions_by_name(kind, size):
+def test_arguments_of_scatters_and_gathers(kind, size):
     data = np.zeros(size)
     with pytest.raises(REFUSED):
         ndscatter.scatter_update(data, [0, 5, 9], kind(data, np.ones(3)), out=data)
@@ -178,7 +180,7 @@ def test_arguments_of_the_functions_by_name(kind, size):
     with pytest.raises(REFUSED):
         ndscatter.scatter_update(np.zeros(size), indices, kind(indices, np.ones(size)))
     updates = np.ones(size)
-    # One value is left, which fits every index.
+    # The one remaining value is broadcast.
     result = ndscatter.scatter_update(kind(updates, np.zeros(size)), np.arange(size), updates)
     assert result.all()
     data = np.zeros(size)
@@ -238,7 +240,7 @@ def test_arguments_of_bincount(kind, size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_copies_of_a_subclass(size):
-    """A method of a subclass does not take part in a copy."""
+    """A copy does not call methods of a subclass."""
     data = np.zeros(size)
     updates = subclass(ShrinkingCopy, np.array([1.0, 2.0], ">f8"), data)
     ndscatter.scatter_update(data, [0, 5], updates, reduction="add", out=data)
@@ -250,7 +252,7 @@ def test_copies_of_a_subclass(size):
     assert len(data) == size
 
 
-def test_a_tensor_of_pytorch_whose_memory_is_given_back():
+def test_a_pytorch_tensor_whose_memory_is_freed():
     torch = pytest.importorskip("torch")
 
     class Freeing:

@@ -1,4 +1,4 @@
-"""Scatters and gathers against the loop: types, shapes, strides, options."""
+"""Scatters and gathers against the reference loop: types, shapes, strides, options."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ GATHERS = {
 
 
 def integers(random, shape, sizes, bounds):
-    """Indices for axes of those sizes, along the last dim or of one axis."""
+    """Return one array of random indices per size, some out of bounds unless bounds is error."""
     slack = 2 if bounds != "error" else 0
     low = [-(size + slack) if random.random() < 0.5 else 0 for size in sizes]
     high = [size + slack for size in sizes]
@@ -34,7 +34,7 @@ def integers(random, shape, sizes, bounds):
 
 
 def case(random, operator, shape, bounds):
-    """Indices, keywords, and the shape of updates."""
+    """Return random indices, keywords of the operator, and the shape of the updates."""
     if operator == "nd":
         k = int(random.integers(0, len(shape) + 1))
         listed = tuple(random.integers(0, 4, int(random.integers(0, 3))))
@@ -83,7 +83,7 @@ def test_scatters(operator, draw, seed):
     result = scatter(strided(random, data), strided(random, indices), strided(random, updates), **meaning)
     assert type(result) is np.ndarray
     assert ref.same_bits(result, expected), (reduction, dtype)
-    assert ref.same_bits(data, before), "data stays"
+    assert ref.same_bits(data, before), "data is unchanged"
 
     output = strided(random, np.zeros_like(data))
     assert scatter(data, indices, updates, out=output, threads=1, **meaning) is output
@@ -177,7 +177,7 @@ def test_a_cache_without_positions_begins_at_0_and_idle_slots_are_skipped():
     assert result[..., 0].tolist() == [[0, 0, 0], [0, 0, 1]]
 
 
-def test_updates_are_stretched_as_numpy_stretches():
+def test_updates_are_broadcast_by_numpys_rules():
     data = np.zeros((3, 4))
     assert ndscatter.scatter_update(data, [0, 2], 1.5)[[0, 2]].tolist() == [[1.5] * 4] * 2
     row = ndscatter.scatter_update(data, [0, 2], np.arange(4.0))
@@ -233,7 +233,7 @@ def test_long_gathers(size, dtype):
         out = np.full(size, 7, dtype)
         with pytest.raises(IndexError):
             ndscatter.gather(data, index, out=out)
-        assert (out == 7).all(), "an output that was given is not written"
+        assert (out == 7).all(), "out is not written"
 
 
 def test_large_calls_have_the_same_bits_at_every_number_of_threads():

@@ -1,4 +1,4 @@
-"""Tensors of PyTorch and JAX, and ONNX Runtime."""
+"""Tensors of PyTorch and JAX, and the library of custom operators in ONNX Runtime."""
 
 import gc
 

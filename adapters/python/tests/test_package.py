@@ -1,4 +1,4 @@
-"""The package around the functions: docs, types, the command, a fork."""
+"""The package: docstrings, types, the command, the benchmark, a fork."""
 
 import doctest
 import os
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ndscatter
-from ndscatter import onnxruntime as door
+from ndscatter import onnxruntime as onnx_module
 
 FUNCTIONS = [name for name in ndscatter.__all__ if callable(getattr(ndscatter, name))]
 PACKAGE = pathlib.Path(ndscatter.__file__).parent
@@ -20,11 +20,11 @@ HERE = pathlib.Path(__file__).parent
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_docstrings(name):
     function = getattr(ndscatter, name)
-    assert function.__doc__, "what it does"
+    assert function.__doc__, "it has a docstring"
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     test = parser.get_doctest(function.__doc__, {}, name, None, None)
-    told = ("instruction_set", "threads", "machine", "release_scratch")
-    assert test.examples or name in told or isinstance(function, type), "an example"
+    exempt = ("instruction_set", "threads", "machine", "release_scratch")
+    assert test.examples or name in exempt or isinstance(function, type), "it has an example"
     runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
 
@@ -36,7 +36,7 @@ def test_examples_of_the_readme():
 
 
 def test_modules_in_python_have_examples_that_run():
-    assert doctest.testmod(door, verbose=False).failed == 0
+    assert doctest.testmod(onnx_module, verbose=False).failed == 0
 
 
 def mypy(*arguments):
@@ -49,9 +49,9 @@ def mypy(*arguments):
     )
 
 
-def test_stubs_are_those_of_what_is_there(tmp_path):
+def test_stubs_match_the_modules(tmp_path):
     allowed = tmp_path / "allowed"
-    # What is re-exported from the private module was compared where it is offered.
+    # The package re-exports the functions of the private module, so they are checked there.
     allowed.write_text("ndscatter\\._native.*\n")
     done = mypy(
         "mypy.stubtest", "ndscatter", "--ignore-unused-allowlist", "--allowlist", str(allowed),
@@ -120,12 +120,12 @@ def test_the_benchmark():
 def test_the_library_for_onnxruntime_has_its_entry_point():
     import ctypes
 
-    path = door.library_path()
+    path = onnx_module.library_path()
     assert os.path.isfile(path)
     assert ctypes.CDLL(path).RegisterCustomOps
 
 
-def test_it_says_what_it_is():
+def test_properties_of_the_installation():
     assert ndscatter.instruction_set() in ("portable", "avx2")
     assert ndscatter.threads() >= 1
     assert "KiB" in ndscatter.machine()
@@ -135,7 +135,7 @@ def test_it_says_what_it_is():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork():
-    """A child has none of the pool's threads. (In a process of its own, as JAX has threads.)"""
+    """A child has none of the pool's threads. Runs in a new process, as JAX has started threads."""
     code = """
 import os, numpy as np, ndscatter
 data, rows, updates = np.zeros((3000, 32)), np.arange(3000).repeat(4), np.ones((12_000, 32))
@@ -157,7 +157,7 @@ def test_the_results_are_those_of_the_default_floating_point_mode():
     library = ctypes.CDLL(ctypes.util.find_library("m"))
     upward = 0x800
     if sys.platform != "linux" or os.uname().machine != "x86_64":
-        pytest.skip("the number of the mode is that of x86-64")
+        pytest.skip("the value of the rounding mode is for x86-64 Linux")
     for size in (10, 100_000):
         data, updates = np.ones(size, "f4"), np.full(size, 1e-10, "f4")
         assert library.fesetround(upward) == 0

@@ -1,4 +1,4 @@
-"""Plans: the results of the functions, from many threads."""
+"""Plans: their results, their properties, and concurrent calls."""
 
 import threading
 
@@ -9,7 +9,7 @@ import ndscatter
 import reference as ref
 
 
-def test_plans_give_what_the_functions_give():
+def test_plans_have_the_results_of_the_functions():
     random = np.random.default_rng(0)
     data = random.standard_normal((50, 6))
     rows = random.integers(-50, 50, 200)
@@ -52,7 +52,7 @@ def test_a_plan_has_any_element_type():
         plan(np.zeros(4, "S3"), np.zeros(2, "S3"))
 
 
-def test_what_a_plan_tells():
+def test_properties_of_plans():
     plan = ndscatter.plan_scatter_nd((4, 5), [[1], [9], [1]], bounds="skip")
     assert (plan.shape, plan.updates_shape) == ((4, 5), (3, 5))
     assert (plan.tuples, plan.skipped, plan.has_duplicates()) == (2, 1, True)
@@ -68,7 +68,7 @@ def test_what_a_plan_tells():
         plan.shape = (1,)
 
 
-def test_what_a_plan_refuses():
+def test_errors_of_plans():
     plan = ndscatter.plan_scatter_update((4, 5), [1, 3])
     with pytest.raises(ValueError):
         plan(np.zeros((5, 4)), 1.0)
@@ -113,7 +113,7 @@ def test_eight_threads_on_shared_plans():
     assert not wrong
 
 
-def test_other_threads_run_while_a_kernel_does():
+def test_other_threads_run_during_a_kernel():
     data = np.zeros((1000, 2000))
     rows = np.arange(1000).repeat(10)
     ticks, done = [], threading.Event()
@@ -135,7 +135,7 @@ def test_other_threads_run_while_a_kernel_does():
 
 @pytest.mark.parametrize("count", [6, 5000], ids=["short", "long"])
 def test_indices_that_another_thread_writes(count):
-    """They are read once: what was checked is what is used, and nothing beside it is written."""
+    """Each index is read once, so the checked value is the used one. No other memory is written."""
     memory = np.zeros((300, 4))
     data, indices = memory[100:200], np.zeros(count, np.int64)
     wild = np.array([-(1 << 62), 1 << 62, 150, -150, 99])
@@ -164,5 +164,5 @@ def test_indices_that_another_thread_writes(count):
     finally:
         is_done.set()
         writer.join()
-    assert errors, "some calls have met wild indices"
+    assert errors, "some calls have read indices out of bounds"
     assert not memory[:100].any() and not memory[200:].any()

@@ -1,12 +1,14 @@
 """Scatter for CPUs: parallel, SIMD, and the same bits at every thread count.
 
-By name, for arrays of numpy and whatever has ``__dlpack__``: `scatter_nd`,
-`scatter_update`, `scatter_elements`, `tensor_scatter`, the gathers `gather_nd`, `gather`
-and `gather_elements`, plans of each, and `add_at`, `subtract_at`, `multiply_at`,
-`minimum_at`, `maximum_at` and `bincount` with the rules of numpy's.
+- Operators for numpy arrays and arrays with ``__dlpack__``: the scatters `scatter_nd`,
+  `scatter_update`, `scatter_elements` and `tensor_scatter`, and the gathers `gather_nd`,
+  `gather` and `gather_elements`.
+- Plans of all operators, for several calls with the same indices: `plan_scatter_nd` etc.
+- Functions with numpy's rules: `add_at`, `subtract_at`, `multiply_at`, `minimum_at`,
+  `maximum_at` and `bincount`.
 
-`ndscatter.onnxruntime` has the library that puts the kernels under the operators of ONNX
-Runtime.
+`ndscatter.torch` registers the kernels under PyTorch's operators, and has operators with
+gradients. `ndscatter.onnxruntime` has the library of custom operators for ONNX Runtime.
 """
 
 from ._native import (

@@ -37,10 +37,10 @@ __all__ = [
 __version__: str
 
 class _Array(Protocol):
-    """An array of numpy's, or of another library that has DLPack."""
+    """A numpy array, or an array of another library with `__dlpack__`."""
 
     def __dlpack_device__(self) -> tuple[Any, Any]: ...
-    # Libraries differ in the arguments of `__dlpack__`.
+    # The arguments of `__dlpack__` differ between libraries.
     @property
     def __dlpack__(self) -> Any: ...
 
@@ -48,7 +48,7 @@ _A = TypeVar("_A", bound=_Array)
 _O = TypeVar("_O", bound=np.ndarray[Any, Any])
 
 _Values: TypeAlias = _Array | ArrayLike
-# Other spellings of the same are understood: those of OpenVINO, torch and JAX.
+# Names of OpenVINO, torch and JAX for these reductions are accepted too.
 _Reduction: TypeAlias = (
     Literal["none", "add", "sub", "mul", "min", "max", "mean"] | str
 )

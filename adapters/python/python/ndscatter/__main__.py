@@ -1,4 +1,4 @@
-"""``python -m ndscatter``: what is installed, a self test, and times beside numpy's."""
+"""``python -m ndscatter``: the installed version, a self test, and a comparison with numpy."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 
 import ndscatter
 
-#: For how long the self test draws cases.
+#: Duration of the self test, in seconds.
 TEST_SECONDS = 2.0
-#: For how long each function is timed.
+#: Duration of the measurement of each function, in seconds.
 TIMING_SECONDS = 0.2
 
 Row = tuple[str, float, float]
 
 
 def describe() -> None:
-    """Prints version and machine."""
+    """Print versions and the machine."""
     print(f"ndscatter {ndscatter.__version__}")
     print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
     print(f"instruction set: {ndscatter.instruction_set()}")
@@ -31,18 +31,18 @@ def describe() -> None:
 
 
 def self_test() -> None:
-    """Compares random calls with numpy, bit for bit."""
+    """Compare random calls with numpy, bit for bit."""
     random = np.random.default_rng(0)
     end = time.perf_counter() + TEST_SECONDS
     cases = 0
     while time.perf_counter() < end:
         check_one(random)
         cases += 1
-    print(f"self test: {cases} random calls have numpy's bits")
+    print(f"self test: {cases} random calls have the same bits as numpy's")
 
 
 def check_one(random: np.random.Generator) -> None:
-    """Sums or products of rows into a table, at once, planned, and on one thread."""
+    """Check one random sum or product of rows: one-shot, on one thread, and with a plan."""
     rows, width, count = (int(n) for n in random.integers(1, [2000, 20, 4000]))
     name, reduction = (("add", "add"), ("multiply", "mul"))[int(random.integers(2))]
     dtype = ("f4", "f8", "i4", "u1")[int(random.integers(4))]
@@ -59,11 +59,11 @@ def check_one(random: np.random.Generator) -> None:
         plan(data, updates),
     ):
         if not np.array_equal(result, expected, equal_nan=dtype[0] == "f"):
-            raise SystemExit(f"self test: {reduction} of {dtype} differs from numpy's")
+            raise SystemExit(f"self test: {reduction} of {dtype} differs from numpy's result")
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """The shortest of some runs."""
+    """Return the shortest time of a call, in seconds."""
     best = float("inf")
     end = time.perf_counter() + TIMING_SECONDS
     while time.perf_counter() < end:
@@ -74,7 +74,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def compare() -> list[Row]:
-    """What numpy and ndscatter take for the same work."""
+    """Measure numpy and ndscatter. Returns name, numpy's seconds and ndscatter's seconds."""
     random = np.random.default_rng(1)
     table = np.zeros((100_000, 32), np.float32)
     rows = random.integers(0, len(table), 50_000)
@@ -107,7 +107,7 @@ def compare() -> list[Row]:
             lambda: ndscatter.add_at(pixels, (y, x), light),
         ),
         (
-            "largest of each group: np.maximum.at",
+            "maximum of each group: np.maximum.at",
             lambda: np.maximum.at(bins, keys, weights),
             lambda: ndscatter.maximum_at(bins, keys, weights),
         ),
@@ -122,7 +122,7 @@ def compare() -> list[Row]:
 
 
 def print_table(rows: list[Row]) -> None:
-    """A line for each case."""
+    """Print one line per case."""
     width = max(len(name) for name, _, _ in rows)
     print(f"\n{'':{width}}  {'numpy':>9}  {'ndscatter':>9}  ratio")
     for name, theirs, ours in rows:
@@ -130,7 +130,7 @@ def print_table(rows: list[Row]) -> None:
 
 
 def plot(rows: list[Row], path: str) -> None:
-    """A bar for each case."""
+    """Draw one bar per case."""
     try:
         import matplotlib
 
@@ -150,7 +150,7 @@ def plot(rows: list[Row], path: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Says, tests, compares."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m ndscatter", description=__doc__)
     parser.add_argument("--plot", metavar="FILE", help="draw the comparison, with matplotlib")
     options = parser.parse_args(arguments)

@@ -1,8 +1,8 @@
-"""What `add_at` and its kin do with arguments that are not plain arrays of integers: the
-rules of ``np.ufunc.at``, by numpy's own means.
+"""The rules of ``np.ufunc.at`` for arguments that the native functions do not handle.
 
-The native functions come here with an array ``a``, whatever `indices` and `b` are. What is
-not done by a kernel is done by numpy.
+The native functions `add_at`, `subtract_at`, `multiply_at`, `minimum_at` and `maximum_at`
+call `general` for other indices than integer arrays, and for other types of ``b`` than that
+of ``a``. numpy converts the arguments for a kernel, or runs the call itself.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 
 from . import _native
 
-#: Types that kernels compute with as numpy does.
+#: Characters of the types for which a kernel computes the same results as numpy.
 _COMPUTED = frozenset("bhilqBHILQefdFD?")
 _WRAPPING = frozenset(("add", "subtract", "multiply"))
 _ORDERING = frozenset(("minimum", "maximum"))
 
 
 def general(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> None:
-    """``np.<name>.at(a, indices, b)``."""
+    """Run ``np.<name>.at(a, indices, b)``, by a kernel or by numpy."""
     if not isinstance(a, np.ndarray):
         raise TypeError("first operand must be array")
     if not a.flags.writeable:
-        raise ValueError("the output is read-only; give one that can be written")
+        raise ValueError("the output is read-only; pass an array that can be written")
     values = _converted(name, a.dtype, np.asarray(b))
     if values is None or not _is_regular(a):
         by_numpy(name, a, indices, b)
@@ -34,7 +34,7 @@ def general(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> Non
     if all(part is None or part is Ellipsis or isinstance(part, (slice, int)) for part in index) and not any(
         isinstance(part, bool) for part in index
     ):
-        # A view names no place twice.
+        # Basic indexing gives a view, which contains no element twice.
         _into_view(name, a, index, values)
         return
     positions = _coordinates(a, index)
@@ -47,10 +47,10 @@ def general(name: str, a: Any, indices: Any, b: Any, threads: int | None) -> Non
 
 
 def by_numpy(name: str, a: Any, indices: Any, b: Any) -> None:
-    """numpy's own loop.
+    """Run numpy's own loop.
 
-    It is given values of the full shape: from fewer dimensions than `indices` has numpy 2.4
-    reads past the end.
+    The values are broadcast first: numpy 2.4 reads past the end of values with fewer
+    dimensions than `indices`.
     """
     if np.ndim(b) != 0:
         b = np.asarray(b)
@@ -61,27 +61,29 @@ def by_numpy(name: str, a: Any, indices: Any, b: Any) -> None:
 
 
 def _is_regular(a: np.ndarray[Any, Any]) -> bool:
-    steps = zip(a.shape, a.strides, strict=True)
+    """Return whether a kernel can write to `a` without a copy."""
+    dims = zip(a.shape, a.strides, strict=True)
     return (
         a.flags.aligned
         and a.dtype.isnative
-        and all(size < 2 or step % a.itemsize == 0 for size, step in steps)
+        and all(size < 2 or stride % a.itemsize == 0 for size, stride in dims)
     )
 
 
 def _as_numpy(part: Any) -> Any:
-    """An index as numpy takes it: arrays of other libraries and lists are arrays."""
+    """Convert a part of an index: lists and arrays of other libraries become numpy arrays."""
     if part is None or part is Ellipsis or isinstance(part, (slice, int, np.ndarray)):
         return part
     if isinstance(part, np.integer):
         return int(part)
     array = np.asarray(part)
-    # An empty list is one of integers.
+    # numpy converts an empty list to floats.
     return array.astype(np.intp) if array.size == 0 and isinstance(part, list) else array
 
 
 def _into_view(name: str, a: Any, index: tuple[Any, ...], values: Any) -> None:
-    # An ellipsis makes a view of what would be a scalar; an index has at most one.
+    # An index of integers alone would give a scalar. An ellipsis makes it a view. An index has at
+    # most one ellipsis.
     has_ellipsis = any(part is Ellipsis for part in index)
     view = a[index if has_ellipsis else (*index, ...)]
     getattr(np, name)(view, _spread(values, view.shape), out=view)
@@ -95,7 +97,7 @@ def _spread(values: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[
 
 
 def _coordinates(a: np.ndarray[Any, Any], index: tuple[Any, ...]) -> np.ndarray[Any, Any]:
-    """The coordinates of the elements of ``a[index]``, along a last axis."""
+    """Return the coordinates of the elements of ``a[index]``, along a last axis."""
     coordinates = []
     for axis, size in enumerate(a.shape):
         shape = [1] * a.ndim
@@ -103,7 +105,7 @@ def _coordinates(a: np.ndarray[Any, Any], index: tuple[Any, ...]) -> np.ndarray[
         line = np.arange(size).reshape(shape)
         coordinates.append(np.broadcast_to(line, a.shape)[index])
     if not coordinates:
-        # Of rank 0, each hit is an empty tuple.
+        # The tuples of an array of rank 0 are empty.
         return np.empty((*np.empty(())[index].shape, 0), np.intp)
     return np.stack(coordinates, axis=-1)
 
@@ -111,10 +113,10 @@ def _coordinates(a: np.ndarray[Any, Any], index: tuple[Any, ...]) -> np.ndarray[
 def _converted(
     name: str, dtype: np.dtype[Any], b: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any] | None:
-    """`b` in the type of `a`, if that gives the bits of numpy's loop; else None.
+    """Convert `b` to the type `dtype` of `a`, or return None where the result could differ.
 
-    numpy computes in the type that both promote to and casts what comes out to that of
-    `a`, after each update.
+    numpy computes in the type that `a` and `b` promote to, and casts to the type of `a` after
+    each update.
     """
     if dtype.kind == "c" and name in _ORDERING:
         return None
@@ -128,10 +130,10 @@ def _converted(
     if loop == dtype:
         return b.astype(dtype)
     if loop.kind in "iu" and dtype.kind in "iu" and name in _WRAPPING:
-        # What wraps in a wider type and is cut off has wrapped.
+        # Truncation after a wider wrapping operation gives the narrow wrapping result.
         return b.astype(dtype)
-    # A wider type gives the same bits where both sides have them: sums and products of
-    # floats, as it has more than twice the digits.
+    # If `dtype` represents all values of `b`, a wider type gives the same bits. For sums and
+    # products of floats this holds as the wider type has more than twice the digits.
     same_kind = (loop.kind in "iu" and dtype.kind in "iu") or (
         loop.kind == dtype.kind and dtype.kind in "fc"
     )

@@ -1,4 +1,4 @@
-# The extension module. What it offers is described where it is offered.
+# The extension module. The package `ndscatter` re-exports its functions and declares their types.
 from typing import Any
 
 from ndscatter import GatherPlan as GatherPlan

@@ -1,4 +1,4 @@
-"""The scatters of ONNX Runtime on ndscatter's kernels, without a change to any model.
+"""ONNX Runtime's scatters on ndscatter's kernels, without a change to a model.
 
 >>> import onnxruntime as ort  # doctest: +SKIP
 >>> options = ort.SessionOptions()  # doctest: +SKIP
@@ -12,10 +12,10 @@ __all__ = ["library_path"]
 
 
 def library_path() -> str:
-    """The path of the library of custom operators, for ``register_custom_ops_library``.
+    """Return the path of the library of custom operators.
 
-    It takes over ScatterND, ScatterElements, Scatter and TensorScatter of a session that is
-    given it. It is the package's own extension module.
+    A session with ``register_custom_ops_library(path)`` runs ScatterND, ScatterElements,
+    Scatter and TensorScatter by ndscatter. The library is the package's extension module.
 
     >>> import os
     >>> os.path.isfile(library_path())

@@ -1,40 +1,41 @@
-//! Evenly spaced elements, to be read one by one.
+//! Evenly strided elements, for reading one by one.
 //!
-//! Knows where they lie. Knows nothing of who keeps them.
+//! Knows address, length, stride and dtype. Does not know the owner of the memory.
 
 use std::ops::Range;
 
 use ndscatter::DType;
 
-/// Evenly spaced elements of an array, which must be kept meanwhile.
+/// Evenly strided elements of an array. It does not keep the memory alive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     address: *const u8,
     len: usize,
-    step: isize,
+    /// Distance between two elements, in elements.
+    stride: isize,
     dtype: DType,
 }
 
-// SAFETY: it only reads, and whoever made it keeps the array.
+// SAFETY: a line only reads, and the caller of `from_raw_parts` keeps the memory alive.
 unsafe impl Send for Line {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Line {}
 
 impl Line {
     /// # Safety
     ///
-    /// So many elements of the type lie there, aligned, `step` elements from one to the next,
-    /// and are kept for as long as the line is read.
+    /// `address` is aligned for `dtype`. From there, `len` elements of `dtype` are readable at a
+    /// stride of `stride` elements, for as long as the line is read.
     pub(crate) unsafe fn from_raw_parts(
         address: *const u8,
         len: usize,
-        step: isize,
+        stride: isize,
         dtype: DType,
     ) -> Self {
         Self {
             address,
             len,
-            step,
+            stride,
             dtype,
         }
     }
@@ -47,16 +48,17 @@ impl Line {
         self.dtype
     }
 
-    /// The element at a place, if there is one and `T` is as large as it.
+    /// Returns element `number`, or `None` if it does not exist or `T` has another size.
     #[inline]
     pub(crate) fn get<T: Copy>(&self, number: usize) -> Option<T> {
-        let is_there = number < self.len && self.dtype.size() == size_of::<T>();
-        let place = number.cast_signed().wrapping_mul(self.step);
-        // SAFETY: an element of the array, which is aligned.
-        is_there.then(|| unsafe { self.address.cast::<T>().wrapping_offset(place).read() })
+        let exists = number < self.len && self.dtype.size() == size_of::<T>();
+        let offset = number.cast_signed().wrapping_mul(self.stride);
+        // SAFETY: element `number` is below `len`, so it is readable and aligned
+        // (`from_raw_parts`).
+        exists.then(|| unsafe { self.address.cast::<T>().wrapping_offset(offset).read() })
     }
 
-    /// Reads those elements of the range that there are, each once. `T` is as large as an
+    /// Reads each existing element of `range` once. Reads nothing if `T` has another size than an
     /// element.
     #[inline]
     pub(crate) fn read<T: Copy>(&self, range: Range<usize>, mut take: impl FnMut(T)) {
@@ -65,29 +67,31 @@ impl Line {
             return;
         }
         let base = self.address.cast::<T>();
-        if self.step == 1 {
+        if self.stride == 1 {
             for number in range.start..end {
-                // SAFETY: an element of the array, which is aligned.
+                // SAFETY: as in `get`: `end` is at most `len`.
                 take(unsafe { base.add(number).read() });
             }
             return;
         }
         for number in range.start..end {
-            // SAFETY: as above.
-            take(unsafe { base.offset(number.cast_signed() * self.step).read() });
+            // SAFETY: as in `get`: `end` is at most `len`.
+            take(unsafe { base.offset(number.cast_signed() * self.stride).read() });
         }
     }
 
-    /// The same in blocks of eight, but for the last.
+    /// Reads the same elements as [`Self::read`]. If the stride is 1, blocks of eight elements are
+    /// passed to `take`. All other elements are passed one by one.
     #[inline]
     pub(crate) fn read_blocks<T: Copy>(&self, range: Range<usize>, mut take: impl FnMut(&[T])) {
         const BLOCK: usize = 8;
         let end = range.end.min(self.len);
         let mut first = range.start;
-        if self.dtype.size() == size_of::<T>() && self.step == 1 {
+        if self.dtype.size() == size_of::<T>() && self.stride == 1 {
             while first + BLOCK <= end {
                 let block = self.address.cast::<T>().wrapping_add(first);
-                // SAFETY: eight elements of the array, which are aligned.
+                // SAFETY: `first + BLOCK` is at most `len`, so all eight elements are readable and
+                // aligned.
                 let block = unsafe { block.cast::<[T; BLOCK]>().read() };
                 take(&block);
                 first += BLOCK;

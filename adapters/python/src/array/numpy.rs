@@ -1,6 +1,6 @@
-//! numpy's arrays: the fields of its structs, and arrays that it allocates.
+//! numpy arrays: the fields of their structs, and allocation.
 //!
-//! Knows numpy's C interface. Knows nothing of what arrays are used for.
+//! Knows numpy's C interface. Does not know what the arrays are used for.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -25,35 +25,37 @@ pub(super) struct Fields<'a> {
     fields: &'a PyArrayObject_fields,
 }
 
-/// What the elements of an array are.
+/// The element type of an array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elements {
-    /// The type that the crate knows them by, in the byte order of the machine.
+    /// The crate's arithmetic dtype, without regard to byte order. `None` for a type without
+    /// arithmetic.
     pub(super) plain: Option<DType>,
+    /// Bytes of one element.
     pub(super) size: usize,
-    /// They can be copied as bytes: none is a reference.
+    /// Whether elements can be copied as bytes: they contain no references.
     pub(super) is_movable: bool,
+    /// Whether the byte order is not the machine's.
     pub(super) is_swapped: bool,
 }
 
-/// The number of ml_dtypes' bfloat16, once one was seen. Numbers below that of user
-/// types are none.
+/// numpy's type number of ml_dtypes' bfloat16, or -1 before the first array of it.
 static BFLOAT16: AtomicI32 = AtomicI32::new(-1);
 
 impl<'a> Fields<'a> {
-    /// Those of an array of numpy's, or of a subclass.
+    /// Returns the fields of a numpy array, subclasses included, or `None` for another object.
     #[inline]
     pub(super) fn of(object: &'a Bound<'_, PyAny>) -> Option<Self> {
         is_array(object).then(|| {
-            // SAFETY: an array's struct begins with the fields, and the object lives for
-            // 'a. Shape and strides are replaced by Python code alone, which does not run
-            // while this is used: no method of it calls Python.
+            // SAFETY: the struct of an array begins with these fields, and the object lives for
+            // 'a. Only Python code replaces shape and strides. No Python code runs while
+            // `Fields` is used: none of its methods that read them calls Python.
             let fields = unsafe { &*npyffi::_PyArray_GET_ITEM_DATA(object.as_ptr().cast()) };
             Self { fields }
         })
     }
 
-    /// Memory and type, to be compared later.
+    /// Returns memory and type, for a later comparison.
     #[inline]
     pub(super) fn described(self) -> Described {
         Described {
@@ -72,7 +74,7 @@ impl<'a> Fields<'a> {
         self.slice(self.fields.dimensions.cast())
     }
 
-    /// In bytes.
+    /// Returns the strides in bytes.
     #[inline]
     pub(super) fn strides(self) -> &'a [isize] {
         self.slice(self.fields.strides)
@@ -84,8 +86,8 @@ impl<'a> Fields<'a> {
         if rank == 0 {
             return &[];
         }
-        // SAFETY: an array has one size, which is not negative, and one stride for each
-        // of its dimensions.
+        // SAFETY: an array has one size and one stride for each of its `nd` dimensions. Sizes
+        // are not negative.
         unsafe { std::slice::from_raw_parts(first, rank) }
     }
 
@@ -111,11 +113,12 @@ impl<'a> Fields<'a> {
 
     #[inline]
     fn descr(self) -> &'a PyArray_Descr_fields {
-        // SAFETY: an array has a type, whose struct begins with these fields.
+        // SAFETY: an array always has a type, and the struct of a type begins with these fields.
         unsafe { &*npyffi::_PyDataType_GET_ITEM_DATA(self.fields.descr) }
     }
 
-    /// Of a type that numpy itself has, or one that was registered with it.
+    /// Returns the element type: one of numpy's own types, or a type that was registered with
+    /// numpy.
     #[inline]
     pub(super) fn elements(self, py: Python<'_>) -> Elements {
         let descr = self.descr();
@@ -134,9 +137,10 @@ impl<'a> Fields<'a> {
     #[cold]
     fn other_elements(self, py: Python<'_>, is_swapped: bool) -> Elements {
         let (descr, number) = (self.fields.descr, self.descr().type_num);
-        // SAFETY: an array has a type.
+        // SAFETY: an array always has a type.
         let (size, flags) = unsafe { (PyDataType_ELSIZE(py, descr), PyDataType_FLAGS(py, descr)) };
-        // Strings of any length, and whatever else is new, keep elements elsewhere.
+        // Strings of variable length store their characters elsewhere. So may types that are newer
+        // than these.
         let is_plain_memory = (0..NPY_TYPES::NPY_VSTRING as c_int).contains(&number);
         let has_references = flags & NPY_ITEM_REFCOUNT != 0;
         Elements {
@@ -155,7 +159,7 @@ impl<'a> Fields<'a> {
         if BFLOAT16.load(Ordering::Relaxed) == number {
             return true;
         }
-        // SAFETY: a type has a Python type for its scalars.
+        // SAFETY: every type of numpy has a Python type for its scalars.
         let scalar = unsafe {
             let scalar = self.descr().typeobj.cast::<ffi::PyObject>();
             Bound::from_borrowed_ptr(Python::assume_attached(), scalar)
@@ -171,59 +175,61 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// Whether elements of both mean the same, byte order included.
+    /// Checks whether both arrays have the same element type, byte order included.
     pub(super) fn has_type_of(self, py: Python<'_>, other: Self) -> bool {
         let (ours, theirs) = (self.fields.descr, other.fields.descr);
-        // SAFETY: both arrays are alive, and so are their types.
+        // SAFETY: both arrays are alive, and they keep their types alive.
         ours == theirs || unsafe { PY_ARRAY_API.PyArray_EquivTypes(py, ours, theirs) } != 0
     }
 
-    /// A new array of such elements, which are not initialised.
+    /// Allocates an array of the same element type. The elements are not initialised.
     #[inline]
     pub(super) fn allocate<'py>(
         self,
         py: Python<'py>,
         shape: &[usize],
     ) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: the array is alive, and so is its type.
+        // SAFETY: the array is alive and keeps its type alive.
         unsafe { new_array(py, self.fields.descr, shape, false) }
     }
 }
 
-/// Where an array lay and what its type was, to find out whether they have changed.
+/// Address and type of an array, to detect that they have changed.
 ///
-/// A type that was freed, and whose address another type of elements of the same size has now,
-/// is not told apart: shape and strides are in bytes the same then.
+/// A freed type and a new type at the same address compare equal. If elements of both have the same
+/// size, shape and strides in bytes are equal too, and the change is not detected.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Described {
     data: *const u8,
     descr: *const PyArray_Descr,
 }
 
-/// The type of the elements of an array of numpy's, whatever a subclass says that it is.
+/// Returns the element type of a numpy array. It is read from the struct, as a subclass may replace
+/// the attribute `dtype`.
 pub(super) fn dtype_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let fields = Fields::of(array);
-    let fields = fields.ok_or_else(|| PyTypeError::new_err("no array of numpy's"))?;
-    // SAFETY: an array has a type, which is an object.
+    let fields = fields.ok_or_else(|| PyTypeError::new_err("the object is not a numpy array"))?;
+    // SAFETY: an array always has a type, which is a Python object.
     Ok(unsafe { Bound::from_borrowed_ptr(array.py(), fields.fields.descr.cast()) })
 }
 
-/// The type of arrays itself.
+/// Returns the Python type `numpy.ndarray`.
 pub(crate) fn array_type(py: Python<'_>) -> Bound<'_, PyAny> {
-    // SAFETY: numpy's types stay.
+    // SAFETY: numpy's types live as long as the process.
     unsafe {
         let array = get_type_object(py, NpyTypes::PyArray_Type);
         Bound::from_borrowed_ptr(py, array.cast())
     }
 }
 
-/// A new array of zeros, of one of numpy's own types.
+/// Allocates an array of zeros of one of numpy's own types.
 pub(super) fn zeros<'py>(
     py: Python<'py>,
     number: NPY_TYPES,
     shape: &[usize],
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: numpy has the type and keeps it; one count is given back below.
+    // SAFETY: `number` is a built-in type of numpy, so `PyArray_DescrFromType` returns a new
+    // reference to a living type. The reference is released below.
     unsafe {
         let descr = PY_ARRAY_API.PyArray_DescrFromType(py, number as c_int);
         let made = new_array(py, descr, shape, true);
@@ -232,9 +238,11 @@ pub(super) fn zeros<'py>(
     }
 }
 
+/// Allocates an array of zeros, or of uninitialised elements.
+///
 /// # Safety
 ///
-/// `descr` is that of a type that is alive.
+/// `descr` points to a living type.
 unsafe fn new_array<'py>(
     py: Python<'py>,
     descr: *mut PyArray_Descr,
@@ -243,7 +251,8 @@ unsafe fn new_array<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let rank = c_int::try_from(shape.len()).unwrap_or(c_int::MAX);
     let sizes = shape.as_ptr().cast_mut().cast::<isize>();
-    // SAFETY: the caller vouches for the type; numpy only reads the sizes.
+    // SAFETY: the type is alive by the contract of this function. numpy takes over one reference,
+    // which is added first, and only reads the sizes.
     unsafe {
         ffi::Py_INCREF(descr.cast());
         let made = match is_zero {
@@ -254,20 +263,20 @@ unsafe fn new_array<'py>(
     }
 }
 
-/// The byte order that is not the machine's, as numpy writes it.
+/// numpy's character for the byte order that is not the machine's.
 const FOREIGN_ORDER: u8 = if cfg!(target_endian = "little") {
     b'>'
 } else {
     b'<'
 };
 
-/// Whether it is an array of numpy's, or of a subclass.
+/// Checks whether an object is a numpy array, subclasses included.
 #[inline]
 pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
     is_of(object, NpyTypes::PyArray_Type)
 }
 
-/// Whether it is a scalar of numpy's.
+/// Checks whether an object is a numpy scalar.
 pub(super) fn is_scalar(object: &Bound<'_, PyAny>) -> bool {
     is_of(object, NpyTypes::PyGenericArrType_Type)
 }
@@ -275,7 +284,7 @@ pub(super) fn is_scalar(object: &Bound<'_, PyAny>) -> bool {
 #[inline]
 fn is_of(object: &Bound<'_, PyAny>, base: NpyTypes) -> bool {
     let py = object.py();
-    // SAFETY: numpy's types stay, and an object has a type.
+    // SAFETY: numpy's types live as long as the process, and every object has a type.
     unsafe {
         let array = get_type_object(py, base);
         let found = ffi::Py_TYPE(object.as_ptr());
@@ -283,7 +292,7 @@ fn is_of(object: &Bound<'_, PyAny>, base: NpyTypes) -> bool {
     }
 }
 
-/// numpy's own types that the crate knows, in the order of numpy's numbers.
+/// Returns the dtype of one of numpy's own type numbers, if the crate has it.
 #[inline]
 fn plain(number: c_int) -> Option<DType> {
     const LONG: (DType, DType) = match size_of::<std::ffi::c_long>() {
@@ -307,7 +316,7 @@ fn plain(number: c_int) -> Option<DType> {
     ];
     match usize::try_from(number).ok()? {
         number @ 0..=12 => Some(FIRST[number]),
-        // 13 and 16 are those of long doubles.
+        // 13 and 16 are real and complex long doubles.
         14 => Some(DType::Complex64),
         15 => Some(DType::Complex128),
         23 => Some(DType::F16),
@@ -315,8 +324,9 @@ fn plain(number: c_int) -> Option<DType> {
     }
 }
 
-/// Whether an object is a float or an integer of Python itself, no subclass: their
-/// values are told without running Python code.
+/// Checks whether an object is of exactly the type `T`, and not of a subclass.
+///
+/// The value of a Python number of exactly this type is read without running Python code.
 pub(crate) fn is_exactly<T: PyTypeInfo>(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<T>()
 }

@@ -1,9 +1,9 @@
-//! Arguments, before anything of them is read.
+//! Conversion of arguments to arrays, in two phases.
 //!
-//! Knows how an argument becomes an array: it is one, or another library lends it, or numpy
-//! makes one of it. Each of these may run Python code of the caller's, which may resize
-//! another array of the same call. A call therefore makes the sources of all its arguments
-//! first, and looks at them afterwards.
+//! An argument is a numpy array, a tensor that another library lends, or an object that numpy
+//! converts. The conversion may run Python code of the caller, which may resize another array of
+//! the same call. A call therefore makes a [`Source`] of each argument first, and reads the
+//! addresses of all sources afterwards.
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
@@ -15,7 +15,7 @@ use super::dlpack::{Lent, described_address, libraries};
 use super::numpy::{is_array, is_exactly, is_scalar};
 use super::{Array, Borrowed, Owner};
 
-/// An argument that an array can be read from without running Python code.
+/// A converted argument. Its array can be read without running Python code.
 pub(crate) struct Source<'py> {
     object: Bound<'py, PyAny>,
     kind: Kind,
@@ -23,14 +23,16 @@ pub(crate) struct Source<'py> {
 
 enum Kind {
     Numpy,
-    /// numpy has made it of something that is no array.
+    /// numpy converted an object that is not an array.
     Converted,
-    /// Lent by another library, and where the library said that it lies.
+    /// A tensor of another library, and the address that the library described
+    /// ([`described_address`]).
     Lent(Lent, Option<*const u8>),
 }
 
 impl<'py> Source<'py> {
-    /// The array that `object` is, or that numpy makes of it. May run Python code.
+    /// Converts an argument: an array is kept, numpy converts any other object. May run Python
+    /// code.
     #[inline]
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         match Self::of_array(object)? {
@@ -39,19 +41,19 @@ impl<'py> Source<'py> {
         }
     }
 
-    /// The array that `object` is, if it is one. May run Python code.
+    /// Converts an argument that is an array, or returns `None`. May run Python code.
     #[inline]
     pub(crate) fn of_array(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         if let Some(source) = Self::of_numpy(object) {
             return Ok(Some(source));
         }
-        // To ask for what is not there takes as long as a small call.
+        // The lookup of a missing attribute costs as much as a small call.
         let is_value = is_exactly::<PyList>(object)
             || is_exactly::<PyInt>(object)
             || is_exactly::<PyFloat>(object)
             || is_scalar(object);
         if !is_value && object.hasattr(intern!(object.py(), "__dlpack__"))? {
-            let lent = Lent::ask(object)?;
+            let lent = Lent::request(object)?;
             return Ok(Some(Self {
                 object: object.clone(),
                 kind: Kind::Lent(lent, described_address(object)),
@@ -60,7 +62,7 @@ impl<'py> Source<'py> {
         Ok(None)
     }
 
-    /// The array of numpy's that `object` is, if it is one.
+    /// Converts an argument that is a numpy array, or returns `None`.
     #[inline]
     pub(crate) fn of_numpy(object: &Bound<'py, PyAny>) -> Option<Self> {
         is_array(object).then(|| Self {
@@ -69,13 +71,13 @@ impl<'py> Source<'py> {
         })
     }
 
-    /// An output that a caller has given. May run Python code.
+    /// Converts the argument `out`. May run Python code.
     ///
-    /// DLPack's older tensors do not say whether they may be written. Of libraries that hand
-    /// out such tensors only PyTorch is known to have arrays that change.
+    /// Unversioned DLPack tensors have no read-only flag. They are accepted from PyTorch only,
+    /// whose tensors are known to be writable.
     pub(crate) fn of_output(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let source = Self::of_array(object)?;
-        let source = source.ok_or_else(|| PyTypeError::new_err("`out` is no array"))?;
+        let source = source.ok_or_else(|| PyTypeError::new_err("`out` is not an array"))?;
         let Kind::Lent(lent, _) = &source.kind else {
             return Ok(source);
         };
@@ -84,9 +86,9 @@ impl<'py> Source<'py> {
             return Ok(source);
         }
         Err(PyBufferError::new_err(format!(
-            "`out` is an array of {} that is read-only or does not say that it may be written; \
-             pass an array of numpy's, a tensor of PyTorch's, or an array whose `__dlpack__` \
-             gives a versioned tensor without the read-only flag",
+            "`out` is a {} that is read-only or has no read-only flag; pass a numpy array, a \
+             PyTorch tensor, or an array whose `__dlpack__` returns a versioned tensor without the \
+             read-only flag",
             object.get_type().fully_qualified_name()?
         )))
     }
@@ -101,13 +103,15 @@ impl<'py> Source<'py> {
                 object,
                 kind: Kind::Converted,
             }),
-            false => Err(PyTypeError::new_err("numpy makes no array of it")),
+            false => Err(PyTypeError::new_err(
+                "numpy does not convert the object to an array",
+            )),
         }
     }
 
-    /// Reads shape, type and address. Runs no Python code of the caller's.
+    /// Reads shape, type and address. Runs no Python code of the caller.
     #[inline]
-    pub(crate) fn look(self) -> PyResult<Array<'py>> {
+    pub(crate) fn read(self) -> PyResult<Array<'py>> {
         if let Kind::Lent(lent, described) = self.kind {
             return Array::of_lent(Borrowed {
                 object: self.object,
@@ -116,16 +120,17 @@ impl<'py> Source<'py> {
             });
         }
         let array = Array::of_numpy(&self.object);
-        let mut array = array.ok_or_else(|| PyTypeError::new_err("no array of numpy's"))?;
+        let mut array =
+            array.ok_or_else(|| PyTypeError::new_err("the object is not a numpy array"))?;
         array.is_converted = matches!(self.kind, Kind::Converted);
         Ok(array)
     }
 }
 
-/// Tells the library of an output that the output was written.
+/// Notifies the library of an output that the output was written.
 pub(crate) fn note_written(output: &Array<'_>) -> PyResult<()> {
     match &output.owner {
         Owner::Lent(borrowed) => libraries::note_written(&borrowed.object),
-        Owner::Numpy(..) | Owner::Handed(_) => Ok(()),
+        Owner::Numpy(..) | Owner::Exported(_) => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
-//! Indices of `np.ufunc.at` that a kernel takes as they are.
+//! Indices of `np.ufunc.at` that a kernel supports.
 //!
-//! Knows arrays of integers, tuples of them, and slices that change nothing. Whatever else
-//! numpy takes as an index is told apart here and read elsewhere.
+//! These are integers, arrays of integers, tuples of such arrays, masks, and one array next to full
+//! slices (`a[:, i]`). All other indices are detected here, and handled in `_at.py`.
 
 use ndscatter::DType;
 use pyo3::intern;
@@ -14,25 +14,26 @@ use crate::operands;
 use crate::threads::pool;
 use crate::tuples::{self, Lines, Tuples};
 
-/// Indices as a kernel takes them.
+/// Indices of a kernel.
 pub(super) enum Index<'py> {
     Array(Array<'py>),
-    /// Positions along the first axis, and their shape.
+    /// Positions along the first axis, and the shape of the indices.
     Positions(SmallVec<[i64; 16]>, Dims<usize>),
 }
 
-/// Indices that were read, for an array that may change until they are used.
+/// Indices that were read. The indexed array may still change before they are used.
 pub(super) enum Listed<'py> {
-    /// Integers along an axis.
+    /// Integers along the axis of this number.
     Along(usize, Array<'py>),
+    /// One integer along the first axis.
     One(i64),
     /// Coordinates along the first axes, in arrays of one shape.
     Tuples(Vec<Array<'py>>),
 }
 
 impl<'py> Listed<'py> {
-    /// An array of integers, alone or beside full slices, a tuple of arrays of one shape, or a
-    /// mask. May run Python code, which may change `a`.
+    /// Reads indices for `a`, or returns `None` if a kernel does not support them. May run Python
+    /// code, which may change `a`.
     pub(super) fn read(indices: &Bound<'py, PyAny>, a: &Array<'py>) -> PyResult<Option<Self>> {
         if a.rank() == 0 {
             return Ok(None);
@@ -44,7 +45,7 @@ impl<'py> Listed<'py> {
             return Ok(indices.extract().ok().map(Self::One));
         }
         if is_exactly::<PyList>(indices) {
-            // Nested ones may be uneven, and lists may have anything in them: numpy's to say.
+            // A list may be ragged or contain other objects. Only numpy can convert it.
             let array = Source::of(indices).and_then(operands::indices).ok();
             return Ok(array.filter(is_index).map(|array| Self::Along(0, array)));
         }
@@ -61,8 +62,8 @@ impl<'py> Listed<'py> {
         }
     }
 
-    /// The same as a kernel takes them, and the axis of `a` that they are for. Tuples merge the
-    /// first axes of `a`. Runs no Python code of the caller's.
+    /// Returns the indexed axis of `a` and the indices of a kernel. Tuples merge the first axes of
+    /// `a`. Runs no Python code of the caller.
     pub(super) fn place(
         self,
         a: &mut Array<'py>,
@@ -77,7 +78,7 @@ impl<'py> Listed<'py> {
     }
 }
 
-/// Arrays of integers of one shape; one alone is for the first axis.
+/// Reads a tuple of integer arrays of one shape: one array per axis, from the first axis on.
 fn tuples<'py>(parts: &Bound<'py, PyTuple>) -> Option<Listed<'py>> {
     let mut arrays = Vec::new();
     for part in parts.iter_borrowed() {
@@ -95,8 +96,9 @@ fn tuples<'py>(parts: &Bound<'py, PyTuple>) -> Option<Listed<'py>> {
     }
 }
 
-/// The places where a mask over the first axes of `a` is true, as a tuple of arrays: by the
-/// method of numpy's own type, as numpy finds them.
+/// Returns the coordinates at which a mask of the first axes of `a` is true, as a tuple of arrays.
+///
+/// Calls `nonzero` of numpy's own array type, as a subclass may replace the method.
 fn places_of_mask<'py>(
     indices: &Bound<'py, PyAny>,
     a: &Array<'py>,
@@ -111,13 +113,13 @@ fn places_of_mask<'py>(
     Ok(Some(places.cast_into()?))
 }
 
-/// The one array of a tuple whose other parts are full slices, and its axis.
+/// Reads a tuple of one integer array and full slices.
 fn beside_slices<'py>(parts: &Bound<'py, PyTuple>, rank: usize) -> Option<Listed<'py>> {
     let (mut found, mut has_ellipsis, mut axis) = (None, false, 0);
     for part in parts.iter_borrowed() {
         if part.is(parts.py().Ellipsis()) {
-            // It stands for the axes that the others leave. A second one is an error, which is
-            // numpy's to tell.
+            // An ellipsis stands for all axes without a part. numpy raises the error for a second
+            // one.
             if std::mem::replace(&mut has_ellipsis, true) {
                 return None;
             }
@@ -134,7 +136,7 @@ fn beside_slices<'py>(parts: &Bound<'py, PyTuple>, rank: usize) -> Option<Listed
     found.map(|(axis, array)| Listed::Along(axis, array))
 }
 
-/// Whether a part of an index is `:`.
+/// Checks whether a part of an index is `:`.
 fn is_full(part: &Bound<'_, PyAny>) -> bool {
     let py = part.py();
     let is_none = |name| part.getattr(name).is_ok_and(|bound| bound.is_none());
@@ -144,9 +146,10 @@ fn is_full(part: &Bound<'_, PyAny>) -> bool {
         && is_none(intern!(py, "step"))
 }
 
-/// Tuples as positions along the first axes of `a`, taken as one. Where that is not to be
-/// had (as `a` is not contiguous, or an index is out of bounds) numpy says what is to be
-/// done.
+/// Converts tuples to positions along the merged first axes of `a`.
+///
+/// Returns `None` if `a` is not contiguous, or if an index is out of bounds. `_at.py` handles these
+/// calls.
 fn positions<'py>(
     arrays: &[Array<'py>],
     a: &mut Array<'py>,
@@ -182,7 +185,7 @@ fn positions<'py>(
     Ok(fits.then(|| Index::Array(found.in_shape(first.shape()))))
 }
 
-/// An array of integers that lie as a kernel needs them.
+/// Reads an array of integers, aligned and in the machine's byte order.
 fn integers<'py>(object: &Bound<'py, PyAny>) -> Option<Array<'py>> {
     Array::of_numpy(object).filter(is_index)
 }
@@ -191,11 +194,11 @@ fn is_index(array: &Array<'_>) -> bool {
     array.dtype().is_some_and(DType::is_index)
 }
 
-/// A tensor of another library.
+/// Reads a tensor of another library.
 fn lent<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Array<'py>>> {
     let is_none = object.is_none() || object.is_instance_of::<PySlice>();
     if is_none || object.is(object.py().Ellipsis()) {
         return Ok(None);
     }
-    Source::of_array(object)?.map(Source::look).transpose()
+    Source::of_array(object)?.map(Source::read).transpose()
 }

@@ -1,22 +1,22 @@
-//! The way of small calls: which of two kernels a call is for, by the size of its tensors.
+//! Dispatch of a call to one of two kernels, by the size of its tensors.
 //!
-//! Knows nothing of operators. It is here and not in Python because a call that stays with
-//! PyTorch pays for the choice.
+//! Does not know operators. It is written in Rust to reduce the overhead of small calls, which pass
+//! through it.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::raw::elements;
 
-/// A kernel that hands calls to one of two others.
+/// A kernel that passes each call to one of two other kernels.
 #[pyclass(frozen, module = "ndscatter._native.torch")]
 #[derive(Debug)]
 pub(super) struct Gate {
     small: Py<PyAny>,
     large: Py<PyAny>,
-    /// Elements that one of the counted tensors of a large call has at least.
+    /// A call is large if one of the counted tensors has at least this number of elements.
     least: usize,
-    /// The arguments that are counted: tensors, or lists of tensors.
+    /// Positions of the counted arguments: tensors, or lists of tensors.
     counted: Vec<usize>,
 }
 

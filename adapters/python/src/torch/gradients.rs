@@ -1,6 +1,6 @@
-//! Operators by name on tensors of PyTorch, and their gradients.
+//! The package's own operators on PyTorch tensors, and their gradients.
 //!
-//! Knows the crate's operators. Knows nothing of PyTorch's own.
+//! Knows the crate's operators. Does not know PyTorch's operators or autograd.
 
 use ndscatter::{Execution, Forward, Gather, Gradients, Operator, Scatter, ScatterError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,7 +10,7 @@ use super::raw::{Tensor, run};
 use crate::failure::Failure;
 use crate::options::Meaning;
 
-/// An operator with its options.
+/// An operator and its options.
 #[pyclass(frozen, module = "ndscatter._native.torch")]
 #[derive(Debug)]
 struct Options {
@@ -20,7 +20,7 @@ struct Options {
 
 #[pymethods]
 impl Options {
-    /// `axis` stands for the batch dims of `gather_nd`.
+    /// `axis` is the number of batch dims for the operator `nd`.
     #[new]
     fn new(
         operator: &str,
@@ -34,12 +34,12 @@ impl Options {
         let operator = match operator {
             "nd" => Operator::Nd {
                 batch_dims: usize::try_from(axis).map_err(|_| {
-                    PyValueError::new_err(format!("`batch_dims` is {axis}; give 0 or more"))
+                    PyValueError::new_err(format!("`batch_dims` is {axis}; pass 0 or more"))
                 })?,
             },
             "along" => Operator::Along { axis },
             "elements" => Operator::Elements { axis },
-            other => return Err(PyValueError::new_err(format!("no operator {other:?}"))),
+            other => return Err(PyValueError::new_err(format!("unknown operator {other:?}"))),
         };
         Ok(Self {
             operator,
@@ -54,13 +54,13 @@ impl Options {
         })
     }
 
-    /// The shape of updates for data and indices of these shapes.
+    /// Returns the shape of updates for data and indices of these shapes.
     fn updates_shape(&self, data: Vec<usize>, indices: Vec<usize>) -> PyResult<Vec<usize>> {
         let shape = self.operator.updates_shape(&data, &indices);
         Ok(shape.map_err(Failure)?)
     }
 
-    /// The shape of what is gathered, likewise.
+    /// Returns the shape of the result of a gather for data and indices of these shapes.
     fn output_shape(&self, data: Vec<usize>, indices: Vec<usize>) -> PyResult<Vec<usize>> {
         let shape = self.operator.output_shape(&data, &indices);
         Ok(shape.map_err(Failure)?)
@@ -84,7 +84,8 @@ impl Options {
         })
     }
 
-    /// Writes the gradients of a scatter, those that there is a tensor for.
+    /// Writes the gradients of a scatter into `grad_data` and `grad_updates`. A gradient whose
+    /// tensor is `None` is not computed.
     #[pyo3(signature = (gradient, indices, data, updates, grad_data, grad_updates))]
     #[expect(clippy::too_many_arguments, reason = "tensors of a gradient")]
     fn scatter_backward(
@@ -108,7 +109,7 @@ impl Options {
             .into_iter()
             .flatten()
         {
-            same_types(&gradient, "a tensor", other)?;
+            same_types(&gradient, "gradient", other)?;
         }
         self.run_scatter(py, |scatter| {
             let forward = Forward {
@@ -138,7 +139,7 @@ impl Options {
         })
     }
 
-    /// Writes the gradient of a gather's data.
+    /// Writes the gradient of a gather for its data into `grad_data`.
     fn gather_backward(
         &self,
         py: Python<'_>,
@@ -184,17 +185,18 @@ impl Options {
 fn tensor(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Tensor::of(object).ok_or_else(|| {
         PyTypeError::new_err(format!(
-            "`{name}` is no tensor on the CPU of a type that is known"
+            "`{name}` is not a CPU tensor of a supported element type"
         ))
     })
 }
 
-/// Floats of 8 bits, which the crate moves, are not all of one kind.
+/// Checks that two tensors have the same element type. PyTorch's types are compared, not the
+/// crate's dtypes: the 8-bit floats are all `Bytes1` in the crate.
 fn same_types(data: &Tensor, name: &str, other: &Tensor) -> PyResult<()> {
     match data.has_type_of(other) {
         true => Ok(()),
         false => Err(PyTypeError::new_err(format!(
-            "{name}: another type than that of data"
+            "`{name}` has another element type than `data`"
         ))),
     }
 }

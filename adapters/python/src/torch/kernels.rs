@@ -1,6 +1,6 @@
-//! Which call of the crate an operator of PyTorch is.
+//! PyTorch's operators as calls of the crate.
 //!
-//! Knows the rules of PyTorch's operators. Knows nothing of how they are called.
+//! Knows the rules of PyTorch's operators. Does not know how PyTorch dispatches them.
 
 use ndscatter::{
     Accumulate, AnyView, Bounds, DType, Execution, Pool, Reduction, Scatter, ScatterError,
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::tuples::{Tuples, positions};
 use crate::value::Value;
 
-/// How updates meet what is there.
+/// How updates are combined with the existing values.
 #[derive(Clone, Copy)]
 struct Meaning {
     reduction: Reduction,
@@ -24,7 +24,7 @@ struct Meaning {
 }
 
 impl Meaning {
-    /// `None` for a name that PyTorch does not have either.
+    /// Parses PyTorch's name of a reduction. Returns `None` for an unknown name.
     fn parse(reduction: &str, include_self: bool, is_wide: bool) -> Option<Self> {
         let reduction = match reduction {
             "" => Reduction::None,
@@ -53,16 +53,17 @@ impl Meaning {
     }
 }
 
-/// What one call reads and writes.
+/// The tensors of one call.
 struct Call {
     output: Tensor,
-    /// What the output begins with, if not with what it holds.
+    /// The initial values of the output. `None`: the call is in place.
     data: Option<Tensor>,
     index: Tensor,
     updates: Tensor,
 }
 
 impl Call {
+    /// Reads the tensors of a call. Returns `None` if the call must stay with PyTorch.
     fn of(
         output: &Bound<'_, PyAny>,
         data: Option<&Bound<'_, PyAny>>,
@@ -78,17 +79,18 @@ impl Call {
             index: Tensor::of(index)?,
             updates: Tensor::of(updates)?,
         };
-        let begins_alike = call.data.as_ref().is_none_or(|data| {
+        let data_fits = call.data.as_ref().is_none_or(|data| {
             data.has_type_of(&call.output)
                 && data.shape == call.output.shape
-                && !data.lies_differently(&call.output)
+                && !data.aliases_with_other_strides(&call.output)
         });
         let is_index = matches!(call.index.dtype, DType::I64 | DType::I32);
-        let fits = is_index && call.output.is_shared() && call.updates.has_type_of(&call.output);
-        (begins_alike && fits).then_some(call)
+        let fits =
+            is_index && call.output.has_common_type() && call.updates.has_type_of(&call.output);
+        (data_fits && fits).then_some(call)
     }
 
-    /// Whether the crate has done it.
+    /// Runs the call. Returns false if the crate refuses it.
     fn run(&self, py: Python<'_>, scatter: &Scatter<'static>) -> PyResult<bool> {
         done(run(py, |pool| {
             let scatter = scatter.clone().execution(Execution::new().pool(pool));
@@ -104,7 +106,8 @@ impl Call {
     }
 }
 
-/// What is refused is for PyTorch, unless something has been written.
+/// Converts an error of the crate to false, so that PyTorch runs the call. `PoolFailed` becomes an
+/// exception, as the output may have been written.
 fn done(result: Result<bool, ScatterError>) -> PyResult<bool> {
     match result {
         Ok(is_done) => Ok(is_done),
@@ -113,8 +116,8 @@ fn done(result: Result<bool, ScatterError>) -> PyResult<bool> {
     }
 }
 
-/// An index for each update: `scatter`, `scatter_add`, `scatter_reduce`. Updates may be longer
-/// than indices, or one value.
+/// Runs `scatter`, `scatter_add` or `scatter_reduce`: one index per update. Updates may be longer
+/// than the indices, or one value (`is_value`).
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "those of PyTorch")]
 fn elements(
@@ -145,7 +148,7 @@ fn elements(
     call.run(py, &meaning.of(profile::torch::scatter(dim)))
 }
 
-/// A line of indices for slices along one axis: `index_add`, `index_copy`, `index_reduce`.
+/// Runs `index_add`, `index_copy` or `index_reduce`: a vector of indices for slices along one axis.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "those of PyTorch")]
 fn slices(
@@ -162,20 +165,20 @@ fn slices(
         return Ok(false);
     };
     let is_long = call.index.dtype == DType::I64;
-    // `index_copy` has no other indices.
+    // `index_copy` has int64 indices only.
     if call.index.shape.len() != 1 || (!is_long && reduction.is_empty()) {
         return Ok(false);
     }
-    // `index_reduce` refuses some calls of these types, and not others.
-    let is_odd = matches!(
+    // PyTorch's `index_reduce` refuses some calls of these types.
+    let is_bool_or_complex = matches!(
         call.output.dtype,
         DType::Bool | DType::Complex64 | DType::Complex128
     );
-    if is_odd && !matches!(reduction, "" | "sum" | "subtract") {
+    if is_bool_or_complex && !matches!(reduction, "" | "sum" | "subtract") {
         return Ok(false);
     }
-    // PyTorch hands sums of slices along the first or last axis to `scatter_add`, which sums in
-    // f32. Others, and differences, it rounds one by one.
+    // PyTorch runs sums of slices along the first or last axis by `scatter_add`, which sums 16-bit
+    // floats in f32. It rounds other sums, and differences, after each update.
     let rank = call.output.shape.len().cast_signed();
     let is_outermost = rank > 1 && [0, -rank, -1, rank - 1].contains(&dim);
     let is_wide = reduction == "sum" && is_long && is_outermost;
@@ -185,8 +188,8 @@ fn slices(
     call.run(py, &meaning.of(profile::torch::index_copy(dim)))
 }
 
-/// Indices for some of the axes, broadcast together: `index_put`. `None` stands for an axis
-/// without. `always` also does calls that PyTorch does faster.
+/// Runs `index_put`: indices for some of the axes, which are broadcast together. `None` stands for
+/// an axis without an index. `always` also runs calls that PyTorch runs faster.
 #[pyfunction]
 fn put(
     py: Python<'_>,
@@ -203,39 +206,51 @@ fn put(
     }
 }
 
-/// An `index_put`, its indexed axes first and taken as one.
+/// An `index_put`.
 struct Put {
+    /// The output. Its indexed axes come first, merged to one.
     output: Tensor,
-    /// Those of the indexed axes.
+    /// Sizes of the indexed axes.
     sizes: Dims<usize>,
-    /// The shape of the indices.
+    /// The broadcast shape of the indices.
     shape: Dims<usize>,
-    /// One for each indexed axis; several are aligned, and may have fewer axes than the shape.
+    /// One tensor per indexed axis. Several tensors are aligned, and their axes may be merged to
+    /// one.
     indices: Vec<Tensor>,
-    /// Elements that the indices had before they were broadcast.
+    /// Number of elements of all indices before the broadcast.
     listed: usize,
     values: Tensor,
 }
 
-/// Indices are spread if they name more than this number of tuples for each of their elements.
+/// Indices are called spread if the broadcast makes more tuples per index element than this.
 const SPREAD: usize = 4;
 
-/// Spread indices stay with PyTorch if a slice has fewer elements than this. Measured on a Zen 5
-/// with two threads, as the crate's time divided by PyTorch's: single elements take 1.1 to 5.9
-/// where they replace others, and 0.3 to 5.3 where they are added; slices of 4 elements take 0.7
-/// to 0.8 and 0.2 to 0.3, longer ones less.
+/// Spread indices stay with PyTorch if a slice has fewer elements than this.
+///
+/// The crate's time divided by PyTorch's, on a Zen 5 with two threads:
+///
+/// | slice | replaces | is added |
+/// |---|---|---|
+/// | 1 element | 1.1 to 5.9 | 0.3 to 5.3 |
+/// | 4 elements | 0.7 to 0.8 | 0.2 to 0.3 |
+/// | longer | less | less |
 const LONG_SLICE: usize = 4;
 
-/// Bytes of a slice that fills a cache line. Shorter slices that replace others stay with PyTorch
-/// if they have fewer elements in all than [`MANY_ELEMENTS`]: PyTorch divides them among its
-/// threads, and the crate does not. PyTorch's time divided by the crate's, 3125 slices of 15
-/// floats in a table of 150 MB, two threads: 0.64 (Zen 4), 0.77 (Zen 5), 0.86 (Emerald Rapids).
+/// Bytes of a slice that fills a cache line.
+///
+/// A call with shorter slices that replace others stays with PyTorch if it has fewer elements than
+/// [`MANY_ELEMENTS`]: PyTorch divides the call among its threads, and the crate does not.
+///
+/// PyTorch's time divided by the crate's is 0.64 (Zen 4), 0.77 (Zen 5) and 0.86 (Emerald Rapids).
+/// The call has 3125 slices of 15 floats in a table of 150 MB, and two threads.
 const LINE_BYTES: usize = 64;
 
-/// From this number of elements on the same ratio is 1.2 to 2.9 in tables of 80 MB (Zen 5).
+/// Number of elements from which the ratio of [`LINE_BYTES`] is 1.2 to 2.9 in tables of 80 MB
+/// (Zen 5).
 const MANY_ELEMENTS: usize = 1 << 17;
 
 impl Put {
+    /// Reads the tensors of a call. Returns `None` if the call must stay with PyTorch.
     fn of(
         output: &Bound<'_, PyAny>,
         indices: &[Option<Bound<'_, PyAny>>],
@@ -243,7 +258,7 @@ impl Put {
     ) -> Option<Self> {
         let (mut output, mut values) = (Tensor::of(output)?, Tensor::of(values)?);
         let rank = output.shape.len();
-        if indices.len() > rank || !output.is_shared() || !values.has_type_of(&output) {
+        if indices.len() > rank || !output.has_common_type() || !values.has_type_of(&output) {
             return None;
         }
         let (mut axes, mut tensors) = (Dims::<usize>::new(), Vec::new());
@@ -265,7 +280,8 @@ impl Put {
             tensor.expand(&shape)?;
         }
         let others: Dims<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
-        // Indexed axes that lie side by side stay where they are; others come first.
+        // The axes of the indices take the place of adjacent indexed axes. If the indexed axes are
+        // not adjacent, the axes of the indices come first.
         let before = match last - first + 1 == axes.len() {
             true => first,
             false => 0,
@@ -298,10 +314,11 @@ impl Put {
         })
     }
 
-    /// Whether the crate was measured to be faster than PyTorch.
+    /// Checks whether the crate was measured to be faster than PyTorch.
     fn gains(&self, accumulate: bool) -> bool {
         let slice = elements_of(self.output.shape.get(1..).unwrap_or_default());
-        // A position is written for each tuple here. PyTorch reads indices as they are broadcast.
+        // The crate writes a position for each tuple. PyTorch reads broadcast indices with stride
+        // 0.
         let is_spread =
             slice < LONG_SLICE && elements_of(&self.shape) > self.listed.saturating_mul(SPREAD);
         let is_scattered = !accumulate
@@ -336,8 +353,8 @@ impl Put {
         Ok(true)
     }
 
-    /// The positions of tuples along the indexed axes taken as one. `None` where a coordinate
-    /// is out of bounds, or where there is no memory for the positions.
+    /// Computes the positions of the tuples along the merged indexed axes. Returns `None` if a
+    /// coordinate is out of bounds, or if the memory of the positions cannot be allocated.
     fn positions<'py>(&self, py: Python<'py>) -> PyResult<Option<Array<'py>>> {
         let lines = |row| self.indices.iter().map(|index| index.line(row)).collect();
         let last = self.indices.first().and_then(|index| index.shape.last());
@@ -353,7 +370,7 @@ impl Put {
         });
         match found {
             Ok(found) => Ok(are_inside.then(|| found.in_shape(&self.shape))),
-            // A ValueError tells of more bytes than there are addresses.
+            // numpy raises a ValueError if the bytes exceed the address space.
             Err(error)
                 if error.is_instance_of::<PyMemoryError>(py)
                     || error.is_instance_of::<PyValueError>(py) =>
@@ -365,7 +382,8 @@ impl Put {
     }
 }
 
-/// Tensors of one shape, of one axis if the elements of each are evenly spaced.
+/// Merges all axes of each tensor to one, if the elements of every tensor are evenly strided.
+/// Otherwise returns the tensors unchanged.
 fn merged(tensors: Vec<Tensor>) -> Vec<Tensor> {
     let merge = |tensor: &Tensor| {
         let (mut tensor, rank) = (tensor.clone(), tensor.shape.len());
@@ -375,7 +393,7 @@ fn merged(tensors: Vec<Tensor>) -> Vec<Tensor> {
     merged.unwrap_or(tensors)
 }
 
-/// The shape that all broadcast to.
+/// Returns the shape that all tensors broadcast to, or `None`.
 fn broadcast(tensors: &[Tensor]) -> Option<Dims<usize>> {
     let rank = tensors.iter().map(|tensor| tensor.shape.len()).max()?;
     let mut shape: Dims<usize> = Dims::from_elem(1, rank);
@@ -393,9 +411,11 @@ fn broadcast(tensors: &[Tensor]) -> Option<Dims<usize>> {
     Some(shape)
 }
 
-/// The gradient of an embedding's table, from that of the rows that were looked up:
-/// `embedding_dense_backward`, which leaves out indices that are no row. The output holds
-/// zeros, and does so afterwards in the row of the padding, if there is one.
+/// Runs `embedding_dense_backward`: adds the gradients of rows to the gradient of an embedding's
+/// table.
+///
+/// Indices out of bounds are skipped. `output` must hold zeros. Row `padding` is zero afterwards,
+/// if it exists.
 #[pyfunction]
 fn embedding(
     py: Python<'_>,
@@ -415,7 +435,7 @@ fn embedding(
         let sums = rows.clone().reduction(Reduction::Add);
         let (index, updates) = (call.index.view()?, call.updates.view()?);
         sums.in_place(call.output.view_mut()?, index, updates)?;
-        // One zero stands for a row of them.
+        // One zero with stride 0 stands for the row.
         let padding = [padding];
         let mut shape = call.output.shape.clone();
         if let Some(rows) = shape.first_mut() {

@@ -1,12 +1,11 @@
-//! PyTorch's memory and threads: its tensors as addresses and layouts, its parallel-for as a
-//! pool.
+//! PyTorch's tensors as addresses and layouts, and PyTorch's parallel-for as a pool.
 //!
-//! Knows what PyTorch tells of a tensor by DLPack, and two functions of its stable C interface.
-//! Knows nothing of operators.
+//! Knows PyTorch's DLPack function that describes a tensor, and two functions of its stable C
+//! interface. Does not know operators.
 
 #![allow(
     unsafe_code,
-    reason = "functions of another library, and views of the memory that they tell of"
+    reason = "functions of another library, and views of the memory that they describe"
 )]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -30,7 +29,7 @@ type ParallelFor =
     unsafe extern "C" fn(begin: i64, end: i64, grain: i64, range: Range, *mut c_void) -> i32;
 type GetNumThreads = unsafe extern "C" fn(*mut u32) -> i32;
 
-/// What is used of PyTorch.
+/// PyTorch's type of tensors, and the functions that this module calls.
 #[derive(Debug)]
 struct Connection {
     /// The type of tensors.
@@ -38,7 +37,7 @@ struct Connection {
     describe: Describe,
     parallel_for: ParallelFor,
     num_threads: GetNumThreads,
-    /// That in which the connection was made. A child that it forks has none of its threads.
+    /// Identifier of the process that made the connection. A forked child has none of its threads.
     process: u32,
 }
 
@@ -50,18 +49,18 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// The address of a symbol of a library that has been loaded.
+/// Returns the address of a symbol of a library that is already loaded.
 #[cfg(unix)]
 fn symbol(library: &str, name: &CStr) -> Option<*mut c_void> {
     const RTLD_NOW: c_int = 2;
-    /// Finds what is loaded, and loads nothing.
+    /// Mode of `dlopen` that finds a loaded library and loads none.
     #[cfg(target_os = "linux")]
     const RTLD_NOLOAD: c_int = 4;
     #[cfg(not(target_os = "linux"))]
     const RTLD_NOLOAD: c_int = 0x10;
     let path = CString::new(library).ok()?;
-    // SAFETY: both names end with a zero; a library that is loaded is not loaded again, and
-    // it is never closed here.
+    // SAFETY: both names end with a zero. `RTLD_NOLOAD` runs no code of the library. The handle is
+    // never closed, so the symbol stays valid.
     let found = unsafe {
         let library = dlopen(path.as_ptr(), RTLD_NOW | RTLD_NOLOAD);
         if library.is_null() {
@@ -77,20 +76,24 @@ fn symbol(_: &str, _: &CStr) -> Option<*mut c_void> {
     None
 }
 
-/// Finds PyTorch's functions: `tensor` is its type of tensors, `library` the path of its
-/// library for the CPU.
+/// Finds PyTorch's functions. `tensor` is PyTorch's type of tensors, `library` the path of its CPU
+/// library.
 #[pyfunction]
 pub(super) fn connect(tensor: &Bound<'_, PyType>, library: &str) -> PyResult<()> {
     if CONNECTION.get().is_some() {
         return Ok(());
     }
     let describe = describe_of(tensor)
-        .ok_or_else(|| PyRuntimeError::new_err("PyTorch has no DLPack that is known"))?;
-    let missing = || PyRuntimeError::new_err(format!("{library} lacks what ndscatter needs"));
+        .ok_or_else(|| PyRuntimeError::new_err("PyTorch has no DLPack functions of version 1"))?;
+    let missing = || {
+        PyRuntimeError::new_err(format!(
+            "{library} lacks `torch_parallel_for` or `torch_get_num_threads`"
+        ))
+    };
     let parallel_for = symbol(library, c"torch_parallel_for").ok_or_else(missing)?;
     let num_threads = symbol(library, c"torch_get_num_threads").ok_or_else(missing)?;
-    // SAFETY: functions of these names have these types, by the header
-    // torch/csrc/stable/c/shim.h, which keeps them.
+    // SAFETY: the stable header torch/csrc/stable/c/shim.h declares functions of these names with
+    // these types.
     let connection = unsafe {
         Connection {
             tensor: tensor.clone().unbind(),
@@ -100,16 +103,16 @@ pub(super) fn connect(tensor: &Bound<'_, PyType>, library: &str) -> PyResult<()>
             process: std::process::id(),
         }
     };
-    // Another thread may have been faster.
+    // Another thread may have set an equal connection meanwhile.
     let _ = CONNECTION.set(connection);
     Ok(())
 }
 
-/// How many elements a tensor has; `None` for other objects. One that cannot be described has
-/// as many as there are numbers.
+/// Returns the number of elements of a tensor, or `None` for another object. A tensor that cannot
+/// be described has `usize::MAX` elements.
 pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
     let connection = CONNECTION.get()?;
-    // SAFETY: both are objects, the second a type.
+    // SAFETY: both pointers are living objects, and the second is a type.
     let is_tensor =
         unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), connection.tensor.as_ptr().cast()) } != 0;
     if !is_tensor {
@@ -117,35 +120,35 @@ pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
     }
     let elements = described(connection.describe, object).and_then(|found| {
         (0..usize::try_from(found.ndim).ok()?).try_fold(1_usize, |all, dim| {
-            // SAFETY: PyTorch gives `rank` sizes, which stay as long as nobody resizes the
-            // tensor; Python's lock is held.
+            // SAFETY: the description has `ndim` sizes. They are valid until the tensor is resized,
+            // which no other thread does while this thread holds Python's lock.
             all.checked_mul(usize::try_from(unsafe { *found.shape.add(dim) }).ok()?)
         })
     });
     Some(elements.unwrap_or(usize::MAX))
 }
 
-/// A tensor on the CPU, as it was described. It does not keep its memory: the object that it
-/// was made from does, for as long as that is borrowed.
+/// The description of a CPU tensor. It does not keep the memory alive: the Python object does,
+/// while it is borrowed.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
     address: *mut u8,
     code: DLDataType,
     pub(super) dtype: DType,
     pub(super) shape: Dims<usize>,
-    /// In elements.
+    /// Strides in elements.
     pub(super) strides: Dims<isize>,
 }
 
-// SAFETY: an address and what is told of it; views of it are made by those that say why
-// they may.
+// SAFETY: a tensor is an address and its description. The methods that make views of the memory
+// state why they may.
 unsafe impl Send for Tensor {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Tensor {}
 
 impl Tensor {
-    /// What PyTorch says of a tensor of its, or `None` if that is nothing for the crate: it
-    /// lies on another device, or its type is not known.
+    /// Reads the description of a PyTorch tensor. Returns `None` for a tensor on another device, of
+    /// an unknown element type, or without memory.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let found = described(CONNECTION.get()?.describe, object)?;
         let is_on_cpu = found.device.device_type == DLDevice::CPU.device_type;
@@ -153,13 +156,13 @@ impl Tensor {
         let rank = usize::try_from(found.ndim).ok()?;
         let (mut shape, mut strides) = (Dims::new(), Dims::new());
         for dim in 0..rank {
-            // SAFETY: PyTorch gives both, `rank` numbers each, which stay as long as nobody
-            // resizes the tensor; Python's lock is held.
+            // SAFETY: the description has `ndim` sizes and strides. They are valid until the tensor
+            // is resized, which no other thread does while this thread holds Python's lock.
             let (size, stride) = unsafe { (*found.shape.add(dim), *found.strides.add(dim)) };
             shape.push(usize::try_from(size).ok()?);
             strides.push(isize::try_from(stride).ok()?);
         }
-        // Memory that was given back while the tensor kept its shape.
+        // The memory of the tensor was freed, but the tensor kept its shape.
         if found.data.is_null() && !shape.contains(&0) {
             return None;
         }
@@ -172,38 +175,40 @@ impl Tensor {
         })
     }
 
+    /// Checks whether both tensors have the same element type.
     pub(super) fn has_type_of(&self, other: &Self) -> bool {
         self.code == other.code
     }
 
-    /// Elements that the tensor holds in memory. An expanded dimension has stride 0 and repeats
-    /// its elements.
+    /// Returns the number of elements that the tensor has in memory. An expanded dimension has
+    /// stride 0 and counts as one element.
     pub(super) fn stored_elements(&self) -> usize {
         let sizes = self.shape.iter().zip(&self.strides);
         let stored = sizes.map(|(&size, &stride)| if stride == 0 { size.min(1) } else { size });
         stored.fold(1, usize::saturating_mul)
     }
 
-    /// Whether it begins where the other does, and has other strides: PyTorch refuses some such
-    /// pairs.
-    pub(super) fn lies_differently(&self, other: &Self) -> bool {
+    /// Checks whether both tensors begin at one address but have different strides. PyTorch refuses
+    /// some such pairs of input and output.
+    pub(super) fn aliases_with_other_strides(&self, other: &Self) -> bool {
         self.address == other.address && self.strides != other.strides
     }
 
-    /// Whether it is of a type that all of PyTorch's kernels have. Others they share
-    /// unevenly, and refuse some.
-    pub(super) fn is_shared(&self) -> bool {
+    /// Checks whether all of PyTorch's scatter kernels support the element type. Some of them
+    /// refuse other types.
+    pub(super) fn has_common_type(&self) -> bool {
         !matches!(self.dtype, DType::U16 | DType::U32 | DType::U64) && !self.dtype.is_opaque()
     }
 
-    /// The first elements along every axis: no more than there are.
+    /// Keeps the first elements along each axis, up to `shape`. Returns `None` if an axis has
+    /// fewer.
     pub(super) fn narrow(&mut self, shape: &[usize]) -> Option<()> {
         let fits = self.shape.len() == shape.len()
             && (self.shape.iter().zip(shape)).all(|(&size, &wanted)| wanted <= size);
         fits.then(|| self.shape = shape.into())
     }
 
-    /// The same elements in a larger shape, as PyTorch broadcasts.
+    /// Broadcasts to `shape` by PyTorch's rules. Returns `None` if the shapes do not fit.
     pub(super) fn expand(&mut self, shape: &[usize]) -> Option<()> {
         let new = shape.len().checked_sub(self.shape.len())?;
         let mut strides: Dims<isize> = SmallVec::from_elem(0, new);
@@ -219,7 +224,7 @@ impl Tensor {
         Some(())
     }
 
-    /// The axes in another order.
+    /// Permutes the axes.
     pub(super) fn permute(&mut self, order: &[usize]) {
         self.shape = order.iter().map(|&axis| self.shape[axis]).collect();
         self.strides = order.iter().map(|&axis| self.strides[axis]).collect();
@@ -238,52 +243,54 @@ impl Tensor {
         }
     }
 
-    /// To read.
+    /// Returns a view for reading.
     pub(super) fn view(&self) -> Result<AnyView<'_>, ScatterError> {
-        // SAFETY: PyTorch has told where the elements lie, and the object keeps them for as
-        // long as the call lasts. That others do not write them meanwhile is for the program,
-        // as with PyTorch's own kernels.
+        // SAFETY: PyTorch described address, shape and strides (`Tensor::of`), and the Python
+        // object keeps the memory alive until the end of the call. The program must not write the
+        // tensor meanwhile, as with PyTorch's own kernels.
         unsafe { AnyView::from_raw_parts(self.address, self.dtype, self.layout()?) }
     }
 
-    /// To write.
+    /// Returns a view for writing to initialised elements.
     pub(super) fn view_mut(&self) -> Result<AnyViewMut<'_>, ScatterError> {
-        // SAFETY: as above; what it shares with other views of the call, the call finds out.
+        // SAFETY: as in `view`. The call of the crate checks whether other views of the call share
+        // memory with this one.
         unsafe { AnyViewMut::from_raw_parts(self.address, self.dtype, self.layout()?) }
     }
 
-    /// To write alone: new memory, or what is written over.
+    /// Returns a view for writing to elements that are not read: new memory, or an output that is
+    /// overwritten.
     pub(super) fn view_new(&self) -> Result<AnyViewMut<'_>, ScatterError> {
-        // SAFETY: as above.
+        // SAFETY: as in `view_mut`.
         unsafe { AnyViewMut::uninit_from_raw_parts(self.address, self.dtype, self.layout()?) }
     }
 
-    /// Whether its elements lie where their type may. PyTorch aligns its own memory, and takes
-    /// that of others as it is.
+    /// Checks whether the elements are aligned for their type. PyTorch aligns its own allocations,
+    /// but accepts memory of other libraries with any alignment.
     pub(super) fn is_aligned(&self) -> bool {
         self.address.addr().is_multiple_of(self.dtype.alignment())
     }
 
-    /// The elements of a row that it has, along the last axis; rows are counted in row-major
-    /// order. The tensor is aligned.
+    /// Returns row `row`: a line of elements along the last axis. Rows are numbered in row-major
+    /// order. The tensor must be aligned.
     pub(super) fn line(&self, mut row: usize) -> Line {
         debug_assert!(self.is_aligned());
-        let (mut place, outer) = (0, self.shape.len().saturating_sub(1));
+        let (mut offset, outer) = (0, self.shape.len().saturating_sub(1));
         for (&size, &stride) in self.shape[..outer].iter().zip(&self.strides).rev() {
-            place += (row % size).cast_signed() * stride;
+            offset += (row % size).cast_signed() * stride;
             row /= size;
         }
         let len = self.shape.last().copied().unwrap_or(1);
-        let step = self.strides.last().copied().unwrap_or(1);
-        let bytes = place * self.dtype.size().cast_signed();
+        let stride = self.strides.last().copied().unwrap_or(1);
+        let bytes = offset * self.dtype.size().cast_signed();
         let address = self.address.wrapping_offset(bytes).cast_const();
-        // SAFETY: PyTorch has told where the elements lie, and the object keeps them for as
-        // long as the call lasts.
-        unsafe { Line::from_raw_parts(address, len, step, self.dtype) }
+        // SAFETY: PyTorch described address, shape and strides (`Tensor::of`), and the Python
+        // object keeps the memory alive until the end of the call. Callers check `is_aligned`.
+        unsafe { Line::from_raw_parts(address, len, stride, self.dtype) }
     }
 
-    /// The first so many axes as one, if their elements are evenly spaced. Strides of axes of
-    /// size 1 mean nothing.
+    /// Merges the first `axes` axes to one, if their elements are evenly strided. Otherwise returns
+    /// `None`. The strides of axes of size 1 have no meaning.
     pub(super) fn merge_first(&mut self, axes: usize) -> Option<()> {
         let last = axes.checked_sub(1)?;
         let (mut all, mut step, mut span) = (1_usize, self.strides[last], None);
@@ -306,24 +313,25 @@ impl Tensor {
     }
 }
 
-/// PyTorch's threads: its parallel-for, and as many as `torch.set_num_threads` says.
+/// PyTorch's threads as a pool: its parallel-for, with the number of threads of
+/// `torch.set_num_threads`.
 #[derive(Debug, Default)]
 struct Threads {
     tasks: HostTasks,
 }
 
-/// Calls at work: threads of Python's side by side share PyTorch's out.
+/// Number of running calls. Concurrent calls of several Python threads share PyTorch's threads.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 impl Pool for Threads {
     fn workers(&self) -> Option<usize> {
         let connection = CONNECTION.get()?;
-        // OpenMP waits forever for threads that a fork has not taken along.
+        // A forked child does not have OpenMP's threads, and OpenMP would wait for them forever.
         if std::process::id() != connection.process {
             return Some(1);
         }
         let mut threads = 1;
-        // SAFETY: writes the number.
+        // SAFETY: the function writes one number to the pointer.
         let code = unsafe { (connection.num_threads)(&raw mut threads) };
         Some(if code == 0 { threads as usize } else { 1 })
     }
@@ -347,13 +355,14 @@ impl Pool for Threads {
             };
             let context = (&raw const shared).cast_mut().cast::<c_void>();
             let workers = workers.cast_signed() as i64;
-            // SAFETY: it calls `drain` with the context and returns when all calls have.
+            // SAFETY: `parallel_for` calls `drain` with the context, and returns after all these
+            // calls have returned. `shared` outlives it.
             unsafe { (connection.parallel_for)(0, workers, 1, drain, context) == 0 }
         });
     }
 }
 
-/// The tasks of one parallel-for, which threads take one by one.
+/// The tasks of one parallel-for. Each thread takes the next task from a counter.
 struct Shared {
     function: HostTask,
     argument: *mut c_void,
@@ -361,21 +370,21 @@ struct Shared {
     tasks: usize,
 }
 
-/// Takes tasks until there are none. One of PyTorch's threads may be told to do the work of
-/// several, and then finds it done.
+/// Runs tasks until none is left. PyTorch may call it several times on one thread; later calls find
+/// no task.
 ///
 /// # Safety
 ///
 /// `context` is a [`Shared`] of a parallel-for that has not returned.
 unsafe extern "C" fn drain(_: i64, _: i64, context: *mut c_void) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `context` is a `Shared` that lives, by the contract of this function.
     let shared = unsafe { &*context.cast_const().cast::<Shared>() };
     loop {
         let index = shared.next.fetch_add(1, Ordering::Relaxed);
         if index >= shared.tasks {
             break;
         }
-        // SAFETY: inside the parallel-for that made the argument.
+        // SAFETY: the parallel-for that made the argument has not returned.
         unsafe { (shared.function)(shared.argument, index) };
     }
 }
@@ -394,7 +403,7 @@ pub(super) fn run<T: Send>(
         (Ok(done), false) => Ok(done),
         (Err(panic), _) => Err(panicked(panic)),
         (_, true) => Err(PyRuntimeError::new_err(
-            "PyTorch's parallel-for failed; the result is incomplete",
+            "PyTorch's parallel-for failed, and the result is incomplete; do not use the output",
         )),
     }
 }

@@ -1,4 +1,4 @@
-"""What the tests of `ndscatter.torch` share."""
+"""Fixtures of the tests of `ndscatter.torch`."""
 
 import os
 import warnings
@@ -10,13 +10,13 @@ import ndscatter.torch
 from ndscatter.torch import _kernels
 
 
-# The whole of PyTorch's cases, and graph networks, take minutes and one package more.
+# All of PyTorch's own cases, and graph networks, run for minutes and need an additional package.
 IS_FULL = os.environ.get("NDSCATTER_FULL") == "1"
 collect_ignore = [] if IS_FULL else ["test_pyg.py"]
 
 
 class Spy:
-    """The native kernels, and how many calls they have done or handed back."""
+    """The native kernels, with the numbers of calls that they have run and refused."""
 
     def __init__(self, native):
         self._native = native
@@ -44,8 +44,8 @@ def spy(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def as_it_was():
-    """Whatever a test leaves behind."""
+def restore():
+    """Restore the number of threads, and end all registrations, after each test."""
     threads = torch.get_num_threads()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What `torch.compile` calls of the kernels that are enabled, and what it makes itself."""
+"""Which functions of a graph compiled by `torch.compile` run on ndscatter's kernels."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ import ndscatter.torch
 
 @pytest.fixture(autouse=True)
 def no_cache():
-    """Before 2.13 inductor's gives one thread's loops to two."""
+    """Before PyTorch 2.13, inductor's cache reuses loops for one thread with two threads."""
     with torch._inductor.config.patch(force_disable_caches=True):
         yield
 
@@ -32,7 +32,7 @@ CALLS = {
     "index_put": lambda t, i, u: t.index_put((i,), u),
     "index_put add": lambda t, i, u: t.index_put((i,), u, accumulate=True),
 }
-# Those that inductor leaves to PyTorch, with threads 1 and 2; of others it makes loops of C++.
+# Functions that inductor calls, with 1 and 2 threads. It compiles the other functions to C++ loops.
 CALLED = {
     1: {"scatter_reduce prod", "scatter_reduce mean", "scatter_reduce amax", "index_reduce"},
     2: {
@@ -44,7 +44,7 @@ CALLED = {
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("backend", ["inductor", "aot_eager"])
-def test_what_is_called(backend, threads, spy):
+def test_functions_that_run_on_the_kernels(backend, threads, spy):
     g = torch.Generator().manual_seed(0)
     table, index = torch.randn(500, 64, generator=g), torch.randint(0, 500, (3000,), generator=g)
     updates = torch.randn(3000, 64, generator=g)
@@ -60,7 +60,7 @@ def test_what_is_called(backend, threads, spy):
                 called.add(name)
             expected = call(table, index, updates)
         if name in called:
-            # Loops of inductor's, and of PyTorch's, race for what is written last.
+            # Loops of inductor, and PyTorch's kernels, do not define which of two updates stays.
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     assert called == (CALLED[threads] if backend == "inductor" else set(CALLS))
 
@@ -74,6 +74,6 @@ def test_a_graph_compiled_before_and_after(spy):
     compiled(table, index, updates)
     with ndscatter.torch.enable(only=["scatter_reduce"]):
         compiled(table, index, updates)
-        assert spy.done == 1, "a graph asks the dispatcher"
+        assert spy.done == 1, "a compiled graph calls the dispatcher at run time"
     compiled(table, index, updates)
     assert spy.done == 1

@@ -1,4 +1,4 @@
-"""Kernels under PyTorch's functions: whose calls they are, whose bits, and how they end."""
+"""`ndscatter.torch.enable`: calls that run on the kernels, their bits, errors and threads."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ def numbers(seed=0):
 
 
 def edges(rows=500, count=3000, width=64, dtype=torch.float32):
-    """A table, row numbers with repeats, and updates whose sums depend on their order."""
+    """Return a table, row numbers with duplicates, and updates whose sums depend on their order."""
     g = numbers()
     table = torch.randn(rows, width, generator=g).to(dtype)
     index = torch.randint(0, rows, (count,), generator=g)
@@ -72,13 +72,13 @@ def test_the_same_bits_at_any_number_of_threads(name, spy):
         for threads in (1, 2, 2, 3):
             torch.set_num_threads(threads)
             results.append(call(*inputs))
-    assert spy.done == 4, "taken over, as it is large enough"
+    assert spy.done == 4, "all calls are large enough for the kernels"
     assert all(torch.equal(result, results[0]) for result in results)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_order_is_that_of_the_indices(name):
-    """The loop, on one thread of PyTorch's where that is it."""
+    """PyTorch on one thread is the reference. It applies updates in order, except for reduce."""
     call, inputs = CALLS[name], edges(dtype=torch.float64)
     torch.set_num_threads(1)
     expected = call(*inputs)
@@ -93,8 +93,8 @@ def test_the_order_is_that_of_the_indices(name):
 @pytest.mark.parametrize(
     "name", ["scatter_add", "scatter_reduce", "index_add", "index_put add", "embedding"]
 )
-def test_in_what_type_halves_are_summed(dtype, name):
-    # Ones are lost beside 2048 (256) where each sum is rounded.
+def test_type_of_sums_of_halves(dtype, name):
+    # If each sum is rounded, adding 1 to 2048 (float16) or 256 (bfloat16) has no effect.
     large = 2048.0 if dtype is torch.float16 else 256.0
     table = torch.full((1, 32), large, dtype=dtype)
     updates = torch.ones(64, 32, dtype=dtype)
@@ -109,7 +109,7 @@ def test_in_what_type_halves_are_summed(dtype, name):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("alpha", [1, -1])
 def test_halves_along_each_axis(dtype, alpha, spy):
-    """In f32 along the first axis and the last, and only where they are added as they are."""
+    """PyTorch sums in float32 along the first and last axis, and only with `alpha` 1."""
     large = (2048.0 if dtype is torch.float16 else 256.0) * alpha
     index = torch.zeros(64, dtype=torch.long)
     for dim in (0, 1, 2, -1, -2, -3):
@@ -136,18 +136,18 @@ def test_halves_in_a_line_and_at_short_indices():
             assert torch.equal(call(), expected)
 
 
-def test_what_is_small_stays_with_pytorch(spy):
+def test_small_calls_stay_with_pytorch(spy):
     with ndscatter.torch.enable(only=ndscatter.torch.FUNCTIONS):
         for call in CALLS.values():
             call(*edges(rows=4, count=4, width=4))
-        # Lanes of single elements too.
+        # So do single elements along the last axis.
         table, index = torch.zeros(64, 64), torch.randint(0, 64, (64, 64))
         table.scatter_add_(1, index, torch.ones(64, 64))
     assert (spy.done, spy.refused) == (0, 0)
 
 
 def test_set_num_threads_is_obeyed():
-    """A pool of one asks PyTorch for no thread: seen by whose the processor time is."""
+    """With one thread, the calling thread has all of the processor time."""
     code = """
 import time, torch, ndscatter.torch
 g = torch.Generator().manual_seed(0)
@@ -157,10 +157,10 @@ ndscatter.torch.enable()
 def share(threads):
     torch.set_num_threads(threads)
     table.index_add_(0, index, updates)
-    mine, all_of_us = time.thread_time(), time.process_time()
+    own, total = time.thread_time(), time.process_time()
     for _ in range(10):
         table.index_add_(0, index, updates)
-    return 1 - (time.thread_time() - mine) / (time.process_time() - all_of_us)
+    return 1 - (time.thread_time() - own) / (time.process_time() - total)
 print(share(1), share(2))
 """
     one, two = map(float, python(code).split())
@@ -181,7 +181,7 @@ def takes_over(spy, call=CALLS["scatter_add_"]):
     return spy.done > before
 
 
-def test_disable_gives_back(spy):
+def test_disable_restores_pytorchs_kernels(spy):
     handle = ndscatter.torch.enable()
     all_but_one = frozenset(ndscatter.torch.FUNCTIONS) - {"embedding_dense_backward"}
     assert takes_over(spy) and ndscatter.torch.enabled() == all_but_one
@@ -191,7 +191,7 @@ def test_disable_gives_back(spy):
     ndscatter.torch.disable()
 
 
-def test_only_what_was_chosen(spy):
+def test_only_named_functions_are_registered(spy):
     with ndscatter.torch.enable(only=["index_add"]):
         assert not takes_over(spy)
         assert takes_over(spy, CALLS["index_add"])
@@ -200,7 +200,8 @@ def test_only_what_was_chosen(spy):
     assert not ndscatter.torch.enabled()
 
 
-# Calls that were measured to lose on one machine, and whether a name in `only` asks for them.
+# Calls that were measured to be slower on one machine, and whether naming them in `only` registers
+# them.
 LOSSES = {
     "scatter_add": (lambda: CALLS["scatter_add"](*edges()), True),
     "scatter_reduce": (lambda: CALLS["scatter_reduce"](*edges()), True),
@@ -217,22 +218,22 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_what_was_measured_to_lose_stays_with_pytorch(name, spy):
-    call, is_asked_for_by_name = LOSSES[name]
+def test_slower_calls_stay_with_pytorch(name, spy):
+    call, is_registered_by_name = LOSSES[name]
     with ndscatter.torch.enable():
         call()
     assert (spy.done, spy.refused) == (0, int(name == "index_put"))
     with ndscatter.torch.enable(only=[name]):
         call()
-    assert spy.done == int(is_asked_for_by_name)
+    assert spy.done == int(is_registered_by_name)
     with ndscatter.torch.enable(always=True):
         call()
-    assert spy.done == int(is_asked_for_by_name) + 1
+    assert spy.done == int(is_registered_by_name) + 1
 
 
 @pytest.mark.parametrize(
     ("rows", "width", "taken"),
-    # Short slices from 131,072 elements on, and slices that fill a cache line.
+    # Short slices run on the kernels from 131,072 elements on, longer ones (a cache line) always.
     [(8738, 15, False), (8739, 15, True), (131_071, 1, False), (131_072, 1, True), (256, 16, True)],
 )
 def test_short_slices_that_replace_others(rows, width, taken, spy):
@@ -247,7 +248,7 @@ def test_short_slices_that_replace_others(rows, width, taken, spy):
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize(
     ("columns", "width", "taken"),
-    # Up to 4 tuples for each element of an index, and slices of 4 elements.
+    # At most 4 tuples per index element run on the kernels, and slices of at least 4 elements.
     [(4, 1, True), (5, 1, False), (64, 1, False), (64, 3, False), (64, 4, True), (64, 64, True)],
 )
 def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy):
@@ -257,7 +258,7 @@ def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy
     values = torch.randn(count, columns, width, generator=g)
     line = torch.arange(columns)
     expected = table.clone().index_put_((rows, line), values, accumulate=accumulate)
-    # Expanded indices hold as many elements as the indices that they are made of.
+    # Expanded indices store the same number of elements as the original indices.
     expanded = (rows.expand(count, columns), line.expand(count, columns))
     for indices in [(rows, line), (rows, expanded[1]), expanded]:
         spy.done, into = 0, table.clone()
@@ -267,8 +268,8 @@ def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy
         assert spy.done == int(taken)
 
 
-def test_indices_whose_positions_no_memory_holds(spy):
-    """PyTorch reads such indices as they are broadcast, and finds the first out of bounds."""
+def test_indices_whose_positions_do_not_fit_into_memory(spy):
+    """PyTorch reads broadcast indices without a copy, and finds the first one out of bounds."""
     for count in (1 << 20, 1 << 29):
         outside = torch.full((), 10**6).expand(count)
         table, one = torch.zeros(3, 3, 8), torch.ones(8)
@@ -277,7 +278,7 @@ def test_indices_whose_positions_no_memory_holds(spy):
     assert spy.done == 0
 
 
-def test_one_within_another(spy):
+def test_nested_enable(spy):
     with ndscatter.torch.enable():
         with ndscatter.torch.enable(only=["index_add"]):
             assert not takes_over(spy)
@@ -288,7 +289,7 @@ def test_one_within_another(spy):
     assert not takes_over(spy)
 
 
-def test_what_fails_changes_nothing(spy, monkeypatch):
+def test_a_failed_enable_changes_nothing(spy, monkeypatch):
     broken = {"wrong": {"no_such_operator": lambda fall_back, always: None}}
     functions = {**broken, **ndscatter.torch.FUNCTIONS}
     monkeypatch.setattr(_switch, "FUNCTIONS", functions)
@@ -328,7 +329,7 @@ def test_eight_threads():
 
 
 def test_switched_while_other_threads_call():
-    """PyTorch frees a kernel that is taken out, whoever is in it or waits to begin."""
+    """PyTorch frees a deregistered kernel even if another thread runs it or is about to."""
     code = """
 import threading, time, torch, ndscatter.torch
 g = torch.Generator().manual_seed(0)
@@ -366,7 +367,7 @@ print(wrong[:1])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork():
-    """A child has none of OpenMP's threads, which PyTorch itself would wait for forever."""
+    """A child has none of OpenMP's threads. PyTorch's own kernels would wait for them forever."""
     code = """
 import os, sys, torch, ndscatter.torch
 g = torch.Generator().manual_seed(0)
@@ -377,7 +378,7 @@ torch.set_num_threads(2)
 expected = table.index_add(0, index, updates)
 child = os.fork()
 if not child:
-    # Comparing is PyTorch's own, on one thread.
+    # torch.equal is a kernel of PyTorch, so it must run on one thread.
     result = table.index_add_(0, index, updates)
     torch.set_num_threads(1)
     os._exit(0 if torch.equal(result, expected) else 1)
@@ -442,7 +443,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_errors_are_those_of_pytorch(name):
-    # Of several threads of PyTorch's the first one to find an error tells of it.
+    # With several threads, PyTorch reports the error that a thread finds first.
     torch.set_num_threads(1)
     with pytest.raises(Exception) as expected:  # noqa: PT011
         REFUSED[name](*edges())
@@ -451,7 +452,7 @@ def test_errors_are_those_of_pytorch(name):
     assert str(found.value) == str(expected.value)
 
 
-def test_types_that_are_not_known_go_to_pytorch():
+def test_unsupported_types_stay_with_pytorch():
     index = torch.tensor([2, 0])
     for dtype in (torch.complex32, torch.uint16, torch.float8_e4m3fn):
         table, updates = torch.zeros(3, 2).to(dtype), torch.ones(2, 2).to(dtype)
@@ -472,7 +473,7 @@ def test_types_that_are_not_known_go_to_pytorch():
             assert results[0] == results[1]
 
 
-def test_views_with_a_sign_or_a_conjugate():
+def test_views_with_the_negative_or_conjugate_bit():
     table = torch.randn(4, 3, dtype=torch.complex64, generator=numbers())
     index, updates = torch.tensor([1, 1, 3]), torch.randn(3, 3, dtype=torch.complex64)
     calls = [
@@ -516,8 +517,8 @@ def test_masks_and_gaps_between_indices():
 
 
 @pytest.mark.parametrize("shape", list(itertools.product((1, 2, 3), repeat=3)))
-def test_indexed_axes_that_lie_in_any_way(shape, spy):
-    """Those of size 1, whose strides mean nothing, between others that do not follow."""
+def test_indexed_axes_with_any_strides(shape, spy):
+    """Axes of size 1, whose strides have no meaning, between axes that may not merge."""
     order = torch.stack(torch.meshgrid(*map(torch.arange, shape), indexing="ij")).reshape(3, -1)
     values = torch.arange(1.0, order.shape[1] + 1)
     for strides in itertools.product((1, 2, 3, 4, 6, 9), repeat=3):
@@ -534,7 +535,7 @@ def test_indexed_axes_that_lie_in_any_way(shape, spy):
     assert spy.done
 
 
-def test_indices_that_are_not_aligned_are_for_pytorch(spy):
+def test_unaligned_indices_stay_with_pytorch(spy):
     rows, columns = torch.tensor([2, -1, 0]), torch.tensor([[1], [3]])
     table, values = torch.zeros(4, 5), torch.arange(6.0).reshape(2, 3)
     odd = torch.frombuffer(bytearray(1) + rows.numpy().tobytes(), dtype=torch.long, offset=1)
@@ -584,7 +585,7 @@ def test_values(dtype, value, reduce):
         assert outcome() == expected
 
 
-def test_an_embedding_leaves_out_what_is_no_row():
+def test_an_embedding_skips_indices_out_of_bounds():
     g = numbers()
     index = torch.randint(-2, 12, (7, 5), generator=g)
     gradient = torch.randn(7, 5, 3, generator=g)
@@ -596,7 +597,7 @@ def test_an_embedding_leaves_out_what_is_no_row():
         assert torch.equal(found, expected)
 
 
-def test_flush_to_zero_is_not_for_the_kernels():
+def test_the_kernels_ignore_flush_to_zero():
     tiny = torch.full((3,), 1e-40)
     if not torch.set_flush_denormal(True):
         pytest.skip("the processor has no such mode")

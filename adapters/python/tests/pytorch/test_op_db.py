@@ -1,6 +1,6 @@
-"""PyTorch's own cases of the operators that are taken over, with and without the kernels.
+"""PyTorch's own test cases of the operators, with and without the kernels.
 
-A tenth of them that is always the same, or with NDSCATTER_FULL=1 all of them.
+A fixed tenth of the cases runs, or all of them with NDSCATTER_FULL=1.
 """
 
 import os
@@ -12,7 +12,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import ndscatter.torch
 
-# Those that are taken over, and those whose gradients or whose own code are made of them.
+# Operators with kernels, and operators whose gradients or implementation call them.
 NAMES = {
     "gather", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select",
     "masked_scatter", "nn.functional.embedding", "nn.functional.embedding_bag", "put", "scatter",
@@ -30,7 +30,7 @@ def title(op):
 
 
 def chosen(cases):
-    """All of them, or a tenth by their names."""
+    """Return all cases, or a tenth, chosen by their names."""
     if os.environ.get("NDSCATTER_FULL") == "1":
         return cases
     return [case for case in cases if zlib.crc32(case.id.encode()) % 10 == 0]
@@ -51,7 +51,7 @@ def by_name(operators, what):
 
 
 def copied(value):
-    """A copy that lies as the original does, overlaps and all."""
+    """Return a copy with the same strides, storage offset and overlaps."""
     if isinstance(value, torch.Tensor):
         detached = value.detach()
         place = detached.storage_offset(), detached.size(), detached.stride()
@@ -64,7 +64,7 @@ def copied(value):
 def same(expected, found):
     torch.testing.assert_close(found, expected, equal_nan=True)
     for one, other in zip(flat(expected), flat(found), strict=True):
-        assert one.stride() == other.stride(), "how the result lies"
+        assert one.stride() == other.stride(), "the results have the same strides"
 
 
 def flat(value):
@@ -74,7 +74,7 @@ def flat(value):
 
 
 def outcome(function, sample, **more):
-    """What a call returns, or the type of what it raises, and what became of its input."""
+    """Return the result of a call, or the type of its error, and its input after the call."""
     data, arguments = copied(sample.input), copied(sample.args)
     keywords = {name: copied(value) for name, value in sample.kwargs.items()}
     try:
@@ -109,7 +109,7 @@ def test_samples(op, dtype, spy):
                 out = torch.empty(shape, dtype=result.dtype)
                 compare(op, sample, out=out)
     if op.name in TAKEN and dtype is not torch.complex32:
-        assert spy.done, "something was taken over"
+        assert spy.done, "some call has run on the kernels"
 
 
 @pytest.mark.parametrize("op", by_name([op for op in OPERATORS if op.error_inputs_func], "error"))
@@ -141,7 +141,7 @@ def test_gradients(op, spy):
                 return result
 
             tensors = [inputs[at] for at in differentiable]
-            # What PyTorch's own gradients do not pass is not asked of these.
+            # Cases that PyTorch's own gradients fail are skipped.
             options = {"nondet_tol": op.gradcheck_nondet_tol, "raise_exception": False}
             if not torch.autograd.gradcheck(function, tensors, **options):
                 continue

@@ -1,4 +1,4 @@
-"""Operators by name: values, gradients, fakes, and what is compiled or exported."""
+"""The package's own operators: values, gradients, fakes, compiled and exported programs."""
 
 import itertools
 
@@ -16,7 +16,10 @@ def numbers(seed=0):
 
 
 def scatters(dtype=torch.float64, requires_grad=False):
-    """A case of each scatter: function, data, indices, updates; duplicates in all."""
+    """Yield a case of each scatter: function, array function, options, data, indices, updates.
+
+    All indices contain duplicates.
+    """
     g = numbers()
     normal = lambda *shape: torch.randn(*shape, generator=g).to(dtype).requires_grad_(requires_grad)
     pick = lambda high, *shape: torch.randint(-high, high, shape, generator=g)
@@ -93,7 +96,7 @@ def test_gradients_of_gradients(reduction, include_self):
 
 
 @pytest.mark.parametrize("reduction", ["mul", "min", "max"])
-def test_gradients_of_gradients_that_there_are_not(reduction):
+def test_gradients_of_nonlinear_gradients_are_refused(reduction):
     for function, _, more, data, indices, updates in scatters(requires_grad=True):
         result = function(data, indices, updates, **more, reduction=reduction)
         (gradient,) = torch.autograd.grad(result.square().sum(), updates, create_graph=True)
@@ -129,7 +132,7 @@ BACKENDS = [None, "eager", "aot_eager", "inductor"]
 
 
 def ways_of_forward_mode(call, backend):
-    """Ways to ask for the derivative of a function along ones, which may be compiled."""
+    """Yield functions that compute the derivative of `call` along ones, compiled or not."""
     from torch.autograd import forward_ad
 
     compiled = torch.compile(call, backend=backend) if backend else call
@@ -138,7 +141,7 @@ def ways_of_forward_mode(call, backend):
         def derivative(*primals):
             duals = []
             with forward_ad.dual_level():
-                # In a frame of its own, as that of a comprehension, dynamo drops tangents.
+                # No comprehension: dynamo drops tangents in its frame.
                 for one in primals:
                     duals.append(forward_ad.make_dual(one, torch.ones_like(one)))  # noqa: PERF401
                 return forward_ad.unpack_dual(function(*duals)).tangent
@@ -151,7 +154,7 @@ def ways_of_forward_mode(call, backend):
         )[1]
 
     def warm(function):
-        """After a call without tangents, which a graph may be kept of."""
+        """Compute it after a call without tangents, whose graph may be cached."""
         def derivative(*primals):
             function(*primals)
             return jvp(function)(*primals)
@@ -173,7 +176,7 @@ def ways_of_forward_mode(call, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_forward_mode_is_computed_or_refused(reduction, backend):
-    """Never taken for zeros, which PyTorch does with an operator that has no rule."""
+    """Tangents are never dropped. PyTorch would treat those of an operator without a rule as 0."""
     index = torch.tensor([0, 1, 0])
     call = lambda d, u: nt.scatter_update(d, index, u, reduction=reduction).sin()
     data, updates = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0, 5.0])
@@ -224,7 +227,7 @@ def test_tensors_on_several_devices_are_refused():
     assert nt.gather(data.to("meta"), index.to("meta")).shape == (2,)
 
 
-def test_what_fakes_refuse():
+def test_errors_of_fakes():
     index = torch.tensor([0, 1]).to("meta")
     with pytest.raises(ValueError, match="out of range for data of rank 0"):
         nt.gather(torch.zeros((), device="meta"), index)
@@ -264,23 +267,23 @@ def cases():
 
 
 def arguments(function, tensors, options):
-    """What a function hands to its operator."""
+    """Return the operator of a function, and the arguments that it gets."""
     found = []
     name = "scatter" if len(tensors) == 3 else "gather"
 
-    class Look(torch.utils._python_dispatch.TorchDispatchMode):
+    class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             if func is getattr(torch.ops.ndscatter, name).default:
                 found.append(args)
             return func(*args, **(kwargs or {}))
 
-    with Look():
+    with Recorder():
         function(*[tensor.detach() for tensor in tensors], **options)
     return getattr(torch.ops.ndscatter, name).default, (*tensors, *found[0][len(tensors) :])
 
 
 @pytest.mark.parametrize(("function", "tensors", "options"), list(cases()))
-def test_what_pytorch_asks_of_operators(function, tensors, options):
+def test_opcheck(function, tensors, options):
     operator, inputs = arguments(function, tensors, options)
     torch.library.opcheck(operator, inputs)
 

@@ -1,10 +1,12 @@
-"""ndscatter under PyTorch.
+"""ndscatter for PyTorch.
 
-`enable` puts the kernels under PyTorch's own functions for tensors on the CPU, and `disable`
-gives back what was there: ``scatter``, ``scatter_add``, ``scatter_reduce``, ``index_add``,
-``index_copy``, ``index_reduce``, ``index_put`` and the gradient of ``embedding``. Programs do
-not change. By name, with exact gradients: `scatter_nd`, `scatter_update`, `scatter_elements`,
-`gather_nd`, `gather` and `gather_elements`.
+`enable` registers the kernels under PyTorch's own functions for CPU tensors: ``scatter``,
+``scatter_add``, ``scatter_reduce``, ``index_add``, ``index_copy``, ``index_reduce``,
+``index_put`` and the gradient of ``embedding``. Programs do not change. `disable` restores
+PyTorch's kernels.
+
+`scatter_nd`, `scatter_update`, `scatter_elements`, `gather_nd`, `gather` and
+`gather_elements` are separate operators with exact gradients.
 """
 
 from ._kernels import FUNCTIONS

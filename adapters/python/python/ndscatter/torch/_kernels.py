@@ -1,7 +1,7 @@
-"""Kernels under PyTorch's operators for the CPU: what each hands to the crate.
+"""Kernels for PyTorch's CPU operators: conversion of their arguments to calls of the crate.
 
-Knows the arguments of PyTorch's operators. What is refused, or too small to gain, goes to the
-kernel that was there.
+Knows the arguments of PyTorch's operators, and which calls were measured to be faster. Calls that
+the crate refuses, and calls that would not be faster, go to PyTorch's original kernel.
 """
 
 from __future__ import annotations
@@ -16,36 +16,37 @@ from torch import Tensor
 from .._native import torch as native
 
 Kernel = Callable[..., Any]
-# What a number arrives as.
+# Types of a scalar argument.
 Scalar = bool | int | float | complex
 Indices = Sequence[Tensor | None]
-# Tries a call: output, data (None in place), dim, index, updates and the operator's options.
+# Runs a call and returns True, or returns False and writes nothing. Arguments: output, data (None
+# in place), dim, index, updates and the operator's options.
 Attempt = Callable[..., bool]
-# The output of a call, and what it begins with, if not with what it holds.
+# Output of a call, and its initial values. None: the call is in place.
 Placed = tuple[Tensor, Tensor | None]
-# That of a form of an operator, of `self` and the output that was given; None is for PyTorch.
+# Chooses the output of one form of an operator from `self` and `out`. None: PyTorch runs the call.
 Place = Callable[[Tensor, Tensor | None], Placed | None]
-# A kernel of the one that was there, and whether it takes calls of any size.
+# Makes a kernel from the original kernel. The bool says whether to run calls of any size.
 Make = Callable[[Kernel, bool], Kernel]
 
 
-class Door(NamedTuple):
-    """How an operator is taken over."""
+class Override(NamedTuple):
+    """A replacement of the kernel of one operator."""
 
     make: Make
-    # Elements that one of the counted arguments has at least; smaller calls never come here.
+    # Smaller calls go to PyTorch: one of the counted arguments must have this number of elements.
     least: int
-    # Places of those arguments, of which the key set has the first.
+    # Positions of the counted arguments. Position 0 is the dispatch key set.
     counted: tuple[int, ...]
-    # Whether `enable` takes it over without being asked for it by name.
+    # Whether `enable` registers it if `only` is None.
     by_default: bool = True
 
 
-# Which calls gain was measured by bench/pytorch.py --sizes, with two threads of a Zen 4. Numbers
-# are elements of updates.
+# Which calls are faster was measured by bench/pytorch.py --sizes, with two threads of a Zen 4. The
+# limits below are numbers of elements of the updates.
 #
-# What was measured to lose on one machine stays with PyTorch on all of them. PyTorch's time
-# divided by ours, on a Zen 4, a Zen 5 and an Emerald Rapids:
+# Calls that were measured to be slower on one machine stay with PyTorch on all machines. PyTorch's
+# time divided by ndscatter's, on a Zen 4, a Zen 5 and an Emerald Rapids:
 #
 #     index_copy_ of 4 Mi single elements         1.43   0.70   0.50
 #     scatter_add of moe_add, allocated           1.18   0.59   0.84
@@ -53,24 +54,24 @@ class Door(NamedTuple):
 #     embedding_dense_backward of moe_add         0.83   1.26   0.61
 #     index_put_ of seed_nd (src/torch/kernels.rs) 0.64   0.77   0.86
 
-# The way through Python takes 2 to 4 us; nothing smaller than this gains.
+# Dispatch through Python costs 2 to 4 us. No smaller call is faster.
 SMALLEST = 64
-# Rows of 16 and more floats are sorted and summed by a kernel of PyTorch's that takes 7 us at
-# least. Of other rows so many take PyTorch twice as long as the way here.
+# PyTorch sorts and sums rows of at least 16 floats by a kernel that costs at least 7 us. For this
+# number of elements in other rows, PyTorch's time is twice the cost of dispatch through Python.
 ROWS = 2048
-# PyTorch writes and reads whole slices well, one after the other.
+# PyTorch writes and reads whole slices fast, one after the other.
 SLICES = 4096
-# Single elements, of which PyTorch does a million in 2 ms: in a table that leaves the cache.
+# PyTorch runs a million single elements in 2 ms. The table must be larger than the cache.
 ELEMENTS = 1 << 18
 ELEMENTS_TABLE = 1 << 22
-# A table that is zeroed first, in a call that is made in Python.
+# The table must be zeroed first, by a call from Python.
 EMBEDDING = 1 << 14
 
-# Floats of 16 bits, whose sums in f32 PyTorch does as fast.
+# 16-bit floats. PyTorch sums them in f32 as fast as ndscatter.
 HALVES = frozenset((torch.float16, torch.bfloat16))
 FLOATS = frozenset((torch.float32, torch.float64))
 
-# PyTorch's names of reductions, of those that have them.
+# PyTorch's names of reductions, for each operator that has them.
 SCATTER_REDUCE = frozenset(("sum", "prod", "mean", "amax", "amin"))
 INDEX_REDUCE = frozenset(("prod", "mean", "amax", "amin"))
 SCATTER = frozenset(("add", "multiply"))
@@ -110,7 +111,10 @@ def _scatter_src(
 
 
 def _overflows(value: Scalar, dtype: torch.dtype) -> bool:
-    """Whether a finite number is too large, which `full` makes infinite and `scatter` refuses."""
+    """Return whether a finite number is too large for `dtype`.
+
+    `torch.full` would make it infinite. PyTorch's `scatter` raises an error.
+    """
     if not (dtype.is_floating_point or dtype.is_complex):
         return False
     largest = float(torch.finfo(dtype).max)
@@ -142,8 +146,7 @@ def _index_add(
     source: Tensor,
     alpha: Scalar = 1,
 ) -> bool:
-    # Other factors are rounded, or not, as PyTorch's own kernel does it; of a type that does
-    # not suit they are an error there.
+    # PyTorch's kernel defines how other factors are rounded, and which types of factors are errors.
     kinds = (int, float) if output.is_floating_point() else (int,)
     if output.dtype is torch.bool:
         if alpha is not True and (type(alpha) is not int or alpha != 1):
@@ -182,13 +185,18 @@ def _rows_gain(
     reduce: str = "",
     include_self: bool = True,
 ) -> bool:
-    """Of `scatter` and kin: rows whose index is one number, expanded."""
+    """Return whether a `scatter`, `scatter_add` or `scatter_reduce` is faster.
+
+    It is for rows whose index is expanded from one number per row, and for long lines of single
+    elements in a large table.
+    """
     count = index.numel()
     strides = index.stride()
     rank = len(strides)
     if rank < 2:
         return bool(count >= ELEMENTS and self.numel() >= ELEMENTS_TABLE)
-    # Indices of single elements PyTorch goes through lane by lane, faster than others.
+    # An index with a value per element, and an index along the last axis, stay with PyTorch, which
+    # runs them lane by lane and faster.
     if strides[-1] != 0 or dim in (-1, rank - 1):
         return False
     extreme = reduce in ("amax", "amin")
@@ -232,13 +240,13 @@ def _itself(self: Tensor, out: Tensor | None) -> Placed:
 
 
 def _copy(self: Tensor, out: Tensor | None) -> Placed:
-    # Row-major, as PyTorch's own. PyTorch copies well, and into memory that it has kept; for a
-    # copy and updates in one pass the crate would need other memory.
+    # Row-major, as PyTorch's own results. PyTorch copies fast, into memory that its allocator has
+    # cached. The updates are therefore a separate pass, in place.
     return torch.empty(self.shape, dtype=self.dtype, device="cpu").copy_(self), None
 
 
 def _given(self: Tensor, out: Tensor | None) -> Placed | None:
-    # An output of another shape is PyTorch's to resize.
+    # PyTorch resizes an output of another shape.
     if out is None or out.shape != self.shape:
         return None
     return out, None if out is self else self
@@ -316,25 +324,25 @@ def _variants(
     least: int,
     counted: int,
     functional: bool = True,
-) -> dict[str, Door]:
-    """The functional form of an operator, that in place, and that with an output.
+) -> dict[str, Override]:
+    """Return overrides of three forms of an operator: functional, in place, and with `out`.
 
-    `functional` says whether the first one is taken over by default.
+    `functional` says whether the functional form is registered by default.
     """
     dot = f".{overload}" if overload else ""
     out = f".{overload}_out" if overload else ".out"
     return {
-        f"{name}{dot}": Door(_kernel(attempt, gains, _copy), least, (counted,), functional),
-        f"{name}_{dot}": Door(_kernel(attempt, gains, _itself), least, (counted,)),
-        f"{name}{out}": Door(_kernel(attempt, gains, _given), least, (counted,)),
+        f"{name}{dot}": Override(_kernel(attempt, gains, _copy), least, (counted,), functional),
+        f"{name}_{dot}": Override(_kernel(attempt, gains, _itself), least, (counted,)),
+        f"{name}{out}": Override(_kernel(attempt, gains, _given), least, (counted,)),
     }
 
 
-# Places of arguments: key set, self, dim, index, updates.
+# Positions of arguments. The order is: key set, self, dim, index, updates.
 _INDEX, _SOURCE = 3, 4
 
-# What `enable(only=[..])` chooses from: the operators of each, and how they are taken over.
-FUNCTIONS: dict[str, dict[str, Door]] = {
+# The functions that `enable(only=[..])` can name, and the overrides of their operators.
+FUNCTIONS: dict[str, dict[str, Override]] = {
     "scatter_add": _variants(
         "scatter_add", "", _scatter_add, _sums_gain, SMALLEST, _INDEX, functional=False
     ),
@@ -350,9 +358,9 @@ FUNCTIONS: dict[str, dict[str, Door]] = {
     "index_add": _variants("index_add", "", _index_add, _slices_added_gain, SMALLEST, _SOURCE),
     "index_copy": _variants("index_copy", "", _index_copy, _slices_copied_gain, SLICES, _SOURCE),
     "index_reduce": _variants("index_reduce", "", _index_reduce, _always, SLICES, _SOURCE),
-    # One value may stand for many indices.
-    "index_put": {"_index_put_impl_": Door(_put, SLICES, (2, 3))},
+    # Indices or values are counted: one value may be broadcast to all indices.
+    "index_put": {"_index_put_impl_": Override(_put, SLICES, (2, 3))},
     "embedding_dense_backward": {
-        "embedding_dense_backward": Door(_embedding, EMBEDDING, (1,), by_default=False)
+        "embedding_dense_backward": Override(_embedding, EMBEDDING, (1,), by_default=False)
     },
 }

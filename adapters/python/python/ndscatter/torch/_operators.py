@@ -1,7 +1,7 @@
-"""Operators by name, with their gradients, in a library of PyTorch's.
+"""The package's own operators with gradients, registered in `torch.library`.
 
-Knows what PyTorch asks of operators: how results look without memory, and gradients. Values are
-the crate's.
+Knows what PyTorch requires of an operator: kernels, fakes, gradients and tangents. The crate
+computes all values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 from .._native import torch as native
 from ._switch import connect
 
-# Functions of PyTorch's that have no types.
+# Typed as Any, as functions of this module have no type annotations.
 _registry: Any = torch.library
 _LIBRARY = _registry.Library("ndscatter", "FRAGMENT")
 
@@ -36,7 +36,7 @@ _SCHEMAS = (
 for _schema in _SCHEMAS:
     _LIBRARY.define(_schema, tags=torch.Tag.pt2_compliant_tag)
 
-# Reductions whose gradients read what the forward pass has read.
+# Reductions whose gradients need the data and updates of the forward pass.
 _READING = frozenset(("mul", "min", "max"))
 
 
@@ -48,7 +48,7 @@ def _gatherer(operator: str, axis: int, bounds: str, negative_indices: bool) -> 
     return native.Options(operator, axis, "none", True, "native", bounds, negative_indices)
 
 
-# On the CPU.
+# Kernels for the CPU.
 
 
 def _scatter(
@@ -114,19 +114,19 @@ def _gather_backward(
     return grad_data
 
 
-# Without memory.
+# Fakes: kernels that compute shapes only.
 
 
 def _on_one_device(*tensors: torch.Tensor | None) -> None:
     devices = {str(tensor.device) for tensor in tensors if tensor is not None}
     if len(devices) > 1:
-        raise RuntimeError(f"tensors on different devices: {', '.join(sorted(devices))}")
+        raise RuntimeError(f"the tensors are on different devices: {', '.join(sorted(devices))}")
 
 
 def _empty_gradients(
     gradient: torch.Tensor, updates_shape: Sequence[int], of_data: bool, of_updates: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Memory for those that are wanted; nothing for others."""
+    """Allocate the requested gradients. The others are empty tensors."""
     return (
         _empty(gradient.shape if of_data else (0,), gradient),
         _empty(updates_shape if of_updates else (0,), gradient),
@@ -159,11 +159,11 @@ def _fake_gather(
     rank = data.dim()
     if operator == "nd":
         if not indices.dim():
-            raise ValueError("`indices` must have rank 1 or more")
+            raise ValueError("`indices` has rank 0; pass rank 1 or more")
         inner = axis + int(indices.shape[-1])
         shape = (*indices.shape[:-1], *data.shape[inner:])
     elif not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of range for data of rank {rank}")
+        raise ValueError(f"`axis` is {axis}, which is out of range for data of rank {rank}")
     elif operator == "along":
         axis %= rank
         shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
@@ -196,10 +196,10 @@ def _share_scatter(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     indices, data, updates = ctx.saved_tensors
     of_data, _, of_updates, *rest = ctx.needs_input_grad
     reduction, include_self = ctx.meaning[2], ctx.meaning[3]
-    # Of a sum that is the gradient of the output.
-    is_there = reduction in ("add", "sub") and include_self
+    # For sums and differences, the gradient for data is the gradient of the output.
+    is_identity = reduction in ("add", "sub") and include_self
     grad_data = grad_updates = None
-    wants_data = of_data and not is_there
+    wants_data = of_data and not is_identity
     if wants_data or of_updates:
         grad_data, grad_updates = torch.ops.ndscatter.scatter_backward.default(
             gradient,
@@ -211,7 +211,7 @@ def _share_scatter(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
             of_updates,
             *ctx.meaning,
         )
-    if is_there:
+    if is_identity:
         grad_data = gradient
     of = (grad_data if of_data else None, None, grad_updates if of_updates else None)
     return (*of, *[None] * len(rest))
@@ -231,8 +231,8 @@ def _share_gather(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     return (grad_data, None, *[None] * len(ctx.options))
 
 
-# Gradients of gradients. Where a function is linear, so is its gradient, and the gradient of
-# that is the function again.
+# Gradients of gradients. The gradient of a linear function is linear. Its gradient is the function
+# itself.
 
 
 def _save_scatter_backward(ctx: Any, inputs: Any, output: Any) -> None:
@@ -246,9 +246,9 @@ def _share_scatter_backward(
 ) -> tuple[Any, ...]:
     of_data, of_updates, *meaning = ctx.rest
     if meaning[2] in _READING:
-        raise RuntimeError(f"ndscatter: the gradient of {meaning[2]!r} has no gradient")
+        raise RuntimeError(f"the gradient of reduction {meaning[2]!r} has no gradient in ndscatter")
     (indices,) = ctx.saved_tensors
-    # There is nothing of one that was not wanted.
+    # A gradient that was not requested is an empty tensor. Its tangent is 0.
     data = of_grad_data if of_data else of_grad_updates.new_zeros(ctx.shape)
     updates = of_grad_updates if of_updates else of_grad_data.new_zeros(ctx.updates_shape)
     of_gradient = torch.ops.ndscatter.scatter.default(data, indices, updates, *meaning)
@@ -266,14 +266,15 @@ def _share_gather_backward(ctx: Any, of_grad_data: torch.Tensor) -> tuple[Any, .
     return (of_gradient, None, None, *[None] * len(ctx.options))
 
 
-# Tangents of forward mode. An operator that is linear in some of its arguments maps their
-# tangents as it maps the arguments. Products, minima and maxima are not linear.
+# Tangents of forward mode. A linear operator maps the tangents of its arguments as it maps the
+# arguments. Products, minima and maxima are not linear.
 
 
 def _refuse_nonlinear(reduction: str) -> None:
     if reduction in _READING:
         raise NotImplementedError(
-            f"ndscatter has no derivative in forward mode of {reduction!r}; use reverse mode"
+            f"ndscatter has no derivative in forward mode for reduction {reduction!r}; "
+            "use reverse mode"
         )
 
 
@@ -296,16 +297,16 @@ _LEVEL = 0
 
 
 def _may_have_tangents() -> bool:
-    """Whether a level of forward mode may have been entered.
+    """Return whether a level of forward mode may have been entered.
 
-    To ask a tensor for its tangent takes 2.4 us, a fourth of a small call. Compiled graphs enter
-    the level without telling `forward_ad`.
+    Reading the tangent of a tensor costs 2.4 us, a fourth of a small call. Compiled graphs enter
+    the level without a change of `forward_ad._current_level`.
     """
     return forward_ad._current_level >= 0 or "torch._dynamo" in sys.modules
 
 
 def _unpacked(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]] | None:
-    """Arguments without their tangents, and the tangents; None where no argument has one."""
+    """Return the arguments without tangents, and the tangents. None if no argument has one."""
     unpack: Any = forward_ad.unpack_dual
     primals, tangents = list(inputs), [None] * len(inputs)
     for place, value in enumerate(inputs):
@@ -330,13 +331,13 @@ def _with_tangents(operator: Any, primals: list[Any], tangents: list[Any], linea
 
 
 def _differentiable(name: str, save: Any, share: Any, linear: Any) -> Any:
-    """The kernel that PyTorch calls before the one of a device: it adds derivatives.
+    """Return the autograd kernel of an operator, which PyTorch calls before the CPU kernel.
 
-    `torch.library.register_autograd` makes one that drops tangents without an error.
+    A kernel of `torch.library.register_autograd` would drop tangents without an error.
     """
     operator = getattr(torch.ops.ndscatter, name).default
     below_autograd: Any = torch._C._AutoDispatchBelowAutograd
-    # Dynamo may run around a kernel. Of a function that it compiles it drops new tangents.
+    # Dynamo may trace a kernel. It drops tangents that a compiled function makes.
     uncompiled: Any = torch.compiler.disable
 
     def forward(ctx: Any, *inputs: Any) -> Any:
@@ -386,7 +387,7 @@ for _name, _kernel, _fake, *_derivatives in (
     _LIBRARY.impl(_name, _differentiable(_name, *_derivatives), "Autograd")
 
 
-# By name.
+# Public functions.
 
 
 _REDUCTIONS = {
@@ -407,7 +408,7 @@ def _call(
 ) -> torch.Tensor:
     if reduction not in _REDUCTIONS:
         names = ", ".join(_REDUCTIONS)
-        raise ValueError(f"no reduction is called {reduction!r}; use {names}")
+        raise ValueError(f"`reduction` is {reduction!r}; pass one of {names}")
     result: torch.Tensor = torch.ops.ndscatter.scatter.default(
         *tensors,
         operator,
@@ -432,12 +433,14 @@ def scatter_nd(
     bounds: str = "error",
     negative_indices: bool = True,
 ) -> torch.Tensor:
-    """Write slices of `updates` to the places that tuples of coordinates name.
+    """Write slices of `updates` to the destinations that tuples of coordinates address.
 
-    Arguments and errors are those of `ndscatter.scatter_nd`; updates are not broadcast.
-    Differentiable in `data` and `updates`; the gradients are exact with duplicates (of which
-    the last has the gradient, without a reduction), zeros in products, and ties. Those of
-    products, minima and maxima cannot be differentiated again.
+    Returns a new tensor. Arguments, order and errors are those of `ndscatter.scatter_nd`, except
+    that updates are not broadcast.
+
+    The result is differentiable in `data` and `updates`. The gradients are exact with duplicates,
+    zeros in products, and ties. Without a reduction, the last of several updates of a destination
+    has the gradient. The gradients of products, minima and maxima cannot be differentiated again.
 
     >>> import torch, ndscatter.torch
     >>> rows = torch.tensor([[0], [2], [2]])
@@ -466,9 +469,10 @@ def scatter_update(
     bounds: str = "error",
     negative_indices: bool = True,
 ) -> torch.Tensor:
-    """Write slices of `updates` to the positions along one axis that `indices` name.
+    """Write slices of `updates` to the positions `indices` along one axis.
 
-    As `ndscatter.scatter_update`, with the gradients of `scatter_nd`.
+    Returns a new tensor. Arguments, order and errors are those of `ndscatter.scatter_update`,
+    except that updates are not broadcast. Gradients are those of `scatter_nd`.
 
     >>> import torch, ndscatter.torch
     >>> index = torch.tensor([1, 1])
@@ -492,9 +496,10 @@ def scatter_elements(
     bounds: str = "error",
     negative_indices: bool = True,
 ) -> torch.Tensor:
-    """Write each update to the place that its own index names along one axis.
+    """Write each update to the position that its index selects along one axis.
 
-    As `ndscatter.scatter_elements`, with the gradients of `scatter_nd`.
+    Returns a new tensor. Arguments, order and errors are those of `ndscatter.scatter_elements`,
+    except that updates are not broadcast. Gradients are those of `scatter_nd`.
 
     >>> import torch, ndscatter.torch
     >>> index = torch.tensor([[1, 0]])
@@ -520,9 +525,10 @@ def gather_nd(
     bounds: str = "error",
     negative_indices: bool = True,
 ) -> torch.Tensor:
-    """Slices of `data` that tuples of coordinates name, as `ndscatter.gather_nd`.
+    """Return the slices of `data` that tuples of coordinates address.
 
-    Differentiable in `data`, any number of times.
+    Arguments and errors are those of `ndscatter.gather_nd`. The result is differentiable in
+    `data`, any number of times.
 
     >>> import torch, ndscatter.torch
     >>> ndscatter.torch.gather_nd(torch.eye(2), torch.tensor([[1, 1], [0, 1]]))
@@ -539,7 +545,10 @@ def gather(
     bounds: str = "error",
     negative_indices: bool = True,
 ) -> torch.Tensor:
-    """Slices of `data` along one axis, as `ndscatter.gather`; differentiable.
+    """Return the slices of `data` at the positions `indices` along one axis.
+
+    Arguments and errors are those of `ndscatter.gather`. The result is differentiable in `data`,
+    any number of times.
 
     >>> import torch, ndscatter.torch
     >>> ndscatter.torch.gather(torch.tensor([5.0, 6.0]), torch.tensor([1, 1, 0]))
@@ -556,7 +565,10 @@ def gather_elements(
     bounds: str = "error",
     negative_indices: bool = True,
 ) -> torch.Tensor:
-    """One element of `data` for each index, as `ndscatter.gather_elements`; differentiable.
+    """Return one element of `data` for each index, which selects a position along one axis.
+
+    Arguments and errors are those of `ndscatter.gather_elements`. The result is differentiable in
+    `data`, any number of times.
 
     >>> import torch, ndscatter.torch
     >>> ndscatter.torch.gather_elements(torch.eye(2), torch.tensor([[1, 0]]))

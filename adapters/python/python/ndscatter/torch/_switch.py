@@ -1,6 +1,6 @@
-"""Putting kernels under PyTorch's operators, and giving back what was there.
+"""Registration of kernels under PyTorch's operators, and its end.
 
-Knows PyTorch's dispatcher. Knows nothing of what a kernel does.
+Knows PyTorch's dispatcher. Does not know what a kernel computes.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import Any
 import torch
 
 from .._native import torch as native
-from ._kernels import FUNCTIONS, Door
+from ._kernels import FUNCTIONS, Override
 
 # Releases of PyTorch whose operators and types were tested.
 SUPPORTED = ("2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
 
 _lock = threading.RLock()
-# What is enabled, one within another: the last one counts.
+# Stack of nested `enable` calls. The last entry is active.
 _enabled: list[Enabled] = []
-# Functions of PyTorch's that have no types.
+# Typed as Any, as functions of this module have no type annotations.
 _registry: Any = torch.library
 _library: Any = None
-# Handles of kernels that are in place or were. PyTorch frees a kernel that is taken out while
-# other threads are in it, or wait for Python's lock to begin; with a handle it stays. So many
-# switches later nobody is there any more.
+# Handles of kernels that are or were registered. When a kernel is deregistered, PyTorch frees it
+# even if other threads run it or wait for Python's lock to run it. A handle keeps it alive. After
+# 1000 more registrations no thread is expected to run it.
 _kept: deque[list[Any]] = deque(maxlen=1000)
 _is_connected = False
 
 
 def connect() -> None:
-    """Find PyTorch's functions, once."""
+    """Find PyTorch's C functions. Later calls do nothing."""
     global _is_connected
     if _is_connected:
         return
@@ -52,11 +52,14 @@ def connect() -> None:
 
 
 class Enabled:
-    """What `enable` has put in place; as a context manager it ends with the block."""
+    """The registration of one `enable` call. As a context manager it ends with the block.
 
-    def __init__(self, doors: dict[str, dict[str, Door]], always: bool) -> None:
-        self.functions = frozenset(doors)
-        self._doors = doors
+    `functions` is the set of names that it covers.
+    """
+
+    def __init__(self, overrides: dict[str, dict[str, Override]], always: bool) -> None:
+        self.functions = frozenset(overrides)
+        self._overrides = overrides
         self._always = always
 
     def __enter__(self) -> Enabled:
@@ -71,7 +74,7 @@ class Enabled:
         self.disable()
 
     def disable(self) -> None:
-        """End this, and what is below it counts again."""
+        """End this registration. The enclosing `enable` becomes active again."""
         with _lock:
             if self in _enabled:
                 _enabled.remove(self)
@@ -81,11 +84,11 @@ class Enabled:
         handles: list[Any] = []
         _kept.append(handles)
         for function in sorted(self.functions):
-            for name, door in self._doors[function].items():
+            for name, override in self._overrides[function].items():
                 original = _registry.get_kernel(f"aten::{name}", "CPU").call_boxed
-                kernel = door.make(original, self._always)
+                kernel = override.make(original, self._always)
                 if not self._always:
-                    kernel = native.Gate(original, kernel, door.least, door.counted)
+                    kernel = native.Gate(original, kernel, override.least, override.counted)
                 library.impl(name, kernel, with_keyset=True)
                 handles.append(_registry.get_kernel(f"aten::{name}", "CPU"))
 
@@ -94,7 +97,7 @@ class Enabled:
 
 
 def _register() -> None:
-    """Put the kernels of the last one in place, and nothing else."""
+    """Register the kernels of the active `enable` call, and deregister all others."""
     global _library
     if _library is not None:
         _library._destroy()
@@ -103,7 +106,7 @@ def _register() -> None:
         library = _registry.Library("aten", "IMPL", "CPU")
         try:
             with warnings.catch_warnings():
-                # That a kernel is replaced is what was asked for.
+                # Replacing a kernel is intended here.
                 warnings.filterwarnings("ignore", message=".*Overriding a previously registered")
                 _enabled[-1]._kernels(library)
         except BaseException:
@@ -112,14 +115,14 @@ def _register() -> None:
         _library = library
 
 
-def _chosen(only: Iterable[str] | None) -> dict[str, dict[str, Door]]:
-    """The operators of functions by name, or those of all functions that are for every program."""
+def _chosen(only: Iterable[str] | None) -> dict[str, dict[str, Override]]:
+    """Return the overrides of the named functions. None: all that are registered by default."""
     if only is None:
         by_default = {
-            function: {name: door for name, door in doors.items() if door.by_default}
-            for function, doors in FUNCTIONS.items()
+            function: {name: item for name, item in overrides.items() if item.by_default}
+            for function, overrides in FUNCTIONS.items()
         }
-        return {function: doors for function, doors in by_default.items() if doors}
+        return {function: overrides for function, overrides in by_default.items() if overrides}
     chosen = frozenset(only)
     unknown = sorted(chosen - FUNCTIONS.keys())
     if unknown:
@@ -128,39 +131,40 @@ def _chosen(only: Iterable[str] | None) -> dict[str, dict[str, Door]]:
 
 
 def enable(only: Iterable[str] | None = None, *, always: bool = False) -> Enabled:
-    """Put the kernels under PyTorch's functions, for tensors on the CPU.
+    """Register the kernels under PyTorch's functions, for CPU tensors in all threads.
 
-    Functions that were measured to be slower on a machine than PyTorch's are taken over only where
-    `only` names them: ``embedding_dense_backward``, and the forms of ``scatter_add`` and
+    Some functions were measured to be slower than PyTorch's on a machine. They are registered only
+    if `only` names them: ``embedding_dense_backward``, and the forms of ``scatter_add`` and
     ``scatter_reduce`` that return a new tensor.
 
-    The kernels are Python code, so that a call waits for Python's lock. A C++ extension must not
-    hold that lock while it calls one of the functions in ``at::parallel_for`` and waits for the
-    result: PyTorch's threads would wait for the lock, and the extension for them, for ever. An
-    extension that pybind11 calls holds the lock until it releases it with
+    The kernels are Python code, so a call waits for Python's lock (the GIL). A C++ extension must
+    not hold that lock while it calls one of the functions in ``at::parallel_for`` and waits for
+    the result. PyTorch's threads would wait for the lock, and the extension would wait for these
+    threads, forever. An extension that pybind11 calls holds the lock until it releases it with
     ``py::gil_scoped_release``.
 
     Args:
-        only: names of `FUNCTIONS`; None is all that gain.
-        always: for tests and measurements: also calls that PyTorch does faster.
+        only: names of functions, from `FUNCTIONS`. None: all functions that were measured to be
+            faster.
+        always: whether to also run calls that PyTorch runs faster. For tests and measurements.
 
     Returns:
-        What was enabled. ``with enable(): ..`` ends it with the block, `disable` ends all.
-        One within another replaces what is outside of it until it ends.
+        A handle. ``with enable(): ..`` ends the registration with the block, `disable` ends all
+        registrations. A nested `enable` replaces the enclosing one until it ends.
 
     Raises:
-        RuntimeError: a release of PyTorch that is not supported.
-        ValueError: a function of another name.
+        RuntimeError: this release of PyTorch is not supported.
+        ValueError: `only` contains an unknown name.
 
     >>> import torch, ndscatter.torch
     >>> with ndscatter.torch.enable(only=["scatter_add"]):
     ...     torch.zeros(3).scatter_add_(0, torch.tensor([0, 2, 2]), torch.ones(3))
     tensor([1., 0., 2.])
     """
-    doors = _chosen(FUNCTIONS if only is None and always else only)
+    overrides = _chosen(FUNCTIONS if only is None and always else only)
     with _lock:
         connect()
-        enabled = Enabled(doors, always)
+        enabled = Enabled(overrides, always)
         _enabled.append(enabled)
         try:
             _register()
@@ -172,13 +176,13 @@ def enable(only: Iterable[str] | None = None, *, always: bool = False) -> Enable
 
 
 def disable() -> None:
-    """Give back all of PyTorch's kernels."""
+    """End all registrations: PyTorch's own kernels run again."""
     with _lock:
         _enabled.clear()
         _register()
 
 
 def enabled() -> frozenset[str]:
-    """Names of the functions that are taken over now."""
+    """Return the names of the functions that run on ndscatter's kernels now."""
     with _lock:
         return _enabled[-1].functions if _enabled else frozenset()

@@ -1,6 +1,6 @@
-//! The functions in C that a library may have beside its methods.
+//! The table of C functions that a library may provide in addition to `__dlpack__` (DLPack 1.3).
 //!
-//! Knows their table, and what they do not look at.
+//! Knows the table, and the properties of a tensor that its functions ignore.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
@@ -12,10 +12,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use pyo3::{ffi, intern};
 
-use super::{Handed, Lent};
+use super::{Exported, Lent};
 
-/// Functions in C by which a library hands tensors out and takes them over: DLPack 1.3. They
-/// take a tenth of the time of the methods.
+/// The C functions of a library that lend and take over tensors (DLPack 1.3). A call costs a tenth
+/// of a call of the Python methods.
 #[repr(C)]
 struct Functions {
     major: u32,
@@ -25,18 +25,18 @@ struct Functions {
     from_object: FromObject,
     to_object: ToObject,
     describe: Option<Describe>,
-    // More follow.
+    // The table has more functions.
 }
 
 type FromObject =
     unsafe extern "C" fn(*mut ffi::PyObject, *mut *mut DLManagedTensorVersioned) -> c_int;
-/// Fills a struct with what is told of an array, for a look as long as the array is borrowed;
-/// returns 0 where it has.
+/// Fills a struct with the description of an array, and returns 0 on success. The description is
+/// valid while the array is borrowed and not changed.
 pub(crate) type Describe = unsafe extern "C" fn(*mut ffi::PyObject, *mut DLTensor) -> c_int;
 type ToObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut ffi::PyObject) -> c_int;
 
-/// Those that are used.
+/// The functions of the table that this package calls.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange {
     from_object: FromObject,
@@ -44,12 +44,13 @@ pub(super) struct Exchange {
     describe: Option<Describe>,
 }
 
-/// The functions of the first library that was seen to have them, and the type of its arrays.
-/// One whose arrays are seen later is asked by its methods.
+/// The functions of the first library with such a table, and the type of its arrays. Further
+/// libraries are used through their Python methods.
 static EXCHANGE: PyOnceLock<(Py<PyType>, Exchange)> = PyOnceLock::new();
 
 impl Exchange {
-    /// Those for an array of just that type: what a subclass means is for its methods.
+    /// Returns the functions for an array of exactly the known type. A subclass may override the
+    /// methods, so it is used through them.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let py = object.py();
         let (kind, exchange) = match EXCHANGE.get(py) {
@@ -71,10 +72,11 @@ impl Exchange {
         Some(EXCHANGE.get_or_init(py, || (kind.unbind(), exchange)))
     }
 
-    /// The tensor of an array, if nothing about it is unusual: the functions do not look at
-    /// gradients, nor at signs and conjugates that are still to be worked out, and say less
-    /// than the methods where they fail.
-    pub(super) fn ask(self, object: &Bound<'_, PyAny>) -> PyResult<Option<Lent>> {
+    /// Requests the tensor of an array. Returns `None` where the Python method must be called.
+    ///
+    /// The functions ignore `requires_grad`, the negative bit and the conjugate bit of a tensor,
+    /// and their error messages are less precise than those of the methods.
+    pub(super) fn request(self, object: &Bound<'_, PyAny>) -> PyResult<Option<Lent>> {
         let py = object.py();
         let says_yes = |answer: PyResult<Bound<'_, PyAny>>| {
             answer.is_ok_and(|answer| answer.is_truthy().unwrap_or(true))
@@ -83,14 +85,13 @@ impl Exchange {
             return Ok(None);
         }
         if says_yes(object.call_method0(intern!(py, "is_neg"))) {
-            // torch's methods hand it out with the signs as they lie.
+            // PyTorch's `__dlpack__` ignores the negative bit too.
             return Err(PyBufferError::new_err(
-                "a tensor whose signs are still to be changed is not taken; use its \
-                 `resolve_neg()`",
+                "the tensor has the negative bit set; pass `tensor.resolve_neg()`",
             ));
         }
         let mut tensor = std::ptr::null_mut();
-        // SAFETY: the object is of the type that the functions are for.
+        // SAFETY: `Exchange::of` checked that the object is of the type of these functions.
         let code = unsafe { (self.from_object)(object.as_ptr(), &raw mut tensor) };
         let lent = match NonNull::new(tensor) {
             Some(tensor) if code == 0 => Lent::Versioned(tensor).of_known_version()?,
@@ -108,11 +109,11 @@ impl Exchange {
     pub(super) fn take_over<'py>(
         self,
         py: Python<'py>,
-        result: &Handed,
+        result: &Exported,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut object = std::ptr::null_mut();
         let tensor = Box::into_raw(result.versioned());
-        // SAFETY: the function owns the tensor from now on, also where it fails.
+        // SAFETY: the tensor is valid. The function takes it over, also if it fails.
         unsafe {
             let code = (self.to_object)(tensor, &raw mut object);
             if code != 0 {
@@ -123,13 +124,14 @@ impl Exchange {
     }
 }
 
-/// The functions of a type of arrays, if it has them in a version that is known.
+/// Returns the table of an array type, if the type has one of a known version.
 fn functions(kind: &Bound<'_, PyType>) -> Option<&'static Functions> {
     const NAME: &CStr = c"dlpack_exchange_api";
     let capsule = kind.getattr(intern!(kind.py(), "__dlpack_c_exchange_api__"));
     let capsule = capsule.ok()?;
-    // SAFETY: a capsule of that name holds the functions, which stay as long as the library;
-    // version and older functions can be read whatever the version.
+    // SAFETY: a capsule with this name holds the table. The table lives as long as the library,
+    // and the capsule is never freed (below). The fields of the version are the same in every
+    // version.
     let functions = unsafe {
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) == 0 {
             return None;
@@ -137,24 +139,22 @@ fn functions(kind: &Bound<'_, PyType>) -> Option<&'static Functions> {
         let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr());
         &*pointer.cast::<Functions>()
     };
-    // The capsule may own them.
+    // The capsule may own the table.
     std::mem::forget(capsule);
     (functions.major == 1).then_some(functions)
 }
 
-/// Where a library says now that the elements of an array lie, if it says so without running
-/// Python code.
+/// Returns the address of an array's elements as its library describes it now. `None` if the
+/// library has no function that does so without running Python code.
 pub(in crate::array) fn described_address(object: &Bound<'_, PyAny>) -> Option<*const u8> {
     let describe = Exchange::of(object)?.describe?;
     described(describe, object).map(|tensor| tensor.address().cast_const())
 }
 
-/// What a library tells of an array, for a look as long as the array is borrowed and not
-/// changed.
+/// Returns the description of an array. It is valid while the array is borrowed and not changed.
 pub(crate) fn described(describe: Describe, object: &Bound<'_, PyAny>) -> Option<DLTensor> {
     let mut found = std::mem::MaybeUninit::<DLTensor>::uninit();
-    // SAFETY: the function looks at the object's type itself, and fills the struct where it
-    // returns 0.
+    // SAFETY: the function checks the object's type itself, and fills the struct if it returns 0.
     unsafe {
         if describe(object.as_ptr(), found.as_mut_ptr()) != 0 {
             drop(PyErr::take(object.py()));
@@ -164,7 +164,7 @@ pub(crate) fn described(describe: Describe, object: &Bound<'_, PyAny>) -> Option
     }
 }
 
-/// The function that describes arrays of this type, without what keeps them.
+/// Returns the function that describes arrays of this type without extending their lifetime.
 pub(crate) fn describe_of(kind: &Bound<'_, PyType>) -> Option<Describe> {
     functions(kind)?.describe
 }

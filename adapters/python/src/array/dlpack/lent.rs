@@ -1,6 +1,6 @@
-//! Tensors that other libraries hand out.
+//! Tensors that other libraries lend.
 //!
-//! Knows capsules, and what becomes of the tensor in one.
+//! Knows capsules, and who must free the tensor of a capsule.
 
 use std::ptr::NonNull;
 
@@ -16,10 +16,11 @@ use pyo3::{ffi, intern};
 use super::exchange::Exchange;
 use super::{OLD, OLD_USED, VERSIONED, VERSIONED_USED};
 
-/// Flags of memory that is no output: writes fail, or nobody sees them.
+/// Flags of a tensor that cannot be an output: it is read-only, or a copy that the caller would
+/// never see.
 const NOT_WRITABLE: u64 = DLManagedTensorVersioned::READ_ONLY | DLManagedTensorVersioned::IS_COPIED;
 
-/// A tensor that another library has handed out. It is given back when this is dropped.
+/// A tensor of another library. Its deleter is called when this value is dropped.
 pub(in crate::array) enum Lent {
     Old(NonNull<DLManagedTensor>),
     Versioned(NonNull<DLManagedTensorVersioned>),
@@ -27,7 +28,8 @@ pub(in crate::array) enum Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // SAFETY: this owns the tensor, and its deleter is called once.
+        // SAFETY: this value owns the tensor (`Lent::take`, `Exchange::request`), and the deleter
+        // is called once.
         unsafe {
             match *self {
                 Self::Old(tensor) => {
@@ -46,11 +48,11 @@ impl Drop for Lent {
 }
 
 impl Lent {
-    /// Asks `object` for its tensor, which must lie in the memory of the CPU.
-    pub(in crate::array) fn ask(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// Requests the tensor of `object`, which must be in the memory of the CPU.
+    pub(in crate::array) fn request(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
         if let Some(exchange) = Exchange::of(object)
-            && let Some(lent) = exchange.ask(object)?
+            && let Some(lent) = exchange.request(object)?
         {
             return Ok(lent);
         }
@@ -59,7 +61,7 @@ impl Lent {
         let options = PyDict::new(py);
         options.set_item(intern!(py, "max_version"), (1, 0))?;
         let capsule = match method.call((), Some(&options)) {
-            // Older than versions.
+            // A library without the argument `max_version`.
             Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call0()?,
             other => other?,
         };
@@ -68,8 +70,8 @@ impl Lent {
 
     fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {
         let object = capsule.as_ptr();
-        // SAFETY: a capsule of that name holds such a tensor, which whoever renames the
-        // capsule owns.
+        // SAFETY: a capsule with this name holds a tensor of this struct. Renaming the capsule
+        // transfers the ownership of the tensor.
         unsafe {
             if ffi::PyCapsule_IsValid(object, VERSIONED.as_ptr()) != 0 {
                 let tensor = ffi::PyCapsule_GetPointer(object, VERSIONED.as_ptr()).cast();
@@ -84,35 +86,37 @@ impl Lent {
             }
         }
         Err(PyBufferError::new_err(
-            "`__dlpack__` returned no capsule of a tensor",
+            "`__dlpack__` returned no capsule with a tensor",
         ))
     }
 
-    /// Refuses a tensor whose elements lie nowhere, or not where their type may.
+    /// Refuses a tensor with elements whose address is null or not aligned for `dtype`.
     pub(in crate::array) fn check_memory(&self, elements: usize, dtype: DType) -> PyResult<()> {
         if elements == 0 {
             return Ok(());
         }
         if self.tensor().data.is_null() {
-            return Err(PyBufferError::new_err("a tensor has no memory"));
+            return Err(PyBufferError::new_err("a DLPack tensor has no memory"));
         }
         if !self.address().addr().is_multiple_of(dtype.alignment()) {
             return Err(PyBufferError::new_err(format!(
-                "a tensor of {dtype} begins at an address that is no multiple of {}; pass a copy",
+                "the address of a tensor of {dtype} is not a multiple of {}; pass a copy",
                 dtype.alignment()
             )));
         }
         Ok(())
     }
 
-    /// Of another major version only version and deleter can be relied on.
+    /// Refuses a tensor of another major version: only its version and deleter have a known
+    /// position.
     pub(super) fn of_known_version(self) -> PyResult<Self> {
         if let Self::Versioned(tensor) = &self {
-            // SAFETY: the tensor is this one's.
+            // SAFETY: this value owns the tensor, and the version is the first field in every
+            // version.
             let major = unsafe { tensor.as_ref().version.major };
             if major != 1 {
                 return Err(PyBufferError::new_err(format!(
-                    "DLPack {major} was handed out, and 1 asked for"
+                    "`__dlpack__` returned a tensor of DLPack {major}, but version 1 was requested"
                 )));
             }
         }
@@ -120,7 +124,8 @@ impl Lent {
     }
 
     pub(super) fn tensor(&self) -> &DLTensor {
-        // SAFETY: the tensor is this one's, of a version that has these fields.
+        // SAFETY: this value owns the tensor. `of_known_version` checked that its version has
+        // these fields.
         unsafe {
             match self {
                 Self::Old(tensor) => &tensor.as_ref().dl_tensor,
@@ -129,16 +134,16 @@ impl Lent {
         }
     }
 
-    /// Whether it has flags, which say whether it may be written.
+    /// Whether the tensor has flags, among them the read-only flag.
     pub(in crate::array) fn is_versioned(&self) -> bool {
         matches!(self, Self::Versioned(_))
     }
 
-    /// Whether it may be written, as far as it tells.
+    /// Whether the tensor may be written. True for a tensor without flags.
     pub(in crate::array) fn is_writable(&self) -> bool {
         match self {
             Self::Old(_) => true,
-            // SAFETY: as above.
+            // SAFETY: as in `tensor`.
             Self::Versioned(tensor) => unsafe { tensor.as_ref().flags & NOT_WRITABLE == 0 },
         }
     }
@@ -166,7 +171,7 @@ impl Lent {
         Ok(sizes.iter().map(|&size| usize::try_from(size).unwrap_or(0)))
     }
 
-    /// In elements; `None` where the tensor is contiguous.
+    /// Returns the strides in elements, or `None` for a contiguous tensor without strides.
     pub(in crate::array) fn strides(&self) -> Option<impl Iterator<Item = isize>> {
         let strides = self.numbers(self.tensor().strides)?;
         Some(
@@ -178,13 +183,15 @@ impl Lent {
 
     fn numbers(&self, first: *mut i64) -> Option<&[i64]> {
         let rank = usize::try_from(self.tensor().ndim).unwrap_or(0);
-        // SAFETY: a tensor has as many sizes, and as many strides or none at all.
+        // SAFETY: `shape` and `strides` of a tensor point to `ndim` numbers. `strides` may be null.
         (!first.is_null()).then(|| unsafe { std::slice::from_raw_parts(first, rank) })
     }
 }
 
-/// Refuses what does not lie in the memory of the CPU, before it is asked for: libraries
-/// would wait for a device, or say less.
+/// Refuses an array that is not in the memory of the CPU.
+///
+/// The check runs before the request of the tensor, as a library may wait for the device, or raise
+/// a less precise error.
 fn check_device(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
@@ -196,7 +203,7 @@ fn check_device(object: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     Err(PyValueError::new_err(format!(
-        "an array of {} lies on a device (DLPack kind {kind}); copy it to the CPU first",
+        "a {} is on a device (DLPack device type {kind}); copy it to the CPU first",
         object.get_type().fully_qualified_name()?
     )))
 }

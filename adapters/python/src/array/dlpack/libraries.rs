@@ -1,14 +1,14 @@
-//! What DLPack does not say of a library's arrays.
+//! Properties of a library's arrays that DLPack does not describe.
 //!
-//! Knows JAX and PyTorch by name. Imports neither: an array of a library is there only where
-//! the program has imported the library.
+//! Knows JAX and PyTorch by name, and imports neither: an array of a library exists only if the
+//! program has imported the library.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// Whether arrays of this type never change, whatever their tensors say.
+/// Checks whether arrays of this type are immutable, whatever the flags of their tensors.
 pub(in crate::array) fn is_immutable(object: &Bound<'_, PyAny>) -> bool {
     let module = object
         .get_type()
@@ -17,7 +17,7 @@ pub(in crate::array) fn is_immutable(object: &Bound<'_, PyAny>) -> bool {
     module.is_some_and(|module| module.starts_with("jax"))
 }
 
-/// Whether it is a tensor of PyTorch's.
+/// Checks whether an object is a PyTorch tensor.
 pub(in crate::array) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static TENSOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = object.py();
@@ -35,14 +35,15 @@ pub(in crate::array) fn is_torch_tensor(object: &Bound<'_, PyAny>) -> PyResult<b
     object.is_instance(TENSOR.get_or_init(py, || tensor).bind(py))
 }
 
-/// Tells PyTorch that a tensor of its was written, as its own functions in place do: a
-/// gradient that needs the value from before is then refused and not wrong.
+/// Increments the version of a PyTorch tensor, as PyTorch's own in-place functions do.
+///
+/// A gradient that needs the old value then raises an error instead of being wrong.
 pub(in crate::array) fn note_written(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     if !is_torch_tensor(object)? {
         return Ok(());
     }
-    // Tensors of inference have no version, and no gradient needs them.
+    // Inference tensors have no version, and no gradient needs them.
     if object
         .call_method0(intern!(py, "is_inference"))?
         .is_truthy()?

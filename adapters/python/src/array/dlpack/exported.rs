@@ -1,6 +1,6 @@
 //! Results that other libraries take over.
 //!
-//! Knows memory, and which function of a library takes a tensor.
+//! Knows the memory of such a result, and the function of a library that takes over a tensor.
 
 use std::alloc::{Layout as Block, alloc, dealloc};
 use std::ffi::{CStr, c_void};
@@ -18,43 +18,44 @@ use super::exchange::Exchange;
 use super::{OLD, VERSIONED};
 use crate::array::elements_of;
 
-/// Rows of results begin where vectors like it.
+/// Alignment of the memory of a result, in bytes: one cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
 
-/// A block of memory that results of other libraries lie in.
+/// The memory of one result.
 struct Memory {
     first: NonNull<u8>,
     block: Block,
 }
 
-// SAFETY: memory that nobody else has.
+// SAFETY: the block is owned by this value alone.
 unsafe impl Send for Memory {}
-// SAFETY: as above; what lies in it is shared as the libraries that have it do.
+// SAFETY: `Memory` has no method that accesses the elements. The libraries that take over a tensor
+// synchronise their own accesses.
 unsafe impl Sync for Memory {}
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and freed once.
+        // SAFETY: the block was allocated with this layout in `Exported::new` and is freed once.
         unsafe { dealloc(self.first.as_ptr(), self.block) };
     }
 }
 
-/// A result that a library takes over by `__dlpack__`.
+/// A result that a library takes over through `__dlpack__`.
 #[pyclass(frozen, module = "ndscatter._native", name = "Result")]
-pub(in crate::array) struct Handed {
+pub(in crate::array) struct Exported {
     memory: Arc<Memory>,
     shape: Vec<i64>,
     code: DLDataType,
 }
 
-impl Handed {
-    /// One with room for the elements, which are not initialised.
+impl Exported {
+    /// Allocates a result. Its elements are not initialised.
     pub(in crate::array) fn new(shape: &[usize], size: usize, code: DLDataType) -> PyResult<Self> {
-        let failed = || PyMemoryError::new_err("no memory for the result");
+        let failed = || PyMemoryError::new_err("the memory of the result could not be allocated");
         let bytes = elements_of(shape).checked_mul(size);
         let bytes = bytes.ok_or_else(failed)?.max(1);
         let block = Block::from_size_align(bytes, ALIGNMENT).map_err(|_| failed())?;
-        // SAFETY: of at least one byte.
+        // SAFETY: the block has at least one byte.
         let first = NonNull::new(unsafe { alloc(block) }).ok_or_else(failed)?;
         Ok(Self {
             memory: Arc::new(Memory { first, block }),
@@ -70,12 +71,12 @@ impl Handed {
         self.memory.first.as_ptr()
     }
 
-    /// The tensor, and what keeps it alive.
-    fn exported(&self) -> (DLTensor, *mut c_void) {
+    /// Returns a tensor, and the context that its deleter frees.
+    fn tensor_and_context(&self) -> (DLTensor, *mut c_void) {
         let rank = self.shape.len();
         let mut numbers = [&self.shape[..], &vec![1; rank]].concat();
         for axis in (1..rank).rev() {
-            // Where there is no element, strides mean nothing and may wrap.
+            // The strides of a tensor without elements have no meaning and may wrap.
             numbers[rank + axis - 1] = numbers[rank + axis].wrapping_mul(self.shape[axis].max(1));
         }
         let mut kept = Box::new(Kept {
@@ -96,7 +97,7 @@ impl Handed {
     }
 
     pub(super) fn versioned(&self) -> Box<DLManagedTensorVersioned> {
-        let (tensor, context) = self.exported();
+        let (tensor, context) = self.tensor_and_context();
         Box::new(DLManagedTensorVersioned {
             version: DLPackVersion { major: 1, minor: 0 },
             manager_ctx: context,
@@ -107,7 +108,7 @@ impl Handed {
     }
 }
 
-/// What a tensor that was handed out keeps alive.
+/// The context of an exported tensor.
 struct Kept {
     /// Sizes, then strides.
     numbers: Vec<i64>,
@@ -115,7 +116,7 @@ struct Kept {
 }
 
 #[pymethods]
-impl Handed {
+impl Exported {
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -127,13 +128,15 @@ impl Handed {
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = stream;
         if copy == Some(true) || dl_device.is_some_and(|(kind, _)| kind != 1) {
-            return Err(PyBufferError::new_err("a result is handed over as it is"));
+            return Err(PyBufferError::new_err(
+                "a result is neither copied nor moved to a device",
+            ));
         }
         if max_version.is_some_and(|(major, _)| major >= 1) {
             let tensor = Box::into_raw(self.versioned());
             return capsule(py, tensor.cast(), VERSIONED, drop_versioned);
         }
-        let (tensor, context) = self.exported();
+        let (tensor, context) = self.tensor_and_context();
         let managed = Box::new(DLManagedTensor {
             dl_tensor: tensor,
             manager_ctx: context,
@@ -153,7 +156,7 @@ fn capsule<'py>(
     name: &'static CStr,
     destructor: unsafe extern "C" fn(*mut ffi::PyObject),
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the name stays; the destructor frees what nobody has taken over.
+    // SAFETY: the name is static. The destructor frees the tensor unless it was taken over.
     unsafe {
         let capsule = ffi::PyCapsule_New(tensor, name.as_ptr(), Some(destructor));
         Bound::from_owned_ptr_or_err(py, capsule)
@@ -161,7 +164,7 @@ fn capsule<'py>(
 }
 
 unsafe extern "C" fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
-    // SAFETY: made by `__dlpack__` from two boxes, and deleted once.
+    // SAFETY: `versioned` made the tensor and its context from two boxes. A deleter is called once.
     unsafe {
         drop(Box::from_raw((*tensor).manager_ctx.cast::<Kept>()));
         drop(Box::from_raw(tensor));
@@ -169,7 +172,8 @@ unsafe extern "C" fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
 }
 
 unsafe extern "C" fn delete_old(tensor: *mut DLManagedTensor) {
-    // SAFETY: as above.
+    // SAFETY: `__dlpack__` made the tensor and its context from two boxes. A deleter is called
+    // once.
     unsafe {
         drop(Box::from_raw((*tensor).manager_ctx.cast::<Kept>()));
         drop(Box::from_raw(tensor));
@@ -177,7 +181,8 @@ unsafe extern "C" fn delete_old(tensor: *mut DLManagedTensor) {
 }
 
 unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
-    // SAFETY: a capsule that still has its name still has its tensor.
+    // SAFETY: a capsule with this name still owns its tensor: a library that takes over the tensor
+    // renames the capsule.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) != 0 {
             delete_versioned(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
@@ -186,7 +191,7 @@ unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
 }
 
 unsafe extern "C" fn drop_old(capsule: *mut ffi::PyObject) {
-    // SAFETY: as above.
+    // SAFETY: as in `drop_versioned`.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, OLD.as_ptr()) != 0 {
             delete_old(ffi::PyCapsule_GetPointer(capsule, OLD.as_ptr()).cast());
@@ -194,9 +199,9 @@ unsafe extern "C" fn drop_old(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// Hands a result to the library that `like` is of.
-pub(in crate::array) fn hand_over<'py>(
-    result: Handed,
+/// Passes a result to the library of `like`, and returns that library's array.
+pub(in crate::array) fn export<'py>(
+    result: Exported,
     like: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = like.py();
@@ -208,12 +213,12 @@ pub(in crate::array) fn hand_over<'py>(
     take.call1((result,))
 }
 
-/// The function by which the library of an array takes tensors over.
+/// Returns `from_dlpack` of the library of an array.
 fn from_dlpack<'py>(like: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, name) = (like.py(), intern!(like.py(), "from_dlpack"));
     let module: String = like.get_type().getattr("__module__")?.extract()?;
     let root = match module.split('.').next().unwrap_or_default() {
-        // The module of its arrays' type is not the one that users import.
+        // JAX defines its array type in a private module.
         "jaxlib" | "jax" => "jax.numpy",
         root => root,
     };

@@ -318,7 +318,7 @@ mod tests {
         let few = &Destinations::Narrow((0..4096).map(|tuple| tuple % 7).collect());
         let cases: [(&str, Workload<'_>, usize, &[Schedule]); 17] = [
             (
-                "rows in no order",
+                "unordered rows",
                 sums(all_over),
                 2,
                 &[ByDestination, Serial],
@@ -407,7 +407,7 @@ mod tests {
                 &[Private, Serial],
             ),
             (
-                "a histogram that cannot",
+                "a histogram that cannot be merged",
                 Workload {
                     window_elements: 1,
                     columns: 1,

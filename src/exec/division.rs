@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// The way in which the work of a transfer is divided. A variant names what is cut into parts.
-/// Each task has one of these parts, and everything else whole.
+/// Each task has one of these parts. Everything else is not cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Division {
     /// One task has the whole transfer.
@@ -69,7 +69,7 @@ impl Division {
     }
 
     /// Returns the same division with `pieces` times the number of parts, which tasks take one
-    /// by one. A division whose total work would increase stays as it is: for example, each
+    /// by one. A division whose total work would increase stays as it is. For example, each
     /// range of destinations requires a pass over all tuples.
     pub(crate) fn finer(mut self, pieces: usize) -> Self {
         if let Self::Repetitions { parts }

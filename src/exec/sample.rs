@@ -46,13 +46,15 @@ pub(super) struct Neighbours {
     pub(super) in_page: f64,
 }
 
-/// Frequencies in a sample: the number of distinct destinations, of destinations with one sampled
-/// tuple, of destinations with two, and the number of tuples of all other destinations.
+/// Frequencies of destinations in a sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
+    /// Number of distinct destinations.
     distinct: f64,
+    /// Number of destinations with one sampled tuple, and with two.
     once: f64,
     twice: f64,
+    /// Number of sampled tuples of all other destinations.
     more: f64,
 }
 
@@ -89,9 +91,9 @@ impl Counts {
         (self.distinct + unseen).min(slices)
     }
 
-    /// Whether destinations are not equally frequent. The destinations with one and two tuples
-    /// give the expected number of tuples of all other destinations. A skewed sample has far more
-    /// such tuples.
+    /// Whether some destinations are far more frequent than others. The destinations with one and
+    /// two tuples give the expected number of tuples of all other destinations. A skewed sample has
+    /// far more such tuples.
     fn is_skewed(self) -> bool {
         if self.once == 0.0 {
             return false;

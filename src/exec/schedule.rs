@@ -50,7 +50,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Divides a transfer by `schedule` into `parts` parts, or says why the schedule does not
+    /// Divides a transfer by `schedule` for `parts` workers, or says why the schedule does not
     /// apply.
     pub(super) fn new(
         schedule: Schedule,

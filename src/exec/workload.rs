@@ -457,7 +457,7 @@ pub(super) mod fixtures {
         }
     }
 
-    /// Moves of the same rows.
+    /// Assignments of the same rows.
     pub(in super::super) fn moves(destinations: &Destinations) -> Workload<'_> {
         Workload {
             replaces: true,

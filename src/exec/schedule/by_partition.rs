@@ -76,7 +76,7 @@ impl Scheduler for ByPartition {
     }
 }
 
-/// Returns the binary logarithm of the destination numbers in a partition.
+/// Returns the shift of the partitions. A partition has `1 << shift` destination numbers.
 ///
 /// A partition of the output fills half of a cache, or less if workers need more partitions. There
 /// are at most [`MOST_PARTITIONS`] partitions. If updates are read in their order, partitions are
@@ -98,7 +98,7 @@ pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
         .unwrap_or(shift)
 }
 
-/// Returns the binary logarithm of the smallest power of two that cuts `count` numbers into at
+/// Returns the smallest shift for which ranges of `1 << shift` numbers cut `count` numbers into at
 /// most `partitions` ranges.
 fn shift_of(count: u64, partitions: u64) -> u32 {
     count
@@ -165,9 +165,11 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
     Ok(())
 }
 
-/// Returns the partitions that a kept plan stores, and sorts them first if there are none.
-/// Returns `None` if the plan is not kept or cannot store them, or if the stored partitions
-/// carry something else than this call needs.
+/// Returns the partitions that a kept plan stores. If it stores none, sorts the tuples first.
+///
+/// Returns `None` if the plan is not kept, or if there is no memory to store the partitions. Also
+/// returns `None` if the stored partitions have values and this call needs positions, or the
+/// other way round.
 fn kept_partitions<'p, N: Width + Any>(
     sorting: &Sorting<'p, '_>,
     numbers: &[N],

@@ -11,8 +11,8 @@ use crate::error::ScatterError;
 
 /// A way to divide transfers into tasks. It gives the bits of the sequential reference loop.
 pub(super) trait Scheduler: Sync {
-    /// Returns the division of a transfer into at most about `parts` parts, or the reason why the
-    /// schedule does not apply or does not keep the bits. Reads no tuple outside the sample.
+    /// Returns the division of a transfer for `parts` workers, or the reason why the schedule does
+    /// not apply or does not keep the bits. Reads no tuple outside the sample.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason>;
 
     /// Returns what [`Self::run`] computes before its first write.
@@ -59,8 +59,8 @@ impl Preparation {
         Self { step, bytes }
     }
 
-    /// Returns the preparation of a schedule that writes windows in the order of tuples: such
-    /// a schedule may have to detect duplicates before it streams.
+    /// Returns the preparation of a schedule that writes windows in the order of tuples. Such a
+    /// schedule may have to detect duplicates before it streams.
     pub(super) fn of_streaming(work: &Workload<'_>) -> Self {
         match work.streaming() {
             Streaming::IfDistinct => Self::new(Step::DetectToStream, work.detection_bytes),

@@ -2,8 +2,8 @@
 
 use crate::names::named;
 
-/// The quantity that a call minimises, where the caller knows better than the crate. No
-/// result depends on the goal.
+/// The quantity that a call minimises. A caller can set a goal if it knows more about the load
+/// of the machine than the crate. No result depends on the goal.
 ///
 /// Without a goal, calls that run at the same time share the workers of the pool
 /// ([`Pool::calls`](crate::Pool::calls)). Each call then takes the schedule with the lowest

@@ -159,7 +159,7 @@ fn may_pay_alone(schedule: Schedule) -> bool {
     matches!(schedule, ByPartition | Grouped | LastWrite | Private)
 }
 
-/// Returns all schedules that are no candidates, each with the reason for a person.
+/// Returns all schedules that are not candidates, each with a reason for a person.
 pub(crate) fn refusals(
     work: &Workload<'_>,
     workers: &Workers<'_>,

@@ -345,7 +345,8 @@ impl<'a, 'w> Model<'a, 'w> {
     }
 
     /// Returns the nanoseconds of combining the elements of one window: whole vectors, then the
-    /// remaining elements one by one. A joined window has no remaining elements.
+    /// remaining elements one by one. A window that is joined to the next one has no remaining
+    /// elements.
     fn combined(&self, window: f64, is_joined: bool) -> f64 {
         let (load, rates) = (self.load, &self.machine.rates);
         let (vector, element) = if load.work.is_heavy {

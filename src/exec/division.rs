@@ -17,9 +17,10 @@ pub(crate) enum Division {
     Tuples { parts: usize, cut: Cut },
     /// Parts of every window.
     Columns { parts: usize },
-    /// Parts of the repetitions, times ranges of destination numbers.
+    /// Ranges of destination numbers, in parts of the repetitions. A task has one range in one
+    /// part.
     Destinations { repetitions: usize, parts: usize },
-    /// Parts of the repetitions, times parts of the list of tuples sorted by destination, times
+    /// Parts of the list of tuples sorted by destination, in parts of the repetitions and with
     /// parts of every window. The list is cut between destinations.
     Sorted {
         repetitions: usize,

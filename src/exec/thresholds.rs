@@ -14,8 +14,8 @@ pub(super) const SMALL_CALL_BYTES: usize = 512 << 10;
 pub(super) const MANY_WINDOWS: usize = 1024;
 pub(super) const WINDOWS_PER_DESTINATION: usize = 64;
 
-/// Share of ordered windows that begin in the cache line of the previous window, from which
-/// on no window is prefetched. Windows that begin 48 bytes apart reach this share. So do
+/// Fraction of ordered windows that begin in the cache line of the previous window, from which
+/// on no window is prefetched. Windows that begin 48 bytes apart reach this fraction. So do
 /// windows that mostly repeat.
 pub(super) const DENSE: f64 = 0.25;
 
@@ -36,8 +36,8 @@ pub(super) const READING_PARTS: usize = 4;
 pub(super) const STREAMED_WINDOW_BYTES: usize = 256;
 
 /// Ratio of the output's bytes to the bytes of the updates, from which on windows count as
-/// beyond the caches. Out of place, copying data and writing windows, both by streaming
-/// stores, is then faster than finding last writes, if updates are unordered.
+/// beyond the caches. Such a call out of place copies data and writes windows by streaming
+/// stores. For unordered updates, that is faster than finding last writes.
 pub(super) const SPARSE: usize = 4;
 
 /// Fewest bytes of a piece of work, and most pieces of a task. A worker that begins late, or

@@ -95,8 +95,8 @@ pub(crate) struct Workload<'a> {
     pub(super) can_merge: bool,
     pub(super) context: Context,
     pub(super) destinations: &'a Destinations,
-    /// Sample of the destinations. It is taken at its first use, and is the same for every
-    /// execution.
+    /// Sample of the destinations. It is taken at its first use. All executions of a plan have the
+    /// same sample.
     pub(super) sample: OnceCell<Cow<'a, Sample>>,
     /// Slot in which a kept plan stores the sample.
     pub(super) sample_slot: Option<&'a Slot>,

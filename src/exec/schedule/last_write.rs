@@ -100,8 +100,8 @@ struct Moves<'a> {
 }
 
 impl Moves<'_> {
-    /// Moves windows in place. `positions` are positions in the list of last writes, and the
-    /// caller's tile has them.
+    /// Moves windows in place. `positions` are positions in the list of last writes. They belong
+    /// to the caller's tile.
     fn overwrite(&self, repetition: usize, positions: &Range<usize>) {
         let transfer = self.transfer;
         let destinations = transfer.plan().destinations();
@@ -117,8 +117,8 @@ impl Moves<'_> {
         sink.finish();
     }
 
-    /// Writes a range of slices out of place, in order and each once. The caller's tile has the
-    /// slices.
+    /// Writes a range of slices out of place, in order and each once. The slices belong to the
+    /// caller's tile.
     fn rewrite(&self, copy: &CopyGeometry, repetition: usize, slices: &Range<u64>) {
         let (transfer, last_writes) = (self.transfer, self.last_writes);
         let window = &transfer.geometry().window;

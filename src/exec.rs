@@ -1,8 +1,8 @@
-//! Runs transfers: chooses a schedule, divides the work into tasks that share no
-//! destination, and hands each task's windows to the kernels.
+//! The executor. It chooses a schedule for a transfer, and divides the work into tasks that
+//! share no written element. Each task passes its windows to the kernels.
 //!
 //! Knows plans, tasks, pools, scratch memory and functions of the kernel table.
-//! Knows nothing of operators, of the types of indices or of elements.
+//! Knows nothing of operators, index types or element types.
 
 mod access;
 mod choice;
@@ -45,7 +45,7 @@ use crate::error::ScatterError;
 use crate::pool::CallingThread;
 use crate::schedule::Schedule;
 
-/// Runs a transfer that writes something.
+/// Runs a transfer. The caller has excluded transfers that write nothing.
 pub(crate) fn run(
     transfer: Transfer<'_>,
     workers: &Workers<'_>,
@@ -55,7 +55,7 @@ pub(crate) fn run(
     run_workload(transfer, work, workers, selection)
 }
 
-/// Runs it by the first schedule that can.
+/// Runs a transfer by the first candidate that can run it.
 fn run_workload(
     mut transfer: Transfer<'_>,
     mut work: Workload<'_>,
@@ -63,10 +63,10 @@ fn run_workload(
     selection: Selection,
 ) -> Result<(), ScatterError> {
     transfer.clear_skipped()?;
-    // Small transfers have no time to ask for the machine's variants.
+    // Small transfers keep the typical variants: reading the machine's costs too much time.
     if selection != Selection::Small {
         let mut context = transfer.access().context.on(workers.machine());
-        context.variants = work.near_or_far(context.variants);
+        context.variants = work.prefetch_variants(context.variants);
         work.context = context;
         transfer = transfer.with_context(context);
     }
@@ -86,8 +86,8 @@ fn run_workload(
             Ok(()) => return Ok(()),
             Err(Stop::Duplicates) => {}
             Err(Stop::OutOfMemory(error)) => {
-                // What a pool allocates for its tasks might fail as well, and
-                // abort.
+                // The pool may allocate memory for its tasks. It aborts if that fails, so later
+                // candidates run on the calling thread.
                 undivided.workers = Workers::new(&CallingThread, None);
                 failed = error;
             }
@@ -97,7 +97,8 @@ fn run_workload(
     Err(failed)
 }
 
-/// Runs a pass of a gradient, for which no route was chosen.
+/// Runs a transfer that is a pass of a gradient. No route was chosen for it, so its size
+/// decides here whether a schedule is chosen.
 pub(crate) fn run_pass(
     transfer: Transfer<'_>,
     workers: &Workers<'_>,
@@ -111,21 +112,23 @@ pub(crate) fn run_pass(
     run_workload(transfer, work, workers, selection)
 }
 
-/// What a run will do, as far as that can be known before.
+/// The expected schedule and memory of an execution.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlook {
     /// The schedule that will run, unless an allocation fails.
     pub(crate) taken: Candidate,
-    /// Every other schedule, and why it is not taken.
+    /// All other schedules, each with the reason why it is not taken.
     pub(crate) others: SmallVec<[(Schedule, Reason); Schedule::ALL.len()]>,
-    /// Most bytes that the run needs besides the tensors and a fresh plan, with
-    /// what the first run of a plan works out and leaves in it.
+    /// Most bytes that the execution needs in addition to the tensors and a new plan. This
+    /// includes what the first execution of a kept plan computes and stores in the plan.
     pub(crate) scratch_bytes: usize,
 }
 
 impl Outlook {
-    /// `distinct`: whether no two tuples have one destination, if that could be
-    /// found out.
+    /// Predicts an execution of `work`. `distinct` says whether all destinations are distinct.
+    /// It is `None` if there was no memory to detect duplicates.
+    ///
+    /// Returns `None` if no candidate can run.
     pub(crate) fn new(
         work: &Workload<'_>,
         workers: &Workers<'_>,
@@ -143,12 +146,12 @@ impl Outlook {
                 continue;
             }
             scratch_bytes = scratch_bytes.max(candidate.preparation.bytes);
-            let looks = candidate.preparation.step == Step::LookForDuplicates;
+            let detects = candidate.preparation.step == Step::DetectDuplicates;
             match distinct {
-                Some(false) if looks => {
+                Some(false) if detects => {
                     others.push((schedule, Reason("destinations are not distinct")));
                 }
-                None if looks => others.push((schedule, Reason("an allocation fails"))),
+                None if detects => others.push((schedule, Reason("an allocation fails"))),
                 _ => taken = Some(candidate),
             }
         }

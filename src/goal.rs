@@ -1,21 +1,22 @@
-//! What a call may be for.
+//! The goal of a call: low latency or little CPU time.
 
 use crate::names::named;
 
-/// What a call is to have least of, where the caller knows better than the crate. No
-/// result depends on it.
+/// The quantity that a call minimises. A caller can set a goal if it knows more about the load
+/// of the machine than the crate. No result depends on the goal.
 ///
-/// By default calls side by side share the workers of the pool out
-/// ([`Pool::calls`](crate::Pool::calls)), and each takes the schedule that is the fastest
-/// on its share; of two that are about as fast, the one with less CPU time.
+/// Without a goal, calls that run at the same time share the workers of the pool
+/// ([`Pool::calls`](crate::Pool::calls)). Each call then takes the schedule with the lowest
+/// latency on its share of the workers. If two schedules have nearly the same latency, the
+/// call takes the schedule with less CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Goal {
-    /// Time until it is done: it takes all workers that it may have, whoever else is at
-    /// work on them.
+    /// Latency of the call. The call uses all workers that its limit allows, even if other
+    /// calls use the same workers.
     Latency,
-    /// CPU time: it runs on the calling thread, for hosts that make as many calls at
-    /// once as there are cores, or whose cores have other things to do.
+    /// CPU time of the call. The call runs on the calling thread. This goal is for hosts that
+    /// run one call per core at the same time, and for hosts whose cores have other work.
     Throughput,
 }
 

@@ -1,41 +1,39 @@
-//! The names of the ways to divide a scatter among workers.
+//! Names of the schedules, the ways to divide a scatter among workers.
 
 use crate::names::named;
 
-/// How the work of a scatter is divided among workers.
+/// A way to divide the work of a scatter among workers.
 ///
-/// All give the same bits. The crate chooses one for each call; forcing one is
-/// meant for tests and measurements
+/// All schedules give the same bits. The crate chooses a schedule for each call. A caller can
+/// force a schedule for tests and measurements
 /// ([`Execution::force_schedule`](crate::Execution::force_schedule)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Schedule {
-    /// One worker applies all updates, in the order of the tuples. A large copy
-    /// of data is shared out before.
+    /// One worker applies all updates in the order of the tuples. If `data` is large, all
+    /// workers copy it first.
     Serial,
     /// Each worker takes some repetitions of the leading axes.
     ByBatch,
-    /// Each worker takes some tuples. Only where destinations are distinct, where
-    /// none is less than the one before, or where parts of the list share no
-    /// destination by its shape.
+    /// Each worker takes some tuples. One of three conditions must hold: destinations are
+    /// distinct, no destination number is less than the previous one, or the shape of the
+    /// list makes its parts share no destination.
     ByTuple,
-    /// The last tuple of each destination is found first, and only those are
-    /// moved. Only without a reduction.
+    /// The crate first finds the last tuple of each destination, and then moves the updates
+    /// of these tuples only. This schedule requires [`Reduction::None`](crate::Reduction::None).
     LastWrite,
-    /// Each worker takes a part of every window, and all tuples in order.
+    /// Each worker takes a part of every window, and applies all tuples in order.
     ByColumn,
-    /// Each worker takes a range of destinations and picks its tuples out of
-    /// all of them.
+    /// Each worker takes a range of destinations, and selects its tuples from the whole list.
     ByDestination,
-    /// Tuples are first sorted, in order, into ranges of destinations; each
-    /// range is then one worker's.
+    /// The crate first sorts the tuples, stably, into ranges of destinations. One worker then
+    /// applies each range.
     ByPartition,
-    /// Tuples are first sorted, in order, by destination; each destination's
-    /// updates are then combined one after another while its window stays
-    /// close.
+    /// The crate first sorts the tuples, stably, by destination. A worker then combines all
+    /// updates of one destination while the window of this destination is in the cache.
     Grouped,
-    /// Each worker combines consecutive tuples in a copy of its own, and the
-    /// copies are combined in order. Only where that keeps the bits.
+    /// Each worker combines consecutive tuples in a private copy, and the copies are merged in
+    /// order. This schedule requires that merging keeps the bits.
     Private,
 }
 

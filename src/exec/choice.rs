@@ -1,10 +1,10 @@
-//! Which schedules are worth trying for a transfer, best first, and why the
-//! others are not.
+//! The choice of a schedule: the candidates for a transfer, best first, and the reasons against
+//! all other schedules.
 //!
-//! Pure: sizes, facts, a small sample of destinations and what the machine takes
-//! for them are all that it looks at, and nothing is worked out or stored. What a
-//! schedule needs to know before it may run is prepared afterwards; where that
-//! fails, the next one is tried.
+//! The choice depends on sizes, facts, a small sample of destinations and costs on the machine.
+//! It computes nothing from the whole list of indices. It changes no state, except that a kept
+//! plan stores the sample. A candidate is prepared after the choice. If its preparation fails,
+//! the next candidate is tried.
 
 use smallvec::SmallVec;
 
@@ -15,19 +15,20 @@ use super::workload::{Direction, Grouping, Workload};
 use crate::goal::Goal;
 use crate::schedule::Schedule;
 
-/// How the schedule of a transfer is selected.
+/// The way in which the schedule of a transfer is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// This schedule, where it applies and keeps the bits.
+    /// This schedule, if it applies and keeps the bits. Otherwise the serial schedule.
     Forced(Schedule),
-    /// The serial schedule: the transfer is over before a choice is worth making.
+    /// The serial schedule. The transfer ends before a choice is worth its cost.
     Small,
-    /// The schedule that costs least.
+    /// The schedule with the lowest price.
     Cheapest,
 }
 
 impl Selection {
-    /// The selection for a transfer that is or is not [small](Sizes::are_small).
+    /// Returns the selection for a transfer. `is_small` is the result of
+    /// [`Sizes::are_small`](super::Sizes::are_small).
     #[inline]
     pub(crate) fn new(forced: Option<Schedule>, is_small: bool) -> Self {
         match (forced, is_small) {
@@ -37,7 +38,7 @@ impl Selection {
         }
     }
 
-    /// The most tasks that a transfer is divided into.
+    /// Returns the number of parts that a transfer is divided into.
     fn parts(self, workers: &Workers<'_>) -> usize {
         match self {
             Self::Small => 1,
@@ -46,11 +47,11 @@ impl Selection {
     }
 }
 
-/// Schedules to try, best first: the last one needs no preparation, unless there
-/// is only one that gives the result.
+/// Schedules to try, best first. The last one is the serial schedule, unless only the grouped
+/// schedule gives the result.
 pub(crate) type Candidates = SmallVec<[Candidate; 3]>;
 
-/// Schedules to try. The serial one comes last where it gives the result.
+/// Returns the schedules to try for a transfer.
 pub(crate) fn choose(
     work: &Workload<'_>,
     workers: &Workers<'_>,
@@ -69,7 +70,7 @@ pub(crate) fn choose(
     }
 }
 
-/// Those that apply, each for so many parts and each once.
+/// Returns the wanted schedules that apply, each once and with its wanted number of parts.
 fn applying<const N: usize>(work: &Workload<'_>, wanted: [(Schedule, usize); N]) -> Candidates {
     let mut candidates = Candidates::new();
     for (schedule, parts) in wanted {
@@ -81,21 +82,27 @@ fn applying<const N: usize>(work: &Workload<'_>, wanted: [(Schedule, usize); N])
     candidates
 }
 
-/// Of the CPU time that a schedule takes of each worker, what counts beside its time: of
-/// two that are about as fast, the other work of a machine has more of the one with less.
-/// Of each worker, as with 0.03 of all CPU time sums of rows with one very frequent
-/// destination (`emb_grad_add`, planned) were grouped on 16 workers, where they are
-/// predicted to take twice as long. Set by hand: by the record (a Xeon, Skylake) what is
-/// chosen takes as long as without.
+/// Weight of the CPU time per worker in a schedule's price. If two schedules are about equally
+/// fast, the schedule with less CPU time leaves more time to other work on the machine.
+///
+/// The weight applies to the CPU time divided by the number of workers. With a weight of 0.03
+/// for the undivided CPU time, sums of rows with one very frequent destination (`emb_grad_add`,
+/// kept plan) were grouped on 16 workers. They are predicted to take twice as long when grouped.
+///
+/// The weight was set by hand. On the record of a Xeon (Skylake), the chosen schedules take the
+/// same time without it.
 const CPU_TIME: f64 = 0.03;
 
-/// The schedule of the least price, which is its time and a little of its CPU time, but
-/// for calls that ask for the least time alone; where it may find that it does not apply,
-/// then the best of those that do; and the serial one, which needs nothing.
+/// Returns the schedule with the lowest price, then fallbacks.
+///
+/// The price of a schedule is its time plus a small part of its CPU time. With
+/// [`Goal::Latency`], the price is the time alone. A schedule that requires distinct
+/// destinations may find that it does not apply. The best schedule without this requirement
+/// then follows it. The serial schedule comes last, because it always applies.
 fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
     let all = workers.parts();
     let load = Load::new(work, all);
-    #[expect(clippy::cast_precision_loss, reason = "a part")]
+    #[expect(clippy::cast_precision_loss, reason = "a small number of workers")]
     let cpu_time = match workers.goal {
         Some(Goal::Latency) => 0.0,
         _ => CPU_TIME / all as f64,
@@ -105,18 +112,19 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
         let cost = model.cost(schedule);
         cost.time + cpu_time * cost.cpu
     };
-    // The serial schedule knows of the workers that copy data with it.
+    // The price of the serial schedule depends on all workers, because they share its copy of
+    // data.
     let serial = Candidate::new(Schedule::Serial, work, 1).ok();
     let mut options: SmallVec<[(f64, Candidate); 12]> = SmallVec::new();
     options.extend(serial.map(|candidate| (price(Schedule::Serial, all), candidate)));
-    let numbers = if all == 1 { &[1][..] } else { &[1, all] };
+    let worker_counts = if all == 1 { &[1][..] } else { &[1, all] };
     for schedule in Schedule::ALL {
-        for &parts in numbers {
-            let is_another = match parts {
-                1 => works_alone(schedule) && (all == 1 || schedule == Schedule::LastWrite),
+        for &parts in worker_counts {
+            let is_tried = match parts {
+                1 => may_pay_alone(schedule) && (all == 1 || schedule == Schedule::LastWrite),
                 _ => schedule != Schedule::Serial,
             };
-            if is_another
+            if is_tried
                 && let Ok(candidate) = Candidate::new(schedule, work, parts)
                 && !(needs_distinct(&candidate) && work.has_duplicates())
             {
@@ -124,7 +132,7 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
             }
         }
     }
-    // Stable: of two alike the serial one.
+    // The sort is stable: at equal prices, the serial schedule stays first.
     options.sort_by(|(price, _), (other, _)| price.total_cmp(other));
     let mut candidates = Candidates::new();
     for (_, candidate) in options {
@@ -140,18 +148,18 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
     candidates
 }
 
-/// Whether it may turn out that it does not apply.
+/// Whether the candidate applies only if its preparation finds no duplicates.
 fn needs_distinct(candidate: &Candidate) -> bool {
-    candidate.preparation.step == Step::LookForDuplicates
+    candidate.preparation.step == Step::DetectDuplicates
 }
 
-/// Whether a schedule does on one worker what the serial one does not.
-fn works_alone(schedule: Schedule) -> bool {
+/// Whether one worker may be faster with this schedule than with the serial schedule.
+fn may_pay_alone(schedule: Schedule) -> bool {
     use Schedule::{ByPartition, Grouped, LastWrite, Private};
     matches!(schedule, ByPartition | Grouped | LastWrite | Private)
 }
 
-/// Why each schedule that is not among the candidates is not, for people.
+/// Returns all schedules that are not candidates, each with a reason for a person.
 pub(crate) fn refusals(
     work: &Workload<'_>,
     workers: &Workers<'_>,
@@ -172,14 +180,16 @@ fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, selection: Sel
         _ if work.grouping == Grouping::Needed => Reason("only groups give the result"),
         (Ok(_), Selection::Forced(_)) => Reason("another schedule is forced"),
         (Ok(_), Selection::Small) => Reason("the call is small"),
-        (Ok(_), Selection::Cheapest) if parts == 1 && !works_alone(schedule) => {
+        (Ok(_), Selection::Cheapest) if parts == 1 && !may_pay_alone(schedule) => {
             Reason("there is one worker")
         }
         (Ok(_), Selection::Cheapest) => Reason("another schedule is expected to be faster"),
     }
 }
 
-/// Repetitions for every worker, else tuples, else columns.
+/// Returns the schedule of a gather. One worker runs the serial schedule. A gather with a repetition
+/// for every worker runs by batch. Any other gather runs by tuple, or by column if windows can be
+/// cut into more parts than the list.
 fn for_gather(work: &Workload<'_>, parts: usize) -> Schedule {
     if parts == 1 {
         Schedule::Serial
@@ -205,10 +215,10 @@ mod tests {
     use crate::pool::Pool;
     use crate::schedule::Schedule;
 
-    /// Has workers, and must run nothing.
-    struct Asked(usize);
+    /// A pool with this number of workers, which must run no task.
+    struct NoTaskPool(usize);
 
-    impl Pool for Asked {
+    impl Pool for NoTaskPool {
         fn workers(&self) -> Option<usize> {
             Some(self.0)
         }
@@ -219,20 +229,28 @@ mod tests {
     }
 
     #[test]
-    fn few_destinations_are_near_wherever_they_lie() {
+    fn windows_of_few_destinations_are_not_prefetched() {
         let variants = Variants::TYPICAL;
         let (few, many) = (Destinations::Narrow(vec![7919; 4096].into()), spread());
-        assert_eq!(sums(&few).near_or_far(variants).near_bytes, u64::MAX, "one");
-        assert_eq!(sums(&many).near_or_far(variants), variants, "many");
+        assert_eq!(
+            sums(&few).prefetch_variants(variants).near_bytes,
+            u64::MAX,
+            "one destination"
+        );
+        assert_eq!(
+            sums(&many).prefetch_variants(variants),
+            variants,
+            "many destinations"
+        );
         let gather = Workload {
             direction: Direction::Gather,
             ..sums(&few)
         };
-        assert_eq!(gather.near_or_far(variants), variants, "none is written");
+        assert_eq!(gather.prefetch_variants(variants), variants, "a gather");
     }
 
     #[test]
-    fn windows_that_are_met_again_soon_are_near() {
+    fn windows_that_recur_soon_are_not_prefetched() {
         let variants = Variants::TYPICAL;
         let (anywhere, repeated, apart) = (
             spread(),
@@ -246,24 +264,36 @@ mod tests {
                 order,
                 ..sums(destinations)
             };
-            rows.near_or_far(variants).near_bytes == u64::MAX
+            rows.prefetch_variants(variants).near_bytes == u64::MAX
         };
         let (short, long) = (variants.near_short_bytes, 64 << 20);
-        assert!(rows(&anywhere, 16, short, Order::Unordered), "a line each");
-        assert!(!rows(&anywhere, 17, short, Order::Unordered), "longer");
-        assert!(!rows(&anywhere, 16, short + 1, Order::Unordered), "farther");
-        assert!(rows(&repeated, 64, long, Order::Ascending), "pairs");
+        assert!(
+            rows(&anywhere, 16, short, Order::Unordered),
+            "one cache line"
+        );
+        assert!(
+            !rows(&anywhere, 17, short, Order::Unordered),
+            "longer windows"
+        );
+        assert!(
+            !rows(&anywhere, 16, short + 1, Order::Unordered),
+            "a larger region"
+        );
+        assert!(rows(&repeated, 64, long, Order::Ascending), "ordered pairs");
         assert!(
             !rows(&repeated, 64, long, Order::Unordered),
-            "pairs anywhere"
+            "unordered pairs"
         );
-        assert!(!rows(&apart, 64, long, Order::Increasing), "in order");
+        assert!(
+            !rows(&apart, 64, long, Order::Increasing),
+            "ordered, far apart"
+        );
     }
 
     fn chosen(work: &Workload<'_>, workers: usize, forced: Option<Schedule>) -> Candidates {
         let selection = Selection::new(forced, work.sizes().are_small(work.direction));
         let machine = Machine::of(Vendor::Intel, [32 << 10, 1 << 20, 32 << 20]);
-        let workers = &Asked(workers);
+        let workers = &NoTaskPool(workers);
         choose(
             work,
             &Workers::new(workers, None).with_machine(Some(&machine)),
@@ -288,7 +318,7 @@ mod tests {
         let few = &Destinations::Narrow((0..4096).map(|tuple| tuple % 7).collect());
         let cases: [(&str, Workload<'_>, usize, &[Schedule]); 17] = [
             (
-                "rows in no order",
+                "unordered rows",
                 sums(all_over),
                 2,
                 &[ByDestination, Serial],
@@ -377,7 +407,7 @@ mod tests {
                 &[Private, Serial],
             ),
             (
-                "a histogram that cannot",
+                "a histogram that cannot be merged",
                 Workload {
                     window_elements: 1,
                     columns: 1,
@@ -468,8 +498,12 @@ mod tests {
         for schedule in Schedule::ALL {
             for work in [sums(all_over), moves(all_over)] {
                 let candidates = names(&chosen(&work, 3, Some(schedule)));
-                let serial = *candidates.last().expect("one at least");
-                assert_eq!(serial, Schedule::Serial, "{schedule} and then serial");
+                let serial = *candidates.last().expect("at least one candidate");
+                assert_eq!(
+                    serial,
+                    Schedule::Serial,
+                    "the last candidate after {schedule}"
+                );
                 let is_first = candidates[0] == schedule;
                 assert!(
                     is_first || candidates.len() == 1,
@@ -479,24 +513,24 @@ mod tests {
         }
     }
 
-    /// A chosen serial schedule is what a forced one is.
+    /// A chosen serial schedule equals a forced serial schedule.
     #[test]
     fn there_is_one_serial_schedule() {
         let all_over = &spread();
         let free = chosen(&sums(all_over), 1, None);
         let forced = chosen(&sums(all_over), 8, Some(Schedule::Serial));
-        assert_eq!(free, forced, "the same");
+        assert_eq!(free, forced, "chosen and forced");
         assert_eq!(free[0].division, Division::Whole, "undivided");
     }
 
     #[test]
-    fn what_a_division_rests_on_is_prepared() {
+    fn requirements_of_a_division_are_prepared() {
         let all_over = &spread();
         let by_tuple = |work: &Workload<'_>| chosen(work, 4, Some(Schedule::ByTuple))[0];
         let unknown = by_tuple(&sums(all_over));
         let (cut, parts) = (Cut::Anywhere, 4);
         assert_eq!(unknown.division, Division::Tuples { parts, cut });
-        assert_eq!(unknown.preparation.step, Step::LookForDuplicates);
+        assert_eq!(unknown.preparation.step, Step::DetectDuplicates);
         let known = by_tuple(&Workload {
             known_distinct: true,
             ..sums(all_over)
@@ -519,7 +553,7 @@ mod tests {
             for workers in [1, 2, 9] {
                 for forced in [None, Some(Schedule::Private), Some(Schedule::ByColumn)] {
                     let candidates = chosen(&work, workers, forced);
-                    let pool = Asked(workers);
+                    let pool = NoTaskPool(workers);
                     let workers = Workers::new(&pool, None);
                     let selection = Selection::new(forced, false);
                     let refused = refusals(&work, &workers, &candidates, selection);
@@ -529,7 +563,7 @@ mod tests {
         }
         let refused = refusals(
             &sums(all_over),
-            &Workers::new(&Asked(2), None),
+            &Workers::new(&NoTaskPool(2), None),
             &chosen(&sums(all_over), 2, None),
             Selection::Cheapest,
         );

@@ -1,15 +1,15 @@
-//! The circumstances of a transfer: what its plan and its output are, and the variants of
-//! kernels that it uses.
+//! The context of a transfer: whether its plan is kept, whether its output is new memory, and
+//! which variants of kernels it uses.
 //!
-//! Knows the machine's variants. Knows nothing of what a transfer moves.
+//! Knows the variants of the machine. Knows nothing of what a transfer moves.
 
 use crate::machine::{Machine, Variants};
 
-/// The circumstances of a transfer. They change no bit of its result.
+/// The context of a transfer. It changes no bit of the result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
-    /// Whether the plan will be run again. A run leaves what it works out about indices in
-    /// such a plan.
+    /// Whether the plan will be run again. A run of such a plan stores in the plan what it
+    /// computes from the indices.
     pub(crate) is_kept: bool,
     /// Whether the output is new memory.
     pub(crate) is_new: bool,
@@ -18,7 +18,8 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// With typical variants of kernels: small calls have no time to ask for the machine's.
+    /// Returns a context with typical variants of kernels. Small calls use these variants,
+    /// because reading the variants of the machine costs too much time for them.
     pub(crate) fn new(is_kept: bool, is_new: bool) -> Self {
         Self {
             is_kept,
@@ -27,7 +28,7 @@ impl Context {
         }
     }
 
-    /// The same circumstances with the variants of a machine.
+    /// Returns the same context with the variants of `machine`.
     pub(crate) fn on(self, machine: &Machine) -> Self {
         let variants = match self.is_new {
             true => machine.variants.of_new_memory(),

@@ -1,9 +1,11 @@
-//! What each schedule takes on a machine: the lines that it moves from each level
-//! of memory, its passes over the tuples, its barriers, what it prepares, and how
-//! evenly it is shared out.
+//! The cost model: the time and the CPU time of each schedule on a machine.
 //!
-//! Pure: plain numbers in, plain numbers out. Knows nothing of tensors, plans or
-//! threads. A wrong cost is never a wrong result: all schedules give the same bits.
+//! A cost adds up cache lines moved from each level of memory, steps for each tuple, barriers and
+//! the preparation. It depends on the balance of the work among workers. A note describes the
+//! model (`docs/notes/2026-11-23-costs.md`).
+//!
+//! Knows plain numbers. Knows nothing of tensors, plans or threads. A wrong cost cannot change a
+//! result, because all schedules give the same bits.
 
 use super::sample::{Neighbours, PAGE_BYTES};
 use super::schedule::{partition_shift, partitions};
@@ -13,49 +15,48 @@ use super::workload::{Order, Streaming, Workload};
 use crate::machine::{Machine, PAGE_REACH};
 use crate::schedule::Schedule;
 
-/// Bytes of a line, of a page, across which nothing is read ahead, and of a vector of the
-/// loops over rows.
+/// Bytes of a cache line, of a memory page and of a vector in the loops over rows. The hardware
+/// prefetcher does not cross a page.
 const LINE: f64 = LINE_BYTES as f64;
 const PAGE: f64 = PAGE_BYTES as f64;
 const VECTOR: f64 = 32.0;
 
-/// A workload in the numbers of the model: sizes as floats, and what the sample of its
-/// destinations says for a number of workers.
+/// A workload in the numbers of the model. It has sizes as floats, and estimates from the sample
+/// of destinations for a number of workers.
 #[derive(Debug)]
 pub(super) struct Load<'a, 'w> {
     work: &'a Workload<'w>,
     tuples: f64,
     repetitions: f64,
-    /// Bytes of an element, and of a window.
+    /// Bytes of an element, and bytes of a window.
     element: f64,
     window: f64,
     /// Runs of a window.
     runs: f64,
-    /// Fraction of the tuples that do not follow the tuple before on both sides.
+    /// Fraction of the tuples that do not follow the previous tuple on both sides.
     breaks: f64,
-    /// Bytes of data that are copied.
+    /// Bytes of data that are copied to the output.
     copied: f64,
-    /// Destination numbers lie below this. They spread over `region` bytes.
+    /// Destination numbers are below `slices`. They spread over `region` bytes.
     slices: f64,
     region: f64,
-    /// Estimated number of destinations, and the bytes of their lines.
+    /// Estimated number of distinct destinations, and the bytes of their cache lines.
     distinct: f64,
     destinations: f64,
-    /// Fractions of the tuples by the distance to the next tuple of the list.
+    /// Fractions of the tuples, by the distance to the next tuple of the list.
     neighbours: Neighbours,
-    /// Largest fraction of the tuples that has one destination, and that has destinations in
-    /// one partition.
-    most: f64,
-    most_in_partition: f64,
-    /// Partitions that the output would be divided into.
+    /// Largest fraction of the tuples in one destination, and in one partition.
+    largest_group: f64,
+    largest_partition: f64,
+    /// Number of partitions of the output.
     partitions: f64,
-    /// Whether the list has a strand for each worker: duplicates then need no check.
+    /// Whether the list has a strand for each worker. Duplicates are then not detected.
     has_strands: bool,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "estimates")]
 impl<'a, 'w> Load<'a, 'w> {
-    /// The load of `work` for `parts` workers.
+    /// Returns the load of `work` for `parts` workers.
     pub(super) fn new(work: &'a Workload<'w>, parts: usize) -> Self {
         let (sample, shift) = (work.sample(), partition_shift(work, parts));
         let distinct = work.distinct();
@@ -75,8 +76,8 @@ impl<'a, 'w> Load<'a, 'w> {
             distinct,
             destinations: (distinct * written_bytes(work)).min(region),
             neighbours: sample.neighbours,
-            most: sample.most(0),
-            most_in_partition: sample.most(shift),
+            largest_group: sample.largest_fraction(0),
+            largest_partition: sample.largest_fraction(shift),
             partitions: partitions(work.slices, shift) as f64,
             has_strands: work.strands >= parts,
         }
@@ -94,12 +95,12 @@ impl<'a, 'w> Load<'a, 'w> {
         self.work.context.is_kept
     }
 
-    /// Whether windows are single elements. Partitions carry the values of such windows.
+    /// Whether windows are single elements. Partitions store the values of such windows.
     fn is_single(&self) -> bool {
         self.work.window_elements == 1
     }
 
-    /// Whether slices that are written once are streamed.
+    /// Whether the schedule by last write streams the slices that it writes, each once.
     fn streams_slices(&self) -> bool {
         let work = self.work;
         if !work.in_place {
@@ -111,13 +112,13 @@ impl<'a, 'w> Load<'a, 'w> {
     }
 }
 
-/// Bytes of the lines that one window touches.
+/// Returns the bytes of the cache lines that one window touches.
 #[expect(clippy::cast_precision_loss, reason = "estimates")]
 fn written_bytes(work: &Workload<'_>) -> f64 {
     work.window_bytes().max(LINE_BYTES) as f64
 }
 
-/// Nanoseconds of a call: until it returns, and of all its workers.
+/// Nanoseconds of a call: its latency, and the CPU time of all its workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cost {
     pub(super) time: f64,
@@ -125,21 +126,21 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// The cost of `time` nanoseconds of each of `workers` workers.
+    /// Returns the cost of `time` nanoseconds on each of `workers` workers.
     fn new(time: f64, workers: f64) -> Self {
         let cpu = time * workers;
         Self { time, cpu }
     }
 }
 
-/// Nanoseconds of one worker: of instructions, and of lines on their way.
+/// Nanoseconds of one worker: of instructions, and of moving cache lines.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct WorkerTime {
     instructions: f64,
     memory: f64,
 }
 
-impl Spent {
+impl WorkerTime {
     fn all(self) -> f64 {
         self.instructions + self.memory
     }
@@ -152,7 +153,7 @@ impl Spent {
     }
 }
 
-impl std::ops::Add for Spent {
+impl std::ops::Add for WorkerTime {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -163,29 +164,30 @@ impl std::ops::Add for Spent {
     }
 }
 
-/// Windows that are gone through in some order.
+/// One walk over windows, in some order.
 #[derive(Clone, Copy, Debug)]
 struct Walk {
     tuples: f64,
+    /// Bytes of a window.
     window: f64,
-    /// Bytes of the lines that are written, of the region that they lie in, and of
-    /// the updates that are read.
+    /// Bytes of the written cache lines, of the region that contains them, and of the updates
+    /// that are read.
     destinations: f64,
     region: f64,
     updates: f64,
-    /// The part of them that is the first of its destination.
-    firsts: f64,
-    /// Bytes of both sides of the data that is copied just before.
+    /// Fraction of the tuples that are the first tuple of their destination.
+    first_fraction: f64,
+    /// Bytes of data copied just before the walk, on both sides.
     copied: f64,
-    /// Workers that share the last cache, each with bytes of its own.
+    /// Number of workers that share the last cache, each with separate bytes.
     sharers: f64,
-    /// Whether each tuple is looked up in a list.
+    /// Whether the walk reads the positions of its tuples from a list.
     is_listed: bool,
     /// Whether windows are written by streaming stores.
     is_streamed: bool,
 }
 
-/// A load on a machine, for so many workers.
+/// The cost model of a load on a machine with a number of workers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Model<'a, 'w> {
     load: &'a Load<'a, 'w>,
@@ -193,25 +195,25 @@ pub(super) struct Model<'a, 'w> {
     workers: f64,
 }
 
-/// A factor that applies, or not.
+/// Returns `factor` if it applies, else 1.
 fn factor_if(applies: bool, factor: f64) -> f64 {
     if applies { factor } else { 1.0 }
 }
 
-/// A part that is added, or not.
-fn part_if(applies: bool, part: f64) -> f64 {
-    if applies { part } else { 0.0 }
+/// Returns `term` if it applies, else 0.
+fn term_if(applies: bool, term: f64) -> f64 {
+    if applies { term } else { 0.0 }
 }
 
-/// Lines of a run of so many bytes.
+/// Returns the mean number of cache lines that `bytes` contiguous bytes touch.
 fn lines(bytes: f64) -> f64 {
-    let crosses = part_if(bytes % LINE != 0.0, 0.5);
+    let crosses = term_if(bytes % LINE != 0.0, 0.5);
     (bytes / LINE + crosses).max(1.0)
 }
 
 impl<'a, 'w> Model<'a, 'w> {
     pub(super) fn new(load: &'a Load<'a, 'w>, machine: &'a Machine, workers: usize) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "few workers")]
+        #[expect(clippy::cast_precision_loss, reason = "a small number of workers")]
         let workers = workers.max(1) as f64;
         Self {
             load,
@@ -220,7 +222,7 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// What the call takes by a schedule that applies.
+    /// Returns the cost of the call with a schedule that applies.
     pub(super) fn cost(&self, schedule: Schedule) -> Cost {
         match schedule {
             Schedule::Serial => self.serial(),
@@ -235,9 +237,12 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// Nanoseconds a line, of lines in so many bytes that are gone through again
-    /// and again by each of those who share the last cache: some are in each level.
-    fn of_level(&self, bytes: f64, sharers: f64, rates: [f64; 4]) -> f64 {
+    /// Returns the mean nanoseconds per cache line of a working set of `bytes` bytes.
+    ///
+    /// A worker reads the whole working set repeatedly. `sharers` workers, each with a separate
+    /// working set, share the last cache. Each level of memory holds a part of the working set,
+    /// and `rates` has the nanoseconds of each level.
+    fn line_cost(&self, bytes: f64, sharers: f64, rates: [f64; 4]) -> f64 {
         let mut below = 0.0;
         let mut sum = 0.0;
         for (rate, level) in rates.into_iter().zip(self.machine.levels(sharers)) {
@@ -248,23 +253,25 @@ impl<'a, 'w> Model<'a, 'w> {
         sum
     }
 
-    /// A line in no order, which is written, of so many bytes that lie in a region.
-    fn random(&self, bytes: f64, sharers: f64, region: f64) -> f64 {
+    /// Returns the nanoseconds of a random written cache line. The lines have `bytes` bytes in
+    /// total, and are spread over a region of `region` bytes.
+    fn random_line_cost(&self, bytes: f64, sharers: f64, region: f64) -> f64 {
         let rates = &self.machine.rates;
         let beyond = |reach: f64| 1.0 - (reach / region.max(1.0)).min(1.0);
         let [near, far] = rates.page_walk;
-        self.of_level(bytes, sharers, rates.random)
+        self.line_cost(bytes, sharers, rates.random)
             + near * beyond(PAGE_REACH)
             + far * beyond(self.machine.page_table_reach())
     }
 
-    /// Rows that are read in no order though they are looked up well before.
-    fn gathered(&self, rows: f64, window: f64, bytes: f64) -> f64 {
+    /// Returns the nanoseconds of reading `rows` random rows of `window` bytes from `bytes` bytes.
+    /// Their positions are known well before they are read.
+    fn random_rows_cost(&self, rows: f64, window: f64, bytes: f64) -> f64 {
         let next = self.machine.rates.next_line * (lines(window) - 1.0);
-        rows * self.random(bytes, 1.0, bytes) * (1.0 + next)
+        rows * self.random_line_cost(bytes, 1.0, bytes) * (1.0 + next)
     }
 
-    /// All updates of one repetition, one after another.
+    /// Returns the walk over all updates of one repetition, in order.
     fn walk(&self) -> Walk {
         let load = self.load;
         Walk {
@@ -273,7 +280,7 @@ impl<'a, 'w> Model<'a, 'w> {
             destinations: load.destinations,
             region: load.region,
             updates: load.tuples * load.window,
-            firsts: (load.distinct / load.tuples.max(1.0)).min(1.0),
+            first_fraction: (load.distinct / load.tuples.max(1.0)).min(1.0),
             copied: 2.0 * load.copied / load.repetitions.max(1.0),
             sharers: 1.0,
             is_listed: false,
@@ -281,24 +288,26 @@ impl<'a, 'w> Model<'a, 'w> {
         }
     }
 
-    /// What one worker takes for it.
-    fn spent(&self, walk: Walk) -> Spent {
+    /// Returns the time of one worker for a walk.
+    fn walk_time(&self, walk: Walk) -> WorkerTime {
         let (load, rates) = (self.load, &self.machine.rates);
         let ordered_part = load.neighbours.in_page;
         let others = 1.0 - ordered_part;
-        // What lies between two visits of a line.
+        // Bytes that are read or written between two uses of a destination.
         let index_bytes = 4.0 * walk.tuples;
-        let between = walk.destinations + (walk.updates + index_bytes) * walk.firsts;
-        // Of what was copied a cache has kept the end.
-        let begun = between.max(walk.copied);
-        let of_both = |first: f64, later: f64| walk.firsts * first + (1.0 - walk.firsts) * later;
-        let ordered = of_both(
-            self.of_level(begun, walk.sharers, rates.ordered),
-            self.of_level(between, walk.sharers, rates.ordered),
+        let reuse = walk.destinations + (walk.updates + index_bytes) * walk.first_fraction;
+        // At the first use of a destination, a cache holds the end of the copied data.
+        let first_reuse = reuse.max(walk.copied);
+        let mean = |first: f64, later: f64| {
+            walk.first_fraction * first + (1.0 - walk.first_fraction) * later
+        };
+        let ordered = mean(
+            self.line_cost(first_reuse, walk.sharers, rates.ordered),
+            self.line_cost(reuse, walk.sharers, rates.ordered),
         );
-        let mut random = of_both(
-            self.random(begun, walk.sharers, walk.region),
-            self.random(between, walk.sharers, walk.region),
+        let mut random = mean(
+            self.random_line_cost(first_reuse, walk.sharers, walk.region),
+            self.random_line_cost(reuse, walk.sharers, walk.region),
         );
         if load.is_ordered() {
             random *= rates.ascending;
@@ -309,9 +318,9 @@ impl<'a, 'w> Model<'a, 'w> {
             + others * (ordered + (random - ordered).max(0.0) * rates.next_line);
         let streamed = factor_if(walk.is_streamed, rates.streamed);
         let written = streamed * walk.tuples * (first + (lines(walk.window) - 1.0) * next);
-        let gone_through = walk.updates + walk.destinations;
-        let read = walk.updates / LINE * self.of_level(gone_through, walk.sharers, rates.read);
-        let listed = part_if(walk.is_listed, walk.tuples * rates.listed);
+        let working_set = walk.updates + walk.destinations;
+        let read = walk.updates / LINE * self.line_cost(working_set, walk.sharers, rates.read);
+        let listed = term_if(walk.is_listed, walk.tuples * rates.listed);
         let is_joined = load.work.joins && !walk.is_listed;
         let each = if is_joined {
             rates.joined + load.breaks * rates.joined_run
@@ -325,18 +334,19 @@ impl<'a, 'w> Model<'a, 'w> {
         } else {
             self.combined(walk.window, is_joined)
         };
-        let waits = part_if(
+        let waits = term_if(
             !load.work.replaces && !is_joined,
             load.neighbours.same * rates.chain,
         );
-        Spent {
+        WorkerTime {
             instructions: walk.tuples * (each + waits + combined),
             memory: written + read + listed,
         }
     }
 
-    /// The elements of one window, combined: whole vectors, and what is left one by one,
-    /// unless the next window follows.
+    /// Returns the nanoseconds of combining the elements of one window: whole vectors, then the
+    /// remaining elements one by one. A window that is joined to the next one has no remaining
+    /// elements.
     fn combined(&self, window: f64, is_joined: bool) -> f64 {
         let (load, rates) = (self.load, &self.machine.rates);
         let (vector, element) = if load.work.is_heavy {
@@ -351,41 +361,41 @@ impl<'a, 'w> Model<'a, 'w> {
         vectors * vector + (window - vectors * VECTOR) / load.element * element
     }
 
-    /// What is shared out among all workers, of whom one has such a part at least.
-    fn shared(&self, spent: Spent, most: f64) -> Cost {
+    /// Returns the cost of work that is split among all workers. The busiest worker gets at least
+    /// the fraction `busiest`.
+    fn shared(&self, spent: WorkerTime, busiest: f64) -> Cost {
         let alone = spent.all();
-        let (speed, memory_speed) = self.speeds();
+        let (speed, memory_speed) = self.speedups();
         let even = spent.instructions / speed + spent.memory / memory_speed;
         Cost {
-            time: even.max(alone * most),
-            cpu: even.max(alone * most).max(alone),
+            time: even.max(alone * busiest),
+            cpu: even.max(alone * busiest).max(alone),
         }
     }
 
-    /// How many times as fast as one all workers are: with instructions, and with
-    /// lines on their way.
-    fn speeds(&self) -> (f64, f64) {
+    /// Returns the speedup of all workers over one worker, for instructions and for memory.
+    fn speedups(&self) -> (f64, f64) {
         let rates = &self.machine.rates;
         let speed = 1.0 + (self.workers - 1.0) * rates.parallel;
         (speed, speed.min(rates.memory_workers.max(1.0)))
     }
 
-    /// What each worker does in full, beside the others.
-    fn by_each(&self, spent: Spent) -> Cost {
-        let (speed, memory_speed) = self.speeds();
+    /// Returns the cost of work that every worker does in full, at the same time.
+    fn replicated(&self, spent: WorkerTime) -> Cost {
+        let (speed, memory_speed) = self.speedups();
         let (slower, memory_slower) = (self.workers / speed, self.workers / memory_speed);
         let time = spent.instructions * slower + spent.memory * memory_slower;
         Cost::new(time, self.workers)
     }
 
-    /// Tasks that begin and end together.
+    /// Returns the cost of starting tasks on all workers and waiting for their end.
     fn barrier(&self) -> Cost {
-        let wake = part_if(self.workers > 1.0, self.machine.rates.wake);
+        let wake = term_if(self.workers > 1.0, self.machine.rates.wake);
         Cost::new(wake, self.workers)
     }
 
-    /// The copy of so many bytes of data, by streaming stores or not.
-    fn copy(&self, bytes: f64, is_streamed: bool) -> Spent {
+    /// Returns the time of one worker for a copy of `bytes` bytes of data.
+    fn copy(&self, bytes: f64, is_streamed: bool) -> WorkerTime {
         let rates = &self.machine.rates;
         let [_, second, last, _] = self.machine.levels(1.0);
         let level = match 2.0 * self.load.copied {
@@ -393,13 +403,13 @@ impl<'a, 'w> Model<'a, 'w> {
             touched if touched < last => 1,
             _ => 2,
         };
-        Spent {
+        WorkerTime {
             instructions: 0.0,
             memory: bytes / LINE * rates.copied[level] * factor_if(is_streamed, rates.streamed),
         }
     }
 
-    /// The copy of all data before tasks begin.
+    /// Returns the cost of the copy of all data before tasks begin.
     fn copy_before(&self) -> Cost {
         if self.load.work.in_place {
             return Cost::default();
@@ -408,8 +418,8 @@ impl<'a, 'w> Model<'a, 'w> {
         self.shared(copy, 0.0) + self.barrier()
     }
 
-    /// What a copy takes that is made in pieces, of what one does at once.
-    fn in_pieces(&self) -> f64 {
+    /// Returns the time of a copy in pieces, relative to one copy of all data.
+    fn pieces_factor(&self) -> f64 {
         factor_if(
             self.load.work.context.is_new,
             self.machine.rates.new_in_pieces,
@@ -417,7 +427,7 @@ impl<'a, 'w> Model<'a, 'w> {
     }
 
     fn serial(&self) -> Cost {
-        let spent = self.spent(self.walk()).times(self.load.repetitions);
+        let spent = self.walk_time(self.walk()).times(self.load.repetitions);
         if self.load.work.copies_much() && self.workers > 1.0 {
             return self.copy_before() + Cost::new(spent.all(), 1.0);
         }
@@ -426,12 +436,12 @@ impl<'a, 'w> Model<'a, 'w> {
     }
 
     fn by_batch(&self) -> Cost {
-        let spent = self.spent(self.walk()).times(self.load.repetitions);
+        let spent = self.walk_time(self.walk()).times(self.load.repetitions);
         self.barrier() + self.shared(spent + self.copy(self.load.copied, false), 0.0)
     }
 
-    /// Duplicates, where they have to be looked for.
-    fn looking(&self) -> Cost {
+    /// Returns the cost of detecting duplicates, if the schedule by tuple has to.
+    fn detection(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
         if load.is_kept() || load.work.known_distinct || load.is_ordered() || load.has_strands {
             return Cost::default();
@@ -440,19 +450,22 @@ impl<'a, 'w> Model<'a, 'w> {
         let each = if load.work.looks_by_sort {
             rates.sort
         } else {
-            rates.look + rates.look_line * self.random(bits, 1.0, bits)
+            rates.look + rates.look_line * self.random_line_cost(bits, 1.0, bits)
         };
         Cost::new(load.tuples * each, 1.0)
     }
 
     fn by_tuple(&self) -> Cost {
         let load = self.load;
-        let spent = self.spent(self.walk()).times(load.repetitions);
-        let most = part_if(load.is_ordered() && !load.is_increasing(), load.most);
-        self.looking() + self.barrier() + self.copy_before() + self.shared(spent, most)
+        let spent = self.walk_time(self.walk()).times(load.repetitions);
+        let busiest = term_if(
+            load.is_ordered() && !load.is_increasing(),
+            load.largest_group,
+        );
+        self.detection() + self.barrier() + self.copy_before() + self.shared(spent, busiest)
     }
 
-    /// Each worker reads a part of every row, and begins anew for each.
+    /// Each worker reads a part of every row. The hardware prefetcher restarts at each part.
     fn by_column(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
         let walk = self.walk();
@@ -463,29 +476,30 @@ impl<'a, 'w> Model<'a, 'w> {
             sharers: self.workers,
             ..walk
         };
-        let restart = self.of_level(walk.updates, 1.0, rates.restart);
-        let mut each = self.spent(part);
+        let restart = self.line_cost(walk.updates, 1.0, rates.restart);
+        let mut each = self.walk_time(part);
         each.memory += walk.tuples * restart;
         let each = each.times(load.repetitions);
-        self.barrier() + self.copy_before() + self.by_each(each)
+        self.barrier() + self.copy_before() + self.replicated(each)
     }
 
-    /// Each worker looks at all tuples. One with a frequent destination has more to do
-    /// than the others, and the memory for itself in the end.
+    /// Each worker reads all tuples. The worker with a frequent destination has more work. At the
+    /// end, it has the whole memory bandwidth.
     fn by_destination(&self) -> Cost {
         let load = self.load;
-        let each = self.own_range(1.0 / self.workers);
-        let most = self.own_range(load.most.max(1.0 / self.workers));
-        let cost = self.by_each(each.times(load.repetitions));
+        let each = self.range_time(1.0 / self.workers);
+        let busiest = self.range_time(load.largest_group.max(1.0 / self.workers));
+        let cost = self.replicated(each.times(load.repetitions));
         let slowest = Cost {
-            time: cost.time.max(most.times(load.repetitions).all()),
+            time: cost.time.max(busiest.times(load.repetitions).all()),
             ..cost
         };
         self.barrier() + self.shared(self.copy(load.copied, false), 0.0) + slowest
     }
 
-    /// What a worker takes that has such a part of the tuples in its range.
-    fn own_range(&self, part: f64) -> Spent {
+    /// Returns the time of a worker whose range of destinations has the fraction `part` of the
+    /// tuples.
+    fn range_time(&self, part: f64) -> WorkerTime {
         let (rates, walk) = (&self.machine.rates, self.walk());
         let own = Walk {
             tuples: walk.tuples * part,
@@ -496,12 +510,13 @@ impl<'a, 'w> Model<'a, 'w> {
             is_listed: true,
             ..walk
         };
-        let mut spent = self.spent(own);
+        let mut spent = self.walk_time(own);
         spent.instructions += walk.tuples * rates.filtered + own.tuples * rates.kept;
-        // One who has half of the rows reads about every other one, as memory brings
-        // them; of many each reads rows that are as far apart as those of a partition.
+        // A worker with half of the rows reads about every second row. That costs the same as
+        // reading in order. With many workers, the rows of a worker are as far apart as the rows
+        // of a partition.
         let apart = (1.0 - 2.0 * part).max(0.0);
-        spent.memory += apart * self.rows_apart(own.tuples);
+        spent.memory += apart * self.spread_rows_cost(own.tuples);
         spent
     }
 
@@ -516,11 +531,11 @@ impl<'a, 'w> Model<'a, 'w> {
             (true, true) => moved * rates.values_again,
             (true, false) => 0.0,
         };
-        let prepared = Spent {
+        let prepared = WorkerTime {
             instructions: walk.tuples * prepared + partitions * rates.partition,
             memory: 0.0,
         };
-        let mut spent = self.spent(Walk {
+        let mut spent = self.walk_time(Walk {
             is_streamed: false,
             destinations: walk.destinations / partitions,
             region: walk.region / partitions,
@@ -528,37 +543,42 @@ impl<'a, 'w> Model<'a, 'w> {
             is_listed: true,
             ..walk
         });
-        // Rows are read where they are, a partition's all over the list; but for one
-        // that has so many that they stand close together.
-        let most = load.most_in_partition;
-        let dense = part_if(walk.window < most * PAGE, most);
-        spent.memory += (1.0 - dense) * self.rows_apart(walk.tuples);
-        let most = if load.is_ordered() {
-            load.most
+        // The rows of a partition are spread over the list of updates. A very large partition is
+        // an exception: its rows are close together.
+        let largest = load.largest_partition;
+        let dense = term_if(walk.window < largest * PAGE, largest);
+        spent.memory += (1.0 - dense) * self.spread_rows_cost(walk.tuples);
+        let busiest = if load.is_ordered() {
+            load.largest_group
         } else {
-            load.most.max(load.most_in_partition)
+            load.largest_group.max(load.largest_partition)
         };
         let counting = match load.is_kept() {
             true => Cost::default(),
             false => self.barrier(),
         };
-        // Workers that have no large partition copy data meanwhile.
+        // Workers without a large partition copy data meanwhile.
         let applied = spent.times(load.repetitions);
-        let copied = self.copy(load.copied, false).times(self.in_pieces());
-        let most = most * applied.all() / (applied + copied).all().max(1.0);
-        counting + self.barrier() + self.shared(prepared, 0.0) + self.shared(applied + copied, most)
+        let copied = self.copy(load.copied, false).times(self.pieces_factor());
+        let busiest = busiest * applied.all() / (applied + copied).all().max(1.0);
+        counting
+            + self.barrier()
+            + self.shared(prepared, 0.0)
+            + self.shared(applied + copied, busiest)
     }
 
-    /// What it takes to read rows of so many tuples that stand all over the list.
-    fn rows_apart(&self, tuples: f64) -> f64 {
+    /// Returns the additional nanoseconds of reading the rows of `tuples` tuples that are spread
+    /// over the list of updates.
+    fn spread_rows_cost(&self, tuples: f64) -> f64 {
         let (load, walk) = (self.load, self.walk());
         if load.is_single() || load.neighbours.in_page >= 0.5 {
             return 0.0;
         }
-        self.gathered(tuples, walk.window, walk.updates) * self.machine.rates.partition_rows
+        self.random_rows_cost(tuples, walk.window, walk.updates) * self.machine.rates.partition_rows
     }
 
-    /// What it takes to sort tuples by destination, unless a plan has done so.
+    /// Returns the cost of sorting tuples by destination. It is zero for a kept plan, which sorts
+    /// once, and for increasing destinations.
     fn sorting(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
         let each = match (load.is_kept() || load.is_increasing(), load.is_ordered()) {
@@ -569,26 +589,26 @@ impl<'a, 'w> Model<'a, 'w> {
         Cost::new(load.tuples * each, 1.0)
     }
 
-    /// Out of place, what updates replace is not copied.
+    /// Out of place, slices with a last write are not copied.
     fn last_write(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
         let rows = load.distinct.min(load.tuples);
         let walk = Walk {
             tuples: rows,
             updates: rows * load.window,
-            firsts: 1.0,
+            first_fraction: 1.0,
             copied: 0.0,
             is_listed: true,
             ..self.walk()
         };
-        let mut spent = self.spent(Walk {
+        let mut spent = self.walk_time(Walk {
             is_streamed: load.work.in_place && load.streams_slices(),
             ..walk
         });
         spent.instructions += rows * rates.last_write;
         if !load.is_ordered() && load.neighbours.in_page < 0.5 {
             let all = load.tuples * load.window;
-            spent.memory += self.gathered(rows, load.window, all) * rates.last_write_rows;
+            spent.memory += self.random_rows_cost(rows, load.window, all) * rates.last_write_rows;
         }
         if !load.work.in_place {
             spent.instructions += rows * rates.slice;
@@ -596,7 +616,7 @@ impl<'a, 'w> Model<'a, 'w> {
         let moved = spent.times(load.repetitions);
         let kept = (load.copied - load.repetitions * rows * load.window).max(0.0);
         let copy = self.copy(kept, load.streams_slices());
-        let copy = copy.times(self.in_pieces());
+        let copy = copy.times(self.pieces_factor());
         self.sorting() + self.barrier() + self.shared(moved + copy, 0.0)
     }
 
@@ -604,26 +624,29 @@ impl<'a, 'w> Model<'a, 'w> {
         let (load, rates) = (self.load, &self.machine.rates);
         let updates = load.tuples * load.window;
         let read = if load.is_ordered() || load.neighbours.in_page >= 0.5 {
-            updates / LINE * self.of_level(updates, 1.0, rates.read)
+            updates / LINE * self.line_cost(updates, 1.0, rates.read)
         } else {
-            rates.group_rows * self.gathered(load.tuples, load.window, updates)
+            rates.group_rows * self.random_rows_cost(load.tuples, load.window, updates)
         };
         let heavy = factor_if(load.work.is_heavy, rates.group_heavy);
         let vectors = load.window / VECTOR * rates.vector * rates.group_vector * heavy;
-        let spent = Spent {
+        let spent = WorkerTime {
             instructions: load.tuples * (rates.grouped * load.runs + vectors)
                 + load.distinct * rates.group * load.runs,
             memory: read,
         };
         let spent = spent.times(load.repetitions);
-        self.sorting() + self.barrier() + self.copy_before() + self.shared(spent, load.most)
+        self.sorting()
+            + self.barrier()
+            + self.copy_before()
+            + self.shared(spent, load.largest_group)
     }
 
     fn private(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
-        let spent = self.spent(self.walk()).times(load.repetitions);
+        let spent = self.walk_time(self.walk()).times(load.repetitions);
         let vectors = load.region / VECTOR * load.repetitions;
-        // Each is cleared by its worker; then all are merged, by all.
+        // Each worker clears its copy. All workers then merge all copies.
         let merged = Cost::new(vectors * rates.merged, self.workers);
         let barriers = self.barrier() + self.barrier();
         barriers + self.copy_before() + self.shared(spent, 0.0) + merged
@@ -649,7 +672,7 @@ mod tests {
     use crate::machine::{Machine, Vendor};
     use crate::schedule::Schedule;
 
-    /// Estimates for tuples that are spread evenly over all slices.
+    /// A load with tuples that are spread evenly over all slices.
     fn even<'a, 'w>(work: &'a Workload<'w>) -> Load<'a, 'w> {
         #[expect(clippy::cast_precision_loss, reason = "a test")]
         let slices = work.slices as f64;
@@ -658,14 +681,14 @@ mod tests {
             distinct: slices,
             destinations: slices * load.window.max(64.0),
             neighbours: Neighbours::default(),
-            most: 1.0 / 256.0,
-            most_in_partition: 0.02,
+            largest_group: 1.0 / 256.0,
+            largest_partition: 0.02,
             partitions: 83.0,
             ..load
         }
     }
 
-    /// Calls `check` with loads of several kinds, of a kept plan or not.
+    /// Calls `check` with several kinds of loads, of a kept plan or not.
     fn each_load(is_kept: bool, check: &mut dyn FnMut(&Load<'_, '_>)) {
         let spread = &fixtures::spread();
         let sums = || {
@@ -715,8 +738,8 @@ mod tests {
                 same: 1.0,
                 ..Neighbours::default()
             },
-            most: 1.0,
-            most_in_partition: 1.0,
+            largest_group: 1.0,
+            largest_partition: 1.0,
             ..even(&to_one_place)
         });
     }
@@ -742,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_keeps_costs_nothing_again() {
+    fn a_kept_plan_pays_for_its_preparation_once() {
         let machine = server();
         let times = |is_kept| {
             let mut times = Vec::new();
@@ -760,9 +783,12 @@ mod tests {
         }
         let position = |wanted| Schedule::ALL.iter().position(|&other| other == wanted);
         for schedule in [Schedule::Grouped, Schedule::LastWrite, Schedule::ByTuple] {
-            let at = position(schedule).expect("one of all");
+            let at = position(schedule).expect("a schedule of `ALL`");
             let saved = once[0][at] - kept[0][at];
-            assert!(saved > 1e6, "{schedule}: a pass over a million tuples");
+            assert!(
+                saved > 1e6,
+                "{schedule}: kept plans save a pass over a million tuples"
+            );
         }
     }
 
@@ -773,14 +799,20 @@ mod tests {
         work.context.is_kept = true;
         let time = |most, workers| {
             let load = Load {
-                most_in_partition: most,
+                largest_partition: most,
                 ..even(&work)
             };
             let model = Model::new(&load, &machine, workers);
             model.cost(Schedule::ByPartition).time
         };
-        assert!(time(0.02, 2) < 0.6 * time(0.02, 1), "nearly halves");
-        assert!(time(0.9, 2) > 0.8 * time(0.9, 1), "one has most of it");
+        assert!(
+            time(0.02, 2) < 0.6 * time(0.02, 1),
+            "two workers need about half of the time"
+        );
+        assert!(
+            time(0.9, 2) > 0.8 * time(0.9, 1),
+            "one worker has most of the work"
+        );
     }
 
     #[test]
@@ -789,7 +821,7 @@ mod tests {
         let work = fixtures::sums(spread);
         let of = |schedule, workers, most| {
             let load = Load {
-                most,
+                largest_group: most,
                 ..self::even(&work)
             };
             Model::new(&load, &machine, workers).cost(schedule)
@@ -800,8 +832,11 @@ mod tests {
         assert!(even(destination, 16) > even(partition, 16), "sixteen");
         // All workers wait for the worker with half of the tuples. The work stays the same.
         let (frequent, even) = (of(destination, 16, 0.5), of(destination, 16, 1e-4));
-        assert!(frequent.time > 1.5 * even.time, "one has more to do");
-        assert_eq!(frequent.cpu, even.cpu, "the others have not");
+        assert!(frequent.time > 1.5 * even.time, "one worker has more work");
+        assert_eq!(
+            frequent.cpu, even.cpu,
+            "the other workers have the same work"
+        );
     }
 
     /// 165 MiB of rows fit in a last cache of 480 MiB, and not in a cache of 32 MiB.

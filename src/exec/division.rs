@@ -1,54 +1,57 @@
-//! The ways in which a transfer can be divided into tasks.
+//! Divisions: the ways to divide a transfer into tasks.
 //!
-//! Knows numbers of parts. Knows nothing of plans, memory or threads: a
-//! division becomes [tiles](super::tile) when it is held against a transfer.
+//! Knows numbers of parts. Knows nothing of plans, memory or threads. A division and a
+//! transfer together give [tiles](super::tile).
 
 use std::fmt;
 
-/// How the work of a transfer is divided. Each task has one part of what the
-/// variant names, and all of the rest.
+/// The way in which the work of a transfer is divided. A variant names what is cut into parts.
+/// Each task has one of these parts. Everything else is not cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Division {
-    /// One task has everything.
+    /// One task has the whole transfer.
     Whole,
     /// Parts of the repetitions.
     Repetitions { parts: usize },
     /// Parts of the list of tuples.
     Tuples { parts: usize, cut: Cut },
-    /// Columns of every window.
+    /// Parts of every window.
     Columns { parts: usize },
-    /// Ranges of destination numbers, in parts of the repetitions.
+    /// Ranges of destination numbers, in parts of the repetitions. A task has one range in one
+    /// part.
     Destinations { repetitions: usize, parts: usize },
-    /// Parts of a list of tuples that is sorted by destination, cut between
-    /// destinations.
+    /// Parts of the list of tuples sorted by destination, in parts of the repetitions and with
+    /// parts of every window. The list is cut between destinations.
     Sorted {
         repetitions: usize,
         parts: usize,
         columns: usize,
     },
-    /// Ranges of `1 << shift` destination numbers. As many tasks as there are
-    /// parts take the next range when they are done with one.
+    /// Ranges of `1 << shift` destination numbers. A task takes the next range when it has
+    /// finished a range. There are at most `parts` tasks.
     Partitions { parts: usize, shift: u32 },
-    /// Parts of the list of tuples, each combined in a copy of all windows;
-    /// then ranges of destination numbers, in which copies are merged.
+    /// Parts of the list of tuples, each combined in a private copy of all windows. The copies
+    /// are then merged in `parts` ranges of destination numbers.
     Copies { parts: usize },
 }
 
-/// Where a list of tuples may be cut, so that parts share no destination.
+/// The places at which a list of tuples may be cut. Parts between these places share no
+/// destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Anywhere: destinations are distinct, or tuples are what is written.
+    /// Anywhere. Destinations are distinct, or the call is a gather, which writes the windows of
+    /// the list.
     Anywhere,
-    /// Between tuples of different destinations, in a list that is ordered by
-    /// destination.
+    /// Between tuples of different destinations. The list is in ascending order of
+    /// destinations.
     BetweenDestinations,
-    /// Between strands: equal stretches of the list that share no destination
-    /// by the shape of the list alone.
+    /// Between strands, which are equal stretches of the list. The shape of the list alone
+    /// proves that strands share no destination.
     BetweenStrands,
 }
 
 impl Division {
-    /// Number of tasks that a pool is given.
+    /// Returns the number of tasks for the pool.
     pub(crate) fn tasks(self) -> usize {
         match self {
             Self::Whole => 1,
@@ -66,8 +69,9 @@ impl Division {
         }
     }
 
-    /// The same in so many times as many parts, for tasks to take one by one, where that
-    /// takes no more work in all: not where each goes through all tuples.
+    /// Returns the same division with `pieces` times the number of parts, which tasks take one
+    /// by one. A division whose total work would increase stays as it is. For example, each
+    /// range of destinations requires a pass over all tuples.
     pub(crate) fn finer(mut self, pieces: usize) -> Self {
         if let Self::Repetitions { parts }
         | Self::Tuples { parts, .. }

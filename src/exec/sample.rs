@@ -1,57 +1,65 @@
-//! A few of the tuples, to judge all of them by.
+//! A sample of the destinations of at most 256 tuples. It estimates the number of distinct
+//! destinations, the fraction of the most frequent destination, and the locality of the list.
 //!
-//! Knows destination numbers. Knows nothing of windows or workers' schedules.
+//! Knows destination numbers. Knows nothing of windows or schedules.
 
 use super::tile::{Cuts, LINE_BYTES, part};
 use crate::plan::Destinations;
 
-/// Tuples that are looked at, at most: of short lists fewer, as a call may take no
-/// longer than ten times what it takes to look at all of these.
+/// Most sampled tuples.
 const SAMPLE: usize = 256;
+
+/// Number of sampled tuples of a short list. A longer list has one sampled tuple for each
+/// `TUPLES_EACH` tuples, at most [`SAMPLE`]. Short lists have small samples, because such a call
+/// may take only ten times as long as reading [`SAMPLE`] tuples.
 const SHORT_SAMPLE: usize = 64;
 const TUPLES_EACH: usize = 256;
 
-/// Ranges that have so much more to do than others, in the part of one, are even.
+/// Largest excess of a range's work over the mean, as a fraction of the mean, at which ranges
+/// count as even.
 const UNEVEN: f64 = 0.25;
 
-/// The destinations of some tuples from all over the list, or of all.
+/// The destinations of tuples at a constant stride of the list, or of all tuples.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
-    /// In order.
+    /// Destination numbers of the sampled tuples, in ascending order. The first `len` are valid.
     numbers: [u64; SAMPLE],
     len: usize,
+    /// Whether the sample has all tuples.
     is_all: bool,
-    /// Bytes from one number to the next.
+    /// Bytes between the slices of two neighbouring numbers.
     pub(super) unit: u64,
     pub(super) neighbours: Neighbours,
-    /// Of `numbers`; a kept sample is asked by every run.
+    /// Counts of `numbers`. They are stored, because every execution of a kept plan reads them.
     counts: Counts,
 }
 
-/// How far the tuples of a sample are from those that follow them in the list:
-/// parts of them.
+/// Distances from the sampled tuples to the next tuples of the list. Each field is a fraction of
+/// the sampled tuples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Neighbours {
-    /// With one destination.
+    /// Tuples with the destination of the next tuple.
     pub(super) same: f64,
-    /// That begin in one line.
+    /// Tuples whose window begins in the cache line of the next window.
     pub(super) in_line: f64,
-    /// Less than a page apart.
+    /// Tuples whose window begins less than a page away from the next window.
     pub(super) in_page: f64,
 }
 
-/// Destinations of a sample, those of them with one and two of its tuples, and tuples
-/// of all others.
+/// Frequencies of destinations in a sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
+    /// Number of distinct destinations.
     distinct: f64,
+    /// Number of destinations with one sampled tuple, and with two.
     once: f64,
     twice: f64,
+    /// Number of sampled tuples of all other destinations.
     more: f64,
 }
 
 impl Counts {
-    /// Of numbers in order.
+    /// Counts `numbers`, which are in ascending order.
     fn new(numbers: &[u64]) -> Self {
         let mut counts = Self::default();
         for same in numbers.chunk_by(|a, b| a == b) {
@@ -66,9 +74,10 @@ impl Counts {
         counts
     }
 
-    /// How many destinations there are, of so many, if all are as frequent: all, where
-    /// those that were met twice may be chance.
-    fn among(self, slices: f64) -> f64 {
+    /// Returns the estimated number of destinations in use among `slices` slices. It assumes that
+    /// all destinations are equally frequent. If the repeated destinations may be chance, it
+    /// returns `slices`.
+    fn population(self, slices: f64) -> f64 {
         let (once, twice, more) = (self.once, self.twice, self.more);
         let tuples = once + 2.0 * twice + more;
         let by_chance = tuples * (tuples - 1.0) / 2.0 / slices.max(1.0);
@@ -82,8 +91,9 @@ impl Counts {
         (self.distinct + unseen).min(slices)
     }
 
-    /// Whether far more tuples share theirs with two others than would if all were as
-    /// frequent as one and two tuples suggest.
+    /// Whether some destinations are far more frequent than others. The destinations with one and
+    /// two tuples give the expected number of tuples of all other destinations. A skewed sample has
+    /// far more such tuples.
     fn is_skewed(self) -> bool {
         if self.once == 0.0 {
             return false;
@@ -94,11 +104,11 @@ impl Counts {
     }
 }
 
-/// Bytes of a page, on most machines.
+/// Bytes of a memory page on most machines.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
 impl Sample {
-    /// Neighbouring numbers lie `unit` bytes apart.
+    /// Takes a sample. The slices of two neighbouring numbers are `unit` bytes apart.
     pub(super) fn new(destinations: &Destinations, unit: u64) -> Self {
         let tuples = destinations.len();
         let len = (tuples / TUPLES_EACH)
@@ -137,16 +147,16 @@ impl Sample {
         }
     }
 
-    /// Whether two of its tuples have one destination.
+    /// Whether two sampled tuples have the same destination.
     pub(super) fn has_duplicates(&self) -> bool {
         !self.numbers().is_sorted_by(|before, after| before < after)
     }
 
-    /// The greatest part of the tuples that fall into one range of `1 << shift`
-    /// destination numbers.
+    /// Returns the largest fraction of the sampled tuples in one range of `1 << shift` destination
+    /// numbers.
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
-    pub(super) fn most(&self, shift: u32) -> f64 {
-        let most = self.in_ranges(shift).max().unwrap_or(0);
+    pub(super) fn largest_fraction(&self, shift: u32) -> f64 {
+        let most = self.range_counts(shift).max().unwrap_or(0);
         most as f64 / self.len.max(1) as f64
     }
 
@@ -154,9 +164,12 @@ impl Sample {
         &self.numbers[..self.len]
     }
 
-    /// How many destinations `tuples` tuples have of so many, about. Where all are as
-    /// frequent it is estimated from how many have one and two tuples of the sample
-    /// (Chao 1984), of whom not all need have been met.
+    /// Returns the estimated number of distinct destinations of `tuples` tuples among `slices`
+    /// slices.
+    ///
+    /// If destinations are equally frequent, the estimate uses the numbers of destinations with
+    /// one and two sampled tuples (Chao 1984). It excludes the destinations that `tuples` random
+    /// tuples are expected to miss.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn distinct(&self, tuples: usize, slices: u64) -> f64 {
         let (tuples, slices) = (tuples as f64, slices as f64);
@@ -164,23 +177,26 @@ impl Sample {
         if self.is_all {
             return counts.distinct;
         }
-        let met = |tuples: f64, among: f64| among * (1.0 - (-tuples / among.max(1.0)).exp());
+        let reached = |tuples: f64, population: f64| {
+            population * (1.0 - (-tuples / population.max(1.0)).exp())
+        };
         let found = if counts.is_skewed() {
-            // Zipf and its like: the rest of the tuples goes anywhere, if not evenly.
+            // Zipf and similar distributions: the tuples of rare destinations may have any
+            // slice, but not uniformly.
             let rest = counts.once / self.len.max(1) as f64;
-            (met(tuples * rest, slices) / 2.0).max(counts.distinct)
+            (reached(tuples * rest, slices) / 2.0).max(counts.distinct)
         } else {
-            met(tuples, counts.among(slices))
+            reached(tuples, counts.population(slices))
         };
         found.clamp(1.0, tuples.max(1.0))
     }
 
-    /// Whether workers, of which each takes the next range of `1 << shift`
-    /// destination numbers when it is done with one, have about as much to do.
+    /// Whether `parts` workers get about the same number of tuples. A worker takes the next range
+    /// of `1 << shift` destination numbers when it has finished a range.
     pub(super) fn balances(&self, shift: u32, parts: usize) -> bool {
         let mut loads = [0; SAMPLE];
         let loads = &mut loads[..parts.clamp(1, SAMPLE)];
-        for tuples in self.in_ranges(shift) {
+        for tuples in self.range_counts(shift) {
             if let Some(least) = loads.iter_mut().min() {
                 *least += tuples;
             }
@@ -189,9 +205,9 @@ impl Sample {
         most * loads.len() <= self.len * 5 / 4
     }
 
-    /// Where to cut `0..count` into so many ranges of about as much work, which is
-    /// so much for all numbers and so much for all tuples; `None` where even ranges
-    /// are no worse than what a sample can tell.
+    /// Returns the places at which to cut `0..count` into `ranges` ranges of about equal work.
+    /// `work` is the work of all numbers and the work of all tuples. Returns `None` if the sample
+    /// shows no significant difference between the work of even ranges.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -208,15 +224,15 @@ impl Sample {
             per_number * (end - start) as f64 + per_tuple * (below(end) - below(start)) as f64
         };
         let even = |index: usize| part(count, ranges, index);
-        // Of few tuples a range has more or fewer by chance, and cuts that follow them
-        // are worse than none.
+        // A range with few sampled tuples may have more or fewer of them by chance. Cuts that
+        // follow chance are worse than even ranges.
         let chance = 3.0 / (self.len as f64 / ranges as f64).sqrt();
         let most = each + (UNEVEN * each).max(chance * tuples / ranges as f64);
         let is_even = (0..ranges).all(|index| load(even(index).start, even(index).end) <= most);
         if is_even || ranges < 2 {
             return None;
         }
-        // The first number below which lies as much as the ranges so far should have.
+        // The first number below which the work reaches the target of the first `index` ranges.
         let cut = |index: usize| {
             let wanted = each * index as f64;
             let before = (0..self.len)
@@ -230,8 +246,8 @@ impl Sample {
         Some(Cuts::at((1..ranges).map(cut).collect()))
     }
 
-    /// How many fall into each range that any fall into.
-    fn in_ranges(&self, shift: u32) -> impl Iterator<Item = usize> {
+    /// Returns the number of sampled tuples in each range that is not empty.
+    fn range_counts(&self, shift: u32) -> impl Iterator<Item = usize> {
         let same_range = move |a: &u64, b: &u64| a >> shift == b >> shift;
         self.numbers().chunk_by(same_range).map(<[u64]>::len)
     }
@@ -253,7 +269,7 @@ mod tests {
         }
     }
 
-    /// A sample of tuples that have `count` destinations alike.
+    /// A sample of tuples with `count` equally frequent destinations.
     fn uniform(count: u64) -> Sample {
         let mut state = 1_u64;
         sample([0; SAMPLE].map(|_: u64| {
@@ -272,7 +288,7 @@ mod tests {
             (128, 100.0, 160.0),
             (1024, 600.0, 1700.0),
             (4096, 1500.0, 12_000.0),
-            // Nothing to go by.
+            // No repeated destination in the sample.
             (1 << 40, 999_999.0, 1e6),
         ] {
             let distinct = uniform(count).distinct(1_000_000, 1 << 40);
@@ -284,10 +300,11 @@ mod tests {
             counts: Counts::new(&uniform(1 << 40).numbers[..9]),
             ..uniform(1 << 40)
         };
-        assert_eq!(all.distinct(9, 1 << 40), 9.0, "nothing to estimate");
+        assert_eq!(all.distinct(9, 1 << 40), 9.0, "a sample of all tuples");
     }
 
-    /// Each as often as its rank says: 18151 of 20000 in 262144 tuples, as drawn once.
+    /// The frequency of a destination is the inverse of its rank. A list of 262144 such tuples,
+    /// drawn once, had 18151 of 20000 destinations.
     #[test]
     #[expect(
         clippy::cast_possible_truncation,
@@ -312,7 +329,7 @@ mod tests {
             assert!(even.is_none(), "chance, {ranges} ranges: {even:?}");
         }
         let even = uniform(1 << 20).cuts(2, 1 << 20, [0, 1 << 20]);
-        assert!(even.is_none(), "evenly");
+        assert!(even.is_none(), "even tuples");
         // Three quarters of the tuples below 1000.
         let number = |tuple: usize| {
             if tuple % 4 < 3 {
@@ -322,47 +339,54 @@ mod tests {
             }
         };
         let skewed = sample(std::array::from_fn(number));
-        let in_place = skewed.cuts(2, 1 << 20, [0, 1 << 20]).expect("unevenly");
+        let in_place = skewed
+            .cuts(2, 1 << 20, [0, 1 << 20])
+            .expect("uneven tuples");
         let first = in_place.range(0, 1 << 20);
         assert!(
             (400..700).contains(&first.end),
             "{first:?} has half of the tuples"
         );
-        // Of 1.5 in all, 0.5 are for numbers.
+        // The work of numbers is 0.5 of 1.5.
         let copying = skewed.cuts(2, 1 << 20, [1 << 19, 1 << 20]);
-        let first = copying.expect("unevenly").range(0, 1 << 20);
+        let first = copying.expect("uneven tuples").range(0, 1 << 20);
         assert!(
             (500..2000).contains(&first.end),
             "{first:?} has half of the work"
         );
-        let one = sample([77; SAMPLE]).cuts(2, 100, [0, 1]).expect("unevenly");
+        let one = sample([77; SAMPLE])
+            .cuts(2, 100, [0, 1])
+            .expect("uneven tuples");
         let has = |index: usize| one.range(index, 100).contains(&77);
-        assert!(has(0) != has(1), "one range has the one destination");
+        assert!(has(0) != has(1), "one range with the only destination");
     }
 
     #[test]
     fn ranges_are_shared_out() {
         let two = uniform(1 << 20);
         assert!(two.balances(19, 2), "one range each");
-        assert!(!two.balances(20, 2), "one has them all");
+        assert!(!two.balances(20, 2), "one range with all tuples");
         let three = uniform(3 << 19);
-        assert!(!three.balances(19, 2), "two ranges and one");
+        assert!(!three.balances(19, 2), "two ranges against one");
         assert!(three.balances(19, 3), "one range each");
         assert!(three.balances(18, 2), "three ranges each");
         let skewed = sample(std::array::from_fn(|tuple| (tuple as u64 / 200) << 19));
-        assert!(!skewed.balances(19, 2), "one has most of them");
+        assert!(!skewed.balances(19, 2), "one range with most tuples");
     }
 
-    /// Half of the tuples have one destination, the others one each.
+    /// Half of the tuples have the same destination. The other tuples have distinct destinations.
     #[test]
     fn a_long_tail_is_seen() {
         let numbers = std::array::from_fn(|tuple| (tuple as u64).saturating_sub(127));
         let sample = sample(numbers);
         assert!(sample.distinct(1 << 20, 1 << 20) > 4096.0);
         assert!(
-            (0.49..0.52).contains(&sample.most(0)),
-            "one has half of them"
+            (0.49..0.52).contains(&sample.largest_fraction(0)),
+            "half of the tuples in one destination"
         );
-        assert!((0.99..=1.0).contains(&sample.most(8)), "all in one range");
+        assert!(
+            (0.99..=1.0).contains(&sample.largest_fraction(8)),
+            "all in one range"
+        );
     }
 }

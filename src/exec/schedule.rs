@@ -1,8 +1,9 @@
-//! The schedules, each in a file of its own: when it keeps the bits, how it
+//! The schedules. The file of a schedule says when the schedule keeps the bits, how it
 //! divides a transfer, what it prepares and how it runs.
 //!
-//! A schedule is added by its file, its line in [`of`], and its name in
-//! [`Schedule`]; which calls it is worth is [`choice`](super::choice)'s affair.
+//! A new schedule requires a file, a line in [`of`], and a name in [`Schedule`]. If it serves
+//! gathers, it also requires its name in [`Candidate::new`]. The schedules do not know which
+//! calls they are fast for: [`choice`](super::choice) compares their costs.
 
 mod by_batch;
 mod by_column;
@@ -25,7 +26,7 @@ pub(super) use self::by_partition::{partitions, shift as partition_shift};
 pub(crate) use self::scheduler::Reason;
 pub(super) use self::scheduler::{Step, Stop};
 
-/// The one list of schedules.
+/// Returns the implementation of a schedule. This is the only list of implementations.
 fn of(schedule: Schedule) -> &'static dyn Scheduler {
     match schedule {
         Schedule::Serial => &serial::Serial,
@@ -40,7 +41,7 @@ fn of(schedule: Schedule) -> &'static dyn Scheduler {
     }
 }
 
-/// A schedule with its division of one transfer.
+/// A schedule, with its division and its preparation of one transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) schedule: Schedule,
@@ -49,7 +50,8 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// What the schedule makes of a transfer, for so many workers.
+    /// Divides a transfer by `schedule` for `parts` workers, or says why the schedule does not
+    /// apply.
     pub(super) fn new(
         schedule: Schedule,
         work: &Workload<'_>,
@@ -69,7 +71,8 @@ impl Candidate {
         })
     }
 
-    /// Prepares and runs it, and multiplies the output where that is left to do.
+    /// Prepares and runs the schedule. Then multiplies the output, if the operation requires it
+    /// and the tasks have not done it.
     pub(super) fn run(&self, undivided: &Divided<'_, '_>) -> Result<(), Stop> {
         let divided = Divided {
             division: self.division,

@@ -1,8 +1,8 @@
-//! What a schedule is chosen by: the sizes and facts of one transfer, as plain
-//! numbers.
+//! The workload of a transfer: its sizes and facts, as plain numbers. Schedules are chosen from
+//! these numbers.
 //!
-//! Knows what a call moves. Knows nothing of where it lies, of who works on it,
-//! and of the schedules that it is held against.
+//! Knows what a call moves. Knows nothing of addresses, of workers, and of the schedules that the
+//! choice compares.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -19,27 +19,27 @@ use crate::kernel::Operation;
 use crate::machine::Variants;
 use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan, Slot};
 
-/// Which way elements go.
+/// The direction in which elements move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From the list of windows to the numbered ones.
+    /// From the list of windows to numbered windows.
     Scatter,
-    /// From numbered windows to those of the list.
+    /// From numbered windows to the list of windows.
     Gather,
 }
 
-/// What is known of the order of destination numbers.
+/// The known order of the destination numbers in the list of tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Each is greater than the one before.
+    /// Each number is greater than the previous one.
     Increasing,
-    /// None is less than the one before.
+    /// No number is less than the previous one.
     Ascending,
-    /// Any.
+    /// The order is not known.
     Unordered,
 }
 
-/// Which sorted groups of tuples the operation can or must be applied by.
+/// Whether the operation can, or must, be applied group by group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grouping {
     Impossible,
@@ -47,32 +47,33 @@ pub(super) enum Grouping {
     Needed,
 }
 
-/// What one transfer moves.
+/// The sizes and facts of one transfer.
 #[derive(Debug)]
 pub(crate) struct Workload<'a> {
     pub(super) direction: Direction,
     pub(super) in_place: bool,
-    /// Tuples that are applied, and how often all of them are.
+    /// Number of applied tuples, and number of repetitions of all of them.
     pub(super) tuples: usize,
     pub(super) repetitions: usize,
     pub(super) element_bytes: usize,
     pub(super) window_elements: usize,
-    /// Parts that windows can be cut into.
+    /// Most parts that a window can be cut into.
     pub(super) columns: usize,
-    /// Bytes of data that are copied.
+    /// Bytes of data that are copied to the output.
     pub(super) copied_bytes: usize,
     /// Destination numbers are below `slices`. They spread over `region_bytes` bytes.
     pub(super) slices: u64,
     pub(super) region_bytes: u64,
     pub(super) order: Order,
-    /// Whether no two tuples are known to have one destination, and the bytes
-    /// that it takes to find out.
+    /// Whether destinations are known to be distinct, and the bytes of scratch memory for
+    /// detecting duplicates.
     pub(super) known_distinct: bool,
     pub(super) detection_bytes: usize,
-    /// Parts of the list that share no destination by its shape alone.
+    /// Number of strands: equal parts of the list that share no destination, whatever the
+    /// indices.
     pub(super) strands: usize,
-    /// Whether updates replace what is there, and whether machines cannot calculate
-    /// with the elements.
+    /// Whether updates replace the existing values. Whether a reduction of these elements
+    /// requires several machine instructions.
     pub(super) replaces: bool,
     pub(super) is_heavy: bool,
     /// Runs of a window, and whether most tuples follow the previous tuple on both sides.
@@ -80,43 +81,45 @@ pub(crate) struct Workload<'a> {
     pub(super) joins: bool,
     /// Number of tuples that do not follow the previous tuple.
     pub(super) breaks: usize,
-    /// Whether it takes a sort to look for duplicates.
+    /// Whether the detection of duplicates requires a sort.
     pub(super) looks_by_sort: bool,
     pub(super) grouping: Grouping,
     /// Whether there are streaming stores for these elements.
     pub(super) can_stream: bool,
-    /// Whether each slice of the output is one of data, evenly spaced there, so
-    /// that slices can be written one by one.
+    /// Whether slices can be copied one by one: each slice of the output has its slice of data,
+    /// and slices of data begin at a constant stride.
     pub(super) has_slices: bool,
-    /// Whether windows are rows at slices of one distance, with evenly spaced
-    /// sources and an operation whose partial results can be merged.
+    /// Whether partial results in private copies can be merged to the bits of the reference
+    /// loop. Windows must be rows, destinations and sources must have constant strides, and the
+    /// operation must allow it.
     pub(super) can_merge: bool,
     pub(super) context: Context,
     pub(super) destinations: &'a Destinations,
-    /// Taken when first asked for, the same for every run.
+    /// Sample of the destinations. It is taken at its first use. All executions of a plan have the
+    /// same sample.
     pub(super) sample: OnceCell<Cow<'a, Sample>>,
-    /// Where a plan that stays keeps it.
-    pub(super) samples: Option<&'a Slot>,
+    /// Slot in which a kept plan stores the sample.
+    pub(super) sample_slot: Option<&'a Slot>,
 }
 
-/// Sizes that say how long a transfer takes.
+/// Sizes that determine the time of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// Windows of all tuples, in all repetitions, and the bytes of each.
+    /// Number of windows of all tuples in all repetitions, and bytes of one window.
     pub(crate) windows: usize,
     pub(crate) window_bytes: usize,
-    /// Bytes of data that are copied first.
+    /// Bytes of data that are copied to the output first.
     pub(crate) copied_bytes: usize,
 }
 
 impl Sizes {
-    /// Bytes that are moved or copied.
+    /// Returns the bytes of all windows and of copied data.
     fn moved_bytes(self) -> usize {
         (self.windows.saturating_mul(self.window_bytes)).saturating_add(self.copied_bytes)
     }
 
-    /// Bytes that are read or written: of each window whole lines, and of copied data both
-    /// sides.
+    /// Returns the bytes that are read or written. A window counts in whole cache lines. Copied
+    /// data counts twice, once for each side.
     #[inline(always)]
     fn touched_bytes(self) -> usize {
         (self.windows)
@@ -124,14 +127,14 @@ impl Sizes {
             .saturating_add(self.copied_bytes.saturating_mul(2))
     }
 
-    /// Whether so little is touched that nothing is worth setting up.
-    #[inline(always)] // As all that is on the way of the smallest calls.
+    /// Whether a transfer touches so few bytes that setting up a schedule is not worth its cost.
+    #[inline(always)] // On the path of small calls.
     pub(crate) fn touch_little(self) -> bool {
         self.touched_bytes() < SMALL_CALL_BYTES
     }
 
-    /// Whether a transfer is over before the choice of a schedule is worth making. A
-    /// gather counts the bytes that it moves, and not whole lines (an argument).
+    /// Whether a transfer ends before the choice of a schedule is worth its cost. A gather counts
+    /// the bytes that it moves instead of whole cache lines (not measured).
     pub(crate) fn are_small(self, direction: Direction) -> bool {
         match direction {
             Direction::Scatter => self.touch_little(),
@@ -141,7 +144,8 @@ impl Sizes {
 }
 
 impl<'a> Workload<'a> {
-    /// `copy` is how data lies, if it is copied.
+    /// Returns the workload of a transfer. `copy` places data that is copied to the output. It
+    /// is `None` in place.
     pub(crate) fn new(
         direction: Direction,
         plan: &'a IndexPlan,
@@ -198,21 +202,21 @@ impl<'a> Workload<'a> {
             context,
             destinations: plan.destinations(),
             sample: OnceCell::new(),
-            samples: context.is_kept.then_some(&plan.sample),
+            sample_slot: context.is_kept.then_some(&plan.sample),
         }
     }
 
-    /// Bytes of one window.
+    /// Returns the bytes of one window.
     pub(super) fn window_bytes(&self) -> usize {
         self.window_elements.saturating_mul(self.element_bytes)
     }
 
-    /// Windows of all tuples, in all repetitions.
+    /// Returns the number of windows of all tuples in all repetitions.
     pub(super) fn windows(&self) -> usize {
         self.tuples.saturating_mul(self.repetitions)
     }
 
-    /// Bytes of windows that are moved or combined.
+    /// Returns the bytes of all windows.
     pub(super) fn applied_bytes(&self) -> usize {
         self.windows().saturating_mul(self.window_bytes())
     }
@@ -225,12 +229,12 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Bytes that the call writes, at least.
+    /// Returns the bytes of all windows and of copied data.
     pub(crate) fn bytes(&self) -> usize {
         self.sizes().moved_bytes()
     }
 
-    /// In how many pieces each task of a division takes its part.
+    /// Returns the number of pieces into which each task of a division cuts its part.
     pub(super) fn pieces(&self, division: Division) -> usize {
         match division.tasks() {
             1 => 1,
@@ -238,18 +242,21 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Whether several workers copy data, though one then applies the updates.
+    /// Whether the copy of data is large enough for all workers, even if one worker then applies
+    /// the updates.
     pub(super) fn copies_much(&self) -> bool {
         self.copied_bytes.saturating_mul(2) >= PARALLEL_BYTES
     }
 
+    /// Returns the sample of the destinations.
     pub(super) fn sample(&self) -> &Sample {
         let unit = self.region_bytes / self.slices.max(1);
-        (self.sample).get_or_init(|| sample_of(self.destinations, unit, self.samples))
+        (self.sample).get_or_init(|| sample_of(self.destinations, unit, self.sample_slot))
     }
 
-    /// Where to cut the ranges of a division, so that each is about as much work:
-    /// `None` where that is evenly.
+    /// Returns the places at which to cut the ranges of a division into about equal work. Returns
+    /// `None` if even ranges are good enough. Also returns `None` for a division without ranges of
+    /// destinations.
     pub(super) fn cuts(&self, division: Division) -> Option<Cuts> {
         let Division::Destinations { parts, .. } = division else {
             return None;
@@ -258,12 +265,13 @@ impl<'a> Workload<'a> {
         self.sample().cuts(parts, self.slices, work)
     }
 
-    /// Whether two tuples are seen to have one destination, or must have.
+    /// Whether duplicates are certain: the sample has some, or there are more tuples than
+    /// slices.
     pub(super) fn has_duplicates(&self) -> bool {
         self.tuples as u64 > self.slices || self.sample().has_duplicates()
     }
 
-    /// How many destinations tuples have, about.
+    /// Returns the estimated number of distinct destinations.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn distinct(&self) -> f64 {
         match self.known_distinct {
@@ -272,31 +280,35 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Whether a large output is mostly copied: few of its bytes are touched
-    /// again by updates, which replace what is there.
+    /// Whether a large output is mostly copied. Then the copy is streamed, and updates replace at
+    /// most a fraction `1 / SPARSE` of the copied bytes.
     pub(super) fn is_sparse(&self) -> bool {
         let (copied, applied) = (self.copied_bytes, self.applied_bytes());
         let replaced = self.replaces || applied == 0;
         replaced && self.streams(copied) && applied <= copied / SPARSE
     }
 
-    /// The variants of kernels for this call: of a scatter whose windows need no prefetch
-    /// though they are spread far.
-    pub(super) fn near_or_far(&self, mut variants: Variants) -> Variants {
+    /// Returns the variants of kernels for this call. The result prefetches no window of a scatter
+    /// whose windows need no prefetch although their region is large.
+    pub(super) fn prefetch_variants(&self, mut variants: Variants) -> Variants {
         let is_far = self.region_bytes > variants.near_bytes;
-        if self.direction == Direction::Scatter && is_far && self.is_near_by(variants) {
+        if self.direction == Direction::Scatter && is_far && self.needs_no_prefetch(variants) {
             variants.near_bytes = u64::MAX;
         }
         variants
     }
 
-    /// Whether windows are near, wherever they lie: short ones in a larger region too;
-    /// those of few destinations, which are in a cache soon (with a frequent one among
-    /// 80 Mi places of 16 bytes, sums of integers took three times as long prefetched, on
-    /// a Xeon, Skylake); and those in order of which many begin in the line of the one
-    /// before (0.4 to 0.9 of the time on Zen 4, with a line or two between them 1.0 to 1.7).
+    /// Whether windows in a large region need no prefetch. This holds in three cases.
+    ///
+    /// - Windows have at most one cache line, and their region is not very large.
+    /// - There are few destinations, which are soon in a cache. On a Xeon (Skylake), sums of
+    ///   integers into 80 Mi places of 16 bytes, one of them frequent, took three times as long
+    ///   with prefetches.
+    /// - Windows are ordered, and many windows begin in the cache line of the previous window.
+    ///   On Zen 4, they took 0.4 to 0.9 of the time without prefetches. Windows with one or two
+    ///   cache lines between them took 1.0 to 1.7 of the time.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    fn is_near_by(&self, variants: Variants) -> bool {
+    fn needs_no_prefetch(&self, variants: Variants) -> bool {
         let window = self.window_bytes();
         let written = || self.distinct() * window.max(LINE_BYTES) as f64;
         let is_dense =
@@ -306,13 +318,13 @@ impl<'a> Workload<'a> {
             || is_dense()
     }
 
-    /// Whether a write of `bytes` bytes that are written once is streamed.
+    /// Whether a step that writes `bytes` bytes, each once, uses streaming stores.
     pub(super) fn streams(&self, bytes: usize) -> bool {
         bytes as u64 >= self.context.variants.stream_bytes
     }
 
-    /// Whether windows are beyond the caches: after a copy of data that was streamed, and in
-    /// place where windows are many and far apart.
+    /// Whether windows are beyond the caches. They are after a streamed copy of data. In place
+    /// they are if windows are large in total and are spread over a much larger region.
     fn is_beyond_caches(&self) -> bool {
         let written = self.bytes();
         let is_large_in_place = self.in_place
@@ -322,10 +334,9 @@ impl<'a> Workload<'a> {
         is_large_in_place || self.is_sparse()
     }
 
-    /// Whether windows that are written in the order of tuples are streamed.
-    /// Streaming stores are not ordered with one another, so that it takes
-    /// distinct destinations. They are looked for where that costs less than it
-    /// gains.
+    /// Returns whether windows that are written in the order of tuples are streamed. Streaming
+    /// stores are not ordered with one another, so destinations must be distinct. Duplicates are
+    /// detected if the detection costs less than streaming gains.
     pub(super) fn streaming(&self) -> Streaming {
         let is_gather = self.direction == Direction::Gather;
         let pays = if is_gather {
@@ -342,14 +353,16 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Bytes of one worker's copy of all windows.
+    /// Returns the bytes of one worker's private copy of all windows.
     pub(super) fn copy_bytes(&self) -> u64 {
         self.slices.saturating_mul(self.window_bytes() as u64)
     }
 }
 
-/// A sample of destinations that lie `unit` bytes apart. A plan that stays keeps it in
-/// `slot`: each of its tuples is a line that waits for memory, the first time.
+/// Returns a sample of the destinations. Neighbouring destination numbers are `unit` bytes apart.
+///
+/// A kept plan stores the sample in `slot`, because reading each sampled tuple may cost a cache
+/// miss.
 fn sample_of<'a>(
     destinations: &Destinations,
     unit: u64,
@@ -385,22 +398,22 @@ fn has_few_destinations(plan: &IndexPlan, operation: &Operation) -> bool {
         let unit = scale.bytes(operation.kernels.size) / scale.count.max(1);
         sample_of(plan.destinations(), unit, Some(&plan.sample))
     };
-    // How many destinations there are does not depend on the size of elements.
+    // The number of destinations does not depend on the size of elements.
     let sample = (plan.sample.get()).map_or_else(taken, Cow::Borrowed);
     let distinct = sample.distinct(tuples, scale.count);
     distinct * WINDOWS_PER_DESTINATION as f64 <= tuples as f64
 }
 
-/// Whether windows are streamed.
+/// Whether windows are written by streaming stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Streaming {
     Never,
-    /// Where no two tuples turn out to have one destination.
+    /// If a detection before the first write finds no duplicates.
     IfDistinct,
     Always,
 }
 
-/// Workloads that tests of the choice and of its cost model begin with.
+/// Workloads for the tests of the choice and of the cost model.
 #[cfg(test)]
 pub(super) mod fixtures {
     use std::cell::OnceCell;
@@ -409,7 +422,7 @@ pub(super) mod fixtures {
     use crate::exec::context::Context;
     use crate::plan::Destinations;
 
-    /// Sums of rows of 64 `f32` in no order, in a table of 169343.
+    /// Sums of unordered rows of 64 `f32` into a table of 169343 rows.
     pub(in super::super) fn sums(destinations: &Destinations) -> Workload<'_> {
         let slices = 169_343;
         Workload {
@@ -440,10 +453,11 @@ pub(super) mod fixtures {
             context: Context::new(false, false),
             destinations,
             sample: OnceCell::new(),
-            samples: None,
+            sample_slot: None,
         }
     }
 
+    /// Assignments of the same rows.
     pub(in super::super) fn moves(destinations: &Destinations) -> Workload<'_> {
         Workload {
             replaces: true,
@@ -452,7 +466,7 @@ pub(super) mod fixtures {
         }
     }
 
-    /// Destinations all over a table, none twice.
+    /// Distinct destinations, spread over the whole table.
     pub(in super::super) fn spread() -> Destinations {
         Destinations::Narrow((0..4096).map(|tuple| tuple * 7919 % 169_343).collect())
     }

@@ -1,4 +1,5 @@
-//! Each worker has some repetitions, with all of their tuples in order.
+//! The schedule by batch: each worker takes some repetitions, with all of their tuples in
+//! order.
 
 use super::{Division, Reason, Scheduler, Workload};
 

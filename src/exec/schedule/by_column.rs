@@ -1,4 +1,5 @@
-//! Each worker has a part of every window, and applies all tuples in order.
+//! The schedule by column: each worker takes a part of every window, and applies all tuples
+//! in order.
 
 use super::{Division, Reason, Scheduler, Workload};
 

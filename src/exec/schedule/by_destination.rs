@@ -1,20 +1,22 @@
-//! Each worker has a range of destinations, and picks its tuples out of all of
-//! them, in order.
+//! The schedule by destination: each worker takes a range of destinations, and selects its
+//! tuples from the whole list, in order.
 
 use super::{Division, Reason, Scheduler, Workload};
 
 pub(super) struct ByDestination;
 
 impl Scheduler for ByDestination {
-    /// Slices of different numbers share no element. Out of place each range copies
-    /// its data. To share windows out by columns as well took up to 2.4 times as
-    /// long where destinations fall into several ranges: each worker then reads all
-    /// tuples, and parts of rows.
+    /// Slices with different destination numbers share no element. Out of place, the task of
+    /// each range also copies the data of the range.
+    ///
+    /// Windows are not cut into columns as well. With columns, each worker reads all tuples
+    /// and parts of rows. Calls whose destinations fall into several ranges then took up to
+    /// 2.4 times as long.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.tuples == 0 {
             return Err(Reason("there are no tuples"));
         }
-        // Tasks keep the positions of their tuples in 32 bits.
+        // Tasks store the positions of their tuples in 32 bits.
         if u32::try_from(work.tuples).is_err() {
             return Err(Reason("there are too many tuples"));
         }

@@ -1,10 +1,10 @@
-//! Tuples are first sorted, stably, into partitions by ranges of destinations;
-//! each partition is then applied in order while its part of the output stays in
+//! The schedule by partition. Tuples are first sorted, stably, into partitions by ranges of
+//! destinations. Each partition is then applied in order, while its part of the output is in the
 //! cache.
 //!
-//! Three passes: count, move, apply. Single elements take their values along;
-//! wider windows take the numbers of their tuples. What the first two passes
-//! find is left in a plan that will be run again.
+//! The schedule goes over the tuples three times: it counts them, moves them and applies them.
+//! Single elements are moved with their values, wider windows with the positions of their tuples.
+//! A kept plan stores the result of the first two steps.
 
 mod moving;
 
@@ -31,8 +31,8 @@ pub(in super::super) use self::moving::partitions;
 pub(super) struct ByPartition;
 
 impl Scheduler for ByPartition {
-    /// Different numbers are different slices, or offsets of windows that are
-    /// apart.
+    /// Windows with different destination numbers share no element: the numbers are different
+    /// slices, or offsets of windows that do not overlap.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.tuples == 0 {
             return Err(Reason("there are no tuples"));
@@ -53,8 +53,8 @@ impl Scheduler for ByPartition {
         let is_narrow = work.slices <= Destinations::NARROW;
         let number = if is_narrow { 4 } else { 8 };
         let places = places(work.tuples, partitions(work.slices, shift));
-        // Single elements take their values along, and a plan that stays
-        // remembers where to; windows the numbers of their tuples.
+        // Single elements are moved with their values, and a kept plan stores the places of all
+        // tuples. Wider windows are moved with the positions of their tuples.
         let carries = work.window_elements == 1 && work.element_bytes <= CARRIED_BYTES;
         let (value, list) = if carries {
             (work.element_bytes, work.tuples)
@@ -76,9 +76,11 @@ impl Scheduler for ByPartition {
     }
 }
 
-/// Partitions of half a cache, but enough of them for every worker; where
-/// updates are to be read once through, as few as keep all workers busy. Each is
-/// a range of two to this power of destination numbers.
+/// Returns the shift of the partitions. A partition has `1 << shift` destination numbers.
+///
+/// A partition of the output fills half of a cache, or less if workers need more partitions. There
+/// are at most [`MOST_PARTITIONS`] partitions. If updates are read in their order, partitions are
+/// as large as balanced workers allow.
 pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
     let count = work.slices.max(1);
     let by_cache = work.region_bytes.div_ceil(PARTITION_BYTES);
@@ -96,8 +98,8 @@ pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
         .unwrap_or(shift)
 }
 
-/// The ranges of a power of two of `count` numbers that make at most so many
-/// partitions.
+/// Returns the smallest shift for which ranges of `1 << shift` numbers cut `count` numbers into at
+/// most `partitions` ranges.
 fn shift_of(count: u64, partitions: u64) -> u32 {
     count
         .div_ceil(partitions)
@@ -105,8 +107,8 @@ fn shift_of(count: u64, partitions: u64) -> u32 {
         .trailing_zeros()
 }
 
-/// Whether to read updates in their order costs less than to have the output in
-/// the caches: each partition reads in pages all over them.
+/// Whether reading updates in their order saves more than keeping the output in the caches. Each
+/// partition reads from memory pages all over the updates.
 fn reads_through(work: &Workload<'_>, parts: usize) -> bool {
     let updates = work.applied_bytes() as u64;
     parts < READING_PARTS
@@ -129,10 +131,10 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
         shift,
     };
     let carries = carries_values(transfer);
-    let mut own = None;
-    let partitions = match left_in_plan(&sorting, numbers, carries)? {
+    let mut scratch = None;
+    let partitions = match kept_partitions(&sorting, numbers, carries)? {
         Some(partitions) => partitions,
-        None => own.insert(
+        None => scratch.insert(
             sorting.sort(numbers, Scratch::take, |places| match carries {
                 true => Scratch::take(sorting.words(places)).map(Carried::Values),
                 false => Scratch::take(places).map(Carried::Tuples),
@@ -157,15 +159,18 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
     if let Some(values) = moved {
         Scratch::put_back(values);
     }
-    if let Some(own) = own {
-        own.put_back();
+    if let Some(scratch) = scratch {
+        scratch.put_back();
     }
     Ok(())
 }
 
-/// The partitions that lie in a plan that stays, made now if there are none.
-/// `None` where they are not left there, or carry what this run has no use for.
-fn left_in_plan<'p, N: Width + Any>(
+/// Returns the partitions that a kept plan stores. If it stores none, sorts the tuples first.
+///
+/// Returns `None` if the plan is not kept, or if there is no memory to store the partitions. Also
+/// returns `None` if the stored partitions have values and this call needs positions, or the
+/// other way round.
+fn kept_partitions<'p, N: Width + Any>(
     sorting: &Sorting<'p, '_>,
     numbers: &[N],
     carries: bool,
@@ -174,17 +179,18 @@ fn left_in_plan<'p, N: Width + Any>(
         return Ok(None);
     }
     let slot = &sorting.transfer.plan().slot;
-    let left = match slot.get() {
-        Some(left) => Some(left),
+    let kept = match slot.get() {
+        Some(kept) => Some(kept),
         None => slot.get_or_put(sorting.sort(numbers, zeroed, |places| match carries {
             true => zeroed(numbers.len()).map(Carried::Targets),
             false => zeroed(places).map(Carried::Tuples),
         })?),
     };
-    Ok(left.filter(|left: &&Partitions<N>| carries == matches!(left.carried, Carried::Targets(_))))
+    Ok(kept.filter(|kept: &&Partitions<N>| carries == matches!(kept.carried, Carried::Targets(_))))
 }
 
-/// Values go along where they are single elements, each used once.
+/// Whether values are moved with their tuples. They are if windows are single elements and each
+/// value is used once.
 fn carries_values(transfer: &Transfer<'_>) -> bool {
     transfer.single_elements().is_some()
         && !transfer.is_one_value()
@@ -193,19 +199,20 @@ fn carries_values(transfer: &Transfer<'_>) -> bool {
         && transfer.repetitions() == 1
 }
 
-/// A transfer whose tuples lie in partitions.
+/// A transfer and its tuples, sorted into partitions.
 struct Partitioned<'a, N> {
     transfer: &'a Transfer<'a>,
     partitions: &'a Partitions<N>,
-    /// The values at all places, where values go along.
+    /// Values at all places, if values are moved with their tuples.
     values: Option<&'a Vec<u64>>,
 }
 
 impl<N: Width> Partitioned<'_, N> {
-    /// Applies partition after partition, after or with the copy of data.
+    /// Applies all partitions. Each partition copies its part of data first, or all data is
+    /// copied before.
     fn apply(&self, divided: &Divided<'_, '_>) -> Result<(), ScatterError> {
         let (transfer, partitions) = (self.transfer, self.partitions);
-        // Those of a plan may have been made for another number of workers.
+        // Partitions of a kept plan may have been made for another number of workers.
         let division = Division::Partitions {
             parts: divided.division.tasks(),
             shift: partitions.shift,
@@ -220,10 +227,9 @@ impl<N: Width> Partitioned<'_, N> {
         }
         let whole = transfer.whole(None);
         (divided.workers).run_each(partitions.ranges.len(), &|index| {
-            #[expect(unsafe_code, reason = "every task has a tile of its own")]
-            // SAFETY: `divide` has made the division of this transfer, or that
-            // of another run of its plan; `run_each` hands out every partition
-            // once.
+            #[expect(unsafe_code, reason = "every partition is a separate tile")]
+            // SAFETY: `ByPartition::divide` has made this division, for this call or for
+            // another execution of its plan. `run_each` passes every partition to one task, once.
             let tile = unsafe { Tile::new(division, index, &whole) };
             transfer.fill_tile(fused, &tile, || {
                 self.apply_partition(&tile, partitions.ranges[index].clone());
@@ -231,42 +237,44 @@ impl<N: Width> Partitioned<'_, N> {
         })
     }
 
-    /// The tuples of one partition, in order: the tile has all of its
-    /// destinations, and tuples of no others lie in these places.
+    /// Applies the tuples of one partition, in order. The tile has all destinations of the
+    /// partition, and `places` has the tuples of these destinations only.
     fn apply_partition(&self, tile: &Tile, places: Range<usize>) {
         let numbers = &self.partitions.numbers[places.clone()];
         debug_assert!(
             (tile.destinations()).is_some_and(|range| {
                 (numbers.iter()).all(|number| range.contains(&number.get()))
             }),
-            "tuples in their partition"
+            "a tuple outside its partition"
         );
         match (self.values, &self.partitions.carried) {
             (Some(values), _) => self.apply_values(numbers, values, places.start),
             (None, Carried::Tuples(tuples)) => self.apply_tuples(tile, numbers, &tuples[places]),
-            (None, _) => debug_assert!(false, "values have been moved"),
+            (None, _) => debug_assert!(false, "values were not moved"),
         }
     }
 
+    /// Applies single elements from `values`, whose first value is at place `first`.
     fn apply_values(&self, numbers: &[N], values: &[u64], first: usize) {
         let transfer = self.transfer;
         let Some(elements) = transfer.kernels().apply_elements else {
-            debug_assert!(false, "values of single elements");
+            debug_assert!(false, "no kernel for single elements");
             return;
         };
         let (dst, _) = transfer.geometry().repetition(0);
         let written = dst + transfer.geometry().window.dst;
         let bytes = first * transfer.kernels().size;
         let values = values.as_ptr().cast::<u8>().wrapping_add(bytes);
-        #[expect(unsafe_code, reason = "a tile is its task's own")]
-        // SAFETY: windows are single elements of one repetition
-        // (`carries_values`) at destinations of the caller's tile; `Sorting` has
-        // put one value at each of their places.
+        #[expect(unsafe_code, reason = "writes to the tile of the task")]
+        // SAFETY: windows are single elements of one repetition (`carries_values`). Their
+        // destinations are in the caller's tile. `Sorting` has written one value at each of their
+        // places.
         unsafe {
             transfer.apply_elements(elements, numbers, written, values, false);
         }
     }
 
+    /// Applies windows from the updates of `tuples`, which are positions in the plan's list.
     fn apply_tuples(&self, tile: &Tile, numbers: &[N], tuples: &[u32]) {
         let geometry = self.transfer.geometry();
         let list = TupleList {
@@ -275,9 +283,9 @@ impl<N: Width> Partitioned<'_, N> {
         };
         for repetition in tile.repetitions() {
             let origin = geometry.repetition(repetition);
-            #[expect(unsafe_code, reason = "a tile is its task's own")]
-            // SAFETY: the tile has these destinations, each listed with its
-            // tuple; nothing is streamed.
+            #[expect(unsafe_code, reason = "writes to the tile of the task")]
+            // SAFETY: the tile has these destinations. Each destination is listed with its tuple
+            // (`Sorting::sort`). Nothing is streamed.
             unsafe {
                 (self.transfer).apply_listed(list, &geometry.window, origin, false, false);
             }

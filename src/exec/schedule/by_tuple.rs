@@ -1,4 +1,4 @@
-//! Each worker has some of the tuples, in order.
+//! The schedule by tuple: each worker takes some consecutive tuples, in order.
 
 use super::super::division::Cut;
 use super::super::workload::Order;
@@ -7,9 +7,10 @@ use super::{Direction, Divided, Division, Preparation, Reason, Scheduler, Step, 
 pub(super) struct ByTuple;
 
 impl Scheduler for ByTuple {
-    /// Where parts of the list share no destination: between strands, between
-    /// tuples of different destinations that stand in order, or anywhere if no
-    /// two tuples have one destination.
+    /// Cuts the list where its parts share no destination. A scatter with enough strands is
+    /// cut between strands. A scatter in ascending order is cut between destinations. Any
+    /// other scatter is cut anywhere, and requires distinct destinations. A gather writes each
+    /// window of the list once, so it is cut anywhere.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         let scatters = work.direction == Direction::Scatter;
         if scatters && work.strands >= parts.max(2) {
@@ -30,7 +31,7 @@ impl Scheduler for ByTuple {
 
     fn preparation(&self, work: &Workload<'_>, division: Division) -> Preparation {
         if needs_distinct(work, division) {
-            Preparation::new(Step::LookForDuplicates, work.detection_bytes)
+            Preparation::new(Step::DetectDuplicates, work.detection_bytes)
         } else {
             Preparation::of_streaming(work)
         }
@@ -46,7 +47,8 @@ impl Scheduler for ByTuple {
     }
 }
 
-/// Whether the division rests on distinct destinations that are not known.
+/// Whether the division requires distinct destinations and the plan does not know whether they
+/// are distinct.
 fn needs_distinct(work: &Workload<'_>, division: Division) -> bool {
     let is_cut_anywhere = matches!(division, Division::Tuples { cut, .. } if cut == Cut::Anywhere);
     is_cut_anywhere && work.direction == Direction::Scatter && !work.known_distinct

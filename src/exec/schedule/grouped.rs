@@ -1,5 +1,5 @@
-//! Tuples sorted, in order, by destination: the updates of one destination are
-//! combined one after another, while its window stays close.
+//! The grouped schedule. Tuples are sorted, stably, by destination. The updates of one destination
+//! are then combined one after another, while the window of the destination is in the cache.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workl
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
 use crate::plan::{Sorted, Span};
 
-/// Groups of one kernel call: enough to hide the call.
+/// Most groups of one kernel call. The overhead of the call is then negligible.
 const GROUPS: usize = 64;
 
 pub(super) struct Grouped;
 
 impl Scheduler for Grouped {
-    /// Groups for every worker; columns where windows are wide, which serve a
-    /// few long groups as well.
+    /// Cuts the sorted list between groups. Wide windows are cut into columns first, which also
+    /// balances a small number of long groups.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.grouping == Grouping::Impossible {
             return Err(Reason("there is nothing to combine"));
@@ -36,7 +36,7 @@ impl Scheduler for Grouped {
         })
     }
 
-    /// The sorted list, which the plan keeps, and the sort's own.
+    /// The memory is the sorted list, which the plan stores, and the scratch memory of the sort.
     fn preparation(&self, work: &Workload<'_>, _: Division) -> Preparation {
         match work.order {
             Order::Unordered => Preparation::new(Step::Sort, work.tuples.saturating_mul(16)),
@@ -44,16 +44,17 @@ impl Scheduler for Grouped {
         }
     }
 
-    #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+    #[expect(unsafe_code, reason = "every piece is a separate tile")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         let transfer = divided.transfer;
         let sorted = transfer.plan().groups()?;
         if let Some(pass) = transfer.pass() {
             return each_part(divided, sorted, |tile, positions, window| {
-                // Windows are counted as they lie in none of the tensors: from 0 on.
+                // `Transfer::by_groups` numbers the elements of a window from 0 on.
                 let first = window.dst.unsigned_abs();
                 let columns = first..first + window.elements();
-                // SAFETY: the tile has whole groups, and these columns of them.
+                // SAFETY: the tile has these columns of whole groups (`Whole::part_of_sorted`), and
+                // no other task has the tile.
                 unsafe { pass.run(positions.clone(), columns, tile.repetitions()) };
             });
         }
@@ -74,15 +75,16 @@ impl Scheduler for Grouped {
         each_part(divided, sorted, |tile, positions, window| {
             for repetition in tile.repetitions() {
                 let origin = transfer.geometry().repetition(repetition);
-                // SAFETY: the tile has whole groups, and these columns of them.
+                // SAFETY: the tile has these columns of whole groups (`Whole::part_of_sorted`), and
+                // no other task has the tile.
                 unsafe { groups.fold_all(window, origin, positions.clone()) };
             }
         })
     }
 }
 
-/// Runs a task with each tile of sorted tuples, the positions of its groups, and its part of
-/// their windows. `sorted` has all groups.
+/// Runs `task` for each tile of sorted tuples. The task gets the positions of the tile's groups in
+/// `sorted`, and the tile's columns of a window. `sorted` has all groups.
 fn each_part(
     divided: &Divided<'_, '_>,
     sorted: &Sorted,
@@ -98,13 +100,13 @@ fn each_part(
         let cut = tile.columns().map(|columns| columns.of(whole.window));
         task(tile, positions, cut.as_ref().unwrap_or(whole.window));
     };
-    #[expect(unsafe_code, reason = "every piece is a tile of its own")]
-    // SAFETY: `divide` has made the division of this transfer, and `sorted` is the list that
-    // it cuts.
+    #[expect(unsafe_code, reason = "every piece is a separate tile")]
+    // SAFETY: `Grouped::divide` has made the division of this transfer. It cuts `sorted`, which
+    // `run` has sorted before.
     Ok(unsafe { divided.each_tile(pieces, &whole, run_tile) }?)
 }
 
-/// What all tasks of a call read.
+/// The data that all tasks of a call read.
 struct Groups<'a> {
     transfer: &'a Transfer<'a>,
     kernel: GroupFn,
@@ -113,13 +115,16 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Applies whole groups, in one repetition.
+    /// Combines whole groups in one repetition. `positions` are the positions of their tuples.
     ///
     /// # Safety
     ///
-    /// No one else reads or writes `window` at the destinations of these
-    /// positions in the repetition that begins at `origin`.
-    #[expect(unsafe_code, reason = "as the kernel that it calls")]
+    /// No other code reads or writes `window` at the destinations of these positions, in the
+    /// repetition that begins at `origin`.
+    #[expect(
+        unsafe_code,
+        reason = "the contract of the kernel passes to the caller"
+    )]
     unsafe fn fold_all(&self, window: &Span, origin: (isize, isize), positions: Range<usize>) {
         let destinations = self.transfer.plan().destinations();
         let last = positions.end;
@@ -134,17 +139,20 @@ impl Groups<'_> {
             };
             len += 1;
             if len == GROUPS || tuples.end == last {
-                // SAFETY: the caller vouches for the windows of these groups.
+                // SAFETY: the contract of `fold_all` covers the windows of these groups.
                 unsafe { self.fold_runs(window, origin.1, &groups[..len]) };
                 len = 0;
             }
         }
     }
 
+    /// Combines at most [`GROUPS`] groups, run after run of `window`. `src` is the offset of the
+    /// repetition in the updates.
+    ///
     /// # Safety
     ///
-    /// As for [`Self::fold_all`], which has found these groups.
-    #[expect(unsafe_code, reason = "the one call of a kernel for groups")]
+    /// The contract of [`Self::fold_all`], for the windows of `groups`.
+    #[expect(unsafe_code, reason = "the only call of a kernel for groups")]
     unsafe fn fold_runs(&self, window: &Span, src: isize, groups: &[Group]) {
         let run = window.run();
         let run_of_groups = GroupRun {
@@ -161,10 +169,9 @@ impl Groups<'_> {
             let (loop_dst, loop_src) = Span::at(window.loops(), number);
             let dst = self.transfer.access().written_at(window.dst + loop_dst);
             let src = self.transfer.access().read_at(window.src + loop_src + src);
-            // SAFETY: who made the transfer vouches for the tensors, the plan
-            // for the destinations; sources are those of its tuples, as
-            // `sources` has it; the caller vouches for the windows being its
-            // own.
+            // SAFETY: `Transfer::new` requires valid tensors. The plan has checked all
+            // destinations. `sources::sources` has made the sources of the sorted tuples. The
+            // caller has the windows.
             unsafe { (self.kernel)(dst, src, groups, run_of_groups) };
         }
     }

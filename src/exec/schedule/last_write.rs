@@ -1,6 +1,6 @@
-//! Without a reduction only the last tuple of each destination counts. In place
-//! only those are moved; out of place one pass over the output writes each slice
-//! once, from its last write or from `data`.
+//! The schedule by last write. Without a reduction, only the last tuple of each destination counts.
+//! In place, only the windows of last writes are moved. Out of place, each slice of the output is
+//! written once, from its last write or from `data`.
 
 use std::ops::Range;
 
@@ -14,7 +14,8 @@ use crate::plan::{CopyGeometry, Sorted, Span, signed};
 pub(super) struct LastWrite;
 
 impl Scheduler for LastWrite {
-    /// Last writes have different destinations, and so have ranges of slices.
+    /// In place, parts of the sorted last writes share no destination. Out of place, ranges of
+    /// slices share none.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if !work.replaces {
             return Err(Reason("every update counts, not only the last"));
@@ -38,7 +39,8 @@ impl Scheduler for LastWrite {
         }
     }
 
-    /// The sorted list, which the plan keeps, and the sort's own.
+    /// The memory is the list of last writes, which the plan stores, and the scratch memory of the
+    /// sort.
     fn preparation(&self, work: &Workload<'_>, _: Division) -> Preparation {
         match work.order {
             Order::Increasing => Preparation::NOTHING,
@@ -46,7 +48,7 @@ impl Scheduler for LastWrite {
         }
     }
 
-    #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+    #[expect(unsafe_code, reason = "every piece is a separate tile")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         let (transfer, work, division) = (divided.transfer, divided.work, divided.division);
         let last_writes = transfer.plan().last_writes()?;
@@ -74,13 +76,14 @@ impl Scheduler for LastWrite {
                 }
             }
         };
-        // SAFETY: `divide` has made the division of this transfer; last writes have
-        // different destinations.
+        // SAFETY: `LastWrite::divide` has made the division of this transfer, and `last_writes` is
+        // the sorted list that it cuts. Last writes have different destinations.
         Ok(unsafe { divided.each_tile(pieces, &whole, move_tile) }?)
     }
 }
 
-/// Ranges of slices, too, are finer at no price: their last writes are found at once.
+/// Returns the division with more parts. Ranges of slices are cut as well, because the last writes
+/// of a range are found by a binary search, without a pass over all tuples.
 fn in_pieces(mut division: Division, pieces: usize) -> Division {
     if let Division::Destinations { parts, .. } = &mut division {
         *parts *= pieces;
@@ -89,7 +92,7 @@ fn in_pieces(mut division: Division, pieces: usize) -> Division {
     division.finer(pieces)
 }
 
-/// What all tasks of a call read.
+/// The data that all tasks of a call read.
 struct Moves<'a> {
     transfer: &'a Transfer<'a>,
     last_writes: &'a Sorted,
@@ -97,15 +100,15 @@ struct Moves<'a> {
 }
 
 impl Moves<'_> {
-    /// In place: moves the windows at these positions of the last writes, which a
-    /// tile of the caller's has.
+    /// Moves windows in place. `positions` are positions in the list of last writes. They belong
+    /// to the caller's tile.
     fn overwrite(&self, repetition: usize, positions: &Range<usize>) {
         let transfer = self.transfer;
         let destinations = transfer.plan().destinations();
         let origin = transfer.geometry().repetition(repetition);
         let (copy, window) = (transfer.kernels().copy, &transfer.geometry().window);
-        #[expect(unsafe_code, reason = "a tile is its task's own")]
-        // SAFETY: what is pushed are the windows of the tile, each destination once.
+        #[expect(unsafe_code, reason = "writes to the tile of the task")]
+        // SAFETY: the loop pushes windows of the tile only, each destination once.
         let mut sink = unsafe { transfer.window_sink(copy, window, self.streams) };
         for position in positions.clone() {
             let (number, tuple) = self.last_writes.get(destinations, position);
@@ -114,15 +117,15 @@ impl Moves<'_> {
         sink.finish();
     }
 
-    /// Out of place: writes a range of slices, which a tile of the caller's has, in
-    /// order and each once.
+    /// Writes a range of slices out of place, in order and each once. The slices belong to the
+    /// caller's tile.
     fn rewrite(&self, copy: &CopyGeometry, repetition: usize, slices: &Range<u64>) {
         let (transfer, last_writes) = (self.transfer, self.last_writes);
         let window = &transfer.geometry().window;
         let destinations = transfer.plan().destinations();
         let origin = transfer.geometry().repetition(repetition);
-        #[expect(unsafe_code, reason = "a tile is its task's own")]
-        // SAFETY: what is pushed are slices of the tile, each once. The first sink gets the
+        #[expect(unsafe_code, reason = "writes to the tile of the task")]
+        // SAFETY: the loop pushes slices of the tile only, each once. The first sink gets the
         // windows of last writes. The second sink gets the slices without a last write; a
         // `CopyGeometry` places them in data as well.
         let (mut updates, data) = unsafe {
@@ -151,6 +154,7 @@ impl Moves<'_> {
         updates.finish();
     }
 
+    /// Pushes a window, joined to the previous window where both are neighbours.
     fn push(&self, sink: &mut Sink<'_>, (dst, src): (isize, isize)) {
         if self.transfer.geometry().joins {
             sink.push_joined(dst, src);
@@ -160,7 +164,7 @@ impl Moves<'_> {
     }
 }
 
-/// Pushes a range of slices of `data`, as one run where they join.
+/// Pushes a range of slices of `data`. Contiguous slices are pushed as one run.
 fn push_slices(data: &mut Sink<'_>, copy: &CopyGeometry, repetition: usize, slices: Range<u64>) {
     let Some(dim) = copy.slices.filter(|_| !slices.is_empty()) else {
         return;

@@ -1,5 +1,5 @@
-//! Each worker combines consecutive tuples in a private copy of all windows; the
-//! copies are then merged with the output, in order.
+//! The private schedule. Each worker combines consecutive tuples in a private copy of all windows.
+//! The copies are then merged with the output, in order.
 
 use super::super::copies::{Copies, Merged, copy_words};
 use super::super::one_value::OneValue;
@@ -13,8 +13,8 @@ use crate::plan::Destinations;
 pub(super) struct PrivateCopies;
 
 impl Scheduler for PrivateCopies {
-    /// Where partial results of consecutive updates combine to the bits of the
-    /// sequence.
+    /// Partial results of consecutive updates must combine to the bits of the sequential reference
+    /// loop (`Workload::can_merge`).
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if !work.can_merge {
             return Err(Reason("partial results cannot be merged"));
@@ -38,12 +38,12 @@ impl Scheduler for PrivateCopies {
         Preparation::new(Step::TakeCopies, words.saturating_mul(size_of::<u64>()))
     }
 
-    #[expect(unsafe_code, reason = "every task has a tile of its own")]
+    #[expect(unsafe_code, reason = "every task has a separate tile")]
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         let (transfer, work) = (divided.transfer, divided.work);
-        // All windows fit in a copy, so that their numbers are narrow.
-        let (Some(loops), Some(private), Destinations::Narrow(numbers)) = (
-            Loops::of(transfer),
+        // `divide` has limited the bytes of a copy, so destination numbers are narrow.
+        let (Some(kernels), Some(private), Destinations::Narrow(numbers)) = (
+            CombineKernels::of(transfer),
             transfer.access().operation.private(),
             transfer.plan().destinations(),
         ) else {
@@ -61,7 +61,7 @@ impl Scheduler for PrivateCopies {
             copies.fill(&divided.workers, &|index, copy| {
                 let tuples = part(numbers.len(), parts, index);
                 let first = tuples.start;
-                loops.combine(transfer, copy, src, first, &numbers[tuples]);
+                kernels.combine(transfer, copy, src, first, &numbers[tuples]);
             })?;
             let into = Merged {
                 output: transfer
@@ -71,12 +71,14 @@ impl Scheduler for PrivateCopies {
             };
             let merge = |tile: &Tile| {
                 if let Some(numbers) = tile.destinations() {
-                    // SAFETY: the tile has these slices of the output, of contiguous
-                    // windows (`Workload::can_merge`), which hold data by now.
+                    // SAFETY: the tile has these slices of the output. Their windows are
+                    // contiguous (`Workload::can_merge`), and initialised: they are in place or
+                    // `copy_before` has copied data to them.
                     unsafe { copies.merge(into, numbers) };
                 }
             };
-            // SAFETY: `divide` has made the division of this transfer.
+            // SAFETY: `PrivateCopies::divide` has made the division of this transfer. It requires
+            // nothing else.
             unsafe { divided.each_tile(divided.division, &whole, merge) }?;
         }
         copies.put_back();
@@ -84,15 +86,17 @@ impl Scheduler for PrivateCopies {
     }
 }
 
-/// The loops that combine updates in a copy.
-struct Loops {
+/// The kernels that combine updates in a private copy.
+struct CombineKernels {
     rows: RowsFn,
-    /// Where windows are single elements, with sources side by side or all one.
+    /// Kernel for single elements with contiguous sources, or with one source for all.
     elements: Option<Elements>,
     form: RowsForm<'static>,
 }
 
-impl Loops {
+impl CombineKernels {
+    /// Returns the kernels for a transfer. `None` if sources have no constant stride, or if there
+    /// is no kernel for rows.
     fn of(transfer: &Transfer<'_>) -> Option<Self> {
         let (kernels, geometry) = (transfer.kernels(), transfer.geometry());
         let (len, step) = (geometry.window.elements(), geometry.source_step()?);
@@ -112,8 +116,10 @@ impl Loops {
         })
     }
 
-    /// Combines consecutive tuples, from `first` on, of a repetition whose
-    /// sources begin at `src`. `copy` is cleared, and the caller's alone.
+    /// Combines consecutive tuples in `copy`, which is cleared and which only the caller uses.
+    ///
+    /// `numbers` has the destination numbers of the tuples. The position of the first tuple is
+    /// `first`. The sources of the repetition begin at offset `src`.
     fn combine(
         &self,
         transfer: &Transfer<'_>,
@@ -124,11 +130,10 @@ impl Loops {
     ) {
         let src = src + transfer.geometry().window.src + first.cast_signed() * self.form.step;
         let src = transfer.access().read_at(src);
-        #[expect(unsafe_code, reason = "hands a worker's own copy to the kernels")]
-        // SAFETY: the copy holds all windows, apart from everything else and
-        // initialised, and numbers are less than that; who made the transfer
-        // vouches for the updates, which lie side by side where there are
-        // `elements`.
+        #[expect(unsafe_code, reason = "passes a worker's private copy to the kernels")]
+        // SAFETY: the copy holds all windows, initialised (`Copies::fill`), and overlaps no other
+        // memory. All numbers are below the number of windows. `Transfer::new` requires valid
+        // updates. Where there are `elements`, updates are contiguous or one value (`Self::of`).
         unsafe {
             match self.elements {
                 Some(elements) if self.form.step == 0 => {

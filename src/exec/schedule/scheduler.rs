@@ -1,6 +1,6 @@
-//! What a schedule is: its trait, and what it says of itself.
+//! The trait of all schedules, and the types that its functions return.
 //!
-//! Knows divisions, preparations and reasons. Knows no schedule.
+//! Knows divisions, preparations and reasons. Knows no single schedule.
 
 use std::fmt;
 
@@ -9,27 +9,25 @@ use super::super::transfer::Divided;
 use super::super::workload::{Streaming, Workload};
 use crate::error::ScatterError;
 
-/// A way to divide transfers into tasks that gives the bits of the sequential
-/// loop.
+/// A way to divide transfers into tasks. It gives the bits of the sequential reference loop.
 pub(super) trait Scheduler: Sync {
-    /// The division among so many workers, or why it does not apply or would not
-    /// keep the bits. Looks at no tuple but those of the sample.
+    /// Returns the division of a transfer for `parts` workers, or the reason why the schedule does
+    /// not apply or does not keep the bits. Reads no tuple outside the sample.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason>;
 
-    /// What has to be worked out before the first write.
+    /// Returns what [`Self::run`] computes before its first write.
     fn preparation(&self, work: &Workload<'_>, _division: Division) -> Preparation {
         Preparation::of_streaming(work)
     }
 
-    /// Prepares and runs it. Unless it [stops](Stop), all is written. By itself
-    /// tile by tile, each in the order of its tuples.
+    /// Prepares and runs the schedule. Writes the whole result, unless it returns a [`Stop`].
+    /// The default applies the windows of each tile in the order of its tuples.
     fn run(&self, divided: &Divided<'_, '_>) -> Result<(), Stop> {
         Ok(divided.run_tiles()?)
     }
 }
 
-/// What a schedule works out before the first write, and the bytes of memory
-/// that it takes at most.
+/// The step of a schedule before the first write, and the most bytes of memory that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preparation {
     pub(crate) step: Step,
@@ -40,17 +38,17 @@ pub(crate) struct Preparation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Nothing,
-    /// Looks for duplicates; if there are any, windows are not streamed.
-    LookToStream,
-    /// Looks for duplicates; if there are any, the schedule is not run.
-    LookForDuplicates,
-    /// Sorts out the last tuple of each destination.
+    /// Detects duplicates. If there are duplicates, windows are not streamed.
+    DetectToStream,
+    /// Detects duplicates. If there are duplicates, the schedule does not run.
+    DetectDuplicates,
+    /// Finds the last tuple of each destination by a sort.
     FindLastWrites,
     /// Sorts tuples by destination.
     Sort,
-    /// Sorts tuples into ranges of destinations.
+    /// Sorts tuples, stably, into ranges of destinations.
     Partition,
-    /// Takes memory for private copies.
+    /// Takes scratch memory for private copies.
     TakeCopies,
 }
 
@@ -61,10 +59,11 @@ impl Preparation {
         Self { step, bytes }
     }
 
-    /// That of windows which are written in the order of tuples.
+    /// Returns the preparation of a schedule that writes windows in the order of tuples. Such a
+    /// schedule may have to detect duplicates before it streams.
     pub(super) fn of_streaming(work: &Workload<'_>) -> Self {
         match work.streaming() {
-            Streaming::IfDistinct => Self::new(Step::LookToStream, work.detection_bytes),
+            Streaming::IfDistinct => Self::new(Step::DetectToStream, work.detection_bytes),
             Streaming::Never | Streaming::Always => Self::NOTHING,
         }
     }
@@ -74,8 +73,8 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "nothing to prepare",
-            Self::LookToStream => "looks for duplicates, to stream",
-            Self::LookForDuplicates => "looks for duplicates",
+            Self::DetectToStream => "looks for duplicates, to stream",
+            Self::DetectDuplicates => "looks for duplicates",
             Self::FindLastWrites => "finds the last writes",
             Self::Sort => "sorts tuples by destination",
             Self::Partition => "sorts tuples into partitions",
@@ -84,7 +83,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Why a schedule is not taken, in a few words.
+/// The reason why a schedule is not taken, as a short clause for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reason(pub(in super::super) &'static str);
 
@@ -94,20 +93,21 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why a schedule did not run.
+/// The reason why a schedule did not run.
 #[derive(Debug)]
 pub(in super::super) enum Stop {
     /// Two tuples have one destination. Nothing is written.
     Duplicates,
     /// An allocation failed. Nothing is written.
     OutOfMemory(ScatterError),
-    /// The call has failed.
+    /// The call has failed. No other schedule is tried.
     Failed(ScatterError),
 }
 
 impl From<ScatterError> for Stop {
-    /// A run allocates all of its memory before its first write. No later step returns
-    /// `OutOfMemory`.
+    /// A schedule allocates all of its memory before its first write. Later steps run tasks
+    /// only, and a failed run of tasks is `PoolFailed`. So `OutOfMemory` means that nothing is
+    /// written.
     fn from(error: ScatterError) -> Self {
         match error {
             ScatterError::OutOfMemory { .. } => Self::OutOfMemory(error),

@@ -1,12 +1,12 @@
-//! One worker applies all windows, in the order of tuples. A large copy of data
-//! is shared out before.
+//! The serial schedule: one worker applies all windows in the order of the tuples. If the
+//! copy of data is large, all workers share the copy before.
 
 use super::{Division, Reason, Scheduler, Workload};
 
 pub(super) struct Serial;
 
 impl Scheduler for Serial {
-    /// Always.
+    /// The serial schedule applies to every transfer.
     fn divide(&self, _: &Workload<'_>, _: usize) -> Result<Division, Reason> {
         Ok(Division::Whole)
     }

@@ -1,7 +1,8 @@
-//! Sorts tuples, stably, into partitions: one pass counts them, one moves them.
+//! Sorts tuples, stably, into partitions. The first step counts the tuples of each partition, the
+//! second step moves them.
 //!
-//! Knows partitions and what goes along with their numbers. Knows nothing of how
-//! they are applied.
+//! Knows partitions, and what is moved with destination numbers. Knows nothing of how partitions
+//! are applied.
 
 use std::ops::Range;
 
@@ -16,57 +17,59 @@ use crate::memory::with_room;
 use crate::plan::Number;
 use crate::work::{self, Work};
 
-/// Largest values that go along with the numbers of their destinations: a call
-/// is to need no more than 16 bytes a tuple.
+/// Bytes of the largest value that is moved with its destination number. A call then needs at
+/// most 16 bytes per tuple.
 pub(super) const CARRIED_BYTES: usize = 8;
 
-/// Most partitions: what the translation buffer holds while they are filled.
+/// Most partitions. While tuples are moved, each partition needs an entry of the translation
+/// buffer.
 pub(super) const MOST_PARTITIONS: u32 = 256;
 
-/// Places left empty before each partition: a page and a line, counted in
-/// numbers. Without them, partitions of a power of two of tuples begin a power
-/// of two of bytes apart, share a few sets of the translation buffer and of
-/// the first-level cache, and are filled at a third of the speed.
+/// Number of empty places before each partition: a memory page and a cache line of narrow numbers.
+/// Without the gap, partitions with a power of two of tuples begin a power of two of bytes apart.
+/// They then share a small number of sets of the translation buffer and of the first-level cache,
+/// and moving the tuples takes three times as long.
 const PARTITION_GAP: u32 = (4096 + 64) / 4;
 
-/// Most tuples of partitions: their positions, gaps included, have 32 bits.
+/// Most tuples of a list in partitions. Their places, gaps included, have 32 bits.
 pub(super) const MOST_PARTITIONED: usize =
     (u32::MAX - (MOST_PARTITIONS + 1) * PARTITION_GAP) as usize;
 
-/// Ranges of `1 << shift` numbers below `count`: one at least.
+/// Returns the number of ranges of `1 << shift` numbers below `count`, at least 1.
 pub(in super::super::super) fn partitions(count: u64, shift: u32) -> usize {
     usize::try_from(count.div_ceil(1 << shift).max(1)).unwrap_or(usize::MAX)
 }
 
-/// Places for so many tuples in so many partitions, gaps included.
+/// Returns the number of places for `tuples` tuples in `partitions` partitions, gaps included.
 pub(super) fn places(tuples: usize, partitions: usize) -> usize {
     tuples.saturating_add(partitions.saturating_mul(PARTITION_GAP as usize))
 }
 
-/// All tuples, in order within each partition.
+/// All tuples, sorted into partitions. The tuples of a partition keep their order.
 #[derive(Debug)]
 pub(super) struct Partitions<N> {
     pub(super) shift: u32,
-    /// Where the tuples of each partition lie.
+    /// Places of the tuples of each partition.
     pub(super) ranges: Vec<Range<usize>>,
-    /// The destination number at each place.
+    /// Destination number at each place.
     pub(super) numbers: Vec<N>,
     pub(super) carried: Carried,
 }
 
-/// What goes along with each number.
+/// What is stored with the destination numbers.
 #[derive(Debug)]
 pub(super) enum Carried {
-    /// The value at each place, in words that may hold several.
+    /// The value at each place. A word may hold several values.
     Values(Vec<u64>),
-    /// The position, in the plan's list, of the tuple at each place.
+    /// The position in the plan's list of the tuple at each place.
     Tuples(Vec<u32>),
-    /// Nothing; of each tuple its place, to which every run moves its values.
+    /// The place of each tuple of the list. Every execution of a kept plan moves its values to
+    /// these places.
     Targets(Vec<u32>),
 }
 
 impl<N: Scratch> Partitions<N> {
-    /// Leaves scratch memory for the next call.
+    /// Returns the buffers to the cache of scratch buffers.
     pub(super) fn put_back(self) {
         N::put_back(self.numbers);
         match self.carried {
@@ -76,20 +79,21 @@ impl<N: Scratch> Partitions<N> {
     }
 }
 
-/// How tuples are sorted, and by whom.
+/// The parameters of sorting tuples into partitions.
 #[derive(Clone, Copy)]
 pub(super) struct Sorting<'p, 'w> {
     pub(super) transfer: &'w Transfer<'p>,
     pub(super) workers: &'w Workers<'w>,
-    /// Of the list of tuples, each moved by one task.
+    /// Number of parts of the list of tuples. One task moves each part.
     pub(super) parts: usize,
     pub(super) partitions: usize,
     pub(super) shift: u32,
 }
 
 impl Sorting<'_, '_> {
-    /// All tuples in their partitions: the numbers in a buffer that `take` has, and what
-    /// goes along in what `take_carried` has. Both are given a number of places.
+    /// Sorts all tuples into partitions. `take` allocates the buffer of the numbers, and
+    /// `take_carried` allocates the buffer of what is stored with them. Both get the number of
+    /// places.
     pub(super) fn sort<N: Number>(
         &self,
         numbers: &[N],
@@ -110,7 +114,7 @@ impl Sorting<'_, '_> {
         })
     }
 
-    /// Words that hold so many values.
+    /// Returns the number of words that hold `values` values.
     pub(super) fn words(&self, values: usize) -> usize {
         let bytes = values.saturating_mul(self.transfer.kernels().size);
         bytes.div_ceil(size_of::<u64>())
@@ -120,9 +124,10 @@ impl Sorting<'_, '_> {
         usize::try_from(number >> self.shift).unwrap_or(usize::MAX)
     }
 
-    /// Counts how many tuples of each part fall into each partition. Returns for
-    /// each part and partition where the first of them goes, and where the
-    /// tuples of each partition will lie: below `places`.
+    /// Counts the tuples of each part in each partition.
+    ///
+    /// Returns two lists. The first list has, for each part and partition, the place of the first
+    /// tuple. The second list has the places of each partition, all below `places`.
     fn count<N: Number>(
         &self,
         numbers: &[N],
@@ -139,11 +144,11 @@ impl Sorting<'_, '_> {
         Ok((cursors, ranges))
     }
 
-    /// Adds to `counts` how many of `numbers` fall into each partition.
+    /// Sets `counts` to the number of `numbers` in each partition.
     ///
-    /// Several tables take turns: a count that is wanted again at once would
-    /// wait for its last store. In a bare loop 4 M numbers, 128 partitions, two
-    /// workers take 0.8 ms, and 1.5 ms with one table (Zen 4).
+    /// Four tables count in turn, because the next increment of a counter would wait for the store
+    /// of the last one. Measured in a loop without the rest of the crate (Zen 4, 4 M numbers, 128
+    /// partitions, two workers): 0.8 ms, and 1.5 ms with one table.
     fn count_into<N: Number>(&self, counts: &mut [u32], numbers: &[N]) {
         let mut tables = [[0_u32; MOST_PARTITIONS as usize]; 4];
         let mut blocks = numbers.chunks_exact(tables.len());
@@ -160,7 +165,7 @@ impl Sorting<'_, '_> {
         }
     }
 
-    /// Moves every part's tuples to their partitions, in order.
+    /// Moves the tuples of all parts to their partitions, in order.
     fn move_all<N: Number>(
         &self,
         numbers: &[N],
@@ -168,18 +173,18 @@ impl Sorting<'_, '_> {
         moved: &mut [N],
         carried: &mut Carried,
     ) -> Result<(), ScatterError> {
-        // The moves write without a check of their own, below the number of
-        // places that `count` was told.
+        // The moves write without a check. `count` has checked that all places are below
+        // `moved.len()`.
         let has_room = match carried {
             Carried::Values(words) => words.len() >= self.words(moved.len()),
             Carried::Tuples(list) => list.len() >= moved.len(),
             Carried::Targets(places) => places.len() >= numbers.len(),
         };
-        assert!(has_room, "a place for all that is moved");
+        assert!(has_room, "a buffer is too short for its places");
         let moved = SharedSlots::new(moved);
         match carried {
-            // Plain elements have 1, 2, 4, 8 or 16 bytes, and `carries_values`
-            // lets none above `CARRIED_BYTES` come here.
+            // Plain elements have 1, 2, 4, 8 or 16 bytes. `carries_values` excludes elements of
+            // more than `CARRIED_BYTES`.
             Carried::Values(words) => {
                 let words = SharedSlots::new(words);
                 let size = self.transfer.kernels().size;
@@ -195,9 +200,9 @@ impl Sorting<'_, '_> {
                 self.each(numbers, cursors, &moved, &|tuples, cursors| {
                     tuples.each(cursors, |place, tuple| {
                         let tuple = u32::try_from(tuples.first + tuple).unwrap_or(u32::MAX);
-                        #[expect(unsafe_code, reason = "parts write to places of their own")]
-                        // SAFETY: as in `Moving::each`; the list is as long as
-                        // that of the numbers.
+                        #[expect(unsafe_code, reason = "parts write to separate places")]
+                        // SAFETY: `Moving::each` passes a place below `moved.len()` that no other
+                        // task writes. The list is at least as long (`has_room`).
                         unsafe {
                             list.set(place as usize, tuple);
                         }
@@ -208,9 +213,9 @@ impl Sorting<'_, '_> {
                 let places = SharedSlots::new(places);
                 self.each(numbers, cursors, &moved, &|tuples, cursors| {
                     tuples.each(cursors, |place, tuple| {
-                        #[expect(unsafe_code, reason = "parts write to tuples of their own")]
-                        // SAFETY: there is a place for every tuple, and a tuple
-                        // belongs to one part.
+                        #[expect(unsafe_code, reason = "parts write for separate tuples")]
+                        // SAFETY: the list has an entry for every tuple (`has_room`), and a tuple
+                        // belongs to one part (`part`).
                         unsafe {
                             places.set(tuples.first + tuple, place);
                         }
@@ -220,7 +225,7 @@ impl Sorting<'_, '_> {
         }
     }
 
-    /// Runs `task` for each part of the tuples, with its cursors.
+    /// Runs `task` for each part of the tuples, with the cursors of the part.
     fn each<N: Number>(
         &self,
         numbers: &[N],
@@ -240,30 +245,29 @@ impl Sorting<'_, '_> {
         })
     }
 
-    /// Moves tuples with their values, of `W` bytes.
+    /// Moves the tuples of a part with their values of `W` bytes.
     fn move_values<N: Number, const W: usize>(
         &self,
         tuples: &Moving<'_, N>,
         cursors: &[u32],
         words: &SharedSlots<'_, u64>,
     ) {
-        debug_assert_eq!(self.transfer.kernels().size, W, "the widths of values");
+        debug_assert_eq!(self.transfer.kernels().size, W, "a value of another width");
         let source = self.source(tuples.first).cast::<[u8; W]>();
         let moved = words.start().cast::<[u8; W]>();
         tuples.each(cursors, |place, tuple| {
-            #[expect(unsafe_code, reason = "parts write to places of their own")]
-            // SAFETY: as in `Moving::each`, in a buffer that has been found long
-            // enough for a value each (`move_all`); `source` is where the values
-            // of this part's tuples begin, of `W` bytes as `move_all` has chosen
-            // it.
+            #[expect(unsafe_code, reason = "parts write to separate places")]
+            // SAFETY: `Moving::each` passes a place that no other task writes. The buffer has room
+            // for a value at each place (`has_room` in `move_all`). `source` is the address of the
+            // values of this part's tuples. They have `W` bytes, as `move_all` has chosen `W`.
             unsafe {
                 *moved.add(place as usize) = *source.add(tuple);
             }
         });
     }
 
-    /// The values of all tuples, in scratch memory, at `places` that were found
-    /// before, all below `count`.
+    /// Moves the values of all tuples to `places`, in scratch memory. An earlier sort has found the
+    /// places, which are all below `count`.
     pub(super) fn move_values_to(
         &self,
         places: &[u32],
@@ -281,11 +285,11 @@ impl Sorting<'_, '_> {
             let places = &places[range];
             debug_assert!(
                 places.iter().all(|&place| (place as usize) < count),
-                "places below the number of values"
+                "a place past the values"
             );
-            #[expect(unsafe_code, reason = "the kernel writes to places of their own")]
-            // SAFETY: there is a word for each of `count` values; the places are
-            // those of these tuples, each its own.
+            #[expect(unsafe_code, reason = "the kernel writes to separate places")]
+            // SAFETY: the buffer has room for `count` values, and all places are below `count`
+            // (`sort`). Each tuple has a different place, and each task has different tuples.
             unsafe {
                 (copy.u32)(words.start().cast(), source, places, Spread::NEIGHBOURS);
             }
@@ -293,8 +297,8 @@ impl Sorting<'_, '_> {
         Ok(values)
     }
 
-    /// Address of the update of tuple `first`, where windows are single elements
-    /// whose sources lie side by side and there is one repetition.
+    /// Returns the address of the update of tuple `first`. Windows must be single elements with
+    /// contiguous sources, in one repetition.
     fn source(&self, first: usize) -> *const u8 {
         let geometry = self.transfer.geometry();
         let (_, src) = geometry.repetition(0);
@@ -302,9 +306,9 @@ impl Sorting<'_, '_> {
     }
 }
 
-/// The tuples of one part on their way to their partitions.
+/// The tuples of one part, which are moved to their partitions.
 struct Moving<'a, N> {
-    /// The first of them.
+    /// Position of the first tuple in the plan's list.
     first: usize,
     numbers: &'a [N],
     shift: u32,
@@ -312,10 +316,10 @@ struct Moving<'a, N> {
 }
 
 impl<N: Number> Moving<'_, N> {
-    /// Moves each number, in order, and tells `also` its new place and which one
-    /// of this part it was.
+    /// Moves each number, in order. Passes the new place, and the position of the tuple in this
+    /// part, to `record`.
     #[inline(always)]
-    fn each(&self, cursors: &[u32], also: impl Fn(u32, usize)) {
+    fn each(&self, cursors: &[u32], record: impl Fn(u32, usize)) {
         let mut next = [0_u32; MOST_PARTITIONS as usize];
         next[..cursors.len()].copy_from_slice(cursors);
         for (index, &number) in self.numbers.iter().enumerate() {
@@ -323,21 +327,20 @@ impl<N: Number> Moving<'_, N> {
             let cursor = &mut next[partition];
             let place = *cursor;
             *cursor += 1;
-            #[expect(unsafe_code, reason = "parts write to places of their own")]
-            // SAFETY: cursors run from one part's start in a partition to the
-            // next part's (`ranges_of`), so places are in range and no other
-            // part writes them.
+            #[expect(unsafe_code, reason = "parts write to separate places")]
+            // SAFETY: the cursor of a part and partition goes from its start to the start of the
+            // next part (`ranges_of`). So no other part writes this place. The place is below the
+            // length of the buffer (`check_ranges`).
             unsafe {
                 self.moved.set(place as usize, number);
             }
-            also(place, index);
+            record(place, index);
         }
     }
 }
 
-/// Turns counts into places: partition by partition, and in each part by part,
-/// which keeps the order of the tuples. Returns where the tuples of each
-/// partition will lie.
+/// Replaces counts by the places of first tuples, and returns the places of each partition. Within
+/// a partition, the parts follow one another, which keeps the order of the tuples.
 fn ranges_of(
     parts: usize,
     partitions: usize,
@@ -357,8 +360,8 @@ fn ranges_of(
     Ok(ranges)
 }
 
-/// That every tuple was counted once and all places exist: the moves that
-/// follow write without a check of their own.
+/// Checks that every tuple was counted once and that all places exist. The moves write without a
+/// check.
 fn check_ranges(ranges: &[Range<usize>], tuples: usize, places: usize) {
     let counted: usize = ranges.iter().map(Range::len).sum();
     let end = ranges.last().map_or(0, |range| range.end);

@@ -62,8 +62,8 @@ impl Access {
         Some(Runs::Multiplying(kernel, self.operation.factor))
     }
 
-    /// Returns the kernel that copies by streaming stores, if `wanted` is set and the runs of `span`
-    /// are contiguous on both sides. Returns `kernel` otherwise.
+    /// Returns the kernel that copies by streaming stores, if `wanted` is set and the runs of
+    /// `span` are contiguous on both sides. Returns `kernel` otherwise.
     pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;

@@ -29,7 +29,7 @@ impl OneValue {
     pub(crate) unsafe fn new(value: *const u8, size: usize, wanted: usize) -> Self {
         let mut copies = [0_u64; WORDS];
         let len = (size_of_val(&copies) / size.max(1)).min(wanted);
-        // SAFETY: by the caller.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { fill(&mut copies, len * size, value, size) };
         Self { copies, len }
     }
@@ -51,7 +51,7 @@ impl OneValue {
         numbers: &[O],
         spread: Spread,
     ) {
-        // SAFETY: by the caller.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { Self::new(value, size, numbers.len()).apply(kernel, dst, numbers, spread) }
     }
 
@@ -94,7 +94,7 @@ impl OneRun {
             .filter(|&bytes| bytes <= Self::BYTES)?;
         // Words of 8 bytes suffice: elements of 16 bytes have an alignment of at most 8.
         let mut copies = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())).ok()?;
-        // SAFETY: by the caller.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { fill(&mut copies, bytes, value, size) };
         Some(Self(copies))
     }

@@ -32,7 +32,7 @@ pub(crate) struct TupleNumbers<'a> {
 }
 
 /// Checks whether a transfer can run here. The bytes that it moves are not considered.
-#[inline(always)] // As every function on the path of the smallest calls.
+#[inline(always)] // Like all code on the path of the smallest calls.
 pub(crate) fn can_run(flat: &Flat, operation: &Operation) -> bool {
     let is_sorted = !operation.needs_groups || flat.tuples <= SORTED;
     is_sorted && u32::try_from(flat.slices).is_ok()
@@ -62,7 +62,7 @@ impl SmallTransfer<'_> {
     /// - If a gather skips tuples, elements are plain bytes, and zero bytes are a valid element.
     #[inline(always)]
     pub(crate) unsafe fn run(&self, direction: Direction, buffers: Buffers) {
-        // SAFETY: by the caller.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe {
             match direction {
                 Direction::Scatter => self.scatter(buffers),

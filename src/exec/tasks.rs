@@ -16,7 +16,8 @@ use crate::pool::{CallingThread, Pool};
 /// to balance its load.
 pub(crate) const MAX_TASKS: usize = 1024;
 
-/// Maximum number of lanes, which are lists of pieces. More tasks share these lanes.
+/// Maximum number of lanes, which are ranges of pieces. If there are more tasks, several tasks
+/// share a lane.
 const MAX_LANES: usize = 64;
 
 /// Number of parts if the number of workers is unknown. Most schedules cut their parts into more
@@ -32,7 +33,7 @@ pub(crate) struct Workers<'p> {
     callers: usize,
     /// The machine that schedules are chosen for. `None`: the current machine.
     machine: Option<&'p Machine>,
-    /// The quantity that schedules minimise.
+    /// The quantity that schedules minimise. `None`: time, with a small weight for CPU time.
     pub(crate) goal: Option<Goal>,
 }
 
@@ -68,8 +69,8 @@ impl Drop for Call<'_> {
 }
 
 impl<'p> Workers<'p> {
-    /// All workers of `pool`, but at most `limit`, for a call that shares the pool with no other
-    /// call.
+    /// Returns the workers of a call that shares `pool` with no other call. The call uses at most
+    /// `limit` workers.
     pub(crate) fn new(pool: &'p dyn Pool, limit: Option<usize>) -> Self {
         let limit = limit.unwrap_or(MAX_TASKS).clamp(1, MAX_TASKS);
         let pool = if limit == 1 { &CallingThread } else { pool };

@@ -56,13 +56,13 @@ unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
     // The copy of data is one long job.
     let windows = jobs.iter().filter(|job| job.len <= LEN).count();
     STREAMED.fetch_add(windows, Ordering::Relaxed);
-    // SAFETY: by the caller.
+    // SAFETY: the caller guarantees what this call requires.
     unsafe { (plain().copy)(dst, src, jobs, steps) };
 }
 
 unsafe fn prefetching(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
     PREFETCHED.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: by the caller.
+    // SAFETY: the caller guarantees what this call requires.
     unsafe { watched(dst, src, jobs, steps) };
 }
 
@@ -353,7 +353,7 @@ unsafe fn watched_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: Rows
     let is_prefetched = form.sources.is_some() && form.prefetches_sources;
     ROWS_PREFETCHED.fetch_add(usize::from(is_prefetched), Ordering::Relaxed);
     let rows = plain().apply_rows.expect("rows of plain bytes");
-    // SAFETY: by the caller.
+    // SAFETY: the caller guarantees what this call requires.
     unsafe { rows(dst, src, numbers, form) };
 }
 

@@ -25,9 +25,9 @@ pub(super) const LINE_BYTES: usize = 64;
 ///
 /// - Repetitions are disjoint, because a tensor that is written does not overlap itself. Different
 ///   columns of one window are disjoint, and so are slices of different numbers.
-/// - If tuples are cut [anywhere](Cut::Anywhere), their destinations are distinct, or the windows
-///   of the list are written. That destinations are distinct is known, or is checked before the
-///   first task.
+/// - If tuples of a scatter are cut [anywhere](Cut::Anywhere), their destinations are distinct.
+///   This is known, or it is checked before the first task. A gather may cut its tuples anywhere,
+///   because it writes one window per tuple.
 /// - Otherwise tuples are cut between different destinations. The list is ordered
 ///   ([`IndexPlan::start_of_equals`]), sorted ([`Sorted`]) or made of strands
 ///   ([`IndexPlan::strands`]).
@@ -57,8 +57,8 @@ impl Tile {
     ///
     /// # Safety
     ///
-    /// - While the tile exists, no one else has the same part of this division, and no one else
-    ///   writes to the tensors of the transfer.
+    /// - While the tile exists, no one else has the same part of this division, and the output is
+    ///   written only through tiles of this division.
     /// - A schedule has made the division for this transfer and has prepared what the division
     ///   requires. If the tuples of a scatter are cut anywhere, no two tuples have one destination.
     #[expect(

@@ -202,9 +202,9 @@ impl<'a> Transfer<'a> {
         let window = self.geometry.window.of_one_source()?;
         let kernel = Runs::Plain(self.kernels().copy);
         #[expect(unsafe_code, reason = "fills a sink")]
-        // SAFETY: the maker of the transfer vouches for the result. The windows that are pushed are
-        // windows of the result, each once. All of them read the one element of `ZERO`. No task is
-        // running.
+        // SAFETY: the caller of `Transfer::new` vouches for the result. The windows that are pushed
+        // are windows of the result, each once. All of them read the one element of `ZERO`. No task
+        // is running.
         let mut sink = unsafe { Sink::new(&self.access, kernel, ZERO.as_ptr(), &window) };
         for repetition in 0..self.repetitions() {
             let (result, _) = self.geometry.repetition(repetition);
@@ -277,7 +277,7 @@ impl<'a> Transfer<'a> {
             Some(multiplying) if self.direction == Direction::Gather => multiplying,
             _ => self.access.streaming(kernel, window, streams),
         };
-        // SAFETY: the maker of the transfer vouches for the tensors. The numbered windows are
+        // SAFETY: the caller of `Transfer::new` vouches for the tensors. The numbered windows are
         // inside their tensor, because the plan has checked every number. The listed windows are
         // inside their tensor, because it has the plan's shape. The caller vouches for the rest.
         unsafe { Sink::new(&self.access, kernel, self.access.buffers.source, window) }

@@ -104,7 +104,7 @@ impl Access {
     ) -> Option<Sink<'s>> {
         let streaming = || self.streaming(self.operation.kernels.copy, window, streams);
         let kernel = self.multiplying().unwrap_or_else(streaming);
-        // SAFETY: by the caller.
+        // SAFETY: the caller guarantees what this call requires.
         Some(unsafe { Sink::new(self, kernel, self.buffers.data?, window) })
     }
 

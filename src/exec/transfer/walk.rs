@@ -193,10 +193,10 @@ impl Transfer<'_> {
         };
         if let (Some(elements), Some(first)) = (self.single_elements(), first) {
             let source = self.access.read_at(read + first);
-            // SAFETY: the maker of the transfer vouches for the tensors, and the plan has checked
-            // the numbers against their layout. `single_elements` has checked that windows are
-            // single elements with contiguous sources or one source. The caller vouches that no one
-            // else has the windows.
+            // SAFETY: the caller of `Transfer::new` vouches for the tensors, and the plan has
+            // checked the numbers against their layout. `single_elements` has checked that windows
+            // are single elements with contiguous sources or one source. The caller vouches that no
+            // one else has the windows.
             return unsafe {
                 self.apply_elements(elements, list.numbers, written, source, self.is_near());
             };
@@ -222,7 +222,7 @@ impl Transfer<'_> {
                 )
             };
         }
-        // SAFETY: by the caller.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { self.walk(list, window, origin, joins, streams) }
     }
 
@@ -248,7 +248,7 @@ impl Transfer<'_> {
             is_near,
         };
         let (kernel, dst) = (N::kernel(elements), self.access.written_at(written));
-        // SAFETY: by the caller.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe {
             if self.is_one_value() {
                 let size = self.kernels().size;

@@ -147,15 +147,15 @@ impl<'k> Copies<'k> {
         };
         if into.unit == len {
             let all = [job(numbers.start, numbers.end - numbers.start)];
-            // SAFETY: by the caller. The windows are contiguous on both sides, so one job covers
-            // them all.
+            // SAFETY: the caller vouches for all windows. They are contiguous on both sides, so
+            // one job covers them.
             unsafe { merge(into.output, copy, &all, Steps::UNIT) };
             return;
         }
         for first in numbers.clone().step_by(JOBS) {
             let last = numbers.end.min(first + JOBS as u64);
             let jobs: SmallVec<[Job; JOBS]> = (first..last).map(|number| job(number, 1)).collect();
-            // SAFETY: by the caller, for each window.
+            // SAFETY: the caller vouches for every window.
             unsafe { merge(into.output, copy, &jobs, Steps::UNIT) };
         }
     }

@@ -38,7 +38,7 @@ const KEPT_BUFFERS: usize = 48;
 const MAX_TRIES: usize = 1000;
 
 /// A cache of buffers, aligned so that two of them share no cache line. Threads that use different
-/// caches would otherwise pass the shared line to and fro.
+/// caches would otherwise move the shared line between their cores.
 #[repr(align(128))]
 struct Aligned(Mutex<Cache>);
 

@@ -39,11 +39,14 @@ impl<'a> Sink<'a> {
     ///
     /// # Safety
     ///
-    /// The following holds for every window that is pushed later, until the sink is dropped. The
-    /// elements of the window around the output of `access` and around `src` satisfy the contract
-    /// of [`RunsFn`] for `kernel`. No other task touches the elements around the output. If
-    /// `kernel` is a [`stream`](crate::kernel::Kernels::stream) function, no two windows share an
-    /// element of the output.
+    /// The caller guarantees the following for every window that it pushes, until the sink is
+    /// dropped:
+    ///
+    /// - The elements of the window in the output of `access` and in the tensor at `src` satisfy
+    ///   the contract of [`RunsFn`] for `kernel`.
+    /// - No other task uses the elements of the window in the output.
+    /// - If `kernel` is a [`stream`](crate::kernel::Kernels::stream) function, no two windows share
+    ///   an element of the output.
     #[expect(
         unsafe_code,
         reason = "its caller gives the guarantees that the kernel needs"

@@ -234,15 +234,16 @@ fn part_of_tuples(plan: &IndexPlan, cut: Cut, parts: usize, index: usize) -> Ran
     }
 }
 
-/// Whether tasks may cut a span. Each task copies the span, and a span with more loops than fit in
-/// place allocates. Such an allocation might fail after other tasks have begun to write.
+/// Whether tasks may cut a span. They may not if the span has more loops than fit in place: each
+/// task copies the span, and such a copy allocates. The allocation might fail after other tasks
+/// have begun to write.
 pub(super) fn can_be_cut(span: &Span) -> bool {
     span.dims.is_inline_with(0)
 }
 
 /// Returns part `index` of the longest suitable dim of a span. Elements have `size` bytes, and the
-/// first one is at `address`. Parts of a contiguous run begin and end at cache lines, because two
-/// workers that write to one line would pass it to and fro.
+/// first one is at `address`. Parts of a contiguous run begin and end at cache lines, because a
+/// line that two workers write moves between the caches of their cores.
 pub(super) fn columns(
     span: &Span,
     size: usize,

@@ -1,7 +1,6 @@
-//! Who runs a call: pool, number of workers, and what is forced for tests.
+//! Settings of the execution of a call: the pool, the number of workers, and overrides for tests.
 //!
-//! Knows nothing of what the call means: to set or to replace any of this
-//! changes no bit of a result.
+//! The module does not know what a call means. No setting changes a bit of a result.
 
 use crate::exec::tasks::{Call, Workers};
 use crate::goal::Goal;
@@ -10,7 +9,7 @@ use crate::machine::Machine;
 use crate::pool::{Pool, Rayon};
 use crate::schedule::Schedule;
 
-/// Who runs a call. It holds nothing that the result depends on.
+/// Settings of the execution of a call. No result depends on them.
 ///
 /// # Examples
 ///
@@ -40,7 +39,7 @@ pub struct Execution<'p> {
 }
 
 impl Execution<'static> {
-    /// On rayon, with every choice left to the crate.
+    /// Runs calls on rayon and leaves every choice to the crate.
     #[inline]
     pub fn new() -> Self {
         Self {
@@ -61,15 +60,15 @@ impl Default for Execution<'static> {
 }
 
 impl<'p> Execution<'p> {
-    /// Divides work into tasks on `pool`. What is not divided runs on the calling
-    /// thread; no other thread is used.
+    /// Divides work into tasks on `pool`. Work that is not divided runs on the calling thread. No
+    /// other thread is used.
     #[must_use]
     #[inline]
     pub fn pool(self, pool: &'p dyn Pool) -> Self {
         Self { pool, ..self }
     }
 
-    /// Divides the work among at most `workers` (at least one).
+    /// Divides the work among at most `workers` workers. 0 counts as 1.
     #[must_use]
     #[inline]
     pub fn max_workers(mut self, workers: usize) -> Self {
@@ -77,14 +76,14 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// Says what the call is to have least of: time or CPU time.
+    /// Sets the quantity that the call minimises: time or CPU time.
     ///
     /// # Examples
     ///
     /// ```
     /// use ndscatter::{Execution, Goal, Reduction, Scatter, TensorView, TensorViewMut};
     ///
-    /// // One of many threads that serve requests: no other is disturbed.
+    /// // One of many threads that serve requests. The call uses no other thread.
     /// let mut counts = [0_u32; 4];
     /// Scatter::nd()
     ///     .reduction(Reduction::Add)
@@ -104,8 +103,8 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// Chooses schedules as for this machine, and not as for the one that calls of the
-    /// process [go by](Machine::current).
+    /// Chooses schedules for this machine, instead of the [current machine](Machine::current) of
+    /// the process.
     #[must_use]
     #[inline]
     pub fn machine(mut self, machine: &'p Machine) -> Self {
@@ -113,10 +112,10 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// For tests and measurements: forces a schedule. Where it does not apply
-    /// or would not keep the bits of the sequential loop, the serial one runs, or
-    /// [`Schedule::Grouped`] where nothing else gives the result (means,
-    /// reductions without self, wide sums).
+    /// For tests and measurements: forces a schedule. The serial schedule runs instead if the
+    /// forced one does not apply or would not keep the bits of the sequential loop.
+    /// [`Schedule::Grouped`] runs instead if no other schedule gives the result: means, reductions
+    /// without self, and wide sums.
     #[must_use]
     #[inline]
     pub fn force_schedule(mut self, schedule: Schedule) -> Self {
@@ -124,8 +123,8 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// For tests and measurements: forces an instruction set. One that the
-    /// machine does not have is not used.
+    /// For tests and measurements: forces an instruction set. An instruction set that the machine
+    /// does not have is not used.
     #[must_use]
     #[inline]
     pub fn force_instruction_set(mut self, instruction_set: InstructionSet) -> Self {
@@ -133,25 +132,25 @@ impl<'p> Execution<'p> {
         self
     }
 
-    /// The workers of a call without a neighbour.
+    /// Returns the workers of a call that shares the pool with no other call.
     pub(crate) fn workers(&self) -> Workers<'p> {
         let mut workers = Workers::new(self.pool, self.max_workers).with_machine(self.machine);
         workers.goal = self.goal;
         workers
     }
 
-    /// Begins a call, which shares the pool with the calls that are at work on it.
+    /// Begins a call. It shares the pool with the calls that are running on it.
     pub(crate) fn begin(&self) -> Call<'p> {
         Call::begin(self.workers())
     }
 
-    /// The machine that schedules and variants of kernels are chosen by.
+    /// Returns the machine that schedules and variants of kernels are chosen for.
     pub(crate) fn machine_in_use(&self) -> &'p Machine {
         self.machine.unwrap_or_else(|| Machine::current())
     }
 
-    /// The best instruction set to work with. Whoever uses it takes the lesser of it
-    /// and what the machine has, for which a call need not ask twice.
+    /// Returns the best instruction set that the call may use. Every user of the value limits it to
+    /// the instruction sets of the machine, so this function need not query the machine.
     #[inline]
     pub(crate) fn instructions(&self) -> InstructionSet {
         self.instruction_set.unwrap_or(InstructionSet::LAST)

@@ -1,17 +1,20 @@
-//! Loads of integers from memory that others may write meanwhile, as hosts do that must not.
+//! Loads of integers from memory that others may write at the same time. Hosts must not write
+//! there, but some do.
 //!
-//! Knows addresses and sizes. Knows nothing of what the integers mean.
+//! The module knows addresses and sizes. It does not know what the integers mean.
 //!
-//! On x86-64 each load is an instruction of inline assembly, so that a write at the same time
-//! is no data race by the rules of the language: the block stands for a relaxed atomic load of
-//! each integer. Atomic types are no alternative. `AtomicU64::from_ptr` and its kin ask for
-//! memory that may be written, which a file that is mapped to be read is not. The compiler makes
-//! no vectors of atomic loads: calls with `i32` took 1.14 to 1.27 of the time (Zen 5).
+//! On x86-64 each load is an instruction of inline assembly. A write at the same time is then no
+//! data race by the rules of the language: the assembly block stands for one relaxed atomic load
+//! per integer.
 //!
-//! Elsewhere, and under Miri, which runs no assembly, loads are volatile and copies are plain; a
-//! write at the same time is a data race there.
+//! Atomic types are no alternative. `AtomicU64::from_ptr` and its siblings require writable memory,
+//! and a file that is mapped for reading is not writable. The compiler does not vectorise atomic
+//! loads: with them, calls with `i32` took 1.14 to 1.27 times as long (Zen 5).
+//!
+//! On other processors, and under Miri, which does not run assembly, single loads are volatile and
+//! copies are plain. A write at the same time is a data race there.
 
-#![expect(unsafe_code, reason = "loads from addresses that callers vouch for")]
+#![expect(unsafe_code, reason = "loads from addresses for which callers vouch")]
 
 pub(crate) use loads::{copy, copy_strided, load, load_at};
 
@@ -21,7 +24,7 @@ mod loads {
     use std::arch::x86_64::{__m128i, __m256i};
     use std::mem::transmute_copy;
 
-    /// Bytes that are copied together by AVX.
+    /// Bytes that one step of the AVX loop copies.
     const PIECE: usize = 64;
 
     /// An instruction that loads from address `ptr + at`.
@@ -39,15 +42,15 @@ mod loads {
         }};
     }
 
-    /// The integer that is `AT` integers behind `ptr`, loaded once, with zeros above its bits.
+    /// Loads the integer `AT` integers after `ptr` once. The bits above the integer are 0.
     ///
     /// # Safety
     ///
-    /// It has 1, 2, 4 or 8 bytes and can be read, even if others write it.
+    /// The integer has 1, 2, 4 or 8 bytes and can be read, even if others write it.
     #[inline(always)]
     pub(crate) unsafe fn load_at<T: Copy, const AT: usize>(ptr: *const T) -> u64 {
-        // SAFETY: the caller vouches for the integer; the instruction loads as many bytes as it
-        // has.
+        // SAFETY: the caller vouches for the integer. The instruction loads exactly the integer's
+        // bytes.
         unsafe {
             match size_of::<T>() {
                 1 => load!("movzx {value:e}, byte ptr [{ptr} + {at}]", reg, ptr, AT),
@@ -58,38 +61,39 @@ mod loads {
         }
     }
 
-    /// An integer, loaded once.
+    /// Loads an integer once.
     ///
     /// # Safety
     ///
     /// As for [`load_at`].
     #[inline(always)]
     pub(crate) unsafe fn load<T: Copy>(ptr: *const T) -> T {
-        // SAFETY: the caller vouches for the integer, whose bytes are the first ones of what is
-        // loaded, as x86-64 is little-endian.
+        // SAFETY: the caller vouches for the integer. Its bytes are the first bytes of the loaded
+        // value, because x86-64 is little-endian.
         unsafe { transmute_copy(&load_at::<T, 0>(ptr)) }
     }
 
-    /// Copies integers that lie side by side, each loaded once.
+    /// Copies contiguous integers. Each is loaded once.
     ///
     /// # Safety
     ///
-    /// As for [`load_at`], for as many integers as `run` has.
+    /// As for [`load_at`], for `run.len()` integers.
     #[inline(always)]
     pub(crate) unsafe fn copy<T: Copy>(ptr: *const T, run: &mut [T]) {
-        // SAFETY: the caller vouches for the integers, and `run` has as many bytes.
+        // SAFETY: the caller vouches for the integers, and `run` has room for them.
         unsafe { copy_bytes(ptr.cast(), run.as_mut_ptr().cast(), size_of_val(run)) };
     }
 
-    /// Copies integers that lie `step` integers apart, each loaded once.
+    /// Copies integers at a stride of `step` integers. Each is loaded once.
     ///
-    /// Not inlined, as it has a loop for each of the steps that are most frequent: those of pairs
-    /// and triples of coordinates, which their instructions then name. Plans of 100,000 pairs
-    /// took 1.09 (`i64`) and 1.12 (`i32`) of the time without (Zen 5).
+    /// The function has a separate loop for each of the most frequent strides, those of pairs and
+    /// triples of coordinates. The instructions of these loops contain the stride. Without these
+    /// loops, plans of 100,000 pairs took 1.09 (`i64`) and 1.12 (`i32`) times as long (Zen 5).
+    /// Because of its size the function is not inlined.
     ///
     /// # Safety
     ///
-    /// As for [`load_at`], for as many integers as `run` has.
+    /// As for [`load_at`], for `run.len()` integers.
     #[inline(never)]
     pub(crate) unsafe fn copy_strided<T: Copy>(ptr: *const T, step: isize, run: &mut [T]) {
         macro_rules! apart {
@@ -104,7 +108,7 @@ mod loads {
                 })
             };
         }
-        // SAFETY: the caller vouches for the integers, of which each is loaded once.
+        // SAFETY: the caller vouches for the integers. Each is loaded once.
         unsafe {
             match step {
                 2 => apart!(2),
@@ -116,7 +120,7 @@ mod loads {
         }
     }
 
-    /// [`copy_strided`] by a function that loads four integers, `step` apart.
+    /// Copies as [`copy_strided`] does. `four` loads four integers at a stride of `step`.
     ///
     /// # Safety
     ///
@@ -131,7 +135,7 @@ mod loads {
         let mut fours = run.chunks_exact_mut(4);
         for values in &mut fours {
             for (value, loaded) in values.iter_mut().zip(four(ptr)) {
-                // SAFETY: what is loaded begins with the bytes of the integer, as in `load`.
+                // SAFETY: the loaded value begins with the bytes of the integer, as in `load`.
                 *value = unsafe { transmute_copy(&loaded) };
             }
             ptr = ptr.wrapping_offset(4 * step);
@@ -143,22 +147,23 @@ mod loads {
         }
     }
 
-    /// Not inlined: before a call the compiler leaves AVX's state, in which instructions of SSE
-    /// are slow.
+    /// The function is not inlined: before a call the compiler emits `vzeroupper`. Without it the
+    /// SSE instructions of this function would be slow after AVX instructions of the caller.
     ///
     /// # Safety
     ///
-    /// `len` bytes can be read from `from` on, even if others write them, and written from `to`
-    /// on, where nobody else is.
+    /// `len` bytes can be read from `from` on, even if others write them. `len` bytes can be
+    /// written from `to` on, and no one else uses them.
     #[inline(never)]
     unsafe fn copy_bytes(mut from: *const u8, mut to: *mut u8, len: usize) {
         let mut rest = len;
-        /// Copies one piece after another while it fits into the rest.
+        /// Copies pieces of one size until the rest is shorter than a piece.
         macro_rules! pieces {
             ($type:ty, $from:ident => $load:expr) => {
                 while rest >= size_of::<$type>() {
                     let $from = from;
-                    // SAFETY: the rest lies on both sides, and the piece is no longer.
+                    // SAFETY: the rest is readable and writable, and the piece is no longer than
+                    // the rest.
                     unsafe { to.cast::<$type>().write_unaligned($load) };
                     from = from.wrapping_add(size_of::<$type>());
                     to = to.wrapping_add(size_of::<$type>());
@@ -168,7 +173,7 @@ mod loads {
         }
         if rest >= PIECE && is_x86_feature_detected!("avx") {
             rest %= PIECE;
-            // SAFETY: AVX is there; the caller vouches for `len` bytes on both sides.
+            // SAFETY: the processor has AVX. The caller vouches for `len` bytes on both sides.
             unsafe { copy_pieces(from, to, len / PIECE) };
             (from, to) = (from.wrapping_add(len - rest), to.wrapping_add(len - rest));
         }
@@ -179,9 +184,10 @@ mod loads {
         pieces!(u8, from => load(from));
     }
 
-    /// With vectors as long as those that read the copy: what is stored by two shorter ones
-    /// cannot be loaded before both have left the processor. A plan of 100,000 `i32` took 1.16
-    /// of the time with vectors of 16 bytes (Zen 5).
+    /// Copies pieces with vectors of 32 bytes, because readers of the copy load vectors of 32
+    /// bytes. Such a load could not be forwarded from two stores of 16 bytes, and would wait until
+    /// both have reached the cache. With vectors of 16 bytes, a plan of 100,000 `i32` took 1.16
+    /// times as long (Zen 5).
     ///
     /// # Safety
     ///
@@ -205,15 +211,15 @@ mod loads {
 mod loads {
     use std::sync::atomic::{Ordering, compiler_fence};
 
-    /// The integer that is `AT` integers behind `ptr`, loaded once, with zeros above its bits.
+    /// Loads the integer `AT` integers after `ptr` once. The bits above the integer are 0.
     ///
     /// # Safety
     ///
-    /// It has 1, 2, 4 or 8 bytes and can be read.
+    /// The integer has 1, 2, 4 or 8 bytes and can be read.
     #[inline(always)]
     pub(crate) unsafe fn load_at<T: Copy, const AT: usize>(ptr: *const T) -> u64 {
         let ptr = ptr.wrapping_add(AT);
-        // SAFETY: the caller vouches for the integer, which has as many bytes.
+        // SAFETY: the caller vouches for the integer. The type that is read has the integer's size.
         unsafe {
             match size_of::<T>() {
                 1 => ptr.cast::<u8>().read_volatile().into(),
@@ -224,33 +230,33 @@ mod loads {
         }
     }
 
-    /// An integer, loaded once.
+    /// Loads an integer once.
     ///
     /// # Safety
     ///
-    /// It can be read.
+    /// The integer can be read.
     #[inline(always)]
     pub(crate) unsafe fn load<T: Copy>(ptr: *const T) -> T {
         // SAFETY: the caller vouches for the integer.
         unsafe { ptr.read_volatile() }
     }
 
-    /// Copies integers that lie side by side, each loaded once.
+    /// Copies contiguous integers. Each is loaded once.
     ///
     /// # Safety
     ///
-    /// As many as `run` has can be read.
+    /// `run.len()` integers can be read.
     #[inline(always)]
     pub(crate) unsafe fn copy<T: Copy>(ptr: *const T, run: &mut [T]) {
-        // SAFETY: the caller vouches for the integers; `run` is exclusive, so that the two do
+        // SAFETY: the caller vouches for the integers. `run` is an exclusive borrow, so the two do
         // not overlap.
         unsafe { ptr.copy_to_nonoverlapping(run.as_mut_ptr(), run.len()) };
-        // The compiler takes it that the memory changes here, and cannot go back to it for a
-        // value that has been checked in the copy.
+        // For the compiler the memory may change here. It therefore cannot read the memory again
+        // for a value that was checked in the copy.
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// Copies integers that lie `step` integers apart, each loaded once.
+    /// Copies integers at a stride of `step` integers. Each is loaded once.
     ///
     /// # Safety
     ///
@@ -268,14 +274,14 @@ mod loads {
 mod tests {
     use super::{copy, copy_strided, load, load_at};
 
-    /// Every length up to some pieces of each size, at every alignment.
+    /// Copies every length up to several pieces of each size, at every alignment.
     #[test]
     fn copies_are_exact() {
         let bytes: Vec<u8> = (0..=255).collect();
         for first in 0..16 {
             for len in 0..200 {
                 let mut run = [0xAA; 216];
-                // SAFETY: so many bytes lie there.
+                // SAFETY: the vector has `len` bytes after `first`.
                 unsafe { copy(bytes[first..].as_ptr(), &mut run[8..8 + len]) };
                 assert_eq!(run[8..8 + len], bytes[first..first + len], "{first}, {len}");
                 let is_kept = [&run[..8], &run[8 + len..]]
@@ -294,7 +300,7 @@ mod tests {
                 let places = (0..).map(|at: isize| 80_usize.wrapping_add_signed(at * step));
                 let wanted: Vec<T> = places.take(len).map(|at| many[at]).collect();
                 let mut run = vec![values[0]; len];
-                // SAFETY: at most 15 steps of at most 7 elements around the 80th.
+                // SAFETY: at most 15 steps of at most 7 elements, from the 80th element on.
                 unsafe { copy_strided(&raw const many[80], step, &mut run) };
                 assert_eq!(run, wanted, "{step}, {len}");
             }
@@ -307,10 +313,10 @@ mod tests {
             let mut run = values.to_vec();
             run.rotate_left(1);
             for (at, value) in values.iter().enumerate() {
-                // SAFETY: an element of a slice.
+                // SAFETY: it is an element of a slice.
                 assert_eq!(unsafe { load(&raw const values[at]) }, *value, "{at}");
             }
-            // SAFETY: as many elements.
+            // SAFETY: the lengths of `run` and `values` are equal.
             unsafe { copy(values.as_ptr(), &mut run) };
             assert_eq!(run, values, "a copy");
             check_strided(values);
@@ -322,7 +328,7 @@ mod tests {
         check(&[1_u32, u32::MAX, 0x8000_0001]);
         check(&[1_i64, -2, i64::MIN, i64::MAX, 0]);
         let halves = [1_u32, u32::MAX, 0x8000_0001];
-        // SAFETY: elements of the array.
+        // SAFETY: these are elements of the array.
         let wide = unsafe {
             [
                 load_at::<_, 1>(&raw const halves[0]),

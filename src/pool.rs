@@ -1,7 +1,6 @@
-//! Who runs the tasks of a call: rayon, the calling thread alone, or a host's
-//! own parallel-for.
+//! Pools, which run the tasks of a call: rayon, the calling thread alone, or a host's parallel-for.
 //!
-//! Knows tasks and workers. Knows nothing of what a task does.
+//! The module knows tasks and workers. It does not know what a task does.
 
 mod forks;
 mod global;
@@ -12,17 +11,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-/// Runs the tasks of a scatter.
+/// Runs the tasks of a call.
 ///
-/// Implement it to keep a host's threads to one pool: a runtime passes its own
-/// parallel-for and no second pool is started beside it.
+/// Implement the trait to run all work on a host's threads. The runtime passes its own
+/// parallel-for, and no second pool is started.
 ///
 /// # Examples
 ///
 /// ```
 /// use ndscatter::{Execution, Pool, Reduction, Scatter, TensorView, TensorViewMut};
 ///
-/// /// Stands for a host's pool whose number of workers is not known.
+/// /// A stand-in for a host's pool with an unknown number of workers.
 /// struct Host;
 ///
 /// impl Pool for Host {
@@ -52,22 +51,24 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 pub trait Pool: Sync {
-    /// How many tasks can run at the same time; `None` if that is not known, and
-    /// work is then divided into four.
+    /// Returns the number of tasks that can run at the same time. `None`: the number is unknown,
+    /// and work is divided into four parts.
     fn workers(&self) -> Option<usize>;
 
-    /// Calls `task` with every number in `0..tasks`, each once, in any order,
-    /// on any threads, and returns when all have returned.
+    /// Calls `task` once with every number in `0..tasks`, in any order and on any threads. Returns
+    /// when all these calls have returned.
     ///
-    /// Tasks never wait for one another. A pool that skips or repeats one
-    /// makes the call fail with [`ScatterError::PoolFailed`](crate::ScatterError::PoolFailed).
+    /// Tasks never wait for one another. If a pool skips or repeats a task, the call fails with
+    /// [`ScatterError::PoolFailed`](crate::ScatterError::PoolFailed).
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync));
 
-    /// Where the calls that are at work on the pool are counted, if they share its
-    /// workers out: a call that begins as one of n divides its work among an nth of
-    /// them, at least one. The crate counts up and down, and a pool has only to keep
-    /// the number; one that hands on to another hands this on too. By default none
-    /// is kept, and every call takes all workers. No result depends on it.
+    /// Returns the counter of the calls that are running on the pool, if calls share its workers. A
+    /// call that begins as one of n calls divides its work among an nth of the workers, but at
+    /// least one.
+    ///
+    /// The pool only stores the number; the crate increments and decrements it. A pool that wraps
+    /// another pool returns that pool's counter. By default there is no counter, and every call
+    /// uses all workers. No result depends on the number.
     ///
     /// # Examples
     ///
@@ -99,40 +100,36 @@ pub trait Pool: Sync {
         None
     }
 
-    /// For measurements: whether work that tasks take in pieces, each the next one when
-    /// it is done with one, comes with a task for each piece instead. A pool that runs
-    /// one task after another would else see the first of them do everything.
+    /// For measurements: whether each piece of the work gets a separate task. Otherwise tasks
+    /// take one piece after another, and a pool that runs its tasks one after another would run all
+    /// pieces in the first task.
     #[doc(hidden)]
     fn sees_pieces(&self) -> bool {
         false
     }
 }
 
-/// The default: the rayon pool that the calling thread belongs to (as inside
-/// [`rayon::ThreadPool::install`]), else rayon's global one, which is started
-/// if nobody has done so.
+/// The default pool. If the calling thread belongs to a rayon pool (as inside
+/// [`rayon::ThreadPool::install`]), this is that pool. Otherwise it is rayon's global pool, which
+/// is started if necessary.
 ///
-/// Calls run on the calling thread, with the same results, for as long as the
-/// global pool does not run jobs:
+/// Calls run on the calling thread, with the same results, while the global pool does not run jobs:
 ///
-/// - Where its threads cannot all be started. Rayon is not asked for its pool
-///   then, so that the program can still have it, and it is tried again, at
-///   most once in 100 ms.
-/// - Where the program itself has tried to start it and failed, which rayon
-///   makes final.
-/// - In a child that a process with a global pool has forked: it has the pool's
-///   memory and none of its threads. A child that was forked before anyone
-///   needed the pool starts its own.
+/// - If the threads of the pool cannot all be started. The crate then does not ask rayon to make
+///   its pool, so the program can still start it. The crate tries again, at most once in 100 ms.
+/// - If the program has tried to start the pool and failed. Rayon makes that failure final.
+/// - In a child that was forked from a process with a global pool. The child has the pool's memory
+///   but none of its threads. A child that was forked before the pool was needed starts its own
+///   pool.
 ///
-/// A pool that the program has started is used once it has answered.
+/// A pool that the program has started is used as soon as it has run a test job.
 ///
-/// Calls side by side share its workers out ([`Pool::calls`]): one that begins
-/// while as many others are at work as there are workers, or more, runs on the
-/// thread that made it.
+/// Calls that run at the same time share the workers ([`Pool::calls`]). A call runs on its calling
+/// thread alone if there are fewer than two workers per call when it begins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rayon;
 
-/// Calls at work on [`Rayon`].
+/// Number of calls that are running on [`Rayon`].
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 impl Pool for Rayon {
@@ -163,13 +160,12 @@ impl Pool for Rayon {
     }
 }
 
-/// Whether the calling thread is one of a rayon pool's. Asks no pool.
+/// Whether the calling thread belongs to a rayon pool. The function does not start a pool.
 fn is_in_a_pool() -> bool {
     rayon::current_thread_index().is_some()
 }
 
-/// A rayon pool of the caller's. In a forked child, which has none of its
-/// threads, it is the caller's to replace.
+/// A rayon pool of the caller. In a forked child it has no threads, and the caller must replace it.
 impl Pool for rayon::ThreadPool {
     fn workers(&self) -> Option<usize> {
         Some(self.current_num_threads())
@@ -186,12 +182,12 @@ impl Pool for rayon::ThreadPool {
     }
 }
 
-/// Takes tasks one by one until there are none, for the first so many threads
-/// that come: others find nothing to do.
+/// Returns a function that takes tasks one by one until none is left. Only the first `workers`
+/// threads that call it take tasks.
 fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn() + Sync {
-    let (came, next) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (callers, next) = (AtomicUsize::new(0), AtomicUsize::new(0));
     move || {
-        if came.fetch_add(1, Ordering::Relaxed) >= workers {
+        if callers.fetch_add(1, Ordering::Relaxed) >= workers {
             return;
         }
         let taken = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
@@ -199,14 +195,14 @@ fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn
     }
 }
 
-/// Works on the calling thread, which is none of the pool's, as one of its
-/// workers: to sleep meanwhile costs one wake-up more.
+/// Works on the calling thread as one of the pool's workers, although it does not belong to the
+/// pool. If it slept instead, one more worker would have to wake up.
 ///
-/// One worker more is woken than is needed beside it. A system may put a
-/// worker that was asleep behind the calling thread, on the same core, and
-/// leave it there: with one other worker, two tasks of a millisecond took two
-/// in every second call after a pause (two cores). The one too many is turned
-/// away ([`drain`]). Of a pool of one worker, none is woken.
+/// The function wakes one more worker than are needed in addition to the calling thread. The system
+/// may place a worker that wakes up behind the calling thread, on the same core, and leave it
+/// there. With only one other worker, two tasks of 1 ms took 2 ms in every second call after a
+/// pause (two cores). The surplus worker takes no task (see [`drain`]). If the pool has one worker,
+/// none is woken.
 fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (impl Fn() + Sync)) {
     let woken = if workers > 1 { tasks.min(workers) } else { 0 };
     for _ in 0..woken {
@@ -215,7 +211,7 @@ fn share<'s>(scope: &rayon::Scope<'s>, workers: usize, tasks: usize, work: &'s (
     work();
 }
 
-/// The calling thread and no other.
+/// A pool that consists of the calling thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallingThread;
 
@@ -229,7 +225,7 @@ impl Pool for CallingThread {
     }
 }
 
-/// Asks the pool nothing: it might start its threads to answer.
+/// Prints no details. To find them out, a pool might have to start its threads.
 impl fmt::Debug for dyn Pool + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").finish_non_exhaustive()
@@ -246,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_caller_from_outside_is_one_of_the_workers() {
-        // Often, and each task for a while, so that one thread too many is seen.
+        // Many runs, with tasks that take a while, reveal one thread too many.
         for workers in [1, 2, 3].repeat(20) {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(workers)
@@ -264,7 +260,10 @@ mod tests {
             assert!(indices.eq(0..20), "{workers}: each task once");
             let caller = thread::current().id();
             if workers == 1 {
-                assert!(ran.iter().all(|&(_, thread)| thread == caller), "alone");
+                assert!(
+                    ran.iter().all(|&(_, thread)| thread == caller),
+                    "the caller runs all tasks alone"
+                );
             }
             let mut others: Vec<_> = ran
                 .iter()
@@ -274,7 +273,7 @@ mod tests {
             others.dedup();
             assert!(
                 others.len() <= workers,
-                "{workers}: no more threads than that"
+                "{workers}: more threads than workers"
             );
         }
     }

@@ -1,16 +1,18 @@
-//! What a call did, noted in tests: work on indices that a plan must not do again, and
-//! choices that no result shows.
+//! Record of the work of a call, for tests: work on indices that a plan must not repeat, and
+//! choices that the result does not show.
+//!
+//! Outside of tests nothing is recorded.
 
-/// Something that a call did.
+/// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Reading, checking and numbering the tuples.
     Resolving,
-    /// Looking for duplicates.
+    /// Detecting duplicates.
     Looking,
-    /// Sorting them by destination.
+    /// Sorting tuples by destination.
     Sorting,
-    /// Sorting them into ranges of destinations.
+    /// Sorting tuples into ranges of destinations.
     Partitioning,
     /// Writing windows by streaming stores.
     Streaming,
@@ -21,7 +23,7 @@ thread_local! {
     static DONE: std::cell::RefCell<Vec<Work>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// Notes that the calling thread did `work`.
+/// Records that the calling thread did `work`.
 #[inline]
 pub(crate) fn note(work: Work) {
     #[cfg(test)]
@@ -30,7 +32,7 @@ pub(crate) fn note(work: Work) {
     let _ = work;
 }
 
-/// Takes what this thread did since the last call.
+/// Returns the work of this thread since the last call of this function.
 #[cfg(test)]
 pub(crate) fn take() -> Vec<Work> {
     DONE.with_borrow_mut(std::mem::take)

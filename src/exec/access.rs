@@ -1,6 +1,6 @@
-//! The memory of one call, and what is done with the elements there.
+//! The memory of one call, and the operation on its elements.
 //!
-//! Knows addresses and the kernels for them. Knows nothing of shapes, plans or tasks.
+//! The module knows addresses and the kernels for them. It does not know shapes, plans or tasks.
 
 use std::mem::MaybeUninit;
 
@@ -8,7 +8,7 @@ use super::context::Context;
 use crate::kernel::{MultiplyingFn, Operation, RunsFn};
 use crate::plan::Span;
 
-/// The memory of one transfer: addresses of element `[0, 0, ...]` of each tensor.
+/// Memory of one transfer: the address of element `[0, 0, ...]` of each tensor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffers {
     pub(crate) output: *mut MaybeUninit<u8>,
@@ -18,7 +18,7 @@ pub(crate) struct Buffers {
     pub(crate) data: Option<*const u8>,
 }
 
-/// An operation, and the memory that it is applied to.
+/// An operation and the memory that it works on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub(crate) operation: Operation,
@@ -30,12 +30,12 @@ pub(crate) struct Access {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Runs {
     Plain(RunsFn),
-    /// With the factor that it multiplies by.
+    /// A kernel that multiplies, and its factor.
     Multiplying(MultiplyingFn, f64),
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
-// SAFETY: an address alone gives no access; who uses one in `unsafe` code
+// SAFETY: an address alone gives no access. Code that reads or writes through it is `unsafe`, and
 // establishes that no two tasks write the same element.
 unsafe impl Send for Buffers {}
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
@@ -43,26 +43,27 @@ unsafe impl Send for Buffers {}
 unsafe impl Sync for Buffers {}
 
 impl Access {
-    /// Address `elements` away from the first one that is written.
+    /// Returns the address `elements` elements after element `[0, 0, ...]` of the output.
     pub(super) fn written_at(&self, elements: isize) -> *mut u8 {
         let bytes = elements * self.operation.kernels.size.cast_signed();
         self.buffers.output.cast::<u8>().wrapping_offset(bytes)
     }
 
-    /// Address `elements` away from the first one that is read.
+    /// Returns the address `elements` elements after element `[0, 0, ...]` of the source.
     pub(super) fn read_at(&self, elements: isize) -> *const u8 {
         let bytes = elements * self.operation.kernels.size.cast_signed();
         self.buffers.source.wrapping_offset(bytes)
     }
 
-    /// The kernel that multiplies gradients on their way, if that is the operation.
+    /// Returns the kernel that multiplies gradients while it copies them. `None`: the operation
+    /// does not multiply in this way.
     pub(super) fn multiplying(&self) -> Option<Runs> {
         let kernel = self.operation.multiplying?;
         Some(Runs::Multiplying(kernel, self.operation.factor))
     }
 
-    /// The streaming form of `kernel`, which moves, where it is wanted and `span`
-    /// allows it.
+    /// Returns the kernel that copies by streaming stores, if `wanted` is set and the runs of
+    /// `span` are contiguous on both sides. Returns `kernel` otherwise.
     pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;

@@ -1,8 +1,8 @@
-//! Private copies: one for each worker, of all windows that a call combines,
-//! and how they are merged.
+//! Private copies of all windows that a call combines, one copy per worker, and the merge of the
+//! copies.
 //!
-//! Knows scratch memory and the kernels that clear and merge. Knows nothing of
-//! plans, nor of which updates a worker combines in its copy.
+//! The module knows scratch memory and the kernels that clear and merge. It does not know plans,
+//! nor which updates a worker combines in its copy.
 
 use std::ops::Range;
 
@@ -19,18 +19,19 @@ use crate::plan::signed;
 /// Jobs of one kernel call.
 const JOBS: usize = 64;
 
-/// Words between copies, which may begin anywhere in a line: so many that
-/// workers share no line, nor two that are fetched together.
+/// Words between two copies. A copy may begin anywhere in a cache line. The gap is three cache
+/// lines, so two workers share neither a cache line nor a pair of lines that the processor
+/// prefetches together.
 const GAP_WORDS: usize = 3 * LINE_BYTES / size_of::<u64>();
 
-/// Words of scratch memory for a copy of so many bytes, the gap behind it
-/// included. A word is as long and as aligned as any element whose partial
-/// results combine to the bits of the loop.
+/// Returns the words of scratch memory for a copy of `bytes` bytes, including the gap behind the
+/// copy. A word has at least the size and the alignment of every element type whose partial results
+/// merge to the bits of the sequential reference loop.
 pub(super) fn copy_words(bytes: usize) -> usize {
     bytes.div_ceil(size_of::<u64>()) + GAP_WORDS
 }
 
-/// A copy for each of some workers, in scratch memory.
+/// Private copies in scratch memory, one per worker.
 #[derive(Debug)]
 pub(crate) struct Copies<'k> {
     private: Private,
@@ -38,29 +39,29 @@ pub(crate) struct Copies<'k> {
     /// Windows of a copy, and elements of a window.
     windows: usize,
     len: usize,
-    /// Words from one copy to the next.
+    /// Words from the start of one copy to the start of the next.
     words: usize,
     parts: usize,
     memory: Vec<u64>,
 }
 
-/// Where the windows of an output lie that copies are merged into.
+/// Position of the output's windows that copies are merged into.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Merged {
-    /// That of number 0.
+    /// Address of window number 0.
     pub(crate) output: *mut u8,
-    /// Elements from one to the next.
+    /// Elements from one window to the next.
     pub(crate) unit: isize,
 }
 
 #[expect(unsafe_code, reason = "tasks share the address of one output")]
-// SAFETY: it is only used by `Copies::merge`, whose callers vouch for windows that no
-// one else has.
+// SAFETY: only `Copies::merge` uses the address. Its callers establish that no other task has the
+// windows.
 unsafe impl Sync for Merged {}
 
 impl<'k> Copies<'k> {
-    /// `parts` copies of `windows` windows of `len` elements, with any content.
-    /// `private` is that of the operation that `kernels` belong to.
+    /// Takes `parts` copies of `windows` windows of `len` elements each, with any content.
+    /// `private` belongs to the operation of `kernels`.
     pub(crate) fn take(
         private: Private,
         kernels: &'k Kernels,
@@ -80,19 +81,19 @@ impl<'k> Copies<'k> {
         })
     }
 
-    /// Leaves the memory for the next call.
+    /// Returns the memory to the cache of scratch buffers.
     pub(crate) fn put_back(self) {
         Scratch::put_back(self.memory);
     }
 
-    /// Clears the copies and hands each to a task of its own, with its number:
-    /// the address of its first window, on which nothing else works meanwhile.
+    /// Clears the copies and runs `task` once for each copy, with the copy's number and the address
+    /// of its first window. No other task uses that copy at the time.
     pub(crate) fn fill(
         &mut self,
         workers: &Workers<'_>,
         task: &(dyn Fn(usize, *mut u8) + Sync),
     ) -> Result<(), ScatterError> {
-        // Scratch memory may be longer.
+        // A scratch buffer may be longer than requested.
         let copies = &mut self.memory[..self.words * self.parts];
         workers.run_chunks(copies, self.words, &|index, copy| {
             clear(&self.private, self.kernels, copy, self.windows * self.len);
@@ -100,33 +101,42 @@ impl<'k> Copies<'k> {
         })
     }
 
-    /// Combines a range of windows of all copies, one copy after the other, with
-    /// those of an output.
+    /// Combines windows `numbers` of all copies with the windows of an output, one copy after the
+    /// other.
     ///
     /// # Safety
     ///
-    /// - `into` says where an output of elements of the operation has those
-    ///   windows, contiguous and initialised.
-    /// - No one else reads or writes them meanwhile.
+    /// - `into` describes an output of elements of the operation. The output has these windows,
+    ///   each contiguous and initialised.
+    /// - No one else reads or writes these windows during the call.
     ///
     /// # Panics
     ///
-    /// If the copies have fewer windows.
-    #[expect(unsafe_code, reason = "as the kernels that it calls")]
+    /// Panics if the copies have fewer windows.
+    #[expect(
+        unsafe_code,
+        reason = "calls kernels that need the caller's guarantees"
+    )]
     pub(crate) unsafe fn merge(&self, into: Merged, numbers: Range<u64>) {
-        assert!(numbers.end <= self.windows as u64, "windows of the copies");
+        assert!(
+            numbers.end <= self.windows as u64,
+            "the copies have fewer windows than are merged"
+        );
         let copies = &self.memory[..self.words * self.parts];
         for copy in copies.chunks(self.words) {
-            // SAFETY: the copy has all windows, each initialised by `fill`; the
-            // caller vouches for those of the output.
+            // SAFETY: the copy has all windows, and `fill` has initialised each of them. The caller
+            // vouches for the windows of the output.
             unsafe { self.merge_copy(copy.as_ptr().cast(), into, numbers.clone()) };
         }
     }
 
     /// # Safety
     ///
-    /// As for [`Self::merge`], of one copy.
-    #[expect(unsafe_code, reason = "as the kernels that it calls")]
+    /// As for [`Self::merge`], for one copy.
+    #[expect(
+        unsafe_code,
+        reason = "calls kernels that need the caller's guarantees"
+    )]
     unsafe fn merge_copy(&self, copy: *const u8, into: Merged, numbers: Range<u64>) {
         let merge = self.private.merge.apply;
         let len = self.len.cast_signed();
@@ -137,28 +147,29 @@ impl<'k> Copies<'k> {
         };
         if into.unit == len {
             let all = [job(numbers.start, numbers.end - numbers.start)];
-            // SAFETY: handed on as it is: windows lie one behind the other.
+            // SAFETY: the caller vouches for all windows. They are contiguous on both sides, so
+            // one job covers them.
             unsafe { merge(into.output, copy, &all, Steps::UNIT) };
             return;
         }
         for first in numbers.clone().step_by(JOBS) {
             let last = numbers.end.min(first + JOBS as u64);
             let jobs: SmallVec<[Job; JOBS]> = (first..last).map(|number| job(number, 1)).collect();
-            // SAFETY: handed on as it is.
+            // SAFETY: the caller vouches for every window.
             unsafe { merge(into.output, copy, &jobs, Steps::UNIT) };
         }
     }
 }
 
-/// Fills a copy with elements that an update replaces.
+/// Fills a copy with the identity of the reduction: combining an update with it gives the update.
 ///
 /// # Panics
 ///
-/// If it is not long enough.
+/// Panics if `copy` is shorter than `elements` elements.
 fn clear(private: &Private, kernels: &Kernels, copy: &mut [u64], elements: usize) {
     assert!(
         elements.saturating_mul(kernels.size) <= size_of_val(copy),
-        "a copy of all windows"
+        "the copy is shorter than its windows"
     );
     let all = Job {
         dst: 0,
@@ -166,9 +177,9 @@ fn clear(private: &Private, kernels: &Kernels, copy: &mut [u64], elements: usize
         len: elements,
     };
     let filling = Steps { dst: 1, src: 0 };
-    #[expect(unsafe_code, reason = "writes elements into words")]
-    // SAFETY: so many elements have just been found to fit; an identity is one
-    // element.
+    #[expect(unsafe_code, reason = "writes elements of any type into words")]
+    // SAFETY: the assertion above has checked that `elements` elements fit in `copy`. The identity
+    // is one element.
     unsafe {
         (kernels.copy)(
             copy.as_mut_ptr().cast(),

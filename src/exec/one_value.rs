@@ -1,44 +1,47 @@
-//! Updates that are all one value: a few copies of it, side by side, stand for
-//! any number of them, so that it takes no kernels of its own.
+//! Updates that all have one value.
 //!
-//! Knows bytes. Knows nothing of where they are written.
+//! A small block of copies of the value stands for any number of updates, so no kernel needs a
+//! variant for them.
+//!
+//! The module knows bytes. It does not know where they are written.
 
 #![expect(unsafe_code, reason = "reads the value at its address")]
 
 use super::scratch::Scratch;
 use crate::kernel::{ElementsFn, Spread};
 
-/// Words of the copies that lie on the stack: so many that what a kernel does
-/// before its first element, and stops short of before its last, is little.
+/// Words of the block of copies on the stack. The block is long enough to hide the overhead of a
+/// kernel call: the elements before its first full vector and after its last one.
 const WORDS: usize = 1024;
 
-/// Copies of a single element, for lists of numbers.
+/// Contiguous copies of one element, for lists of destination numbers.
 pub(crate) struct OneValue {
     copies: [u64; WORDS],
     len: usize,
 }
 
 impl OneValue {
-    /// For lists of at most `wanted` numbers.
+    /// Makes copies for lists of at most `wanted` numbers.
     ///
     /// # Safety
     ///
-    /// At `value` lies an element of `size` plain bytes, initialised.
+    /// `value` is the address of an initialised element of `size` plain bytes.
     pub(crate) unsafe fn new(value: *const u8, size: usize, wanted: usize) -> Self {
         let mut copies = [0_u64; WORDS];
         let len = (size_of_val(&copies) / size.max(1)).min(wanted);
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { fill(&mut copies, len * size, value, size) };
         Self { copies, len }
     }
 
-    /// Has a kernel take the element of `size` bytes at `value` for each of the
-    /// numbers. A function of its own, as the copies lie on the stack: among the
-    /// locals of long lists whose updates are a slice, they cost those 5 percent.
+    /// Applies the element of `size` bytes at `value` once for each of `numbers`.
+    ///
+    /// The function is not inlined because the copies are stored on its stack. As locals of the
+    /// code for long lists, they made calls with a slice of updates 5 percent slower.
     ///
     /// # Safety
     ///
-    /// As for [`ElementsFn`], of plain bytes; the element is initialised.
+    /// As for [`ElementsFn`], with plain bytes. The element is initialised.
     #[inline(never)]
     pub(crate) unsafe fn apply_once<O>(
         kernel: ElementsFn<O>,
@@ -48,15 +51,15 @@ impl OneValue {
         numbers: &[O],
         spread: Spread,
     ) {
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { Self::new(value, size, numbers.len()).apply(kernel, dst, numbers, spread) }
     }
 
-    /// Has a kernel take the value for each of the numbers.
+    /// Applies the value once for each of `numbers`.
     ///
     /// # Safety
     ///
-    /// As for [`ElementsFn`], of elements like the value.
+    /// As for [`ElementsFn`], with elements of the value's type.
     pub(crate) unsafe fn apply<O>(
         &self,
         kernel: ElementsFn<O>,
@@ -65,56 +68,59 @@ impl OneValue {
         spread: Spread,
     ) {
         for numbers in numbers.chunks(self.len.max(1)) {
-            debug_assert!(numbers.len() <= self.len, "a copy for each number");
-            // SAFETY: there is one; the caller vouches for the rest.
+            debug_assert!(numbers.len() <= self.len, "more numbers than copies");
+            // SAFETY: the block has at least one copy per number. The caller vouches for the rest.
             unsafe { kernel(dst, self.copies.as_ptr().cast(), numbers, spread) };
         }
     }
 }
 
-/// A run of copies, in scratch memory: the source of every run of the updates.
+/// A run of copies in scratch memory: the source of every run of the updates.
 pub(crate) struct OneRun(Vec<u64>);
 
 impl OneRun {
-    /// Longer runs are read one element at a time, as they lie.
+    /// Maximum bytes of a run of copies. Longer runs are read from the one element, at stride 0.
     const BYTES: usize = 64 * 1024;
 
-    /// `len` copies. `None` if these are too many, or without memory for them.
+    /// Makes `len` copies. Returns `None` if they have more than [`Self::BYTES`] bytes, or if the
+    /// allocation fails.
     ///
     /// # Safety
     ///
-    /// At `value` lies an element of `size` plain bytes, initialised.
+    /// `value` is the address of an initialised element of `size` plain bytes.
     pub(crate) unsafe fn new(value: *const u8, size: usize, len: usize) -> Option<Self> {
         let bytes = len
             .checked_mul(size)
             .filter(|&bytes| bytes <= Self::BYTES)?;
-        // Elements of 16 bytes are aligned to 8 at most.
+        // Words of 8 bytes suffice: elements of 16 bytes have an alignment of at most 8.
         let mut copies = <u64 as Scratch>::take(bytes.div_ceil(size_of::<u64>())).ok()?;
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { fill(&mut copies, bytes, value, size) };
         Some(Self(copies))
     }
 
-    /// Where the copies lie.
+    /// Returns the address of the copies.
     pub(crate) fn as_ptr(&self) -> *const u8 {
         self.0.as_ptr().cast()
     }
 
-    /// Leaves the memory for the next call.
+    /// Returns the memory to the cache of scratch buffers.
     pub(crate) fn put_back(self) {
         Scratch::put_back(self.0);
     }
 }
 
-/// Fills `bytes` of `words`, which are whole elements, with copies of the one at `value`.
+/// Fills the first `bytes` bytes of `words`, a whole number of elements, with copies of the element
+/// at `value`.
 ///
 /// # Safety
 ///
-/// At `value` lies an element of `size` plain bytes, initialised.
+/// `value` is the address of an initialised element of `size` plain bytes.
 unsafe fn fill(words: &mut [u64], bytes: usize, value: *const u8, size: usize) {
     let bytes = &mut bytemuck::cast_slice_mut(words)[..bytes];
     let mut done = size.min(bytes.len());
-    // SAFETY: the caller vouches for the element; the copies are exclusive.
+    // SAFETY: the caller vouches for the element. `bytes` is an exclusive borrow, so the two do not
+    // overlap.
     unsafe { value.copy_to_nonoverlapping(bytes.as_mut_ptr(), done) };
     while done < bytes.len() {
         let more = done.min(bytes.len() - done);
@@ -129,13 +135,14 @@ mod tests {
 
     #[test]
     fn all_copies_are_the_value() {
-        let value: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).expect("small") + 1);
+        let value: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).expect("at most 15") + 1);
         for size in [1, 2, 4, 8, 16] {
-            // SAFETY: the value has so many bytes.
-            let run = unsafe { OneRun::new(value.as_ptr(), size, 77) }.expect("little memory");
+            // SAFETY: the value has at least `size` bytes.
+            let run =
+                unsafe { OneRun::new(value.as_ptr(), size, 77) }.expect("memory for 77 copies");
             let bytes: &[u8] = bytemuck::cast_slice(&run.0);
             for copy in bytes[..77 * size].chunks(size) {
-                assert_eq!(copy, &value[..size], "a run of {size}");
+                assert_eq!(copy, &value[..size], "a run of elements of {size} bytes");
             }
             run.put_back();
         }

@@ -1,12 +1,14 @@
-//! Scratch memory that calls leave for the next: one shelf for the process, and
-//! some small ones for short buffers, so that threads that make many small
-//! calls do not meet at it.
+//! Caches of scratch buffers, which calls leave for later calls.
 //!
-//! A buffer is taken out and put back, never borrowed: a worker that waits in
-//! a join may enter the crate again on the same thread. Nobody waits for a
-//! shelf, and it takes no memory of its own. While someone else has it, or for
-//! good where a process was forked meanwhile, calls have fresh buffers and drop
-//! them.
+//! The process has one cache for long buffers and several caches for short ones. Threads that make
+//! many small calls therefore seldom contend for a cache.
+//!
+//! A call takes a buffer out and puts it back; it never borrows one. A worker that waits in a join
+//! may enter the crate again on the same thread.
+//!
+//! No call waits for a cache, and a cache allocates nothing. If another thread has the cache
+//! locked, a call allocates a fresh buffer and drops it afterwards. In a forked child a cache may
+//! stay locked for good.
 
 use std::mem;
 use std::sync::{Mutex, TryLockError};
@@ -17,57 +19,59 @@ use crate::error::ScatterError;
 use crate::memory::zeroed;
 use crate::plan::{Destinations, Spare};
 
-/// Most bytes that are kept between calls, of all threads together.
+/// Maximum bytes in all caches together.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// Buffers of fewer bytes are short.
+/// Size in bytes below which a buffer is short.
 const SHORT_BYTES: usize = 64 << 10;
 
-/// Shelves for short buffers, of which every thread has one by chance, and the
-/// most bytes on one of them.
-const SHORT_SHELVES: usize = 16;
+/// Number of caches for short buffers, and the maximum bytes in each. A thread uses one of them,
+/// chosen by a hash.
+const SHORT_CACHES: usize = 16;
 const SHORT_KEPT_BYTES: usize = 4 * SHORT_BYTES;
 
-/// Most buffers of one kind on a shelf: a call needs up to three, so that as
-/// many callers as a machine has cores find theirs.
+/// Maximum number of buffers of one kind in a cache. A call needs up to three, so 16 concurrent
+/// calls find their buffers.
 const KEPT_BUFFERS: usize = 48;
 
-/// How often [`release_scratch`] asks for a shelf while others have it.
-const TRIES: usize = 1000;
+/// Maximum number of times that [`release_scratch`] tries to lock a cache that other threads use.
+const MAX_TRIES: usize = 1000;
 
-/// On lines of their own: to pass a line to and fro between cores is what
-/// several of them are for.
+/// A cache of buffers, aligned so that two of them share no cache line. Threads that use different
+/// caches would otherwise move the shared line between their cores.
 #[repr(align(128))]
-struct Place(Mutex<Shelf>);
+struct Aligned(Mutex<Cache>);
 
-/// The shelf for long buffers, then those for short ones.
-static SHELVES: [Place; 1 + SHORT_SHELVES] =
-    [const { Place(Mutex::new(Shelf::EMPTY)) }; 1 + SHORT_SHELVES];
+/// The cache for long buffers, then the caches for short ones.
+static CACHES: [Aligned; 1 + SHORT_CACHES] =
+    [const { Aligned(Mutex::new(Cache::EMPTY)) }; 1 + SHORT_CACHES];
 
-pub(crate) struct Shelf {
+/// Scratch buffers of the two kinds.
+pub(crate) struct Cache {
     narrow: Slots<u32>,
     wide: Slots<u64>,
 }
 
-/// Buffers of one kind, in the order in which they were left.
+/// Buffers of one kind, the oldest first.
 pub(crate) struct Slots<T> {
     buffers: [Vec<T>; KEPT_BUFFERS],
-    /// So many at the front hold one.
+    /// Number of slots in use. They are the first ones.
     used: usize,
+    /// Capacity of all buffers in bytes.
     bytes: usize,
 }
 
-impl Shelf {
+impl Cache {
     const EMPTY: Self = Self {
         narrow: Slots::EMPTY,
         wide: Slots::EMPTY,
     };
 }
 
-/// Which shelf is for buffers of so many bytes, by the calling thread.
-fn shelf_for(bytes: usize) -> usize {
+/// Returns the number of the cache for a buffer of `bytes` bytes, on the calling thread.
+fn cache_for(bytes: usize) -> usize {
     thread_local! {
-        /// Lies where no other thread has one.
+        /// A variable whose address differs between threads.
         static HERE: u8 = const { 0 };
     }
     if bytes >= SHORT_BYTES {
@@ -76,22 +80,22 @@ fn shelf_for(bytes: usize) -> usize {
     let here = HERE.with(|here| std::ptr::from_ref(here).addr());
     // Addresses of different threads differ in some bits in the middle.
     let mixed = (here as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    1 + usize::try_from(mixed).unwrap_or(0) % SHORT_SHELVES
+    1 + usize::try_from(mixed).unwrap_or(0) % SHORT_CACHES
 }
 
-/// Most bytes on a shelf.
-fn room_of(shelf: usize) -> usize {
-    match shelf {
-        0 => KEPT_BYTES - SHORT_SHELVES * SHORT_KEPT_BYTES,
+/// Returns the maximum bytes in a cache.
+fn capacity_of(cache: usize) -> usize {
+    match cache {
+        0 => KEPT_BYTES - SHORT_CACHES * SHORT_KEPT_BYTES,
         _ => SHORT_KEPT_BYTES,
     }
 }
 
-/// Calls `f` with a shelf, unless someone else has it.
-fn with_shelf<R>(shelf: usize, f: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
-    match SHELVES[shelf].0.try_lock() {
-        Ok(mut shelf) => Some(f(&mut shelf)),
-        // Nothing that is done with it stops half-way.
+/// Calls `f` with a cache. Returns `None` if another thread has the cache locked.
+fn with_cache<R>(cache: usize, f: impl FnOnce(&mut Cache) -> R) -> Option<R> {
+    match CACHES[cache].0.try_lock() {
+        Ok(mut cache) => Some(f(&mut cache)),
+        // A panic cannot leave a cache half changed, so a poisoned lock is as good as any.
         Err(TryLockError::Poisoned(poisoned)) => Some(f(&mut poisoned.into_inner())),
         Err(TryLockError::WouldBlock) => None,
     }
@@ -99,10 +103,10 @@ fn with_shelf<R>(shelf: usize, f: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
 
 /// Frees the scratch memory that is kept for later calls.
 ///
-/// Calls keep what they needed besides their tensors, at most 256 MiB for the
-/// whole process, so that the next one need not ask the system for it. A
-/// program that will not scatter for a while may want it back. What calls of
-/// other threads need at this moment is theirs, and kept when they return.
+/// A call keeps the memory that it needed in addition to its tensors, so that the next call need
+/// not allocate it. The process keeps at most 256 MiB. A program that will not scatter for a while
+/// may want the memory back. Memory that calls of other threads use at this moment is not freed; it
+/// is kept when those calls return.
 ///
 /// # Examples
 ///
@@ -116,16 +120,16 @@ fn with_shelf<R>(shelf: usize, f: impl FnOnce(&mut Shelf) -> R) -> Option<R> {
 ///     TensorView::contiguous(&[7], &[1])?,
 ///     Reduction::None,
 /// )?;
-/// // No call is due for a while.
+/// // No call follows for a while.
 /// release_scratch();
 /// assert_eq!(data, [0, 7]);
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 pub fn release_scratch() {
-    for shelf in 0..SHELVES.len() {
-        for _ in 0..TRIES {
-            // Dropped when the shelf is free again.
-            let all = with_shelf(shelf, |shelf| mem::replace(shelf, Shelf::EMPTY));
+    for cache in 0..CACHES.len() {
+        for _ in 0..MAX_TRIES {
+            // The buffers are dropped after the lock is released.
+            let all = with_cache(cache, |cache| mem::replace(cache, Cache::EMPTY));
             if all.is_some() {
                 break;
             }
@@ -134,32 +138,36 @@ pub fn release_scratch() {
     }
 }
 
-/// A type of which calls have buffers.
+/// A type of scratch buffers.
 pub(crate) trait Scratch: Zeroable {
-    /// The buffers of this type on a shelf.
-    fn slots(shelf: &mut Shelf) -> &mut Slots<Self>;
+    /// Returns the buffers of this type in a cache.
+    fn slots(cache: &mut Cache) -> &mut Slots<Self>;
 
-    /// A buffer of at least `len` elements, of any value.
+    /// Returns a buffer of at least `len` elements, with any values.
     fn take(len: usize) -> Result<Vec<Self>, ScatterError> {
         take_kept(len).map_or_else(|| zeroed(len), Ok)
     }
 
-    /// Leaves a buffer for the next call. Room is made by those that have lain there
-    /// longest: calls have become larger or smaller since. They are freed one by
-    /// one while nobody has the shelf, as that may take a while.
+    /// Puts a buffer into the cache for a later call.
+    ///
+    /// If the cache is full, the oldest buffers are freed first: the sizes of calls have changed
+    /// since they were used. Each is freed after the lock is released, because freeing may take a
+    /// while.
     fn put_back(mut buffer: Vec<Self>) {
         let new = bytes(&buffer);
-        // By its length, as it will be looked for; what it holds counts.
-        let shelf = shelf_for(buffer.len() * size_of::<Self>());
-        if new == 0 || new > room_of(shelf) {
+        // The length chooses the cache, because `take` chooses it by length. The capacity counts as
+        // the memory that is kept.
+        let cache = cache_for(buffer.len() * size_of::<Self>());
+        if new == 0 || new > capacity_of(cache) {
             return;
         }
-        // Others may fill the room that was made; then the buffer is freed.
+        // Other threads may use the room that was made. After the last attempt the buffer itself is
+        // freed.
         for _ in 0..=2 * KEPT_BUFFERS {
-            let freed = with_shelf(shelf, |content| {
+            let freed = with_cache(cache, |content| {
                 let kept = content.narrow.bytes + content.wide.bytes;
                 let slots = Self::slots(content);
-                if slots.used < KEPT_BUFFERS && kept + new <= room_of(shelf) {
+                if slots.used < KEPT_BUFFERS && kept + new <= capacity_of(cache) {
                     slots.push(mem::take(&mut buffer));
                     return None;
                 }
@@ -176,24 +184,25 @@ pub(crate) trait Scratch: Zeroable {
 }
 
 impl Scratch for u32 {
-    fn slots(shelf: &mut Shelf) -> &mut Slots<u32> {
-        &mut shelf.narrow
+    fn slots(cache: &mut Cache) -> &mut Slots<u32> {
+        &mut cache.narrow
     }
 }
 
 impl Scratch for u64 {
-    fn slots(shelf: &mut Shelf) -> &mut Slots<u64> {
-        &mut shelf.wide
+    fn slots(cache: &mut Cache) -> &mut Slots<u64> {
+        &mut cache.wide
     }
 }
 
-/// A buffer of at least `len` elements, if one is kept.
+/// Returns a buffer of at least `len` elements, if a cache has one.
 fn take_kept<T: Scratch>(len: usize) -> Option<Vec<T>> {
-    let shelf = shelf_for(len.saturating_mul(size_of::<T>()));
-    with_shelf(shelf, |shelf| T::slots(shelf).take(len)).flatten()
+    let cache = cache_for(len.saturating_mul(size_of::<T>()));
+    with_cache(cache, |cache| T::slots(cache).take(len)).flatten()
 }
 
-/// A buffer for `tuples` destinations below `count`, if one is kept and needed.
+/// Returns a buffer for `tuples` destination numbers below `count`, if a plan needs one and a cache
+/// has it.
 pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
     let mut spare = Spare::default();
     match tuples {
@@ -204,7 +213,7 @@ pub(crate) fn take_spare(tuples: usize, count: u64) -> Spare {
     spare
 }
 
-/// Leaves the buffers of a plan for the next call.
+/// Puts the buffers of a plan into the caches for later calls.
 pub(crate) fn put_back(spare: Spare) {
     Scratch::put_back(spare.narrow);
     Scratch::put_back(spare.wide);
@@ -217,9 +226,8 @@ impl<T> Slots<T> {
         bytes: 0,
     };
 
-    /// The shortest buffer that is long enough, and not so long that most of it
-    /// would be lost: a plan cuts its buffer to length. Buffers keep their
-    /// length on the shelf, and their old values.
+    /// Removes the shortest buffer of `len` to `2 * len` elements. A plan truncates its buffer, so
+    /// most of a longer one would be lost. A cached buffer keeps its length and its old values.
     fn take(&mut self, len: usize) -> Option<Vec<T>> {
         let fitting = (self.buffers[..self.used].iter().enumerate())
             .filter(|(_, buffer)| (len..=len.saturating_mul(2)).contains(&buffer.len()));
@@ -236,7 +244,7 @@ impl<T> Slots<T> {
         Some(buffer)
     }
 
-    /// There is a slot for it.
+    /// Adds a buffer. The caller has checked that a slot is free.
     fn push(&mut self, buffer: Vec<T>) {
         self.bytes += bytes(&buffer);
         self.buffers[self.used] = buffer;
@@ -252,26 +260,25 @@ fn bytes<T>(buffer: &Vec<T>) -> usize {
 mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    use super::{KEPT_BUFFERS, KEPT_BYTES, SHELVES, SHORT_BYTES, SHORT_KEPT_BYTES, Scratch, Slots};
-    use super::{bytes, release_scratch, shelf_for, take_spare, with_shelf};
+    use super::{CACHES, KEPT_BUFFERS, KEPT_BYTES, SHORT_BYTES, SHORT_KEPT_BYTES, Scratch, Slots};
+    use super::{bytes, cache_for, release_scratch, take_spare, with_cache};
 
-    /// Whoever looks at the shelf wants it alone; other tests may still put
-    /// their buffers there, of other lengths.
-    fn turn() -> MutexGuard<'static, ()> {
+    /// Gives a test the caches alone. Other tests may still put buffers of other lengths there.
+    fn lock_tests() -> MutexGuard<'static, ()> {
         static TURN: Mutex<()> = Mutex::new(());
         TURN.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks again where another test had the shelf.
-    fn until<R>(mut found: impl FnMut() -> Option<R>) -> R {
+    /// Tries again while another test has the cache locked.
+    fn retry<R>(mut found: impl FnMut() -> Option<R>) -> R {
         (0..1_000_000)
             .find_map(|_| found())
-            .expect("others do not have it for long")
+            .expect("other tests release the lock soon")
     }
 
     fn kept_bytes() -> usize {
-        (0..SHELVES.len())
-            .map(|shelf| until(|| with_shelf(shelf, |it| it.narrow.bytes + it.wide.bytes)))
+        (0..CACHES.len())
+            .map(|cache| retry(|| with_cache(cache, |it| it.narrow.bytes + it.wide.bytes)))
             .sum()
     }
 
@@ -283,65 +290,73 @@ mod tests {
         }
         assert_eq!(slots.take(1100).map(|buffer| buffer.len()), Some(1500));
         assert_eq!(slots.take(1100).map(|buffer| buffer.len()), Some(2000));
-        assert!(slots.take(1100).is_none(), "most would be cut off");
+        assert!(slots.take(1100).is_none(), "longer than twice the length");
         assert!(slots.take(4000).is_none(), "too short");
         let left: Vec<_> = slots.buffers[..slots.used].iter().map(Vec::len).collect();
-        assert_eq!(left, [1000, 3000], "in their order");
-        assert_eq!(slots.bytes, 16_000, "counted");
+        assert_eq!(left, [1000, 3000], "in their old order");
+        assert_eq!(slots.bytes, 16_000, "bytes of the two buffers");
     }
 
     #[test]
     fn small_calls_take_nothing() {
-        let _turn = turn();
+        let _turn = lock_tests();
         Scratch::put_back(vec![0_u32; 60]);
         let few = take_spare(60, 1000);
-        assert!(few.narrow.is_empty() && few.wide.is_empty(), "kept inline");
+        assert!(
+            few.narrow.is_empty() && few.wide.is_empty(),
+            "numbers of small calls are stored inline"
+        );
     }
 
     #[test]
-    fn no_more_is_kept_than_there_is_room_for() {
-        let _turn = turn();
+    fn no_more_than_the_maximum_is_kept() {
+        let _turn = lock_tests();
         for _ in 0..3 {
             Scratch::put_back(<u64 as Scratch>::take(KEPT_BYTES / 16).expect("memory"));
             Scratch::put_back(<u32 as Scratch>::take(KEPT_BYTES / 8 + 1).expect("memory"));
             Scratch::put_back(<u32 as Scratch>::take(KEPT_BYTES / 4 + 1).expect("memory"));
-            assert!(kept_bytes() <= KEPT_BYTES, "too much");
+            assert!(kept_bytes() <= KEPT_BYTES, "more bytes than the maximum");
         }
         for len in [77_777, SHORT_BYTES / 8] {
             for _ in 0..2 * KEPT_BUFFERS {
                 Scratch::put_back(vec![0_u32; len]);
             }
         }
-        assert!(kept_bytes() <= KEPT_BYTES, "still");
+        assert!(kept_bytes() <= KEPT_BYTES, "more bytes after many buffers");
         release_scratch();
-        assert!(kept_bytes() < KEPT_BYTES / 8, "freed");
+        assert!(kept_bytes() < KEPT_BYTES / 8, "memory was not freed");
     }
 
-    /// As where a process was forked while another thread had the shelf.
+    /// As in a process that was forked while another thread had the cache locked.
     #[test]
-    fn nobody_waits_for_the_shelf() {
-        let _turn = turn();
+    fn no_call_waits_for_a_cache() {
+        let _turn = lock_tests();
         for len in [1000, SHORT_BYTES] {
-            let shelf = &SHELVES[shelf_for(len * 8)].0;
-            let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-            let buffer = <u64 as Scratch>::take(len).expect("fresh memory");
-            assert_eq!(bytes(&buffer), len * 8, "fresh");
+            let cache = &CACHES[cache_for(len * 8)].0;
+            let cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+            let buffer = <u64 as Scratch>::take(len).expect("memory for a fresh buffer");
+            assert_eq!(
+                bytes(&buffer),
+                len * 8,
+                "a fresh buffer has exactly this length"
+            );
             Scratch::put_back(buffer);
             release_scratch();
-            drop(shelf);
+            drop(cache);
         }
     }
 
-    /// A long buffer of which a short call used the beginning stays a long one.
+    /// A long buffer that a short call has truncated counts with its full capacity, so a cache for
+    /// short buffers does not keep it.
     #[test]
-    fn short_shelves_hold_little() {
-        let _turn = turn();
+    fn caches_for_short_buffers_hold_little() {
+        let _turn = lock_tests();
         let mut buffer = vec![0_u32; SHORT_KEPT_BYTES];
         buffer.truncate(500);
         Scratch::put_back(buffer);
-        let shelf = shelf_for(2000);
-        assert_ne!(shelf, 0, "a short one");
-        let kept = until(|| with_shelf(shelf, |it| it.narrow.bytes + it.wide.bytes));
+        let cache = cache_for(2000);
+        assert_ne!(cache, 0, "2000 bytes belong in a cache for short buffers");
+        let kept = retry(|| with_cache(cache, |it| it.narrow.bytes + it.wide.bytes));
         assert!(kept <= SHORT_KEPT_BYTES, "{kept} bytes");
     }
 }

@@ -1,13 +1,10 @@
-//! A buffer that several tasks fill together, each the positions it owns.
+//! A buffer that several tasks fill together. Each task writes positions that no other task writes.
 
-#![expect(
-    unsafe_code,
-    reason = "tasks write to one buffer at positions of their own"
-)]
+#![expect(unsafe_code, reason = "tasks write one buffer at disjoint positions")]
 
 use std::marker::PhantomData;
 
-/// A slice to be written at positions that tasks have shared out among them.
+/// A slice that tasks write at disjoint positions.
 #[derive(Debug)]
 pub(super) struct SharedSlots<'a, T> {
     start: *mut T,
@@ -15,7 +12,8 @@ pub(super) struct SharedSlots<'a, T> {
     memory: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: it only hands out writes and chunks, whose callers own the positions.
+// SAFETY: the methods that give access are `unsafe`. Their callers establish that no two tasks have
+// the same positions.
 unsafe impl<T: Send> Sync for SharedSlots<'_, T> {}
 
 impl<'a, T> SharedSlots<'a, T> {
@@ -27,17 +25,17 @@ impl<'a, T> SharedSlots<'a, T> {
         }
     }
 
-    /// Chunk `index` of those of `len` that the buffer is cut into; the last
-    /// one may be shorter.
+    /// Returns chunk `index` of the buffer, which is cut into chunks of `len` elements. The last
+    /// chunk may be shorter.
     ///
     /// # Safety
     ///
-    /// No one else has this chunk, or one of another `len`.
+    /// No one else has this chunk, or a chunk of another `len`.
     pub(super) unsafe fn chunk(&self, index: usize, len: usize) -> &'a mut [T] {
         let start = index.saturating_mul(len).min(self.len);
         let len = len.min(self.len - start);
-        // SAFETY: both lie within the buffer, which is borrowed for `'a`; the
-        // caller vouches for no one else having these elements.
+        // SAFETY: `start` and `len` were clamped to the buffer, which is borrowed for `'a`. The
+        // caller establishes that no one else has these elements.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
@@ -48,12 +46,12 @@ impl<'a, T> SharedSlots<'a, T> {
     where
         T: Copy,
     {
-        debug_assert!(position < self.len, "position past the buffer");
+        debug_assert!(position < self.len, "the position is outside the buffer");
         // SAFETY: the caller vouches for the position.
         unsafe { self.start.add(position).write(value) };
     }
 
-    /// Where the buffer begins, for a kernel that writes such positions.
+    /// Returns the address of the buffer, for a kernel that writes such positions.
     pub(super) fn start(&self) -> *mut T {
         self.start
     }

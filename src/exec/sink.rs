@@ -1,4 +1,7 @@
-//! Collects the jobs of a task and hands them to a kernel in lists.
+//! Collects the jobs of a task and passes them to a kernel in lists.
+//!
+//! The module knows the form of a window and the offsets that are pushed. It does not know how
+//! tuples become offsets.
 
 use smallvec::SmallVec;
 
@@ -8,15 +11,15 @@ use crate::kernel::RunsFn;
 use crate::kernel::{Job, Steps};
 use crate::plan::Span;
 
-/// Jobs of one kernel call: enough to hide the call.
+/// Maximum number of jobs in one kernel call: enough to hide the overhead of the call.
 const JOBS: usize = 128;
 
-/// Bytes of windows that one list of jobs touches on one side, where the
-/// list is gone through once for each run of the window: what stays in the
-/// first-level cache meanwhile.
+/// Maximum bytes of the windows of one list, on one side, where a window has several runs. The list
+/// is then processed once per run of the window, and the windows stay in the first-level cache (L1)
+/// meanwhile.
 const LIST_BYTES: usize = 16 * 1024;
 
-/// Jobs on their way to a kernel, each a window of the same form.
+/// Jobs that wait for a kernel call, each a window of the same form.
 pub(super) struct Sink<'a> {
     kernel: Runs,
     dst: *mut u8,
@@ -25,24 +28,29 @@ pub(super) struct Sink<'a> {
     size: usize,
     window: &'a Span,
     steps: Steps,
-    /// At most [`JOBS`], so that the list needs no memory elsewhere.
+    /// Maximum number of jobs in the list. It is at most [`JOBS`], so the list never allocates.
     limit: usize,
     jobs: SmallVec<[Job; JOBS]>,
 }
 
 impl<'a> Sink<'a> {
-    /// A sink for windows of the form `window`. `dst` and `src` are the
-    /// addresses of element `[0, 0, ...]` on either side; `size` is that of an
-    /// element.
+    /// Makes a sink for windows of the form `window`. `src` is the address of element `[0, 0, ...]`
+    /// that is read.
     ///
     /// # Safety
     ///
-    /// For every window later pushed, the elements that it and `window` place
-    /// around `dst` and `src` keep the contract of [`RunsFn`] for `kernel`,
-    /// and no other task touches those around `dst`, until the sink is dropped.
-    /// Where `kernel` is a row's [`stream`](crate::kernel::Kernels::stream), no two
-    /// windows have an element around `dst` in common.
-    #[expect(unsafe_code, reason = "takes over what its caller owes the kernel")]
+    /// The caller guarantees the following for every window that it pushes, until the sink is
+    /// dropped:
+    ///
+    /// - The elements of the window in the output of `access` and in the tensor at `src` satisfy
+    ///   the contract of [`RunsFn`] for `kernel`.
+    /// - No other task uses the elements of the window in the output.
+    /// - If `kernel` is a [`stream`](crate::kernel::Kernels::stream) function, no two windows share
+    ///   an element of the output.
+    #[expect(
+        unsafe_code,
+        reason = "its caller gives the guarantees that the kernel needs"
+    )]
     pub(super) unsafe fn new(
         access: &Access,
         kernel: Runs,
@@ -91,7 +99,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Adds a window of which each run has `len` elements.
+    /// Adds a window whose runs have `len` elements.
     #[inline]
     pub(super) fn push_run(&mut self, dst: isize, src: isize, len: usize) {
         if self.jobs.len() == self.limit {
@@ -100,8 +108,8 @@ impl<'a> Sink<'a> {
         self.jobs.push(Job { dst, src, len });
     }
 
-    /// Adds a window, as part of the one before it if it follows on both
-    /// sides. Only for windows that are one contiguous run.
+    /// Adds a window. It becomes a part of the previous window if it follows that window on both
+    /// sides. Windows must be one contiguous run.
     #[inline]
     pub(super) fn push_joined(&mut self, dst: isize, src: isize) {
         let len = self.window.run().size;
@@ -115,8 +123,8 @@ impl<'a> Sink<'a> {
         self.push_run(dst, src, len);
     }
 
-    /// Hands over what is left. A sink that is dropped instead (as when an
-    /// element's `clone` panics) keeps the rest of its jobs to itself.
+    /// Passes the remaining jobs to the kernel. A sink that is dropped without this call (as when
+    /// an element's `clone` panics) discards its remaining jobs.
     pub(super) fn finish(mut self) {
         self.flush();
     }
@@ -127,8 +135,8 @@ impl<'a> Sink<'a> {
             let bytes = |elements: isize| elements.wrapping_mul(self.size.cast_signed());
             let dst = self.dst.wrapping_offset(bytes(self.window.dst + dst));
             let src = self.src.wrapping_offset(bytes(self.window.src + src));
-            #[expect(unsafe_code, reason = "the one call of a kernel for runs")]
-            // SAFETY: the caller of `new` vouches for every window pushed.
+            #[expect(unsafe_code, reason = "the only call of a kernel for runs")]
+            // SAFETY: the caller of `new` vouches for every window that is pushed.
             unsafe {
                 match self.kernel {
                     Runs::Plain(kernel) => kernel(dst, src, &self.jobs, self.steps),

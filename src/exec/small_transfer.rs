@@ -1,9 +1,11 @@
-//! Small transfers of rows at even distances, on the calling thread.
+//! Small transfers of evenly strided rows, on the calling thread.
 //!
-//! No loops to set up, no schedule to choose, nothing to allocate: what a call
-//! costs whose work is a few hundred bytes.
+//! A small transfer sets up no loops, chooses no schedule and allocates nothing. It is for calls
+//! that move a few hundred bytes.
+//!
+//! The module knows tuples by number and the kernels. It does not know plans, tasks or the machine.
 
-#![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
+#![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
 use super::access::Buffers;
 use super::workload::Direction;
@@ -13,24 +15,24 @@ use crate::kernel::{
 use crate::machine::Variants;
 use crate::plan::{Flat, signed};
 
-/// Jobs and groups of one kernel call.
+/// Jobs of one kernel call, and groups of one kernel call.
 const JOBS: usize = 32;
 const GROUPS: usize = 8;
 
-/// Most tuples that are sorted into groups here.
+/// Maximum number of tuples that are sorted into groups on the stack.
 const SORTED: usize = 64;
 
 /// The tuples of a small transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TupleNumbers<'a> {
-    /// The number of each that is applied.
+    /// Destination number of each tuple that is applied.
     pub(crate) numbers: &'a [u32],
-    /// Their positions in the list, where some are skipped.
+    /// Position of each of these tuples in the list. `None`: no tuple is skipped.
     pub(crate) positions: Option<&'a [u32]>,
 }
 
-/// Whether a transfer can be run here, however many bytes it touches.
-#[inline(always)] // As all that is on the way of the smallest calls.
+/// Checks whether a transfer can run here. The bytes that it moves are not considered.
+#[inline(always)] // Like all code on the path of the smallest calls.
 pub(crate) fn can_run(flat: &Flat, operation: &Operation) -> bool {
     let is_sorted = !operation.needs_groups || flat.tuples <= SORTED;
     is_sorted && u32::try_from(flat.slices).is_ok()
@@ -45,24 +47,22 @@ pub(crate) struct SmallTransfer<'a> {
 }
 
 impl SmallTransfer<'_> {
-    /// Runs the transfer. Windows of a gather's result that no position names become zeros.
+    /// Runs the transfer. Windows of a gather's result without a position become zeros.
     ///
     /// # Safety
     ///
-    /// - `flat` says where the elements of the numbered and of the listed tensor lie, which
-    ///   are those of `operation`. A scatter has `buffers.output` numbered and
-    ///   `buffers.source` listed. A gather has them the other way round.
-    /// - `output` is this call's alone, shares no byte with the others, and is
-    ///   initialised in place or where `operation` clones.
-    /// - If there is data to copy, both it and the output hold `flat.elements` elements
-    ///   side by side.
-    /// - Every number is less than `flat.slices`, every position less than
-    ///   `flat.tuples`; without positions there are as many numbers.
-    /// - Where a gather skips tuples, elements are plain bytes, and bytes of zero are a valid
-    ///   element.
+    /// - `flat` describes the numbered and the listed tensor, and they hold elements of
+    ///   `operation`. In a scatter `buffers.output` is numbered and `buffers.source` is listed. In
+    ///   a gather it is the other way round.
+    /// - Only this call uses `output`. It shares no byte with the other tensors. It is initialised
+    ///   if the call is in place or if `operation` clones.
+    /// - If there is data to copy, both it and the output hold `flat.elements` contiguous elements.
+    /// - Every number is less than `flat.slices`, and every position is less than `flat.tuples`.
+    ///   There is one number per position, or one number per tuple if there are no positions.
+    /// - If a gather skips tuples, elements are plain bytes, and zero bytes are a valid element.
     #[inline(always)]
     pub(crate) unsafe fn run(&self, direction: Direction, buffers: Buffers) {
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe {
             match direction {
                 Direction::Scatter => self.scatter(buffers),
@@ -83,14 +83,15 @@ impl SmallTransfer<'_> {
                 src: 0,
                 len: self.flat.elements,
             };
-            // SAFETY: both hold that many elements and share no byte.
+            // SAFETY: both hold `flat.elements` elements and share no byte, by the caller.
             unsafe { (self.operation.kernels.copy)(output, data, &[all], Steps::UNIT) };
         }
         for outer in 0..self.repetitions(!self.tuples.numbers.is_empty()) {
             let (numbered, listed) = self.origin(outer);
             let dst = output.wrapping_offset(numbered);
             let src = buffers.source.wrapping_offset(listed);
-            // SAFETY: a repetition of the tensors that the caller vouches for.
+            // SAFETY: the addresses are those of a repetition of the tensors that the caller
+            // vouches for.
             unsafe {
                 match self.operation.group.filter(|_| self.operation.needs_groups) {
                     Some(kernel) => self.fold(kernel, dst, src),
@@ -111,7 +112,8 @@ impl SmallTransfer<'_> {
             let (numbered, listed) = self.origin(outer);
             let dst = buffers.output.cast::<u8>().wrapping_offset(listed);
             let src = buffers.source.wrapping_offset(numbered);
-            // SAFETY: a repetition of the tensors that the caller vouches for.
+            // SAFETY: the addresses are those of a repetition of the tensors that the caller
+            // vouches for.
             unsafe {
                 match (kernels.gather_rows, self.tuples.positions) {
                     (Some(rows), None) => rows(dst, src, self.tuples.numbers, self.rows()),
@@ -124,8 +126,8 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// The number of repetitions in which anything is written: none where windows
-    /// have no elements, as there may then be more than one could count to.
+    /// Returns the number of repetitions in which something is written. It is 0 if windows have no
+    /// elements: the number of repetitions may then be huge.
     fn repetitions(&self, has_windows: bool) -> usize {
         self.check();
         if has_windows && self.flat.run > 0 {
@@ -135,21 +137,24 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// What the loops rely on, once more.
+    /// Checks again what the loops rely on, in debug builds.
     fn check(&self) {
         let (TupleNumbers { numbers, positions }, flat) = (self.tuples, self.flat);
         let below = |list: &[u32], end: usize| list.iter().all(|&value| (value as usize) < end);
-        debug_assert!(below(numbers, flat.slices), "numbers of slices");
-        // The list may leave out tuples that move nothing.
+        debug_assert!(
+            below(numbers, flat.slices),
+            "a number is not below the number of slices"
+        );
+        // The list may be shorter if no tuple moves anything.
         let moves = flat.outer > 0 && flat.run > 0 && flat.slices > 0;
         let are_listed = match positions {
             Some(positions) => below(positions, flat.tuples) && positions.len() == numbers.len(),
             None => numbers.len() == flat.tuples,
         };
-        debug_assert!(are_listed || !moves, "positions in the list");
+        debug_assert!(are_listed || !moves, "positions do not match the list");
     }
 
-    /// Where a repetition begins on either side, in bytes.
+    /// Returns the offsets in bytes of a repetition on the numbered and on the listed side.
     fn origin(&self, outer: usize) -> (isize, isize) {
         let outer = (outer * self.operation.kernels.size).cast_signed();
         (
@@ -158,8 +163,8 @@ impl SmallTransfer<'_> {
         )
     }
 
-    /// Whether a cache holds all that numbers spread over, on a typical machine: there is
-    /// no time to ask for this one.
+    /// Whether all windows fit in a cache of a typical machine. A small call has no time to inspect
+    /// the actual machine.
     fn is_near(&self) -> bool {
         let distance = self.flat.unit.unsigned_abs() * self.operation.kernels.size;
         self.flat.slices.saturating_mul(distance) as u64 <= Variants::TYPICAL.near_bytes
@@ -193,23 +198,24 @@ impl SmallTransfer<'_> {
             .apply_elements
             .filter(|_| flat.run == 1 && are_side_by_side);
         match (elements, kernels.apply_rows) {
-            // SAFETY: one element a number, below `slices`, and as many updates
-            // side by side as numbers.
+            // SAFETY: windows are single elements, one per number, and numbers are below `slices`.
+            // The updates are contiguous, one per number.
             (Some(elements), _) => unsafe { (elements.u32)(dst, src, self.tuples.numbers, spread) },
             // SAFETY: as above, with rows of `flat.run` elements.
             (None, Some(rows)) => unsafe { rows(dst, src, self.tuples.numbers, self.rows()) },
-            // SAFETY: likewise.
+            // SAFETY: as above.
             (None, None) => unsafe { self.apply_runs(kernels.apply, Direction::Scatter, dst, src) },
         }
     }
 
-    /// Elements that are cloned or have no kernel for rows, and gathers that
-    /// skip tuples.
+    /// Applies the tuples by a kernel for runs. This serves elements that are cloned, elements
+    /// without a kernel for rows, and gathers that skip tuples.
     ///
     /// # Safety
     ///
-    /// As for [`RunsFn`], with a run of `flat.run` neighbours for each tuple that
-    /// is applied: numbered around one address, listed around the other.
+    /// As for [`RunsFn`], with a run of `flat.run` contiguous elements for each tuple that is
+    /// applied. Runs on one side are at the offsets of the numbers, and runs on the other side at
+    /// the offsets of the positions.
     #[inline(never)]
     unsafe fn apply_runs(
         &self,
@@ -238,20 +244,20 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// The position in the list of the tuple that is applied as number `at`.
+    /// Returns the position in the list of applied tuple number `at`.
     fn position(&self, at: usize) -> usize {
         self.tuples
             .positions
             .map_or(at, |positions| positions[at] as usize)
     }
 
-    /// Zeros for the windows of the list that are not among `positions`, which
-    /// increase.
+    /// Writes zeros to the windows of the list whose positions are not in `positions`, an ascending
+    /// list.
     ///
     /// # Safety
     ///
-    /// Around `result` lies a window of `flat.run` elements for every position
-    /// of the list, which zeros may become.
+    /// `result` has a window of `flat.run` elements for every position of the list, and zero bytes
+    /// are valid elements.
     unsafe fn clear(&self, result: *mut u8, positions: Option<&[u32]>) {
         let Some(positions) = positions else {
             return;
@@ -272,16 +278,14 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// All updates of one destination after another.
+    /// Combines all updates of one destination, then all updates of the next destination.
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`], from a repetition's first elements on; all
-    /// elements are initialised.
+    /// As for [`Self::run`], from a repetition's first elements on. All elements are initialised.
     #[inline(never)]
     unsafe fn fold(&self, kernel: GroupFn, dst: *mut u8, src: *const u8) {
-        // Number and position of each tuple, which sort like numbers and then
-        // like the list.
+        // Number and position of each tuple in one key: keys sort by number, and then by position.
         let mut sorted = [0_u64; SORTED];
         let sorted = &mut sorted[..self.tuples.numbers.len()];
         for (at, (key, &number)) in sorted.iter_mut().zip(self.tuples.numbers).enumerate() {
@@ -312,8 +316,8 @@ impl SmallTransfer<'_> {
             };
             (len, start) = (len + 1, end);
             if len == GROUPS || end == sorted.len() {
-                // SAFETY: a group for every destination, of rows of `flat.run`
-                // elements that the caller vouches for.
+                // SAFETY: each group is one destination, with rows of `flat.run` elements that the
+                // caller vouches for.
                 unsafe { kernel(dst, src, &groups[..len], run) };
                 len = 0;
             }

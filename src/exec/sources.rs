@@ -1,12 +1,15 @@
-//! Where kernels find the windows of sorted tuples in the list of windows.
+//! Positions of the windows of sorted tuples in the listed tensor, as kernels need them.
+//!
+//! The module knows plans, sorted tuples and offsets. It does not know elements.
 
 use crate::error::ScatterError;
 use crate::kernel::Sources;
 use crate::memory::zeroed;
 use crate::plan::{IndexPlan, Sorted};
 
-/// Offsets of the windows of all sorted tuples, where they are not multiples of one `step`:
-/// `offset` has that of the tuple at a position of the plan's list.
+/// Returns the offsets of the windows of all sorted tuples. Returns `None` if kernels can compute
+/// the offsets from a list of positions and `step`. `offset` returns the offset of the tuple at a
+/// position of the plan's list.
 pub(crate) fn offsets(
     plan: &IndexPlan,
     sorted: &Sorted,
@@ -25,7 +28,8 @@ pub(crate) fn offsets(
     Ok(Some(offsets))
 }
 
-/// The same as kernels take it; without `offsets` by the step.
+/// Returns the positions of the windows of sorted tuples. They are given by `offsets`, or by the
+/// sorted list and `step` if `offsets` is `None`.
 pub(crate) fn sources<'s>(
     sorted: &'s Sorted,
     step: Option<isize>,

@@ -1,4 +1,7 @@
-//! Tasks on a pool, each exactly once whatever the pool does.
+//! Runs tasks on a pool, each exactly once, whatever the pool does.
+//!
+//! The module knows pools, numbers of workers and numbered tasks. It does not know what a task
+//! does.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -9,31 +12,32 @@ use crate::goal::Goal;
 use crate::machine::Machine;
 use crate::pool::{CallingThread, Pool};
 
-/// Most tasks of one run: what fits in the claims, and more than a pool can
-/// use to balance its load.
+/// Maximum number of tasks in one run. The claims have one bit for each, and a pool cannot use more
+/// to balance its load.
 pub(crate) const MAX_TASKS: usize = 1024;
 
-/// Most lists of pieces that tasks begin with; further ones share them.
+/// Maximum number of lanes, which are ranges of pieces. If there are more tasks, several tasks
+/// share a lane.
 const MAX_LANES: usize = 64;
 
-/// Parts that work is divided into where the number of workers is unknown.
-/// Schedules whose total work grows with the number of parts stay at these.
+/// Number of parts if the number of workers is unknown. Most schedules cut their parts into more
+/// pieces. Schedules whose total work grows with the number of parts do not.
 const PARTS_IF_UNKNOWN: usize = 4;
 
-/// A pool, and how much of it a call may use.
+/// A pool, and the part of it that a call may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workers<'p> {
     pool: &'p dyn Pool,
     limit: usize,
-    /// Calls that share the pool, this one among them.
+    /// Number of calls that share the pool, including this one.
     callers: usize,
-    /// What it runs on, where that is not to be found out.
+    /// The machine that schedules are chosen for. `None`: the current machine.
     machine: Option<&'p Machine>,
-    /// What schedules shall have least of.
+    /// The quantity that schedules minimise. `None`: time, with a small weight for CPU time.
     pub(crate) goal: Option<Goal>,
 }
 
-/// A call at work on a pool. Calls that begin meanwhile count it; dropping it ends it.
+/// A call that runs on a pool. Calls that begin later count it until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Call<'p> {
     workers: Workers<'p>,
@@ -41,11 +45,11 @@ pub(crate) struct Call<'p> {
 }
 
 impl<'p> Call<'p> {
-    /// Begins a call by `workers`, which share their pool with the calls that are at work.
+    /// Begins a call. It shares the pool of `workers` with the calls that are running on it.
     pub(crate) fn begin(mut workers: Workers<'p>) -> Self {
         let calls = workers.pool.calls();
-        // Relaxed: the number is an estimate, and nothing else depends on it. A foreign
-        // pool may keep any number there.
+        // Relaxed ordering suffices: the number is an estimate, and nothing else depends on it. A
+        // foreign pool may keep any number there.
         let others = calls.map_or(0, |calls| calls.fetch_add(1, Ordering::Relaxed));
         workers.callers = others.saturating_add(1);
         Self { workers, calls }
@@ -65,7 +69,8 @@ impl Drop for Call<'_> {
 }
 
 impl<'p> Workers<'p> {
-    /// All workers of `pool`, at most `limit`, for a call without a neighbour.
+    /// Returns the workers of a call that shares `pool` with no other call. The call uses at most
+    /// `limit` workers.
     pub(crate) fn new(pool: &'p dyn Pool, limit: Option<usize>) -> Self {
         let limit = limit.unwrap_or(MAX_TASKS).clamp(1, MAX_TASKS);
         let pool = if limit == 1 { &CallingThread } else { pool };
@@ -78,18 +83,18 @@ impl<'p> Workers<'p> {
         }
     }
 
-    /// Sets the machine that schedules are chosen by, in place of the current one.
+    /// Sets the machine that schedules are chosen for. `None`: the current machine.
     pub(crate) fn with_machine(self, machine: Option<&'p Machine>) -> Self {
         Self { machine, ..self }
     }
 
-    /// What schedules are chosen by.
+    /// Returns the machine that schedules are chosen for.
     pub(crate) fn machine(&self) -> &'p Machine {
         self.machine.unwrap_or_else(|| Machine::current())
     }
 
-    /// How many parts to divide work into. Asks the pool, which may start it:
-    /// small calls do not come here.
+    /// Returns the number of parts to divide work into. It queries the pool, which may start the
+    /// pool's threads, so small calls do not use this function.
     pub(crate) fn parts(&self) -> usize {
         let callers = match self.goal {
             Some(Goal::Throughput) => return 1,
@@ -100,14 +105,14 @@ impl<'p> Workers<'p> {
         (workers / callers).clamp(1, self.limit)
     }
 
-    /// Runs `task` with every number in `0..tasks`, each once; one task alone
-    /// on the calling thread. At most [`MAX_TASKS`].
+    /// Runs `task` once with every number in `0..tasks`. A single task runs on the calling thread.
+    /// `tasks` is at most [`MAX_TASKS`].
     pub(crate) fn run(
         &self,
         tasks: usize,
         task: &(dyn Fn(usize) + Sync),
     ) -> Result<(), ScatterError> {
-        debug_assert!(tasks <= MAX_TASKS, "more tasks than claims");
+        debug_assert!(tasks <= MAX_TASKS, "more tasks than `MAX_TASKS`");
         if tasks <= 1 {
             (0..tasks).for_each(task);
             return Ok(());
@@ -122,8 +127,8 @@ impl<'p> Workers<'p> {
         claims.check(tasks)
     }
 
-    /// Cuts `data` into chunks of `len` and runs `task` on each of them. At
-    /// most [`MAX_TASKS`] chunks.
+    /// Cuts `data` into chunks of `len` elements and runs `task` on each chunk. The number of
+    /// chunks is at most [`MAX_TASKS`].
     pub(crate) fn run_chunks<T: Send>(
         &self,
         data: &mut [T],
@@ -134,16 +139,19 @@ impl<'p> Workers<'p> {
         let tasks = data.len().div_ceil(len);
         let places = SharedSlots::new(data);
         self.run(tasks, &|index| {
-            #[expect(unsafe_code, reason = "hands out chunks without a list of them")]
-            // SAFETY: `run` hands out every number once, whatever the pool does
-            // (`Claims`), and all chunks have one length.
+            #[expect(
+                unsafe_code,
+                reason = "gives each task its chunk without a list of chunks"
+            )]
+            // SAFETY: `run` passes every number once, whatever the pool does (see `Claims`). All
+            // chunks have one length.
             let chunk = unsafe { places.chunk(index, len) };
             task(index, chunk);
         })
     }
 
-    /// Runs `task` with every number in `0..items`, handed out one by one to
-    /// as many tasks as there are parts.
+    /// Runs `task` once with every number in `0..items`. The tasks of the pool, one per part, take
+    /// the items one by one.
     pub(crate) fn run_each(
         &self,
         items: usize,
@@ -152,9 +160,9 @@ impl<'p> Workers<'p> {
         self.run_lanes(self.parts().min(items), 1, items, task)
     }
 
-    /// Runs `task` with every number in `0..pieces`. Each of so many tasks goes through a
-    /// part of them in order, as if it had no other, and then takes what is left of the
-    /// others: one that is late has fewer.
+    /// Runs `task` once with every number in `0..pieces`, by `tasks` tasks. Each task has a
+    /// consecutive range of the pieces and takes them in order. A task without pieces left takes
+    /// pieces from the ranges of other tasks, so a late task has less work.
     pub(crate) fn run_pieces(
         &self,
         tasks: usize,
@@ -164,8 +172,9 @@ impl<'p> Workers<'p> {
         self.run_lanes(tasks, tasks.min(MAX_LANES), pieces, task)
     }
 
-    /// Runs `task` with every number in `0..pieces`, which are cut into lanes. Each of so many
-    /// tasks takes pieces of its lane, and then of the others.
+    /// Runs `task` once with every number in `0..pieces`, by `tasks` tasks. The pieces are cut into
+    /// lanes, which are consecutive ranges. Each task takes pieces from one lane until it is empty,
+    /// and then from the next lanes.
     fn run_lanes(
         &self,
         tasks: usize,
@@ -190,8 +199,8 @@ impl<'p> Workers<'p> {
     }
 }
 
-/// Which tasks have been taken. A pool is safe code of someone else's: that
-/// it runs every task once is checked here, not believed.
+/// Record of the tasks that have run. A pool is safe code of another crate, so the crate checks
+/// that the pool runs every task once.
 #[derive(Default)]
 struct Claims {
     taken: [AtomicU64; MAX_TASKS / 64],
@@ -233,7 +242,7 @@ mod tests {
     use crate::goal::Goal;
     use crate::pool::Pool;
 
-    /// Six workers, shared out among calls, which run nothing here.
+    /// A pool of six workers that counts its calls. The test runs no task on it.
     #[derive(Default)]
     struct Shared(AtomicUsize);
 
@@ -243,7 +252,7 @@ mod tests {
         }
 
         fn run(&self, _: usize, _: &(dyn Fn(usize) + Sync)) {
-            unreachable!("no call runs anything");
+            unreachable!("the test runs no task");
         }
 
         fn calls(&self) -> Option<&AtomicUsize> {
@@ -269,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Runs the last task first.
+    /// A pool that runs the last task first.
     struct Backwards;
 
     impl Pool for Backwards {
@@ -283,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_done_takes_what_is_left_of_the_others() {
+    fn a_task_without_pieces_takes_pieces_of_others() {
         let order = Mutex::new(Vec::new());
         let run = Workers::new(&Backwards, None).run_pieces(3, 7, &|piece| {
             order.lock().expect("no task panics").push(piece);
@@ -293,12 +302,12 @@ mod tests {
         assert_eq!(
             order,
             [5, 6, 0, 1, 2, 3, 4],
-            "all by the task that ran first"
+            "the task that runs first takes all pieces"
         );
     }
 
     #[test]
-    fn calls_side_by_side_share_the_workers_out() {
+    fn concurrent_calls_share_the_workers() {
         let pool = Shared::default();
         let begin = |limit| Call::begin(Workers::new(&pool, limit));
         let parts = |call: &Call<'_>| call.workers().parts();
@@ -311,7 +320,7 @@ mod tests {
         assert_eq!(
             parts_of_others,
             [2, 1, 1, 1, 1, 1, 1, 1],
-            "at least one each"
+            "each call has at least one worker"
         );
         let with_goal = |goal| {
             let mut workers = Workers::new(&pool, None);
@@ -321,14 +330,18 @@ mod tests {
         assert_eq!([Goal::Latency, Goal::Throughput].map(with_goal), [6, 1]);
         drop((first, others, alone));
         let third = begin(Some(2));
-        assert_eq!(parts(&third), 2, "at most what it is given");
+        assert_eq!(parts(&third), 2, "at most its limit");
         drop((second, third));
-        assert_eq!(pool.0.load(Ordering::Relaxed), 0, "all are over");
+        assert_eq!(pool.0.load(Ordering::Relaxed), 0, "all calls have ended");
         pool.0.store(usize::MAX, Ordering::Relaxed);
-        assert_eq!(parts(&begin(None)), 1, "a number that is none of calls");
+        assert_eq!(
+            parts(&begin(None)),
+            1,
+            "a counter that the crate did not set"
+        );
     }
 
-    /// Two workers, and how many tasks each run had.
+    /// A pool of two workers that records the number of tasks in each run.
     struct Counting {
         sees_pieces: bool,
         runs: Mutex<Vec<usize>>,

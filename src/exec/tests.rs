@@ -1,4 +1,4 @@
-//! Transfers by every schedule, with what is prepared for it.
+//! Tests of transfers by every schedule, including the preparation of schedules.
 
 #![allow(unsafe_code, reason = "calls kernels")]
 
@@ -24,15 +24,15 @@ const SLICES: usize = 4096;
 const LEN: usize = 1024;
 const TUPLES: usize = 64;
 
-/// Of a row-major tensor of rows.
+/// Strides of a row-major tensor of rows.
 const STRIDES: [isize; 2] = [LEN.cast_signed(), 1];
 
-/// Windows that were streamed, and those of one list that had an element
-/// in common with an earlier one.
+/// Number of windows that were streamed.
 static STREAMED: AtomicUsize = AtomicUsize::new(0);
-/// Lists whose sources were prefetched.
+/// Number of lists whose sources were prefetched.
 static PREFETCHED: AtomicUsize = AtomicUsize::new(0);
-static TWICE: AtomicUsize = AtomicUsize::new(0);
+/// Number of streamed windows that share an element with an earlier window of their list.
+static OVERLAPPING: AtomicUsize = AtomicUsize::new(0);
 
 /// An operation on the memory of one call by a plan that is not kept.
 fn once(operation: Operation, buffers: Buffers) -> Access {
@@ -44,29 +44,29 @@ fn once(operation: Operation, buffers: Buffers) -> Access {
 }
 
 fn plain() -> &'static Kernels {
-    Kernels::plain(DType::F32, Reduction::None, InstructionSet::best()).expect("copies")
+    Kernels::plain(DType::F32, Reduction::None, InstructionSet::best()).expect("kernels that copy")
 }
 
 unsafe fn watched(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
     for (position, job) in jobs.iter().enumerate() {
         let shares = |other: &Job| (job.dst - other.dst).unsigned_abs() < job.len;
         let is_twice = jobs[..position].iter().any(shares);
-        TWICE.fetch_add(usize::from(is_twice), Ordering::Relaxed);
+        OVERLAPPING.fetch_add(usize::from(is_twice), Ordering::Relaxed);
     }
-    // Data is one long job.
+    // The copy of data is one long job.
     let windows = jobs.iter().filter(|job| job.len <= LEN).count();
     STREAMED.fetch_add(windows, Ordering::Relaxed);
-    // SAFETY: handed on as it is.
+    // SAFETY: the caller guarantees what this call requires.
     unsafe { (plain().copy)(dst, src, jobs, steps) };
 }
 
 unsafe fn prefetching(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps) {
     PREFETCHED.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: handed on as it is.
+    // SAFETY: the caller guarantees what this call requires.
     unsafe { watched(dst, src, jobs, steps) };
 }
 
-/// A row whose streaming copies are watched.
+/// A row of the kernel table whose streaming copies are counted.
 static WATCHED: LazyLock<Kernels> = LazyLock::new(|| Kernels {
     stream: Some(Streams {
         plain: watched,
@@ -80,11 +80,11 @@ fn plan(place: impl Fn(usize) -> usize) -> ScatterPlan {
         .map(|tuple| i64::try_from(place(tuple)).expect("it fits"))
         .collect();
     let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
-    (Scatter::nd().plan(Layout::contiguous(&[SLICES, LEN]), indices)).expect("in range")
+    (Scatter::nd().plan(Layout::contiguous(&[SLICES, LEN]), indices)).expect("indices in range")
 }
 
-/// A transfer of moves between contiguous tensors of a plan's shapes, by these kernels;
-/// in place without data.
+/// A transfer that moves elements between contiguous tensors of a plan's shapes by `kernels`.
+/// Without `data` it is in place.
 fn moves<'p>(
     plan: &'p IndexPlan,
     kernels: &'static Kernels,
@@ -102,16 +102,16 @@ fn moves<'p>(
     let own = plan.own_binding();
     let copy = data.map(|_| plan.copy_geometry(&own, &STRIDES).expect("few dims"));
     let geometry = plan.geometry(&own, &STRIDES).expect("few dims");
-    // SAFETY: contiguous tensors of the plan's shapes, initialised, and borrowed for as
-    // long as the transfer is.
+    // SAFETY: the tensors are contiguous, have the plan's shapes and are initialised. The transfer
+    // borrows them.
     unsafe {
         let access = once(Operation::moving(kernels), buffers);
         Transfer::new(Direction::Scatter, plan, access, geometry, copy)
     }
 }
 
-/// Runs a plan out of place and returns how many windows were streamed
-/// beside the data.
+/// Runs a plan out of place and returns the number of windows that were streamed, excluding the
+/// copy of data.
 fn streamed(plan: &ScatterPlan, schedule: Schedule, machine: &Machine) -> usize {
     let plan = plan.indices();
     let data = vec![0.0_f32; SLICES * LEN];
@@ -120,7 +120,7 @@ fn streamed(plan: &ScatterPlan, schedule: Schedule, machine: &Machine) -> usize 
     STREAMED.store(0, Ordering::Relaxed);
     let transfer = moves(plan, &WATCHED, &mut output, &updates, Some(&data));
     let workers = Workers::new(&CallingThread, None).with_machine(Some(machine));
-    run(transfer, &workers, Selection::Forced(schedule)).expect("no memory needed");
+    run(transfer, &workers, Selection::Forced(schedule)).expect("no allocation is needed");
     let mut expected = data.clone();
     for tuple in 0..TUPLES {
         let slice = usize::try_from(plan.destinations().get(tuple)).expect("it fits");
@@ -148,22 +148,38 @@ fn windows_are_streamed_only_where_destinations_are_distinct() {
         assert_eq!(streamed(&repeating), 0, "{schedule}: repeating");
     }
     assert_eq!(
-        TWICE.load(Ordering::Relaxed),
+        OVERLAPPING.load(Ordering::Relaxed),
         0,
-        "not ordered with one another"
+        "streamed windows of one list share an element"
     );
-    // Which of them, and whether at all, is the machine's.
-    assert_eq!(PREFETCHED.load(Ordering::Relaxed), 0, "none prefetches");
+    // The machine decides whether windows are streamed, and by which variant.
+    assert_eq!(
+        PREFETCHED.load(Ordering::Relaxed),
+        0,
+        "no list is prefetched"
+    );
     let serial = |text| streamed(&distinct, Schedule::Serial, &machine(text));
-    assert_eq!(serial("stream_prefetch = 1"), TUPLES, "as many");
-    assert_ne!(PREFETCHED.load(Ordering::Relaxed), 0, "they prefetch");
-    assert_eq!(serial("stream_bytes = 1000000000000"), 0, "too few bytes");
+    assert_eq!(
+        serial("stream_prefetch = 1"),
+        TUPLES,
+        "all windows are streamed"
+    );
+    assert_ne!(
+        PREFETCHED.load(Ordering::Relaxed),
+        0,
+        "lists are prefetched"
+    );
+    assert_eq!(
+        serial("stream_bytes = 1000000000000"),
+        0,
+        "an output below `stream_bytes` is not streamed"
+    );
 }
 
-/// Claims so many workers, and is alone: its tasks run one after another.
-struct Claims(usize);
+/// A pool that reports a number of workers and runs its tasks one after another.
+struct Reports(usize);
 
-impl Pool for Claims {
+impl Pool for Reports {
     fn workers(&self) -> Option<usize> {
         Some(self.0)
     }
@@ -174,14 +190,14 @@ impl Pool for Claims {
 }
 
 #[test]
-fn a_choice_works_nothing_out() {
+fn a_choice_computes_nothing() {
     let plan = plan(|tuple| tuple * 77 % SLICES);
     let plan = plan.indices();
     let mut output = vec![1.0_f32; SLICES * LEN];
     let updates = vec![2.0_f32; TUPLES * LEN];
     let transfer = moves(plan, plain(), &mut output, &updates, None);
     work::take();
-    let pool = Claims(8);
+    let pool = Reports(8);
     let forced = Schedule::ALL.map(Selection::Forced);
     for selection in forced.into_iter().chain([Selection::Cheapest]) {
         let outlook = Outlook::new(
@@ -195,7 +211,7 @@ fn a_choice_works_nothing_out() {
         assert_eq!(all, Schedule::ALL.len(), "{selection:?}: every schedule");
     }
     assert_eq!(work::take(), [], "no pass over the tuples");
-    assert!(!plan.is_known_unique(), "nothing is left in the plan");
+    assert!(!plan.is_known_unique(), "the plan keeps nothing");
 }
 
 #[test]
@@ -211,12 +227,12 @@ fn the_next_schedule_runs_where_one_cannot_be_prepared() {
     };
     let own = plan.own_binding();
     let geometry = plan.geometry(&own, &STRIDES).expect("few dims");
-    // SAFETY: contiguous tensors of the plan's shapes, initialised.
+    // SAFETY: the tensors are contiguous, have the plan's shapes and are initialised.
     let transfer = unsafe {
         let access = once(Operation::moving(plain()), buffers);
         Transfer::new(Direction::Scatter, plan, access, geometry, None)
     };
-    let pool = Claims(3);
+    let pool = Reports(3);
     let workers = Workers::new(&pool, None);
     let selection = Selection::Forced(Schedule::ByTuple);
     let work = transfer.workload();
@@ -233,17 +249,17 @@ fn the_next_schedule_runs_where_one_cannot_be_prepared() {
         output.iter().all(|&value| value == 1.0),
         "nothing is written"
     );
-    run(transfer, &workers, selection).expect("by the serial schedule");
+    run(transfer, &workers, selection).expect("the serial schedule runs");
     let mut expected = vec![1.0_f32; SLICES * LEN];
     for tuple in 0..TUPLES {
         let slice = tuple * 77 % 40;
         expected[slice * LEN..][..LEN].copy_from_slice(&updates[tuple * LEN..][..LEN]);
     }
-    assert!(output == expected, "all is written, in order");
+    assert!(output == expected, "all windows are written in order");
 }
 
-/// Every schedule that serves gathers, into results of any layout, with and
-/// without tuples that are skipped.
+/// Runs gathers by every schedule, into results of several layouts, with and without skipped
+/// tuples.
 #[test]
 fn gathers_by_every_schedule() {
     const ROWS: usize = 50;
@@ -284,8 +300,8 @@ fn gathers_by_every_schedule() {
                 for workers in [1, 2, 3, 7, 64] {
                     let mut result = vec![-1.0_f32; 400];
                     let geometry = plan.geometry(&own, &strides).expect("few dims");
-                    // SAFETY: data of the plan's layout, and a result that has
-                    // all elements of its updates at these strides.
+                    // SAFETY: data has the plan's layout. The result has all elements of the plan's
+                    // updates at these strides.
                     let transfer = unsafe {
                         let moving = Operation::moving(plain());
                         let buffers = Buffers {
@@ -296,7 +312,7 @@ fn gathers_by_every_schedule() {
                         let access = once(moving, buffers);
                         Transfer::new(Direction::Gather, plan, access, geometry, None)
                     };
-                    let pool = Claims(workers);
+                    let pool = Reports(workers);
                     let selection = Selection::Forced(schedule);
                     run(transfer, &Workers::new(&pool, None), selection).expect("no error");
                     assert_eq!(result, expected, "{schedule}, {workers}, {strides:?}");
@@ -307,7 +323,7 @@ fn gathers_by_every_schedule() {
 }
 
 #[test]
-fn what_was_seen_of_the_tuples_stays_in_a_kept_plan_alone() {
+fn only_a_kept_plan_keeps_the_sample() {
     let plan = plan(|tuple| tuple * 77 % 40);
     let plan = plan.indices();
     let mut output = vec![1.0_f32; SLICES * LEN];
@@ -319,27 +335,32 @@ fn what_was_seen_of_the_tuples_stays_in_a_kept_plan_alone() {
         run(transfer, &workers, Selection::Cheapest).expect("some schedule");
     };
     run_once(false);
-    assert!(plan.sample.get::<Sample>().is_none(), "a call of its own");
+    assert!(
+        plan.sample.get::<Sample>().is_none(),
+        "a plan that is not kept has no sample"
+    );
     run_once(true);
-    let kept = plan.sample.get::<Sample>().expect("by the first run");
+    let kept = plan.sample
+        .get::<Sample>()
+        .expect("the first run stores the sample");
     run_once(true);
-    let again = plan.sample.get::<Sample>().expect("as before");
-    assert!(std::ptr::eq(kept, again), "taken once");
+    let again = plan.sample.get::<Sample>().expect("the sample remains");
+    assert!(std::ptr::eq(kept, again), "the sample is taken once");
 }
 
-/// Lists of rows whose updates were to be prefetched.
+/// Number of lists of rows whose updates were to be prefetched.
 static ROWS_PREFETCHED: AtomicUsize = AtomicUsize::new(0);
 
 unsafe fn watched_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
     let is_prefetched = form.sources.is_some() && form.prefetches_sources;
     ROWS_PREFETCHED.fetch_add(usize::from(is_prefetched), Ordering::Relaxed);
     let rows = plain().apply_rows.expect("rows of plain bytes");
-    // SAFETY: handed on as it is.
+    // SAFETY: the caller guarantees what this call requires.
     unsafe { rows(dst, src, numbers, form) };
 }
 
 #[test]
-fn updates_that_are_read_with_gaps_are_prefetched_where_they_are_far() {
+fn far_updates_that_are_read_with_gaps_are_prefetched() {
     static WATCHED_ROWS: LazyLock<Kernels> = LazyLock::new(|| Kernels {
         apply_rows: Some(watched_rows),
         stream: None,
@@ -360,15 +381,18 @@ fn updates_that_are_read_with_gaps_are_prefetched_where_they_are_far() {
             &updates,
             Some(&data),
         );
-        run(transfer, &workers, Selection::Forced(schedule)).expect("no memory needed");
+        run(transfer, &workers, Selection::Forced(schedule)).expect("no allocation is needed");
         ROWS_PREFETCHED.swap(0, Ordering::Relaxed) > 0
     };
     let (by_destination, bytes) = (Schedule::ByDestination, size_of_val(&*updates));
-    assert!(prefetched(by_destination, u64::MAX, bytes), "near, and far");
+    assert!(
+        prefetched(by_destination, u64::MAX, bytes),
+        "near windows, far updates"
+    );
     assert!(
         !prefetched(by_destination, u64::MAX, bytes + 1),
-        "both near"
+        "near windows, near updates"
     );
     assert!(prefetched(by_destination, 0, bytes + 1), "far windows");
-    assert!(!prefetched(Schedule::Serial, 0, 0), "in order");
+    assert!(!prefetched(Schedule::Serial, 0, 0), "updates in order");
 }

@@ -1,7 +1,7 @@
-//! Tiles: what one task has of a divided transfer.
+//! Tiles: the parts of a divided transfer, one per task.
 //!
-//! Knows how each [`Division`] is cut, and what it rests on that tiles share no
-//! element. Knows nothing of what is done in a tile.
+//! The module knows how each [`Division`] is cut, and why tiles share no element. It does not know
+//! what is done in a tile.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -15,54 +15,56 @@ use crate::plan::{IndexPlan, Sorted, Span};
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: usize = 64;
 
-/// One task's part of what a transfer writes: some repetitions, some of the
+/// One task's part of the elements that a transfer writes. It has some repetitions, some of the
 /// tuples, and some columns of their windows.
 ///
-/// **Tiles of a division share no element that is written**, and whoever has
-/// one may write to all of it without looking. A tile of a range of destination
-/// numbers has all slices of that range, one of repetitions all elements of
-/// those, the others the windows of their tuples. They share none because
+/// **No two tiles of a division share an element that is written.** The holder of a tile may
+/// therefore write to all of it without a check. A tile that has a range of destination numbers has
+/// all slices of the range. A tile that has repetitions has all elements of these. Any other tile
+/// has the windows of its tuples. Tiles are disjoint for these reasons:
 ///
-/// - repetitions are apart, and so are different columns of one window and
-///   slices of different numbers, as a tensor that is written does not overlap
-///   itself;
-/// - tuples that are cut [anywhere](Cut::Anywhere) have distinct destinations:
-///   known, or looked for before the first task; or they are what is written;
-/// - tuples are else cut between different destinations, in a list that is
-///   ordered ([`IndexPlan::start_of_equals`]), sorted ([`Sorted`]) or made of
-///   strands ([`IndexPlan::strands`]).
+/// - Repetitions are disjoint, because a tensor that is written does not overlap itself. Different
+///   columns of one window are disjoint, and so are slices of different numbers.
+/// - If tuples of a scatter are cut [anywhere](Cut::Anywhere), their destinations are distinct.
+///   This is known, or it is checked before the first task. A gather may cut its tuples anywhere,
+///   because it writes one window per tuple.
+/// - Otherwise tuples are cut between different destinations. The list is ordered
+///   ([`IndexPlan::start_of_equals`]), sorted ([`Sorted`]) or made of strands
+///   ([`IndexPlan::strands`]).
 #[derive(Debug)]
 pub(super) struct Tile {
     repetitions: Range<usize>,
     part: Part,
     columns: Option<Columns>,
-    /// It stays with the task that has it.
+    /// Makes the type neither `Send` nor `Sync`: a tile stays with its task.
     not_shared: PhantomData<*mut ()>,
 }
 
-/// Which tuples a tile has.
+/// The tuples of a tile.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
-    /// Those at these positions of the list.
+    /// The tuples at these positions of the list.
     Tuples(Range<usize>),
-    /// Those whose destination number lies in this range.
+    /// The tuples whose destination number is in this range.
     Destinations(Range<u64>),
-    /// Those at these positions of the list that is sorted by destination.
+    /// The tuples at these positions of the list that is sorted by destination.
     Sorted(Range<usize>),
 }
 
 impl Tile {
-    /// The part of task `index`, of [`Division::tasks`]; of partition `index`
-    /// where tuples are partitioned.
+    /// Returns tile `index` of a division. `index` is below [`Division::tasks`]; for
+    /// [`Division::Partitions`] it is the number of a partition.
     ///
     /// # Safety
     ///
-    /// - While the tile exists, no one else has the same part of this division,
-    ///   or writes to the transfer otherwise.
-    /// - The division is what a schedule has made of this transfer, and what it
-    ///   rests on has been prepared: where tuples are cut anywhere to be
-    ///   scattered, no two have one destination.
-    #[expect(unsafe_code, reason = "who has a tile writes to it unchecked")]
+    /// - While the tile exists, no one else has the same part of this division, and the output is
+    ///   written only through tiles of this division.
+    /// - A schedule has made the division for this transfer and has prepared what the division
+    ///   requires. If the tuples of a scatter are cut anywhere, no two tuples have one destination.
+    #[expect(
+        unsafe_code,
+        reason = "the holder of a tile writes to it without a check"
+    )]
     pub(super) unsafe fn new(division: Division, index: usize, whole: &Whole<'_>) -> Self {
         let count = whole.plan.scale().count;
         let mut tile = Self {
@@ -117,7 +119,7 @@ impl Tile {
         &self.part
     }
 
-    /// The range of destination numbers, where it has one.
+    /// Returns the range of destination numbers, if the tile has one.
     pub(super) fn destinations(&self) -> Option<Range<u64>> {
         match &self.part {
             Part::Destinations(numbers) => Some(numbers.clone()),
@@ -125,13 +127,13 @@ impl Tile {
         }
     }
 
-    /// Only this part of every window.
+    /// The part of every window that the tile has. `None`: whole windows.
     pub(super) fn columns(&self) -> Option<&Columns> {
         self.columns.as_ref()
     }
 }
 
-/// All of a transfer, as it is cut into tiles.
+/// A whole transfer, which is cut into tiles.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Whole<'a> {
     pub(super) plan: &'a IndexPlan,
@@ -141,25 +143,25 @@ pub(super) struct Whole<'a> {
     pub(super) size: usize,
     /// Address of the first element of the first window.
     pub(super) address: usize,
-    /// The tuples by destination, where a division cuts that list.
+    /// The tuples sorted by destination, for divisions that cut this list.
     pub(super) sorted: Option<&'a Sorted>,
-    /// Where ranges of destination numbers are cut, if not evenly.
+    /// The positions at which ranges of destination numbers are cut. `None`: ranges of equal size.
     pub(super) cuts: Option<&'a Cuts>,
 }
 
-/// Where ranges of destination numbers begin and end: they share none, whatever
-/// they were made of.
+/// The positions at which `0..count` is cut into ranges of destination numbers. The ranges are
+/// disjoint for any values.
 #[derive(Clone, Debug)]
 pub(super) struct Cuts(SmallVec<[u64; 15]>);
 
 impl Cuts {
-    /// At these numbers, between as many ranges and one more.
+    /// Cuts at `numbers`. The number of ranges is one more than the number of cuts.
     pub(super) fn at(mut numbers: SmallVec<[u64; 15]>) -> Self {
         numbers.sort_unstable();
         Self(numbers)
     }
 
-    /// Range `index` of `0..count`.
+    /// Returns range `index` of `0..count`.
     pub(super) fn range(&self, index: usize, count: u64) -> Range<u64> {
         let cut = |index: usize| self.0.get(index).map_or(count, |&cut| cut.min(count));
         let start = index.checked_sub(1).map_or(0, cut);
@@ -172,11 +174,11 @@ impl Whole<'_> {
         (parts > 1).then(|| columns(self.window, self.size, self.address, parts, index))
     }
 
-    /// [`part`] of the sorted tuples, from the first of one destination to the
-    /// first of another.
+    /// Returns [`part`] of the sorted tuples. Both ends move back to the first tuple of a
+    /// destination.
     fn part_of_sorted(&self, parts: usize, index: usize) -> Range<usize> {
         let Some(sorted) = self.sorted else {
-            debug_assert!(false, "no sorted tuples to cut");
+            debug_assert!(false, "the division needs sorted tuples");
             return 0..0;
         };
         let destinations = self.plan.destinations();
@@ -192,7 +194,7 @@ impl Whole<'_> {
     }
 }
 
-/// Positions along one dim of a window.
+/// A range of positions along one dim of a window.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
     axis: usize,
@@ -200,13 +202,13 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// What they are of a window that [can be cut](can_be_cut).
+    /// Returns these columns of a window. The window [can be cut](can_be_cut).
     pub(super) fn of(&self, window: &Span) -> Span {
         window.restricted(self.axis, self.part.start, self.part.end)
     }
 }
 
-/// Part `index` of `parts` nearly equal ones of `0..total`.
+/// Returns part `index` of `parts` nearly equal parts of `0..total`.
 pub(crate) fn part<N: PrimInt + 'static>(total: N, parts: usize, index: usize) -> Range<N>
 where
     usize: AsPrimitive<N>,
@@ -216,7 +218,7 @@ where
     start(index.as_())..start(index.as_() + N::one())
 }
 
-/// [`part`] of the list of tuples.
+/// Returns [`part`] of the list of tuples.
 fn part_of_tuples(plan: &IndexPlan, cut: Cut, parts: usize, index: usize) -> Range<usize> {
     let even = part(plan.tuples(), parts, index);
     match cut {
@@ -232,16 +234,16 @@ fn part_of_tuples(plan: &IndexPlan, cut: Cut, parts: usize, index: usize) -> Ran
     }
 }
 
-/// Whether tasks may cut a span, of which each makes a copy: not where that
-/// takes memory (more loops than fit in place), as the allocation might fail
-/// when others have begun to write.
+/// Whether tasks may cut a span. They may not if the span has more loops than fit in place: each
+/// task copies the span, and such a copy allocates. The allocation might fail after other tasks
+/// have begun to write.
 pub(super) fn can_be_cut(span: &Span) -> bool {
     span.dims.is_inline_with(0)
 }
 
-/// Part `index` of a span's longest suitable dim, of elements of `size` bytes
-/// from `address` on. Parts of a run begin and end with cache lines, since two
-/// workers that write to one line would pass it to and fro.
+/// Returns part `index` of the longest suitable dim of a span. Elements have `size` bytes, and the
+/// first one is at `address`. Parts of a contiguous run begin and end at cache lines, because a
+/// line that two workers write moves between the caches of their cores.
 pub(super) fn columns(
     span: &Span,
     size: usize,
@@ -265,7 +267,7 @@ pub(super) fn columns(
 
 #[cfg(test)]
 mod tests {
-    #![allow(unsafe_code, reason = "makes tiles, and writes to none")]
+    #![allow(unsafe_code, reason = "makes tiles but does not write to them")]
 
     use std::collections::BTreeMap;
 
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_whole_lines_where_there_are_enough() {
+    fn wide_columns_are_whole_cache_lines() {
         let cases = [
             (64, 2, 0),
             (64, 2, 16),
@@ -318,7 +320,10 @@ mod tests {
                 assert_eq!(part.start, end, "{size} in {parts}");
                 if size >= parts * 16 && index > 0 {
                     let start = address + 4 * part.start;
-                    assert!(start.is_multiple_of(64), "{part:?} begins within a line");
+                    assert!(
+                        start.is_multiple_of(64),
+                        "{part:?} begins inside a cache line"
+                    );
                 }
                 end = part.end;
             }
@@ -331,15 +336,17 @@ mod tests {
     const COLUMNS: usize = 70;
 
     fn plan(rows: impl Iterator<Item = usize>) -> ScatterPlan {
-        let rows: Vec<i64> = rows.map(|row| i64::try_from(row).expect("few")).collect();
+        let rows: Vec<i64> = rows
+            .map(|row| i64::try_from(row).expect("a small number"))
+            .collect();
         let shape = [rows.len(), 1];
         let indices = TensorView::contiguous(&rows, &shape).expect("a column");
         let plan = Scatter::nd().plan(Layout::contiguous(&[SLICES]), indices);
         plan.expect("in range")
     }
 
-    /// Which task has each tuple in each repetition and column; and, that each
-    /// has one and those of one destination the same.
+    /// Checks that exactly one task has each tuple in each repetition and column, and that the
+    /// tuples of one destination have one task.
     fn check(division: Division, tiles: usize, plan: &IndexPlan) {
         check_cut(division, tiles, plan, None);
     }
@@ -362,7 +369,7 @@ mod tests {
         let mut owners = BTreeMap::new();
         let mut slices = BTreeMap::new();
         for index in 0..tiles {
-            // SAFETY: nothing is written.
+            // SAFETY: the test writes nothing.
             let tile = unsafe { Tile::new(division, index, &whole) };
             let destinations = plan.destinations();
             let tuples: Vec<usize> = match tile.part() {
@@ -388,7 +395,7 @@ mod tests {
             }
         }
         let all = REPETITIONS * plan.tuples() * COLUMNS;
-        assert_eq!(owners.len(), all, "{division:?} leaves tuples out");
+        assert_eq!(owners.len(), all, "{division:?} omits tuples");
     }
 
     fn tiles(division: Division) -> usize {
@@ -468,7 +475,7 @@ mod tests {
             )
             .expect("in range");
         let plan = plan.indices();
-        assert_eq!(plan.strands(), 6, "one for each row");
+        assert_eq!(plan.strands(), 6, "one strand per row");
         for parts in 1..=12 {
             let cut = Cut::BetweenStrands;
             check(Division::Tuples { parts, cut }, parts, plan);

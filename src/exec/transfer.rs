@@ -1,8 +1,8 @@
-//! A transfer: one call's movement of elements between a list of windows and
-//! numbered windows, one way or the other.
+//! A transfer: the movement of elements in one call, from a list of windows to numbered windows or
+//! back.
 //!
-//! Knows where both lie and where each tuple's windows are. Knows nothing of
-//! which schedule divides it.
+//! The module knows the positions of both tensors and of each tuple's windows. It does not know
+//! which schedule divides the transfer.
 
 mod copy;
 mod tiles;
@@ -22,18 +22,18 @@ use crate::error::ScatterError;
 use crate::kernel::{Kernels, Operation, RunsFn};
 use crate::plan::{CopyGeometry, Geometry, IndexPlan, Sorted, Span};
 
-/// What stands for elements that no index names.
+/// The element that a gather writes for a skipped tuple, of at most 16 bytes.
 static ZERO: [u8; 16] = [0; 16];
 
-/// A pass over groups of tuples that is no scatter.
+/// A pass over groups of tuples that is not a scatter.
 pub(crate) trait GroupPass: Debug + Sync {
-    /// Works on the groups at these positions of the plan's sorted tuples.
+    /// Processes the groups at these positions of the plan's sorted tuples.
     ///
     /// # Safety
     ///
-    /// In these repetitions, no one else reads or writes these columns of the windows of
-    /// these groups and of their tuples.
-    #[expect(unsafe_code, reason = "the caller owns what is written")]
+    /// In these repetitions, no one else reads or writes these columns of the windows of these
+    /// groups and of their tuples.
+    #[expect(unsafe_code, reason = "the caller ensures exclusive access")]
     unsafe fn run(&self, positions: Range<usize>, columns: Range<usize>, repetitions: Range<usize>);
 }
 
@@ -43,35 +43,34 @@ pub(crate) struct Transfer<'a> {
     direction: Direction,
     plan: &'a IndexPlan,
     access: Access,
-    /// Its `dst` side is written, its `src` side read.
+    /// Positions of windows. The `dst` side is written, and the `src` side is read.
     geometry: Geometry,
-    /// How `data` lies; `None` where none is copied.
+    /// Layout of `data` relative to the output. `None`: no data is copied.
     copy: Option<CopyGeometry>,
-    /// The pass that groups are handed to. Windows of such a transfer are places in none of
-    /// the tensors above.
+    /// The pass that processes the groups. The windows of a transfer with a pass are positions in
+    /// none of the tensors above.
     pass: Option<&'a dyn GroupPass>,
 }
 
 impl<'a> Transfer<'a> {
-    /// A transfer by `plan`. `geometry` says how the listed tensor lies beside the numbered
-    /// one, and `copy` how data lies that is copied to the output first.
+    /// Makes a transfer by `plan`. `geometry` describes the listed tensor relative to the numbered
+    /// tensor. `copy` describes the data that is copied to the output first.
     ///
     /// # Safety
     ///
-    /// - The numbered tensor (the output of a scatter, the data of a gather) has the plan's
-    ///   shape and the strides that `geometry` was made for. Numbers are evenly spaced in
-    ///   these strides. The listed tensor (the updates of a scatter, the output of a gather) has
-    ///   the shape that the plan asks of updates and the strides that `geometry` was made
-    ///   for. Data that is copied has the plan's shape and the strides that `copy` was made
-    ///   for. A gather copies none.
-    /// - All hold elements of the operation. The output is this call's alone, and shares no
-    ///   byte with the others, which are readable.
-    /// - The output's elements are initialised in place, and where the operation clones.
-    /// - The operation of a gather only moves, or multiplies initialised and aligned
-    ///   elements on their way. Where it clones, no tuple is skipped.
+    /// - The numbered tensor (the output of a scatter, the data of a gather) has the plan's shape
+    ///   and the strides that `geometry` was made for. Destination numbers are evenly strided in
+    ///   this tensor. The listed tensor (the updates of a scatter, the output of a gather) has the
+    ///   plan's shape of updates and the strides that `geometry` was made for. Data that is copied
+    ///   has the plan's shape and the strides that `copy` was made for. A gather copies no data.
+    /// - All tensors hold elements of the operation. Only this call uses the output. The output
+    ///   shares no byte with the other tensors, and these are readable.
+    /// - The output's elements are initialised if the call is in place, or if the operation clones.
+    /// - The operation of a gather only copies, or it multiplies initialised and aligned elements
+    ///   while it copies them. If it clones, no tuple is skipped.
     #[expect(
         unsafe_code,
-        reason = "the contract of every later access is made here"
+        reason = "its caller gives the guarantees for every later access"
     )]
     pub(crate) unsafe fn new(
         direction: Direction,
@@ -94,8 +93,8 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// A pass over the groups of a plan, which writes around an address. Windows and
-    /// repetitions are counted as if they lay side by side.
+    /// Makes a pass over the groups of a plan, which writes around the address `written`. Windows
+    /// and repetitions are counted as if they were contiguous.
     pub(crate) fn by_groups(
         plan: &'a IndexPlan,
         operation: Operation,
@@ -122,13 +121,13 @@ impl<'a> Transfer<'a> {
         })
     }
 
-    /// The same transfer in these circumstances.
+    /// Returns the transfer with another context.
     pub(super) fn with_context(mut self, context: Context) -> Self {
         self.access.context = context;
         self
     }
 
-    /// What the choice of a schedule depends on.
+    /// Returns the facts that the choice of a schedule depends on.
     pub(super) fn workload(&self) -> Workload<'a> {
         Workload::new(
             self.direction,
@@ -160,7 +159,7 @@ impl<'a> Transfer<'a> {
         &self.geometry
     }
 
-    /// How data lies, where it is copied.
+    /// Returns the layout of the data that is copied. `None`: no data is copied.
     pub(super) fn data_geometry(&self) -> Option<&CopyGeometry> {
         self.copy.as_ref()
     }
@@ -169,19 +168,18 @@ impl<'a> Transfer<'a> {
         self.geometry.outer.elements()
     }
 
-    /// Whether no window is moved, and no element of data copied.
+    /// Whether the call writes no element, because the output is empty.
     pub(super) fn writes_nothing(&self) -> bool {
         self.direction == Direction::Scatter && self.plan.shape().contains(&0)
     }
 
-    /// Whether no window is moved: there are no tuples, or windows or
-    /// repetitions reach nowhere.
+    /// Whether no window is moved: there are no tuples, no repetitions, or no elements in a window.
     pub(super) fn moves_nothing(&self) -> bool {
         self.plan.tuples() == 0 || self.geometry.window.elements() == 0 || self.repetitions() == 0
     }
 
-    /// All of it, as it is cut into tiles. `sorted` has the tuples by
-    /// destination, for divisions that cut that list.
+    /// Describes the whole transfer, which is then cut into tiles. `sorted` has the tuples by
+    /// destination, for divisions that cut this list.
     pub(super) fn whole<'s>(&'s self, sorted: Option<&'s Sorted>) -> Whole<'s> {
         let first = self.geometry.repetition(0).0 + self.geometry.window.dst;
         Whole {
@@ -195,18 +193,18 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Zeros where a gather skips a tuple, before any task begins. Whatever
-    /// memory that takes is asked for before the first write.
+    /// Writes zeros to the windows of the tuples that a gather skips, before any task begins. An
+    /// allocation is made before the first write.
     pub(super) fn clear_skipped(&self) -> Result<(), ScatterError> {
         if self.direction == Direction::Scatter || self.plan.skips_none() {
             return Ok(());
         }
         let window = self.geometry.window.of_one_source()?;
         let kernel = Runs::Plain(self.kernels().copy);
-        #[expect(unsafe_code, reason = "as the sink that it fills")]
-        // SAFETY: who made the transfer vouches for the result. What is pushed are
-        // windows of it, each once; all of them read the one element of zeros; no
-        // task is running.
+        #[expect(unsafe_code, reason = "fills a sink")]
+        // SAFETY: the caller of `Transfer::new` vouches for the result. The windows that are pushed
+        // are windows of the result, each once. All of them read the one element of `ZERO`. No task
+        // is running.
         let mut sink = unsafe { Sink::new(&self.access, kernel, ZERO.as_ptr(), &window) };
         for repetition in 0..self.repetitions() {
             let (result, _) = self.geometry.repetition(repetition);
@@ -222,8 +220,8 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Offsets, written and read, of the window at `position` of the list, whose
-    /// destination is `number`, in the repetition that begins at `origin`.
+    /// Returns the written offset and the read offset of the window at `position` of the list.
+    /// `number` is its destination number. `origin` has the offsets of the repetition.
     #[inline]
     pub(super) fn window_at(
         &self,
@@ -239,8 +237,8 @@ impl<'a> Transfer<'a> {
         )
     }
 
-    /// Offsets, written and read, of a window from that of the numbered side
-    /// and that of the list.
+    /// Returns the written offset and the read offset of a window from its offsets on the numbered
+    /// and on the listed side.
     #[inline(always)]
     fn placed(&self, numbered: isize, listed: isize, origin: (isize, isize)) -> (isize, isize) {
         match self.direction {
@@ -249,24 +247,26 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// The distance between the windows of neighbours in the list, where it is
+    /// Returns the distance between the listed windows of consecutive tuples. `None`: it is not
     /// constant.
     pub(super) fn source_step(&self) -> Option<isize> {
         let step = self.geometry.source_step();
         step.filter(|_| self.plan.skips_none())
     }
 
-    /// A sink for windows of tuples, of the form `window`, to a kernel, streaming where that
-    /// is wanted and `window` allows it.
+    /// Makes a sink for windows of tuples, of the form `window`. `streams` requests streaming
+    /// stores; they are used if the runs of `window` are contiguous.
     ///
     /// # Safety
     ///
-    /// - What is pushed are offsets of windows, from [`Self::window_at`] or as
-    ///   it has them.
-    /// - No one else reads or writes those that are written until the sink is
-    ///   gone ([`Tile`](super::tile::Tile)).
-    /// - Where `streams`, no two of them have an element in common.
-    #[expect(unsafe_code, reason = "the one sink of a transfer")]
+    /// - The offsets that are pushed are offsets of windows, as [`Self::window_at`] returns them.
+    /// - No one else reads or writes the windows that are written while the sink exists (see
+    ///   [`Tile`](super::tile::Tile)).
+    /// - If `streams` is set, no two windows that are written share an element.
+    #[expect(
+        unsafe_code,
+        reason = "makes a sink, which needs the caller's guarantees"
+    )]
     pub(super) unsafe fn window_sink<'s>(
         &self,
         kernel: RunsFn,
@@ -277,10 +277,9 @@ impl<'a> Transfer<'a> {
             Some(multiplying) if self.direction == Direction::Gather => multiplying,
             _ => self.access.streaming(kernel, window, streams),
         };
-        // SAFETY: who made the transfer vouches for the tensors; windows lie
-        // inside the numbered ones because the plan has checked every number to be
-        // below how many these have, and inside the list because its shape is the
-        // plan's; the caller vouches for the rest.
+        // SAFETY: the caller of `Transfer::new` vouches for the tensors. The numbered windows are
+        // inside their tensor, because the plan has checked every number. The listed windows are
+        // inside their tensor, because it has the plan's shape. The caller vouches for the rest.
         unsafe { Sink::new(&self.access, kernel, self.access.buffers.source, window) }
     }
 }

@@ -1,7 +1,7 @@
-//! Forks of the process, where there are any.
+//! Detection of forks of the process, on systems that have them.
 
-/// Has `in_child` called in every child that is forked from now on, before the
-/// fork returns there. False if that cannot be had.
+/// Registers `in_child`, which is then called in every forked child before the fork returns there.
+/// Returns false if the system refuses.
 #[cfg(all(unix, not(target_os = "emscripten")))]
 #[expect(unsafe_code, reason = "a system call that no safe function offers")]
 pub(super) fn watch(in_child: extern "C" fn()) -> bool {
@@ -11,8 +11,8 @@ pub(super) fn watch(in_child: extern "C" fn()) -> bool {
     if WATCHED.load(Ordering::Relaxed) {
         return true;
     }
-    // SAFETY: a function that lives as long as this library is loaded, and
-    // takes nothing. Where two threads come here at once it is called twice.
+    // SAFETY: the function has no arguments and exists for as long as this library is loaded. If
+    // two threads register it at the same time, it is called twice in a child, without harm.
     let is_watched = unsafe { libc::pthread_atfork(None, None, Some(in_child)) } == 0;
     WATCHED.fetch_or(is_watched, Ordering::Relaxed);
     is_watched

@@ -1,12 +1,13 @@
-//! Whether rayon's global pool can be used, found out without harm to it.
+//! Checks whether rayon's global pool can be used, without harm to the pool.
 //!
-//! Rayon makes that pool once in a process. A start that fails is final: every
-//! later use of the pool panics, the program's own included. And a forked
-//! child has the pool's memory but none of its threads: what it hands over is
-//! never run. So threads are started before rayon is asked to make its pool of
-//! them, and a pool that was there already has to answer first.
+//! Rayon makes its global pool once in a process. A failed start is final: every later use of the
+//! pool panics, including uses by the program itself. A forked child has the pool's memory but none
+//! of its threads, so jobs that it submits never run.
 //!
-//! Knows rayon and forks. Knows nothing of tasks.
+//! The crate therefore starts the threads first and then asks rayon to make its pool of them. If
+//! the program has already made the pool, the pool must first run a test job.
+//!
+//! The module knows rayon and forks. It does not know tasks.
 
 use std::io;
 use std::panic::catch_unwind;
@@ -19,136 +20,136 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use super::forks;
 
-/// What is known of the pool: atomics alone, as a fork may come at any time and
-/// a lock that another thread holds stays locked in the child.
+/// State of the pool. It is an atomic, because a process may fork at any time, and a lock that
+/// another thread holds would stay locked in the child.
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 
-/// Nobody has needed it yet, or its threads could not be had.
+/// No call has needed the pool yet, or its threads could not be started.
 const UNTRIED: u8 = 0;
-/// A thread is about to find out.
+/// A thread is making the pool, or is testing an existing pool.
 const STARTING: u8 = 1;
-/// It has not answered; it may still do so.
+/// The pool has not answered in time. It may still answer.
 const SILENT: u8 = 2;
-/// It runs jobs.
+/// The pool runs jobs.
 const USABLE: u8 = 3;
-/// It never will: a start that was not ours has failed, or it is that of a
-/// parent process.
+/// The pool will never run jobs. A start by the program has failed, or the pool belongs to a parent
+/// process.
 const GONE: u8 = 4;
 
-/// When threads could last not be had, in milliseconds of the system's clock.
+/// Time of the last failed start of threads, in milliseconds of the system clock. 0: no start has
+/// failed.
 static REFUSED_AT: AtomicU64 = AtomicU64::new(0);
 
-/// Threads that could not be had are not asked for again before that.
+/// Minimum milliseconds between two attempts to start the threads.
 const RETRY_MILLISECONDS: u64 = 100;
 
-/// How long a call waits for threads to start before it does without them.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// Maximum time that a call waits for the threads to start.
+const START_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long a pool that was there already may take to answer.
-const PATIENCE_FOR_AN_ANSWER: Duration = Duration::from_millis(20);
+/// Maximum time that an existing pool may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Whether jobs handed to the global pool are run; starts it if nobody has.
+/// Whether the global pool runs jobs. Starts the pool if no one has done so.
 pub(super) fn is_usable() -> bool {
     match STATE.load(Ordering::Acquire) {
         USABLE => true,
-        UNTRIED | STARTING => try_to_start(),
+        UNTRIED | STARTING => start_pool(),
         _ => false,
     }
 }
 
 #[cold]
-fn try_to_start() -> bool {
-    // Forks are watched from before there is anything to lose.
-    if may_try_now() && forks::watch(lost_in_a_child) && changed(UNTRIED, STARTING) {
-        // On a thread of its own: rayon's own start may hang, where a process
-        // was forked while another of its threads was at it.
-        if thread::Builder::new().spawn(find_out).is_err() {
-            refused();
+fn start_pool() -> bool {
+    // Forks are watched before the pool has any threads that a child could lose.
+    if may_start_now() && forks::watch(mark_gone_in_child) && replace_state(UNTRIED, STARTING) {
+        // The pool is made on a separate thread. Rayon's own start may hang if the process was
+        // forked while another thread was starting the pool.
+        if thread::Builder::new().spawn(make_or_test_pool).is_err() {
+            mark_refused();
         }
     }
-    wait_while_starting(PATIENCE);
+    wait_for_answer(START_TIMEOUT);
     STATE.load(Ordering::Acquire) == USABLE
 }
 
-/// Replaces one state by another, if it is that one.
-fn changed(from: u8, to: u8) -> bool {
+/// Replaces state `from` by `to`. Returns false if the state was another one.
+fn replace_state(from: u8, to: u8) -> bool {
     STATE
         .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
         .is_ok()
 }
 
-/// Sleeps until there is an answer. Where there is none in time, nobody waits
-/// for it any more.
-fn wait_while_starting(patience: Duration) {
+/// Sleeps until the pool has answered. After the timeout no call waits any more.
+fn wait_for_answer(timeout: Duration) {
     let start = Instant::now();
     while STATE.load(Ordering::Acquire) == STARTING {
-        if start.elapsed() > patience {
-            changed(STARTING, SILENT);
+        if start.elapsed() > timeout {
+            replace_state(STARTING, SILENT);
             return;
         }
         thread::sleep(Duration::from_micros(50));
     }
 }
 
-/// In a forked child: of a pool that has been asked for, the threads are not
-/// there. Runs between a fork and its return, where only atomics are safe.
-extern "C" fn lost_in_a_child() {
+/// Marks the pool as unusable in a forked child, because its threads do not exist there. The
+/// function runs before the fork returns in the child. Only atomics are safe at that time.
+extern "C" fn mark_gone_in_child() {
     if STATE.load(Ordering::Relaxed) != UNTRIED {
         STATE.store(GONE, Ordering::Relaxed);
     }
 }
 
-fn refused() {
-    REFUSED_AT.store(now(), Ordering::Relaxed);
+fn mark_refused() {
+    REFUSED_AT.store(milliseconds_now(), Ordering::Relaxed);
     STATE.store(UNTRIED, Ordering::Release);
 }
 
-fn may_try_now() -> bool {
+fn may_start_now() -> bool {
     let refused_at = REFUSED_AT.load(Ordering::Relaxed);
-    // A clock that was set back is no reason to wait for it.
-    refused_at == 0 || now().wrapping_sub(refused_at) >= RETRY_MILLISECONDS
+    // If the clock was set back, the difference wraps around and the attempt is made at once.
+    refused_at == 0 || milliseconds_now().wrapping_sub(refused_at) >= RETRY_MILLISECONDS
 }
 
-fn now() -> u64 {
+fn milliseconds_now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     })
 }
 
-/// Makes the pool, or finds out what the pool that is there is good for.
-fn find_out() {
-    let Some(threads) = waiting_threads(threads_wanted()) else {
-        return refused();
+/// Makes the pool, or tests the existing pool.
+fn make_or_test_pool() {
+    let Some(threads) = waiting_threads(default_threads()) else {
+        return mark_refused();
     };
     let count = threads.len();
     let made = ThreadPoolBuilder::new()
         .num_threads(count)
-        .spawn_handler(|worker| hand_over(&threads, worker))
+        .spawn_handler(|worker| send_worker(&threads, worker))
         .build_global();
     if made.is_ok() {
         STATE.store(USABLE, Ordering::Release);
         return;
     }
-    // There is one already: these threads end, as nobody hands them a worker.
+    // A pool exists already. The threads end because no worker is sent to them.
     drop(threads);
-    // Rayon panics where an earlier start has failed.
-    if catch_unwind(|| rayon::spawn(answer)).is_err() {
+    // Rayon panics if an earlier start has failed.
+    if catch_unwind(|| rayon::spawn(mark_usable)).is_err() {
         STATE.store(GONE, Ordering::Release);
         return;
     }
-    wait_while_starting(PATIENCE_FOR_AN_ANSWER);
+    wait_for_answer(ANSWER_TIMEOUT);
 }
 
-/// What a pool does that is alive.
-fn answer() {
-    if !changed(STARTING, USABLE) {
-        changed(SILENT, USABLE);
+/// Marks the pool as usable. A pool that works runs this as a job.
+fn mark_usable() {
+    if !replace_state(STARTING, USABLE) {
+        replace_state(SILENT, USABLE);
     }
 }
 
-/// As many as rayon's global pool has if nobody says otherwise.
-fn threads_wanted() -> usize {
+/// Returns the default number of threads of rayon's global pool.
+fn default_threads() -> usize {
     let given = |name| std::env::var(name).ok()?.parse::<usize>().ok();
     let count = match given("RAYON_NUM_THREADS").or_else(|| given("RAYON_RS_NUM_CPUS")) {
         Some(count @ 1..) => count,
@@ -157,7 +158,8 @@ fn threads_wanted() -> usize {
     count.min(rayon::max_num_threads())
 }
 
-/// Threads that wait for a worker to be; none if they are not all to be had.
+/// Starts `count` threads that each wait for a worker. Returns `None` if a thread cannot be
+/// started.
 fn waiting_threads(count: usize) -> Option<Vec<SyncSender<ThreadBuilder>>> {
     let start = |index| {
         let (give, take) = sync_channel::<ThreadBuilder>(1);
@@ -173,9 +175,10 @@ fn waiting_threads(count: usize) -> Option<Vec<SyncSender<ThreadBuilder>>> {
     (0..count).map(start).collect()
 }
 
-/// Cannot fail, as every thread waits for one worker and ends with it.
-fn hand_over(threads: &[SyncSender<ThreadBuilder>], worker: ThreadBuilder) -> io::Result<()> {
-    let no_thread = || io::Error::other("no thread waits");
+/// Sends a worker to its thread. This cannot fail: every thread waits for one worker and ends with
+/// it.
+fn send_worker(threads: &[SyncSender<ThreadBuilder>], worker: ThreadBuilder) -> io::Result<()> {
+    let no_thread = || io::Error::other("no thread waits for this worker");
     let thread = threads.get(worker.index()).ok_or_else(no_thread)?;
     thread.send(worker).map_err(|_| no_thread())
 }

@@ -1,7 +1,7 @@
-//! Copies data to the output and multiplies it there: whole, in parallel, or the part of
-//! a tile.
+//! Copies data to the output and multiplies it there: the whole output in parallel, or the part of
+//! one tile.
 //!
-//! Knows where data and output lie. Knows nothing of updates.
+//! The module knows the layouts of data and output. It does not know updates.
 
 use super::super::access::Access;
 use super::super::division::Division;
@@ -14,18 +14,17 @@ use crate::error::ScatterError;
 use crate::plan::{CopyGeometry, Span};
 
 impl Access {
-    /// Copies all data to the output, which places it by `whole`, and multiplies it on its
-    /// way or then, as the operation has it. Without data the output is multiplied where it
-    /// lies.
+    /// Copies all data to the output, whose elements `whole` describes, and multiplies it if the
+    /// operation requires this: while it copies, or afterwards. Without data the output is
+    /// multiplied in place.
     ///
     /// # Safety
     ///
-    /// - `whole` places elements of the operation in the output and, if there is any, in
-    ///   data, each of the output once.
-    /// - The output is this call's alone; data can be read, and shares no byte with it.
-    /// - Without data, or where the operation clones, the output's elements are
-    ///   initialised.
-    #[expect(unsafe_code, reason = "who calls it has checked the tensors")]
+    /// - `whole` describes elements of the operation in the output and, if there is data, in data.
+    ///   It has each element of the output once.
+    /// - Only this call uses the output. Data can be read, and shares no byte with the output.
+    /// - The output's elements are initialised if there is no data, or if the operation clones.
+    #[expect(unsafe_code, reason = "its caller has checked the tensors")]
     pub(crate) unsafe fn copy_all(
         mut self,
         whole: &Span,
@@ -41,7 +40,7 @@ impl Access {
         }
         let streams = bytes as u64 >= self.context.variants.stream_bytes;
         self.each_cut(whole, touched >= PARALLEL_BYTES, workers, &|span| {
-            // SAFETY: the caller vouches for all elements; cuts share none.
+            // SAFETY: the caller vouches for all elements. Different cuts share no element.
             unsafe {
                 self.copy_span(span, (0, 0), streams);
                 self.multiply_span(span, 0);
@@ -49,8 +48,9 @@ impl Access {
         })
     }
 
-    /// Hands all elements of the output to a task, or, where they are shared out, to each
-    /// worker's columns of them, which have none in common.
+    /// Runs a task with all elements of the output. If `is_shared` is set and the elements can be
+    /// cut, each worker runs the task with its own columns. Columns of different workers are
+    /// disjoint.
     fn each_cut(
         &self,
         whole: &Span,
@@ -69,13 +69,14 @@ impl Access {
         })
     }
 
-    /// Copies the elements of `span`, `origin` away on either side, if there is data.
+    /// Copies the elements of `span` from data to the output. `origin` has the offsets that are
+    /// added on the two sides. Does nothing if there is no data.
     ///
     /// # Safety
     ///
-    /// They are elements of the output and of data, and nothing else reads or
-    /// writes those of the output meanwhile.
-    #[expect(unsafe_code, reason = "as the sink that it fills")]
+    /// These are elements of the output and of data. No one else reads or writes those of the
+    /// output at the time.
+    #[expect(unsafe_code, reason = "fills a sink")]
     unsafe fn copy_span(&self, span: &Span, origin: (isize, isize), streams: bool) {
         // SAFETY: the caller vouches for the one window that is pushed.
         if let Some(mut sink) = unsafe { self.data_sink(span, streams) } {
@@ -84,14 +85,18 @@ impl Access {
         }
     }
 
-    /// A sink from data to the output, which streams where that is wanted and `window`
-    /// allows it; `None` where no data is copied.
+    /// Makes a sink that copies windows from data to the output. `streams` requests streaming
+    /// stores; they are used if the runs of `window` are contiguous. Returns `None` if no data is
+    /// copied.
     ///
     /// # Safety
     ///
-    /// All that is pushed are elements of the output and of data. Each element of the output
-    /// is pushed once. Nothing else reads or writes it until the sink is gone.
-    #[expect(unsafe_code, reason = "as the sink that it makes")]
+    /// All windows that are pushed consist of elements of the output and of data. Each element of
+    /// the output is pushed once. No one else reads or writes it while the sink exists.
+    #[expect(
+        unsafe_code,
+        reason = "makes a sink, which needs the caller's guarantees"
+    )]
     pub(in super::super) unsafe fn data_sink<'s>(
         &self,
         window: &'s Span,
@@ -99,17 +104,20 @@ impl Access {
     ) -> Option<Sink<'s>> {
         let streaming = || self.streaming(self.operation.kernels.copy, window, streams);
         let kernel = self.multiplying().unwrap_or_else(streaming);
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees what this call requires.
         Some(unsafe { Sink::new(self, kernel, self.buffers.data?, window) })
     }
 
-    /// Multiplies the elements of `span`, `origin` away, if the operation does so.
+    /// Multiplies the elements of `span` in the output, `origin` elements further on. Does nothing
+    /// if the operation does not multiply.
     ///
     /// # Safety
     ///
-    /// They are elements of the output that hold values, and nothing else reads or writes
-    /// them meanwhile.
-    #[expect(unsafe_code, reason = "as the kernel that it calls")]
+    /// These are initialised elements of the output. No one else reads or writes them at the time.
+    #[expect(
+        unsafe_code,
+        reason = "calls a kernel that needs the caller's guarantees"
+    )]
     unsafe fn multiply_span(&self, span: &Span, origin: isize) {
         let Some(multiply) = self.operation.multiply else {
             return;
@@ -118,46 +126,44 @@ impl Access {
         for number in 0..span.runs() {
             let (dst, _) = Span::at(span.loops(), number);
             let first = self.written_at(origin + span.dst + dst);
-            // SAFETY: the caller vouches for the elements, which are those of the
-            // operation.
+            // SAFETY: the caller vouches for the elements, and they have the type of the operation.
             unsafe { multiply(first, run.size, run.dst, self.operation.factor) };
         }
     }
 }
 
 impl<'a> Divided<'a, '_> {
-    /// Copies all data, if there is any, before tasks begin: by several workers where
-    /// several will work anyway, or where it is worth to wake them.
+    /// Copies all data, if there is any, before the tasks of the division begin. Several workers
+    /// copy if the division has several tasks, or if there is enough data to wake them.
     pub(in super::super) fn copy_before(&self) -> Result<(), ScatterError> {
         let streams = self.work.is_sparse();
         self.each_cut_of_output(&|span| {
-            #[expect(unsafe_code, reason = "tasks copy columns of their own")]
-            // SAFETY: a `CopyGeometry` places elements of the one shape that
-            // data and output have; cuts share none, and nothing else runs.
+            #[expect(unsafe_code, reason = "tasks copy disjoint columns")]
+            // SAFETY: a `CopyGeometry` describes elements of data and output, which have one shape.
+            // Different cuts share no element, and no other task is running.
             unsafe {
                 self.transfer.access.copy_span(span, (0, 0), streams);
             }
         })
     }
 
-    /// Multiplies all of the output, after the tasks of the division, by as many workers,
-    /// if it is to be and they have not.
+    /// Multiplies all of the output after the tasks of the division, if the operation requires this
+    /// and the tasks have not done it. The work is divided as in [`Self::copy_before`].
     pub(in super::super) fn multiply_after(&self) -> Result<(), ScatterError> {
         if self.transfer.access.operation.multiply.is_none() || self.fused_copy().is_some() {
             return Ok(());
         }
         self.each_cut_of_output(&|span| {
-            #[expect(unsafe_code, reason = "tasks multiply columns of their own")]
-            // SAFETY: a `CopyGeometry` places elements of the output, which hold values
-            // by now; cuts share none, and nothing else runs.
+            #[expect(unsafe_code, reason = "tasks multiply disjoint columns")]
+            // SAFETY: a `CopyGeometry` describes elements of the output, which are initialised by
+            // now. Different cuts share no element, and no other task is running.
             unsafe {
                 self.transfer.access.multiply_span(span, 0);
             }
         })
     }
 
-    /// Hands the output of a transfer that copies data to a task, cut as
-    /// [`Access::each_cut`] has it.
+    /// Runs `task` on the output of a transfer that copies data, cut as by [`Access::each_cut`].
     fn each_cut_of_output(&self, task: &(dyn Fn(&Span) + Sync)) -> Result<(), ScatterError> {
         let Some(copy) = &self.transfer.copy else {
             return Ok(());
@@ -166,15 +172,15 @@ impl<'a> Divided<'a, '_> {
         (self.transfer.access).each_cut(&copy.whole, is_shared, &self.workers, task)
     }
 
-    /// How data lies, where the tiles of tasks are separate regions of the output. Each task
-    /// then copies its part of data just before it applies its windows.
+    /// Returns the layout of data if the tiles of tasks are separate regions of the output. Each
+    /// task then copies its part of data just before it applies its windows.
     pub(in super::super) fn fused_copy(&self) -> Option<&'a CopyGeometry> {
         let transfer = self.transfer;
         let copy = transfer.copy.as_ref()?;
         let one_region = match self.division {
             Division::Repetitions { .. } => true,
-            // With a loop more for the slices, that of the window must still fit
-            // in place (`can_be_cut`).
+            // The slices add one loop to those of the window. All loops must fit in place (see
+            // `can_be_cut`).
             Division::Destinations { .. } | Division::Partitions { .. } => {
                 copy.slices.is_some() && copy.window.dims.is_inline_with(1)
             }
@@ -186,8 +192,8 @@ impl<'a> Divided<'a, '_> {
 }
 
 impl Transfer<'_> {
-    /// Applies the windows of a tile: where the copy is [fused](Divided::fused_copy), after
-    /// that of the tile's part of data, and with what was written multiplied at last.
+    /// Applies the windows of a tile. If the copy is [fused](Divided::fused_copy), the function
+    /// first copies the tile's part of data, and finally multiplies what was written.
     pub(in super::super) fn fill_tile(
         &self,
         fused: Option<&CopyGeometry>,
@@ -197,11 +203,12 @@ impl Transfer<'_> {
         let Some(copy) = fused else {
             return apply();
         };
-        // A division that fuses the copy has seen that slices are found without memory.
+        // `fused_copy` has checked that slices are found without an allocation. Without the slices
+        // the copy would cover the whole repetition, which other tiles write.
         let slices = tile.destinations().map(|numbers| {
             let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
             let slices = copy.span_of_slices(position(numbers.start), position(numbers.end));
-            slices.expect("slices of a tile are found without memory")
+            slices.expect("the slices of a tile are found without an allocation")
         });
         let span = slices.as_ref().unwrap_or(&copy.inner);
         let origins = || {
@@ -211,10 +218,9 @@ impl Transfer<'_> {
             })
         };
         for origin in origins() {
-            #[expect(unsafe_code, reason = "a tile is its task's own")]
-            // SAFETY: a `CopyGeometry` places elements of the one shape that
-            // data and output have, and these are the slices or the repetition
-            // that the tile has.
+            #[expect(unsafe_code, reason = "only one task has the tile")]
+            // SAFETY: a `CopyGeometry` describes elements of data and output, which have one shape.
+            // The elements are the slices or the repetition of the tile.
             unsafe {
                 self.access.copy_span(span, origin, false);
             }
@@ -224,9 +230,9 @@ impl Transfer<'_> {
             return;
         }
         for (origin, _) in origins() {
-            #[expect(unsafe_code, reason = "a tile is its task's own")]
-            // SAFETY: these are the elements that have been copied for the same tile, and
-            // no one else's.
+            #[expect(unsafe_code, reason = "only one task has the tile")]
+            // SAFETY: these are the elements that were copied for this tile. No other tile has
+            // them.
             unsafe {
                 self.access.multiply_span(span, origin);
             }

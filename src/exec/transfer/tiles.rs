@@ -1,4 +1,7 @@
-//! Runs a transfer tile by tile, in the order of tuples: what most schedules do.
+//! Runs a transfer tile by tile, in the order of tuples, as most schedules do.
+//!
+//! The module knows divisions, tiles and workers. It does not know how a tile's windows are
+//! applied.
 
 use super::super::division::Division;
 use super::super::tasks::Workers;
@@ -8,11 +11,11 @@ use super::Transfer;
 use crate::error::ScatterError;
 use crate::work::{self, Work};
 
-/// A transfer that a schedule has divided, and who runs it.
+/// A transfer that a schedule has divided, and the workers that run it.
 ///
-/// `division` is that of `Scheduler::divide` for this transfer, in any number of parts, or
-/// the whole. `Candidate::run` sets it, and `ByPartition` for the partitions that a plan
-/// keeps.
+/// `division` is the result of `Scheduler::divide` for this transfer, in any number of parts, or
+/// [`Division::Whole`]. `Candidate::run` sets the division. `ByPartition` replaces it if a plan
+/// keeps partitions of another size.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Divided<'a, 'w> {
     pub(in super::super) transfer: &'a Transfer<'a>,
@@ -22,9 +25,9 @@ pub(in super::super) struct Divided<'a, 'w> {
 }
 
 impl Divided<'_, '_> {
-    /// Applies the windows of every tile in the order of tuples. Data is copied with each
-    /// tile where tiles are separate regions of the output, and before all tiles otherwise.
-    #[expect(unsafe_code, reason = "every piece is a tile of its own")]
+    /// Applies the windows of every tile in the order of tuples. If tiles are separate regions of
+    /// the output, data is copied with each tile. Otherwise it is copied before all tiles.
+    #[expect(unsafe_code, reason = "every piece is one tile")]
     pub(in super::super) fn run_tiles(&self) -> Result<(), ScatterError> {
         let (transfer, work) = (self.transfer, self.work);
         let streams = transfer.streams(work);
@@ -39,19 +42,22 @@ impl Divided<'_, '_> {
         };
         let pieces = self.division.finer(work.pieces(self.division));
         let apply = |tile: &Tile| transfer.fill_tile(fused, tile, || transfer.apply(tile, streams));
-        // SAFETY: `division` is that of a schedule for this transfer. The schedule calls this
-        // function after it has established what the division requires: `ByTuple::run` looks
-        // for duplicates, the others need no more than `divide` has seen.
+        // SAFETY: a schedule has made `division` for this transfer. It calls this function after it
+        // has established what the division requires: `ByTuple::run` detects duplicates, and the
+        // other schedules require no more than `divide` has checked.
         unsafe { self.each_tile(pieces, &whole, apply) }
     }
 
-    /// Runs a task with each tile of `pieces`, shared out among the tasks of the division.
+    /// Runs `task` once with each tile of `pieces`. The tasks of the division share the tiles.
     ///
     /// # Safety
     ///
-    /// `pieces` is the division, or the same in more parts. A schedule has made the division
-    /// of this transfer, and what it rests on has been prepared.
-    #[expect(unsafe_code, reason = "as the tiles that it makes")]
+    /// `pieces` is the division, or the division in more parts. A schedule has made the division
+    /// for this transfer and has prepared what the division requires.
+    #[expect(
+        unsafe_code,
+        reason = "makes tiles, which need the caller's guarantees"
+    )]
     pub(in super::super) unsafe fn each_tile(
         &self,
         pieces: Division,
@@ -59,8 +65,7 @@ impl Divided<'_, '_> {
         task: impl Fn(&Tile) + Sync,
     ) -> Result<(), ScatterError> {
         (self.workers).run_pieces(self.division.tasks(), pieces.tasks(), &|index| {
-            // SAFETY: the caller vouches for the division; `run_pieces` hands out every
-            // number once.
+            // SAFETY: the caller vouches for the division. `run_pieces` passes every number once.
             let tile = unsafe { Tile::new(pieces, index, whole) };
             task(&tile);
         })
@@ -68,7 +73,7 @@ impl Divided<'_, '_> {
 }
 
 impl Transfer<'_> {
-    /// Whether windows are streamed, found out once before any task begins.
+    /// Whether windows are streamed. It is decided once, before any task begins.
     fn streams(&self, work: &Workload<'_>) -> bool {
         let streams = match work.streaming() {
             Streaming::Never => false,

@@ -1,6 +1,5 @@
-//! Goes through the tuples of a tile, in order, and applies their windows: the
-//! one place that decides between the loops over single elements, over rows and
-//! over lists of jobs.
+//! Applies the windows of a tile in the order of its tuples. The module chooses between the loops
+//! over single elements, over rows and over lists of jobs; no other module does.
 
 use std::ops::Range;
 
@@ -13,15 +12,15 @@ use super::Transfer;
 use crate::kernel::{Elements, ElementsFn, RowsFn, RowsForm, Spread};
 use crate::plan::{Destinations, Number, Span, signed};
 
-/// Tuples that are filtered together, without a branch on each, and that make a
-/// list to apply: what comes up is prefetched within a list.
+/// Number of tuples that are filtered together without a branch on each. The tuples that pass form
+/// a list, and windows are prefetched within a list.
 const FILTERED_TUPLES: usize = 1024;
 
-/// A width of destination numbers, and the kernels that take it.
+/// A width of destination numbers, and the kernels for it.
 pub(in super::super) trait Width: Number + Scratch {
-    /// The kernel for single elements.
+    /// Returns the kernel for single elements.
     fn kernel(elements: Elements) -> ElementsFn<Self>;
-    /// The numbers as loops over rows take them.
+    /// Returns the numbers for a kernel over rows. `None`: these kernels do not support the width.
     fn for_rows(numbers: &[Self]) -> Option<&[u32]>;
 }
 
@@ -45,27 +44,25 @@ impl Width for u64 {
     }
 }
 
-/// Tuples to go through: the number of each, and its position in the plan's
-/// list.
+/// A list of tuples: the destination number of each, and its position in the plan's list.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct TupleList<'l, N> {
     pub(in super::super) numbers: &'l [N],
     pub(in super::super) positions: Positions<'l>,
 }
 
-/// Where tuples stand in the plan's list.
+/// Positions of tuples in the plan's list.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Positions<'l> {
-    /// One after another, from this one on.
+    /// Consecutive positions, from this one on.
     From(usize),
-    /// One for each number.
+    /// One position per number.
     Each(&'l [u32]),
 }
 
 impl Transfer<'_> {
-    /// Applies the windows of a tile, in the order of its tuples. `streams`:
-    /// with streaming stores where windows are long enough, which takes distinct
-    /// destinations.
+    /// Applies the windows of a tile in the order of its tuples. `streams`: whether windows that
+    /// are long enough are written by streaming stores. Destinations must then be distinct.
     pub(in super::super) fn apply(&self, tile: &Tile, streams: bool) {
         match self.plan.destinations() {
             Destinations::Narrow(numbers) => self.apply_part(numbers, tile, streams),
@@ -85,10 +82,10 @@ impl Transfer<'_> {
                 let joins = cut.is_none() && self.joins();
                 for repetition in tile.repetitions() {
                     let origin = self.geometry.repetition(repetition);
-                    #[expect(unsafe_code, reason = "a tile is its task's own")]
-                    // SAFETY: the tile has the windows of its tuples, cut to its
-                    // columns as `window` is; where they are streamed, no two
-                    // have one destination, as the caller knows.
+                    #[expect(unsafe_code, reason = "only one task has the tile")]
+                    // SAFETY: the tile has the windows of its tuples. `window` is cut to the
+                    // columns of the tile. If windows are streamed, the caller has established that
+                    // no two have one destination.
                     unsafe {
                         self.apply_listed(list, window, origin, joins, streams);
                     }
@@ -97,20 +94,23 @@ impl Transfer<'_> {
             Part::Destinations(range) => {
                 self.apply_filtered(numbers, range, window, tile.repetitions(), streams);
             }
-            Part::Sorted(_) => debug_assert!(false, "not in the order of tuples"),
+            Part::Sorted(_) => debug_assert!(
+                false,
+                "tiles of sorted tuples are not applied in the order of tuples"
+            ),
         }
     }
 
-    /// Whether joining neighbouring tuples pays: runs at least twice as long. Of
-    /// a gather it has not been measured.
+    /// Whether joining the windows of consecutive tuples pays: the average run becomes at least
+    /// twice as long. Gathers do not join; the gain was not measured.
     fn joins(&self) -> bool {
         self.direction == Direction::Scatter
             && self.geometry.joins
             && self.plan.facts().breaks * 2 < self.plan.tuples()
     }
 
-    /// The loops over single elements, where windows are single elements whose
-    /// sources lie side by side or are all one.
+    /// Returns the kernels for single elements, if windows are single elements and their sources
+    /// are contiguous or all one element.
     pub(in super::super) fn single_elements(&self) -> Option<Elements> {
         let is_single = self.direction == Direction::Scatter
             && self.geometry.window.elements() == 1
@@ -119,25 +119,25 @@ impl Transfer<'_> {
         self.kernels().apply_elements.filter(|_| is_single)
     }
 
-    /// Whether all windows of the list are one and the same.
+    /// Whether all windows of the list are one window.
     pub(in super::super) fn is_one_value(&self) -> bool {
         self.geometry.source_step() == Some(0)
     }
 
-    /// Whether all that destination numbers spread over is in a cache soon.
+    /// Whether the numbered windows span little enough memory to be in a cache soon.
     fn is_near(&self) -> bool {
         self.plan.scale().bytes(self.kernels().size) <= self.access.context.variants.near_bytes
     }
 
-    /// Whether rows of the list are worth a prefetch where they are not read in order.
+    /// Whether rows of the list are worth a prefetch when they are not read in order.
     fn are_sources_far(&self, window: &Span) -> bool {
         let bytes = window.elements() * self.kernels().size;
         let updates = self.plan.tuples().saturating_mul(bytes) as u64;
         bytes > LINE_BYTES && updates >= self.access.context.variants.far_bytes
     }
 
-    /// Whether windows are long enough to be streamed: to read what is there
-    /// into the caches first would be for nothing.
+    /// Whether windows are long enough to be streamed. A plain store would first read the old
+    /// contents of their cache lines, in vain.
     fn is_streamed(&self, window: &Span) -> bool {
         let size = self.kernels().size;
         match self.direction {
@@ -146,7 +146,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// The loop over rows, where windows are rows that lie evenly spaced in the
+    /// Returns the kernel for rows, if windows are contiguous rows at a constant stride in the
     /// list.
     fn rows(&self, window: &Span) -> Option<(RowsFn, RowsForm<'static>)> {
         let kernel = match self.direction {
@@ -167,16 +167,16 @@ impl Transfer<'_> {
         Some((kernel, form))
     }
 
-    /// Applies the windows of a list of tuples in one repetition. `joins`: as
-    /// one run where they follow one another on both sides.
+    /// Applies the windows of a list of tuples in one repetition. `joins`: whether windows that
+    /// follow one another on both sides become one run.
     ///
     /// # Safety
     ///
-    /// - The positions are those of tuples with these numbers.
-    /// - No one else reads or writes their windows, of the form `window`, in the
-    ///   repetition that begins at `origin` ([`Tile`]).
-    /// - Where windows are streamed, no two have one destination.
-    #[expect(unsafe_code, reason = "elements and rows go straight to the kernel")]
+    /// - The positions are positions of tuples with these numbers.
+    /// - No one else reads or writes the windows of these tuples, of the form `window`, in the
+    ///   repetition that begins at `origin` (see [`Tile`]).
+    /// - If windows are streamed, no two have one destination.
+    #[expect(unsafe_code, reason = "passes elements and rows directly to a kernel")]
     pub(in super::super) unsafe fn apply_listed<N: Width>(
         &self,
         list: TupleList<'_, N>,
@@ -193,10 +193,10 @@ impl Transfer<'_> {
         };
         if let (Some(elements), Some(first)) = (self.single_elements(), first) {
             let source = self.access.read_at(read + first);
-            // SAFETY: who made the transfer vouches for the tensors; the plan
-            // has checked the numbers against their layout; `single_elements`
-            // has found one element a window and sources side by side, or all one;
-            // the caller vouches for the windows being its own.
+            // SAFETY: the caller of `Transfer::new` vouches for the tensors, and the plan has
+            // checked the numbers against their layout. `single_elements` has checked that windows
+            // are single elements with contiguous sources or one source. The caller vouches that no
+            // one else has the windows.
             return unsafe {
                 self.apply_elements(elements, list.numbers, written, source, self.is_near());
             };
@@ -212,8 +212,7 @@ impl Transfer<'_> {
             let first = first.cast_signed() * form.step;
             let (dst, src) = self.placed(0, first, (written, read));
             let form = RowsForm { sources, ..form };
-            // SAFETY: as above; `rows` has found windows that are contiguous on
-            // both sides.
+            // SAFETY: as above. `rows` has checked that windows are contiguous on both sides.
             return unsafe {
                 kernel(
                     self.access.written_at(dst),
@@ -223,19 +222,19 @@ impl Transfer<'_> {
                 )
             };
         }
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe { self.walk(list, window, origin, joins, streams) }
     }
 
-    /// Single elements, whose sources lie side by side from `source` on, or are
-    /// the one that is there.
+    /// Applies single elements. Their sources are contiguous from `source` on, or all of them are
+    /// the element at `source`.
     ///
     /// # Safety
     ///
-    /// As for [`Self::apply_listed`], of windows that are single elements, which
-    /// begin `written` elements away from number 0; `source` has an element for
-    /// each.
-    #[expect(unsafe_code, reason = "single elements go straight to the kernel")]
+    /// As for [`Self::apply_listed`], with windows that are single elements. Window number 0 begins
+    /// at the offset `written`. `source` has one element per number, or one element for all
+    /// numbers.
+    #[expect(unsafe_code, reason = "passes single elements directly to a kernel")]
     pub(in super::super) unsafe fn apply_elements<N: Width>(
         &self,
         elements: Elements,
@@ -249,7 +248,7 @@ impl Transfer<'_> {
             is_near,
         };
         let (kernel, dst) = (N::kernel(elements), self.access.written_at(written));
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees what this call requires.
         unsafe {
             if self.is_one_value() {
                 let size = self.kernels().size;
@@ -263,7 +262,7 @@ impl Transfer<'_> {
     /// # Safety
     ///
     /// As for [`Self::apply_listed`].
-    #[expect(unsafe_code, reason = "as the sink that it fills")]
+    #[expect(unsafe_code, reason = "fills a sink")]
     unsafe fn walk<N: Width>(
         &self,
         list: TupleList<'_, N>,
@@ -272,7 +271,7 @@ impl Transfer<'_> {
         joins: bool,
         streams: bool,
     ) {
-        // SAFETY: what is pushed are the windows that the caller vouches for.
+        // SAFETY: the caller vouches for the windows that are pushed.
         let mut sink = unsafe { self.window_sink(self.kernels().apply, window, streams) };
         let numbers = list.numbers.iter().map(|number| number.get());
         let window_at = |(number, position)| self.window_at(number, position, origin);
@@ -308,10 +307,11 @@ impl Transfer<'_> {
         sink.finish();
     }
 
-    /// The tuples whose number lies in `range`, of all of the plan's, of which
-    /// there are as many as 32 bits number. Half of them may, at random: they are
-    /// collected first, without a branch to mispredict. A function of its own, as
-    /// the lists lie on the stack.
+    /// Applies the tuples of the plan whose number is in `range`. The tuples are first collected
+    /// without a branch, because about half of them may pass at random, and a branch would be
+    /// mispredicted.
+    ///
+    /// The function is not inlined because the lists are stored on its stack.
     #[inline(never)]
     fn apply_filtered<N: Width>(
         &self,
@@ -321,8 +321,11 @@ impl Transfer<'_> {
         repetitions: Range<usize>,
         streams: bool,
     ) {
-        // `ByDestination`, whose tiles these are, has refused longer lists.
-        debug_assert!(u32::try_from(numbers.len()).is_ok(), "positions of 32 bits");
+        // `ByDestination` makes these tiles and refuses lists with more tuples.
+        debug_assert!(
+            u32::try_from(numbers.len()).is_ok(),
+            "positions have more than 32 bits"
+        );
         let length = range.end - range.start;
         let mut kept = [N::zeroed(); 2 * FILTERED_TUPLES];
         let mut positions = [0_u32; 2 * FILTERED_TUPLES];
@@ -343,10 +346,10 @@ impl Transfer<'_> {
                     numbers: &kept[..len],
                     positions: Positions::Each(&positions[..len]),
                 };
-                #[expect(unsafe_code, reason = "a tile is its task's own")]
-                // SAFETY: each was kept with its position; the tile has their
-                // destinations, and `window` is cut to its columns; where they are
-                // streamed, no two have one, as the caller of `apply` knows.
+                #[expect(unsafe_code, reason = "only one task has the tile")]
+                // SAFETY: each number was stored with its position. The tile has the destinations,
+                // and `window` is cut to its columns. If windows are streamed, the caller of
+                // `apply` has established that no two have one destination.
                 unsafe {
                     self.apply_listed(list, window, origin, false, streams);
                 }

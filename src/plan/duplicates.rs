@@ -34,7 +34,7 @@ fn fits_bitmap(tuples: usize, count: u64) -> bool {
 }
 
 /// Whether [`first_duplicate`] sorts so many tuples and numbers.
-pub(crate) fn takes_a_sort(tuples: usize, count: u64) -> bool {
+pub(crate) fn detects_by_sort(tuples: usize, count: u64) -> bool {
     tuples > COMPARED_TUPLES && !fits_bitmap(tuples, count)
 }
 

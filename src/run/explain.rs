@@ -119,7 +119,7 @@ impl Explained<'_> {
         let (direction, copy) = (self.direction, copy.as_ref());
         let work = Workload::new(direction, plan, &geometry, copy, self.operation, context);
         let distinct = match self.direction {
-            Direction::Scatter => plan.look_for_duplicate().ok(),
+            Direction::Scatter => plan.detect_duplicate().ok(),
             Direction::Gather => Some(None),
         };
         let distinct = distinct.map(|duplicate| duplicate.is_none());

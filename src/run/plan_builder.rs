@@ -72,7 +72,7 @@ pub(crate) fn make_plan(
     let mut plan = IndexPlan::new(output, form, layout, scale, destinations, &piece)?;
     if let Some(nothing) = nothing {
         let skipped = nothing.listed - nothing.applied;
-        plan = plan.of_nothing(nothing.applied, skipped, first);
+        plan = plan.with_counts(nothing.applied, skipped, first);
     }
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_duplicates()?;

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Spare};
 use duplicates::Duplicate;
-pub(crate) use duplicates::{Sorted, are_seen_distinct};
+pub(crate) use duplicates::{Sorted, known_distinct};
 pub(crate) use flat::{Extents, Flat};
 pub(crate) use form::{Coordinates, Form};
 #[cfg(test)]

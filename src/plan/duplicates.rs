@@ -393,22 +393,10 @@ mod tests {
         let count = 200;
         let mut numbers: Vec<u32> = (0..90).collect();
         numbers[70] = 5_000;
-        assert_eq!(
-            by_bitmap(&numbers, count),
-            Ok(Some(70)),
-            "beyond the bitmap"
-        );
-        assert_eq!(
-            by_sort(&numbers, count),
-            Ok(Some(70)),
-            "beyond the sorted bits"
-        );
+        assert_eq!(by_bitmap(&numbers, count), Ok(Some(70)), "past the bitmap");
+        assert_eq!(by_sort(&numbers, count), Ok(Some(70)), "past the bits");
         let repeat = first_duplicate(&destinations(&numbers), count).expect("memory");
-        assert_eq!(
-            repeat.map(|repeat| repeat.tuple),
-            Some(70),
-            "reported as a duplicate"
-        );
+        assert_eq!(repeat.map(|repeat| repeat.tuple), Some(70), "a duplicate");
     }
 
     #[test]
@@ -432,11 +420,7 @@ mod tests {
         }
         last_writes.keep_last(&list);
         apart.keep_last(&list);
-        assert_eq!(
-            apart.len(6),
-            last_writes.len(6),
-            "equal numbers of last writes"
-        );
+        assert_eq!(apart.len(6), last_writes.len(6), "equal lengths");
         let found: Vec<_> = (0..last_writes.len(6))
             .map(|p| last_writes.get(&list, p))
             .collect();
@@ -446,11 +430,7 @@ mod tests {
             2,
             "the first number that is at least 3 is 7"
         );
-        assert_eq!(
-            last_writes.first_from(&list, 10),
-            4,
-            "beyond the last number"
-        );
+        assert_eq!(last_writes.first_from(&list, 10), 4, "past the end");
     }
 
     #[test]

@@ -302,11 +302,11 @@ impl Geometry {
     /// Replaces a short run by a longer loop. `tuples` is the number of tuples.
     ///
     /// The new run is the longest loop of the window. Where a repetition moves at most four
-    /// elements, it is the longest loop of the repetitions if that loop is longer still. The new run
-    /// must be more than twice as long as the old one.
+    /// elements, it is the longest loop of the repetitions if that loop is longer still. The new
+    /// run must be more than twice as long as the old one.
     ///
-    /// One kernel call then replaces loops around many kernel calls. But each element of the old run
-    /// becomes a separate pass over the same cache lines. So the old run must have at most five
+    /// One kernel call then replaces loops around many kernel calls. But each element of the old
+    /// run becomes a separate pass over the same cache lines. So the old run must have at most five
     /// elements.
     pub(super) fn lengthen_run(&mut self, tuples: usize) -> Result<(), ScatterError> {
         const SHORT_RUN: usize = 5;
@@ -334,8 +334,8 @@ impl Geometry {
         Ok(())
     }
 
-    /// Exchanges the sides of the loops for a gather. Then `dst` is the side of the list of windows,
-    /// and `src` is the side of the numbered windows.
+    /// Exchanges the sides of the loops for a gather. Then `dst` is the side of the list of
+    /// windows, and `src` is the side of the numbered windows.
     pub(crate) fn exchanged(self) -> Self {
         Self {
             outer: self.outer.exchanged(),

@@ -63,8 +63,8 @@ impl WindowOffsets {
         offset(&self.window, position)
     }
 
-    /// Returns the size and the stride of the innermost dim of a window. Positions from one multiple
-    /// of the size to the next are at this stride.
+    /// Returns the size and the stride of the innermost dim of a window. Positions from one
+    /// multiple of the size to the next are at this stride.
     pub(crate) fn run(&self) -> (usize, isize) {
         self.window.last().copied().unwrap_or((1, 1))
     }
@@ -110,8 +110,8 @@ impl IndexPlan {
         Ok(geometry)
     }
 
-    /// Returns the strides of updates. Returns no strides where updates are a scalar that the caller
-    /// has stored as a tensor of one element.
+    /// Returns the strides of updates. Returns no strides where updates are a scalar that the
+    /// caller has stored as a tensor of one element.
     fn strides_of_updates<'s>(&self, strides: &'s [isize]) -> &'s [isize] {
         let is_scalar = strides.len() != self.updates_shape.len();
         if is_scalar { &[] } else { strides }
@@ -188,7 +188,8 @@ impl IndexPlan {
         })
     }
 
-    /// Returns the offsets of the windows, by destination number, in a tensor of the output's shape.
+    /// Returns the offsets of the windows, by destination number, in a tensor of the output's
+    /// shape.
     /// `None` if destination numbers are offsets that are valid only for the layout of the plan.
     pub(crate) fn numbered(
         &self,

@@ -11,8 +11,8 @@ use crate::reduction::Bounds;
 /// Rules for the values of indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexRules {
-    /// All bits set if negative coordinates count from the end of their axis, else 0. A `bool` would
-    /// make the compiler compute a second vector mask in each loop over coordinates.
+    /// All bits set if negative coordinates count from the end of their axis, else 0. A `bool`
+    /// would make the compiler compute a second vector mask in each loop over coordinates.
     wrap_mask: i8,
     /// Treatment of coordinates outside their axis.
     pub(crate) bounds: Bounds,

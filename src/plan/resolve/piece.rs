@@ -4,8 +4,8 @@
 
 use crate::plan::number::Number;
 
-/// Maximum number of numbers per loop. Their breaks fit a counter of 32 bits. Most numbers also have
-/// 32 bits, so the compiler can vectorise the loop without conversions.
+/// Maximum number of numbers per loop. Their breaks fit a counter of 32 bits. Most numbers also
+/// have 32 bits, so the compiler can vectorise the loop without conversions.
 const RUN: usize = 1 << 16;
 
 /// Facts about a list of destinations.

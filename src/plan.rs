@@ -1,8 +1,8 @@
 //! The plan of a call: the destination of every tuple, and facts about these destinations.
 //!
-//! This module knows shapes, strides, index types and offsets. It knows nothing of element
-//! types, reductions or threads. The executor gets an immutable list of destinations and a few
-//! facts about the list.
+//! This module knows shapes, strides, index types and offsets. It knows nothing of element types,
+//! reductions or threads. The executor gets an immutable list of destinations and a few facts about
+//! the list.
 
 mod destinations;
 mod duplicates;
@@ -41,8 +41,8 @@ use crate::operand::{Dims, Layout};
 
 /// Everything that depends only on the indices and the layout of the output.
 ///
-/// All indices have been checked. The list of destinations is immutable, so any number of calls
-/// can share a plan.
+/// All indices have been checked. The list of destinations is immutable, so any number of calls can
+/// share a plan.
 #[derive(Debug)]
 pub(crate) struct IndexPlan {
     /// Shape of the output.
@@ -54,8 +54,8 @@ pub(crate) struct IndexPlan {
     /// Shape of the list of tuples, skipped tuples included.
     tuple_shape: Dims<usize>,
     updates_shape: Dims<usize>,
-    /// Sizes of the batch and window axes as repetitions and windows use them. They can be
-    /// smaller than the sizes of the output.
+    /// Sizes of the batch and window axes as repetitions and windows use them. They can be smaller
+    /// than the sizes of the output.
     reach: Dims<usize>,
     /// Whether these sizes are equal to the sizes of the output.
     is_whole: bool,
@@ -65,8 +65,8 @@ pub(crate) struct IndexPlan {
     applied: usize,
     /// Number of skipped tuples, as the caller counts tuples.
     skipped: usize,
-    /// Destinations of all applied tuples. Where windows or repetitions are empty: destinations
-    /// of a range of tuples that contains the first duplicate, if there is one.
+    /// Destinations of all applied tuples. Where windows or repetitions are empty: destinations of
+    /// a range of tuples that contains the first duplicate, if there is one.
     destinations: Destinations,
     /// First tuple of that range. 0 where windows have elements.
     first: usize,
@@ -153,8 +153,8 @@ impl IndexPlan {
         &self.strides
     }
 
-    /// Sets the counts of a plan whose repetitions or windows are empty. Its destinations belong
-    /// to the tuples from number `first` on.
+    /// Sets the counts of a plan whose repetitions or windows are empty. Its destinations belong to
+    /// the tuples from number `first` on.
     pub(crate) fn with_counts(self, applied: usize, skipped: usize, first: usize) -> Self {
         Self {
             applied,
@@ -207,8 +207,8 @@ impl IndexPlan {
         }
     }
 
-    /// Returns the strides of contiguous updates and of the output, if windows are rows at
-    /// constant strides.
+    /// Returns the strides of contiguous updates and of the output, if windows are rows at constant
+    /// strides.
     pub(crate) fn flat(&self) -> Option<&Flat> {
         self.flat.as_ref()
     }
@@ -288,8 +288,8 @@ impl IndexPlan {
         self.tuple_shape.iter().product()
     }
 
-    /// Returns the number of strands of the list of tuples. Strands are equal, consecutive parts
-    /// of the list. The shape of the list alone ensures that two strands share no destination.
+    /// Returns the number of strands of the list of tuples. Strands are equal, consecutive parts of
+    /// the list. The shape of the list alone ensures that two strands share no destination.
     pub(crate) fn strands(&self) -> usize {
         if self.positions.is_some() {
             return 1;
@@ -392,8 +392,8 @@ impl IndexPlan {
             coordinates: Form::ALL_EXPLICIT,
             ..self.form
         };
-        // The new plan is for an output whose batch and window axes have the sizes that
-        // repetitions and windows use.
+        // The new plan is for an output whose batch and window axes have the sizes that repetitions
+        // and windows use.
         let mut shape = Dims::copied(&self.reach)?;
         let indexed = form.indexed();
         shape[indexed.clone()].copy_from_slice(&self.shape[indexed]);

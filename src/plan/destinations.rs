@@ -9,8 +9,8 @@ use super::resolve::Piece;
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 
-/// Destination numbers in the order of their tuples. A plan also keeps positions of tuples in
-/// this type.
+/// Destination numbers in the order of their tuples. A plan also keeps positions of tuples in this
+/// type.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -44,12 +44,12 @@ impl Destinations {
     /// Maximum number of destinations that need no allocation.
     pub(crate) const INLINE: usize = 64;
 
-    /// Largest count of distinct numbers that are stored in 32 bits. All of these numbers are
-    /// below [`Number::SKIPPED`].
+    /// Largest count of distinct numbers that are stored in 32 bits. All of these numbers are below
+    /// [`Number::SKIPPED`].
     pub(crate) const NARROW: u64 = u32::MAX as u64;
 
-    /// Makes a list of `len` numbers with arbitrary values. `count` is the exclusive upper bound
-    /// of the numbers to store. The list uses the memory of `spare` where it is large enough.
+    /// Makes a list of `len` numbers with arbitrary values. `count` is the exclusive upper bound of
+    /// the numbers to store. The list uses the memory of `spare` where it is large enough.
     pub(crate) fn with_len(len: usize, count: u64, spare: Spare) -> Result<Self, ScatterError> {
         Ok(if count <= Self::NARROW {
             Self::Narrow(buffer(len, spare.narrow)?)

@@ -1,8 +1,8 @@
 //! Detection of duplicates, and lists of tuples sorted by destination.
 //!
-//! The detection is exact. It uses the cheapest method for each case: comparisons for at most 64
-//! tuples, a bitmap where it fits in the cache, otherwise a sort. This module knows destination
-//! numbers. It knows nothing of what tuples move.
+//! The detection is exact. It compares at most 64 tuples with one another. It uses a bitmap for
+//! longer lists if the bitmap is small enough. Otherwise it sorts the list. This module knows
+//! destination numbers. It knows nothing of what tuples move.
 
 use std::ops::Range;
 
@@ -55,8 +55,8 @@ pub(crate) fn detection_bytes(tuples: usize, count: u64) -> usize {
     }
 }
 
-/// Returns the first duplicate and the last earlier tuple with the same destination. `count` is
-/// the exclusive upper bound of the numbers.
+/// Returns the first duplicate and the last earlier tuple with the same destination. `count` is the
+/// exclusive upper bound of the numbers.
 pub(crate) fn first_duplicate(
     destinations: &Destinations,
     count: u64,
@@ -65,8 +65,8 @@ pub(crate) fn first_duplicate(
     Ok(found.map(|tuple| {
         let number = destinations.get(tuple);
         let earlier = (0..tuple).rev().find(|&t| destinations.get(t) == number);
-        // A duplicate without an earlier tuple has a number that no plan contains. The result is
-        // a duplicate all the same, because a list that is not known to be distinct must not be
+        // A duplicate without an earlier tuple has a number that no plan contains. The result is a
+        // duplicate all the same, because a list that is not known to be distinct must not be
         // divided among tasks.
         let earlier = earlier.unwrap_or(tuple);
         Duplicate { tuple, earlier }
@@ -102,8 +102,8 @@ fn by_comparing_all<N: Number>(numbers: &[N]) -> Option<usize> {
     (1..numbers.len()).find(|&t| numbers[..t].contains(&numbers[t]))
 }
 
-/// Whether the numbers are distinct, if a short check shows it: they increase, or there are at most
-/// 64 of them. `false` also where only a longer check would show it.
+/// Whether a short check shows that the numbers are distinct. It covers numbers that increase, and
+/// lists of at most 64 numbers. For other lists the result is `false`.
 pub(crate) fn known_distinct(numbers: &[u32]) -> bool {
     numbers.is_sorted_by(|before, after| before < after)
         || numbers.len() <= COMPARED_TUPLES && by_comparing_all(numbers).is_none()
@@ -142,8 +142,8 @@ fn by_sort<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, Scatte
         .min())
 }
 
-/// Sorts positions by comparisons and compares neighbours. For numbers and positions that need
-/// more than 64 bits together.
+/// Sorts positions by comparisons and compares neighbours. For numbers and positions that need more
+/// than 64 bits together.
 fn by_comparisons<N: Number>(numbers: &[N]) -> Result<Option<usize>, ScatterError> {
     let order = positions_by_number(numbers)?;
     Ok((order.windows(2))
@@ -161,7 +161,7 @@ fn positions_by_number<N: Number>(numbers: &[N]) -> Result<Vec<usize>, ScatterEr
 }
 
 /// Layout of a destination number and a tuple in 64 bits. The number has the upper bits and the
-/// tuple has the lower bits. So a sort keeps the order of the tuples of one destination.
+/// tuple has the lower bits. Therefore a sort keeps the order of the tuples of one destination.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packing {
     tuple_bits: u32,

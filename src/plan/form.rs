@@ -27,7 +27,7 @@ pub(crate) struct Form {
     pub(crate) batch_rank: usize,
     /// Number of axes of the output that tuples address.
     pub(crate) tuple_len: usize,
-    /// First dim (inclusive) and last dim (exclusive) of the list of tuples in `indices`.
+    /// Dims of the list of tuples in `indices`: the first dim, and one past the last dim.
     pub(crate) list: (usize, usize),
     /// Source of the coordinates of tuples.
     pub(crate) coordinates: Coordinates,
@@ -38,7 +38,7 @@ pub(crate) struct Form {
 pub(crate) enum Coordinates {
     /// The first `implied` coordinates are the position of the tuple along the first dims of the
     /// list. The other coordinates are read from `indices`. They are stored along the last dim of
-    /// `indices`, if that dim is not a part of the list.
+    /// `indices` if that dim is not a part of the list. Otherwise at most one coordinate is read.
     Explicit { implied: usize },
     /// The coordinate of tuple axis `axis` is read from `indices`. The other coordinates are the
     /// position of the tuple in the list. `indices` has a dim for every axis of the output. These
@@ -239,8 +239,8 @@ pub(super) fn is_same(shape: &[usize], other: &[usize]) -> bool {
 }
 
 /// Returns the dims of `shape` after the prefix `dims`. `None` if `shape` does not begin with
-/// `dims`. A slice comparison would call `memcmp`, and that call costs more than this loop,
-/// because shapes are short.
+/// `dims`. A slice comparison would call `memcmp`, and that call costs more than this loop, because
+/// shapes are short.
 #[inline(always)]
 fn strip_prefix<'a>(shape: &'a [usize], dims: &[usize]) -> Option<&'a [usize]> {
     let (first, rest) = shape.split_at_checked(dims.len())?;

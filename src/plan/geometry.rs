@@ -8,8 +8,8 @@
 use crate::error::ScatterError;
 use crate::operand::{Dims, offset_of, unravel};
 
-/// A loop: number of iterations, and stride on each side in elements. `dst` is the written side
-/// and `src` is the read side.
+/// Loop with its number of iterations and its strides in elements. `dst` is the stride of the
+/// written side, and `src` is the stride of the read side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dim {
     pub(crate) size: usize,
@@ -68,8 +68,8 @@ impl Dim {
         src: 1,
     };
 
-    /// Whether each iteration of `outer` begins where the previous iteration's pass over this dim
-    /// ends. Then the two loops are one longer loop.
+    /// Whether `outer` continues this loop. Then the stride of `outer` is the size of this loop
+    /// times its stride, on both sides, and the two loops are one longer loop.
     #[inline]
     pub(super) fn is_continued_by(self, outer: Self) -> bool {
         // The stride over the whole dim may overflow, because no element is that far away.
@@ -400,7 +400,7 @@ mod tests {
             (vec![], vec![dim(1, 1, 1)]),
         ];
         for (dims, expected) in cases {
-            let span = Span::new(dims.clone().into_iter()).expect("few dims");
+            let span = Span::new(dims.clone().into_iter()).expect("inline dims");
             assert_eq!(span.dims[..], expected[..], "{dims:?}");
         }
     }
@@ -410,19 +410,19 @@ mod tests {
     fn strides_that_no_element_uses_may_overflow() {
         let far = isize::MAX / 2;
         let dims = [dim(2, far, far), dim(2, far - 1, 1)];
-        let span = Span::new(dims.into_iter()).expect("few dims");
+        let span = Span::new(dims.into_iter()).expect("inline dims");
         assert_eq!(span.dims[..], dims, "two loops");
     }
 
     #[test]
     fn reversed_outputs_are_written_forwards() {
-        let span = Span::new([dim(3, -4, -4), dim(4, -1, -1)].into_iter()).expect("few dims");
+        let span = Span::new([dim(3, -4, -4), dim(4, -1, -1)].into_iter()).expect("inline dims");
         assert_eq!(span.dims[..], [dim(12, 1, 1)], "one run");
         assert_eq!((span.dst, span.src), (-11, -11), "from the lowest address");
     }
 
     fn dims(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
-        merged(shape, strides).expect("few dims")
+        merged(shape, strides).expect("inline dims")
     }
 
     #[test]

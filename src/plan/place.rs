@@ -188,9 +188,8 @@ impl IndexPlan {
         })
     }
 
-    /// Returns the offsets of the windows, by destination number, in a tensor of the output's
-    /// shape.
-    /// `None` if destination numbers are offsets that are valid only for the layout of the plan.
+    /// Returns the offsets of the numbered windows in a tensor of the output's shape. `None` if the
+    /// destination numbers are offsets and the tensor has another layout than the plan.
     pub(crate) fn numbered(
         &self,
         strides: &[isize],

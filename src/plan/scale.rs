@@ -5,8 +5,8 @@
 use super::form::Form;
 use crate::operand::Layout;
 
-/// Meaning of destination numbers: destination number `n` is the slice at offset
-/// `base + n * unit`, in elements from element `[0, 0, ...]` of the output.
+/// Meaning of destination numbers: destination number `n` is the slice at offset `base + n * unit`,
+/// in elements from element `[0, 0, ...]` of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
     /// Offset of destination number 0, in elements.
@@ -73,8 +73,8 @@ impl Scale {
     }
 }
 
-/// Factors of coordinates: a destination number is the sum of each coordinate times the
-/// multiplier of its tuple axis, plus `origin`.
+/// Factors of coordinates: a destination number is the sum of each coordinate times the multiplier
+/// of its tuple axis, plus `origin`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multipliers<'a> {
     /// Sizes of the tuple axes.

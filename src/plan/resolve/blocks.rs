@@ -1,7 +1,8 @@
 //! Numbering of long, contiguous lists block by block, without a plan.
 //!
-//! Where valid indices already are slice numbers, this module only checks them. It neither copies
-//! nor multiplies them, unless other code may write their memory.
+//! Where valid indices already are slice numbers, this module only checks them and does not
+//! multiply them. It copies such indices only if they are foreign: other code may write their
+//! memory. This module knows nothing of what is done with the slices.
 
 #![expect(unsafe_code, reason = "reads indices at offsets of a contiguous view")]
 
@@ -113,8 +114,9 @@ impl Tuples<'_> {
         let (first, tuples) = (first.cast_signed(), buffer.len());
         let run: &[I] = if self.indices.is_foreign() {
             let copy = &mut bytemuck::cast_slice_mut(buffer)[..tuples];
-            // SAFETY: the view is contiguous, each tuple has one index, and the caller has a buffer
-            // entry only for tuples of the list. `I` is the type of the indices.
+            // SAFETY: each tuple has one index, as checked above. The callers of `resolve_block`,
+            // `run/long_lists.rs` and `run/long_gathers.rs`, pass contiguous indices and a buffer
+            // with one entry for each tuple of a range of the list. `I` is the type of the indices.
             unsafe { (self.indices).read_run(first, 1, copy) };
             copy
         } else {

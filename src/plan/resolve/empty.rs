@@ -1,8 +1,8 @@
 //! Checks of lists of tuples that move no element, because windows or repetitions are empty.
 //!
-//! By stride 0, one index in memory can stand for many tuples. So a list can have more tuples than
-//! a loop can visit. This module checks each index in memory once. It computes all facts about the
-//! list from these indices.
+//! With stride 0, one index in memory stands for many tuples. Therefore a list can have more tuples
+//! than a loop can visit. This module checks each index in memory once. It computes all facts about
+//! the list from these indices.
 
 use super::coordinate::IndexRules;
 use super::tuples::{COPIED_TUPLES, Tuples};

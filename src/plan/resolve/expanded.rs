@@ -52,13 +52,13 @@ fn is_expanded<I: Coordinate>(
         let row = offset(&outer, row);
         let mut first = [I::default()];
         // SAFETY: `row` is the offset of an element of the layout, because `outer` has the sizes
-        // and strides of the layout and `row` is below their product.
+        // and strides of the layout. The caller, `in_rows` of `run/plan_builder.rs`, passes only
+        // tensors with elements and rows below the number that `rows_along` returns.
         unsafe { indices.read_run(row, 0, &mut first) };
         (0..runs).all(|number| {
             let start = row + offset(around, number);
-            // SAFETY: the offsets are offsets of elements of the layout, because `outer`, `around`
-            // and the run have its sizes and strides. `I` is the type of the indices, because the
-            // caller has dispatched on it.
+            // SAFETY: as above, `around` and the run have the sizes and strides of the layout. `I`
+            // is the type of the indices, because `is_expanded_along` has dispatched on it.
             unsafe { is_all(indices, start, step, run, first[0]) }
         })
     }))

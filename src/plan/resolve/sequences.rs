@@ -15,8 +15,10 @@ use crate::plan::scale::Scale;
 use crate::reduction::{Bounds, CacheMode};
 
 /// Checks the start position of every sequence and numbers its rows. If `numbers` is empty, it only
-/// checks. Returns the number of skipped tuples: entries of `numbers`, or, if `numbers` is empty,
-/// tuples as the caller counts them. `starts` has one value for each sequence or one value for all.
+/// checks. `starts` has one value for each sequence or one value for all.
+///
+/// Returns the number of skipped tuples. If `numbers` is empty, tuples are counted as the caller
+/// counts them. Otherwise every entry of `numbers` is a tuple.
 pub(crate) fn resolve_sequences<N: Number>(
     output: &Layout<'_>,
     form: &Form,

@@ -5,7 +5,8 @@
 //!
 //! Blocks of tuples are numbered axis by axis, in loops without branches. Each loop reads a
 //! coordinate of every tuple once, compares it with the size of its axis and multiplies it. If a
-//! check fails, the block is read again. Then the bounds rule is applied to each coordinate.
+//! check fails, the block is read again. Then [`Bounds`] decides the result of each coordinate
+//! outside its axis: an error, a skipped tuple or a clamped position. This is the bounds rule.
 
 #![expect(
     unsafe_code,
@@ -144,8 +145,8 @@ impl<'a> Tuples<'a> {
         self.are_contiguous() && self.multipliers.sizes.len() == 1
     }
 
-    /// Numbers all tuples of a small call. The tuples must be
-    /// [neighbours](Self::are_neighbours). Returns the number of skipped tuples.
+    /// Numbers all tuples of a small call. The tuples must be [neighbours](Self::are_neighbours).
+    /// Returns the number of skipped tuples.
     #[inline(always)]
     pub(crate) fn resolve_neighbours(self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         self.resolve_contiguous(1, numbers)
@@ -351,10 +352,10 @@ impl<'a> Tuples<'a> {
             let cursor = self.cursor(spacing, tuple);
             let len = block_len.min(cursor.left_in_row).min(numbers.len() - done);
             let block = &mut numbers[done..done + len];
-            // SAFETY: `cursor` computes its offset from the sizes and strides of the view, and the
-            // block ends at the end of the row at the latest. `I` is the type of the indices: all
-            // callers have dispatched on it. Without a copy the stride of the row is 1, and the
-            // indices are not foreign.
+            // SAFETY: `cursor` computes its offset from the sizes and strides of the view. The
+            // block ends at the end of the row at the latest, and the list has a tuple for each
+            // entry. `I` is the type of the indices, because all callers have dispatched on it. If
+            // `copy` is empty, the stride of the row is 1 and the indices are not foreign.
             if !unsafe { self.number_block(cursor, copy, block) } {
                 // SAFETY: as above. It reads copies only.
                 skipped += unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?;
@@ -368,9 +369,8 @@ impl<'a> Tuples<'a> {
     }
 
     /// Numbers the tuples from the cursor on. Returns whether all coordinates are inside their
-    /// axes.
-    /// `copy` is a buffer for one coordinate of each tuple. It is empty if coordinates are read in
-    /// place.
+    /// axes. `copy` is a buffer for one coordinate of each tuple. It is empty if coordinates are
+    /// read in place.
     ///
     /// # Safety
     ///

@@ -1,8 +1,8 @@
-//! The plan: where every tuple's window goes, and what is known about that.
+//! The plan of a call: the destination of every tuple, and facts about these destinations.
 //!
-//! Knows shapes, strides, index types and offsets. Knows nothing of element
-//! types, reductions or threads: an immutable list of destinations with a few
-//! facts is all that reaches the executor.
+//! This module knows shapes, strides, index types and offsets. It knows nothing of element types,
+//! reductions or threads. The executor gets an immutable list of destinations and a few facts about
+//! the list.
 
 mod destinations;
 mod duplicates;
@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 
 pub(crate) use destinations::{Destinations, Spare};
 use duplicates::Duplicate;
-pub(crate) use duplicates::{Sorted, are_seen_distinct};
+pub(crate) use duplicates::{Sorted, known_distinct};
 pub(crate) use flat::{Extents, Flat};
 pub(crate) use form::{Coordinates, Form};
 #[cfg(test)]
@@ -39,47 +39,55 @@ use crate::error::ScatterError;
 use crate::memory::copied;
 use crate::operand::{Dims, Layout};
 
-/// What depends on indices alone: the layout of the output and the destination
-/// of every tuple, checked. An immutable list that any number of runs share.
+/// Everything that depends only on the indices and the layout of the output.
+///
+/// All indices have been checked. The list of destinations is immutable, so any number of calls can
+/// share a plan.
 #[derive(Debug)]
 pub(crate) struct IndexPlan {
+    /// Shape of the output.
     shape: Dims<usize>,
+    /// Strides of the output, in elements.
     strides: Dims<isize>,
     is_contiguous: bool,
     form: Form,
+    /// Shape of the list of tuples, skipped tuples included.
     tuple_shape: Dims<usize>,
     updates_shape: Dims<usize>,
-    /// How far repetitions and window reach along each axis, and whether that
-    /// is as far as the output does.
+    /// Sizes of the batch and window axes as repetitions and windows use them. They can be smaller
+    /// than the sizes of the output.
     reach: Dims<usize>,
+    /// Whether these sizes are equal to the sizes of the output.
     is_whole: bool,
-    /// Positions in `indices` that one tuple stands for.
+    /// Number of positions in `indices` that one tuple stands for.
     indices_each: usize,
-    /// Tuples that were not skipped and those that were, as the caller counts
-    /// them.
+    /// Number of tuples that were not skipped, as the caller counts tuples.
     applied: usize,
+    /// Number of skipped tuples, as the caller counts tuples.
     skipped: usize,
-    /// Of all of these; where they move nothing, of as many from `first` on as show
-    /// whether any have one destination.
+    /// Destinations of all applied tuples. Where windows or repetitions are empty: destinations of
+    /// a range of tuples that contains the first duplicate, if there is one.
     destinations: Destinations,
+    /// First tuple of that range. 0 where windows have elements.
     first: usize,
-    /// Which tuple each destination belongs to, where some were skipped.
+    /// Position in the list of the tuple of each destination. `None` if no tuple was skipped.
     positions: Option<Destinations>,
     scale: Scale,
     facts: Facts,
     first_duplicate: OnceLock<Option<Duplicate>>,
     last_writes: OnceLock<Sorted>,
     groups: OnceLock<Sorted>,
-    /// Room for what runs work out from the plan.
+    /// Slot for data that a schedule computes from the plan.
     pub(crate) slot: Slot,
-    /// Room for what a choice has seen of the tuples.
+    /// Slot for the sample of destinations that the choice of a schedule uses.
     pub(crate) sample: Slot,
+    /// Strides of contiguous updates and of the output, if windows are rows at constant strides.
     flat: Option<Flat>,
 }
 
 impl IndexPlan {
-    /// A plan from the `destinations` that [`Tuples`] has numbered for `form` and this `output`.
-    /// `piece` is what was learnt from all of them.
+    /// Makes a plan from the `destinations` that [`Tuples`] has numbered for `form` and `output`.
+    /// `piece` has the facts about all of these destinations.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
@@ -126,28 +134,28 @@ impl IndexPlan {
             flat: None,
         };
         let updates = Layout::contiguous(&plan.updates_shape);
-        // Of more updates than memory can hold there is no run.
+        // No call can have more updates than memory can hold.
         plan.flat = (updates.elements()).and_then(|_| Flat::new(&plan.extents(), output, &updates));
         if matches!(form.coordinates, Coordinates::Sequences { .. }) {
-            // An update is no longer than its axis, so no row is met twice.
+            // An update has at most as many rows as its axis, so no row is written twice.
             let _ = plan.first_duplicate.set(None);
         }
         Ok(plan)
     }
 
-    /// Shape of the output it was made for.
+    /// Returns the shape of the output that the plan was made for.
     pub(crate) fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Strides, in elements, of the output it was made for.
+    /// Returns the strides, in elements, of the output that the plan was made for.
     pub(crate) fn strides(&self) -> &[isize] {
         &self.strides
     }
 
-    /// The same plan, whose tuples move nothing, with so many of them;
-    /// destinations are those of the tuples from `first` on.
-    pub(crate) fn of_nothing(self, applied: usize, skipped: usize, first: usize) -> Self {
+    /// Sets the counts of a plan whose repetitions or windows are empty. Its destinations belong to
+    /// the tuples from number `first` on.
+    pub(crate) fn with_counts(self, applied: usize, skipped: usize, first: usize) -> Self {
         Self {
             applied,
             skipped,
@@ -156,40 +164,39 @@ impl IndexPlan {
         }
     }
 
-    /// Number of tuples that are applied: all but those that were skipped.
+    /// Returns the number of tuples that were not skipped, as the caller counts tuples.
     pub(crate) fn applied(&self) -> usize {
         self.applied
     }
 
-    /// Number of tuples that were skipped.
+    /// Returns the number of skipped tuples, as the caller counts tuples.
     pub(crate) fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// Number of destinations to go through: that of the tuples that are
-    /// applied, where they move anything.
+    /// Returns the number of destinations in the plan. Every applied tuple of the list has one,
+    /// unless repetitions or windows are empty.
     pub(crate) fn tuples(&self) -> usize {
         self.destinations.len()
     }
 
-    /// The shape that `updates` must have.
+    /// Returns the shape that `updates` must have.
     pub(crate) fn updates_shape(&self) -> &[usize] {
         &self.updates_shape
     }
 
-    /// Refuses updates of another shape.
+    /// Checks the shape of updates.
     #[inline]
     pub(crate) fn check_updates(&self, updates: &[usize]) -> Result<(), ScatterError> {
         form::check_shape([&self.updates_shape, &[], &[]], updates)
     }
 
-    /// Whether repetitions and windows are whole: they reach as far as the
-    /// output does.
+    /// Whether repetitions and windows have the full sizes of the output.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// The shapes of a run.
+    /// Returns the shapes of a call that uses this plan.
     pub(crate) fn extents(&self) -> Extents<'_> {
         Extents {
             form: &self.form,
@@ -200,12 +207,13 @@ impl IndexPlan {
         }
     }
 
-    /// Where the elements of contiguous updates lie, if a few numbers say it.
+    /// Returns the strides of contiguous updates and of the output, if windows are rows at constant
+    /// strides.
     pub(crate) fn flat(&self) -> Option<&Flat> {
         self.flat.as_ref()
     }
 
-    /// The layout of the output planned for.
+    /// Returns the layout of the output that the plan was made for.
     pub(crate) fn layout(&self) -> Result<Layout<'_>, ScatterError> {
         match self.is_contiguous {
             true => Ok(Layout::contiguous(&self.shape)),
@@ -213,7 +221,7 @@ impl IndexPlan {
         }
     }
 
-    /// Whether `output` lies in memory as the output planned for.
+    /// Checks that the elements of `output` have the offsets that the plan was made for.
     pub(crate) fn check_output(&self, output: &Layout<'_>) -> Result<(), ScatterError> {
         if self.is_contiguous
             && output.is_contiguous()
@@ -228,7 +236,7 @@ impl IndexPlan {
         Err(self.mismatch(output))
     }
 
-    /// The error for a tensor that lies otherwise than the output planned for.
+    /// Returns the error for a tensor whose layout is not the layout of the plan.
     #[cold]
     pub(crate) fn mismatch(&self, actual: &Layout<'_>) -> ScatterError {
         ScatterError::with_facts(|| {
@@ -241,32 +249,33 @@ impl IndexPlan {
         })
     }
 
-    /// Whether updates only replace what is there, by the rule of the form.
+    /// Whether the operator allows no reduction: updates always replace existing values.
     pub(crate) fn only_moves(&self) -> bool {
         matches!(self.form.coordinates, Coordinates::Sequences { .. })
     }
 
+    /// Returns the destination numbers.
     pub(crate) fn destinations(&self) -> &Destinations {
         &self.destinations
     }
 
-    /// Whether every tuple has a destination, so that the n-th destination is
-    /// that of the n-th tuple.
+    /// Whether no tuple was skipped. Then the n-th destination belongs to the n-th tuple.
     pub(crate) fn skips_none(&self) -> bool {
         self.positions.is_none()
     }
 
-    /// The tuple of each destination, where some were skipped.
+    /// Returns the position in the list of the tuple of each destination. `None` if no tuple was
+    /// skipped.
     pub(crate) fn positions(&self) -> Option<&Destinations> {
         self.positions.as_ref()
     }
 
-    /// The tuple that the destination at `position` belongs to.
+    /// Returns the number of the tuple that the destination at `position` belongs to.
     #[inline]
     pub(crate) fn tuple_at(&self, position: usize) -> usize {
         match &self.positions {
             None => self.first + position,
-            // Tuples were counted with a `usize`.
+            // The number of tuples fits a `usize`, so the conversion cannot fail.
             Some(tuples) => {
                 let tuple = usize::try_from(tuples.get(position)).unwrap_or(usize::MAX);
                 self.first.saturating_add(tuple)
@@ -274,13 +283,13 @@ impl IndexPlan {
         }
     }
 
-    /// Number of tuples, those that were skipped included.
+    /// Returns the number of tuples in the list, skipped tuples included.
     pub(crate) fn listed_tuples(&self) -> usize {
         self.tuple_shape.iter().product()
     }
 
-    /// How many strands the list of tuples has: equal parts, one after another,
-    /// that share no destination, by the shape of the list alone.
+    /// Returns the number of strands of the list of tuples. Strands are equal, consecutive parts of
+    /// the list. The shape of the list alone ensures that two strands share no destination.
     pub(crate) fn strands(&self) -> usize {
         if self.positions.is_some() {
             return 1;
@@ -288,25 +297,27 @@ impl IndexPlan {
         self.tuple_shape[..self.form.leading()].iter().product()
     }
 
+    /// Returns what a destination number means.
     pub(crate) fn scale(&self) -> Scale {
         self.scale
     }
 
+    /// Returns the facts that validation has collected about the destinations.
     pub(crate) fn facts(&self) -> Facts {
         self.facts
     }
 
-    /// Whether destinations are known to be unique without further work.
+    /// Whether destinations are already known to be distinct.
     pub(crate) fn is_known_unique(&self) -> bool {
         self.facts.increasing || matches!(self.first_duplicate.get(), Some(None))
     }
 
-    /// Whether it takes a sort to look for duplicates.
-    pub(crate) fn looks_by_sort(&self) -> bool {
-        !self.facts.ordered && duplicates::takes_a_sort(self.tuples(), self.scale.count)
+    /// Whether duplicate detection needs a sort.
+    pub(crate) fn detects_by_sort(&self) -> bool {
+        !self.facts.ordered && duplicates::detects_by_sort(self.tuples(), self.scale.count)
     }
 
-    /// Bytes that it takes to look for duplicates.
+    /// Returns the bytes of scratch memory that duplicate detection needs.
     pub(crate) fn detection_bytes(&self) -> usize {
         if self.facts.ordered {
             return 0;
@@ -314,18 +325,18 @@ impl IndexPlan {
         duplicates::detection_bytes(self.tuples(), self.scale.count)
     }
 
-    /// The first duplicate, worked out once.
+    /// Returns the first duplicate. The plan computes it once and keeps the result.
     pub(crate) fn first_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
         if let Some(&known) = self.first_duplicate.get() {
             return Ok(known);
         }
-        let found = self.look_for_duplicate()?;
+        let found = self.detect_duplicate()?;
         Ok(*self.first_duplicate.get_or_init(|| found))
     }
 
-    /// [`Self::first_duplicate`], but the plan does not learn from it: what it
-    /// knows decides which schedule the next run takes.
-    pub(crate) fn look_for_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
+    /// Computes the first duplicate, like [`Self::first_duplicate`], but does not keep the result.
+    /// The facts that a plan keeps influence which schedule the next call chooses.
+    pub(crate) fn detect_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
         if self.is_known_unique() {
             return Ok(None);
         }
@@ -335,7 +346,7 @@ impl IndexPlan {
         duplicates::first_duplicate(&self.destinations, self.scale.count)
     }
 
-    /// The error for a plan that has duplicates.
+    /// Returns an error if the plan has duplicates.
     pub(crate) fn refuse_duplicates(&self) -> Result<(), ScatterError> {
         let named = |position| self.tuple_at(position) * self.indices_each;
         match self.first_duplicate()? {
@@ -347,8 +358,8 @@ impl IndexPlan {
         }
     }
 
-    /// The last tuple of every destination, in the order of destinations;
-    /// worked out once.
+    /// Returns the last tuple of every destination, in ascending order of destinations. The plan
+    /// computes the list once.
     pub(crate) fn last_writes(&self) -> Result<&Sorted, ScatterError> {
         if let Some(last_writes) = self.last_writes.get() {
             return Ok(last_writes);
@@ -358,8 +369,8 @@ impl IndexPlan {
         Ok(self.last_writes.get_or_init(|| last_writes))
     }
 
-    /// All tuples in the order of their destinations, those of one destination
-    /// in their own; worked out once.
+    /// Returns all tuples in ascending order of their destinations. Tuples of one destination keep
+    /// their order. The plan computes the list once.
     pub(crate) fn groups(&self) -> Result<&Sorted, ScatterError> {
         if let Some(groups) = self.groups.get() {
             return Ok(groups);
@@ -368,7 +379,7 @@ impl IndexPlan {
         Ok(self.groups.get_or_init(|| groups))
     }
 
-    /// A plan of one tuple for each destination that has any, in the order of
+    /// Makes a plan with one tuple for each destination that has tuples, in ascending order of
     /// destinations.
     pub(crate) fn of_destinations(&self) -> Result<Self, ScatterError> {
         let distinct = self.last_writes()?;
@@ -381,7 +392,8 @@ impl IndexPlan {
             coordinates: Form::ALL_EXPLICIT,
             ..self.form
         };
-        // Of an output that ends where repetitions and windows do.
+        // The new plan is for an output whose batch and window axes have the sizes that repetitions
+        // and windows use.
         let mut shape = Dims::copied(&self.reach)?;
         let indexed = form.indexed();
         shape[indexed.clone()].copy_from_slice(&self.shape[indexed]);
@@ -390,12 +402,13 @@ impl IndexPlan {
         Self::new(&output, form, &indices, self.scale, destinations, &piece)
     }
 
+    /// Sorts the tuples by destination. `in_order`: they are already sorted.
     fn sort(&self, in_order: bool) -> Result<Sorted, ScatterError> {
         Sorted::new(&self.destinations, self.scale.count, in_order)
     }
 
-    /// Where the tuples begin that have the destination of the one at
-    /// `position`, in a list that is ordered.
+    /// Returns the position of the first tuple with the destination of the tuple at `position`.
+    /// Destinations must be in ascending order.
     pub(crate) fn start_of_equals(&self, position: usize) -> usize {
         if position >= self.tuples() {
             return self.tuples();
@@ -404,7 +417,7 @@ impl IndexPlan {
         Sorted::InOrder.first_from(&self.destinations, number)
     }
 
-    /// Gives back the memory of the destinations, for another plan.
+    /// Returns the destinations, so that another plan can use their memory.
     pub(crate) fn into_destinations(self) -> Destinations {
         self.destinations
     }

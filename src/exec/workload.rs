@@ -184,7 +184,7 @@ impl<'a> Workload<'a> {
             runs: window.runs(),
             joins: geometry.joins && facts.breaks * 2 < plan.tuples(),
             breaks: facts.breaks,
-            looks_by_sort: plan.looks_by_sort(),
+            looks_by_sort: plan.detects_by_sort(),
             grouping: match operation.group {
                 _ if operation.needs_groups => Grouping::Needed,
                 None => Grouping::Impossible,

@@ -1,4 +1,6 @@
-//! Destination numbers, as compact as they can be.
+//! The list of destination numbers, in 32 bits each where they fit, else in 64 bits.
+//!
+//! This module knows widths and memory. It knows nothing of the meaning of a number.
 
 use smallvec::SmallVec;
 
@@ -7,25 +9,26 @@ use super::resolve::Piece;
 use crate::error::ScatterError;
 use crate::memory::zeroed;
 
-/// The destination number of every tuple, in order.
+/// Destination numbers in the order of their tuples. A plan also keeps positions of tuples in this
+/// type.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "one a plan, and boxing would allocate for small plans"
+    reason = "a plan has one list, and a box would be an allocation for small plans"
 )]
 pub(crate) enum Destinations {
     Narrow(SmallVec<[u32; Destinations::INLINE]>),
     Wide(SmallVec<[u64; Destinations::INLINE]>),
 }
 
-/// Buffers that destinations of an earlier plan have left.
+/// Buffers of earlier plans, for the destinations of a new plan.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     pub(crate) narrow: Vec<u32>,
     pub(crate) wide: Vec<u64>,
 }
 
-/// Calls a function that is generic over the width of the numbers.
+/// Evaluates an expression for the numbers, whatever their width.
 macro_rules! for_numbers {
     ($destinations:expr, $numbers:ident => $call:expr) => {
         match $destinations {
@@ -38,27 +41,29 @@ macro_rules! for_numbers {
 pub(crate) use for_numbers;
 
 impl Destinations {
-    /// As many destinations are kept without an allocation.
+    /// Maximum number of destinations that need no allocation.
     pub(crate) const INLINE: usize = 64;
 
-    /// Where there are at most so many numbers, they are kept narrow: all are
-    /// below [`Number::SKIPPED`].
+    /// Largest count of distinct numbers that are stored in 32 bits. All of these numbers are below
+    /// [`Number::SKIPPED`].
     pub(crate) const NARROW: u64 = u32::MAX as u64;
 
-    /// Room for `len` numbers below `count`, with any values in it.
+    /// Makes a list of `len` numbers with arbitrary values. `count` is the exclusive upper bound of
+    /// the numbers to store. The list uses the memory of `spare` where it is large enough.
     pub(crate) fn with_len(len: usize, count: u64, spare: Spare) -> Result<Self, ScatterError> {
         Ok(if count <= Self::NARROW {
-            Self::Narrow(room(len, spare.narrow)?)
+            Self::Narrow(buffer(len, spare.narrow)?)
         } else {
-            Self::Wide(room(len, spare.wide)?)
+            Self::Wide(buffer(len, spare.wide)?)
         })
     }
 
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         for_numbers!(self, numbers => numbers.len())
     }
 
-    /// The numbers, where they are narrow.
+    /// Returns the numbers if they have 32 bits.
     #[inline]
     pub(crate) fn narrow(&self) -> Option<&[u32]> {
         match self {
@@ -67,8 +72,8 @@ impl Destinations {
         }
     }
 
-    /// Drops the numbers that stand for no destination. Returns the positions
-    /// of the others, `skipped` fewer than there were numbers.
+    /// Removes the entries of skipped tuples. Returns the previous positions of the remaining
+    /// entries. `skipped` is the number of entries to remove.
     pub(crate) fn drop_skipped(&mut self, skipped: usize) -> Result<Self, ScatterError> {
         let len = self.len();
         let mut positions = Self::with_len(len - skipped, len as u64, Spare::default())?;
@@ -80,19 +85,19 @@ impl Destinations {
         Ok(positions)
     }
 
-    /// The number of `tuple`.
+    /// Returns the destination number at position `tuple`.
     pub(crate) fn get(&self, tuple: usize) -> u64 {
         for_numbers!(self, numbers => numbers[tuple].get())
     }
 
-    /// Learns what a plan is to know of them.
+    /// Computes the facts about the numbers.
     pub(super) fn describe(&self) -> Piece {
         let mut piece = Piece::EMPTY;
         for_numbers!(self, numbers => piece.extend(numbers));
         piece
     }
 
-    /// Gives every tuple the number that is asked for.
+    /// Sets every entry to the value of `number` for its position, in ascending order of positions.
     pub(super) fn fill(&mut self, mut number: impl FnMut(usize) -> u64) {
         for_numbers!(self, numbers => {
             for (tuple, to) in numbers.iter_mut().enumerate() {
@@ -101,7 +106,8 @@ impl Destinations {
         });
     }
 
-    /// The memory, for another plan; nothing where it was inline.
+    /// Returns the buffer of the numbers, for another plan. It is empty if the numbers were stored
+    /// inline.
     pub(crate) fn into_spare(self) -> Spare {
         let mut spare = Spare::default();
         match self {
@@ -113,8 +119,9 @@ impl Destinations {
     }
 }
 
-/// `len` numbers: inline if they fit, else in `spare` if it is long enough.
-fn room<T: Number>(
+/// Makes `len` numbers with arbitrary values: inline if they fit, else in `spare` if it is long
+/// enough, else in new memory.
+fn buffer<T: Number>(
     len: usize,
     mut spare: Vec<T>,
 ) -> Result<SmallVec<[T; Destinations::INLINE]>, ScatterError>

@@ -1,7 +1,8 @@
-//! Which tuples have the destination of another one.
+//! Detection of duplicates, and lists of tuples sorted by destination.
 //!
-//! Exact, and no dearer than the case asks for: a bitmap where it fits in
-//! cache, else a sort.
+//! The detection is exact. It compares at most 64 tuples with one another. It uses a bitmap for
+//! longer lists if the bitmap is small enough. Otherwise it sorts the list. This module knows
+//! destination numbers. It knows nothing of what tuples move.
 
 use std::ops::Range;
 
@@ -12,33 +13,38 @@ use crate::error::ScatterError;
 use crate::memory::{with_room, zeroed};
 use crate::work::{self, Work};
 
-/// Two tuples with one destination.
+/// Two tuples with the same destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Duplicate {
+    /// Position of the duplicate.
     pub(crate) tuple: usize,
+    /// Position of the last earlier tuple with the same destination.
     pub(crate) earlier: usize,
 }
 
-/// Largest bitmap, in bytes: half of a common second-level cache. Longer lists may
-/// have a larger one, of so many bytes a tuple: tests of bits wait for memory side
-/// by side, while a sort goes through 16 bytes a tuple again and again.
+/// Maximum size of the bitmap of a short list, in bytes: half of a common second-level cache (L2).
 const BITMAP_BYTES: u64 = 512 * 1024;
+
+/// Maximum size of the bitmap of a long list, in bytes per tuple. Accesses to different bits can
+/// overlap their cache misses. A sort passes over 16 bytes per tuple several times.
 const BITMAP_BYTES_EACH: u64 = 4;
 
-/// So few tuples are compared with one another.
+/// Maximum number of tuples that are compared with one another.
 const COMPARED_TUPLES: usize = 64;
 
+/// Whether a bitmap of `count` bits is small enough for a list of `tuples` tuples.
 fn fits_bitmap(tuples: usize, count: u64) -> bool {
-    let most = (tuples as u64).saturating_mul(BITMAP_BYTES_EACH);
-    count.div_ceil(8) <= most.max(BITMAP_BYTES)
+    let limit = (tuples as u64).saturating_mul(BITMAP_BYTES_EACH);
+    count.div_ceil(8) <= limit.max(BITMAP_BYTES)
 }
 
-/// Whether [`first_duplicate`] sorts so many tuples and numbers.
-pub(crate) fn takes_a_sort(tuples: usize, count: u64) -> bool {
+/// Whether [`first_duplicate`] sorts a list of `tuples` tuples with numbers below `count`.
+pub(crate) fn detects_by_sort(tuples: usize, count: u64) -> bool {
     tuples > COMPARED_TUPLES && !fits_bitmap(tuples, count)
 }
 
-/// Bytes that [`first_duplicate`] needs for so many tuples and numbers.
+/// Returns the bytes of scratch memory that [`first_duplicate`] needs for `tuples` tuples with
+/// numbers below `count`.
 pub(crate) fn detection_bytes(tuples: usize, count: u64) -> usize {
     if tuples <= COMPARED_TUPLES {
         0
@@ -49,7 +55,8 @@ pub(crate) fn detection_bytes(tuples: usize, count: u64) -> usize {
     }
 }
 
-/// The first duplicate, and the last tuple before it that has its destination.
+/// Returns the first duplicate and the last earlier tuple with the same destination. `count` is the
+/// exclusive upper bound of the numbers.
 pub(crate) fn first_duplicate(
     destinations: &Destinations,
     count: u64,
@@ -58,14 +65,15 @@ pub(crate) fn first_duplicate(
     Ok(found.map(|tuple| {
         let number = destinations.get(tuple);
         let earlier = (0..tuple).rev().find(|&t| destinations.get(t) == number);
-        // One that was found without a forerunner is a number that no plan has.
-        // It stays found: what is not known to be unique must not be divided.
+        // A duplicate without an earlier tuple has a number that no plan contains. The result is a
+        // duplicate all the same, because a list that is not known to be distinct must not be
+        // divided among tasks.
         let earlier = earlier.unwrap_or(tuple);
         Duplicate { tuple, earlier }
     }))
 }
 
-/// The same where no destination is less than the one before.
+/// Returns the first duplicate of a list in ascending order.
 pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Duplicate> {
     work::note(Work::Looking);
     let repeats = |tuple: &usize| destinations.get(*tuple) == destinations.get(tuple - 1);
@@ -76,12 +84,12 @@ pub(crate) fn first_of_ordered(destinations: &Destinations) -> Option<Duplicate>
     })
 }
 
-/// Position of the first number that stands earlier in the list. One that is
-/// not below `count`, which no plan has, counts as if it did.
+/// Returns the position of the first number that occurs earlier in the list. A number that is not
+/// below `count`, which no plan contains, counts as a duplicate in the bitmap and in the sort.
 fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     work::note(Work::Looking);
     if numbers.len() <= COMPARED_TUPLES {
-        return Ok(first_of_few(numbers));
+        return Ok(by_comparing_all(numbers));
     }
     if fits_bitmap(numbers.len(), count) {
         return by_bitmap(numbers, count);
@@ -89,17 +97,19 @@ fn first_position<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>,
     by_sort(numbers, count)
 }
 
-fn first_of_few<N: Number>(numbers: &[N]) -> Option<usize> {
+/// Compares every number with all earlier ones.
+fn by_comparing_all<N: Number>(numbers: &[N]) -> Option<usize> {
     (1..numbers.len()).find(|&t| numbers[..t].contains(&numbers[t]))
 }
 
-/// Whether no two numbers are the same, as far as that can be seen at once:
-/// where they increase, or are few.
-pub(crate) fn are_seen_distinct(numbers: &[u32]) -> bool {
+/// Whether a short check shows that the numbers are distinct. It covers numbers that increase, and
+/// lists of at most 64 numbers. For other lists the result is `false`.
+pub(crate) fn known_distinct(numbers: &[u32]) -> bool {
     numbers.is_sorted_by(|before, after| before < after)
-        || numbers.len() <= COMPARED_TUPLES && first_of_few(numbers).is_none()
+        || numbers.len() <= COMPARED_TUPLES && by_comparing_all(numbers).is_none()
 }
 
+/// Marks each number in a bitmap and stops at the first number that is already marked.
 fn by_bitmap<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     let words = usize::try_from(count.div_ceil(64)).unwrap_or(usize::MAX);
     let mut seen: Vec<u64> = zeroed(words)?;
@@ -116,11 +126,12 @@ fn by_bitmap<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, Scat
     }))
 }
 
+/// Sorts tuples by number and compares neighbours.
 fn by_sort<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, ScatterError> {
     let Some(packing) = Packing::new(numbers.len(), count) else {
         return by_comparisons(numbers);
     };
-    // Its upper bits would not be sorted by.
+    // The sort would ignore the upper bits of such a number.
     if let Some(outside) = numbers.iter().position(|number| number.get() >= count) {
         return Ok(Some(outside));
     }
@@ -131,7 +142,8 @@ fn by_sort<N: Number>(numbers: &[N], count: u64) -> Result<Option<usize>, Scatte
         .min())
 }
 
-/// For numbers and tuples that do not share 64 bits.
+/// Sorts positions by comparisons and compares neighbours. For numbers and positions that need more
+/// than 64 bits together.
 fn by_comparisons<N: Number>(numbers: &[N]) -> Result<Option<usize>, ScatterError> {
     let order = positions_by_number(numbers)?;
     Ok((order.windows(2))
@@ -140,7 +152,7 @@ fn by_comparisons<N: Number>(numbers: &[N]) -> Result<Option<usize>, ScatterErro
         .min())
 }
 
-/// Positions in the order of their numbers, those of one number in their own.
+/// Returns the positions sorted by number. Positions of equal numbers are in ascending order.
 fn positions_by_number<N: Number>(numbers: &[N]) -> Result<Vec<usize>, ScatterError> {
     let mut order = with_room(numbers.len())?;
     order.extend(0..numbers.len());
@@ -148,8 +160,8 @@ fn positions_by_number<N: Number>(numbers: &[N]) -> Result<Vec<usize>, ScatterEr
     Ok(order)
 }
 
-/// How a destination number and its tuple share 64 bits: the number above,
-/// the tuple below, so that sorting keeps tuples of one destination in order.
+/// Layout of a destination number and a tuple in 64 bits. The number has the upper bits and the
+/// tuple has the lower bits. Therefore a sort keeps the order of the tuples of one destination.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packing {
     tuple_bits: u32,
@@ -157,7 +169,8 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// `None` where the two do not fit together.
+    /// Chooses the bits for `tuples` tuples and numbers below `count`. `None` if they need more
+    /// than 64 bits.
     pub(crate) fn new(tuples: usize, count: u64) -> Option<Self> {
         let bits = |values: u64| 64 - values.saturating_sub(1).leading_zeros();
         let packing = Self {
@@ -168,7 +181,7 @@ impl Packing {
             .then_some(packing)
     }
 
-    /// All numbers, packed with their tuples, in order.
+    /// Packs all numbers with their tuples and sorts the result by number.
     fn sorted<N: Number>(self, numbers: &[N]) -> Result<Vec<u64>, ScatterError> {
         let low = self.tuple_bits;
         let mut list = with_room(numbers.len())?;
@@ -179,37 +192,40 @@ impl Packing {
         Ok(list)
     }
 
+    /// Returns the destination number of an entry.
     fn number(self, packed: u64) -> u64 {
         packed >> self.tuple_bits
     }
 
+    /// Returns the tuple of an entry.
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "tuples were counted with a `usize`"
+        reason = "the number of tuples fits a `usize`"
     )]
     fn tuple(self, packed: u64) -> usize {
         (packed & self.tuple_mask()) as usize
     }
 
+    /// Returns the mask of the bits of the tuple.
     fn tuple_mask(self) -> u64 {
         (1 << self.tuple_bits) - 1
     }
 }
 
-/// Tuples in the order of their destinations.
+/// Tuples sorted by destination. Tuples of one destination keep their order.
 #[derive(Debug)]
 pub(crate) enum Sorted {
-    /// The tuples are in order as they are.
+    /// The list of tuples is already sorted.
     InOrder,
-    Packed {
-        packing: Packing,
-        list: Vec<u64>,
-    },
-    /// Positions, for numbers and tuples that do not share 64 bits.
+    /// Entries of a number and its tuple.
+    Packed { packing: Packing, list: Vec<u64> },
+    /// Sorted positions, for numbers and positions that need more than 64 bits together.
     Positions(Vec<usize>),
 }
 
 impl Sorted {
+    /// Sorts tuples by destination. `count` is the exclusive upper bound of the numbers.
+    /// `in_order`: the destinations are already sorted.
     pub(crate) fn new(
         destinations: &Destinations,
         count: u64,
@@ -228,7 +244,7 @@ impl Sorted {
         }))
     }
 
-    /// Of neighbours with one number, keeps the last.
+    /// Removes all entries except the last entry of each destination.
     pub(super) fn keep_last(&mut self, destinations: &Destinations) {
         match self {
             Self::InOrder => {}
@@ -237,7 +253,7 @@ impl Sorted {
         }
     }
 
-    /// Number of entries, of `tuples` in all.
+    /// Returns the number of entries. `tuples` is the number of tuples of the plan.
     pub(crate) fn len(&self, tuples: usize) -> usize {
         match self {
             Self::InOrder => tuples,
@@ -246,7 +262,7 @@ impl Sorted {
         }
     }
 
-    /// Destination number and tuple of the entry at `position`.
+    /// Returns the destination number and the tuple of the entry at `position`.
     #[inline]
     pub(crate) fn get(&self, destinations: &Destinations, position: usize) -> (u64, usize) {
         match self {
@@ -259,8 +275,8 @@ impl Sorted {
         }
     }
 
-    /// The groups of a range of entries, which begins and ends with one: the destination
-    /// number of each, and its positions.
+    /// Returns the groups of a range of entries. The range must consist of complete groups. An item
+    /// is the destination number of a group and the range of its entries.
     pub(crate) fn groups<'s>(
         &'s self,
         destinations: &'s Destinations,
@@ -277,7 +293,7 @@ impl Sorted {
         })
     }
 
-    /// Position of the first entry whose number is `number` or more.
+    /// Returns the position of the first entry whose destination number is at least `number`.
     pub(crate) fn first_from(&self, destinations: &Destinations, number: u64) -> usize {
         match self {
             Self::InOrder => for_numbers!(destinations, numbers => {
@@ -290,8 +306,8 @@ impl Sorted {
         }
     }
 
-    /// The entries as integers of which the low bits, those of the mask, are
-    /// the tuple, where they are kept so.
+    /// Returns the packed entries and the mask of the bits that hold the tuple. `None` if the
+    /// entries are not packed.
     pub(crate) fn packed(&self) -> Option<(&[u64], u64)> {
         match self {
             Self::Packed { packing, list } => Some((list, packing.tuple_mask())),
@@ -300,7 +316,7 @@ impl Sorted {
     }
 }
 
-/// Of neighbours with one number, keeps the last.
+/// Keeps the last entry of each sequence of entries with equal numbers.
 fn keep_last<E: Copy>(list: &mut Vec<E>, number: impl Fn(E) -> u64) {
     let mut kept = 0;
     for at in 0..list.len() {
@@ -314,7 +330,7 @@ fn keep_last<E: Copy>(list: &mut Vec<E>, number: impl Fn(E) -> u64) {
 #[cfg(test)]
 mod tests {
     use super::{
-        Packing, Sorted, are_seen_distinct, by_bitmap, by_comparisons, by_sort, first_duplicate,
+        Packing, Sorted, by_bitmap, by_comparisons, by_sort, first_duplicate, known_distinct,
         positions_by_number,
     };
     use crate::plan::Destinations;
@@ -325,19 +341,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_at_once_is_right() {
+    fn the_short_check_is_right() {
         let few: Vec<u32> = (0..64).rev().collect();
         let many: Vec<u32> = (0..65).rev().collect();
         let increasing: Vec<u32> = (0..500).collect();
-        assert!(are_seen_distinct(&few), "few");
-        assert!(are_seen_distinct(&increasing), "increasing");
-        assert!(!are_seen_distinct(&many), "too many to compare");
-        assert!(!are_seen_distinct(&[3, 1, 3]), "a duplicate of few");
-        assert!(!are_seen_distinct(&[1, 1]), "a duplicate in order");
+        assert!(known_distinct(&few), "at most 64");
+        assert!(known_distinct(&increasing), "increasing");
+        assert!(!known_distinct(&many), "more than 64, not increasing");
+        assert!(!known_distinct(&[3, 1, 3]), "a duplicate among three");
+        assert!(!known_distinct(&[1, 1]), "neighbouring duplicates");
     }
 
     #[test]
-    fn reports_the_lowest_repeat_and_its_last_forerunner() {
+    fn reports_the_first_duplicate_and_the_last_earlier_tuple() {
         let cases = [
             (vec![3, 1, 2], None),
             (vec![3, 1, 1, 3], Some((2, 1))),
@@ -355,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ways_of_looking_agree() {
+    fn all_methods_of_detection_agree() {
         for seed in 0..200_u32 {
             let numbers: Vec<u32> = (0..90_u32)
                 .map(|i| {
@@ -371,16 +387,16 @@ mod tests {
         }
     }
 
-    /// As if a tuple had two destinations: tasks must not share them out.
+    /// Tasks must not divide such a list.
     #[test]
-    fn a_number_that_no_plan_has_is_not_unique() {
+    fn a_number_that_no_plan_contains_is_a_duplicate() {
         let count = 200;
         let mut numbers: Vec<u32> = (0..90).collect();
         numbers[70] = 5_000;
         assert_eq!(by_bitmap(&numbers, count), Ok(Some(70)), "past the bitmap");
         assert_eq!(by_sort(&numbers, count), Ok(Some(70)), "past the bits");
         let repeat = first_duplicate(&destinations(&numbers), count).expect("memory");
-        assert_eq!(repeat.map(|repeat| repeat.tuple), Some(70), "not let go");
+        assert_eq!(repeat.map(|repeat| repeat.tuple), Some(70), "a duplicate");
     }
 
     #[test]
@@ -388,7 +404,7 @@ mod tests {
         let list = destinations(&[7, 2, 7, 0, 2, 9]);
         let mut last_writes = Sorted::new(&list, 10, false).expect("memory for six");
         let Destinations::Narrow(numbers) = &list else {
-            panic!("made narrow");
+            panic!("the numbers have 32 bits");
         };
         let mut apart = Sorted::Positions(positions_by_number(numbers).expect("memory for six"));
         for (position, (number, tuple)) in [(0, 3), (2, 1), (2, 4), (7, 0), (7, 2), (9, 5)]
@@ -404,7 +420,7 @@ mod tests {
         }
         last_writes.keep_last(&list);
         apart.keep_last(&list);
-        assert_eq!(apart.len(6), last_writes.len(6), "as many last writes");
+        assert_eq!(apart.len(6), last_writes.len(6), "equal lengths");
         let found: Vec<_> = (0..last_writes.len(6))
             .map(|p| last_writes.get(&list, p))
             .collect();
@@ -412,13 +428,13 @@ mod tests {
         assert_eq!(
             last_writes.first_from(&list, 3),
             2,
-            "first number from 3 on is 7"
+            "the first number that is at least 3 is 7"
         );
         assert_eq!(last_writes.first_from(&list, 10), 4, "past the end");
     }
 
     #[test]
-    fn packing_refuses_what_does_not_fit() {
+    fn packing_needs_at_most_64_bits() {
         assert!(Packing::new(1 << 20, 1 << 44).is_some(), "64 bits exactly");
         assert!(Packing::new(1 << 20, (1 << 44) + 1).is_none(), "65 bits");
         assert!(Packing::new(1, 1).is_some(), "no bits at all");

@@ -1,47 +1,55 @@
-//! Transfers that a few numbers describe: windows are rows of neighbours, at even
-//! distances on both sides.
+//! Transfers that a few strides describe completely.
 //!
-//! Knows shapes and strides. Knows nothing of the values of indices.
+//! Their windows are rows of contiguous elements, or single elements. On both sides of the
+//! transfer, neighbouring windows and repetitions are at a constant stride. This module knows
+//! shapes and strides. It knows nothing of the values of indices.
 
 use super::form::{Coordinates, Form};
 use crate::operand::Layout;
 
-/// Where everything lies, in elements. "Numbered" is the side whose windows are
-/// addressed by number, "listed" the one that has a window for each tuple.
+/// Strides of both sides of a transfer, in elements.
+///
+/// Destination numbers address the windows of the "numbered" side. The "listed" side has one window
+/// for each tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flat {
-    /// Repetitions, and the distance from one to the next on either side.
+    /// Number of repetitions.
     pub(crate) outer: usize,
+    /// Stride between repetitions on the numbered side.
     pub(crate) outer_numbered: isize,
+    /// Stride between repetitions on the listed side.
     pub(crate) outer_listed: isize,
-    /// Numbers lie below this, and their windows so far apart.
+    /// Exclusive upper bound of the destination numbers.
     pub(crate) slices: usize,
+    /// Stride between the windows of successive destination numbers.
     pub(crate) unit: isize,
-    /// Tuples, and how far apart their windows are listed.
+    /// Number of tuples.
     pub(crate) tuples: usize,
+    /// Stride between the windows of successive tuples on the listed side.
     pub(crate) step: isize,
     /// Elements of a window.
     pub(crate) run: usize,
-    /// Elements of the whole numbered side.
+    /// Elements of the whole numbered tensor.
     pub(crate) elements: usize,
 }
 
-/// The shapes of one transfer.
+/// Shapes of one transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extents<'a> {
     pub(crate) form: &'a Form,
-    /// The shape of the numbered side.
+    /// Shape of the numbered tensor.
     pub(crate) shape: &'a [usize],
-    /// How far repetitions and window reach along each axis.
+    /// Sizes of the batch and window axes as repetitions and windows use them.
     pub(crate) reach: &'a [usize],
-    /// Tuples of the list, and its dims.
+    /// Number of tuples in the list.
     pub(crate) tuples: usize,
+    /// Number of dims of the list.
     pub(crate) list_rank: usize,
 }
 
 impl<'a> Extents<'a> {
-    /// For indices of the shape `indices`.
-    #[inline(always)] // As all that is on the way of the smallest calls.
+    /// Computes the shapes for a numbered tensor of shape `shape` and indices of shape `indices`.
+    #[inline(always)] // On the path of the smallest calls.
     pub(crate) fn new(form: &'a Form, shape: &'a [usize], indices: &'a [usize]) -> Self {
         let (tuples, list_rank) = match form.coordinates {
             Coordinates::Sequences { axis, len, .. } => {
@@ -61,7 +69,7 @@ impl<'a> Extents<'a> {
         }
     }
 
-    /// Sizes of the axes that tuples address.
+    /// Returns the sizes of the axes that tuples address.
     #[inline]
     pub(crate) fn sizes(&self) -> &'a [usize] {
         &self.shape[self.form.indexed()]
@@ -69,8 +77,9 @@ impl<'a> Extents<'a> {
 }
 
 impl Flat {
-    /// What lies so, if it does. The layouts have passed [`Layout::elements`],
-    /// and their shapes fit `extents`.
+    /// Computes the strides of a transfer. `None` if a stride is not constant, or if windows are
+    /// not rows. The layouts must have passed [`Layout::elements`], and their shapes must fit
+    /// `extents`.
     #[inline(always)]
     pub(crate) fn new(
         extents: &Extents<'_>,
@@ -85,6 +94,7 @@ impl Flat {
         Self::strided(extents, numbered, listed)
     }
 
+    /// Computes the strides for contiguous tensors with full windows and repetitions.
     #[inline(always)]
     fn contiguous(extents: &Extents<'_>) -> Self {
         let (batch, rest) = extents.shape.split_at(extents.form.batch_rank);
@@ -106,6 +116,7 @@ impl Flat {
         }
     }
 
+    /// Computes the strides for tensors with any strides.
     #[inline(never)]
     fn strided(extents: &Extents<'_>, numbered: &Layout<'_>, listed: &Layout<'_>) -> Option<Self> {
         let (form, reach) = (extents.form, extents.reach);
@@ -154,7 +165,7 @@ mod tests {
         Flat::new(&Extents::new(&form, data.shape(), indices), data, updates)
     }
 
-    /// A scatter_update along axis 1 of a tensor of three.
+    /// A scatter_update along axis 1 of a tensor with three axes.
     fn along_axis_1() -> Form {
         Form {
             batch_rank: 1,
@@ -165,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn strides_written_out_say_what_no_strides_say() {
+    fn explicit_contiguous_strides_give_the_same_result() {
         let (data, updates) = ([2, 5, 4], [2, 3, 2, 4]);
         let contiguous = [&data[..], &updates].map(Layout::contiguous);
         let expected = Flat {
@@ -190,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn even_distances_will_do_and_others_will_not() {
+    fn only_constant_strides_are_flat() {
         let (data, updates) = ([2, 5, 4], [2, 3, 2, 4]);
         let of = |data_strides, updates_strides| {
             let data = Layout::strided(&data, data_strides).expect("ranks agree");
             let updates = Layout::strided(&updates, updates_strides).expect("ranks agree");
             flat(along_axis_1(), &data, &[3, 2], &updates)
         };
-        let padded = of(&[40, -8, 1], &[100, 16, 8, 1]).expect("even distances");
+        let padded = of(&[40, -8, 1], &[100, 16, 8, 1]).expect("constant strides");
         assert_eq!((padded.unit, padded.step, padded.run), (-8, 8, 4), "rows");
         assert_eq!(
             (padded.outer_numbered, padded.outer_listed),
@@ -206,11 +217,11 @@ mod tests {
         );
         assert_eq!(of(&[40, 8, 2], &[24, 8, 4, 1]), None, "windows with gaps");
         assert_eq!(of(&[20, 4, 1], &[24, 8, 4, 2]), None, "updates with gaps");
-        assert_eq!(of(&[20, 4, 1], &[24, 9, 4, 1]), None, "an uneven list");
+        assert_eq!(of(&[20, 4, 1], &[24, 9, 4, 1]), None, "two list strides");
     }
 
     #[test]
-    fn windows_that_reach_less_far_are_shorter_than_their_distance() {
+    fn small_windows_are_shorter_than_their_stride() {
         let form = Form {
             batch_rank: 0,
             tuple_len: 1,
@@ -220,6 +231,6 @@ mod tests {
         let (data, updates) = (Layout::contiguous(&[6, 4]), Layout::contiguous(&[2, 3]));
         let flat = flat(form, &data, &[2, 3], &updates).expect("rows");
         assert_eq!((flat.unit, flat.step, flat.run), (4, 3, 3), "three of four");
-        assert_eq!(flat.elements, 24, "all are data");
+        assert_eq!(flat.elements, 24, "elements of all of data");
     }
 }

@@ -1,7 +1,7 @@
-//! The one form that operators are lowered to.
+//! The form that all operators are lowered to.
 //!
-//! Knows which axis plays which part, and the shapes that follow from it.
-//! Knows nothing of the values of indices.
+//! This module knows the role of each axis and the shapes that follow from the roles. It knows
+//! nothing of the values of indices.
 
 use std::ops::Range;
 
@@ -10,37 +10,43 @@ use crate::memory::{copied, joined};
 use crate::operand::Dims;
 use crate::reduction::CacheMode;
 
-/// The one form that operators are lowered to.
+/// The form that all operators are lowered to.
 ///
-/// The indexed tensor ("output" here; where it is only read, the data) has its
-/// axes in three parts: the first `batch_rank` are repetitions, the next
-/// `tuple_len` are addressed by the tuples, the rest is the window. The dims
-/// `list` of `indices` make the list of tuples. The other side ("updates"; where
-/// it is written, the result) has the batch dims, then the dims of the list,
-/// then the window dims.
+/// A form describes two tensors. The indexed tensor is the output of a scatter or the data of a
+/// gather. It is called "output" here. Its axes have three parts:
+///
+/// - The first `batch_rank` axes are repetitions.
+/// - Tuples address the next `tuple_len` axes.
+/// - The remaining axes are the window.
+///
+/// The other tensor is the updates of a scatter or the result of a gather. It is called "updates"
+/// here. It has the batch dims, then the dims of the list of tuples, then the window dims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
+    /// Number of leading axes of the output that are repetitions.
     pub(crate) batch_rank: usize,
+    /// Number of axes of the output that tuples address.
     pub(crate) tuple_len: usize,
-    /// First dim of the list of tuples in `indices`, and the one after its last.
+    /// Dims of the list of tuples in `indices`: the first dim, and one past the last dim.
     pub(crate) list: (usize, usize),
+    /// Source of the coordinates of tuples.
     pub(crate) coordinates: Coordinates,
 }
 
-/// Where the coordinates of a tuple come from.
+/// Source of the coordinates of a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coordinates {
-    /// The first `implied` are the tuple's position along the first dims of
-    /// the list; the last dim of `indices`, if there is one beyond the list,
-    /// holds the others.
+    /// The first `implied` coordinates are the position of the tuple along the first dims of the
+    /// list. The other coordinates are read from `indices`. They are stored along the last dim of
+    /// `indices` if that dim is not a part of the list. Otherwise at most one coordinate is read.
     Explicit { implied: usize },
-    /// `indices` has the coordinate of tuple axis `axis` alone; the others are
-    /// the tuple's position in the list. `indices` has a dim for every axis of
-    /// the output, and batch and window reach as far as its dims do.
+    /// The coordinate of tuple axis `axis` is read from `indices`. The other coordinates are the
+    /// position of the tuple in the list. `indices` has a dim for every axis of the output. These
+    /// dims give the sizes of repetitions and windows.
     Placed { axis: usize },
-    /// Rows that follow one another along `axis`, the last that tuples address,
-    /// from a start that `indices` has for each position on axis 0; between the
-    /// two, tuples are implied. `list` says nothing here.
+    /// Sequences of `len` consecutive rows along `axis`. `axis` is the last axis that tuples
+    /// address. `indices` holds the first row of each sequence, one for each position on axis 0.
+    /// Between axis 0 and `axis`, coordinates are the position of the tuple. `list` is not used.
     Sequences {
         axis: usize,
         len: usize,
@@ -49,7 +55,7 @@ pub(crate) enum Coordinates {
 }
 
 impl Form {
-    /// The shape of the list of tuples.
+    /// Returns the shape of the list of tuples.
     pub(crate) fn tuple_shape(
         &self,
         output: &[usize],
@@ -64,9 +70,8 @@ impl Form {
         }
     }
 
-    /// The shape of the other side, of updates and of what a gather writes, in
-    /// parts one behind the other.
-    #[inline(always)] // As all that is on the way of the smallest calls.
+    /// Returns the shape of updates as up to three parts, one after another.
+    #[inline(always)] // On the path of the smallest calls.
     fn updates_parts<'a>(&'a self, output: &'a [usize], indices: &'a [usize]) -> [&'a [usize]; 3] {
         match &self.coordinates {
             Coordinates::Placed { .. } => [indices, &[], &[]],
@@ -82,7 +87,7 @@ impl Form {
         }
     }
 
-    /// The shape of the other side.
+    /// Returns the shape of updates.
     pub(crate) fn updates_shape(
         &self,
         output: &[usize],
@@ -93,7 +98,7 @@ impl Form {
         Dims::collect(rank, parts.into_iter().flatten().copied())
     }
 
-    /// Whether the other side has this shape.
+    /// Whether `actual` is the shape of updates.
     #[inline]
     pub(crate) fn is_updates_shape(
         &self,
@@ -104,7 +109,8 @@ impl Form {
         is_joined(self.updates_parts(output, indices), actual)
     }
 
-    /// How far repetitions and window reach along each axis of the output.
+    /// Returns the sizes of the batch and window axes as repetitions and windows use them. The
+    /// result has one entry for each axis of the output.
     pub(crate) fn reach<'a>(&self, output: &'a [usize], indices: &'a [usize]) -> &'a [usize] {
         match self.coordinates {
             Coordinates::Placed { .. } => indices,
@@ -112,8 +118,7 @@ impl Form {
         }
     }
 
-    /// Whether repetitions or windows have no elements, so that any number of
-    /// tuples moves nothing.
+    /// Whether repetitions or windows are empty. Then no tuple moves an element.
     pub(crate) fn moves_nothing(&self, output: &[usize], indices: &[usize]) -> bool {
         if matches!(self.coordinates, Coordinates::Sequences { .. }) {
             return output.contains(&0);
@@ -123,8 +128,8 @@ impl Form {
         reach[..self.batch_rank].contains(&0) || window.contains(&0)
     }
 
-    /// Number of positions in `indices` that one tuple stands for: a tuple is
-    /// named by the first of them.
+    /// Returns the number of positions in `indices` that one tuple stands for. Errors name a tuple
+    /// by the first of these positions.
     pub(crate) fn indices_each(&self, indices: &[usize]) -> usize {
         match self.coordinates {
             Coordinates::Placed { .. } => indices[self.list.1..].iter().product(),
@@ -132,8 +137,9 @@ impl Form {
         }
     }
 
-    /// The form that has the dims of the list after the one that is read in
-    /// its window, where there are any: right if the indices repeat there.
+    /// Returns a form for indices that are constant along the trailing dims of the list. It makes
+    /// these dims a part of the window. `None` if the dim of the coordinates that are read is the
+    /// last dim of the list.
     pub(crate) fn in_rows(&self) -> Option<Self> {
         let Coordinates::Placed { axis } = self.coordinates else {
             return None;
@@ -146,7 +152,7 @@ impl Form {
         })
     }
 
-    /// The tuple axes whose coordinates are read, one behind the other.
+    /// Returns the tuple axes whose coordinates are read.
     pub(crate) fn read(&self) -> Range<usize> {
         match self.coordinates {
             Coordinates::Explicit { implied } => implied..self.tuple_len,
@@ -155,8 +161,7 @@ impl Form {
         }
     }
 
-    /// Whether the position along a dim of the list is the coordinate of the same
-    /// tuple axis.
+    /// Whether the position along dim `dim` of the list is the coordinate of tuple axis `dim`.
     pub(crate) fn is_implied(&self, dim: usize) -> bool {
         match self.coordinates {
             Coordinates::Explicit { implied } => dim < implied,
@@ -164,14 +169,14 @@ impl Form {
         }
     }
 
-    /// The axes of the output that tuples address.
+    /// Returns the axes of the output that tuples address.
     #[inline(always)]
     pub(crate) fn indexed(&self) -> Range<usize> {
         self.batch_rank..self.batch_rank + self.tuple_len
     }
 
-    /// How many tuples are one to the caller, who gives a position for all that
-    /// lies between a sequence and the axis of its positions.
+    /// Returns the number of tuples that the caller counts as one. In a cache, one start position
+    /// serves all positions on the axes between axis 0 and the axis of the sequences.
     pub(crate) fn tuples_each(&self, output: &[usize]) -> usize {
         match self.coordinates {
             Coordinates::Sequences { axis, .. } => output[1..axis].iter().product(),
@@ -179,8 +184,8 @@ impl Form {
         }
     }
 
-    /// Dims of the list whose position is a coordinate before any that is
-    /// read: tuples that differ there have different destinations.
+    /// Returns the number of leading dims of the list whose positions are coordinates. Tuples with
+    /// different positions along these dims have different destinations.
     pub(crate) fn leading(&self) -> usize {
         match self.coordinates {
             Coordinates::Explicit { implied } => implied,
@@ -189,10 +194,10 @@ impl Form {
         }
     }
 
-    /// The coordinates of a list that holds them all.
+    /// Coordinates that are all read from `indices`.
     pub(crate) const ALL_EXPLICIT: Coordinates = Coordinates::Explicit { implied: 0 };
 
-    /// Refuses updates of another shape than data and indices ask for.
+    /// Checks that updates have the shape that data and indices require.
     #[inline(always)]
     pub(crate) fn check_updates(
         &self,
@@ -204,8 +209,8 @@ impl Form {
     }
 }
 
-/// Where a single element is expected without any dim, one of any rank will
-/// do: runtimes write scalars as `[1]`.
+/// Checks that `actual` is the shape with the parts `expected`. Where rank 0 is expected, one
+/// element of any rank is accepted, because runtimes store scalars with the shape `[1]`.
 #[inline(always)]
 pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(), ScatterError> {
     if is_joined(expected, actual) {
@@ -217,7 +222,7 @@ pub(super) fn check_shape(expected: [&[usize]; 3], actual: &[usize]) -> Result<(
     Err(other_updates(expected, actual))
 }
 
-/// Whether a shape is that of these parts, one behind the other.
+/// Whether `shape` consists of these parts, one after another.
 #[inline(always)]
 fn is_joined(parts: [&[usize]; 3], shape: &[usize]) -> bool {
     let mut rest = Some(shape);
@@ -227,14 +232,15 @@ fn is_joined(parts: [&[usize]; 3], shape: &[usize]) -> bool {
     rest.is_some_and(<[usize]>::is_empty)
 }
 
-/// Whether two shapes are the same.
+/// Whether two shapes are equal.
 #[inline]
 pub(super) fn is_same(shape: &[usize], other: &[usize]) -> bool {
     is_joined([shape, &[], &[]], other)
 }
 
-/// What follows `dims` in `shape`. Shapes are so short that to call the C
-/// library's comparison, as slices do, is most of the work.
+/// Returns the dims of `shape` after the prefix `dims`. `None` if `shape` does not begin with
+/// `dims`. A slice comparison would call `memcmp`, and that call costs more than this loop, because
+/// shapes are short.
 #[inline(always)]
 fn strip_prefix<'a>(shape: &'a [usize], dims: &[usize]) -> Option<&'a [usize]> {
     let (first, rest) = shape.split_at_checked(dims.len())?;

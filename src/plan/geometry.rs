@@ -1,14 +1,15 @@
-//! A plan held against the strides of one call: loops and runs.
+//! Loops over the elements of one call: the plan combined with the strides of the call's tensors.
 //!
-//! Dims that are adjacent in memory on both sides merge into one run; what is
-//! left are loops over runs. The order within a window is free (each element
-//! has its own destination), so dims are turned and sorted until the run is as
-//! long as it can be.
+//! Dims that are adjacent in memory on both sides merge. The innermost merged dim is the run. The
+//! other dims are loops over runs. Every element of a window has a separate destination, so the
+//! order of elements within a window is free. Therefore dims are reversed and sorted to make the
+//! run as long as possible. This module knows sizes and strides. It knows nothing of indices.
 
 use crate::error::ScatterError;
 use crate::operand::{Dims, offset_of, unravel};
 
-/// A loop: how often, and how far apart on either side, in elements.
+/// Loop with its number of iterations and its strides in elements. `dst` is the stride of the
+/// written side, and `src` is the stride of the read side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dim {
     pub(crate) size: usize,
@@ -16,63 +17,67 @@ pub(crate) struct Dim {
     pub(crate) src: isize,
 }
 
-/// Nested loops and where they begin. Without elements where a size is 0.
+/// Nested loops and their first offsets. A span is empty if a size is 0.
 #[derive(Debug, Default)]
 pub(crate) struct Span {
+    /// Offset of the first written element.
     pub(crate) dst: isize,
+    /// Offset of the first read element.
     pub(crate) src: isize,
-    /// Outermost first; the last one is the run.
+    /// Loops, the outermost first. The last one is the run.
     pub(crate) dims: Dims<Dim>,
 }
 
-/// How the updates of one call lie beside the output of a plan.
+/// Loops over the output and the updates of one call.
 #[derive(Debug)]
 pub(crate) struct Geometry {
-    /// Distance from one destination number to the next.
+    /// Stride between the windows of successive destination numbers.
     pub(crate) unit: isize,
-    /// Repetitions: every tuple once in each. Begins where destination
-    /// number 0 lies.
+    /// Loops over repetitions. On the numbered side they begin at destination number 0.
     pub(crate) outer: Span,
-    /// The window of one tuple; its last dim is the run.
+    /// Loops over the window of one tuple. The last dim is the run.
     pub(crate) window: Span,
-    /// Source side of the list of tuples: sizes and strides, merged.
+    /// Sizes and strides of the list of tuples in the updates, merged.
     pub(crate) tuples: Dims<(usize, isize)>,
-    /// Whether windows of consecutive destinations and consecutive tuples lie
-    /// one behind the other on both sides.
+    /// Whether the windows of successive tuples with successive destinations are contiguous on both
+    /// sides.
     pub(crate) joins: bool,
 }
 
-/// How `data` lies beside the output of a plan.
+/// Loops over the output and `data` of one call, for the copy of `data`.
 #[derive(Debug)]
 pub(crate) struct CopyGeometry {
-    /// All elements.
+    /// Loops over all elements.
     pub(crate) whole: Span,
-    /// Repetitions, as in [`Geometry::outer`].
+    /// Loops over repetitions. The repetitions of [`Geometry::outer`] can be fewer.
     pub(crate) outer: Span,
-    /// All elements of one repetition.
+    /// Loops over all elements of one repetition.
     pub(crate) inner: Span,
-    /// Distance from slice to slice, where both sides have a constant one:
-    /// then `window` below is what one slice holds.
+    /// Loop over the slices of one repetition. `None` if a side has no constant stride between
+    /// slices.
     pub(crate) slices: Option<Dim>,
+    /// Loops over the elements of one slice.
     pub(crate) window: Span,
 }
 
 impl Dim {
+    /// A loop over one element.
     pub(super) const ONE: Self = Self {
         size: 1,
         dst: 1,
         src: 1,
     };
 
-    /// Whether a loop around this one goes on where this one ends.
+    /// Whether `outer` continues this loop. Then the stride of `outer` is the size of this loop
+    /// times its stride, on both sides, and the two loops are one longer loop.
     #[inline]
     pub(super) fn is_continued_by(self, outer: Self) -> bool {
-        // A step over all of it may be more than any that is taken.
-        let whole = |step: isize| step.checked_mul(self.size.cast_signed());
+        // The stride over the whole dim may overflow, because no element is that far away.
+        let whole = |stride: isize| stride.checked_mul(self.size.cast_signed());
         (whole(self.dst), whole(self.src)) == (Some(outer.dst), Some(outer.src))
     }
 
-    /// The two as one loop.
+    /// Returns this loop merged with `outer`.
     #[inline]
     pub(super) fn continued(self, outer: Self) -> Self {
         Self {
@@ -83,7 +88,7 @@ impl Dim {
 }
 
 impl Span {
-    /// Loops in any order, brought into the form with the longest run.
+    /// Reverses, sorts and merges loops to get the longest run.
     pub(crate) fn new(dims: impl Iterator<Item = Dim>) -> Result<Self, ScatterError> {
         let mut span = Self::default();
         let mut loose: Dims<Dim> = Dims::new();
@@ -97,7 +102,7 @@ impl Span {
                 span.src += steps * dim.src;
                 (dim.dst, dim.src) = (-dim.dst, -dim.src);
             }
-            // Into its place, behind those with the same step.
+            // Insert it in descending order of strides, after dims with an equal stride.
             let place = loose.partition_point(|before| before.dst >= dim.dst);
             loose.push(dim)?;
             loose[place..].rotate_right(1);
@@ -111,7 +116,7 @@ impl Span {
         Ok(span)
     }
 
-    /// All elements of two tensors of one shape, with the strides of each.
+    /// Returns the loops over all elements of two tensors of the shape `sizes`, with these strides.
     pub(crate) fn over(
         sizes: &[usize],
         dst: &[isize],
@@ -121,41 +126,40 @@ impl Span {
         Self::new((sizes.iter().zip(strides)).map(|(&size, (&dst, &src))| Dim { size, dst, src }))
     }
 
-    /// The innermost loop.
+    /// Returns the innermost loop.
     pub(crate) fn run(&self) -> Dim {
         self.dims.last().copied().unwrap_or(Dim::ONE)
     }
 
-    /// Has the elements of a run read side by side.
+    /// Sets the stride of the read elements of a run to 1.
     pub(crate) fn read_side_by_side(&mut self) {
         if let Some(run) = self.dims.last_mut() {
             run.src = 1;
         }
     }
 
-    /// The loops around the run.
+    /// Returns the loops around the run.
     pub(crate) fn loops(&self) -> &[Dim] {
         self.dims.split_last().map_or(&[], |(_, loops)| loops)
     }
 
-    /// Whether it is one run of neighbours on both sides.
+    /// Whether the span is one run of contiguous elements on both sides.
     pub(crate) fn is_row(&self) -> bool {
         let run = self.run();
         self.loops().is_empty() && (run.size == 1 || (run.dst, run.src) == (1, 1))
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub(crate) fn elements(&self) -> usize {
         self.dims.iter().map(|dim| dim.size).product()
     }
 
-    /// Number of runs.
+    /// Returns the number of runs.
     pub(crate) fn runs(&self) -> usize {
         self.loops().iter().map(|dim| dim.size).product()
     }
 
-    /// Where the `number`-th combination of loop positions begins, the last of
-    /// `loops` fastest.
+    /// Returns the offsets of iteration `number` of `loops`. The last loop varies fastest.
     pub(crate) fn at(loops: &[Dim], number: usize) -> (isize, isize) {
         let (mut dst, mut src) = (0, 0);
         for (dim, position) in unravel(loops.iter().rev(), |dim| dim.size, number) {
@@ -165,7 +169,7 @@ impl Span {
         (dst, src)
     }
 
-    /// The same loops with the two sides exchanged.
+    /// Exchanges the written and the read side.
     fn exchanged(mut self) -> Self {
         std::mem::swap(&mut self.dst, &mut self.src);
         for dim in &mut *self.dims {
@@ -174,7 +178,7 @@ impl Span {
         self
     }
 
-    /// The same loops, which all read the one element at the base address.
+    /// Returns the loops with every read at the base address.
     pub(crate) fn of_one_source(&self) -> Result<Self, ScatterError> {
         let dims = self.dims.iter().map(|&dim| Dim { src: 0, ..dim });
         Ok(Self {
@@ -184,8 +188,8 @@ impl Span {
         })
     }
 
-    /// The part of it that has positions `from..to` along dim `axis`. Of loops
-    /// that lie inline: tasks have no memory to ask for.
+    /// Returns the part at positions `from..to` along dim `axis`. The loops must be stored inline,
+    /// because tasks must not allocate memory.
     pub(crate) fn restricted(&self, axis: usize, from: usize, to: usize) -> Self {
         let mut part = Self {
             dst: self.dst,
@@ -199,22 +203,22 @@ impl Span {
         part
     }
 
-    /// The loop to divide among workers: the outermost of those long enough,
-    /// else the longest.
+    /// Returns the loop to divide into `parts` tasks: the outermost loop with at least `parts`
+    /// iterations, else the longest loop.
     pub(crate) fn axis_to_split(&self, parts: usize) -> usize {
         let enough = |dim: &Dim| dim.size >= parts;
         let fitting = self.dims.iter().position(enough);
         fitting.unwrap_or_else(|| self.longest().0)
     }
 
-    /// The longest dim, the last one of several, and its size.
+    /// Returns the position and the size of the longest dim, the innermost one of equal dims.
     fn longest(&self) -> (usize, usize) {
         let sizes = self.dims.iter().map(|dim| dim.size).enumerate();
         sizes.max_by_key(|&(_, size)| size).unwrap_or((0, 1))
     }
 }
 
-/// Adds an inner loop, as part of the one around it where they are one.
+/// Adds an inner loop. Merges it with the innermost loop of `dims` where they are one longer loop.
 fn push_merged(dims: &mut Dims<Dim>, dim: Dim) -> Result<(), ScatterError> {
     match dims.last_mut() {
         Some(outer) if dim.is_continued_by(*outer) => {
@@ -225,7 +229,8 @@ fn push_merged(dims: &mut Dims<Dim>, dim: Dim) -> Result<(), ScatterError> {
     }
 }
 
-/// Dims in row-major order, with neighbours that have one stride merged.
+/// Merges neighbouring dims that have one common stride. The dims are in row-major order, and dims
+/// of size 1 are left out.
 pub(super) fn merged(
     shape: &[usize],
     strides: &[isize],
@@ -237,7 +242,7 @@ pub(super) fn merged(
     Dims::collect(dims.len(), dims.iter().map(|dim| (dim.size, dim.src)))
 }
 
-/// Where position `number` of some dims lies, counted in row-major order.
+/// Returns the offset of position `number` in row-major order of `dims`.
 #[inline]
 pub(super) fn offset(dims: &[(usize, isize)], number: usize) -> isize {
     if let [(_, step)] = *dims {
@@ -246,9 +251,9 @@ pub(super) fn offset(dims: &[(usize, isize)], number: usize) -> isize {
     offset_of(dims.iter().rev().copied(), number)
 }
 
-/// The one step between neighbours of these dims; `None` where they have several.
+/// Returns the stride of merged dims. `None` if they have more than one stride.
 #[inline]
-pub(super) fn one_step(dims: &[(usize, isize)]) -> Option<isize> {
+pub(super) fn single_stride(dims: &[(usize, isize)]) -> Option<isize> {
     match *dims {
         [] => Some(0),
         [(_, step)] => Some(step),
@@ -256,11 +261,11 @@ pub(super) fn one_step(dims: &[(usize, isize)]) -> Option<isize> {
     }
 }
 
-/// A destination number as an offset. Numbers are below the number of
-/// elements of an output, which fits.
+/// Converts a destination number to an offset. Numbers are smaller than the number of elements that
+/// an output spans, so the conversion is exact.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "numbers count elements in memory"
+    reason = "a number is smaller than the number of elements that an output spans"
 )]
 #[inline]
 pub(crate) fn signed(number: u64) -> isize {
@@ -268,7 +273,8 @@ pub(crate) fn signed(number: u64) -> isize {
 }
 
 impl CopyGeometry {
-    /// The slices `from..to` of one repetition, where slices are evenly spaced.
+    /// Returns the loops over the slices `from..to` of one repetition. `None` if slices have no
+    /// constant stride, or if the allocation failed.
     pub(crate) fn span_of_slices(&self, from: usize, to: usize) -> Option<Span> {
         let slices = self.slices?;
         let range = Dim {
@@ -282,7 +288,7 @@ impl CopyGeometry {
         Some(span)
     }
 
-    /// Whether neighbouring slices lie one behind the other on both sides.
+    /// Whether neighbouring slices are contiguous on both sides.
     pub(crate) fn slices_join(&self) -> bool {
         let length = self.window.run().size.cast_signed();
         self.window.is_row()
@@ -293,11 +299,15 @@ impl CopyGeometry {
 }
 
 impl Geometry {
-    /// Where runs are short, makes the longest loop of the window the run, or,
-    /// where a repetition moves a few elements, that of the repetitions: the work
-    /// then lies in one kernel call and not in the loops around many. Each element
-    /// of a short run then goes once more through the cache lines of the others,
-    /// so that it must be short indeed.
+    /// Replaces a short run by a longer loop. `tuples` is the number of tuples.
+    ///
+    /// The new run is the longest loop of the window. Where a repetition moves at most four
+    /// elements, it is the longest loop of the repetitions if that loop is longer still. The new
+    /// run must be more than twice as long as the old one.
+    ///
+    /// One kernel call then replaces loops around many kernel calls. But each element of the old
+    /// run becomes a separate pass over the same cache lines. So the old run must have at most five
+    /// elements.
     pub(super) fn lengthen_run(&mut self, tuples: usize) -> Result<(), ScatterError> {
         const SHORT_RUN: usize = 5;
         const FEW_ELEMENTS: usize = 4;
@@ -324,8 +334,8 @@ impl Geometry {
         Ok(())
     }
 
-    /// The same with the sides of its loops exchanged, for a gather: `dst` is
-    /// that of the list of windows, `src` that of the numbered ones.
+    /// Exchanges the sides of the loops for a gather. Then `dst` is the side of the list of
+    /// windows, and `src` is the side of the numbered windows.
     pub(crate) fn exchanged(self) -> Self {
         Self {
             outer: self.outer.exchanged(),
@@ -334,19 +344,19 @@ impl Geometry {
         }
     }
 
-    /// Offsets of a repetition on either side, first elements included.
+    /// Returns the offsets of a repetition on both sides, the first offsets included.
     pub(crate) fn repetition(&self, number: usize) -> (isize, isize) {
         let (dst, src) = Span::at(&self.outer.dims, number);
         (self.outer.dst + dst, self.outer.src + src)
     }
 
-    /// Offset of the window of `tuple` in the list of windows.
+    /// Returns the offset of the window of `tuple` in the list of windows.
     #[inline]
     pub(crate) fn source(&self, tuple: usize) -> isize {
         offset(&self.tuples, tuple)
     }
 
-    /// Whether all windows of the list are the same one element, again and again.
+    /// Whether all windows of the list read one and the same element.
     pub(crate) fn reads_one_element(&self) -> bool {
         let spans = [&self.outer, &self.window];
         let mut loops = spans.into_iter().flat_map(|span| &*span.dims);
@@ -354,9 +364,10 @@ impl Geometry {
         loops.all(stays) && self.tuples.iter().all(|&(_, step)| step == 0)
     }
 
-    /// The distance between the sources of neighbouring tuples, where it is constant.
+    /// Returns the stride between the windows of neighbouring tuples in the list of windows. `None`
+    /// if it is not constant.
     pub(crate) fn source_step(&self) -> Option<isize> {
-        one_step(&self.tuples)
+        single_stride(&self.tuples)
     }
 }
 
@@ -370,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_become_as_long_as_they_can() {
+    fn runs_become_as_long_as_possible() {
         let cases = [
             // Row-major on both sides: one run.
             (
@@ -382,45 +393,49 @@ mod tests {
                 vec![dim(3, 8, 4), dim(4, 1, 1)],
                 vec![dim(3, 8, 4), dim(4, 1, 1)],
             ),
-            // Transposed on both sides: turned back.
+            // Transposed on both sides: sorted to row-major order.
             (vec![dim(4, 1, 1), dim(3, 4, 4)], vec![dim(12, 1, 1)]),
-            // Size 1 says nothing.
+            // Dims of size 1 do not matter.
             (vec![dim(1, 99, 7), dim(4, 1, 1)], vec![dim(4, 1, 1)]),
             (vec![], vec![dim(1, 1, 1)]),
         ];
         for (dims, expected) in cases {
-            let span = Span::new(dims.clone().into_iter()).expect("few dims");
+            let span = Span::new(dims.clone().into_iter()).expect("inline dims");
             assert_eq!(span.dims[..], expected[..], "{dims:?}");
         }
     }
 
-    /// Steps over a whole dim that no element lies behind.
+    /// The stride over a whole dim may overflow.
     #[test]
-    fn steps_that_are_never_taken_may_be_as_long_as_they_like() {
+    fn strides_that_no_element_uses_may_overflow() {
         let far = isize::MAX / 2;
         let dims = [dim(2, far, far), dim(2, far - 1, 1)];
-        let span = Span::new(dims.into_iter()).expect("few dims");
+        let span = Span::new(dims.into_iter()).expect("inline dims");
         assert_eq!(span.dims[..], dims, "two loops");
     }
 
     #[test]
     fn reversed_outputs_are_written_forwards() {
-        let span = Span::new([dim(3, -4, -4), dim(4, -1, -1)].into_iter()).expect("few dims");
+        let span = Span::new([dim(3, -4, -4), dim(4, -1, -1)].into_iter()).expect("inline dims");
         assert_eq!(span.dims[..], [dim(12, 1, 1)], "one run");
         assert_eq!((span.dst, span.src), (-11, -11), "from the lowest address");
     }
 
     fn dims(shape: &[usize], strides: &[isize]) -> Dims<(usize, isize)> {
-        merged(shape, strides).expect("few dims")
+        merged(shape, strides).expect("inline dims")
     }
 
     #[test]
     fn dims_merge_where_strides_allow() {
         assert_eq!(dims(&[2, 3, 4], &[12, 4, 1])[..], [(24, 1)], "all");
-        assert_eq!(dims(&[2, 3, 4], &[24, 8, 2])[..], [(24, 2)], "every other");
+        assert_eq!(dims(&[2, 3, 4], &[24, 8, 2])[..], [(24, 2)], "stride 2");
         assert_eq!(dims(&[2, 3], &[1, 2])[..], [(2, 1), (3, 2)], "transposed");
-        assert_eq!(dims(&[5, 1, 3], &[3, 77, 1])[..], [(15, 1)], "size 1");
-        assert_eq!(dims(&[2, 3], &[0, 0])[..], [(6, 0)], "one for all");
+        assert_eq!(
+            dims(&[5, 1, 3], &[3, 77, 1])[..],
+            [(15, 1)],
+            "a dim of size 1"
+        );
+        assert_eq!(dims(&[2, 3], &[0, 0])[..], [(6, 0)], "stride 0");
         assert!(dims(&[1, 1], &[9, 9]).is_empty(), "a single tuple");
     }
 }

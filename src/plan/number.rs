@@ -1,25 +1,25 @@
-//! One destination number in memory.
+//! The integer types that store destination numbers.
 //!
-//! Knows widths. Knows nothing of what is numbered.
+//! This module knows widths. It knows nothing of the meaning of a number.
 
 use std::fmt;
 
-/// A destination number in memory: `u32`, or `u64` where the output is too
-/// large for that.
+/// An integer that stores a destination number: `u32`, or `u64` where the output has more slices or
+/// elements than 32 bits can number.
 pub(crate) trait Number: Copy + Ord + fmt::Debug + Send + Sync + bytemuck::Zeroable {
-    /// Stands for a tuple without a destination; no number is as large.
+    /// Value of a skipped tuple, which has no destination. Every destination number is smaller.
     const SKIPPED: Self;
 
-    /// The number. Not `Into<u64>`, so that `as` never stands in a loop.
+    /// Returns the number as `u64`.
     fn get(self) -> u64;
-    /// The low bits of `value`: all of a number that is below [`Self::SKIPPED`], and enough
-    /// of a sum that wraps on the way to one.
+    /// Stores the low bits of `value`. A number below [`Self::SKIPPED`] stays unchanged. A partial
+    /// sum that wraps keeps enough bits for the final number to be right.
     fn new(value: u64) -> Self;
-    /// Whether it is a number, and does not stand for a tuple without one.
+    /// Whether the value is a destination number and not [`Self::SKIPPED`].
     fn is_destination(self) -> bool {
         self != Self::SKIPPED
     }
-    /// Whether it is the one after `before`.
+    /// Whether the number is the successor of `before`.
     fn follows(self, before: Self) -> bool {
         Self::new(before.get().wrapping_add(1)) == self
     }
@@ -34,7 +34,7 @@ impl Number for u32 {
 
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "only numbers below `SKIPPED` are stored narrow"
+        reason = "32 bits store only numbers below `SKIPPED`"
     )]
     fn new(value: u64) -> Self {
         value as Self

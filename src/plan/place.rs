@@ -1,37 +1,43 @@
-//! A plan held against the strides of tensors: loops over them, and where their windows lie.
+//! A plan combined with the strides of tensors: loops over the tensors and offsets of their
+//! windows.
 //!
-//! A tensor has the shape of the output that the plan was made for, or that of its updates.
-//! Knows shapes and strides. Knows nothing of what the tensors hold.
+//! Each tensor has the shape of the output that the plan was made for, or the shape of its updates.
+//! This module knows shapes and strides. It knows nothing of the values in the tensors.
 
 use std::ops::Range;
 
 use super::IndexPlan;
-use super::geometry::{CopyGeometry, Dim, Geometry, Span, merged, offset, one_step};
+use super::geometry::{CopyGeometry, Dim, Geometry, Span, merged, offset, single_stride};
 use crate::error::ScatterError;
 use crate::operand::{Dims, Layout};
 
-/// How destination numbers are to be read for a tensor of the output's shape.
+/// Meaning of destination numbers for one tensor of the output's shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'s> {
-    /// Of the tensor, in elements.
+    /// Strides of the tensor, in elements.
     pub(super) strides: &'s [isize],
-    /// Number `n` lies `base + n * unit` elements from its element `[0, 0, ...]`.
+    /// Offset of destination number 0 from element `[0, 0, ...]`, in elements.
     pub(super) base: isize,
+    /// Distance from one destination number to the next, in elements.
     pub(super) unit: isize,
 }
 
-/// Where the windows of one tensor lie: offsets, in elements, to be added up.
+/// Offsets of the windows of one tensor, in elements. The offset of an element is the sum of the
+/// offsets of its repetition, its window and its position in the window.
 #[derive(Debug)]
 pub(crate) struct WindowOffsets {
+    /// Offset of the first repetition.
     base: isize,
+    /// Sizes and strides of the repetitions.
     repetitions: Dims<(usize, isize)>,
-    /// By destination number, or by tuple.
+    /// Sizes and strides of the list of windows, by destination number or by tuple.
     windows: Dims<(usize, isize)>,
-    /// By the row-major position in a window.
+    /// Sizes and strides of a window.
     window: Dims<(usize, isize)>,
 }
 
 impl WindowOffsets {
+    /// Returns a copy, or an error if the allocation failed.
     pub(crate) fn copied(&self) -> Result<Self, ScatterError> {
         Ok(Self {
             base: self.base,
@@ -41,36 +47,37 @@ impl WindowOffsets {
         })
     }
 
-    /// Where a repetition begins.
+    /// Returns the offset of a repetition.
     pub(crate) fn of_repetition(&self, number: usize) -> isize {
         self.base + offset(&self.repetitions, number)
     }
 
-    /// Where a window begins in its repetition.
+    /// Returns the offset of a window from its repetition. `number` is a destination number or a
+    /// tuple.
     pub(crate) fn of_window(&self, number: usize) -> isize {
         offset(&self.windows, number)
     }
 
-    /// Where a position of a window lies in it.
+    /// Returns the offset of a row-major position from its window.
     pub(crate) fn in_window(&self, position: usize) -> isize {
         offset(&self.window, position)
     }
 
-    /// How many positions of a window are one step apart, and the step: those from any
-    /// multiple of that number on.
+    /// Returns the size and the stride of the innermost dim of a window. Positions from one
+    /// multiple of the size to the next are at this stride.
     pub(crate) fn run(&self) -> (usize, isize) {
         self.window.last().copied().unwrap_or((1, 1))
     }
 
-    /// The distance from each window to the next, where it is constant.
+    /// Returns the stride between windows. `None` if it is not constant.
     pub(crate) fn step(&self) -> Option<isize> {
-        one_step(&self.windows)
+        single_stride(&self.windows)
     }
 }
 
 impl IndexPlan {
-    /// Loops for updates of the plan's shape that have these strides, beside a tensor of the
-    /// output's shape. Takes time proportional to the rank.
+    /// Computes the loops over a tensor of the output's shape and over updates with these strides.
+    /// The cost is proportional to the rank.
     pub(crate) fn geometry(
         &self,
         numbered: &Binding<'_>,
@@ -103,15 +110,14 @@ impl IndexPlan {
         Ok(geometry)
     }
 
-    /// Those of updates, without those of a scalar that is written as a tensor of one
-    /// element.
+    /// Returns the strides of updates. Returns no strides where updates are a scalar that the
+    /// caller has stored as a tensor of one element.
     fn strides_of_updates<'s>(&self, strides: &'s [isize]) -> &'s [isize] {
         let is_scalar = strides.len() != self.updates_shape.len();
         if is_scalar { &[] } else { strides }
     }
 
-    /// Loops for data of the plan's shape that has these strides, beside a tensor of the
-    /// output's shape.
+    /// Computes the loops over a tensor of the output's shape and over data with these strides.
     pub(crate) fn copy_geometry(
         &self,
         numbered: &Binding<'_>,
@@ -138,7 +144,7 @@ impl IndexPlan {
         })
     }
 
-    /// How numbers are to be read for the output that it was made for.
+    /// Returns the meaning of destination numbers for the output that the plan was made for.
     pub(crate) fn own_binding(&self) -> Binding<'_> {
         Binding {
             strides: &self.strides,
@@ -147,8 +153,8 @@ impl IndexPlan {
         }
     }
 
-    /// The same for a tensor of its shape that has these strides; `None` where numbers
-    /// are not evenly spaced there.
+    /// Returns the meaning of destination numbers for another tensor of the output's shape. `None`
+    /// if the destinations are not at a constant stride in that tensor.
     pub(crate) fn binding<'s>(&self, strides: &'s [isize]) -> Option<Binding<'s>> {
         self.as_planned(strides).or_else(|| {
             Some(Binding {
@@ -159,8 +165,8 @@ impl IndexPlan {
         })
     }
 
-    /// The distance from one numbered slice to the next in a tensor of the output's shape;
-    /// `None` where it is not constant, or where numbers are not those of slices.
+    /// Returns the stride between neighbouring slices in a tensor of the output's shape. `None` if
+    /// it is not constant, or if destination numbers do not count slices.
     fn slice_stride(&self, strides: &[isize]) -> Option<isize> {
         if !self.scale.numbers_slices {
             return None;
@@ -171,7 +177,8 @@ impl IndexPlan {
         slices.dims_from_last().merged(sizes)
     }
 
-    /// For a tensor that lies as the output that it was made for.
+    /// Returns the meaning of destination numbers if these strides place every element as in the
+    /// output that the plan was made for.
     fn as_planned<'s>(&self, strides: &'s [isize]) -> Option<Binding<'s>> {
         let mut axes = self.shape.iter().zip(self.strides.iter().zip(strides));
         let is_same = axes.all(|(&size, (planned, stride))| size <= 1 || planned == stride);
@@ -181,8 +188,8 @@ impl IndexPlan {
         })
     }
 
-    /// Where the numbered windows lie of a tensor of the output's shape; `None` where
-    /// numbers say it of the output's own layout alone.
+    /// Returns the offsets of the numbered windows in a tensor of the output's shape. `None` if the
+    /// destination numbers are offsets and the tensor has another layout than the plan.
     pub(crate) fn numbered(
         &self,
         strides: &[isize],
@@ -197,19 +204,19 @@ impl IndexPlan {
             return Ok(None);
         };
         let (batch, window) = (&strides[..indexed.start], &strides[indexed.end..]);
-        Ok(Some(self.place(base, windows, batch, window)?))
+        Ok(Some(self.window_offsets(base, windows, batch, window)?))
     }
 
-    /// Where the windows of tuples lie in a tensor of the shape of updates.
+    /// Returns the offsets of the windows, by tuple, in a tensor of the shape of updates.
     pub(crate) fn listed(&self, strides: &[isize]) -> Result<WindowOffsets, ScatterError> {
         let strides = self.strides_of_updates(strides);
         let (batch, rest) = strides.split_at(self.form.batch_rank);
         let (tuples, window) = rest.split_at(self.tuple_shape.len());
-        self.place(0, merged(&self.tuple_shape, tuples)?, batch, window)
+        self.window_offsets(0, merged(&self.tuple_shape, tuples)?, batch, window)
     }
 
-    /// The offsets of windows, with the strides of repetitions and within a window.
-    fn place(
+    /// Makes offsets with the strides of the batch axes and of the window axes.
+    fn window_offsets(
         &self,
         base: isize,
         windows: Dims<(usize, isize)>,
@@ -225,8 +232,8 @@ impl IndexPlan {
         })
     }
 
-    /// Repetitions, tuples and windows counted, whatever lies where: for transfers of
-    /// several tensors, each with a [`WindowOffsets`] of its own.
+    /// Returns loops that only count repetitions and elements of a window. They serve transfers of
+    /// several tensors, where each tensor has its own [`WindowOffsets`].
     pub(crate) fn counted(&self) -> Result<Geometry, ScatterError> {
         let axes = self.form.indexed();
         let span = |sizes: &[usize]| {

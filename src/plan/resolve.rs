@@ -1,6 +1,6 @@
-//! From index tuples to destination numbers.
+//! Conversion of index tuples to destination numbers.
 //!
-//! The one place where the integer types of indices meet code.
+//! This is the only module of the plan that is generic over the integer types of indices.
 
 mod blocks;
 mod coordinate;

@@ -1,32 +1,34 @@
-//! What destination numbers mean.
+//! The meaning of destination numbers.
 //!
-//! Knows the layout of an output. Knows nothing of the values of indices.
+//! This module knows the layout of an output. It knows nothing of the values of indices.
 
 use super::form::Form;
 use crate::operand::Layout;
 
-/// What a destination number means: number `n` lies `base + n * unit` elements
-/// from element `[0, 0, ...]` of the output.
+/// Meaning of destination numbers: destination number `n` is the slice at offset `base + n * unit`,
+/// in elements from element `[0, 0, ...]` of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
+    /// Offset of destination number 0, in elements.
     pub(crate) base: isize,
+    /// Distance from one destination number to the next, in elements.
     pub(crate) unit: isize,
-    /// Numbers lie in `0..count`.
+    /// Exclusive upper bound of the numbers.
     pub(crate) count: u64,
-    /// Whether every number in `0..count` is a slice, numbered in row-major
-    /// order (and not an offset in elements).
+    /// Whether the numbers count slices in row-major order. Then every number in `0..count` is a
+    /// slice. Otherwise a number is an offset in elements.
     pub(crate) numbers_slices: bool,
 }
 
 impl Scale {
-    /// The numbering of destinations for an output, and what a step along each indexed axis
-    /// adds to a number. Numbers are those of slices where the indexed axes merge to one
-    /// stride, else offsets from the lowest address.
+    /// Chooses the numbering of destinations for an output. Returns it with the multipliers of the
+    /// indexed axes. Where the indexed axes merge to one stride, numbers count slices. Otherwise
+    /// numbers are offsets from the lowest address.
     pub(crate) fn new<'a>(output: &'a Layout<'_>, form: &Form) -> (Self, Multipliers<'a>) {
-        // One without elements has no strides to honour.
-        let made_up = Layout::contiguous(output.shape());
+        // The strides of an output without elements do not matter.
+        let contiguous = Layout::contiguous(output.shape());
         let is_empty = output.shape().contains(&0);
-        let laid_out = if is_empty { &made_up } else { output };
+        let laid_out = if is_empty { &contiguous } else { output };
         let axes = form.indexed();
         let sizes = &output.shape()[axes.clone()];
         let mut dims = laid_out.dims_from_last();
@@ -45,7 +47,7 @@ impl Scale {
                 return (scale, Multipliers::of_slices(sizes));
             }
         };
-        // A part of what the whole output spans, which memory holds.
+        // `extent` cannot fail: the output has elements, and memory holds all of them.
         let (low, high) = Layout::of_parts(sizes, strides)
             .extent()
             .unwrap_or_default();
@@ -63,27 +65,28 @@ impl Scale {
         (scale, multipliers)
     }
 
-    /// Bytes of the output that the numbers spread over, with elements of
-    /// `size`.
+    /// Returns the bytes of the output from number 0 to number `count`, with elements of `size`
+    /// bytes.
     pub(crate) fn bytes(&self, size: usize) -> u64 {
         let unit = (self.unit.unsigned_abs() as u64).saturating_mul(size as u64);
         self.count.saturating_mul(unit)
     }
 }
 
-/// What a step along each tuple axis adds to a destination number.
+/// Factors of coordinates: a destination number is the sum of each coordinate times the multiplier
+/// of its tuple axis, plus `origin`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multipliers<'a> {
-    /// Sizes of the axes.
+    /// Sizes of the tuple axes.
     pub(super) sizes: &'a [usize],
-    /// Their strides, where numbers are offsets.
+    /// Strides of the tuple axes, where numbers are offsets. `None`: numbers count slices.
     strides: Option<&'a [isize]>,
-    /// The number of the element `[0, 0, ...]` of the output.
+    /// Number of the slice whose coordinates are all 0.
     pub(super) origin: u64,
 }
 
 impl<'a> Multipliers<'a> {
-    /// For numbers of slices.
+    /// Makes the multipliers for numbers that count slices.
     #[inline(always)]
     pub(super) fn of_slices(sizes: &'a [usize]) -> Self {
         Self {
@@ -93,7 +96,8 @@ impl<'a> Multipliers<'a> {
         }
     }
 
-    /// What a step along an axis adds: numbers wrap, as it may be negative.
+    /// Returns the multiplier of a tuple axis. A negative one is stored as its two's complement,
+    /// because destination numbers wrap.
     #[inline(always)]
     pub(super) fn along(&self, axis: usize) -> u64 {
         match self.strides {

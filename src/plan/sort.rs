@@ -1,12 +1,13 @@
-//! A stable sort of 64-bit keys by some of their bits, for lists too long for
-//! comparisons to be cheap.
+//! A stable radix sort of 64-bit keys by a range of their bits.
+//!
+//! It serves lists that are so long that a comparison sort is slower. It knows nothing of the
+//! meaning of the keys.
 
-/// Bits of a digit. 2048 counters stay in the first-level cache, and three
-/// passes cover the destinations of any table that fits in memory.
+/// Bits of a digit. Its 2048 counters stay in the first-level cache (L1). Three passes cover the
+/// destination numbers of any table that fits in memory.
 const DIGIT_BITS: u32 = 11;
 
-/// Sorts by the bits from `low` up to `high`. `spare` has the length of `keys`
-/// and any content.
+/// Sorts `keys` by the bits `low..high`. `spare` has the length of `keys` and arbitrary content.
 pub(crate) fn by_bits(keys: &mut Vec<u64>, spare: &mut Vec<u64>, low: u32, high: u32) {
     let mut shift = low;
     while shift < high {
@@ -17,7 +18,7 @@ pub(crate) fn by_bits(keys: &mut Vec<u64>, spare: &mut Vec<u64>, low: u32, high:
     }
 }
 
-/// One stable pass from `keys` to `sorted` by one digit.
+/// Sorts `keys` stably by one digit and writes the result to `sorted`.
 fn pass(keys: &[u64], sorted: &mut [u64], shift: u32, bits: u32) {
     let mask = (1_u64 << bits) - 1;
     let digit = |key: u64| usize::try_from((key >> shift) & mask).unwrap_or(0);
@@ -41,7 +42,7 @@ mod tests {
     use super::by_bits;
 
     #[test]
-    fn sorts_by_the_bits_asked_for_and_keeps_ties_in_order() {
+    fn sorts_by_the_given_bits_and_keeps_ties_in_order() {
         let mut state = 1_u64;
         let mut keys: Vec<u64> = (0..5000)
             .map(|_| {

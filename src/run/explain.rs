@@ -102,7 +102,7 @@ impl Explained<'_> {
         let (direction, copy) = (self.direction, copy.as_ref());
         let work = Workload::new(direction, plan, &geometry, copy, operation, context);
         let distinct = match self.direction {
-            Direction::Scatter => plan.look_for_duplicate().ok().map(|found| found.is_none()),
+            Direction::Scatter => plan.detect_duplicate().ok().map(|found| found.is_none()),
             Direction::Gather => Some(true),
         };
         let outlook = Outlook::new(&work, &workers, choice.selection, distinct);

@@ -53,7 +53,7 @@ pub(crate) fn make_plan(
     let nothing = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
         .then(|| check_nothing(output, &form, indices, planning, execution))
         .transpose()?;
-    let (first, tuples) = nothing.map_or((0, tuples), |nothing| nothing.telling);
+    let (first, tuples) = nothing.map_or((0, tuples), |nothing| nothing.duplicate_search);
     let (scale, multipliers) = Scale::new(output, &form);
     let spare = scratch::take_spare(tuples, scale.count);
     let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
@@ -72,7 +72,7 @@ pub(crate) fn make_plan(
     let mut plan = IndexPlan::new(output, form, layout, scale, destinations, &piece)?;
     if let Some(nothing) = nothing {
         let skipped = nothing.listed - nothing.applied;
-        plan = plan.of_nothing(nothing.applied, skipped, first);
+        plan = plan.with_counts(nothing.applied, skipped, first);
     }
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_duplicates()?;
@@ -97,12 +97,12 @@ fn check_nothing(
         return Ok(EmptyCheck {
             listed,
             applied: listed - skipped,
-            telling: (0, 0),
+            duplicate_search: (0, 0),
         });
     }
     let mut checked = check_empty(output, form, indices, rules, execution.instructions())?;
     if planning.gathers {
-        checked.telling = (0, 0);
+        checked.duplicate_search = (0, 0);
     }
     Ok(checked)
 }

@@ -16,7 +16,7 @@ use crate::execution::Execution;
 use crate::operand::indices::Integers;
 use crate::plan::{
     Coordinates, Destinations, Extents, Flat, IndexPlan, Number, SHORT_LIST, Tuples,
-    are_seen_distinct, resolve_sequences,
+    known_distinct, resolve_sequences,
 };
 use crate::reduction::Duplicates;
 
@@ -146,7 +146,7 @@ impl FlatCall<'_> {
     /// As for [`Self::run`]; numbers and positions are those of `flat`.
     #[inline(always)]
     unsafe fn run_tuples(&self, tuples: TupleNumbers<'_>) -> bool {
-        if self.planning.duplicates == Duplicates::Reject && !are_seen_distinct(tuples.numbers) {
+        if self.planning.duplicates == Duplicates::Reject && !known_distinct(tuples.numbers) {
             // Whether there are duplicates, and which, a plan will say.
             return false;
         }

@@ -1,12 +1,10 @@
-//! Blocks of the tuples of long, contiguous lists.
+//! Numbering of long, contiguous lists block by block, without a plan.
 //!
-//! Indices that are numbers of slices as they lie are checked, and neither moved nor
-//! multiplied.
+//! Where valid indices already are slice numbers, this module only checks them and does not
+//! multiply them. It copies such indices only if they are foreign: other code may write their
+//! memory. This module knows nothing of what is done with the slices.
 
-#![expect(
-    unsafe_code,
-    reason = "reads indices at the offsets of a contiguous view"
-)]
+#![expect(unsafe_code, reason = "reads indices at offsets of a contiguous view")]
 
 use std::ops::Range;
 
@@ -16,16 +14,17 @@ use crate::error::ScatterError;
 use crate::kernel::{InstructionSet, prefetch_bytes};
 use crate::operand::indices::for_index_type;
 
-/// The numbers of the slices that a block of tuples addresses.
+/// Slice numbers of a block of tuples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Block<'a> {
+    /// Numbers of 32 bits.
     Narrow(&'a [u32]),
-    /// Indices of 64 bits, as they lie.
+    /// Unchanged indices of 64 bits.
     Wide(&'a [u64]),
 }
 
 impl Block<'_> {
-    /// How far apart the first and the last slice are.
+    /// Returns the difference between the first and the last slice number.
     #[inline(always)]
     pub(crate) fn span(&self) -> u64 {
         match *self {
@@ -36,11 +35,11 @@ impl Block<'_> {
     }
 }
 
-/// For contiguous indices that list all coordinates.
+/// Methods for contiguous indices that hold all coordinates.
 impl Tuples<'_> {
-    /// Numbers the slices of the tuples from `first` on, with instructions of `set` if the
-    /// machine has them. `buffer` has an entry for each tuple. It is written unless the
-    /// indices are valid slice numbers in memory.
+    /// Numbers the slices of the tuples from `first` on. It uses instructions of `set` if the
+    /// machine has them. `buffer` has one entry for each tuple. The method leaves `buffer`
+    /// unchanged if the indices in memory are valid slice numbers and no other code may write them.
     pub(crate) fn resolve_block<'b>(
         &'b self,
         set: InstructionSet,
@@ -52,10 +51,10 @@ impl Tuples<'_> {
         })
     }
 
-    /// The address of the indices from tuple `first` on, the bytes of an index, and the
-    /// number of slices. An index that is below this number, read as unsigned, is a slice
-    /// number. `None` unless tuples have one index of 4 or 8 bytes. `None` too where a negative
-    /// index, read as unsigned, could be below the number of slices.
+    /// Returns the address of the indices from tuple `first` on, the bytes of an index, and the
+    /// number of slices. An index is a slice number if its unsigned value is below the number of
+    /// slices. Returns `None` unless each tuple has one index of 4 or 8 bytes. Returns `None` also
+    /// if the unsigned value of a negative index could be below the number of slices.
     #[inline]
     pub(crate) fn unchecked(&self, first: usize) -> Option<(*const u8, usize, usize)> {
         let &[size] = self.multipliers.sizes else {
@@ -69,7 +68,7 @@ impl Tuples<'_> {
         is_number.then(|| (self.indices.address(first), bytes, size))
     }
 
-    /// Prefetches the indices of a range of tuples, which need not exist.
+    /// Prefetches the indices of a range of tuples. The range may extend beyond the list.
     #[inline]
     pub(crate) fn prefetch(&self, tuples: Range<usize>) {
         let tuple_len = self.multipliers.sizes.len();
@@ -78,6 +77,7 @@ impl Tuples<'_> {
         prefetch_bytes(first, end.addr().wrapping_sub(first.addr()));
     }
 
+    /// Implements [`Self::resolve_block`] for one type of indices.
     #[inline(always)]
     fn block_as<'b, I: Coordinate>(
         &'b self,
@@ -86,11 +86,11 @@ impl Tuples<'_> {
     ) -> Result<Block<'b>, ScatterError> {
         let tuples = buffer.len();
         if self.are_numbers::<I>(first, buffer) {
-            // What was checked, and no second look at what others may write.
+            // Foreign indices are used from the checked copy. Their memory is not read again.
             let run = if self.indices.is_foreign() {
                 &bytemuck::cast_slice::<u64, I>(buffer)[..tuples]
             } else {
-                // SAFETY: as in `are_numbers`.
+                // SAFETY: as in `are_numbers`, which has read the same elements.
                 unsafe { (self.indices).neighbours(first.cast_signed(), tuples) }
             };
             return Ok(match size_of::<I>() {
@@ -103,9 +103,9 @@ impl Tuples<'_> {
         Ok(Block::Narrow(numbers))
     }
 
-    /// Whether there is one index a tuple, and all of them are numbers of slices
-    /// and wide enough for a [`Block`]: none counts from the end. Foreign ones
-    /// are copied to `buffer` and checked there.
+    /// Whether each tuple has one index and all indices are slice numbers that a [`Block`] can
+    /// borrow. Such indices have 4 or 8 bytes, and none counts from the end. Foreign indices are
+    /// copied to `buffer` and checked there.
     #[inline(always)]
     fn are_numbers<I: Coordinate>(&self, first: usize, buffer: &mut [u64]) -> bool {
         let (&[size], 4 | 8) = (self.multipliers.sizes, size_of::<I>()) else {
@@ -114,11 +114,13 @@ impl Tuples<'_> {
         let (first, tuples) = (first.cast_signed(), buffer.len());
         let run: &[I] = if self.indices.is_foreign() {
             let copy = &mut bytemuck::cast_slice_mut(buffer)[..tuples];
-            // SAFETY: the view is contiguous and has these tuples of one index.
+            // SAFETY: each tuple has one index, as checked above. The callers of `resolve_block`,
+            // `run/long_lists.rs` and `run/long_gathers.rs`, pass contiguous indices and a buffer
+            // with one entry for each tuple of a range of the list. `I` is the type of the indices.
             unsafe { (self.indices).read_run(first, 1, copy) };
             copy
         } else {
-            // SAFETY: as above.
+            // SAFETY: as above. The indices are not foreign.
             unsafe { (self.indices).neighbours(first, tuples) }
         };
         let mut inside = true;

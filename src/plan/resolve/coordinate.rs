@@ -1,24 +1,26 @@
-//! From a coordinate to a position on its axis.
+//! Conversion of a coordinate to a position on its axis.
 //!
-//! Knows the integer types of indices and what their values may be. Knows nothing of
-//! tuples, nor of where indices lie.
+//! This module knows the integer types of indices and the rules for their values. It knows nothing
+//! of tuples, and nothing of the memory of indices.
 
 use bytemuck::Pod;
 
 use crate::operand::Index;
 use crate::reduction::Bounds;
 
-/// What the values of indices may be.
+/// Rules for the values of indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexRules {
-    /// All bits if negative coordinates count from the end of their axis, else no bits. From a
-    /// `bool`, the compiler would make a second vector mask in each loop over coordinates.
+    /// All bits set if negative coordinates count from the end of their axis, else 0. A `bool`
+    /// would make the compiler compute a second vector mask in each loop over coordinates.
     wrap_mask: i8,
+    /// Treatment of coordinates outside their axis.
     pub(crate) bounds: Bounds,
 }
 
 impl IndexRules {
-    /// Negative coordinates count from the end, or are outside.
+    /// Makes the rules. `negatives_wrap`: negative coordinates count from the end of their axis.
+    /// Otherwise they are outside.
     #[inline]
     pub(crate) fn new(negatives_wrap: bool, bounds: Bounds) -> Self {
         Self {
@@ -27,18 +29,18 @@ impl IndexRules {
         }
     }
 
-    /// What is added to negative coordinates of an axis of `size` elements.
+    /// Returns the number to add to negative coordinates on an axis of `size` elements.
     #[inline(always)]
     pub(super) fn wrap(self, size: usize) -> u64 {
         size as u64 & i64::from(self.wrap_mask).cast_unsigned()
     }
 
-    /// The position that a coordinate stands for on an axis of `size` elements: at least
-    /// `size` where it stands for none.
+    /// Returns the position of a coordinate on an axis of `size` elements. The result is at least
+    /// `size` if the coordinate is out of bounds.
     #[inline(always)]
     pub(super) fn position<I: Coordinate>(self, coordinate: I, size: usize) -> u64 {
         let position = coordinate.position(self.wrap(size));
-        // Without branches, for loops in which each coordinate is another case.
+        // Selections without branches: in a loop, successive coordinates are often different cases.
         let is_before = coordinate < I::default();
         let nearest = if is_before {
             0
@@ -50,10 +52,10 @@ impl IndexRules {
     }
 }
 
-/// An integer type that indices can have.
+/// An integer type of indices.
 pub(super) trait Coordinate: Index + Into<i128> + Default + PartialOrd + Pod {
-    /// The position on an axis of `size` elements, at least `size` if there is
-    /// none. `wrap` is `size` where negative values count from the end, else 0.
+    /// Returns the position on an axis of `size` elements. The result is at least `size` if the
+    /// value is out of bounds. `wrap` is `size` where negative values count from the end, else 0.
     fn position(self, wrap: u64) -> u64;
 }
 
@@ -81,17 +83,17 @@ mod tests {
 
     #[test]
     fn positions() {
-        // Counted from the end, and one further.
+        // Counted from the end. The third value is one too low.
         assert_eq!((-1_i8).position(4), 3, "last");
         assert_eq!((-4_i64).position(4), 0, "first");
         assert!((-5_i32).position(4) >= 4, "before the first");
-        // Negative values forbidden.
+        // Negative values are forbidden.
         assert!((-1_i16).position(0) >= 4, "forbidden");
-        // The extremes must not wrap into the axis.
+        // The extreme values must not wrap into the axis.
         assert!(i64::MIN.position(4) >= 4, "i64::MIN");
         assert!(
             i64::MIN.position(1 << 62) >= 1 << 62,
-            "i64::MIN of a long axis"
+            "i64::MIN on a long axis"
         );
         assert_eq!(u64::MAX.position(4), u64::MAX, "beyond i64");
     }

@@ -1,8 +1,8 @@
-//! Lists of tuples that move nothing, as their windows are empty.
+//! Checks of lists of tuples that move no element, because windows or repetitions are empty.
 //!
-//! There may be more of them than one could count to: of an index that stands
-//! for many tuples by stride 0, one is checked. What is said of such a list
-//! follows from the indices that lie in memory.
+//! With stride 0, one index in memory stands for many tuples. Therefore a list can have more tuples
+//! than a loop can visit. This module checks each index in memory once. It computes all facts about
+//! the list from these indices.
 
 use super::coordinate::IndexRules;
 use super::tuples::{COPIED_TUPLES, Tuples};
@@ -14,25 +14,27 @@ use crate::plan::form::Form;
 use crate::plan::number::Number;
 use crate::plan::scale::Scale;
 
-/// What was learnt from the indices of a list.
+/// Result of the check of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EmptyCheck {
+    /// Number of tuples, skipped tuples included.
     pub(crate) listed: usize,
-    /// Tuples that are not skipped.
+    /// Number of tuples that are not skipped.
     pub(crate) applied: usize,
-    /// From this tuple on, so many have the first duplicate among them, if there is
-    /// one.
-    pub(crate) telling: (usize, usize),
+    /// Range of tuples that contains the first duplicate, if there is one: first tuple and number
+    /// of tuples.
+    pub(crate) duplicate_search: (usize, usize),
 }
 
-/// The dims of a list, outermost first: how long each is, and how many positions along it
-/// have separate indices (all, or one).
+/// Dims of a list, outermost first.
 struct Repeated<'a> {
+    /// Number of positions along each dim.
     sizes: &'a [usize],
-    own: &'a [usize],
+    /// Number of positions with separate indices along each dim: all positions or one.
+    stored: &'a [usize],
 }
 
-/// Checks all indices of a list, each that lies in memory once.
+/// Checks all indices of a list, each index in memory once.
 pub(crate) fn check_empty(
     output: &Layout<'_>,
     form: &Form,
@@ -42,60 +44,63 @@ pub(crate) fn check_empty(
 ) -> Result<EmptyCheck, ScatterError> {
     let (first, last) = form.list;
     let strides = indices.layout().all_strides()?;
-    let mut own = Dims::copied(indices.layout().shape())?;
-    // Tuples without coordinates that are read are all the same.
+    let mut stored = Dims::copied(indices.layout().shape())?;
+    // If no coordinate is read, one tuple stands for all.
     let reads = !form.read().is_empty();
-    for (size, &stride) in own.iter_mut().zip(&*strides).take(last).skip(first) {
+    for (size, &stride) in stored.iter_mut().zip(&*strides).take(last).skip(first) {
         if stride == 0 || !reads {
             *size = (*size).min(1);
         }
     }
-    let layout = Layout::of_parts(&own, &strides);
+    let layout = Layout::of_parts(&stored, &strides);
     let (_, multipliers) = Scale::new(output, form);
     let tuples = Tuples::new(form, multipliers, indices, rules).within(&layout);
     let dims = Repeated {
         sizes: &indices.layout().shape()[first..last],
-        own: &own[first..last],
+        stored: &stored[first..last],
     };
-    dims.check(&tuples, set, form.indices_each(&own))
+    dims.check(&tuples, set, form.indices_each(&stored))
 }
 
 impl Repeated<'_> {
-    /// Numbers all tuples that have separate indices, block by block. Each tuple stands for
-    /// so many positions in `indices`.
+    /// Numbers all tuples that have separate indices, block by block. Each of these tuples stands
+    /// for `positions` positions in `indices`.
     fn check(
         &self,
         tuples: &Tuples<'_>,
         set: InstructionSet,
         positions: usize,
     ) -> Result<EmptyCheck, ScatterError> {
-        let own: usize = self.own.iter().product();
+        let stored: usize = self.stored.iter().product();
         let listed: usize = self.sizes.iter().product();
         let (mut applied, mut first_applied) = (0, None);
         let mut numbers = [0_u64; COPIED_TUPLES];
-        for first in (0..own).step_by(COPIED_TUPLES) {
-            let block = &mut numbers[..COPIED_TUPLES.min(own - first)];
+        for first in (0..stored).step_by(COPIED_TUPLES) {
+            let block = &mut numbers[..COPIED_TUPLES.min(stored - first)];
             let piece = (tuples.resolve(set, first, block))
-                .map_err(|error| self.named(error, positions))?;
+                .map_err(|error| self.rename_tuple(error, positions))?;
             applied += block.len() - piece.skipped;
             let first_here = block.iter().position(|number| number.is_destination());
             first_applied = first_applied.or(first_here.map(|position| first + position));
         }
         Ok(EmptyCheck {
             listed,
-            applied: applied * (listed / own.max(1)),
-            telling: first_applied.map_or((0, 0), |tuple| self.telling(self.listed(tuple), listed)),
+            applied: applied * (listed / stored.max(1)),
+            duplicate_search: first_applied.map_or((0, 0), |tuple| {
+                self.duplicate_search(self.listed_position(tuple), listed)
+            }),
         })
     }
 
-    /// Tuples that show a duplicate of the first one that is applied, where an index
-    /// stands for several tuples. Those before it are skipped.
-    fn telling(&self, first_applied: usize, listed: usize) -> (usize, usize) {
+    /// Returns the range of tuples that contains the first duplicate, as first tuple and number of
+    /// tuples. All tuples before `first_applied` are skipped. Where an index stands for several
+    /// tuples, the range ends at the next tuple with the indices of `first_applied`.
+    fn duplicate_search(&self, first_applied: usize, listed: usize) -> (usize, usize) {
         let Some(repeated) = self
-            .own
+            .stored
             .iter()
             .zip(self.sizes)
-            .rposition(|(own, size)| own < size)
+            .rposition(|(stored, size)| stored < size)
         else {
             return (0, listed);
         };
@@ -103,23 +108,23 @@ impl Repeated<'_> {
         (first_applied, (step + 1).min(listed - first_applied))
     }
 
-    /// The position in the whole list of the tuple that is number `own` here:
-    /// the first of those that have its indices.
-    fn listed(&self, own: usize) -> usize {
+    /// Returns the position in the whole list of tuple number `stored` of the tuples with separate
+    /// indices. It is the first position with these indices.
+    fn listed_position(&self, stored: usize) -> usize {
         let (mut listed, mut step) = (0, 1);
-        let dims = self.own.iter().zip(self.sizes).rev();
-        for ((_, &size), position) in unravel(dims, |&(&own, _)| own, own) {
+        let dims = self.stored.iter().zip(self.sizes).rev();
+        for ((_, &size), position) in unravel(dims, |&(&stored, _)| stored, stored) {
             listed += position * step;
             step *= size;
         }
         listed
     }
 
-    /// An error that names the tuple by its position in the whole list, where each stands
-    /// for so many positions in `indices`.
-    fn named(&self, mut error: ScatterError, positions: usize) -> ScatterError {
+    /// Changes the tuple that an error names to its position in the whole list. Each tuple stands
+    /// for `positions` positions in `indices`.
+    fn rename_tuple(&self, mut error: ScatterError, positions: usize) -> ScatterError {
         if let ScatterError::IndexOutOfBounds { tuple, .. } = &mut error {
-            *tuple = self.listed(*tuple / positions) * positions;
+            *tuple = self.listed_position(*tuple / positions) * positions;
         }
         error
     }
@@ -136,7 +141,7 @@ mod tests {
     use crate::plan::{Form, IndexRules};
     use crate::reduction::Bounds;
 
-    /// Single coordinates of rows without elements.
+    /// Checks single coordinates that address rows without elements.
     fn check(
         values: &[i64],
         shape: &[usize],
@@ -161,9 +166,9 @@ mod tests {
         let many = 1 << 40;
         let check = |values: &[i64], shape: &[usize], strides: &[isize], bounds| {
             let checked = check(values, shape, strides, bounds);
-            checked.map(|checked| (checked.applied, checked.telling))
+            checked.map(|checked| (checked.applied, checked.duplicate_search))
         };
-        let applied = |applied, telling| Ok((applied, telling));
+        let applied = |applied, duplicate_search| Ok((applied, duplicate_search));
         let all = check(&[3, 4], &[many, 2], &[0, 1], Bounds::Error);
         assert_eq!(
             all,
@@ -171,14 +176,14 @@ mod tests {
             "tuple 2 is a duplicate of tuple 0"
         );
         let all = check(&[3, 4], &[2, many], &[1, 0], Bounds::Error);
-        assert_eq!(all, applied(2 * many, (0, 2)), "tuple 1 is one of tuple 0");
+        assert_eq!(all, applied(2 * many, (0, 2)), "tuple 1 repeats tuple 0");
         let all = check(&[3, 4], &[2, 1], &[1, 0], Bounds::Error);
-        assert_eq!(all, applied(2, (0, 2)), "nothing stands for several");
+        assert_eq!(all, applied(2, (0, 2)), "nothing repeats");
         let some = check(&[9, 4], &[2, many], &[1, 0], Bounds::Skip);
         assert_eq!(
             some,
             applied(many, (many, 2)),
-            "the first of 4 is far behind"
+            "the first tuple with index 4 is far behind"
         );
     }
 
@@ -193,7 +198,7 @@ mod tests {
             })
         };
         let got = check(&[3, 9], &[2, 1 << 40], &[1, 0], Bounds::Error);
-        assert_eq!(got, wrong(1 << 40, 9), "behind all of the first");
+        assert_eq!(got, wrong(1 << 40, 9), "after the first index");
         let got = check(&[3, -10], &[5, 2, 7], &[0, 1, 0], Bounds::Error);
         assert_eq!(got, wrong(7, -10), "in the middle");
     }

@@ -1,9 +1,11 @@
-//! Whether an index tensor has one value along all of its trailing dims, as
-//! exporters write indices that were expanded.
+//! Detection of index tensors that are constant along their trailing dims.
+//!
+//! Exporters write expanded indices in this way. This module reads the values of indices. It knows
+//! nothing of what they address.
 
 #![expect(
     unsafe_code,
-    reason = "reads indices through a view whose layout the loops follow"
+    reason = "reads indices at offsets that the loops take from the layout of their view"
 )]
 
 use super::coordinate::Coordinate;
@@ -12,20 +14,19 @@ use crate::operand::Dims;
 use crate::operand::indices::{Integers, for_index_type};
 use crate::plan::geometry::{merged, offset};
 
-/// Values that are compared together.
+/// Number of values that are read and compared together.
 const COMPARED_VALUES: usize = 64;
 
-/// The number of rows that have values of their own: a row is what the dims from
-/// `from` on hold, and there is one for each position of the other dims but those
-/// of stride 0.
+/// Returns the number of rows with separate values. A row is the part of the tensor along the dims
+/// from `from` on. There is one row for each position along the other dims. Dims of stride 0 do not
+/// count, because all their positions share one row.
 pub(crate) fn rows_along(indices: Integers<'_>, from: usize) -> Result<usize, ScatterError> {
     let layout = indices.layout();
     let outer = read_dims(&layout.shape()[..from], &layout.all_strides()?)?;
     Ok(outer.iter().map(|&(size, _)| size).product())
 }
 
-/// Whether in each of the rows `rows` all values are the same. Gives up at the
-/// first difference.
+/// Whether each of the rows `rows` holds only one value. Stops at the first difference.
 pub(crate) fn is_expanded_along(
     indices: Integers<'_>,
     from: usize,
@@ -34,6 +35,7 @@ pub(crate) fn is_expanded_along(
     for_index_type!(indices.kind(), I => is_expanded::<I>(indices, from, rows))
 }
 
+/// Implements [`is_expanded_along`] for one type of indices.
 fn is_expanded<I: Coordinate>(
     indices: Integers<'_>,
     from: usize,
@@ -49,30 +51,33 @@ fn is_expanded<I: Coordinate>(
     Ok(rows.into_iter().all(|row| {
         let row = offset(&outer, row);
         let mut first = [I::default()];
-        // SAFETY: the offsets are those of elements of the layout, as they
-        // follow its dims and strides.
+        // SAFETY: `row` is the offset of an element of the layout, because `outer` has the sizes
+        // and strides of the layout. The caller, `in_rows` of `run/plan_builder.rs`, passes only
+        // tensors with elements and rows below the number that `rows_along` returns.
         unsafe { indices.read_run(row, 0, &mut first) };
         (0..runs).all(|number| {
             let start = row + offset(around, number);
-            // SAFETY: as above.
+            // SAFETY: as above, `around` and the run have the sizes and strides of the layout. `I`
+            // is the type of the indices, because `is_expanded_along` has dispatched on it.
             unsafe { is_all(indices, start, step, run, first[0]) }
         })
     }))
 }
 
-/// Dims with a stride for each, merged, without those of stride 0: along these the
-/// same values are read again, more often maybe than one could count to.
+/// Merges dims and removes dims of stride 0. Along a dim of stride 0 every position has the same
+/// values, and the dim can be too long for a loop.
 fn read_dims(shape: &[usize], strides: &[isize]) -> Result<Dims<(usize, isize)>, ScatterError> {
     let mut dims = merged(shape, &strides[..shape.len()])?;
     dims.retain(|&(_, stride)| stride != 0);
     Ok(dims)
 }
 
-/// Whether `len` values, `step` apart, are all `value`.
+/// Whether `len` values at stride `step` are all equal to `value`.
 ///
 /// # Safety
 ///
-/// They are elements of the layout, and `I` is their type.
+/// The offsets `start + i * step` for `i` in `0..len` are offsets of elements of the layout, and
+/// `I` is the type of the indices.
 unsafe fn is_all<I: Coordinate>(
     indices: Integers<'_>,
     start: isize,
@@ -83,9 +88,9 @@ unsafe fn is_all<I: Coordinate>(
     let mut raw = [value; COMPARED_VALUES];
     (0..len).step_by(COMPARED_VALUES).all(|first| {
         let raw = &mut raw[..COMPARED_VALUES.min(len - first)];
-        // SAFETY: the caller vouches for all of them.
+        // SAFETY: the caller guarantees the offsets and the type.
         unsafe { indices.read_run(start + first.cast_signed() * step, step, raw) };
-        // Without a branch on each, for the compiler to make vectors of.
+        // No branch for each value, so that the compiler can vectorise the loop.
         raw.iter()
             .fold(true, |same, &other| same & (other == value))
     })

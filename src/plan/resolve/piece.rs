@@ -1,35 +1,39 @@
-//! What validation learns in passing, piece by piece.
+//! Facts about a list of destination numbers, collected piece by piece during validation.
+//!
+//! This module knows numbers. It knows nothing of how they are computed or used.
 
 use crate::plan::number::Number;
 
-/// Numbers that are looked at together: their breaks are counted in 32 bits,
-/// as wide as most numbers are, which vector loops like.
+/// Maximum number of numbers per loop. Their breaks fit a counter of 32 bits. Most numbers also
+/// have 32 bits, so the compiler can vectorise the loop without conversions.
 const RUN: usize = 1 << 16;
 
-/// What validation learns in passing.
+/// Facts about a list of destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Each destination is greater than the one before: all are unique.
+    /// Whether each destination is greater than its predecessor. Then all are distinct.
     pub(crate) increasing: bool,
-    /// None is less than the one before: equal ones stand together.
+    /// Whether no destination is less than its predecessor. Then equal destinations are adjacent.
     pub(crate) ordered: bool,
-    /// How often a destination is not the successor of the one before.
+    /// Number of positions where a destination is not its predecessor plus one.
     pub(crate) breaks: usize,
 }
 
-/// What was learnt from a piece of the list of tuples.
+/// Facts about a piece of the list of tuples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
+    /// First destination number.
     first: u64,
+    /// Last destination number. `u64::MAX` if the piece is empty.
     last: u64,
-    /// What is known once the last piece has been taken in.
+    /// Facts about all numbers so far.
     pub(crate) facts: Facts,
-    /// Tuples without a destination; with any, the facts say nothing.
+    /// Number of skipped tuples. If it is not 0, `facts` is meaningless.
     pub(crate) skipped: usize,
 }
 
 impl Piece {
-    /// Of no tuples; any number follows it in order.
+    /// A piece without tuples.
     pub(crate) const EMPTY: Self = Self {
         first: 0,
         last: u64::MAX,
@@ -41,18 +45,20 @@ impl Piece {
         skipped: 0,
     };
 
+    /// Whether the piece has no tuples.
     fn is_empty(&self) -> bool {
         self.last == u64::MAX
     }
 
-    /// Takes in the numbers that follow.
-    #[inline(always)] // Into callers that are compiled for several instruction sets.
+    /// Adds the facts about the next numbers of the list.
+    #[inline(always)] // Callers are compiled for several instruction sets.
     pub(crate) fn extend<N: Number>(&mut self, numbers: &[N]) {
         for run in numbers.chunks(RUN) {
             self.join(&Self::of(run));
         }
     }
 
+    /// Computes the facts about at most [`RUN`] numbers.
     #[inline(always)]
     fn of<N: Number>(numbers: &[N]) -> Self {
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
@@ -77,18 +83,19 @@ impl Piece {
         }
     }
 
-    /// Takes in the piece that follows.
+    /// Adds the facts about the next piece of the list.
     pub(crate) fn join(&mut self, next: &Self) {
         let skipped = self.skipped + next.skipped;
         if self.is_empty() {
             *self = *next;
         } else if !next.is_empty() {
-            self.follow(next);
+            self.append(next);
         }
         self.skipped = skipped;
     }
 
-    fn follow(&mut self, next: &Self) {
+    /// Adds the next piece, where neither piece is empty.
+    fn append(&mut self, next: &Self) {
         self.facts.increasing &= next.facts.increasing && self.last < next.first;
         self.facts.ordered &= next.facts.ordered && self.last <= next.first;
         self.facts.breaks +=
@@ -101,13 +108,13 @@ impl Piece {
 mod tests {
     use super::Piece;
 
-    /// The facts of a list that is taken in in two pieces, cut anywhere.
+    /// Facts about a list that is cut into two pieces at any position.
     #[test]
     fn facts_do_not_depend_on_where_a_list_is_cut() {
         let cases: [(&[u32], bool, bool, usize); 6] = [
             (&[1, 2, 3, 4], true, true, 0),
             (&[1, 2, 4, 5], true, true, 1),
-            // A repeat, which a cut may fall on.
+            // A duplicate. One of the cuts separates its two numbers.
             (&[1, 2, 2, 3], false, true, 1),
             (&[1, 3, 2, 4], false, false, 3),
             (&[4, 3, 2, 1], false, false, 3),

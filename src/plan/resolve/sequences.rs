@@ -1,6 +1,9 @@
-//! Rows that follow one another from a start for each sequence.
+//! Numbering of the rows of sequences: consecutive rows from a start position for each sequence.
+//!
+//! This module knows where each sequence starts and how long the cache is. It knows nothing of what
+//! the rows hold.
 
-#![expect(unsafe_code, reason = "reads starts through the view that holds them")]
+#![expect(unsafe_code, reason = "reads starts at the offsets of their view")]
 
 use super::coordinate::{Coordinate, IndexRules};
 use crate::error::ScatterError;
@@ -11,10 +14,11 @@ use crate::plan::number::Number;
 use crate::plan::scale::Scale;
 use crate::reduction::{Bounds, CacheMode};
 
-/// Checks where every sequence begins and numbers its rows; without `numbers`
-/// it checks alone. Returns how many tuples are skipped: of `numbers`, else as
-/// the caller counts them. `starts` has one value for each sequence, or one for
-/// all.
+/// Checks the start position of every sequence and numbers its rows. If `numbers` is empty, it only
+/// checks. `starts` has one value for each sequence or one value for all.
+///
+/// Returns the number of skipped tuples. If `numbers` is empty, tuples are counted as the caller
+/// counts them. Otherwise every entry of `numbers` is a tuple.
 pub(crate) fn resolve_sequences<N: Number>(
     output: &Layout<'_>,
     form: &Form,
@@ -35,7 +39,7 @@ pub(crate) fn resolve_sequences<N: Number>(
         skips,
     };
     if output.is_contiguous() {
-        // What lies between is one dim of slices.
+        // The axes between axis 0 and `axis` merge to one dim of slices.
         let between = [(between.iter().product(), cache_len as u64)];
         let steps = Steps {
             origin: 0,
@@ -57,29 +61,33 @@ pub(crate) fn resolve_sequences<N: Number>(
     for_index_type!(starts.kind(), I => sequences.resolve::<I, N>(&steps, starts, numbers))
 }
 
+/// Sequences of rows along one axis of a cache.
 struct Sequences {
+    /// Number of sequences.
     count: usize,
-    /// Positions that are written, of so many.
+    /// Number of rows of a sequence that are written.
     len: usize,
+    /// Number of rows of a sequence in the cache.
     cache_len: usize,
     mode: CacheMode,
-    /// Whether a sequence with a negative position is skipped.
+    /// Whether a sequence with a negative start position is skipped.
     skips: bool,
 }
 
-/// How numbers follow from positions; they wrap, as offsets may be negative.
+/// Increments of destination numbers. Numbers wrap, because increments can be negative.
 struct Steps<'a> {
-    /// The number where all positions are zero.
+    /// Number of the row whose positions are all 0.
     origin: u64,
-    /// From one sequence to the next.
+    /// Increment from one sequence to the next.
     sequence: u64,
-    /// Size and step of each axis between the sequences and their positions.
+    /// Size and increment of each axis between axis 0 and the axis of the rows.
     between: &'a [(usize, u64)],
-    /// From one position to the next.
+    /// Increment from one row of a sequence to the next.
     position: u64,
 }
 
 impl Sequences {
+    /// Checks and numbers all sequences. Returns the number of skipped tuples.
     fn resolve<I: Coordinate, N: Number>(
         &self,
         steps: &Steps<'_>,
@@ -87,22 +95,23 @@ impl Sequences {
         numbers: &mut [N],
     ) -> Result<usize, ScatterError> {
         let stride = (starts.layout().dims_from_last().next()).map_or(0, |(_, stride)| stride);
-        // One start for all need not be looked at again for each, where each
-        // has nothing to number: there may be more than one could count to.
-        let looks = match stride {
+        // If there is nothing to number, one start position for all sequences is checked once.
+        // There can be more sequences than a loop can visit.
+        let checked = match stride {
             0 if numbers.is_empty() => self.count.min(1),
             _ => self.count,
         };
         let each = numbers.len() / self.count.max(1);
         let mut skipped = 0;
-        for sequence in 0..looks {
+        for sequence in 0..checked {
             let mut start = [I::default()];
-            // SAFETY: one value for each sequence, or a stride of 0.
+            // SAFETY: `starts` has one value for each of the `count` sequences, or one value with
+            // stride 0. `I` is the type of `starts`: `resolve_sequences` has dispatched on it.
             unsafe { starts.read_run(sequence.cast_signed() * stride, 0, &mut start) };
             let numbers = &mut numbers[sequence * each..][..each];
             if self.skips && start[0] < I::default() {
                 skipped += match each {
-                    0 => self.len * (self.count / looks),
+                    0 => self.len * (self.count / checked),
                     _ => each,
                 };
                 numbers.fill(N::SKIPPED);
@@ -116,7 +125,7 @@ impl Sequences {
         Ok(skipped)
     }
 
-    /// Numbers the rows of a sequence that is written from `start` on.
+    /// Numbers the rows of a sequence. `start` is the position of its first row.
     fn number<N: Number>(
         &self,
         steps: &Steps<'_>,
@@ -126,17 +135,17 @@ impl Sequences {
     ) {
         let times = |position: usize, step: u64| (position as u64).wrapping_mul(step);
         let first = (steps.origin).wrapping_add(times(sequence, steps.sequence));
-        // Up to the end of the axis, and on from its beginning.
-        let rest = self.len.min(self.cache_len - start);
-        let parts = [(start, 0..rest), (0, rest..self.len)];
+        // The rows up to the end of the axis, and the rows that continue at its beginning.
+        let before_end = self.len.min(self.cache_len - start);
+        let parts = [(start, 0..before_end), (0, before_end..self.len)];
         let (inner, inner_step) = steps.between.last().copied().unwrap_or((1, 0));
         let (mut others, mut outer) = (numbers, 0);
-        // No `chunks`: it divides, which for a decode step is most of the time.
+        // `chunks` would divide, and the division would be most of the cost of a decode step.
         while let Some((block, behind)) = others.split_at_mut_checked(self.len * inner) {
             let first = first.wrapping_add(steps.offset(outer));
             (others, outer) = (behind, outer + 1);
             if self.len == 1 {
-                // A decode step, for which the loops below would be most of it.
+                // A decode step. The loops below would be most of its cost.
                 let mut number = first.wrapping_add(times(start, steps.position));
                 for inner in block {
                     *inner = N::new(number);
@@ -157,23 +166,24 @@ impl Sequences {
         }
     }
 
-    /// Where a sequence is written from, below the length of the cache unless
-    /// nothing is written.
+    /// Checks the start position of sequence `batch` and returns it. It is below `cache_len`,
+    /// unless no row is written.
     fn check<I: Coordinate>(&self, index: I, batch: usize) -> Result<usize, ScatterError> {
-        // Negative ones are more than any length.
+        // Negative start positions become larger than any length.
         let position = index.position(0);
-        let most = self.cache_len as u64;
+        let cache_len = self.cache_len as u64;
         let start = match self.mode {
-            CacheMode::Linear => Some(position).filter(|&at| at <= most - self.len as u64),
+            CacheMode::Linear => Some(position).filter(|&at| at <= cache_len - self.len as u64),
             CacheMode::Circular if index < I::default() => None,
-            CacheMode::Circular => Some(position % most.max(1)),
+            CacheMode::Circular => Some(position % cache_len.max(1)),
         };
         (start.and_then(|start| usize::try_from(start).ok()))
-            .ok_or_else(|| self.wrong(index.into(), batch))
+            .ok_or_else(|| self.out_of_range(index.into(), batch))
     }
 
+    /// Returns the error for a start position that is out of range.
     #[cold]
-    fn wrong(&self, index: i128, batch: usize) -> ScatterError {
+    fn out_of_range(&self, index: i128, batch: usize) -> ScatterError {
         ScatterError::WriteIndex {
             batch,
             index,
@@ -185,8 +195,8 @@ impl Sequences {
 }
 
 impl Steps<'_> {
-    /// What is added for a position along the axes between, the innermost left
-    /// out.
+    /// Returns the increment for position `number` along the axes of `between`, except the
+    /// innermost axis.
     fn offset(&self, number: usize) -> u64 {
         let outer = self.between.iter().rev().skip(1);
         let positions = unravel(outer, |dim| dim.0, number);

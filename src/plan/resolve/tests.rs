@@ -1,4 +1,4 @@
-//! Lists of tuples against a plain loop, by every way of numbering them.
+//! Comparison of every method of numbering tuples with a sequential reference loop.
 
 use super::{Block, IndexRules, Tuples};
 use crate::error::ScatterError;
@@ -11,7 +11,7 @@ use crate::reduction::Bounds;
 
 const SHAPE: [usize; 3] = [3, 4, 5];
 
-/// Forms, each with a shape of indices.
+/// Returns forms, each with a shape of indices.
 fn forms() -> [(Form, &'static [usize]); 13] {
     let form = |tuple_len, list, coordinates| Form {
         batch_rank: 0,
@@ -38,11 +38,11 @@ fn forms() -> [(Form, &'static [usize]); 13] {
     ]
 }
 
-/// A list, and what its tuples address.
+/// A list of tuples and the output that they address.
 struct List<'a> {
     form: Form,
     shape: &'a [usize],
-    /// Strides of the indices; none where they are contiguous.
+    /// Strides of the indices. `None`: the indices are contiguous.
     strides: Option<&'a [isize]>,
     values: &'a [i32],
     output: Layout<'a>,
@@ -58,10 +58,10 @@ impl List<'_> {
                 TensorView::contiguous(&self.values[..len], self.shape)
             }
         };
-        view.expect("inside")
+        view.expect("a view inside its slice")
     }
 
-    /// The position that a coordinate stands for, if it is inside its axis.
+    /// Returns the position of a coordinate, `None` if its tuple is skipped, or an error.
     fn position(&self, index: i32, size: usize) -> Result<Option<usize>, ()> {
         let size = i32::try_from(size).expect("a short axis");
         let wraps = index < 0 && self.rules.wrap(1) == 1;
@@ -74,7 +74,8 @@ impl List<'_> {
         }
     }
 
-    /// The offset of each tuple's slice in the output, or of the first wrong coordinate.
+    /// Returns the offset of each tuple's slice in the output, or the error of the first coordinate
+    /// that is out of bounds.
     fn offsets(&self) -> Result<Vec<Option<isize>>, ScatterError> {
         let form = &self.form;
         let list = &self.shape[form.list.0..form.list.1];
@@ -116,7 +117,7 @@ impl List<'_> {
             .collect()
     }
 
-    /// Numbers the tuples in every way there is.
+    /// Checks every method of numbering. Returns whether all coordinates are valid.
     fn check(&self, case: &str) -> bool {
         let expected = self.offsets();
         let indices = Indices::from(self.view());
@@ -134,7 +135,7 @@ impl List<'_> {
             let done = tuples.resolve(set, 0, &mut wide).map(|piece| piece.skipped);
             is_same(&expected, done, &wide, scale, case);
             if expected.is_ok() {
-                // From the middle of the list on.
+                // The second half of the list.
                 let first = len / 2;
                 let mut rest = vec![1_u32; len - first];
                 let done = tuples.resolve(set, first, &mut rest);
@@ -147,7 +148,7 @@ impl List<'_> {
         expected.is_ok()
     }
 
-    /// The ways of small calls and of contiguous lists.
+    /// Checks the methods for small calls and for contiguous lists.
     fn check_slices(
         &self,
         expected: &Result<Vec<Option<isize>>, ScatterError>,
@@ -180,7 +181,7 @@ impl List<'_> {
     }
 }
 
-/// Holds what was numbered, and how many tuples were skipped, against offsets in the output.
+/// Compares numbers and the number of skipped tuples with the expected offsets in the output.
 fn is_same<N: Number>(
     expected: &Result<Vec<Option<isize>>, ScatterError>,
     skipped: Result<usize, ScatterError>,
@@ -213,7 +214,7 @@ fn is_same<N: Number>(
 }
 
 #[test]
-fn every_way_numbers_tuples_as_a_plain_loop_does() {
+fn every_method_numbers_tuples_like_the_reference() {
     let values: Vec<i32> = (0..9000).map(|at| at * 7 % 11 - 5).collect();
     let small: Vec<i32> = (0..9000).map(|at| at * 7 % 5 - 2).collect();
     let mut wrong_at_last = vec![0; 9000];
@@ -242,7 +243,7 @@ fn every_way_numbers_tuples_as_a_plain_loop_does() {
                     (Bounds::Clamp, true),
                     (Bounds::Clamp, false),
                 ] {
-                    let padded = Layout::strided(&SHAPE, &[50, -7, 1]).expect("ranks agree");
+                    let padded = Layout::strided(&SHAPE, &[50, -7, 1]).expect("equal ranks");
                     for output in [Layout::contiguous(&SHAPE), padded] {
                         let rules = IndexRules::new(negatives_wrap, bounds);
                         let strides = strides.as_deref();

@@ -1,15 +1,16 @@
-//! The tuples of a list: coordinates checked, destinations numbered.
+//! Check of coordinates and numbering of tuples.
 //!
-//! Knows where coordinates lie in an index tensor, and what each adds to a number. Knows
-//! nothing of what the numbers are for.
+//! This module knows the offsets of coordinates in an index tensor and the multiplier of each
+//! coordinate. It knows nothing of the use of the numbers.
 //!
-//! Blocks of tuples are numbered axis by axis, in loops without branches: every coordinate
-//! is read once, checked against its own axis, and multiplied. A block in which a check
-//! failed is read again and numbered tuple by tuple, by the rule for such coordinates.
+//! Blocks of tuples are numbered axis by axis, in loops without branches. Each loop reads a
+//! coordinate of every tuple once, compares it with the size of its axis and multiplies it. If a
+//! check fails, the block is read again. Then [`Bounds`] decides the result of each coordinate
+//! outside its axis: an error, a skipped tuple or a clamped position. This is the bounds rule.
 
 #![expect(
     unsafe_code,
-    reason = "reads indices through a view whose layout the loops follow"
+    reason = "reads indices at offsets that the loops take from the layout of their view"
 )]
 
 use std::hint::select_unpredictable;
@@ -28,35 +29,37 @@ use crate::plan::number::Number;
 use crate::plan::scale::Multipliers;
 use crate::reduction::Bounds;
 
-/// Most tuples of a short list: a block of them takes no time to clear.
+/// Maximum number of tuples of a short list. The cost to clear a block of this size is negligible.
 pub(crate) const SHORT_LIST: usize = 16;
 
-/// Tuples of a long list that are copied together: enough for vector loops.
+/// Number of tuples of a long list whose coordinates are copied together. It is large enough for
+/// vector loops.
 pub(super) const COPIED_TUPLES: usize = 128;
 
-/// Tuples whose coordinates lie side by side, and are numbered together without a copy.
+/// Maximum number of tuples that are numbered together where their coordinates are contiguous and
+/// need no copy.
 const IN_PLACE_TUPLES: usize = 256;
 
-/// A list of tuples. It takes no preparations: dims and strides are looked at when they
-/// are needed. Functions that are not inlined take a copy of it, so that the list of the
-/// smallest calls need not lie in memory.
+/// A list of tuples. Its construction computes nothing: methods read dims and strides when they
+/// need them. Methods that are not inlined take the list by value. Therefore the list of the
+/// smallest calls can stay in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuples<'a> {
     pub(super) indices: Integers<'a>,
-    /// Dims of `indices`, or of a part of them.
+    /// Layout of `indices`, or of the part of `indices` that is numbered.
     layout: &'a Layout<'a>,
     form: &'a Form,
     pub(super) multipliers: Multipliers<'a>,
     rules: IndexRules,
 }
 
-/// How the tuples of a list lie.
+/// Strides of the tuples of a list.
 #[derive(Clone, Copy)]
 struct Spacing {
-    /// The innermost dim of the list, with the dims around it that continue it: a step adds
-    /// `dst` to the number, and goes `src` on in `indices`.
+    /// The innermost dim of the list, merged with the dims around it where possible. From one
+    /// position to the next, the number increases by `dst` and the offset in `indices` by `src`.
     row: Dim,
-    /// The same for the dims around those.
+    /// The next merged dim outside `row`.
     rows: Dim,
     axes: ReadAxes,
 }
@@ -64,37 +67,40 @@ struct Spacing {
 /// The tuple axes whose coordinates are read.
 #[derive(Clone, Copy)]
 struct ReadAxes {
+    /// First axis that is read.
     first: usize,
+    /// Number of axes that are read.
     len: usize,
-    /// Distance from one coordinate of a tuple to the next.
+    /// Stride between the coordinates of a tuple.
     stride: isize,
 }
 
-/// A tuple of a list, and how the next ones follow it.
+/// A position in the list, and the strides to the next tuples.
 #[derive(Clone, Copy)]
 struct Cursor {
-    /// Where its first coordinate lies.
+    /// Offset of the first coordinate of the tuple.
     offset: isize,
-    /// Its number if its coordinates that are read are zero.
+    /// Base number of the tuple: its number if all coordinates that are read are 0.
     number: u64,
     spacing: Spacing,
-    /// Tuples to the end of its row.
-    left: usize,
+    /// Number of tuples from this one to the end of its row.
+    left_in_row: usize,
 }
 
-/// A tuple axis.
+/// A tuple axis whose coordinate is read.
 #[derive(Clone, Copy)]
 struct Axis {
     tuple_axis: usize,
     size: usize,
-    /// What is added to negative coordinates.
+    /// Number to add to negative coordinates.
     wrap: u64,
-    /// What one step along the axis adds to the number.
+    /// Increment of the number per position along the axis.
     multiplier: u64,
 }
 
 impl<'a> Tuples<'a> {
-    /// `form` describes `indices`; `multipliers` are those of the output.
+    /// Makes a list of all tuples of `indices`, which `form` describes. `multipliers` are the
+    /// multipliers of the output.
     #[inline(always)]
     pub(crate) fn new(
         form: &'a Form,
@@ -111,7 +117,7 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Numbers are those of slices.
+    /// Makes a list whose numbers count slices.
     #[inline(always)]
     pub(crate) fn of_slices(
         extents: &Extents<'a>,
@@ -122,32 +128,32 @@ impl<'a> Tuples<'a> {
         Self::new(extents.form, multipliers, *indices, rules)
     }
 
-    /// The tuples at some positions of the list alone, which has these dims.
+    /// Restricts the list to the positions of a smaller layout of the same indices.
     pub(super) fn within(self, layout: &'a Layout<'a>) -> Self {
         Self { layout, ..self }
     }
 
-    /// Whether the indices are a contiguous tensor and list all coordinates.
+    /// Whether the indices are contiguous and hold all coordinates.
     #[inline(always)]
     fn are_contiguous(&self) -> bool {
         self.form.coordinates == Form::ALL_EXPLICIT && self.layout.is_contiguous()
     }
 
-    /// Whether they are contiguous and have one coordinate each.
+    /// Whether the indices are contiguous and every tuple has one coordinate.
     #[inline(always)]
     pub(crate) fn are_neighbours(&self) -> bool {
         self.are_contiguous() && self.multipliers.sizes.len() == 1
     }
 
-    /// Numbers all tuples of a small call, which [are neighbours](Self::are_neighbours).
-    /// Returns how many are skipped.
+    /// Numbers all tuples of a small call. The tuples must be [neighbours](Self::are_neighbours).
+    /// Returns the number of skipped tuples.
     #[inline(always)]
     pub(crate) fn resolve_neighbours(self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         self.resolve_contiguous(1, numbers)
     }
 
-    /// Numbers all tuples of a small call, which are contiguous and have `tuple_len`
-    /// coordinates each. Returns how many are skipped.
+    /// Numbers all tuples of a small call. The tuples must be contiguous and have `tuple_len`
+    /// coordinates each. Returns the number of skipped tuples.
     #[inline(always)]
     fn resolve_contiguous(
         self,
@@ -160,7 +166,7 @@ impl<'a> Tuples<'a> {
         })
     }
 
-    /// Numbers all tuples of a small call. Returns how many are skipped.
+    /// Numbers all tuples of a small call. Returns the number of skipped tuples.
     #[inline(always)]
     pub(crate) fn resolve_all(
         self,
@@ -179,20 +185,20 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Numbers the tuples from `first` on, with instructions of `set`, if the machine has
-    /// them.
+    /// Numbers the tuples from `first` on. It uses instructions of `set` if the machine has them.
     pub(crate) fn resolve<N: Number>(
         &self,
         set: InstructionSet,
         first: usize,
         numbers: &mut [N],
     ) -> Result<Piece, ScatterError> {
-        // The baseline of x86-64 has no vectors that compare 64-bit indices.
+        // The x86-64 baseline has no vector comparison of 64-bit integers.
         for_index_type!(self.indices.kind(), I => {
             set.run(#[inline(always)] || self.resolve_as::<I, N>(first, numbers))
         })
     }
 
+    /// Implements [`Self::resolve`] for one type of indices.
     #[inline(always)]
     fn resolve_as<I: Coordinate, N: Number>(
         &self,
@@ -205,7 +211,8 @@ impl<'a> Tuples<'a> {
         Ok(piece)
     }
 
-    /// Numbers the tuples from `first` on, which are contiguous.
+    /// Numbers the tuples from `first` on, which must be contiguous. Returns the number of skipped
+    /// tuples.
     #[inline(always)]
     pub(super) fn number_contiguous<I: Coordinate>(
         &self,
@@ -217,6 +224,7 @@ impl<'a> Tuples<'a> {
         self.number::<I, u32, COPIED_TUPLES>(spacing, first, numbers, None)
     }
 
+    /// Computes the strides of the tuples.
     fn spacing(&self) -> Spacing {
         if self.are_contiguous() {
             return Spacing::contiguous(self.multipliers.sizes.len());
@@ -238,7 +246,8 @@ impl<'a> Tuples<'a> {
         Spacing { row, rows, axes }
     }
 
-    /// The axes whose coordinates are read, which lie `stride` apart.
+    /// Returns the axes whose coordinates are read. `stride` is the stride between the coordinates
+    /// of a tuple.
     fn read_axes(&self, stride: isize) -> ReadAxes {
         let read = self.form.read();
         ReadAxes {
@@ -248,10 +257,10 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Shows each dim of the list, from the last one on, but those of size 1. Returns the
-    /// distance from one coordinate of a tuple to the next.
+    /// Calls `visit` with each dim of the list that is longer than 1, from the last dim to the
+    /// first. Returns the stride between the coordinates of a tuple.
     #[inline(always)]
-    fn each_dim(&self, mut show: impl FnMut(Dim)) -> isize {
+    fn each_dim(&self, mut visit: impl FnMut(Dim)) -> isize {
         let (first, end) = self.form.list;
         let (mut coordinate_stride, mut dim) = (0, self.layout.shape().len());
         for (size, src) in self.layout.dims_from_last() {
@@ -262,13 +271,14 @@ impl<'a> Tuples<'a> {
                 let is_implied = self.form.is_implied(dim - first);
                 let step = is_implied.then(|| self.multipliers.along(dim - first));
                 let dst = signed(step.unwrap_or(0));
-                show(Dim { size, dst, src });
+                visit(Dim { size, dst, src });
             }
         }
         coordinate_stride
     }
 
-    /// Each axis that is read, with the place of its coordinate in a tuple.
+    /// Returns each axis that is read, with the offset of its coordinate from the first coordinate
+    /// that is read.
     #[inline(always)]
     fn axes(self, axes: ReadAxes) -> impl Iterator<Item = (Axis, isize)> {
         (0..axes.len).map(move |at| {
@@ -277,6 +287,7 @@ impl<'a> Tuples<'a> {
         })
     }
 
+    /// Returns a tuple axis with its size and its multiplier.
     #[inline(always)]
     fn axis(self, tuple_axis: usize) -> Axis {
         let size = self.multipliers.sizes[tuple_axis];
@@ -288,10 +299,11 @@ impl<'a> Tuples<'a> {
         }
     }
 
+    /// Returns a cursor at `tuple`.
     #[inline(always)]
     fn cursor(&self, spacing: Spacing, tuple: usize) -> Cursor {
         let Spacing { row, rows, .. } = spacing;
-        let (line, at) = if tuple < row.size {
+        let (row_index, at) = if tuple < row.size {
             (0, tuple)
         } else {
             (tuple / row.size, tuple % row.size)
@@ -300,23 +312,23 @@ impl<'a> Tuples<'a> {
             offset: 0,
             number: self.multipliers.origin,
             spacing,
-            left: row.size - at,
+            left_in_row: row.size - at,
         };
-        if line == 0 || line < rows.size {
-            cursor.go(row, at);
-            cursor.go(rows, line);
+        if row_index == 0 || row_index < rows.size {
+            cursor.advance(row, at);
+            cursor.advance(rows, row_index);
         } else {
             let mut rest = tuple;
             self.each_dim(|dim| {
-                cursor.go(dim, rest % dim.size);
+                cursor.advance(dim, rest % dim.size);
                 rest /= dim.size;
             });
         }
         cursor
     }
 
-    /// Numbers the tuples from `first` on, block by block, and has `piece` learn from each
-    /// block. Returns how many are skipped. The list has a tuple for every entry of
+    /// Numbers the tuples from `first` on, block by block, and adds the facts about each block to
+    /// `piece`. Returns the number of skipped tuples. The list must have a tuple for every entry of
     /// `numbers`.
     #[inline(always)]
     fn number<I: Coordinate, N: Number, const BLOCK: usize>(
@@ -327,24 +339,26 @@ impl<'a> Tuples<'a> {
         mut piece: Option<&mut Piece>,
     ) -> Result<usize, ScatterError> {
         let mut copy;
-        let (most, copy): (usize, &mut [I]) = if spacing.row.src == 1 && !self.indices.is_foreign()
-        {
-            (IN_PLACE_TUPLES, &mut [])
-        } else {
-            copy = [I::default(); BLOCK];
-            (BLOCK, &mut copy)
-        };
+        let (block_len, copy): (usize, &mut [I]) =
+            if spacing.row.src == 1 && !self.indices.is_foreign() {
+                (IN_PLACE_TUPLES, &mut [])
+            } else {
+                copy = [I::default(); BLOCK];
+                (BLOCK, &mut copy)
+            };
         let (mut skipped, mut done) = (0, 0);
         while done < numbers.len() {
             let tuple = first + done;
             let cursor = self.cursor(spacing, tuple);
-            let len = most.min(cursor.left).min(numbers.len() - done);
+            let len = block_len.min(cursor.left_in_row).min(numbers.len() - done);
             let block = &mut numbers[done..done + len];
-            // SAFETY: the cursor follows dims and strides of the view, and the block stays
-            // within a row.
+            // SAFETY: `cursor` computes its offset from the sizes and strides of the view. The
+            // block ends at the end of the row at the latest, and the list has a tuple for each
+            // entry. `I` is the type of the indices, because all callers have dispatched on it. If
+            // `copy` is empty, the stride of the row is 1 and the indices are not foreign.
             if !unsafe { self.number_block(cursor, copy, block) } {
-                // SAFETY: as above.
-                skipped += unsafe { self.settle_row::<I, N, BLOCK>(tuple, block) }?;
+                // SAFETY: as above. It reads copies only.
+                skipped += unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?;
             }
             if let Some(piece) = &mut piece {
                 piece.extend(block);
@@ -354,15 +368,14 @@ impl<'a> Tuples<'a> {
         Ok(skipped)
     }
 
-    /// Numbers the tuples from the cursor on. Returns whether all coordinates are inside
-    /// their axes. `copy` has room for a coordinate of each tuple. It is empty where
-    /// coordinates are read in place.
+    /// Numbers the tuples from the cursor on. Returns whether all coordinates are inside their
+    /// axes. `copy` is a buffer for one coordinate of each tuple. It is empty if coordinates are
+    /// read in place.
     ///
     /// # Safety
     ///
-    /// `I` is the type of the indices; the offsets of all the coordinates are offsets of
-    /// elements of their layout. Coordinates that are read in place lie side by side, and
-    /// are not foreign.
+    /// `I` is the type of the indices. The offsets of all coordinates are offsets of elements of
+    /// their layout. Coordinates that are read in place are contiguous and not foreign.
     #[inline(always)]
     unsafe fn number_block<I: Coordinate, N: Number>(
         &self,
@@ -372,22 +385,23 @@ impl<'a> Tuples<'a> {
     ) -> bool {
         let Spacing { row, axes, .. } = cursor.spacing;
         if axes.len == 1 && row.dst == 0 {
-            // SAFETY: handed on as it is.
+            // SAFETY: the caller guarantees the conditions of `read`.
             let run = unsafe { self.read(cursor, 0, copy, numbers.len()) };
             let axis = self.axis(axes.first);
             return axis.add(run.iter().copied(), numbers, |_| cursor.number);
         }
-        cursor.start(numbers);
+        cursor.write_base_numbers(numbers);
         let mut inside = true;
         for (axis, place) in self.axes(axes) {
-            // SAFETY: handed on as it is.
+            // SAFETY: the caller guarantees the conditions of `read`.
             let run = unsafe { self.read(cursor, place, copy, numbers.len()) };
             inside &= axis.add(run.iter().copied(), numbers, N::get);
         }
         inside
     }
 
-    /// One coordinate of each of the tuples from the cursor on, in place or in `copy`.
+    /// Returns one coordinate of each of the `len` tuples from the cursor on. Copies them to `copy`
+    /// unless it is empty. `place` is the offset of the coordinate from the first one of its tuple.
     ///
     /// # Safety
     ///
@@ -405,24 +419,25 @@ impl<'a> Tuples<'a> {
     {
         let offset = cursor.offset.wrapping_add(place);
         if copy.is_empty() {
-            // SAFETY: the caller vouches for the coordinates.
+            // SAFETY: the caller guarantees that these coordinates are elements of type `I`,
+            // contiguous and not foreign.
             return unsafe { self.indices.neighbours(offset, len) };
         }
         let copy = &mut copy[..len];
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that these coordinates are elements of type `I`.
         unsafe { (self.indices).read_run(offset, cursor.spacing.row.src, copy) };
         copy
     }
 
-    /// Numbers tuples of a row by the rule for coordinates outside their axes. The first one
-    /// is number `first` of the list. Returns how many are skipped.
+    /// Numbers tuples of one row and applies the bounds rule. The first of them is tuple `first` of
+    /// the list. Returns the number of skipped tuples.
     ///
     /// # Safety
     ///
     /// As for [`Self::number_block`].
     #[cold]
     #[inline(never)]
-    unsafe fn settle_row<I: Coordinate, N: Number, const BLOCK: usize>(
+    unsafe fn apply_bounds_to_row<I: Coordinate, N: Number, const BLOCK: usize>(
         self,
         first: usize,
         numbers: &mut [N],
@@ -431,30 +446,34 @@ impl<'a> Tuples<'a> {
         let (Spacing { row, axes, .. }, mut cursor) = (spacing, self.cursor(spacing, first));
         let (mut skipped, mut done) = (0, 0);
         for block in numbers.chunks_mut(BLOCK) {
-            cursor.start(block);
+            cursor.write_base_numbers(block);
             let offset = |tuple: usize| {
                 let steps = row.src.wrapping_mul(tuple.cast_signed());
                 cursor.offset.wrapping_add(steps)
             };
-            // SAFETY: handed on as it is.
-            skipped += unsafe { self.settle::<I, N, BLOCK>(axes, first + done, offset, block) }?;
+            // SAFETY: the caller guarantees the conditions of `apply_bounds` for all tuples of the
+            // row.
+            skipped +=
+                unsafe { self.apply_bounds::<I, N, BLOCK>(axes, first + done, offset, block) }?;
             done += block.len();
-            cursor.go(row, block.len());
+            cursor.advance(row, block.len());
         }
         Ok(skipped)
     }
 
-    /// Numbers all tuples of a short list that is not contiguous. Returns how many are skipped.
+    /// Numbers all tuples of a short list that is not contiguous. Returns the number of skipped
+    /// tuples.
     #[inline(always)]
     fn number_each<I: Coordinate>(&self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         let mut offsets = [0; SHORT_LIST];
-        let axes = self.spread(&mut offsets, numbers);
+        let axes = self.write_offsets(&mut offsets, numbers);
         let mut inside = true;
         for (axis, place) in self.axes(axes) {
             let run = offsets[..numbers.len()].iter().map(|offset| {
                 let mut index = I::default();
                 let offset = offset.wrapping_add(place);
-                // SAFETY: the offset follows dims and strides of the view.
+                // SAFETY: `write_offsets` computes the offsets from the sizes and strides of the
+                // view. `I` is the type of the indices: `resolve_all` has dispatched on it.
                 unsafe { (self.indices).read_run(offset, 0, from_mut(&mut index)) };
                 index
             });
@@ -463,48 +482,54 @@ impl<'a> Tuples<'a> {
         if inside {
             Ok(0)
         } else {
-            self.settle_each::<I>(numbers)
+            self.apply_bounds_to_each::<I>(numbers)
         }
     }
 
-    /// Writes where the first coordinate of each tuple of a short list lies, and its number if
-    /// the coordinates that are read are zero.
+    /// Writes the offset of the first coordinate of each tuple of a short list, and its base
+    /// number: the number if all coordinates that are read are 0.
     #[inline(always)]
-    fn spread(&self, offsets: &mut [isize], numbers: &mut [u32]) -> ReadAxes {
+    fn write_offsets(&self, offsets: &mut [isize], numbers: &mut [u32]) -> ReadAxes {
         numbers[0] = Number::new(self.multipliers.origin);
         let mut len = 1;
         let stride = self.each_dim(|dim| {
-            // What has been written is what the dims behind this one make: once more for
-            // each position along it.
+            // The entries so far are the positions along the inner dims. This dim repeats them for
+            // each further position.
             for at in len..len * dim.size {
                 offsets[at] = offsets[at - len].wrapping_add(dim.src);
-                numbers[at] = Number::new(steps(numbers[at - len].get(), 1, dim.dst));
+                numbers[at] = Number::new(add_times(numbers[at - len].get(), 1, dim.dst));
             }
             len *= dim.size;
         });
         self.read_axes(stride)
     }
 
-    /// Numbers all tuples of a short list by the rule for coordinates outside their axes.
+    /// Numbers all tuples of a short list and applies the bounds rule. Returns the number of
+    /// skipped tuples.
     #[cold]
     #[inline(never)]
-    fn settle_each<I: Coordinate>(self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
+    fn apply_bounds_to_each<I: Coordinate>(
+        self,
+        numbers: &mut [u32],
+    ) -> Result<usize, ScatterError> {
         let mut offsets = [0; SHORT_LIST];
-        let axes = self.spread(&mut offsets, numbers);
-        // SAFETY: the offsets follow dims and strides of the view.
-        unsafe { self.settle::<I, _, SHORT_LIST>(axes, 0, |tuple| offsets[tuple], numbers) }
+        let axes = self.write_offsets(&mut offsets, numbers);
+        // SAFETY: `write_offsets` computes the offsets from the sizes and strides of the view. `I`
+        // is the type of the indices: `resolve_all` has dispatched on it.
+        unsafe { self.apply_bounds::<I, _, SHORT_LIST>(axes, 0, |tuple| offsets[tuple], numbers) }
     }
 
-    /// Numbers a block by the rule for coordinates outside their axes. Skipped tuples get no
-    /// number. `numbers` hold the number of each tuple if its coordinates that are read are
-    /// zero. `offset` returns where the first coordinate of a tuple lies. The first tuple is
-    /// number `first` of the list. Returns how many are skipped.
+    /// Numbers a block and applies the bounds rule. Returns the number of skipped tuples, which get
+    /// [`Number::SKIPPED`].
+    ///
+    /// On entry, `numbers` holds the base number of each tuple. `offset` returns the offset of the
+    /// first coordinate of a tuple. The first tuple of the block is tuple `first` of the list.
     ///
     /// # Safety
     ///
-    /// As for [`Self::number_block`], where coordinates are copied.
+    /// As for [`Self::number_block`] with coordinates that are copied.
     #[inline(always)]
-    unsafe fn settle<I: Coordinate, N: Number, const BLOCK: usize>(
+    unsafe fn apply_bounds<I: Coordinate, N: Number, const BLOCK: usize>(
         &self,
         axes: ReadAxes,
         first: usize,
@@ -520,7 +545,7 @@ impl<'a> Tuples<'a> {
             let tuples = numbers.iter_mut().zip(&mut applied).zip(&mut *run);
             for (tuple, ((number, applied), index)) in tuples.enumerate() {
                 let offset = offset(tuple).wrapping_add(place);
-                // SAFETY: the caller vouches for the coordinates.
+                // SAFETY: the caller guarantees that the coordinate is an element of type `I`.
                 unsafe { (self.indices).read_run(offset, 0, from_mut(index)) };
                 let position = rules.position(*index, axis.size);
                 *applied &= position < size;
@@ -546,6 +571,7 @@ impl<'a> Tuples<'a> {
         Ok(skipped)
     }
 
+    /// Returns the error for a coordinate that is out of bounds.
     #[cold]
     fn out_of_bounds(&self, tuple: usize, axis: Axis, index: i128) -> ScatterError {
         ScatterError::IndexOutOfBounds {
@@ -558,7 +584,7 @@ impl<'a> Tuples<'a> {
 }
 
 impl Spacing {
-    /// That of contiguous tuples of so many coordinates.
+    /// Returns the strides of contiguous tuples with `len` coordinates.
     #[inline(always)]
     fn contiguous(len: usize) -> Self {
         let row = Dim {
@@ -576,29 +602,28 @@ impl Spacing {
 }
 
 impl Cursor {
-    /// Goes some steps on along a dim.
+    /// Moves the cursor by `count` positions along a dim.
     #[inline(always)]
-    fn go(&mut self, dim: Dim, count: usize) {
+    fn advance(&mut self, dim: Dim, count: usize) {
         let offset = dim.src.wrapping_mul(count.cast_signed());
         self.offset = self.offset.wrapping_add(offset);
-        self.number = steps(self.number, count, dim.dst);
+        self.number = add_times(self.number, count, dim.dst);
     }
 
-    /// Writes the numbers of the tuples from here on if their coordinates that are read are
-    /// zero.
+    /// Writes the base numbers of the tuples from the cursor on.
     #[inline(always)]
-    fn start<N: Number>(self, numbers: &mut [N]) {
+    fn write_base_numbers<N: Number>(self, numbers: &mut [N]) {
         let mut next = self.number;
         for number in numbers {
             *number = N::new(next);
-            next = steps(next, 1, self.spacing.row.dst);
+            next = add_times(next, 1, self.spacing.row.dst);
         }
     }
 }
 
 impl Axis {
-    /// Numbers are what `before` gives for the old ones, and what the coordinates of `run` add.
-    /// Returns whether all coordinates are inside the axis.
+    /// Sets each number to `before(number)` plus the product of its coordinate in `run` and the
+    /// multiplier. Returns whether all coordinates are inside the axis.
     #[inline(always)]
     fn add<I: Coordinate, N: Number>(
         self,
@@ -617,8 +642,9 @@ impl Axis {
     }
 }
 
-/// A number, some steps on. Numbers wrap, as steps may be negative.
+/// Returns `number` plus `count` times `increment`. Numbers wrap, because increments can be
+/// negative.
 #[inline(always)]
-fn steps(number: u64, count: usize, step: isize) -> u64 {
-    number.wrapping_add((count as u64).wrapping_mul((step as i64).cast_unsigned()))
+fn add_times(number: u64, count: usize, increment: isize) -> u64 {
+    number.wrapping_add((count as u64).wrapping_mul((increment as i64).cast_unsigned()))
 }

@@ -65,7 +65,7 @@ impl Steps {
 ///
 /// # Safety
 ///
-/// - All these elements lie in allocations that are valid for writes (`dst`) and reads (`src`).
+/// - All these elements are in allocations that are valid for writes (`dst`) and reads (`src`).
 ///   They are aligned for the element type.
 /// - Nothing else reads or writes the `dst` elements during the call. No `dst` element is also a
 ///   `src` element.

@@ -104,7 +104,7 @@ impl Machine {
         named.as_ref()
     }
 
-    /// Makes this machine the one that later calls of the process use.
+    /// Makes later calls of the process use this machine.
     ///
     /// Use it at the start of a program: every machine that was set stays in memory. A machine that
     /// is set again takes no more memory.

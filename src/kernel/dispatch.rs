@@ -11,9 +11,9 @@ use super::InstructionSet;
 
 /// A loop of the kernel table, as a type.
 pub(super) trait Kernel {
-    /// An entry of the list that the loop goes through.
+    /// Type of an entry of the list that the loop processes.
     type Entry;
-    /// Parameters that, with an entry, give the positions of elements.
+    /// Type of the parameters that are common to all entries.
     type Form<'a>;
 
     /// Processes the list in order. `AVX2`: whether this instance is compiled for AVX2 and F16C.

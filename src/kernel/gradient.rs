@@ -25,7 +25,8 @@ const AVX2_WIDTH: usize = 16;
 /// so that a vector of `f32` values has one vector of counts.
 const COUNTED_IN_64_BITS: usize = if cfg!(test) { 20 } else { i32::MAX as usize };
 
-/// Parts that a level of a product has. The products of the later parts are kept for all of them.
+/// Maximum number of parts at each level of a product. The function keeps one product per part: the
+/// product of all later updates.
 const LEVEL_PARTS: usize = 32;
 
 /// An element type that has gradients.

@@ -23,7 +23,7 @@ pub(super) trait Half: Arithmetic + Default {
 
     fn bits(self) -> u16;
 
-    /// Returns the same value as `f32`.
+    /// Converts the value to `f32`, which is exact.
     fn widen(self) -> f32;
 
     /// Returns the nearest value. A tie gives the even value. NaN stays NaN.

@@ -1,4 +1,4 @@
-//! Reductions and clones of runs. The unsafe shell around the safe loops of `reduce`.
+//! Reduces and clones runs. The module is the unsafe shell around the safe loops of `reduce`.
 //!
 //! The module turns addresses and jobs into slices and elements. It knows jobs and pointers. It
 //! does not know element types or reductions. One function processes a whole list of jobs,

@@ -49,8 +49,8 @@ macro_rules! reduction_table {
 }
 
 // AVX-512 was measured twice on Zen 4 and left out. It is faster by a tenth to a half for 16-bit
-// floats and for products of bytes and 64-bit integers. It is slower by as much for minima of
-// 64-bit integers and sums of complex numbers. Other rows have the same speed.
+// floats and for products of bytes and 64-bit integers. It is slower by a tenth to a half
+// for minima of 64-bit integers and sums of complex numbers. Other rows have the same speed.
 reduction_table! {
     DType::I8 | DType::U8, Add Sub Mul => u8, By<u8x32>; u8, Plain;
     DType::I16 | DType::U16, Add Sub Mul => u16, By<u16x16>; u16, Plain;

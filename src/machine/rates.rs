@@ -72,8 +72,8 @@ rates! {
     ascending: f64 = 0.27, 0.54;
     /// Cost of a cache line of updates that is read in order.
     read: [f64; 4] = [0.097, 1.9, 0.41, 1.2], [0.093, 1.2, 0.32, 0.42];
-    /// Cost of a cache line of data that is copied, if both sides fit in the second-level cache,
-    /// if they fit in the last-level cache, and if they are in memory.
+    /// Cost of a cache line of data that is copied. The three values are for both sides in the
+    /// second-level cache, in the last-level cache, and in memory.
     copied: [f64; 3] = [1.8, 4.2, 6.0], [1.2, 2.0, 4.6];
     /// Cost of a copy with streaming stores, as a ratio of a copy with ordinary stores.
     streamed: f64 = 0.8, 0.44;
@@ -93,7 +93,7 @@ rates! {
     row: f64 = 1.6, 1.3, step;
     /// Cost of each further run of a window.
     run: f64 = 5.0, 5.0, step;
-    /// Cost of a tuple whose window is joined to the window before it.
+    /// Cost of a tuple whose window is joined to the previous window.
     joined: f64 = 0.81, 0.038, step;
     /// Cost of a run of joined windows.
     joined_run: f64 = 27.0, 110.0, step;
@@ -108,7 +108,7 @@ rates! {
     heavy_element: f64 = 0.59, 0.98, step;
     /// Cost of moving 32 bytes, as a ratio of `vector`.
     moved: f64 = 2.1, 4.7;
-    /// Cost of waiting for the tuple before, if it has the same destination.
+    /// Cost of waiting for the previous tuple, if both have one destination.
     chain: f64 = 2.2, 1.7, step;
     /// Cost of reading the position of a tuple from a list.
     listed: f64 = 1.4, 2.0, step;

@@ -14,7 +14,7 @@ pub(crate) struct Variants {
     /// Bytes of the largest region whose windows are not prefetched, for windows of at most one
     /// cache line. Prefetching gains little for such windows in larger regions too.
     pub(crate) near_short_bytes: u64,
-    /// Bytes of the smallest list of updates that come from memory. Rows of such a list are
+    /// Bytes of the smallest list of updates that comes from memory. Rows of such a list are
     /// prefetched if they are not read in order, even if their destinations are near.
     pub(crate) far_bytes: u64,
     /// Bytes of the smallest output that is written with streaming stores if no later step of the

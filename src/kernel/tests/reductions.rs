@@ -80,7 +80,7 @@ fn low_bytes(value: u64, size: usize) -> Vec<u8> {
 
 /// Returns the bits of values at which a type changes its behaviour.
 fn unusual(part: DType) -> Vec<u64> {
-    let (one, infinity, sign) = match part {
+    let (one, infinity, sign): (u64, u64, u64) = match part {
         DType::F16 => (0x3c00, 0x7c00, 0x8000),
         DType::BF16 => (0x3f80, 0x7f80, 0x8000),
         DType::F32 => (0x3f80_0000, 0x7f80_0000, 0x8000_0000),

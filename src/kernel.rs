@@ -1,8 +1,8 @@
-//! The innermost loops: what happens to runs of elements, and nothing else.
+//! The innermost loops, which move and reduce runs of elements.
 //!
-//! Knows slices of elements, reductions and instruction sets. Where those
-//! slices lie, in what order they come and who works on them is decided
-//! above: a kernel is handed [`Job`]s and goes through them one by one.
+//! A kernel gets a list, for example of [`Job`]s, and processes its entries in order. The module
+//! knows slices of elements, reductions and instruction sets. The modules above it decide where
+//! the elements are stored, the order of the entries, and which worker runs a kernel.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -35,19 +35,19 @@ use std::ops::Range;
 use crate::element::DType;
 use crate::reduction::Reduction;
 
-/// One run of elements to move or reduce. Positions and length are counted in
-/// elements, from the two base addresses that go with the jobs.
+/// One run of elements to move or reduce. Positions and the length are in elements. Positions
+/// are relative to the two base addresses that a kernel gets with its jobs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
-    /// First element written.
+    /// Position of the first element to write.
     pub(crate) dst: isize,
-    /// First element read.
+    /// Position of the first element to read.
     pub(crate) src: isize,
     /// Number of elements.
     pub(crate) len: usize,
 }
 
-/// Distance, in elements, between neighbours of a run.
+/// Strides, in elements, from one element of a run to the next, in the destination and the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Steps {
     pub(crate) dst: isize,
@@ -55,67 +55,69 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Both sides contiguous.
+    /// Strides of runs that are contiguous on both sides.
     pub(crate) const UNIT: Self = Self { dst: 1, src: 1 };
 }
 
-/// Goes through `jobs` in order. For each, and for `i` in `0..job.len`, the
-/// element `dst + job.dst + i * steps.dst` is combined with (or replaced by)
-/// the element `src + job.src + i * steps.src`.
+/// Processes `jobs` in order. For each job and each `i` in `0..job.len`, the function combines
+/// the element `dst + job.dst + i * steps.dst` with the element `src + job.src + i * steps.src`,
+/// or replaces the first element by the second one.
 ///
 /// # Safety
 ///
-/// - For every job all those elements lie in allocations that are valid for
-///   writes (`dst`) and reads (`src`), aligned for the element type.
-/// - Nothing else reads or writes the `dst` elements during the call, and
-///   none of them is among the `src` elements.
-/// - `src` elements are initialised; so are `dst` elements unless the
+/// - All these elements are in allocations that are valid for writes (`dst`) and reads (`src`).
+///   They are aligned for the element type.
+/// - Nothing else reads or writes the `dst` elements during the call. No `dst` element is also a
+///   `src` element.
+/// - The `src` elements are initialised. The `dst` elements are initialised too, unless the
 ///   function only moves plain bytes.
 pub(crate) type RunsFn = unsafe fn(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps);
 
-/// Where single elements lie.
+/// Placement of single elements in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spread {
-    /// What offsets are multiplied by.
+    /// Factor of the offsets, in elements.
     pub(crate) scale: isize,
-    /// Whether all of them are in a cache, so that none is worth prefetching.
-    /// Right or wrong, it changes no bit.
+    /// Whether a cache holds all the elements, so that prefetching does not pay. A wrong value
+    /// changes the speed and no bit of the result.
     pub(crate) is_near: bool,
 }
 
 impl Spread {
-    /// Neighbours in a cache.
+    /// Offsets that count elements, with all elements in a cache.
     pub(crate) const NEIGHBOURS: Self = Self {
         scale: 1,
         is_near: true,
     };
 }
 
-/// Single elements: for each `i` in order, the element
-/// `dst + offsets[i] * scale` is combined with (or replaced by) `src + i`.
+/// Processes single elements. For each `i` in order, the function combines the element
+/// `dst + offsets[i] * scale` with the element `src + i`, or replaces the first by the second.
 ///
 /// # Safety
 ///
-/// As for [`RunsFn`], with one element a job.
+/// As for [`RunsFn`], with one job of one element for each offset.
 pub(crate) type ElementsFn<O> =
     unsafe fn(dst: *mut u8, src: *const u8, offsets: &[O], spread: Spread);
 
-/// [`ElementsFn`] for both widths of offsets.
+/// The [`ElementsFn`] for each width of offsets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elements {
     pub(crate) u32: ElementsFn<u32>,
     pub(crate) u64: ElementsFn<u64>,
 }
 
-/// Single elements, gathered at offsets that may be wrong: for each `i` below `count`,
-/// `dst + i` becomes what `src + offsets[i]` is, or `src` where that offset is wrong.
-/// Returns whether none was.
+/// Gathers single elements at offsets that were not checked. For each `i` below `count`, the
+/// function copies the element `src + offsets[i]` to `dst + i`. Where an offset is out of bounds,
+/// the function copies the element `src` instead. Returns whether all offsets are in bounds.
 ///
 /// # Safety
 ///
-/// Aligned offsets, of 32 or 64 bits, can be read from `offsets` on, `count` of them, even
-/// while others write them; from `src` as many elements as [`GatherBounds::below`] says; from
-/// `dst` on `count` elements are the caller's alone.
+/// - `count` aligned offsets of 32 or 64 bits can be read from `offsets` on. Other threads may
+///   write them during the call.
+/// - [`GatherBounds::below`] elements can be read from `src` on.
+/// - `count` elements can be written from `dst` on, and nothing else accesses them during the
+///   call.
 pub(crate) type CheckedGatherFn = unsafe fn(
     dst: *mut u8,
     src: *const u8,
@@ -124,87 +126,90 @@ pub(crate) type CheckedGatherFn = unsafe fn(
     bounds: GatherBounds,
 ) -> bool;
 
-/// [`CheckedGatherFn`] for both widths of offsets.
+/// The [`CheckedGatherFn`] for each width of offsets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckedGather {
     pub(crate) u32: CheckedGatherFn,
     pub(crate) u64: CheckedGatherFn,
 }
 
-/// What [`CheckedGatherFn`] holds offsets against.
+/// Bounds that [`CheckedGatherFn`] compares offsets with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GatherBounds {
-    /// Right offsets are below this.
+    /// Number of elements of the source: an offset is in bounds if it is less.
     pub(crate) below: usize,
-    /// Whether elements are in a cache soon, so that prefetching them costs more than it
-    /// gains.
+    /// Whether a cache holds the elements after their first use, so that prefetching them costs
+    /// more than it gains.
     pub(crate) is_near: bool,
 }
 
-/// Rows of one length: for each `i` in order, the `len` neighbours from
-/// `dst + numbers[i] * unit` on are combined with (or replaced by) those from
-/// `src + sources[i] * step` on.
+/// Processes rows of one length. For each `i` in order, the function combines the `len` contiguous
+/// elements from `dst + numbers[i] * unit` on with the `len` contiguous elements from
+/// `src + sources[i] * step` on, or replaces the first by the second.
 ///
 /// # Safety
 ///
-/// As for [`RunsFn`], with one contiguous run a number.
+/// As for [`RunsFn`], with one job of a contiguous run for each number.
 pub(crate) type RowsFn =
     unsafe fn(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>);
 
-/// How [`RowsFn`] finds its rows, in elements.
+/// Placement of the rows of a [`RowsFn`]. All sizes are in elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowsForm<'a> {
-    /// Distance from one destination number to the next.
+    /// Stride from one destination number to the next.
     pub(crate) unit: isize,
-    /// Distance from the source of one row to that of the next.
+    /// Stride from one source number to the next.
     pub(crate) step: isize,
-    /// Elements of a row.
+    /// Length of a row.
     pub(crate) len: usize,
-    /// One for every number; without a list row `i` has source `i`.
+    /// Source number of each row. `None`: row `i` has the source number `i`.
     pub(crate) sources: Option<&'a [u32]>,
-    /// Whether they all lie so close together that a cache holds them:
-    /// prefetching would cost more than it gains.
+    /// Whether a cache holds all the rows that the destination numbers address, so that
+    /// prefetching them costs more than it gains.
     pub(crate) is_near: bool,
-    /// Whether rows of the other side are prefetched where they are listed.
+    /// Whether to prefetch the rows of the source if `sources` lists them.
     pub(crate) prefetches_sources: bool,
 }
 
-/// Combines the updates of one destination after another, group by group. For
-/// each group in order, the run around `dst + group.dst` is combined with (or,
-/// without itself, replaced by the combination of) the runs around
-/// `src + run.sources.offset(i)` for `i` in `group.start..group.end`, in order.
+/// Combines all updates of one destination after another. For each group in order, the function
+/// combines the run at `dst + group.dst` with the runs at `src + run.sources.offset(i)`, for `i`
+/// in `group.start..group.end` in order. If the run excludes the existing value, the combination
+/// of the updates replaces it.
 ///
 /// # Safety
 ///
-/// As for [`RunsFn`], with a job for each group and source; every group has a
-/// source, and all elements are initialised.
+/// As for [`RunsFn`], with one job for each source of each group. Every group has a source, and
+/// all elements are initialised.
 pub(crate) type GroupFn =
     unsafe fn(dst: *mut u8, src: *const u8, groups: &[Group], run: GroupRun<'_>);
 
 /// A destination and its sources.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Group {
-    /// First element written.
+    /// Position of the first element to write.
     pub(crate) dst: isize,
-    /// Positions among the sources.
+    /// First position among the sources.
     pub(crate) start: usize,
+    /// Position behind the last source.
     pub(crate) end: usize,
 }
 
-/// Where the runs of sources lie.
+/// Placement of the runs of sources.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources<'a> {
-    /// Source `i` lies `(list[i] & mask) * step` elements from the base;
-    /// without a list `i * step`.
+    /// Entry of each source. The bits of `mask` are its source number. `None`: source `i` has
+    /// the source number `i`.
     pub(crate) list: Option<&'a [u64]>,
+    /// Bits of an entry that are the source number.
     pub(crate) mask: u64,
+    /// Stride in elements from one source number to the next.
     pub(crate) step: isize,
 }
 
 impl Sources<'_> {
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "the product with the step lies in an allocation"
+        reason = "the product with the stride is an offset in an allocation"
     )]
     #[inline(always)]
     fn offset(self, position: usize) -> isize {
@@ -215,8 +220,8 @@ impl Sources<'_> {
         number.wrapping_mul(self.step)
     }
 
-    /// Offsets of the sources that come `distance` after these positions, where sources are
-    /// listed. The machine prefetches sources in order by itself.
+    /// Returns the offsets of the sources `distance` positions after `positions`. Empty without
+    /// a list: the hardware prefetches sources that are in order.
     #[inline(always)]
     fn later(self, positions: Range<usize>, distance: usize) -> impl Iterator<Item = isize> {
         let listed = self.list.map_or(0, <[u64]>::len);
@@ -225,64 +230,65 @@ impl Sources<'_> {
     }
 }
 
-/// The runs of groups.
+/// Placement of the runs of groups, and how their values are combined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupRun<'a> {
     pub(crate) sources: Sources<'a>,
     /// Elements of a run.
     pub(crate) len: usize,
     pub(crate) steps: Steps,
-    /// Whether the value that is there takes part.
+    /// Whether the existing value of the destination takes part.
     pub(crate) include_self: bool,
-    /// What gradients are multiplied by at last.
+    /// Factor that a sum of gradients is multiplied by at its end.
     pub(crate) factor: f64,
 }
 
-/// Multiplies `len` elements, `step` apart, by a factor.
+/// Multiplies `len` elements, with the stride `step`, by a factor.
 ///
 /// # Safety
 ///
-/// They are initialised and aligned elements of the function's type, and nothing else reads or
-/// writes them during the call.
+/// The elements are initialised and aligned elements of the function's type. Nothing else reads
+/// or writes them during the call.
 pub(crate) type MultiplyFn = unsafe fn(dst: *mut u8, len: usize, step: isize, factor: f64);
 
-/// A [`RunsFn`] that replaces elements by others multiplied by a factor.
+/// A [`RunsFn`] that replaces each `dst` element by the `src` element times a factor.
 pub(crate) type MultiplyingFn =
     unsafe fn(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps, factor: f64);
 
-/// Goes through groups in order, and gives each value that took part in the result of a
-/// destination its share of the gradient of that.
+/// Processes groups in order. For each group, the function writes the gradient of the existing
+/// value and of each update: their shares of the gradient of the destination.
 ///
 /// # Safety
 ///
-/// - Around its base address every tensor has, at the offset of each group or of each of
-///   its sources, `len` initialised elements of the function's type, its step apart; those
-///   of gradients that are written are aligned and may be written.
-/// - Nothing else reads or writes what is written meanwhile, and it lies apart from all
-///   that is read, but that `grad_data` may be where `grad_output` is.
+/// - Every tensor has `len` initialised elements of the function's type, with the tensor's stride,
+///   at its offset for each group or for each source. The offsets are relative to its base. The
+///   elements are aligned. Those of `grad_data` and `grad_updates` are valid for writes.
+/// - Nothing else reads or writes the elements that the function writes during the call. They
+///   share no memory with the elements that it reads, except that `grad_data` may be the same
+///   memory as `grad_output`.
 /// - Every group has a source.
-/// - Products and ties have `updates`, and `data` where it takes part.
+/// - Products and ties have `updates`. They have `data` if the existing value takes part.
 pub(crate) type GradientFn =
     unsafe fn(tensors: &GradientTensors<'_>, groups: &[GradientGroup], shares: &Shares);
 
-/// The runs of a tensor of which each group has one.
+/// A tensor with one run for each group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
-    /// Written only where it is that of a gradient.
+    /// Base address of the offsets. Only the tensors of results are written.
     pub(crate) base: *mut u8,
-    /// From one element of a run to the next.
+    /// Stride in elements from one element of a run to the next.
     pub(crate) step: isize,
 }
 
-/// The runs of a tensor of which each source has one.
+/// A tensor with one run for each source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerTuple<'a> {
     pub(crate) run: Numbered,
     pub(crate) sources: Sources<'a>,
 }
 
-/// The tensors of a gradient, with runs of `len` elements; `None` where there is none or
-/// it is not wanted.
+/// The tensors of a gradient, with runs of `len` elements. A tensor is `None` if the gradient does
+/// not need it or the caller does not want it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GradientTensors<'a> {
     pub(crate) len: usize,
@@ -293,58 +299,64 @@ pub(crate) struct GradientTensors<'a> {
     pub(crate) grad_updates: Option<PerTuple<'a>>,
 }
 
-/// Where the runs of one destination lie, and which sources it has.
+/// Offsets of the runs of one destination, in elements, and the positions of its sources.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GradientGroup {
     pub(crate) grad_output: isize,
     pub(crate) data: isize,
     pub(crate) grad_data: isize,
-    /// Positions among the sources.
+    /// First position among the sources.
     pub(crate) start: usize,
+    /// Position behind the last source.
     pub(crate) end: usize,
 }
 
-/// Who has a share.
+/// Which values have a share of the gradient of their destination.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
-    /// Whether the value that is there has one.
+    /// Whether the existing value has a share.
     pub(crate) include_self: bool,
-    /// Of updates, the last alone.
+    /// Whether only the last update has a share, and no earlier one.
     pub(crate) last_only: bool,
-    /// Whether all have equal parts of one.
+    /// Whether the gradient is divided equally among the values. Otherwise each value has all of
+    /// it.
     pub(crate) divides: bool,
-    /// Whether the smallest values have it, and not the largest.
+    /// Whether the smallest values have a share, instead of the largest.
     pub(crate) smallest: bool,
-    /// What gradients are multiplied by at last: that of data, and those of updates
-    /// where all have the same.
+    /// Factor that the gradient of data is multiplied by at the end. For products and ties, also
+    /// the factor of the gradients of updates.
     pub(crate) factor: f64,
+    /// Factor of the gradients of updates, for all other reductions.
     pub(crate) factor_of_updates: f64,
 }
 
-/// What a call does to elements: the kernels that do it, and what goes beside
-/// them.
+/// What a call does to elements: its kernels, and the options that select among them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) kernels: &'static Kernels,
-    /// `None` where nothing is reduced.
+    /// The function for groups. `None`: elements are only moved.
     pub(crate) group: Option<GroupFn>,
-    /// Whether only `group` gives the result, as sums are divided, kept in a
-    /// wider type or begin with the first update.
+    /// Whether only the groups of a plan give the result. A mean is divided at the end of its
+    /// group. A wide sum is kept in a wider type. A reduction without the existing value begins
+    /// with the first update.
     pub(crate) needs_groups: bool,
+    /// Whether the existing value takes part.
     pub(crate) include_self: bool,
-    /// What gradients are multiplied by at last, 1 for all else; and the function that
-    /// does so in the output, where groups do not.
+    /// Factor that gradients are multiplied by at the end, 1 for all other elements.
     pub(crate) factor: f64,
+    /// The function that multiplies the output by the factor. `None`: the factor is 1, or another
+    /// function applies it.
     pub(crate) multiply: Option<MultiplyFn>,
-    /// Copies gradients, of data or to the result of a gather, and multiplies them by the
-    /// factor; `None` where it is 1.
+    /// The function that copies gradients and multiplies them by the factor. It copies gradients
+    /// of data, or to the result of a gather. `None`: the factor is 1, or gradients are not
+    /// copied.
     pub(crate) multiplying: Option<MultiplyingFn>,
-    /// `None` where elements are only moved.
-    serves: Option<(DType, Reduction, InstructionSet)>,
+    /// The row of the kernel table that a reduction uses. `None`: elements are only moved.
+    row: Option<(DType, Reduction, InstructionSet)>,
 }
 
 impl Operation {
-    /// Elements that are only moved.
+    /// Returns the operation that only moves elements.
     #[inline]
     pub(crate) fn moving(kernels: &'static Kernels) -> Self {
         Self {
@@ -355,50 +367,48 @@ impl Operation {
             factor: 1.0,
             multiply: None,
             multiplying: None,
-            serves: None,
+            row: None,
         }
     }
 }
 
-/// A copy with streaming (non-temporal) stores: of contiguous runs only (`Steps::UNIT`).
-/// Its stores are visible to every reader once it has returned, but not ordered with one
-/// another: beside the contract of [`RunsFn`], no two jobs of a list have a `dst` element
-/// in common.
+/// Copies with streaming (non-temporal) stores. They copy contiguous runs only (`Steps::UNIT`).
+///
+/// Their stores are visible to every reader after the function returns. The stores are not ordered
+/// with one another. So the contract has one more condition than [`RunsFn`]: no two jobs of a list
+/// share a `dst` element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streams {
     pub(crate) plain: RunsFn,
-    /// The same, with sources prefetched.
+    /// The copy that also prefetches its sources.
     pub(crate) prefetching: RunsFn,
 }
 
-/// All functions that serve one element type and one reduction.
+/// All functions for one element type and one reduction. Functions for plain bytes are `None` for
+/// elements that are cloned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernels {
     /// Bytes of an element.
     pub(crate) size: usize,
     /// Whether `apply` replaces elements, as `copy` does.
     pub(crate) replaces: bool,
-    /// Replaces `dst` elements with `src` elements.
+    /// Replaces `dst` elements by `src` elements.
     pub(crate) copy: RunsFn,
-    /// `copy` with streaming (non-temporal) stores, where the machine has them;
-    /// `None` where it has none or elements are not plain bytes.
+    /// `copy` with streaming (non-temporal) stores, for plain bytes on x86-64.
     pub(crate) stream: Option<Streams>,
-    /// Replaces single elements; `None` where elements are not plain bytes.
+    /// Replaces single elements. For plain bytes.
     pub(crate) copy_elements: Option<Elements>,
-    /// Combines `dst` elements with `src` elements (`copy` where there is no
-    /// reduction).
+    /// Combines `dst` elements with `src` elements. Without a reduction this is `copy`.
     pub(crate) apply: RunsFn,
-    /// `apply` for rows of one length; `None` as for `copy_elements`.
+    /// `apply` for rows of one length. For plain bytes.
     pub(crate) apply_rows: Option<RowsFn>,
-    /// Gathers rows: [`RowsFn`] with the sides exchanged, `src` addressed by
-    /// the numbers, and the rows of `dst` in order: no sources are listed.
-    /// `None` as for `copy_elements`.
+    /// Gathers rows: a [`RowsFn`] with the sides exchanged. The numbers address rows of `src`.
+    /// The rows of `dst` are in order, and no list of sources is used. For plain bytes.
     pub(crate) gather_rows: Option<RowsFn>,
-    /// Gathers single elements at offsets that have not been checked. `None` as for
-    /// `copy_elements`.
+    /// Gathers single elements at offsets that were not checked. For plain bytes.
     pub(crate) gather_checked: Option<CheckedGather>,
-    /// `apply` for single elements; `None` as for `copy_elements`.
+    /// `apply` for single elements. For plain bytes.
     pub(crate) apply_elements: Option<Elements>,
-    /// `apply` for groups; `None` where elements are only moved.
+    /// `apply` for groups. `None`: elements are only moved.
     pub(crate) group: Option<GroupFn>,
 }

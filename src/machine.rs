@@ -1,8 +1,8 @@
-//! What a machine is, as far as it decides which schedule is the fastest: its
-//! caches, and what lines and steps take there.
+//! The properties of a machine that decide which schedule is the fastest: cache sizes, and the
+//! cost of cache lines and steps.
 //!
-//! Knows the system's files and what was measured on machines of a kind. Knows
-//! nothing of calls; no result depends on it.
+//! The module knows the system's files and what was measured on machines of each vendor. It does
+//! not know calls. No result depends on it.
 
 mod detection;
 mod file;
@@ -19,14 +19,15 @@ pub(crate) use rates::Rates;
 pub(crate) use variants::Variants;
 pub(crate) use vendor::Vendor;
 
-/// The caches of a machine, and what lines and steps take there: what schedules are
-/// chosen by. No result depends on it.
+/// The cache sizes of a machine, and the cost of cache lines and steps on it. Schedules are chosen
+/// by these numbers. No result depends on them.
 ///
-/// Calls go by [`Machine::current`]: the caches that the system tells of, and rates that
-/// are typical of its vendor's machines, fitted to those that were recorded. Where a
-/// machine differs, its own can be [measured](Self::measure) once,
-/// [written](Self::write) to a file, and that file named in the environment variable
-/// `NDSCATTER_MACHINE`, or [read](Self::read) and [set](Self::set_current) by the program.
+/// Calls use [`Machine::current`]. By default it has the caches that the system reports, and rates
+/// that are typical of machines of its vendor. The typical rates are fitted to measured machines.
+///
+/// If a machine differs from them, [measure](Self::measure) it once and [write](Self::write) the
+/// result to a file. Then name the file in the environment variable `NDSCATTER_MACHINE`. A program
+/// can also [read](Self::read) the file and [set](Self::set_current) the machine itself.
 ///
 /// # Examples
 ///
@@ -35,7 +36,7 @@ pub(crate) use vendor::Vendor;
 ///
 /// let here = Machine::detected();
 /// println!("{here}");
-/// // As if this ran where the last cache has 480 MiB.
+/// // Choose schedules as on a machine whose last cache has 480 MiB.
 /// let [first, second, _] = here.caches();
 /// let there = Machine::with_caches([first, second, 480 << 20]);
 /// let execution = Execution::new().machine(&there);
@@ -48,39 +49,39 @@ pub struct Machine {
     pub(crate) variants: Variants,
 }
 
-/// Names the file of the machine that calls go by.
+/// Environment variable with the path of the machine file.
 const VARIABLE: &str = "NDSCATTER_MACHINE";
 
-/// Those that were set, each once, as calls in flight may go by any of them; the
-/// last one is what calls go by.
+/// The machines that were set, each once. Calls use the last one. Earlier ones stay because calls
+/// that are running may use them.
 static SET: RwLock<Vec<&'static Machine>> = RwLock::new(Vec::new());
 
-/// Of a common server, where the system does not tell.
-const TYPICAL: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
+/// Bytes of the caches of a common server, for systems that do not report caches.
+const TYPICAL_CACHES: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
 
-/// Of a cache that others use as well, what is left for one array.
-const OWN_PART: f64 = 0.8;
+/// Fraction of a cache that one array can use if other data uses the cache too.
+const USABLE_FRACTION: f64 = 0.8;
 
-/// Bytes whose pages are found without a walk through the page table: what a translation buffer
-/// of the second level reaches, 1536 pages of 4 KiB each, as on Intel's since Skylake; AMD's
-/// Zen 4 has twice as many.
+/// Bytes of memory that the processor accesses without a walk through the page table. The
+/// second-level translation buffer of Intel since Skylake has 1536 pages of 4 KiB. AMD's Zen 4 has
+/// twice as many.
 pub(crate) const PAGE_REACH: f64 = (1536 * 4096) as f64;
 
-/// Bytes of memory for which a page table has one.
-const PAGED_BY_BYTE: f64 = 512.0;
+/// Bytes of memory per byte of its page table.
+const BYTES_PER_TABLE_BYTE: f64 = 512.0;
 
 impl Machine {
-    /// This one, found out once: from the system's files on Linux, else that of a
-    /// common server.
+    /// Returns this machine, which is detected once per process. On Linux the cache sizes come from
+    /// the system's files. Elsewhere they are the cache sizes of a common server.
     pub fn detected() -> &'static Self {
         static DETECTED: OnceLock<Machine> = OnceLock::new();
-        DETECTED.get_or_init(|| Self::with_caches(detection::detect().unwrap_or(TYPICAL)))
+        DETECTED.get_or_init(|| Self::with_caches(detection::detect().unwrap_or(TYPICAL_CACHES)))
     }
 
-    /// The one that calls go by which [name](crate::Execution::machine) none: that of
-    /// [`set_current`](Self::set_current), else that of
-    /// [`from_environment`](Self::from_environment), else what was
-    /// [`detected`](Self::detected).
+    /// Returns the machine of calls that do not [name](crate::Execution::machine) one. This is the
+    /// machine of [`set_current`](Self::set_current), or else of
+    /// [`from_environment`](Self::from_environment), or else the
+    /// [`detected`](Self::detected) one.
     pub fn current() -> &'static Self {
         let set = SET.read().unwrap_or_else(PoisonError::into_inner);
         let last = set.last().copied();
@@ -91,18 +92,22 @@ impl Machine {
         })
     }
 
-    /// The one in the file that the environment variable `NDSCATTER_MACHINE` names; the
-    /// variable and the file are read once. `None` where it is not set; where the file
-    /// cannot be used, calls go by what was [`detected`](Self::detected), and
-    /// explanations say why.
+    /// Returns the machine in the file that the environment variable `NDSCATTER_MACHINE` names, or
+    /// the error of reading it. The variable and the file are read once. Returns `None` if the
+    /// variable is not set.
+    ///
+    /// If the file cannot be used, calls use the [`detected`](Self::detected) machine, and
+    /// explanations contain the error.
     pub fn from_environment() -> Option<&'static Result<Self, MachineError>> {
         static NAMED: OnceLock<Option<Result<Machine, MachineError>>> = OnceLock::new();
         let named = NAMED.get_or_init(|| std::env::var_os(VARIABLE).map(Machine::read));
         named.as_ref()
     }
 
-    /// From now on calls of this process go by it. Meant for the beginning: each
-    /// machine that was ever set stays in memory, once.
+    /// Makes later calls of the process use this machine.
+    ///
+    /// Use it at the start of a program: every machine that was set stays in memory. A machine that
+    /// is set again takes no more memory.
     pub fn set_current(self) {
         let mut set = SET.write().unwrap_or_else(PoisonError::into_inner);
         let before = set.iter().position(|machine| **machine == self);
@@ -113,11 +118,12 @@ impl Machine {
         set.push(machine);
     }
 
-    /// This one, with rates by what lines take it, in at most some 50 milliseconds on one
-    /// core that should have nothing else to do, and 8 MiB of memory. No call does this
-    /// by itself. Lines are written, read and copied in each cache and in memory; what
-    /// schedules take is scaled by it. Where a machine was disturbed meanwhile, choices
-    /// are worse, and no result is wrong.
+    /// Returns this machine with rates that are measured now.
+    ///
+    /// The measurement reads, writes and copies cache lines in each cache and in memory. It scales
+    /// the typical rates by the results. It takes at most about 50 milliseconds on one core and
+    /// 8 MiB of memory. The core should have no other work. If other work disturbs the measurement,
+    /// choices of schedules are worse, and no result is wrong. Calls never measure on their own.
     ///
     /// # Examples
     ///
@@ -126,7 +132,7 @@ impl Machine {
     ///
     /// // Once, when a server is set up.
     /// Machine::measure().write("/etc/ndscatter-machine")?;
-    /// // Whenever it starts; or `NDSCATTER_MACHINE=/etc/ndscatter-machine`.
+    /// // Whenever the server starts. Or set `NDSCATTER_MACHINE=/etc/ndscatter-machine`.
     /// Machine::read("/etc/ndscatter-machine")?.set_current();
     /// # Ok::<(), ndscatter::MachineError>(())
     /// ```
@@ -138,14 +144,14 @@ impl Machine {
         machine
     }
 
-    /// One with first, second and last caches of so many bytes, as one core sees
-    /// them. Sizes that do not ascend are taken as if they did. What else there is of it
-    /// is typical of machines of the vendor of this one.
+    /// Returns a machine with the given cache sizes in bytes, as one core sees them: first level,
+    /// second level, last level. A size that is smaller than the size before it is replaced by that
+    /// size. The rates are typical of machines of this machine's vendor.
     pub fn with_caches(bytes: [u64; 3]) -> Self {
         Self::of(Vendor::here(), bytes)
     }
 
-    /// The same of another vendor.
+    /// Returns a machine of `vendor` with the given cache sizes, as [`Self::with_caches`].
     pub(crate) fn of(vendor: Vendor, bytes: [u64; 3]) -> Self {
         let [first, second, last] = bytes;
         let first = first.max(1);
@@ -158,29 +164,29 @@ impl Machine {
         }
     }
 
-    /// Bytes of the first, second and last cache.
+    /// Returns the bytes of the first-level, second-level and last-level cache.
     pub fn caches(&self) -> [u64; 3] {
         self.caches
     }
 
-    /// How many bytes stay in each level when they are gone through again and
-    /// again by so many who share the last cache; all in the last one, which is memory.
+    /// Returns the bytes that stay in each level if `sharers` workers, which share the last-level
+    /// cache, access them again and again. The last entry is memory, which is unlimited.
     pub(crate) fn levels(&self, sharers: f64) -> [f64; 4] {
-        #[expect(clippy::cast_precision_loss, reason = "sizes to compare with")]
+        #[expect(clippy::cast_precision_loss, reason = "approximate sizes")]
         let [first, second, last] = self.caches.map(|bytes| bytes as f64);
         [
             first,
-            second * OWN_PART,
-            last * OWN_PART / sharers,
+            second * USABLE_FRACTION,
+            last * USABLE_FRACTION / sharers,
             f64::INFINITY,
         ]
     }
 
-    /// Bytes whose page table lies in the second cache.
+    /// Returns the bytes of memory whose page table fits in the second-level cache.
     pub(crate) fn page_table_reach(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a size to compare with")]
+        #[expect(clippy::cast_precision_loss, reason = "an approximate size")]
         let second = self.caches[1] as f64;
-        second * PAGED_BY_BYTE
+        second * BYTES_PER_TABLE_BYTE
     }
 }
 

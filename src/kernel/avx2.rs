@@ -1,10 +1,9 @@
-//! What compilers do not find by themselves on x86-64 with AVX2 and F16C.
+//! Vectors for x86-64 with AVX2 and F16C, where compilers generate slower code.
 //!
-//! Knows machine instructions. Gives the same bits as the plain loops, and
-//! exists only where those measured slower by a third or more. Code that uses
-//! these types must only run where AVX2 and F16C were detected: the kernel
-//! table names them for that instruction set alone, and every safety comment
-//! below rests on it.
+//! The module knows machine instructions. Its types give the same bits as the portable loops. A
+//! type exists only where the portable loop measured slower by a third or more. Code that uses the
+//! types must run only on machines with AVX2 and F16C. The kernel table guarantees this: it names
+//! the types for that instruction set only. Every safety comment of the submodules depends on it.
 
 mod complex;
 mod half;

@@ -1,23 +1,23 @@
-//! Moving runs of elements that are plain bytes.
+//! Copies of runs of elements that are plain bytes.
 //!
-//! Knows the width of an element in bytes. Knows nothing of its type, nor of
-//! its alignment: a pair of `f32` is as wide as a `u64`, but less aligned.
+//! The module knows the width of an element in bytes. It does not know the type or the alignment
+//! of an element: a pair of `f32` is as wide as a `u64` but has a smaller alignment.
 
-#![allow(unsafe_code, reason = "moves bytes between addresses")]
+#![allow(unsafe_code, reason = "copies bytes through raw pointers")]
 
 use super::prefetch::{Distance, prefetch_source};
 use super::runs::each_pair;
 use super::{Job, Steps};
 
-/// Runs up to this many bytes are moved without a call.
+/// Bytes of the longest run that is copied without a call of `memcpy`.
 const INLINE_BYTES: usize = 64;
 
 /// The `RunsFn` that replaces elements of `W` bytes.
 ///
 /// # Safety
 ///
-/// As for `RunsFn`, for elements of `W` bytes of any alignment; those of
-/// `dst` need not be initialised.
+/// As for `RunsFn`, for elements of `W` bytes of any alignment. The elements of `dst` need not be
+/// initialised.
 pub(super) unsafe fn copy<const W: usize>(
     dst: *mut u8,
     src: *const u8,
@@ -25,18 +25,18 @@ pub(super) unsafe fn copy<const W: usize>(
     steps: Steps,
 ) {
     let (dst, src) = (dst.cast::<[u8; W]>(), src.cast::<[u8; W]>());
-    // SAFETY: handed on as it is.
+    // SAFETY: the caller guarantees the contract of this function.
     unsafe {
         match jobs {
-            // All data of a small call: there is nothing to prefetch.
+            // For example all data of a small call. Nothing can be prefetched.
             [job] => copy_job(dst, src, *job, steps),
             _ => copy_jobs(dst, src, jobs, steps),
         }
     }
 }
 
-/// A function of its own, so that a single job does not pay for what a list
-/// needs.
+/// Copies a list of jobs with prefetching. This is a separate function so that a single job does
+/// not pay for the prefetching.
 ///
 /// # Safety
 ///
@@ -53,21 +53,23 @@ unsafe fn copy_jobs<const W: usize>(
         if steps == Steps::UNIT {
             prefetch_source(src, jobs, position, distance);
         }
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees the contract of `copy`.
         unsafe { copy_job(dst, src, job, steps) };
     }
 }
 
+/// Copies one job.
+///
 /// # Safety
 ///
 /// As for [`copy`].
 #[inline(always)]
 unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: Job, steps: Steps) {
-    // Wrapping, as an empty job may lie anywhere.
+    // Wrapping, because the position of an empty job may be outside the allocation.
     let dst = dst.wrapping_offset(job.dst);
     let src = src.wrapping_offset(job.src);
-    // SAFETY: the caller vouches for `job.len` elements on both sides, at
-    // these steps, and for the sides being apart.
+    // SAFETY: the caller guarantees `job.len` elements with these strides on both sides, and that
+    // the sides do not overlap.
     unsafe {
         match steps {
             Steps::UNIT => copy_bytes(dst.cast(), src.cast(), job.len * W),
@@ -81,12 +83,12 @@ unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: 
 ///
 /// # Safety
 ///
-/// Both sides have `len` bytes, valid for writes and reads, and do not overlap.
+/// `len` bytes can be written from `dst` on and read from `src` on. The sides do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
-    // The longest first: as the last of a chain of comparisons they made lists of 16
-    // rows of 256 bytes take 1.08 of the time (on a Xeon, Skylake).
-    // SAFETY: each arm moves bytes between 0 and `len` only.
+    // The test for long runs is first. When it was last in the chain of comparisons, lists of 16
+    // rows of 256 bytes took 1.08 times as long (on a Xeon, Skylake).
+    // SAFETY: each arm copies only bytes in `0..len`.
     unsafe {
         match len {
             _ if len > INLINE_BYTES => std::ptr::copy_nonoverlapping(src, dst, len),
@@ -101,15 +103,15 @@ pub(super) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Copies `len` bytes as the first `N` and the last `N`, which may overlap.
+/// Copies `len` bytes as the first `N` bytes and the last `N` bytes. The two pieces may overlap.
 ///
 /// # Safety
 ///
 /// As for [`copy_bytes`], and `len` is in `N..=2 * N`.
 #[inline(always)]
 unsafe fn move_ends<const N: usize>(dst: *mut u8, src: *const u8, len: usize) {
-    debug_assert!(N <= len && len <= 2 * N, "two moves must cover the run");
-    // SAFETY: `len` is at least `N`, so both pieces lie inside.
+    debug_assert!(N <= len && len <= 2 * N, "two pieces cover the run");
+    // SAFETY: `len` is at least `N`, so both pieces are in `0..len`.
     unsafe {
         let first = *src.cast::<[u8; N]>();
         let last = *src.add(len - N).cast::<[u8; N]>();
@@ -118,21 +120,21 @@ unsafe fn move_ends<const N: usize>(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Writes `src` `len` times.
+/// Writes the element `src` to `len` contiguous elements.
 ///
 /// # Safety
 ///
-/// `src` is readable and `len` elements from `dst` on are writable, apart
-/// from `src`.
+/// `src` can be read if `len` is not 0. `len` elements can be written from `dst` on. They do not
+/// overlap `src`.
 #[inline(always)]
 unsafe fn fill<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], len: usize) {
     if len == 0 {
         return;
     }
-    // SAFETY: `src` is readable, as the run is not empty.
+    // SAFETY: the run is not empty, so `src` can be read.
     let value = unsafe { *src };
     for position in 0..len {
-        // SAFETY: below `len`.
+        // SAFETY: `position` is less than `len`.
         unsafe { *dst.add(position) = value };
     }
 }

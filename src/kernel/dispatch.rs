@@ -1,26 +1,27 @@
-//! One loop for every instruction set.
+//! Compiles one loop for every instruction set.
 //!
-//! Knows instruction sets. Knows nothing of what a loop does. A loop gets an instruction set
-//! by being inlined into a function that enables it. A call that is left inside the loop is
-//! compiled without. Every loop is therefore `#[inline(always)]`, with all that it calls.
+//! The module knows instruction sets. It does not know what a loop does. The compiler uses an
+//! instruction set for a loop that is inlined into a function that enables the set. A function
+//! that remains a call is compiled without the set. So every loop, and every function that it
+//! calls, is `#[inline(always)]`.
 
-#![allow(unsafe_code, reason = "enables instructions")]
+#![allow(unsafe_code, reason = "calls functions that enable an instruction set")]
 
 use super::InstructionSet;
 
 /// A loop of the kernel table, as a type.
 pub(super) trait Kernel {
-    /// An entry of the list that the loop goes through.
+    /// Type of an entry of the list that the loop processes.
     type Entry;
-    /// How entries name elements.
+    /// Type of the parameters that are common to all entries.
     type Form<'a>;
 
-    /// Goes through the list in order. `AVX2`: whether this instance is compiled for AVX2
-    /// and F16C. Implementations are `#[inline(always)]`.
+    /// Processes the list in order. `AVX2`: whether this instance is compiled for AVX2 and F16C.
+    /// Implementations are `#[inline(always)]`.
     ///
     /// # Safety
     ///
-    /// As for the [`KernelFn`] of the list. With `AVX2`, the machine has AVX2 and F16C.
+    /// As for the [`KernelFn`] of the list. If `AVX2`, the machine has AVX2 and F16C.
     unsafe fn run<const AVX2: bool>(
         dst: *mut u8,
         src: *const u8,
@@ -29,11 +30,12 @@ pub(super) trait Kernel {
     );
 }
 
-/// What the kernel table holds of `K`: `RunsFn`, `RowsFn`, `ElementsFn` or `GroupFn`.
+/// Type of the functions of `K` in the kernel table: `RunsFn`, `RowsFn`, `ElementsFn` or
+/// `GroupFn`.
 pub(super) type KernelFn<K> =
     unsafe fn(*mut u8, *const u8, &[<K as Kernel>::Entry], <K as Kernel>::Form<'_>);
 
-/// The instance of `K` for `isa`. The machine must have `isa` where the instance is called.
+/// Returns the instance of `K` for `isa`. A machine that calls the instance must have `isa`.
 pub(super) const fn compiled<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -42,8 +44,8 @@ pub(super) const fn compiled<K: Kernel>(isa: InstructionSet) -> KernelFn<K> {
     }
 }
 
-/// A function apart, as `K::run` itself would be compiled again for every module that
-/// names it.
+/// Runs the portable instance of `K`. This is a separate function because `K::run` would be
+/// compiled again in every module that names it.
 ///
 /// # Safety
 ///
@@ -54,23 +56,26 @@ unsafe fn run_portable<K: Kernel>(
     list: &[K::Entry],
     form: K::Form<'_>,
 ) {
-    // SAFETY: handed on as it is.
+    // SAFETY: the caller guarantees the contract of `Kernel::run`.
     unsafe { K::run::<false>(dst, src, list, form) }
 }
 
+/// Runs the instance of `K` for AVX2 and F16C.
+///
 /// # Safety
 ///
-/// As for [`Kernel::run`], and the machine has AVX2 and F16C.
+/// As for [`Kernel::run`]. The machine has AVX2 and F16C.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
 unsafe fn run_avx2<K: Kernel>(dst: *mut u8, src: *const u8, list: &[K::Entry], form: K::Form<'_>) {
-    // SAFETY: handed on as it is.
+    // SAFETY: the caller guarantees the contract of `Kernel::run`, and AVX2 and F16C.
     unsafe { K::run::<true>(dst, src, list, form) }
 }
 
 impl InstructionSet {
-    /// Calls `work`, compiled for the lesser of `self` and what this machine has. For loops
-    /// outside the kernel table. `work` must be `#[inline(always)]`, with all that it calls:
+    /// Calls `work`, compiled for `self` or for the best set of this machine if that is less. It
+    /// is for loops outside the kernel table. `work` and every function that it calls must be
+    /// `#[inline(always)]`:
     ///
     /// ```ignore
     /// set.run(#[inline(always)] || sum(numbers))
@@ -78,14 +83,15 @@ impl InstructionSet {
     #[inline(always)]
     pub(crate) fn run<T>(self, work: impl FnOnce() -> T) -> T {
         match self.min(Self::best()) {
-            // SAFETY: the set is no better than what the machine has.
+            // SAFETY: the set is at most `best`, so the machine has it.
             Self::Avx2 => unsafe { with_avx2(work) },
             Self::Portable => work(),
         }
     }
 }
 
-/// Calls `work`, compiled for AVX2 and F16C. `work` must be `#[inline(always)]`.
+/// Calls `work`, compiled for AVX2 and F16C. `work` and every function that it calls must be
+/// `#[inline(always)]`.
 ///
 /// # Safety
 ///

@@ -1,14 +1,14 @@
-//! What becomes of all the updates of one destination, one after another.
+//! The reduction of all updates of one destination, one after another.
 //!
-//! Knows values: how a running value begins, goes on and ends. Knows nothing
-//! of slices or memory.
+//! The module knows values: how a running value begins, continues and ends. It does not know
+//! slices or memory.
 
 use super::half::Half;
 use super::multiply::Multiplied;
 use super::reduce::{Add, Arithmetic, Max, Min, Mul, Reducer, Sub};
 use super::scalar::Complex;
 
-/// An element type that is computed in the type `C`: its own, or `f32`.
+/// An element type with running values of the type `C`: the element type itself, or `f32`.
 pub(super) trait ComputedIn<C>: Copy {
     fn computed(self) -> C;
     fn rounded(computed: C) -> Self;
@@ -36,14 +36,14 @@ impl<H: Half> ComputedIn<f32> for H {
     }
 }
 
-/// How the running value of a reduction begins.
+/// Start of the running value of a reduction.
 pub(super) trait Begin<C>: Reducer<C> {
-    /// With the value that is there.
+    /// Returns the running value for the existing value.
     #[inline(always)]
     fn include(current: C) -> C {
         current
     }
-    /// Without the value that is there: with the first update.
+    /// Returns the running value for the first update, without the existing value.
     fn first(update: C) -> C;
 }
 
@@ -70,7 +70,7 @@ impl<C: Arithmetic + Default> Begin<C> for Sub {
     }
 }
 
-/// A sum from zero, whatever is there.
+/// A sum that starts from zero and ignores the existing value.
 pub(super) struct AddToZero;
 
 impl<C: Arithmetic> Reducer<C> for AddToZero {
@@ -91,12 +91,13 @@ impl<C: Arithmetic + Default> Begin<C> for AddToZero {
     }
 }
 
-/// What becomes of a running value of `count` values at last, as a type.
+/// End of a running value, as a type.
 pub(super) trait Finish<C> {
+    /// Returns the result for the running value of `count` values.
     fn finish(running: C, count: u64, factor: f64) -> C;
 }
 
-/// It is the result.
+/// The running value is the result.
 pub(super) struct Kept;
 
 impl<C> Finish<C> for Kept {
@@ -106,7 +107,7 @@ impl<C> Finish<C> for Kept {
     }
 }
 
-/// The sum becomes a mean.
+/// The sum is divided by the number of values.
 pub(super) struct ByCount;
 
 impl<C: Divided> Finish<C> for ByCount {
@@ -116,7 +117,7 @@ impl<C: Divided> Finish<C> for ByCount {
     }
 }
 
-/// The sum of gradients is multiplied by their factor.
+/// The sum of gradients is multiplied by the factor.
 pub(super) struct ByFactor;
 
 impl<C: Multiplied> Finish<C> for ByFactor {
@@ -141,13 +142,13 @@ impl<H: Half> Divided for H {
 macro_rules! divide_integers {
     ($($integer:ty: $wide:ty),*) => {$(
         impl Divided for $integer {
-            /// Towards negative infinity. A count is that of a list in memory,
-            /// and fits every 64-bit integer.
+            /// Divides and rounds towards negative infinity. `count` is the length of a list in
+            /// memory, so it fits in every 64-bit integer type.
             #[allow(
                 clippy::cast_possible_truncation,
                 clippy::cast_possible_wrap,
                 clippy::cast_lossless,
-                reason = "the quotient lies between the sum and zero or minus one"
+                reason = "the quotient is between the sum and 0 or -1"
             )]
             #[inline(always)]
             fn divided(self, count: u64) -> Self {
@@ -162,7 +163,7 @@ divide_integers!(u8: u64, u16: u64, u32: u64, u64: u64, i8: i64, i16: i64, i32: 
 macro_rules! divide_floats {
     ($($float:ty),*) => {$(
         impl Divided for $float {
-            #[allow(clippy::cast_precision_loss, reason = "rounded once, as the rule asks")]
+            #[allow(clippy::cast_precision_loss, reason = "the rule for means rounds the count")]
             #[inline(always)]
             fn divided(self, count: u64) -> Self {
                 self / count as $float

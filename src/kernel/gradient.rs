@@ -1,9 +1,9 @@
-//! Gradients, group by group: what the value that is there and each update get of the
+//! Gradients of groups: the gradients of the existing value and of each update, computed from the
 //! gradient of their result.
 //!
-//! Knows values, lists of sources and pointers. Knows nothing of where groups come from.
+//! The module knows values, lists of sources and pointers. It does not know how groups are made.
 
-#![allow(unsafe_code, reason = "goes to addresses")]
+#![allow(unsafe_code, reason = "dereferences raw pointers")]
 
 use std::marker::PhantomData;
 use std::ops::Neg;
@@ -16,19 +16,22 @@ use super::prefetch::{Distance, are_prefetched, prefetch_run};
 use super::scalar::Complex;
 use super::{GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
 
-/// Elements of a run that are worked on together: by plain instructions, and by AVX2.
+/// Elements of a run that are processed together, without AVX2.
 const WIDTH: usize = 4;
+/// Elements of a run that are processed together, with AVX2.
 const AVX2_WIDTH: usize = 16;
 
-/// Groups of fewer updates count their ties in 32 bits. A vector then holds as many counts
-/// as values.
-const COUNTED: usize = if cfg!(test) { 20 } else { i32::MAX as usize };
+/// Updates of the smallest group that counts its ties in 64 bits. Smaller groups count in 32 bits,
+/// so that a vector of `f32` values has one vector of counts.
+const COUNTED_IN_64_BITS: usize = if cfg!(test) { 20 } else { i32::MAX as usize };
 
-/// Updates of a group whose products of later ones are kept at once.
+/// Maximum number of parts at each level of a product. The function keeps one product per part: the
+/// product of all later updates.
 const LEVEL_PARTS: usize = 32;
 
-/// An element type that has gradients, and the type that they are computed in.
+/// An element type that has gradients.
 pub(super) trait Graded: ComputedIn<Self::Computed> {
+    /// The type that the gradients are computed in.
     type Computed: Computed;
 }
 
@@ -45,25 +48,26 @@ graded!(Complex<f32>: Complex<f32>, Complex<f64>: Complex<f64>);
 
 /// A type that gradients are computed in.
 pub(super) trait Computed: Default + Divided + Multiplied {
+    /// Returns the complex conjugate: for real numbers the number itself.
     #[inline(always)]
     fn conjugated(self) -> Self {
         self
     }
 }
 
-/// One whose values have an order.
+/// A type that gradients of minima and maxima are computed in.
 pub(super) trait Compared: Computed + PartialOrd + Neg<Output = Self> {
-    /// Divided by a count that 32 bits hold, in vectors.
-    fn among(self, count: i32) -> Self;
+    /// Divides by a count of 32 bits. The compiler can vectorise the conversion of the count.
+    fn divided_by_i32(self, count: i32) -> Self;
 }
 
 macro_rules! floats {
     ($($float:ty),*) => {$(
         impl Computed for $float {}
         impl Compared for $float {
-            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "rounded once")]
+            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "is rounded")]
             #[inline(always)]
-            fn among(self, count: i32) -> Self {
+            fn divided_by_i32(self, count: i32) -> Self {
                 self / count as Self
             }
         }
@@ -78,8 +82,8 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// `N` neighbours of the runs of a group, from `first` on. Made by [`each_group`] alone,
-/// whose caller vouches for every element of them.
+/// Contiguous elements of the runs of a group, from the element `first` on. Only [`each_group`]
+/// makes values of this type. Its caller guarantees all the elements of the runs.
 pub(super) struct Lanes<'g, T> {
     tensors: &'g GradientTensors<'g>,
     group: &'g GradientGroup,
@@ -89,34 +93,39 @@ pub(super) struct Lanes<'g, T> {
 }
 
 impl<T: Graded> Lanes<'_, T> {
+    /// Loads `N` elements of the run at `offset`.
     #[inline(always)]
     fn load<const N: usize>(&self, tensor: Numbered, offset: isize) -> [T::Computed; N] {
         let base = self.at(tensor, offset);
         if tensor.step == 1 {
-            // SAFETY: so many neighbours, side by side.
+            // SAFETY: the caller of `each_group` guarantees the elements. With a stride of 1 they
+            // are contiguous.
             return unsafe { *base.cast::<[T; N]>() }.map(T::computed);
         }
-        // SAFETY: as above, `step` apart.
+        // SAFETY: the caller of `each_group` guarantees the elements, with the stride `step`.
         std::array::from_fn(|lane| unsafe {
             (*base.offset(lane.cast_signed() * tensor.step)).computed()
         })
     }
 
+    /// Stores `N` elements of the run at `offset` of a tensor that is a result.
     #[inline(always)]
     fn store<const N: usize>(&self, tensor: Numbered, offset: isize, values: [T::Computed; N]) {
         let base = self.at(tensor, offset);
         let values = values.map(T::rounded);
         if tensor.step == 1 {
-            // SAFETY: so many neighbours, side by side, of a tensor that is written.
+            // SAFETY: the caller of `each_group` guarantees that the elements can be written. With
+            // a stride of 1 they are contiguous.
             unsafe { *base.cast::<[T; N]>() = values };
             return;
         }
         for (lane, value) in values.into_iter().enumerate() {
-            // SAFETY: as above, `step` apart.
+            // SAFETY: the caller of `each_group` guarantees the elements, with the stride `step`.
             unsafe { *base.offset(lane.cast_signed() * tensor.step) = value };
         }
     }
 
+    /// Returns the address of the element `first` of the run at `offset`.
     #[inline(always)]
     fn at(&self, tensor: Numbered, offset: isize) -> *mut T {
         (tensor.base.cast::<T>()).wrapping_offset(offset + self.first * tensor.step)
@@ -127,7 +136,7 @@ impl<T: Graded> Lanes<'_, T> {
         self.load(self.tensors.grad_output, self.group.grad_output)
     }
 
-    /// The value that was there, where it takes part.
+    /// Returns the value of data before the scatter, if it takes part.
     #[inline(always)]
     fn data<const N: usize>(&self) -> Option<[T::Computed; N]> {
         let data = self.tensors.data.filter(|_| self.shares.include_self)?;
@@ -140,14 +149,14 @@ impl<T: Graded> Lanes<'_, T> {
     }
 
     #[inline(always)]
-    fn give_data<const N: usize>(&self, values: impl FnOnce() -> [T::Computed; N]) {
+    fn store_grad_data<const N: usize>(&self, values: impl FnOnce() -> [T::Computed; N]) {
         if let Some(grad_data) = self.tensors.grad_data {
             self.store(grad_data, self.group.grad_data, values());
         }
     }
 
     #[inline(always)]
-    fn give_update<const N: usize>(
+    fn store_grad_update<const N: usize>(
         &self,
         position: usize,
         values: impl FnOnce() -> [T::Computed; N],
@@ -159,18 +168,18 @@ impl<T: Graded> Lanes<'_, T> {
     }
 }
 
-/// Who gets what of the gradient of a result, as a type.
+/// The rule for the gradients of a reduction, as a type.
 pub(super) trait GradientRule<T: Graded> {
-    /// For `N` neighbours.
-    fn give<const N: usize>(lanes: &Lanes<'_, T>);
+    /// Computes and stores the gradients of `N` elements.
+    fn compute<const N: usize>(lanes: &Lanes<'_, T>);
 }
 
-/// Everyone the same: sums and means, and what is replaced.
+/// The rule for sums, means and replacements: all values have the same share.
 pub(super) struct Alike;
 
 impl<T: Graded> GradientRule<T> for Alike {
     #[inline(always)]
-    fn give<const N: usize>(lanes: &Lanes<'_, T>) {
+    fn compute<const N: usize>(lanes: &Lanes<'_, T>) {
         let (group, shares) = (lanes.group, lanes.shares);
         let zero = [T::Computed::default(); N];
         let mut share = lanes.grad_output::<N>();
@@ -180,21 +189,21 @@ impl<T: Graded> GradientRule<T> for Alike {
         }
         let of = |factor: f64| share.map(|share| share.multiplied(factor));
         let [of_data, of_updates] = [of(shares.factor), of(shares.factor_of_updates)];
-        lanes.give_data(|| if shares.include_self { of_data } else { zero });
+        lanes.store_grad_data(|| if shares.include_self { of_data } else { zero });
         for position in group.start..group.end {
             let is_last = position + 1 == group.end;
             let gets = is_last || !shares.last_only;
-            lanes.give_update(position, || if gets { of_updates } else { zero });
+            lanes.store_grad_update(position, || if gets { of_updates } else { zero });
         }
     }
 }
 
-/// The product of all others.
+/// The rule for products: a gradient is multiplied by the product of all other values.
 pub(super) struct Product;
 
 impl<T: Graded> GradientRule<T> for Product {
     #[inline(always)]
-    fn give<const N: usize>(lanes: &Lanes<'_, T>) {
+    fn compute<const N: usize>(lanes: &Lanes<'_, T>) {
         let (group, factor) = (lanes.group, lanes.shares.factor);
         let Some(updates) = lanes.tensors.updates else {
             return;
@@ -206,15 +215,15 @@ impl<T: Graded> GradientRule<T> for Product {
             gradient,
             prefix: lanes.data(),
         };
-        let of_updates = products.give(group.start..group.end, None);
-        lanes.give_data(|| match of_updates.filter(|_| lanes.shares.include_self) {
+        let of_updates = products.compute(group.start..group.end, None);
+        lanes.store_grad_data(|| match of_updates.filter(|_| lanes.shares.include_self) {
             Some(product) => weighted(gradient, product, factor),
             None => [T::Computed::default(); N],
         });
     }
 }
 
-/// Gradients times other values, and the factor at last.
+/// Returns gradients times the conjugates of other values, then times the factor.
 #[inline(always)]
 fn weighted<C: Computed, const N: usize>(gradient: [C; N], others: [C; N], factor: f64) -> [C; N] {
     std::array::from_fn(|lane| {
@@ -223,31 +232,32 @@ fn weighted<C: Computed, const N: usize>(gradient: [C; N], others: [C; N], facto
     })
 }
 
-/// The product of both, or the right one alone.
+/// Returns the product of `left` and `right`. Without `left`, returns `right`.
 #[inline(always)]
-fn after<C: Computed, const N: usize>(left: Option<[C; N]>, right: [C; N]) -> [C; N] {
+fn times<C: Computed, const N: usize>(left: Option<[C; N]>, right: [C; N]) -> [C; N] {
     let times = |left: [C; N]| std::array::from_fn(|lane| left[lane].mul(right[lane]));
     left.map_or(right, times)
 }
 
-/// The updates of a group on their way from the first to the last.
+/// State of the pass over the updates of a group, from the first to the last.
 struct Products<'g, T: Graded, const N: usize> {
     lanes: &'g Lanes<'g, T>,
     updates: PerTuple<'g>,
     gradient: [T::Computed; N],
-    /// What came before, from the left to the right; `None` where nothing did.
+    /// Product of the earlier values, from the left to the right. `None`: no value is earlier.
     prefix: Option<[T::Computed; N]>,
 }
 
 impl<T: Graded, const N: usize> Products<'_, T, N> {
-    /// Gives the updates at these positions theirs, where `suffix` is the product, from
-    /// the right to the left, of all that come later. Returns that of these and later
-    /// ones.
+    /// Stores the gradients of the updates at `positions`. `suffix` is the product of all later
+    /// updates, from the right to the left. Returns the product of the updates at `positions` and
+    /// `suffix`.
     ///
-    /// More updates than a block holds are divided into [`LEVEL_PARTS`] parts. Each level
-    /// reads each update once more, and no list is kept.
+    /// The function divides the updates into at most [`LEVEL_PARTS`] parts and calls itself for
+    /// parts of several updates. Each level reads each update once more. No list of products is
+    /// kept.
     #[inline(never)]
-    fn give(
+    fn compute(
         &mut self,
         positions: std::ops::Range<usize>,
         suffix: Option<[T::Computed; N]>,
@@ -263,34 +273,35 @@ impl<T: Graded, const N: usize> Products<'_, T, N> {
         for number in (0..parts).rev() {
             suffixes[number] = product;
             for position in part(number).rev() {
-                product = Some(after(product, self.lanes.update(self.updates, position)));
+                product = Some(times(product, self.lanes.update(self.updates, position)));
             }
         }
         for (number, &suffix) in suffixes[..parts].iter().enumerate() {
             if each > 1 {
-                self.give(part(number), suffix);
+                self.compute(part(number), suffix);
             } else {
-                self.give_one(positions.start + number, suffix);
+                self.compute_one(positions.start + number, suffix);
             }
         }
         product
     }
 
+    /// Stores the gradient of one update, and appends the update to `prefix`.
     #[inline(always)]
-    fn give_one(&mut self, position: usize, suffix: Option<[T::Computed; N]>) {
+    fn compute_one(&mut self, position: usize, suffix: Option<[T::Computed; N]>) {
         let factor = self.lanes.shares.factor;
-        let with_suffix = suffix.map(|suffix| after(self.prefix, suffix));
+        let with_suffix = suffix.map(|suffix| times(self.prefix, suffix));
         let others = with_suffix.or(self.prefix);
-        self.lanes.give_update(position, || match others {
+        self.lanes.store_grad_update(position, || match others {
             Some(others) => weighted(self.gradient, others, factor),
             None => self.gradient.map(|gradient| gradient.multiplied(factor)),
         });
         let update = self.lanes.update(self.updates, position);
-        self.prefix = Some(after(self.prefix, update));
+        self.prefix = Some(times(self.prefix, update));
     }
 }
 
-/// All who are equal to the smallest or the largest one, in equal parts.
+/// The rule for minima and maxima: all values that are equal to the result have equal shares.
 pub(super) struct Ties;
 
 impl<T: Graded> GradientRule<T> for Ties
@@ -298,31 +309,31 @@ where
     T::Computed: Compared,
 {
     #[inline(always)]
-    fn give<const N: usize>(lanes: &Lanes<'_, T>) {
+    fn compute<const N: usize>(lanes: &Lanes<'_, T>) {
         let tuples = lanes.group.end - lanes.group.start;
-        if tuples < COUNTED {
-            give_ties::<T, i32, N>(lanes, |gradient, count| gradient.among(count));
+        if tuples < COUNTED_IN_64_BITS {
+            compute_ties::<T, i32, N>(lanes, |gradient, count| gradient.divided_by_i32(count));
         } else {
-            give_many_ties(lanes, N);
+            compute_many_ties(lanes, N);
         }
     }
 }
 
-/// With counts of 64 bits, for so many neighbours one by one: of so long groups no vector
-/// is worth its code.
+/// Stores the gradients of `count` elements one by one, with counts of 64 bits. Groups of this
+/// length are too rare for a vector loop.
 #[inline(never)]
-fn give_many_ties<T: Graded<Computed: Compared>>(lanes: &Lanes<'_, T>, count: usize) {
+fn compute_many_ties<T: Graded<Computed: Compared>>(lanes: &Lanes<'_, T>, count: usize) {
     for first in lanes.first..lanes.first + count.cast_signed() {
         let one = Lanes { first, ..*lanes };
-        give_ties::<T, i64, 1>(&one, |gradient, count| {
+        compute_ties::<T, i64, 1>(&one, |gradient, count| {
             gradient.divided(count.unsigned_abs())
         });
     }
 }
 
-/// With counts of the type `K`.
+/// Stores the gradients of `N` elements, with counts of the type `K`.
 #[inline(always)]
-fn give_ties<T, K, const N: usize>(
+fn compute_ties<T, K, const N: usize>(
     lanes: &Lanes<'_, T>,
     divided: impl Fn(T::Computed, K) -> T::Computed,
 ) where
@@ -333,11 +344,11 @@ fn give_ties<T, K, const N: usize>(
         return;
     };
     let (group, shares) = (lanes.group, lanes.shares);
-    // The largest of the negative values is the smallest.
-    let turn = |value: T::Computed| if shares.smallest { -value } else { value };
-    let turned = |values: [T::Computed; N]| values.map(turn);
-    let update = |position| turned(lanes.update(updates, position));
-    let data = lanes.data().map(turned);
+    // A minimum is the maximum of the negated values.
+    let oriented = |value: T::Computed| if shares.smallest { -value } else { value };
+    let all_oriented = |values: [T::Computed; N]| values.map(oriented);
+    let update = |position| all_oriented(lanes.update(updates, position));
+    let data = lanes.data().map(all_oriented);
     let (mut best, first) = match data {
         Some(data) => (data, group.start),
         None => (update(group.start), group.start + 1),
@@ -362,36 +373,37 @@ fn give_ties<T, K, const N: usize>(
         })
     };
     for position in group.start..group.end {
-        lanes.give_update(position, || part_of(update(position)));
+        lanes.store_grad_update(position, || part_of(update(position)));
     }
-    lanes.give_data(|| data.map_or([T::Computed::default(); N], part_of));
+    lanes.store_grad_data(|| data.map_or([T::Computed::default(); N], part_of));
 }
 
-/// Whether a value comes before the best so far: NaN does before any number.
+/// Checks whether a value replaces the best value so far: a larger value, or the first NaN.
 #[inline(always)]
-#[expect(clippy::eq_op, reason = "NaN alone is not itself")]
+#[expect(clippy::eq_op, reason = "only NaN is not equal to itself")]
 fn beats<C: PartialOrd + Copy>(value: C, best: C) -> bool {
     (value > best) | ((value != value) & (best == best))
 }
 
-/// Whether two values are as good: zeros of either sign, and any two NaN.
+/// Checks whether two values are equal. Zeros of both signs are equal, and so are any two NaN.
 #[inline(always)]
-#[expect(clippy::eq_op, reason = "NaN alone is not itself")]
+#[expect(clippy::eq_op, reason = "only NaN is not equal to itself")]
 fn is_tied<C: PartialOrd + Copy>(value: C, best: C) -> bool {
     (value == best) | ((value != value) & (best != best))
 }
 
-/// The `GradientFn` of a type and a rule, compiled for AVX2 and F16C if `AVX2`.
+/// The `GradientFn` of the type `T` and the rule `R`. `AVX2`: whether it is compiled for AVX2 and
+/// F16C.
 ///
 /// # Safety
 ///
-/// As for `GradientFn`, for elements of type `T`. With `AVX2`, the machine has both.
+/// As for `GradientFn`, for elements of type `T`. If `AVX2`, the machine has AVX2 and F16C.
 pub(super) unsafe fn each_group<T: Graded, R: GradientRule<T>, const AVX2: bool>(
     tensors: &GradientTensors<'_>,
     groups: &[GradientGroup],
     shares: &Shares,
 ) {
-    // SAFETY: handed on as it is.
+    // SAFETY: the caller guarantees the contract of this function.
     unsafe {
         if AVX2 {
             with_avx2(
@@ -404,7 +416,7 @@ pub(super) unsafe fn each_group<T: Graded, R: GradientRule<T>, const AVX2: bool>
     }
 }
 
-/// [`each_group`], so many elements at a time.
+/// Processes each group, `WIDTH` elements at a time.
 ///
 /// # Safety
 ///
@@ -429,18 +441,19 @@ unsafe fn each_group_by<T: Graded, R: GradientRule<T>, const WIDTH: usize>(
         };
         let mut done = 0;
         while tensors.len - done >= WIDTH {
-            R::give::<WIDTH>(&lanes(done));
+            R::compute::<WIDTH>(&lanes(done));
             done += WIDTH;
         }
         while done < tensors.len {
-            R::give::<1>(&lanes(done));
+            R::compute::<1>(&lanes(done));
             done += 1;
         }
     }
 }
 
-/// Prefetches what later groups read, and where they write: as many sources as the first
-/// of them has, of elements of `size` bytes.
+/// Prefetches elements that later groups read or write. `groups` begins with the current group.
+/// For each prefetch distance, the function prefetches the runs of one group and as many sources as
+/// the current group has. Elements have `size` bytes.
 #[inline(never)]
 fn prefetch_later(tensors: &GradientTensors<'_>, groups: &[GradientGroup], size: usize) {
     let bytes = tensors.len.saturating_mul(size);

@@ -1,9 +1,8 @@
-//! All the updates of one destination at a time, group by group.
+//! Reduces groups: all updates of one destination, then all updates of the next one.
 //!
-//! Knows lists of sources and pointers. Knows nothing of any one type or
-//! reduction.
+//! The module knows lists of sources and pointers. It does not know element types or reductions.
 
-#![allow(unsafe_code, reason = "goes to addresses")]
+#![allow(unsafe_code, reason = "dereferences raw pointers")]
 
 use std::marker::PhantomData;
 
@@ -12,11 +11,11 @@ use super::fold::{Begin, ComputedIn, Finish};
 use super::prefetch::{Distance, are_prefetched, prefetch_run};
 use super::{Group, GroupRun, Steps};
 
-/// Elements of a run whose running values are in registers together.
+/// Elements of a run that are reduced together, with their running values in registers.
 const WIDTH: usize = 32;
 
-/// The `GroupFn` of a reduction of elements of type `T`, whose running values have the type
-/// `C` and become results as `F` says.
+/// The `GroupFn` of the reduction `R` of elements of type `T`. Running values have the type `C`.
+/// `F` turns a running value into the result.
 pub(super) struct Fold<T, C, R, F>(PhantomData<(T, C, R, F)>);
 
 impl<T, C, R, F> Kernel for Fold<T, C, R, F>
@@ -44,8 +43,8 @@ where
             }
             let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
             let mut done = 0;
-            // SAFETY: the caller vouches for `run.len` elements of the group's
-            // destination and of each of its sources.
+            // SAFETY: the caller guarantees `run.len` elements of the group's destination and of
+            // each of its sources. Each part ends at `run.len` or before.
             unsafe {
                 while run.steps == Steps::UNIT && run.len - done >= WIDTH {
                     let steps = Steps::UNIT;
@@ -66,9 +65,10 @@ where
     }
 }
 
-/// Prefetches the destinations of groups that come up after the first, and as
-/// many later sources as that one has, of elements of `size` bytes. A function for all
-/// types, as copies of it in their loops were a twelfth of the library.
+/// Prefetches destinations and sources that later groups need. `groups` begins with the current
+/// group. For each prefetch distance, the function prefetches one destination and as many sources
+/// as the current group has. Elements have `size` bytes. One function serves all types, because
+/// copies of it in their loops were a twelfth of the library's code.
 #[inline(never)]
 fn prefetch_later(
     dst: *const u8,
@@ -98,11 +98,11 @@ where
     R: Begin<C>,
     F: Finish<C>,
 {
-    /// `N` elements of a run, from `first` on.
+    /// Reduces `N` elements of a run, from the element `first` on.
     ///
     /// # Safety
     ///
-    /// As for [`Fold`], and the run has those elements.
+    /// As for [`Fold`], and `first + N <= run.len`.
     #[inline(always)]
     unsafe fn fold_part<const N: usize>(
         dst: *mut T,
@@ -115,7 +115,7 @@ where
         let dst = dst.wrapping_offset(group.dst + first * run.steps.dst);
         let src = src.wrapping_offset(first * run.steps.src);
         let updates = |position: usize| src.wrapping_offset(run.sources.offset(position));
-        // SAFETY: the caller vouches for the elements of the destination and of each source.
+        // SAFETY: the caller guarantees the elements of the destination and of each source.
         let load = |side: *const T, at: usize, step: isize| unsafe {
             (*side.offset(at.cast_signed() * step)).computed()
         };
@@ -142,7 +142,7 @@ where
         let count = (group.end - group.start) as u64 + u64::from(run.include_self);
         for (at, running) in running.into_iter().enumerate() {
             let result = T::rounded(F::finish(running, count, run.factor));
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees the elements of the destination.
             unsafe { *dst.offset(at.cast_signed() * run.steps.dst) = result };
         }
     }

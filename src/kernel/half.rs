@@ -1,9 +1,8 @@
-//! The 16-bit floats, on machines that cannot calculate with them.
+//! Arithmetic of 16-bit floats, for machines without instructions for it.
 //!
-//! Knows their bits. Sums and products are made in `f32` and rounded once, to
-//! nearest even; the smaller and the larger one are found on the bits, so
-//! that the result is one of the operands. All of it is free of branches, for
-//! the compiler to make vectors of.
+//! The module knows the bits of the two formats. Sums, differences and products are computed in
+//! `f32` and rounded once, to nearest even. Minima and maxima compare the bits, so that the result
+//! is one of the operands. The code has no branches, so that the compiler can vectorise it.
 
 use super::reduce::{Arithmetic, Ordered, arithmetic, ordered};
 
@@ -12,22 +11,22 @@ use super::reduce::{Arithmetic, Ordered, arithmetic, ordered};
 #[repr(transparent)]
 pub(super) struct F16(pub(super) u16);
 
-/// bfloat16
+/// bfloat16.
 #[derive(Clone, Copy, Default)]
 #[repr(transparent)]
 pub(super) struct Bf16(pub(super) u16);
 
-/// A float of a sign bit and 15 bits of magnitude.
+/// A float with a sign bit and 15 bits of magnitude.
 pub(super) trait Half: Arithmetic + Default {
-    /// Magnitude of infinity; what lies above it is NaN.
+    /// Magnitude of infinity. Larger magnitudes are NaN.
     const INFINITY: i16;
 
     fn bits(self) -> u16;
 
-    /// The same value.
+    /// Converts the value to `f32`, which is exact.
     fn widen(self) -> f32;
 
-    /// The nearest value; of two, the even one. NaN stays NaN.
+    /// Returns the nearest value. A tie gives the even value. NaN stays NaN.
     fn narrow(value: f32) -> Self;
 }
 
@@ -39,18 +38,19 @@ impl Half for F16 {
         self.0
     }
 
-    // The two conversions are those of the FP16 library (M. Dukhan): few
-    // operations, none of them on a subnormal `f32` unless one was given.
+    // The two conversions come from the FP16 library (M. Dukhan). They need few operations. None
+    // of these has a subnormal `f32` operand, unless the argument is one.
     #[inline(always)]
     fn widen(self) -> f32 {
         const DOWN: f32 = f32::from_bits((127 - 112) << 23);
         let bits = u32::from(self.0);
         let sign = (bits & 0x8000) << 16;
         let magnitude = bits & 0x7fff;
-        // The exponent, biased by 15 here and by 127 in `f32`, goes up by
-        // 2 * 112, so that 31 becomes infinity or NaN, and down by 112 again.
+        // The bias of the exponent is 15 here and 127 in `f32`. The addition raises the exponent
+        // by 2 * 112, so that 31 becomes infinity or NaN. The product lowers it by 112.
         let normal = f32::from_bits((magnitude << 13) + (224 << 23)) * DOWN;
-        // As the end of the fraction of a half, whose leading one goes.
+        // The magnitude becomes the lowest bits of the fraction of 0.5. The subtraction of 0.5
+        // removes the leading one.
         let subnormal = f32::from_bits(magnitude | (126 << 23)) - 0.5;
         let value = if magnitude < 1 << 10 {
             subnormal
@@ -67,9 +67,9 @@ impl Half for F16 {
         const SMALLEST_NORMAL: u32 = (127 - 14) << 23;
         let bits = value.to_bits();
         let sign = (bits >> 16) & 0x8000;
-        // Four times the value; infinity from 2^16 on.
+        // Four times the value, or infinity for values from 2^16 on.
         let scaled = (value.abs() * UP) * DOWN;
-        // A number so large that the sum has only the bits that are kept.
+        // The second summand is so large that the sum keeps only the bits of the result.
         let exponent = Ord::max(bits & 0x7f80_0000, SMALLEST_NORMAL);
         let sum = (scaled + f32::from_bits(exponent + (15 << 23))).to_bits();
         let number = ((sum >> 13) & 0x7c00) + (sum & 0x0fff);
@@ -96,7 +96,7 @@ impl Half for Bf16 {
         let bits = value.to_bits();
         let odd = (bits >> 16) & 1;
         let rounded = bits.wrapping_add(0x7fff + odd) >> 16;
-        // Rounding could carry a NaN into infinity, and beyond the sign.
+        // Rounding alone could turn a NaN into infinity, or carry into the sign bit.
         let nan = if value.is_nan() { 0xffff } else { 0 };
         Self(low_half(rounded | nan))
     }
@@ -114,7 +114,8 @@ arithmetic!(F16, Bf16:
 ordered!(F16, Bf16:
     |a, b| replaced_if(a, b, key(b) < key(a)), replaced_if(a, b, key(b) > key(a)));
 
-/// `update` where it is NaN, or where it is better and `current` is not NaN; else `current`.
+/// Returns `update` if it is NaN, or if it is better and `current` is not NaN. Otherwise returns
+/// `current`.
 #[inline(always)]
 fn replaced_if<H: Half>(current: H, update: H, is_better: bool) -> H {
     if is_nan(update) | (is_better & !is_nan(current)) {
@@ -134,10 +135,10 @@ fn is_nan<H: Half>(half: H) -> bool {
     magnitude(half) > H::INFINITY
 }
 
-/// Orders numbers as their values do; both zeros are 0.
+/// Returns an integer that has the order of the values. It is 0 for both zeros.
 #[inline(always)]
 fn key<H: Half>(half: H) -> i16 {
-    // All ones for negative numbers: then `(m ^ sign) - sign` is `-m`.
+    // All bits are set for negative numbers. Then `(m ^ sign) - sign` is `-m`.
     let sign = half.bits().cast_signed() >> 15;
     (magnitude(half) ^ sign) - sign
 }

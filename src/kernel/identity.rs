@@ -1,28 +1,28 @@
-//! The values that change nothing, and how partial results are combined.
+//! Identities of reductions, and how partial results are merged.
 //!
-//! Only for reductions whose partial results, each of consecutive updates,
-//! combine to the bits of the sequence: integers, which wrap, and the order of
-//! floats. Not for `bool`, of which a destination without updates must keep
-//! its byte.
+//! A partial result is the reduction of consecutive updates. The module has only reductions whose
+//! merged partial results have the bits of the sequential reduction: wrapping integers, and
+//! minima and maxima of floats. It excludes `bool`: a destination without updates must keep its
+//! byte, and a merge would write 0 or 1.
 
 use super::{Kernels, Operation};
 use crate::element::DType;
 use crate::reduction::Reduction;
 
-/// A running value of its own for each worker.
+/// Identity and merge of a reduction into one private copy per worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Private {
-    /// An element that an update replaces, in the first bytes.
+    /// The identity, in the first bytes. A reduction of it with an update gives the update.
     pub(crate) identity: [u8; 16],
-    /// Combines a running value with that of the updates after it.
+    /// Kernels that merge a partial result with the partial result of the later updates.
     pub(crate) merge: &'static Kernels,
 }
 
 impl Operation {
-    /// What copies of the windows for each worker need; `None` where they
-    /// would not keep the bits.
+    /// Returns the identity and the merge of private copies. `None`: private copies would change
+    /// the bits of the result.
     pub(crate) fn private(&self) -> Option<Private> {
-        let (element, reduction, isa) = self.serves?;
+        let (element, reduction, isa) = self.row?;
         let merge = match reduction {
             Reduction::Sub => Reduction::Add,
             other => other,
@@ -34,6 +34,7 @@ impl Operation {
     }
 }
 
+/// Returns `value`, followed by zeros.
 fn bytes<const N: usize>(value: [u8; N]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..N].copy_from_slice(&value);
@@ -45,6 +46,8 @@ macro_rules! identities {
         integers: $($integer:ident = $type:ty),*;
         floats: $($float:ident = $infinity:expr, $negative:expr),*
     ) => {
+        /// Returns the identity of a reduction. `None`: its partial results do not merge to the
+        /// same bits.
         fn identity(element: DType, reduction: Reduction) -> Option<[u8; 16]> {
             match (element, reduction) {
                 $((DType::$integer, _) => Some(bytes(match reduction {

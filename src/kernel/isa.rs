@@ -1,6 +1,6 @@
-//! Instruction sets, and which of them this machine has.
+//! Instruction sets, and which sets this machine has.
 //!
-//! Knows names and detection. Knows nothing of what is done with them.
+//! The module knows the names of the sets and detects them. It does not know the kernels.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -8,29 +8,29 @@ use crate::names::named;
 
 /// A set of machine instructions that kernels are compiled for.
 ///
-/// Every set gives the same bits; only the speed differs. The sets are
-/// ordered: a machine that has one has all before it.
+/// Every set gives the same bits. Only the speed differs. The sets are ordered: a machine that
+/// has a set also has all earlier sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum InstructionSet {
-    /// What every machine of the target has.
+    /// The instructions that every machine of the compilation target has.
     Portable,
     /// AVX2 and F16C, on x86-64.
     Avx2,
 }
 
 impl InstructionSet {
-    /// The last of them, which a machine may lack.
+    /// The last set of the enum. A machine may lack it.
     pub(crate) const LAST: Self = Self::ALL[Self::ALL.len() - 1];
 
-    /// The instruction sets that this machine has, best last.
+    /// Returns the instruction sets that this machine has, in ascending order.
     ///
-    /// The machine is asked once; later calls read one byte.
+    /// The first call detects the sets. Later calls read one byte.
     pub fn available() -> &'static [Self] {
         &Self::ALL[..=Self::best() as usize]
     }
 
-    /// The last of the [available](Self::available) instruction sets.
+    /// Returns the last of the [available](Self::available) instruction sets.
     #[inline]
     pub fn best() -> Self {
         let position = usize::from(BEST.load(Ordering::Relaxed));
@@ -44,10 +44,11 @@ named! { InstructionSet, "instruction set":
     Avx2 => "avx2",
 }
 
-/// Position of the best instruction set in [`InstructionSet::ALL`]. A position that is too large
-/// means that the machine has not been asked yet.
+/// Position of the best instruction set in [`InstructionSet::ALL`]. A position behind its end
+/// means that the set was not detected yet.
 static BEST: AtomicU8 = AtomicU8::new(u8::MAX);
 
+/// Detects the best instruction set and stores it in [`BEST`].
 #[cold]
 fn detect() -> InstructionSet {
     #[cfg(target_arch = "x86_64")]
@@ -55,8 +56,7 @@ fn detect() -> InstructionSet {
     #[cfg(not(target_arch = "x86_64"))]
     let has_avx2 = false;
     let best = InstructionSet::ALL[usize::from(has_avx2)];
-    // Relaxed: nothing but this byte is published, and every caller that
-    // finds it missing stores the same one.
+    // Relaxed: the byte publishes no other memory, and every thread stores the same value.
     BEST.store(best as u8, Ordering::Relaxed);
     best
 }

@@ -1,8 +1,8 @@
-//! Elements multiplied by a factor, where they lie or on their way.
+//! Multiplies elements by a factor, in place or while copying them.
 //!
-//! Knows values and addresses. Knows nothing of what the factor means.
+//! The module knows values and addresses. It does not know the meaning of the factor.
 
-#![allow(unsafe_code, reason = "goes to addresses")]
+#![allow(unsafe_code, reason = "dereferences raw pointers")]
 
 use std::mem::MaybeUninit;
 
@@ -11,16 +11,16 @@ use super::runs::{each_pair, slices};
 use super::scalar::Complex;
 use super::{Job, Steps};
 
-/// Values that a real number multiplies.
+/// Values that can be multiplied by a real number.
 pub(super) trait Multiplied: Copy {
-    /// `factor` is a value of the type, or of its components.
+    /// Returns the product with `factor`, which is a value of the type or of its components.
     fn multiplied(self, factor: f64) -> Self;
 }
 
 macro_rules! multiplied_floats {
     ($($float:ty),*) => {$(
         impl Multiplied for $float {
-            #[allow(clippy::cast_possible_truncation, reason = "the factor is of the type")]
+            #[allow(clippy::cast_possible_truncation, reason = "the factor is a value of the type")]
             #[inline(always)]
             fn multiplied(self, factor: f64) -> Self {
                 self * factor as $float
@@ -31,7 +31,7 @@ macro_rules! multiplied_floats {
 
 multiplied_floats!(f32, f64);
 
-/// In `f32`, rounded once.
+/// The product is computed in `f32` and rounded once.
 impl<H: Half> Multiplied for H {
     #[inline(always)]
     fn multiplied(self, factor: f64) -> Self {
@@ -46,7 +46,7 @@ impl<F: Multiplied> Multiplied for Complex<F> {
     }
 }
 
-/// The `MultiplyFn` of a type.
+/// The `MultiplyFn` of the type `T`.
 ///
 /// # Safety
 ///
@@ -54,7 +54,7 @@ impl<F: Multiplied> Multiplied for Complex<F> {
 pub(super) unsafe fn multiply<T: Multiplied>(dst: *mut u8, len: usize, step: isize, factor: f64) {
     let dst = dst.cast::<T>();
     if step == 1 && len > 0 {
-        // SAFETY: the caller vouches for so many neighbours.
+        // SAFETY: the caller guarantees `len` elements. With a stride of 1 they are contiguous.
         for value in unsafe { std::slice::from_raw_parts_mut(dst, len) } {
             *value = value.multiplied(factor);
         }
@@ -62,12 +62,12 @@ pub(super) unsafe fn multiply<T: Multiplied>(dst: *mut u8, len: usize, step: isi
     }
     for number in 0..len.cast_signed() {
         let value = dst.wrapping_offset(number * step);
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees `len` elements with the stride `step`.
         unsafe { *value = (*value).multiplied(factor) };
     }
 }
 
-/// The `MultiplyingFn` of a type.
+/// The `MultiplyingFn` of the type `T`.
 ///
 /// # Safety
 ///
@@ -82,9 +82,9 @@ pub(super) unsafe fn copy_multiplied<T: Multiplied>(
     let (dst, src) = (dst.cast::<MaybeUninit<T>>(), src.cast::<MaybeUninit<T>>());
     for job in jobs.iter().filter(|job| job.len > 0) {
         let (dst, src) = (dst.wrapping_offset(job.dst), src.wrapping_offset(job.src));
-        // SAFETY: the caller vouches for `job.len` elements on both sides, for those of
-        // `src` being initialised, and for the sides being apart. What is written may not
-        // be initialised, and is written without being read.
+        // SAFETY: the caller guarantees `job.len` elements on both sides, that the elements of
+        // `src` are initialised, and that the sides do not overlap. The elements of `dst` may be
+        // uninitialised. They are written and not read.
         unsafe {
             let write = |to: &mut MaybeUninit<T>, from: &MaybeUninit<T>| {
                 to.write(from.assume_init().multiplied(factor));

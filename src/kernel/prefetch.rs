@@ -1,55 +1,61 @@
-//! Prefetching: runs and elements are asked of memory before their turn; and, for
-//! measurements, sent back to it.
+//! Prefetches runs and elements before their use. For measurements, also flushes cache lines.
 //!
-//! Knows addresses and jobs, and at which distance prefetching pays. Knows
-//! nothing of what is done with what arrives.
+//! The module knows addresses and jobs, and the distances at which prefetching pays. It does not
+//! know what a kernel does with the elements.
 
 #![allow(unsafe_code, reason = "prefetches addresses")]
 
 use super::Job;
 
-/// Which cache a line is prefetched into.
+/// Cache level that a cache line is prefetched into.
 #[derive(Clone, Copy)]
 pub(super) enum Level {
+    /// First-level cache.
     First,
-    /// A core waits for many more lines there at once.
+    /// Second-level cache. A core can wait for many more cache lines of this level at once.
     Second,
 }
 
-/// Runs are prefetched twice: so many bytes before their turn into the second
-/// cache, where a core waits for many more lines at once than in the first,
-/// and fewer before it into the first. In bare loops 1166243 maxima of rows of
-/// 64 `f32` in 43 MB take 27 ms so on one core, and 42 ms if prefetched into the
-/// first cache alone, at a distance of 16 rows; partitioned, on two cores, 16 ms
-/// for 24 (Zen 4). Two thirds and 1.3 times the distance took 1.03 to 1.12 times
+/// Prefetch distance for the second-level cache, in bytes.
+///
+/// Runs are prefetched twice: at this distance into the second-level cache, and at
+/// [`FIRST_CACHE_DISTANCE`] into the first-level cache. Measured on Zen 4 with maxima of 1166243
+/// rows of 64 `f32` in 43 MB: separate loops take 27 ms on one core. They take 42 ms with one
+/// distance of 16 rows into the first-level cache. Partitioned maxima on two cores take 16 ms
+/// instead of 24 ms. Two thirds of the distance and 1.3 times the distance took 1.03 to 1.12 times
 /// as long.
 const SECOND_CACHE_DISTANCE: usize = 6 * 1024;
+/// Prefetch distance for the first-level cache, in bytes.
 const FIRST_CACHE_DISTANCE: usize = 1536;
 
-/// The same in runs, for those of so many bytes and fewer.
+/// Prefetch distance for the second-level cache in runs, for runs of at most [`SHORT_BYTES`].
 const FAR_RUNS: usize = SECOND_CACHE_DISTANCE / SHORT_BYTES;
+/// Prefetch distance for the first-level cache in runs, for runs of at most [`SHORT_BYTES`].
 const NEAR_RUNS: usize = FIRST_CACHE_DISTANCE / SHORT_BYTES;
+/// Bytes of the longest run that uses a constant distance in runs.
 const SHORT_BYTES: usize = 256;
 
-/// Longer runs are left to the machine's own prefetcher: prefetching the first
-/// 2 KiB of rows of 8 KiB took up to 1.17 times as long.
+/// Bytes of the longest run that is prefetched. The hardware prefetches longer runs. When the first
+/// 2 KiB of rows of 8 KiB were prefetched, the rows took up to 1.17 times as long.
 const PREFETCHED_BYTES: usize = 2048;
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// How many runs before their turn runs are prefetched.
+/// Prefetch distances, in runs.
 #[derive(Clone, Copy)]
 pub(super) struct Distance {
+    /// Distance for the second-level cache.
     far: usize,
+    /// Distance for the first-level cache.
     near: usize,
 }
 
 impl Distance {
-    /// For runs of so many bytes.
+    /// Returns the distances for runs of `bytes` bytes.
     #[inline(always)]
     pub(super) fn of(bytes: usize) -> Self {
-        // Small calls have short runs, and no time for divisions.
+        // Small calls have short runs. A division would be a large part of their cost.
         if bytes <= SHORT_BYTES {
             return Self {
                 far: FAR_RUNS,
@@ -62,21 +68,21 @@ impl Distance {
         }
     }
 
-    /// For a list of jobs, by the length of the first, in elements of `size`
-    /// bytes.
+    /// Returns the distances for a list of jobs. They depend on the length of the first job.
+    /// Elements have `size` bytes.
     #[inline(always)]
     pub(super) fn of_jobs(jobs: &[Job], size: usize) -> Self {
         Self::of(jobs.first().map_or(0, |job| job.len.saturating_mul(size)))
     }
 
-    /// Both distances, and the cache that each is for.
+    /// Returns both distances, each with its cache level.
     #[inline(always)]
     pub(super) fn each(self) -> [(usize, Level); 2] {
         [(self.far, Level::Second), (self.near, Level::First)]
     }
 }
 
-/// Prefetches the line of `address`, which need not be valid.
+/// Prefetches the cache line of `address`. The address need not be valid.
 #[inline(always)]
 pub(super) fn prefetch<T>(address: *const T, level: Level) {
     #[cfg(target_arch = "x86_64")]
@@ -94,7 +100,7 @@ pub(super) fn prefetch<T>(address: *const T, level: Level) {
     let _ = (address, level);
 }
 
-/// Prefetches so many bytes, which need not be valid, into the second cache.
+/// Prefetches `bytes` bytes into the second-level cache. The addresses need not be valid.
 #[inline(always)]
 pub(crate) fn prefetch_bytes(address: *const u8, bytes: usize) {
     for line in (0..bytes).step_by(LINE) {
@@ -102,14 +108,14 @@ pub(crate) fn prefetch_bytes(address: *const u8, bytes: usize) {
     }
 }
 
-/// Sends the lines of words to memory, where the machine can be told to; for
-/// measurements of what memory takes.
+/// Flushes the cache lines of `words` from all caches, for measurements of memory latency and
+/// bandwidth. Does nothing on machines other than x86-64.
 pub(crate) fn flush(words: &[u64]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_mm_clflush, _mm_mfence};
         for line in words.chunks(LINE / size_of::<u64>()) {
-            // SAFETY: SSE2 is part of x86-64, and the line is that of a reference.
+            // SAFETY: SSE2 is part of x86-64. The address is valid because `line` is a reference.
             unsafe { _mm_clflush(line.as_ptr().cast()) };
         }
         // SAFETY: SSE2 is part of x86-64.
@@ -119,18 +125,19 @@ pub(crate) fn flush(words: &[u64]) {
     let _ = words;
 }
 
-/// Whether runs of so many bytes are not left to the machine.
+/// Checks whether runs of `bytes` bytes are prefetched.
 #[inline(always)]
 pub(super) fn are_prefetched(bytes: usize) -> bool {
     bytes <= PREFETCHED_BYTES
 }
 
-/// How many lines a run has; none where it is left to the machine.
+/// Number of cache lines to prefetch of a run. It is 0 for runs that the hardware prefetches.
 #[derive(Clone, Copy)]
 pub(super) struct Lines(usize);
 
 impl Lines {
-    /// Of runs of so many bytes that begin so far behind the start of a line.
+    /// Returns the number for a run of `bytes` bytes that begins `skipped` bytes behind the start
+    /// of a cache line.
     #[inline(always)]
     fn new(bytes: usize, skipped: usize) -> Self {
         Self(if are_prefetched(bytes) {
@@ -140,9 +147,9 @@ impl Lines {
         })
     }
 
-    /// Of rows of `len` elements at multiples of `step` from `base`: those that
-    /// begin within a line may have one more. Where each begins elsewhere in
-    /// its line, half a line stands for all.
+    /// Returns the number for rows of `len` elements at multiples of `step` from `base`. A row that
+    /// begins inside a cache line may have one more line. If the rows begin at different positions
+    /// in their lines, the number is for a row that begins in the middle of a line.
     #[inline(always)]
     pub(super) fn of_rows<T>(base: *const T, step: isize, len: usize) -> Self {
         let step = step.unsigned_abs().wrapping_mul(size_of::<T>());
@@ -154,9 +161,10 @@ impl Lines {
         Self::new(len.saturating_mul(size_of::<T>()), skipped)
     }
 
-    /// Prefetches them. The run need not be valid. Four at a time: with a step
-    /// of the loop for each line, this took so many instructions that sums of
-    /// partitioned rows of 64 `f32` took 1.2 times as long.
+    /// Prefetches the cache lines of `run`. The addresses need not be valid.
+    ///
+    /// The loop prefetches four lines per iteration. With one line per iteration, it needed so many
+    /// instructions that sums of partitioned rows of 64 `f32` took 1.2 times as long.
     #[inline(always)]
     pub(super) fn prefetch<T>(self, run: *const T, level: Level) {
         let mut line = run.cast::<u8>();
@@ -173,15 +181,16 @@ impl Lines {
     }
 }
 
-/// Prefetches the lines of a run, which need not be valid.
+/// Prefetches the cache lines of a run of `len` elements. The addresses need not be valid.
 #[inline(always)]
 pub(super) fn prefetch_run<T>(run: *const T, len: usize, level: Level) {
     Lines::new(len.saturating_mul(size_of::<T>()), 0).prefetch(run, level);
 }
 
-/// Prefetches the source of a job that is copied soon, unless it follows the one
-/// before: such sources the machine prefetches. Copies wait for nothing that
-/// they read, so that the second cache is near enough.
+/// Prefetches the source of a later job into the second-level cache. The job is `distance.far`
+/// jobs behind `position`. The function skips a source that is contiguous with the source before
+/// it, because the hardware prefetches it. Copies do not wait for the elements that they read, so
+/// the second-level cache is near enough.
 #[inline(always)]
 pub(super) fn prefetch_source<T>(src: *const T, jobs: &[Job], position: usize, distance: Distance) {
     let later = position + distance.far;
@@ -208,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_begin_within_a_line_have_one_more() {
+    fn rows_that_begin_inside_a_cache_line_have_one_more() {
         let aligned = std::ptr::without_provenance::<f32>(4096);
         let within = std::ptr::without_provenance::<f32>(4096 + 16);
         for (base, step, len, expected) in [

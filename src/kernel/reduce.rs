@@ -1,9 +1,9 @@
-//! What a reduction does to two values, and to two slices of them.
+//! Reductions of two values, and of two slices of values.
 //!
-//! Knows values and slices. Knows nothing of memory, jobs or instruction
-//! sets: the loops are safe, and are compiled for an instruction set by being
-//! inlined into a function that enables it. That is why everything here is
-//! `#[inline(always)]`: a call left standing would be compiled without.
+//! The module knows values and slices. It does not know memory, jobs or instruction sets. Its
+//! loops are safe. The compiler uses an instruction set for a loop that is inlined into a function
+//! that enables the set. So every function here is `#[inline(always)]`: a function that remains a
+//! call is compiled without the set.
 
 use std::marker::PhantomData;
 
@@ -13,39 +13,39 @@ pub(super) trait Reducer<T> {
     fn apply(current: T, update: T) -> T;
 }
 
-/// `current + update`
+/// `current + update`.
 pub(super) struct Add;
-/// `current - update`
+/// `current - update`.
 pub(super) struct Sub;
-/// `current * update`
+/// `current * update`.
 pub(super) struct Mul;
-/// The smaller of the two.
+/// The smaller one of `current` and `update`.
 pub(super) struct Min;
-/// The larger of the two.
+/// The larger one of `current` and `update`.
 pub(super) struct Max;
 
-/// Values (single ones or vectors) that can be added and multiplied.
-/// Integers wrap; floats round each operation.
+/// Values, single ones or vectors, with a sum, a difference and a product. Integers wrap. Floats
+/// round each operation.
 pub(super) trait Arithmetic: Copy {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
 
-    /// The first of several: itself, as a reduction would write it.
+    /// Returns the value as a reduction writes it, for the first value of several.
     #[inline(always)]
     fn taken(self) -> Self {
         self
     }
 }
 
-/// Values (single ones or vectors) that have a smaller and a larger one.
-/// NaN propagates from either side; a tie keeps `self`.
+/// Values, single ones or vectors, with a minimum and a maximum. A NaN on either side gives NaN. A
+/// tie gives `self`.
 pub(super) trait Ordered {
     fn min(self, update: Self) -> Self;
     fn max(self, update: Self) -> Self;
 }
 
-/// Lists types whose sum, difference and product are these expressions.
+/// Implements [`Arithmetic`] for types with the given sum, difference and product.
 macro_rules! arithmetic {
     ($($value:ty),+: |$a:ident, $b:ident| $sum:expr, $difference:expr, $product:expr) => {$(
         impl Arithmetic for $value {
@@ -69,7 +69,7 @@ macro_rules! arithmetic {
 }
 pub(super) use arithmetic;
 
-/// Lists types whose smaller and larger value are these expressions.
+/// Implements [`Ordered`] for types with the given minimum and maximum.
 macro_rules! ordered {
     ($($value:ty),+: |$a:ident, $b:ident| $smaller:expr, $larger:expr) => {$(
         impl Ordered for $value {
@@ -107,32 +107,33 @@ impl_reducer! {
     Max: Ordered::max,
 }
 
-/// How slices are gone through, as a type.
+/// A loop over two slices, as a type.
 pub(super) trait Loop<T, R> {
     /// Replaces each `dst[i]` by `R(dst[i], src[i])`.
     fn reduce(dst: &mut [T], src: &[T]);
 
-    /// The same for slices of a length that is known.
+    /// Replaces each `dst[i]` by `R(dst[i], src[i])`, for a length that is known at compile time.
     #[inline(always)]
     fn reduce_array<const N: usize>(dst: &mut [T; N], src: &[T; N]) {
         Self::reduce(dst, src);
     }
 }
 
-/// One by one, for the compiler to make vectors of.
+/// Processes elements one by one. The compiler can vectorise the loop.
 pub(super) struct Plain;
 
 impl<T: Copy, R: Reducer<T>> Loop<T, R> for Plain {
     #[inline(always)]
     fn reduce(dst: &mut [T], src: &[T]) {
-        debug_assert_eq!(dst.len(), src.len(), "slices must match");
+        debug_assert_eq!(dst.len(), src.len(), "slices of one length");
         for (d, &s) in dst.iter_mut().zip(src) {
             *d = R::apply(*d, s);
         }
     }
 
-    /// All are read before the first is written: where both come from addresses, the
-    /// compiler does not know them to be apart, and would go one by one.
+    /// Reads all elements before it writes the first one. The compiler may not know that the two
+    /// sides do not overlap, because they come from addresses. It would then process the elements
+    /// one by one.
     #[inline(always)]
     fn reduce_array<const N: usize>(dst: &mut [T; N], src: &[T; N]) {
         let (mut values, updates) = (*dst, *src);
@@ -143,7 +144,7 @@ impl<T: Copy, R: Reducer<T>> Loop<T, R> for Plain {
     }
 }
 
-/// A vector of `T`.
+/// A vector of elements of type `T`.
 pub(super) trait Vector<T>: Copy {
     /// Number of elements.
     const LANES: usize;
@@ -153,7 +154,7 @@ pub(super) trait Vector<T>: Copy {
     fn store(self, dst: &mut [T]);
 }
 
-/// Whole vectors of type `V`, then the tail one by one.
+/// Processes whole vectors of type `V`, then the remaining elements one by one.
 pub(super) struct By<V>(PhantomData<V>);
 
 impl<T, V, R> Loop<T, R> for By<V>
@@ -164,7 +165,7 @@ where
 {
     #[inline(always)]
     fn reduce(dst: &mut [T], src: &[T]) {
-        debug_assert_eq!(dst.len(), src.len(), "slices must match");
+        debug_assert_eq!(dst.len(), src.len(), "slices of one length");
         let mut dst_vectors = dst.chunks_exact_mut(V::LANES);
         let mut src_vectors = src.chunks_exact(V::LANES);
         for (d, s) in dst_vectors.by_ref().zip(src_vectors.by_ref()) {

@@ -1,9 +1,9 @@
-//! Rows of one length, each at a multiple of a number: what is left of a list
-//! of jobs when all of them look alike.
+//! Loops over rows of one length. A row is stored at its number times a stride.
 //!
-//! Knows numbers and pointers. Knows nothing of any one type or reduction.
+//! A list of numbers replaces a list of jobs whose jobs differ only in their positions. The module
+//! knows numbers and pointers. It does not know element types or reductions.
 
-#![allow(unsafe_code, reason = "makes slices of addresses")]
+#![allow(unsafe_code, reason = "makes slices from raw pointers")]
 
 use std::marker::PhantomData;
 use std::mem::take;
@@ -15,10 +15,11 @@ use super::prefetch::{Distance, Lines};
 use super::reduce::Loop;
 use super::runs::slices;
 
-/// Where rows of elements of type `T` lie: on the side that the numbers address, and on the
-/// other one.
+/// Placement of rows of elements of type `T` on both sides.
 struct Rows<'a, T> {
+    /// Base address of the side that the numbers address.
     numbered: *mut T,
+    /// Base address of the other side.
     other: *const T,
     numbers: &'a [u32],
     form: RowsForm<'a>,
@@ -35,15 +36,15 @@ impl<'a, T> Rows<'a, T> {
         }
     }
 
-    /// The first element of the row of `number`.
+    /// Returns the address of the first element of the row with this number.
     #[inline(always)]
     fn row_of(&self, number: u32) -> *mut T {
         let number = (number as usize).cast_signed();
         (self.numbered).wrapping_offset(number.wrapping_mul(self.form.unit))
     }
 
-    /// The first element of the row that `position` in the list has on the other
-    /// side.
+    /// Returns the address of the first element of the row on the other side for this position in
+    /// the list.
     #[inline(always)]
     fn source_of(&self, position: usize) -> *const T {
         let number = match self.form.sources {
@@ -53,8 +54,8 @@ impl<'a, T> Rows<'a, T> {
         (self.other).wrapping_offset(number.cast_signed().wrapping_mul(self.form.step))
     }
 
-    /// Calls `f` with the addresses of every row, in order, and prefetches those that
-    /// come up. Touches none itself.
+    /// Calls `f` with both addresses of every row, in order, and prefetches later rows. `each`
+    /// itself does not access any element.
     #[inline(always)]
     fn each(self, f: impl Fn(*mut T, *const T)) {
         let prefetching = Prefetching::new(&self);
@@ -65,13 +66,15 @@ impl<'a, T> Rows<'a, T> {
     }
 }
 
-/// Which rows are prefetched: those that come up, where the form says so of their side;
-/// of the other side only where they are listed, as the machine itself prefetches those
-/// in order.
+/// Distance and number of cache lines to prefetch. [`RowsForm`] says for each side whether to
+/// prefetch it. The other side is prefetched only if its rows are listed, because the hardware
+/// prefetches rows that are in order.
 #[derive(Clone, Copy)]
 struct Prefetching {
     distance: Distance,
+    /// Cache lines of a row of the side that the numbers address.
     lines: Lines,
+    /// Cache lines of a row of the other side.
     source_lines: Lines,
 }
 
@@ -86,7 +89,7 @@ impl Prefetching {
         }
     }
 
-    /// Prefetches rows that come up after `position`.
+    /// Prefetches the rows at the prefetch distances behind `position`.
     #[inline(always)]
     fn later<T>(&self, rows: &Rows<'_, T>, position: usize) {
         let form = &rows.form;
@@ -116,8 +119,7 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
     type Entry = u32;
     type Form<'a> = RowsForm<'a>;
 
-    /// With `AVX2`, or where a machine has but one set of instructions (there they were not
-    /// measured), rows in a cache have loops of lengths.
+    /// Some lengths have their own loop, see [`has_fixed_lengths`].
     #[inline(always)]
     unsafe fn run<const AVX2: bool>(
         dst: *mut u8,
@@ -125,22 +127,23 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
         numbers: &[u32],
         form: RowsForm<'_>,
     ) {
-        /// The loop for each of these lengths, else one that learns it from memory.
+        /// Runs the loop for a length in the list, or else a loop that reads the length at run
+        /// time.
         macro_rules! by_length {
             ($($len:literal)*) => {
                 match form.len {
                     0 => {}
-                    $($len if const { by_length(AVX2) && has_loops_of_lengths::<T>() } => {
+                    $($len if const { has_fixed_lengths(AVX2) && has_fixed_loop::<T>() } => {
                         Self::each_array::<$len>(dst, src, numbers, form);
                     }
-                    $len if const { by_length(AVX2) && has_near_loop::<T>($len) }
+                    $len if const { has_fixed_lengths(AVX2) && has_near_fixed_loop::<T>($len) }
                         && form.is_near && form.sources.is_none() => {
                         let form = RowsForm { is_near: true, sources: None, ..form };
                         Self::each_array::<$len>(dst, src, numbers, form);
                     })*
                     len => Rows::<T>::new(dst, src, numbers, form).each(|dst, src| {
                         let (dst, src) = slices(dst, src, len);
-                        if const { goes_in_arrays::<T>() } && len < SHORT {
+                        if const { uses_arrays::<T>() } && len < SHORT {
                             reduce_short::<T, L, R>(dst, src);
                         } else {
                             L::reduce(dst, src);
@@ -149,18 +152,18 @@ impl<T: Copy, L: Loop<T, R>, R> Kernel for Reduce<T, L, R> {
                 }
             };
         }
-        // SAFETY: each address is that of a row. The caller vouches that each row has
-        // `form.len` elements on both sides, and that the sides share no byte.
+        // SAFETY: `Rows::each` passes only addresses of rows. The caller guarantees that each row
+        // has `form.len` elements on both sides, and that the sides do not overlap.
         unsafe { by_length!(1 2 3 4 8 16 24 32 64) };
     }
 }
 
 impl<T, L: Loop<T, R>, R> Reduce<T, L, R> {
-    /// Rows of a length that is known.
+    /// Reduces rows of a length that is known at compile time.
     ///
     /// # Safety
     ///
-    /// As for [`Reduce`], for rows of `LEN`.
+    /// As for [`Reduce`], for rows of `LEN` elements.
     #[inline(always)]
     unsafe fn each_array<const LEN: usize>(
         dst: *mut u8,
@@ -170,47 +173,51 @@ impl<T, L: Loop<T, R>, R> Reduce<T, L, R> {
     ) {
         let form = RowsForm { len: LEN, ..form };
         Rows::<T>::new(dst, src, numbers, form).each(|dst, src| {
-            // SAFETY: the caller vouches for `LEN` neighbours on both sides, and for the
-            // sides being apart.
+            // SAFETY: the caller guarantees `LEN` contiguous elements on both sides, and that the
+            // sides do not overlap.
             unsafe { L::reduce_array(&mut *dst.cast::<[T; LEN]>(), &*src.cast::<[T; LEN]>()) };
         });
     }
 }
 
-/// Whether an instance has loops of lengths.
-const fn by_length(avx2: bool) -> bool {
+/// Checks whether an instance has loops for fixed lengths. Instances for AVX2 have them. So have
+/// instances for targets with only one instruction set, where they were not measured.
+const fn has_fixed_lengths(avx2: bool) -> bool {
     avx2 || !cfg!(target_arch = "x86_64")
 }
 
-/// Elements of 4 bytes alone: with those of 2 and of 8 the library that C links grew by
-/// 2 MB, and was larger than it shall be.
-const fn has_loops_of_lengths<T>() -> bool {
+/// Checks whether rows of elements of type `T` have a loop for each fixed length. Only elements of
+/// 4 bytes have these loops. Loops for elements of 2 and 8 bytes made the C library 2 MB larger,
+/// which exceeds its size limit.
+const fn has_fixed_loop<T>() -> bool {
     size_of::<T>() == 4
 }
 
-/// Whether rows of `len` elements of another size have such a loop, for ordered rows in a
-/// cache and the best instruction set of the machine. The loop has no prefetch and is short:
-/// all such loops take 80 KB of code. Rows of up to 8 elements of 8 bytes take 0.5 to 0.85 of
-/// the time. Rows of 8 to 32 elements of 2 bytes take 0.65 to 0.95, and rows of 16 to 64
-/// bytes 0.5 to 0.65. Rows of 8 bytes of small elements took up to twice the time. (A Xeon,
-/// Skylake.)
-const fn has_near_loop<T>(len: usize) -> bool {
+/// Checks whether rows of `len` elements have a loop for this length that is used only if a cache
+/// holds the rows and the sources are in order. It serves elements of sizes other than 4 bytes.
+/// The loop has no prefetching and is short: all these loops take 80 KB of code.
+///
+/// Measured on a Xeon (Skylake), relative to the loop for any length: rows of up to 8 elements of
+/// 8 bytes take 0.5 to 0.85 of the time. Rows of 8 to 32 elements of 2 bytes take 0.65 to 0.95.
+/// Rows of 16 to 64 bytes take 0.5 to 0.65. Rows of 8 bytes of smaller elements took up to twice
+/// the time, so they have no such loop.
+const fn has_near_fixed_loop<T>(len: usize) -> bool {
     size_of::<T>() >= 8 || len * size_of::<T>() != 8
 }
 
-/// Whether short rows go in arrays instead of the compiler's own loop. Measured on a Xeon
-/// (Skylake). Arrays take 1.1 to 1.5 of the loop's time for elements of 1 byte, and up to 1.4
-/// for 2 bytes. They take 0.5 to 1.07 for 4 and 8 bytes. Elements of 16 bytes were not
-/// measured.
-const fn goes_in_arrays<T>() -> bool {
+/// Checks whether short rows are processed in arrays, instead of by the loop of the compiler.
+/// Measured on a Xeon (Skylake), relative to that loop: arrays take 1.1 to 1.5 of the time for
+/// elements of 1 byte, and up to 1.4 for 2 bytes. They take 0.5 to 1.07 for 4 and 8 bytes.
+/// Elements of 16 bytes were not measured.
+const fn uses_arrays<T>() -> bool {
     matches!(size_of::<T>(), 4 | 8)
 }
 
-/// Elements of a row from which on it has the compiler's own loop. Longer rows were not
-/// measured in arrays.
+/// Elements of the shortest row that uses the loop of the compiler. Longer rows were not measured
+/// in arrays.
 const SHORT: usize = 64;
 
-/// Goes through a short row in arrays of 8 and, at its end, of 4, 2 and 1.
+/// Reduces a short row in arrays of 8 elements, and at its end of 4, 2 and 1 elements.
 #[inline(always)]
 fn reduce_short<T: Copy, L: Loop<T, R>, R>(dst: &mut [T], src: &[T]) {
     let (blocks, mut dst) = dst.as_chunks_mut::<8>();
@@ -218,7 +225,7 @@ fn reduce_short<T: Copy, L: Loop<T, R>, R>(dst: &mut [T], src: &[T]) {
     for (dst, src) in blocks.iter_mut().zip(updates) {
         L::reduce_array(dst, src);
     }
-    /// The rest, which has a length of these, each no more than once.
+    /// Reduces the rest of the row, which is at most one array of each length.
     macro_rules! rest {
         ($($len:literal)*) => {$(
             if let Some((update, later)) = src.split_first_chunk::<$len>()
@@ -230,15 +237,15 @@ fn reduce_short<T: Copy, L: Loop<T, R>, R>(dst: &mut [T], src: &[T]) {
         )*};
     }
     rest!(4 2 1);
-    debug_assert!(dst.is_empty() && src.is_empty(), "all of the row");
+    debug_assert!(dst.is_empty() && src.is_empty(), "the whole row is reduced");
 }
 
 /// The `RowsFn` that replaces elements of `W` bytes.
 ///
 /// # Safety
 ///
-/// As for `RowsFn`, for elements of `W` bytes of any alignment; those of
-/// `dst` need not be initialised.
+/// As for `RowsFn`, for elements of `W` bytes of any alignment. The elements of `dst` need not be
+/// initialised.
 pub(super) unsafe fn copy<const W: usize>(
     dst: *mut u8,
     src: *const u8,
@@ -252,20 +259,20 @@ pub(super) unsafe fn copy<const W: usize>(
         len: form.len * W,
         ..form
     };
-    // SAFETY: the same rows, counted in bytes.
+    // SAFETY: the caller guarantees the rows. `form` has the same rows, with sizes in bytes.
     unsafe { copy_rows(dst, src, numbers, form) }
 }
 
-/// [`copy`] of rows that are counted in bytes.
+/// [`copy`] of rows whose sizes are in bytes.
 ///
 /// # Safety
 ///
 /// As for [`copy`].
 unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
-    /// A loop of its own for each of these lengths, and for rows in a cache that lie
-    /// in order: beside what others need, the values of that one went through the
-    /// stack, 148 instructions a row of 256 bytes where it takes 127. Rows that wait
-    /// for memory took up to 1.05 of their time so (on a Xeon, Skylake).
+    /// Runs a separate loop for each length in the list, and another one for rows in a cache whose
+    /// sources are in order. One loop for all forms spills registers: 148 instructions per row of
+    /// 256 bytes instead of 127. It took up to 1.05 times as long for rows that wait for memory (on
+    /// a Xeon, Skylake).
     macro_rules! by_length {
         ($($len:literal)*) => {
             match form {
@@ -280,29 +287,31 @@ unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsFor
             }
         };
     }
-    // SAFETY: handed on as it is.
+    // SAFETY: the caller guarantees the contract of this function.
     unsafe { by_length!(4 8 12 16 24 32 48 64 96 128 256) };
 }
 
+/// Copies each row.
+///
 /// # Safety
 ///
 /// As for [`copy_rows`].
 #[inline(always)]
 unsafe fn copy_each(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
     Rows::<u8>::new(dst, src, numbers, form).each(|dst, src| {
-        // SAFETY: the caller vouches for `form.len` neighbours on both sides, and
-        // for the sides being apart.
+        // SAFETY: the caller guarantees `form.len` contiguous bytes on both sides, and that the
+        // sides do not overlap.
         unsafe { copy_bytes(dst, src, form.len) };
     });
 }
 
-/// The `RowsFn` that gathers rows of elements of `W` bytes: those of `src`
-/// that the numbers name, one after another into `dst`.
+/// The `RowsFn` that gathers rows of elements of `W` bytes. It copies the row of `src` with each
+/// number to the next row of `dst`.
 ///
 /// # Safety
 ///
-/// As for `RowsFn` with the sides exchanged, for elements of `W` bytes of any
-/// alignment; those of `dst` need not be initialised.
+/// As for `RowsFn` with the sides exchanged, for elements of `W` bytes of any alignment. The
+/// elements of `dst` need not be initialised.
 pub(super) unsafe fn gather<const W: usize>(
     dst: *mut u8,
     src: *const u8,
@@ -311,18 +320,18 @@ pub(super) unsafe fn gather<const W: usize>(
 ) {
     let sources = None;
     let form = RowsForm { sources, ..form };
-    // The numbers address what is read.
+    // The numbers address the rows to read.
     let rows = Rows::<[u8; W]>::new(src.cast_mut(), dst.cast_const(), numbers, form);
     if form.len == 1 {
         for (position, &number) in numbers.iter().enumerate() {
-            // SAFETY: the caller vouches for both elements.
+            // SAFETY: the caller guarantees both elements.
             unsafe { *rows.source_of(position).cast_mut() = *rows.row_of(number) };
         }
         return;
     }
     rows.each(|src, dst| {
-        // SAFETY: the caller vouches for `form.len` neighbours on both sides,
-        // and for the sides being apart.
+        // SAFETY: the caller guarantees `form.len` contiguous elements on both sides, and that the
+        // sides do not overlap.
         unsafe { copy_bytes(dst.cast_mut().cast(), src.cast(), form.len * W) };
     });
 }

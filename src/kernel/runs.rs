@@ -1,11 +1,10 @@
-//! From addresses and jobs to slices and elements: the shell around the safe
-//! loops of `reduce`.
+//! Reduces and clones runs. The module is the unsafe shell around the safe loops of `reduce`.
 //!
-//! Knows jobs and pointers. Knows nothing of any one type or reduction. A
-//! whole job list is gone through inside one function, which is what enables
-//! an instruction set; no call is left inside it.
+//! The module turns addresses and jobs into slices and elements. It knows jobs and pointers. It
+//! does not know element types or reductions. One function processes a whole list of jobs,
+//! because this function enables the instruction set. No call remains inside it.
 
-#![allow(unsafe_code, reason = "makes slices of addresses")]
+#![allow(unsafe_code, reason = "makes slices from raw pointers")]
 
 use std::marker::PhantomData;
 
@@ -31,14 +30,14 @@ impl<T: Copy, L: Loop<T, R>, R: Reducer<T>> Kernel for Reduce<T, L, R> {
                     prefetch_run(dst.wrapping_offset(later.dst), later.len, level);
                 }
             }
-            // Wrapping, as an empty job may lie anywhere.
+            // Wrapping, because the position of an empty job may be outside the allocation.
             let dst = dst.wrapping_offset(job.dst);
             let src = src.wrapping_offset(job.src);
             if job.len == 0 {
                 continue;
             }
-            // SAFETY: the caller vouches for `job.len` elements on both sides, and for the
-            // sides being apart. With steps of 1 they are neighbours.
+            // SAFETY: the caller guarantees `job.len` elements on both sides, and that the sides
+            // do not overlap. With strides of 1 the elements are contiguous.
             unsafe {
                 if steps == Steps::UNIT {
                     let (dst, src) = slices(dst, src, job.len);
@@ -56,7 +55,7 @@ impl<T: Copy, L: Loop<T, R>, R: Reducer<T>> Kernel for Reduce<T, L, R> {
 ///
 /// # Safety
 ///
-/// As for `RunsFn`, for elements of type `T`; those of `dst` are initialised.
+/// As for `RunsFn`, for elements of type `T`. The elements of `dst` are initialised.
 pub(super) unsafe fn assign_clones<T: Clone>(
     dst: *mut u8,
     src: *const u8,
@@ -64,18 +63,18 @@ pub(super) unsafe fn assign_clones<T: Clone>(
     steps: Steps,
 ) {
     each::<T>(dst, src, jobs, steps, |dst, src| {
-        // SAFETY: the caller vouches for both elements. An assignment leaves a
-        // valid value whatever panics: a clone is made before the old value is
-        // dropped.
+        // SAFETY: the caller guarantees both elements. The assignment leaves a valid value if a
+        // clone or a drop panics: the clone is complete before the old value is dropped.
         unsafe { *dst = (*src).clone() };
     });
 }
 
-/// The `RunsFn` that writes clones to memory that is not initialised.
+/// The `RunsFn` that writes clones to uninitialised memory.
 ///
 /// # Safety
 ///
-/// As for `RunsFn`, for elements of type `T`.
+/// As for `RunsFn`, for elements of type `T`. The elements of `dst` need not be initialised. The
+/// function does not drop them.
 pub(super) unsafe fn write_clones<T: Clone>(
     dst: *mut u8,
     src: *const u8,
@@ -83,7 +82,7 @@ pub(super) unsafe fn write_clones<T: Clone>(
     steps: Steps,
 ) {
     each::<T>(dst, src, jobs, steps, |dst, src| {
-        // SAFETY: the caller vouches for both elements.
+        // SAFETY: the caller guarantees both elements.
         unsafe { dst.write((*src).clone()) };
     });
 }
@@ -98,7 +97,8 @@ fn each<T>(dst: *mut u8, src: *const u8, jobs: &[Job], steps: Steps, f: impl Fn(
     }
 }
 
-/// The same for `len` elements from `dst` and `src` on, `steps` apart.
+/// Calls `f` with the addresses of `len` pairs of elements from `dst` and `src` on, with the
+/// strides `steps`, in order.
 #[inline(always)]
 pub(super) fn each_pair<T>(
     mut dst: *mut T,
@@ -109,24 +109,25 @@ pub(super) fn each_pair<T>(
 ) {
     for _ in 0..len {
         f(dst, src);
-        // Wrapping, as the last step may leave the allocation.
+        // Wrapping, because the last addition may leave the allocation.
         dst = dst.wrapping_offset(steps.dst);
         src = src.wrapping_offset(steps.src);
     }
 }
 
-/// `len` neighbours on both sides.
+/// Returns `len` contiguous elements of both sides as slices.
 ///
 /// # Safety
 ///
-/// They are valid for writes (`dst`) and reads (`src`) during `'a`, and do not overlap.
+/// The elements are valid for writes (`dst`) and reads (`src`) during `'a`. The sides do not
+/// overlap.
 #[inline(always)]
 pub(super) unsafe fn slices<'a, T>(
     dst: *mut T,
     src: *const T,
     len: usize,
 ) -> (&'a mut [T], &'a [T]) {
-    // SAFETY: the caller vouches for both sides.
+    // SAFETY: the caller guarantees both sides.
     unsafe {
         (
             std::slice::from_raw_parts_mut(dst, len),

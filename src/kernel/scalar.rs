@@ -1,21 +1,20 @@
 //! Arithmetic and order of single values.
 //!
-//! Knows integers, floats, the boolean byte and pairs that are complex
-//! numbers. Knows nothing of slices.
+//! The module knows integers, floats, boolean bytes and complex numbers. It does not know slices.
 
 use super::reduce::{Arithmetic, Ordered, arithmetic, ordered};
 
-// Wrapping arithmetic does not depend on the sign: the unsigned types serve i8..i64 as
-// well, except in means.
+// Wrapping arithmetic does not depend on the sign. So the unsigned types serve i8 to i64 too,
+// except for means.
 arithmetic!(u8, u16, u32, u64, i8, i16, i32, i64:
     |a, b| a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b));
 ordered!(i8, i16, i32, i64, u8, u16, u32, u64: |a, b| Ord::min(a, b), Ord::max(a, b));
 
-/// The value, or NaN where the update is one.
+/// Evaluates to the value, or to NaN if the update is NaN.
 ///
-/// It sets bits. The compiler would merge a choice between the two with the choice of the
-/// larger value. On x86 it then emits a masked store, which is ten times as slow on AMD (Zen 4,
-/// AVX2: 456 instead of 52 ns for 4 KiB of `f32`).
+/// The macro sets bits. A selection between the value and the update would be merged by the
+/// compiler with the selection of the smaller or larger value. On x86 it then emits a masked store,
+/// which is ten times as slow on AMD (Zen 4, AVX2: 456 ns instead of 52 ns for 4 KiB of `f32`).
 macro_rules! or_nan {
     ($value:expr, $update:ident) => {
         Self::from_bits($value.to_bits() | if $update.is_nan() { !0 } else { 0 })
@@ -23,11 +22,11 @@ macro_rules! or_nan {
 }
 
 arithmetic!(f32, f64: |a, b| a + b, a - b, a * b);
-// The standard library's `min` and `max` would drop NaN.
+// The `min` and `max` of the standard library ignore NaN.
 ordered!(f32, f64:
     |a, b| or_nan!(if b < a { b } else { a }, b), or_nan!(if b > a { b } else { a }, b));
 
-/// A byte that is true when it is not zero. What is written is 0 or 1.
+/// A byte that is true if it is not zero. Results are 0 or 1.
 #[derive(Clone, Copy, Default)]
 #[repr(transparent)]
 pub(super) struct Bool(u8);
@@ -74,6 +73,7 @@ pub(super) struct Complex<F> {
 }
 
 impl<F> Complex<F> {
+    /// Returns the number with `apply` applied to both components.
     #[inline(always)]
     pub(super) fn by_component(self, apply: impl Fn(F) -> F) -> Self {
         Self {

@@ -1,10 +1,9 @@
-//! Copies with streaming (non-temporal) stores, which leave the caches alone:
-//! whole lines.
+//! Copies of whole cache lines with streaming (non-temporal) stores, which bypass the caches.
 //!
-//! Knows bytes. Knows nothing of when this pays: the stores are slow to reach
-//! a reader, and only worth it for lines that nobody touches again soon.
+//! The module knows bytes. It does not know when streaming pays. The stored data is in memory
+//! and not in a cache, so streaming pays only for cache lines that no worker uses soon.
 
-#![allow(unsafe_code, reason = "moves bytes between addresses")]
+#![allow(unsafe_code, reason = "copies bytes through raw pointers")]
 
 use std::arch::x86_64 as x86;
 
@@ -13,22 +12,22 @@ use super::dispatch::Kernel;
 use super::prefetch::{Distance, LINE, prefetch_source};
 use super::{Job, Steps};
 
-/// Shorter runs have too few whole lines, and are copied.
+/// Bytes of the shortest run that is streamed. Shorter runs have too few whole cache lines.
 const SHORTEST_BYTES: usize = 256;
 
-/// Bytes before their turn at which sources are prefetched, where that gains.
+/// Prefetch distance of the source, in bytes.
 const DISTANCE: usize = 512;
 
-/// Stores a line by streaming stores, of AVX if `AVX2`.
+/// Copies one cache line with streaming stores. `AVX2`: whether to use the stores of AVX.
 ///
 /// # Safety
 ///
-/// `src` has a readable line, `dst` a writable one that is aligned to its
-/// size. With `AVX2`, the machine has it.
+/// A cache line can be read from `src` on and written from `dst` on. `dst` is aligned to the size
+/// of a cache line. If `AVX2`, the machine has AVX2.
 #[inline(always)]
 unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
-    // SAFETY: the two halves or the four parts of the line; the caller vouches for AVX,
-    // and SSE2 is part of x86-64.
+    // SAFETY: the loads and stores are the two halves or the four quarters of the cache line. The
+    // caller guarantees AVX2. SSE2 is part of x86-64.
     unsafe {
         if AVX2 {
             let (dst, src) = (dst.cast::<x86::__m256i>(), src.cast::<x86::__m256i>());
@@ -54,9 +53,9 @@ unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
     }
 }
 
-/// The `RunsFn` that streams elements of `W` bytes. `PREFETCHES`: whether sources are
-/// prefetched. Its contract is that of `copy`, with steps of 1 and no `dst` element in two
-/// jobs ([`Streams`](super::Streams)). The stores are fenced when it returns.
+/// The `RunsFn` that streams elements of `W` bytes. `PREFETCHES`: whether it prefetches inside
+/// long sources. It has the contract of `copy`. In addition, strides are 1 and two jobs share no
+/// `dst` element ([`Streams`](super::Streams)). The function ends with a fence of its stores.
 pub(super) struct Stream<const W: usize, const PREFETCHES: bool>;
 
 impl<const W: usize, const PREFETCHES: bool> Kernel for Stream<W, PREFETCHES> {
@@ -72,21 +71,22 @@ impl<const W: usize, const PREFETCHES: bool> Kernel for Stream<W, PREFETCHES> {
             prefetch_source(src, jobs, position, distance);
             let dst = dst.wrapping_offset(job.dst).cast();
             let src = src.wrapping_offset(job.src).cast();
-            // SAFETY: the caller vouches for the run and the instruction set.
+            // SAFETY: the caller guarantees the run and the instruction set.
             unsafe { stream_bytes::<AVX2, PREFETCHES>(dst, src, job.len * W) };
         }
-        // Non-temporal stores are not ordered with others: without this fence, a
-        // reader that was told of them could miss them.
+        // Streaming stores are not ordered with later stores. Without this fence, a thread that
+        // learns of the end of the copy could read old data.
         // SAFETY: SSE is part of x86-64.
         unsafe { x86::_mm_sfence() };
     }
 }
 
-/// Whole lines of `dst` by streaming stores, head and tail by ordinary stores.
+/// Copies `len` bytes: the whole cache lines of `dst` with streaming stores, the head and the tail
+/// with ordinary stores.
 ///
 /// # Safety
 ///
-/// As for `copy_bytes`. With `AVX2`, the machine has it.
+/// As for `copy_bytes`. If `AVX2`, the machine has AVX2.
 #[inline(always)]
 unsafe fn stream_bytes<const AVX2: bool, const PREFETCHES: bool>(
     dst: *mut u8,
@@ -94,13 +94,13 @@ unsafe fn stream_bytes<const AVX2: bool, const PREFETCHES: bool>(
     len: usize,
 ) {
     if len < SHORTEST_BYTES {
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees the contract of `copy_bytes`.
         return unsafe { copy_bytes(dst, src, len) };
     }
     let head = dst.align_offset(LINE).min(len);
     let tail = (len - head) % LINE;
-    // SAFETY: head, whole lines and tail are `0..len` cut in three, and the
-    // lines begin at an aligned address.
+    // SAFETY: the head, the whole cache lines and the tail divide `0..len` into three parts. The
+    // cache lines begin at an aligned address.
     unsafe {
         copy_bytes(dst, src, head);
         for position in (head..len - tail).step_by(LINE) {

@@ -1,8 +1,7 @@
-//! The kernel table: which loop serves which element type, reduction and
-//! instruction set.
+//! The kernel table: the loop for each element type, reduction and instruction set.
 //!
-//! Knows the names of all of them, and what this machine has. Knows nothing
-//! of how the loops work.
+//! The module knows the names of the loops and the instruction sets of this machine. It does not
+//! know how the loops work.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2::{EightF16, F16c, Four, FourComplex, TwoComplex};
@@ -20,13 +19,13 @@ use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
 use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x4};
 
-/// Lists, for element types and reductions, two pairs of a storage type and a loop: for
-/// [`InstructionSet::Portable`] and for [`InstructionSet::Avx2`]. Groups have the first
-/// storage type, whatever the instruction set.
+/// Table of reductions. A row lists element types, reductions, and two pairs of a storage type and
+/// a loop. The first pair is for [`InstructionSet::Portable`], the second one for
+/// [`InstructionSet::Avx2`]. Groups use the first storage type with both instruction sets.
 macro_rules! reduction_table {
     ($($elements:pat, $($reduction:ident)+ => $portable:ty, $by:ty; $avx2:ty, $avx2_by:ty;)*) => {
-        /// The row that `isa` has for a reduction of elements; `None` where
-        /// the elements have no such reduction. The machine must have `isa`.
+        /// Returns the kernels of `isa` for a reduction. `None`: the elements do not have this
+        /// reduction. The machine must have `isa`.
         #[inline]
         fn reduces(
             element: DType,
@@ -49,9 +48,9 @@ macro_rules! reduction_table {
     };
 }
 
-// AVX-512 was tried twice and left out: on Zen 4 it gains a tenth to a half on 16-bit
-// floats and on products of bytes and 64-bit integers, loses as much on minima of
-// 64-bit integers and sums of complex numbers, and changes nothing else.
+// AVX-512 was measured twice on Zen 4 and left out. It is faster by a tenth to a half for 16-bit
+// floats and for products of bytes and 64-bit integers. It is slower by a tenth to a half
+// for minima of 64-bit integers and sums of complex numbers. Other rows have the same speed.
 reduction_table! {
     DType::I8 | DType::U8, Add Sub Mul => u8, By<u8x32>; u8, Plain;
     DType::I16 | DType::U16, Add Sub Mul => u16, By<u16x16>; u16, Plain;
@@ -79,8 +78,8 @@ reduction_table! {
     DType::Complex128, Mul => Complex<f64>, Plain; Complex<f64>, By<TwoComplex>;
 }
 
-/// Evaluates an expression for the storage type of an element type; `None` for an element
-/// type that is not in the list.
+/// Evaluates an expression for the storage type of an element type. `None`: the element type is
+/// not in the named list.
 macro_rules! for_type {
     (half $($rest:tt)*) => {
         for_type!(@ $($rest)*; F16 = F16, BF16 = Bf16)
@@ -108,8 +107,9 @@ macro_rules! for_type {
     };
 }
 
-/// The groups of reductions in `f32`. The smaller and the larger one are operands: no wider
-/// type changes them.
+/// Returns the function for groups that are reduced in `f32`. `None`: the elements have no 16-bit
+/// float type, or the reduction is a minimum or maximum. These are one of the operands, so a wider
+/// type does not change them.
 fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<GroupFn> {
     for_type!(half element, T => match reduction {
         Reduction::Add => compiled::<groups::Fold<T, f32, Add, Kept>>(isa),
@@ -120,14 +120,15 @@ fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> O
     })
 }
 
-/// The functions that multiply gradients, where they lie and on their way.
+/// Returns the functions that multiply gradients in place and while copying them. `None`: the
+/// elements have no gradients.
 fn multiplies(element: DType) -> Option<(MultiplyFn, MultiplyingFn)> {
     for_type!(graded element, T => (multiply::<T>, copy_multiplied::<T>))
 }
 
 impl Kernels {
-    /// What shares out the gradients of groups; `None` where there is no such
-    /// gradient.
+    /// Returns the function for the gradients of groups. `None`: the elements do not have the
+    /// gradient of this reduction.
     pub(crate) fn gradient(
         element: DType,
         reduction: Reduction,
@@ -136,7 +137,7 @@ impl Kernels {
         let isa = isa.min(InstructionSet::best());
         match reduction {
             Reduction::Mul => for_type!(graded element, T => each_group::<T, Product, false>),
-            // Ties alone have loops for AVX2: others read each update and calculate little.
+            // Only ties have loops for AVX2. Other gradients read each update and compute little.
             Reduction::Min | Reduction::Max => for_type!(float element, T => match isa {
                 #[cfg(target_arch = "x86_64")]
                 InstructionSet::Avx2 => each_group::<T, Ties, true>,
@@ -150,11 +151,10 @@ impl Kernels {
 }
 
 impl Operation {
-    /// Whether machines do by several instructions what a reduction of these elements
-    /// does.
+    /// Checks whether the reduction of one vector needs several machine instructions.
     pub(crate) fn is_heavy(&self) -> bool {
         matches!(
-            self.serves,
+            self.row,
             Some(
                 (DType::F16 | DType::BF16, ..)
                     | (
@@ -166,12 +166,12 @@ impl Operation {
         )
     }
 
-    /// What serves plain elements; `None` where they do not have the
-    /// reduction. The instruction set is `isa`, or the best of this machine if that is less.
+    /// Returns the operation on plain elements. `None`: the elements do not have this reduction.
+    /// The instruction set is `isa`, or the best set of this machine if that is less.
     pub(crate) fn plain(element: DType, reducing: Reducing, isa: InstructionSet) -> Option<Self> {
         let isa = isa.min(InstructionSet::best());
         let reduction = reducing.reduction;
-        // A sum shares the size and the copies of its mean.
+        // A mean has the size and the copies of a sum.
         let kernels = match reduction {
             Reduction::Mean => Kernels::plain(element, Reduction::Add, isa)?,
             other => Kernels::plain(element, other, isa)?,
@@ -184,7 +184,7 @@ impl Operation {
             Accumulate::Wide => groups_in_f32(element, reduction, isa),
         };
         let native = match reduction {
-            // The sum of a mean has the type of the elements.
+            // The running sum has the type of the elements.
             Reduction::Mean => {
                 for_type!(divided element, T => compiled::<groups::Fold<T, T, Add, ByCount>>(isa))
             }
@@ -196,18 +196,19 @@ impl Operation {
                 || in_f32.is_some()
                 || !reducing.include_self,
             include_self: reducing.include_self,
-            serves: Some((element, reduction, isa)),
+            row: Some((element, reduction, isa)),
             ..Self::moving(kernels)
         })
     }
 
-    /// Sums of gradients, from zero, multiplied by a factor. Sums of 16-bit floats are
-    /// multiplied as their groups end, before they are rounded. Other sums are multiplied in
-    /// the output. `None` for elements that have no gradients.
+    /// Returns the operation that sums gradients from zero and multiplies the sums by a factor.
+    /// Sums of 16-bit floats are multiplied at the end of their group, before they are rounded.
+    /// Other sums are multiplied in the output. `None`: the elements have no gradients.
     pub(crate) fn gradient_sum(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (multiply, _) = multiplies(element)?;
         let isa = isa.min(InstructionSet::best());
-        let group = for_type!(half element, T => compiled::<groups::Fold<T, f32, AddToZero, ByFactor>>(isa));
+        let group = for_type!(half element, T =>
+            compiled::<groups::Fold<T, f32, AddToZero, ByFactor>>(isa));
         let reducing = Reducing {
             reduction: Reduction::Add,
             ..Reducing::default()
@@ -222,8 +223,8 @@ impl Operation {
         })
     }
 
-    /// Gradients that are moved, multiplied by a factor on their way. A scatter copies them
-    /// as its data, or a gather reads them. `None` for elements that have no gradients.
+    /// Returns the operation that moves gradients and multiplies each copy by a factor. A scatter
+    /// copies them as its data, or a gather reads them. `None`: the elements have no gradients.
     pub(crate) fn scaled_copy(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (_, multiplying) = multiplies(element)?;
         Some(Self {
@@ -233,7 +234,7 @@ impl Operation {
         })
     }
 
-    /// Gradients that are shared out group by group, by a [`GradientFn`].
+    /// Returns the operation of gradients that a [`GradientFn`] computes group by group.
     pub(crate) fn gradient_groups(element: DType, isa: InstructionSet) -> Option<Self> {
         Some(Self {
             needs_groups: true,
@@ -241,7 +242,8 @@ impl Operation {
         })
     }
 
-    /// Gradients that are multiplied by a factor where they lie.
+    /// Returns the operation that multiplies gradients by a factor in place. `None`: the elements
+    /// have no gradients.
     pub(crate) fn scale_in_place(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (multiply, _) = multiplies(element)?;
         Some(Self {
@@ -252,7 +254,7 @@ impl Operation {
     }
 }
 
-/// The row of elements stored as `T` that are reduced, in groups as `G`.
+/// Returns the kernels of a reduction. Elements are stored as `T`, and as `G` for groups.
 const fn reducing<G, T, L, R>(isa: InstructionSet) -> Kernels
 where
     G: ComputedIn<G> + Default,
@@ -273,7 +275,7 @@ where
     }
 }
 
-/// The rows of elements of 1, 2, 4, 8 and 16 bytes that are only moved.
+/// Returns the kernels that only move elements of 1, 2, 4, 8 and 16 bytes.
 const fn moving(isa: InstructionSet) -> [Kernels; 5] {
     [
         moves::<1>(isa),
@@ -284,14 +286,15 @@ const fn moving(isa: InstructionSet) -> [Kernels; 5] {
     ]
 }
 
-/// The position in [`moving`] of the row for elements of `size` bytes.
+/// Returns the position in [`moving`] of the kernels for elements of `size` bytes.
 const fn row_of_moves(size: usize) -> usize {
     size.trailing_zeros() as usize
 }
 
+/// Returns the kernels that only move elements of `W` bytes.
 #[cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, reason = "only streams depend on it")
+    expect(unused_variables, reason = "only streaming copies use it")
 )]
 const fn moves<const W: usize>(isa: InstructionSet) -> Kernels {
     let elements = Elements {
@@ -323,8 +326,9 @@ static MOVES: [[Kernels; 5]; 2] = [
 ];
 
 impl Kernels {
-    /// The row of an element type and a reduction; `None` where they do not
-    /// go together. The instruction set is `isa`, or the best of this machine if that is less.
+    /// Returns the kernels of an element type and a reduction. `None`: the elements do not have
+    /// this reduction. The instruction set is `isa`, or the best set of this machine if that is
+    /// less.
     #[inline]
     pub(crate) fn plain(
         element: DType,
@@ -338,18 +342,18 @@ impl Kernels {
         MOVES[isa as usize].get(row_of_moves(element.size()))
     }
 
-    /// The kernels of elements that are cloned, one by one.
+    /// Returns the kernels that clone elements one by one.
     pub(crate) fn cloned<T: Clone>() -> &'static Self {
         &const { Self::one_by_one(size_of::<T>(), runs::assign_clones::<T>) }
     }
 
-    /// [`Self::cloned`] into memory that is not initialised: what was there is
-    /// not dropped.
+    /// Returns the kernels that clone elements into uninitialised memory. They do not drop the
+    /// memory's old contents.
     pub(crate) fn cloned_into_uninit<T: Clone>() -> &'static Self {
         &const { Self::one_by_one(size_of::<T>(), runs::write_clones::<T>) }
     }
 
-    /// The kernels of elements of `size` bytes that `copy` moves one by one.
+    /// Returns kernels that have only one function, `copy`, for elements of `size` bytes.
     const fn one_by_one(size: usize, copy: RunsFn) -> Self {
         Self {
             size,

@@ -1,5 +1,5 @@
-//! Every row of the table on every instruction set of this machine, against
-//! plain scalar code that shares nothing with the kernels.
+//! Compares every row of the kernel table, on every instruction set of this machine, with scalar
+//! code that shares nothing with the kernels.
 
 #![allow(unsafe_code, reason = "calls kernels")]
 #![allow(clippy::cast_possible_wrap, reason = "positions in small buffers")]
@@ -19,7 +19,7 @@ use super::RunsFn;
 use super::Spread;
 use super::Steps;
 
-/// Bytes at an address that is aligned to a cache line, plus `misalignment`.
+/// Bytes at `misalignment` behind an address that is aligned to a cache line.
 struct Buffer {
     bytes: Vec<u8>,
     start: usize,
@@ -47,7 +47,7 @@ impl Buffer {
     }
 }
 
-/// A small generator of bits (splitmix64), so that every run is the same.
+/// A generator of pseudorandom bits (splitmix64), so that every run has the same values.
 struct Bits(u64);
 
 impl Bits {
@@ -63,18 +63,18 @@ impl Bits {
         usize::try_from(self.next() % bound as u64).expect("below a usize")
     }
 
-    /// The same as a destination number.
+    /// Returns a destination number below `bound`.
     fn number(&mut self, bound: usize) -> u32 {
         u32::try_from(self.below(bound)).expect("a small bound")
     }
 }
 
-/// Elements that a job names on one side, as positions.
+/// Returns the positions of the elements of a job on one side.
 fn positions(start: isize, step: isize, len: usize) -> impl Iterator<Item = usize> {
     (0..len as isize).map(move |i| usize::try_from(start + i * step).expect("inside"))
 }
 
-/// Calls `kernel` after checking that every job stays inside the buffers.
+/// Calls `kernel` after checking that every job is inside the buffers.
 fn call(kernel: RunsFn, size: usize, dst: &mut [u8], src: &[u8], jobs: &[Job], steps: Steps) {
     for job in jobs {
         for position in positions(job.dst, steps.dst, job.len) {
@@ -84,12 +84,12 @@ fn call(kernel: RunsFn, size: usize, dst: &mut [u8], src: &[u8], jobs: &[Job], s
             assert!((position + 1) * size <= src.len(), "source");
         }
     }
-    // SAFETY: the elements lie in two buffers, as just checked, aligned as
-    // the tests make them; both are initialised.
+    // SAFETY: the elements are inside two initialised buffers, as checked above. The callers align
+    // the buffers for the element type.
     unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), jobs, steps) };
 }
 
-/// The same for single elements, by both widths of offsets in turn.
+/// Calls a kernel for single elements after the same checks. `wide`: whether offsets have 64 bits.
 fn call_elements(
     kernel: Elements,
     size: usize,
@@ -105,22 +105,22 @@ fn call_elements(
         assert!((position + 1) * size <= dst.len(), "destination");
     }
     let (dst, src) = (dst.as_mut_ptr(), src.as_ptr());
-    // Both ways through a list that is long enough to prefetch.
+    // A list that is long enough for prefetching runs with it and without it.
     let is_near = wide;
     let spread = Spread { scale, is_near };
     if wide {
         let offsets: Vec<u64> = offsets.iter().map(|&o| o as u64).collect();
-        // SAFETY: as in `call`.
+        // SAFETY: the elements are inside two initialised buffers, as checked above.
         unsafe { (kernel.u64)(dst, src, &offsets, spread) };
     } else {
         let narrow = |&o: &usize| u32::try_from(o).expect("small");
         let offsets: Vec<u32> = offsets.iter().map(narrow).collect();
-        // SAFETY: as in `call`.
+        // SAFETY: the elements are inside two initialised buffers, as checked above.
         unsafe { (kernel.u32)(dst, src, &offsets, spread) };
     }
 }
 
-/// The same for rows.
+/// Calls a kernel for rows after the same checks.
 fn call_rows(
     kernel: RowsFn,
     size: usize,
@@ -134,11 +134,11 @@ fn call_rows(
         assert!(end(job.dst) <= dst.len(), "destination");
         assert!(end(job.src) <= src.len(), "source");
     }
-    // SAFETY: as in `call`.
+    // SAFETY: the rows are inside two initialised buffers, as checked above.
     unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), numbers, rows) };
 }
 
-/// The jobs that rows stand for.
+/// Returns the jobs that are equivalent to rows.
 fn jobs_of(numbers: &[u32], rows: RowsForm<'_>) -> Vec<Job> {
     let job = |(position, &number): (usize, &u32)| Job {
         dst: number as isize * rows.unit,
@@ -151,7 +151,7 @@ fn jobs_of(numbers: &[u32], rows: RowsForm<'_>) -> Vec<Job> {
     numbers.iter().enumerate().map(job).collect()
 }
 
-/// Sources of 40 rows: in another order than the rows, some of them twice.
+/// Source numbers of 40 rows. They are not in order, and each occurs twice.
 const SOURCES: [u32; 40] = {
     let mut sources = [0; 40];
     let mut row = 0;
@@ -162,11 +162,11 @@ const SOURCES: [u32; 40] = {
     sources
 };
 
-/// Rows one behind the other, apart, overlapping those before them, and all
-/// from one source, each with sources in order, near or not, and with listed ones.
+/// Returns placements of rows: contiguous, with gaps, with overlaps, and all from one source. Each
+/// has sources in order or in a list, and is near or not.
 fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
     let steps = [(0, 0), (1, 3), (0, 1), (-1, -1)];
-    // With a loop of their own, and in arrays of 8, 4, 2 and 1.
+    // Lengths with a separate loop, and lengths that need arrays of 8, 4, 2 and 1.
     [1_usize, 2, 3, 4, 5, 7, 8, 12, 16, 24, 32, 33, 63, 64, 130]
         .into_iter()
         .flat_map(move |len| {
@@ -197,7 +197,7 @@ fn forms_of_rows() -> impl Iterator<Item = RowsForm<'static>> {
 
 #[test]
 fn every_instruction_set_is_listed() {
-    // The other tests go through this list: it must not fall short.
+    // The other tests use this list, so it must be complete.
     #[cfg(target_arch = "x86_64")]
     assert_eq!(
         InstructionSet::available().contains(&InstructionSet::Avx2),

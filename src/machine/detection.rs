@@ -1,10 +1,9 @@
-//! The caches of this machine, by what the system says of them.
+//! Detects the cache sizes of this machine.
 //!
-//! Knows the system's files. Knows nothing of what caches are for.
+//! The module knows the system's files. It does not know how the sizes are used.
 
-/// The system's files on the caches of the first processor: what each holds, its
-/// level and its size. Written out, as a name that is put together takes memory, which
-/// may be refused.
+/// Lists the system's files on the caches of the first processor: type, level and size of each
+/// cache. The paths are literals, because building a path needs an allocation, which may fail.
 #[cfg(all(target_os = "linux", not(miri)))]
 macro_rules! cache_files {
     ($($index:literal)*) => {
@@ -16,16 +15,17 @@ macro_rules! cache_files {
     };
 }
 
-/// The data caches of the first processor: first, second and last, in bytes.
+/// Returns the bytes of the first-level, second-level and last-level data cache of the first
+/// processor. A level without a cache has 0 bytes. `None`: the system does not report the caches.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(super) fn detect() -> Option<[u64; 3]> {
     let mut caches = [0; 3];
-    for [holds, level, size] in cache_files!(0 1 2 3 4) {
+    for [kind, level, size] in cache_files!(0 1 2 3 4) {
         let (mut first, mut second) = ([0; 32], [0; 32]);
-        let Some(holds) = read(holds, &mut first) else {
+        let Some(kind) = read(kind, &mut first) else {
             break;
         };
-        if holds == "Instruction" {
+        if kind == "Instruction" {
             continue;
         }
         let level: usize = read(level, &mut first)?.parse().ok()?;
@@ -35,8 +35,8 @@ pub(super) fn detect() -> Option<[u64; 3]> {
     (caches[0] > 0).then_some(caches)
 }
 
-/// The short text of a file. Takes no memory: the standard library has the names of
-/// such files on the stack.
+/// Returns the short text of a file. Does not allocate: the standard library keeps paths of this
+/// length on the stack.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn read<'b>(path: &str, buffer: &'b mut [u8; 32]) -> Option<&'b str> {
     use std::io::Read;
@@ -45,12 +45,13 @@ fn read<'b>(path: &str, buffer: &'b mut [u8; 32]) -> Option<&'b str> {
     Some(std::str::from_utf8(&buffer[..len]).ok()?.trim())
 }
 
+/// Returns `None`: only Linux reports the caches.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub(super) fn detect() -> Option<[u64; 3]> {
     None
 }
 
-/// A size as the system writes it: `1024K`.
+/// Parses a size as the system writes it, for example `1024K`.
 #[cfg(any(test, all(target_os = "linux", not(miri))))]
 fn bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|unit: char| !unit.is_ascii_digit());

@@ -1,6 +1,7 @@
-//! A machine as text: lines for its caches and its vendor, and one for each rate.
+//! Reads and writes a machine as text: a line for the caches, for the vendor, and for each rate and
+//! variant.
 //!
-//! Knows names and numbers. Knows nothing of what they mean.
+//! The module knows names and numbers. It does not know their meaning.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -10,87 +11,92 @@ use std::str::FromStr;
 
 use super::{Machine, Vendor};
 
-/// What the lines of caches and of the vendor begin with.
+/// Name of the line with the cache sizes.
 const CACHES: &str = "caches";
+/// Name of the line with the vendor.
 const VENDOR: &str = "vendor";
 
-/// Bytes of the largest file that is read. One that [`Machine::write`] wrote has some 2 KiB.
-const MOST_BYTES: u64 = 64 << 10;
+/// What is wrong with a line whose value is invalid.
+const INVALID: &str = "invalid value; sizes and variants are whole numbers, rates are numbers from \
+                       0 to below 1e12, the vendor is `amd`, `intel` or `other`";
+
+/// Bytes of the largest file that is read. A file that [`Machine::write`] wrote has about 2 KiB.
+const MAX_BYTES: u64 = 64 << 10;
 
 /// Why a machine could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
-    /// The system does not give the file, or does not take it; or what is to be read is not a
-    /// regular file of at most 64 KiB.
+    /// The system failed to read or write the file, or a file to read is not a regular file of at
+    /// most 64 KiB.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A line says nothing of a machine.
+    /// A line has an unknown name or invalid values.
     #[error("line {line}: {reason}")]
     Line {
-        /// The line, the first of which is 1.
+        /// Number of the line, from 1 on.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line, and how to fix it.
         reason: &'static str,
     },
 }
 
 impl Machine {
-    /// One from a file that [`write`](Self::write) wrote. A file may name a part: caches
-    /// that it does not name are those [detected](Self::detected), rates and variants of
-    /// kernels typical of this machine's vendor. A line `vendor = amd`, `intel` or `other`
-    /// begins anew with those of that vendor. What follows a `#` is a comment. The file must be
-    /// a regular file of at most 64 KiB.
+    /// Reads a machine from a file that [`write`](Self::write) wrote.
+    ///
+    /// The file must be a regular file of at most 64 KiB. It may contain only a part of the lines.
+    /// Without a line for caches, the machine has the [detected](Self::detected) caches. Rates and
+    /// variants of kernels without a line are typical of this machine's vendor. A line
+    /// `vendor = amd`, `vendor = intel` or `vendor = other` discards all rates and variants of
+    /// earlier lines, and takes the typical ones of that vendor. Text after a `#` is a comment.
     ///
     /// # Errors
     ///
-    /// [`MachineError::File`] where it cannot be read or is no such file, and [`MachineError::Line`] where
-    /// a line has an unknown name, or no numbers that can be what it says.
+    /// [`MachineError::File`] if the file cannot be read, is not a regular file or is too large.
+    /// [`MachineError::Line`] if a line has an unknown name or invalid values.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, MachineError> {
         let path = path.as_ref();
-        let text = text_of(path).map_err(|source| of_file(path, source))?;
+        let text = read_text(path).map_err(|source| file_error(path, source))?;
         text.parse()
     }
 
-    /// Writes it where [`read`](Self::read) can find it.
+    /// Writes the machine to a file for [`read`](Self::read).
     ///
     /// # Errors
     ///
-    /// [`MachineError::File`] where it cannot be written.
+    /// [`MachineError::File`] if the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), MachineError> {
         let path = path.as_ref();
-        fs::write(path, self.to_text()).map_err(|source| of_file(path, source))
+        fs::write(path, self.to_text()).map_err(|source| file_error(path, source))
     }
 }
 
-/// The text of a regular file of at most [`MOST_BYTES`].
+/// Returns the text of a regular file of at most [`MAX_BYTES`].
 ///
-/// The file may become another one at any time. So what is known of it before it is opened
-/// does not suffice: opening it does not wait, and the number of bytes is limited again as
-/// they are read.
-fn text_of(path: &Path) -> io::Result<String> {
+/// Another process may replace the file at any time, so the check before it is opened is not
+/// enough. For this reason, opening the file never blocks, and the number of bytes that are read is
+/// limited too.
+fn read_text(path: &Path) -> io::Result<String> {
     let refused = |kind, reason| Err(io::Error::new(kind, reason));
-    // Before it is opened, as opening a device may do something.
+    // Checked before the file is opened, because opening a device may have side effects.
     if !fs::metadata(path)?.is_file() {
         return refused(ErrorKind::InvalidInput, "not a regular file");
     }
     let mut text = String::new();
-    opened(path)?
-        .take(MOST_BYTES + 1)
-        .read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_BYTES {
+    open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
         return refused(ErrorKind::FileTooLarge, "larger than 64 KiB");
     }
     Ok(text)
 }
 
-/// The file, open for reading. A FIFO without a writer is opened at once, and is empty.
-fn opened(path: &Path) -> io::Result<File> {
+/// Opens a file for reading. A FIFO without a writer opens at once and is empty.
+fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -98,7 +104,7 @@ fn opened(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn of_file(path: &Path, source: io::Error) -> MachineError {
+fn file_error(path: &Path, source: io::Error) -> MachineError {
     let path = path.to_owned();
     MachineError::File { path, source }
 }
@@ -111,7 +117,7 @@ impl FromStr for Machine {
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.split('#').next().unwrap_or_default().trim();
             if !line.is_empty() {
-                machine.take(line).map_err(|reason| MachineError::Line {
+                machine.apply(line).map_err(|reason| MachineError::Line {
                     line: number,
                     reason,
                 })?;
@@ -122,33 +128,36 @@ impl FromStr for Machine {
 }
 
 impl Machine {
-    fn take(&mut self, line: &str) -> Result<(), &'static str> {
-        let (name, numbers) = line.split_once('=').ok_or("no `name = numbers`")?;
-        let (name, numbers) = (name.trim(), numbers.split_whitespace());
+    /// Applies one line without its comment. Returns what is wrong with the line.
+    fn apply(&mut self, line: &str) -> Result<(), &'static str> {
+        let (name, values) = line.split_once('=').ok_or("no `=`; use `name = values`")?;
+        let (name, values) = (name.trim(), values.split_whitespace());
         if name == CACHES {
             let mut bytes = [0; 3];
-            fill(&mut bytes, numbers, parsed)?;
+            fill(&mut bytes, values, parsed)?;
             self.caches = Self::with_caches(bytes).caches;
             return Ok(());
         }
         if name == VENDOR {
             let mut vendor = [self.vendor];
-            fill(&mut vendor, numbers, Vendor::named)?;
+            fill(&mut vendor, values, Vendor::named)?;
             *self = Self::of(vendor[0], self.caches);
             return Ok(());
         }
         let mut variants = self.variants.each_mut().into_iter();
         if let Some((_, variant)) = variants.find(|(own, _)| *own == name) {
-            return fill(from_mut(variant), numbers, parsed);
+            return fill(from_mut(variant), values, parsed);
         }
-        let rate = self.rates.named_mut(name).ok_or("an unknown name")?;
-        fill(rate, numbers, |text| parsed(text).filter(can_be))
+        let unknown = "unknown name; use a name from a file that `Machine::write` wrote";
+        let rate = self.rates.named_mut(name).ok_or(unknown)?;
+        fill(rate, values, |text| parsed(text).filter(is_valid_rate))
     }
 
+    /// Returns the text of the file.
     fn to_text(&self) -> String {
         let [first, second, last] = self.caches;
         let mut lines = vec![
-            "# A machine, for ndscatter: bytes of its caches, nanoseconds of what it does."
+            "# Machine file of ndscatter: caches in bytes, rates in nanoseconds or ratios."
                 .to_owned(),
             format!("{CACHES} = {first} {second} {last}"),
             format!("{VENDOR} = {}", self.vendor.name()),
@@ -165,28 +174,29 @@ impl Machine {
     }
 }
 
+/// Parses one value.
 fn parsed<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
 
-/// Costs are sums and products of rates, and are to be compared.
-fn can_be(rate: &f64) -> bool {
+/// Checks whether costs, which are sums and products of rates, stay finite and can be compared.
+fn is_valid_rate(rate: &f64) -> bool {
     (0.0..1e12).contains(rate)
 }
 
-/// As many numbers as there are places.
+/// Parses one value for each place. Returns what is wrong with the values.
 fn fill<'t, T>(
     places: &mut [T],
-    mut numbers: impl Iterator<Item = &'t str>,
+    mut values: impl Iterator<Item = &'t str>,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<(), &'static str> {
     for place in places {
-        let text = numbers.next().ok_or("too few numbers")?;
-        *place = parse(text).ok_or("not a number, or one that cannot be")?;
+        let text = values.next().ok_or("too few values for the name")?;
+        *place = parse(text).ok_or(INVALID)?;
     }
-    match numbers.next() {
+    match values.next() {
         None => Ok(()),
-        Some(_) => Err("too many numbers"),
+        Some(_) => Err("too many values for the name"),
     }
 }
 
@@ -195,7 +205,7 @@ mod tests {
     use super::{Machine, MachineError, Vendor};
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_machine_is_read() {
         let mut machine = Machine::with_caches([1 << 15, 1 << 20, 480 << 20]);
         for (place, rate) in (1..).zip(["random", "wake", "merged"]) {
             let numbers = machine.rates.named_mut(rate).expect("a rate");
@@ -205,26 +215,30 @@ mod tests {
             *number += 7;
         }
         let text = machine.to_text();
-        assert_eq!(text.parse::<Machine>().expect("as written"), machine);
+        assert_eq!(text.parse::<Machine>().expect("a written machine"), machine);
         for vendor in Vendor::ALL {
             let machine = Machine::of(vendor, [1 << 15, 1 << 20, 480 << 20]);
             let text = machine.to_text();
-            assert_eq!(text.parse::<Machine>().expect("as written"), machine);
+            assert_eq!(text.parse::<Machine>().expect("a written machine"), machine);
         }
     }
 
     #[test]
-    fn a_vendor_stands_for_what_is_typical_of_its_machines() {
+    fn a_vendor_sets_the_typical_rates() {
         let caches = Machine::detected().caches();
         let amd: Machine = "wake = 1\nvendor = amd".parse().expect("two lines");
-        assert_eq!(amd, Machine::of(Vendor::Amd, caches), "begun anew");
+        assert_eq!(
+            amd,
+            Machine::of(Vendor::Amd, caches),
+            "without earlier rates"
+        );
         assert_ne!(amd.rates, Machine::of(Vendor::Intel, caches).rates);
         let other = Machine::of(Vendor::Other, caches);
         assert_eq!(other.rates, Machine::of(Vendor::Intel, caches).rates);
     }
 
     #[test]
-    fn a_part_is_enough() {
+    fn missing_lines_have_defaults() {
         let text = "# by hand\n\n wake=5000 # less\ncaches = 1 2 3\r\n";
         let machine: Machine = text.parse().expect("two lines");
         assert_eq!(machine.caches(), [1, 2, 3]);
@@ -235,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_refused() {
+    fn invalid_lines_are_refused() {
         for line in [
             "vendor = AMD",
             "vendor =",
@@ -267,8 +281,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
-        let error = Machine::read("no/such/file").expect_err("none");
+    fn an_error_names_the_missing_file() {
+        let error = Machine::read("no/such/file").expect_err("no such file");
         assert!(error.to_string().starts_with("no/such/file"), "{error}");
     }
 }

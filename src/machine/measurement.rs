@@ -1,6 +1,6 @@
-//! What lines take here, beside what they take where the rates are from.
+//! Measures the cost of cache lines on this machine, and scales typical rates by it.
 //!
-//! Knows a clock and memory of its own. Knows nothing of calls.
+//! The module knows a clock and allocates its own memory. It does not know calls.
 
 use std::array::from_fn;
 use std::hint::black_box;
@@ -10,38 +10,40 @@ use super::{Rates, Vendor};
 use crate::kernel::flush;
 use crate::memory::zeroed;
 
-/// Bytes of a line, in words of 8.
+/// Words of 8 bytes in a cache line.
 const LINE_WORDS: usize = 8;
 
-/// Most bytes that are gone through: to get 8 MiB from the system takes 6 of the 50
+/// Bytes of the largest region that is measured. The allocation of 8 MiB costs 6 of the 50
 /// milliseconds on a slow virtual machine.
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
-/// Most words gone through by one round, 1 MiB.
+/// Words that one round accesses at most, 1 MiB.
 const ROUND_WORDS: usize = 1 << 17;
 
-/// Time for one kind of line in one level, and the fewest rounds of it.
-const ENOUGH: Duration = Duration::from_micros(400);
-const ROUNDS: usize = 3;
+/// Minimum time of the rounds for one kind of access in one level.
+const MIN_TIME: Duration = Duration::from_micros(400);
+/// Minimum number of rounds for one kind of access in one level.
+const MIN_ROUNDS: usize = 3;
 
-/// By how much a machine may differ from the one that the rates are from. What is
-/// further off was disturbed.
-const MOST_APART: f64 = 5.0;
+/// Largest ratio between the cost of a cache line on this machine and on the reference machine.
+/// Measurements with a larger ratio were disturbed.
+const MAX_RATIO: f64 = 5.0;
 
-/// Nanoseconds a line, for each of [`KINDS`].
+/// Nanoseconds per cache line, for each of [`KINDS`].
 type Lines = [f64; 4];
 
-/// How lines are gone through.
+/// Kinds of access: functions that access all cache lines of a slice.
 const KINDS: [fn(&mut [u64]); 4] = [read_in_order, write_in_order, write_anywhere, copy_half];
 
-/// Of the machines that the rates were fitted to, in the first, second and last cache,
-/// and from memory: an Intel Xeon (Skylake) at 2.5 GHz, and an AMD EPYC (Zen 4).
+/// Costs on the Intel machine that the rates were fitted to, a Xeon (Skylake) at 2.5 GHz: in the
+/// first-level, second-level and last-level cache, and in memory.
 const INTEL: [Lines; 4] = [
     [1.05, 1.33, 1.60, 0.41],
     [1.38, 1.63, 1.62, 0.73],
     [5.7, 5.3, 11.8, 3.9],
     [5.8, 6.1, 12.2, 6.3],
 ];
+/// Costs on the AMD machine that the rates were fitted to, an EPYC (Zen 4), for the same levels.
 const AMD: [Lines; 4] = [
     [0.58, 1.14, 1.05, 0.31],
     [0.58, 1.10, 1.17, 0.57],
@@ -49,6 +51,7 @@ const AMD: [Lines; 4] = [
     [1.66, 1.72, 12.9, 1.65],
 ];
 
+/// Returns the costs on the reference machine of a vendor.
 fn reference(vendor: Vendor) -> &'static [Lines; 4] {
     match vendor {
         Vendor::Amd => &AMD,
@@ -56,18 +59,21 @@ fn reference(vendor: Vendor) -> &'static [Lines; 4] {
     }
 }
 
-/// Rates that are typical of a vendor's machines, by what lines take here in what they
-/// take there; steps as lines in the first cache. `None` without memory to measure in.
+/// Returns the typical rates of a vendor, scaled by the costs of cache lines on this machine.
+/// `None`: the memory for the measurement could not be allocated.
 pub(super) fn rates(caches: [u64; 3], vendor: Vendor) -> Option<Rates> {
     lines(caches).map(|here| scaled(&here, vendor))
 }
 
+/// Returns the typical rates of a vendor, scaled by the ratio of the costs `here` to the costs on
+/// the reference machine. Steps are scaled by the mean ratio of three kinds of access in the
+/// first-level cache.
 fn scaled(here: &[Lines; 4], vendor: Vendor) -> Rates {
     let there = reference(vendor);
     let [read, ordered, random, copied] = from_fn(|kind| {
         from_fn::<f64, 4, _>(|level| {
             let ratio = here[level][kind] / there[level][kind];
-            ratio.clamp(MOST_APART.recip(), MOST_APART)
+            ratio.clamp(MAX_RATIO.recip(), MAX_RATIO)
         })
     });
     let mut rates = Rates::of(vendor);
@@ -83,39 +89,40 @@ fn scaled(here: &[Lines; 4], vendor: Vendor) -> Rates {
     rates
 }
 
+/// Multiplies each rate by its ratio.
 fn scale(rates: &mut [f64], ratios: &[f64]) {
     for (rate, ratio) in rates.iter_mut().zip(ratios) {
         *rate *= ratio;
     }
 }
 
-/// What they take here, in each level.
+/// Measures the costs on this machine in each level. `None`: the memory could not be allocated.
 fn lines(caches: [u64; 3]) -> Option<[Lines; 4]> {
     let sizes = caches.map(|bytes| {
-        let words = usize::try_from((bytes / 2).min(MOST_BYTES) / 8).unwrap_or(0);
+        let words = usize::try_from((bytes / 2).min(MAX_BYTES) / 8).unwrap_or(0);
         words.max(2 * LINE_WORDS)
     });
     let mut memory = zeroed::<u64>(sizes[2]).ok()?;
     Some(from_fn(|level| {
-        // From memory comes what was flushed, wherever it was before.
+        // Flushed cache lines come from memory.
         let is_flushed = level == sizes.len();
         let region = &mut memory[..sizes[level.min(2)]];
         if !is_flushed {
             write_in_order(region);
         }
-        KINDS.map(|go_through| line(region, go_through, is_flushed))
+        KINDS.map(|access| line(region, access, is_flushed))
     }))
 }
 
-/// Nanoseconds a line of a region takes in the fastest round.
-fn line(region: &mut [u64], go_through: fn(&mut [u64]), is_flushed: bool) -> f64 {
+/// Measures the nanoseconds per cache line of a region, in the fastest round.
+fn line(region: &mut [u64], access: fn(&mut [u64]), is_flushed: bool) -> f64 {
     let len = region.len().min(ROUND_WORDS);
     let parts = region.len() / len;
     let repeated = if is_flushed { 1 } else { ROUND_WORDS / len };
     let begun = Instant::now();
     let mut best = f64::INFINITY;
     for number in 0.. {
-        if number >= ROUNDS && begun.elapsed() >= ENOUGH {
+        if number >= MIN_ROUNDS && begun.elapsed() >= MIN_TIME {
             break;
         }
         let part = &mut region[number % parts * len..][..len];
@@ -124,26 +131,29 @@ fn line(region: &mut [u64], go_through: fn(&mut [u64]), is_flushed: bool) -> f64
         }
         let start = Instant::now();
         for _ in 0..repeated {
-            go_through(black_box(part));
+            access(black_box(part));
         }
-        #[expect(clippy::cast_precision_loss, reason = "few lines")]
-        let gone_through = (repeated * len / LINE_WORDS) as f64;
-        best = best.min(start.elapsed().as_secs_f64() * 1e9 / gone_through);
+        #[expect(clippy::cast_precision_loss, reason = "at most 2^14 cache lines")]
+        let accessed = (repeated * len / LINE_WORDS) as f64;
+        best = best.min(start.elapsed().as_secs_f64() * 1e9 / accessed);
     }
     best
 }
 
+/// Reads each cache line in order.
 fn read_in_order(part: &mut [u64]) {
     black_box(part.iter().fold(0_u64, |sum, &word| sum.wrapping_add(word)));
 }
 
+/// Writes each cache line in order.
 fn write_in_order(part: &mut [u64]) {
     for word in part {
         *word = word.wrapping_add(1);
     }
 }
 
-/// As many lines as there are, in no order; none waits for the one before.
+/// Writes as many cache lines as the slice has, in random order. No access depends on an earlier
+/// one.
 fn write_anywhere(part: &mut [u64]) {
     let lines = part.len() / LINE_WORDS;
     for number in 0..lines as u64 {
@@ -153,8 +163,8 @@ fn write_anywhere(part: &mut [u64]) {
     }
 }
 
-/// A line of a copy is one that is read and one that is written, so that the half
-/// counts as all.
+/// Copies one half of the slice to the other half. A copied cache line counts as two lines, one
+/// that is read and one that is written.
 fn copy_half(part: &mut [u64]) {
     let (to, from) = part.split_at_mut(part.len() / 2);
     let len = to.len().min(from.len());
@@ -167,13 +177,13 @@ mod tests {
     use crate::machine::{Rates, Vendor};
 
     #[test]
-    fn every_line_takes_time() {
+    fn costs_are_positive() {
         for caches in [
             [32 << 10, 1 << 20, 32 << 20],
             [1, 1, 1],
             [64, 1 << 10, 1 << 12],
         ] {
-            let lines = lines(caches).expect("memory");
+            let lines = lines(caches).expect("memory for the measurement");
             let all = lines.as_flattened();
             assert!(
                 all.iter().all(|&line| line > 0.0 && line.is_finite()),
@@ -183,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lines_take_scales_rates() {
+    fn costs_scale_rates() {
         for vendor in Vendor::ALL {
             let (there, typical) = (reference(vendor), Rates::of(vendor));
             assert_eq!(scaled(there, vendor), typical);
@@ -203,7 +213,8 @@ mod tests {
     #[test]
     fn rates_stay_near_typical_ones() {
         let vendor = Vendor::here();
-        let measured = rates([32 << 10, 1 << 20, 32 << 20], vendor).expect("memory");
+        let measured =
+            rates([32 << 10, 1 << 20, 32 << 20], vendor).expect("memory for the measurement");
         for ((name, found), (_, typical)) in measured.each().zip(Rates::of(vendor).each()) {
             for (found, typical) in found.iter().zip(typical) {
                 assert!(

@@ -1,7 +1,7 @@
-//! What lines, tuples and passes take, in nanoseconds.
+//! The cost of cache lines, tuples and passes.
 //!
-//! Fitted to the records in `benches/machines`: `docs/notes/2026-11-23-costs.md`
-//! says how, and where they are wrong.
+//! The rates are fitted to the records in `benches/machines`. `docs/notes/2026-11-23-costs.md`
+//! describes the fit and its errors.
 
 use std::slice::{from_mut, from_ref};
 
@@ -9,14 +9,15 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::vendor::Vendor;
 
-/// The table of rates: what each means, its name and its numbers on one core of a
-/// server with others to be had: of Intel, which stand for those of other vendors too,
-/// and of AMD. The word `step` marks a rate that is smaller on a faster core.
+/// The table of rates. A row has the meaning of a rate, its name, its type, and its values for
+/// Intel and for AMD. The values for Intel also serve other vendors. They are for one core of a
+/// server that has more cores. The word `step` marks a rate that is lower on a faster core.
 macro_rules! rates {
     ($(
         $(#[$meaning:meta])* $name:ident: $numbers:ty = $intel:expr, $amd:expr $(, $step:ident)?;
     )*) => {
-        /// Nanoseconds, but for those that are a part of another one.
+        /// Costs in nanoseconds, unless a rate is marked as a ratio. The four values of a rate are
+        /// for the first-level, second-level and last-level cache and for memory.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Rates {
             $($(#[$meaning])* pub(crate) $name: $numbers,)*
@@ -31,12 +32,12 @@ macro_rules! rates {
                 $($name: $amd,)*
             };
 
-            /// All of them, by name.
+            /// Returns the names and values of all rates.
             pub(super) fn each(&self) -> impl Iterator<Item = (&'static str, &[f64])> {
                 [$((stringify!($name), cast_slice::<_, f64>(from_ref(&self.$name))),)*].into_iter()
             }
 
-            /// The numbers of the one with a name.
+            /// Returns the values of the rate with this name.
             pub(super) fn named_mut(&mut self, name: &str) -> Option<&mut [f64]> {
                 match name {
                     $(stringify!($name) => Some(cast_slice_mut(from_mut(&mut self.$name))),)*
@@ -44,7 +45,7 @@ macro_rules! rates {
                 }
             }
 
-            /// Those of steps, which a faster core takes faster.
+            /// Returns the values of all rates that are marked as `step`.
             pub(super) fn steps_mut(&mut self) -> impl Iterator<Item = &mut f64> {
                 [$($($step(&mut self.$name),)?)*].into_iter()
             }
@@ -52,99 +53,113 @@ macro_rules! rates {
     };
 }
 
-/// Marks a rate in the table as that of a step.
+/// Returns `rate`. The table names this function to mark a rate.
 fn step(rate: &mut f64) -> &mut f64 {
     rate
 }
 
 rates! {
-    /// A line in no order, looked up well before its turn and written: in the first,
-    /// second and last cache, and in memory.
+    /// Cost of a cache line in random order that is prefetched early and written.
     random: [f64; 4] = [4.8, 2.2, 7.9, 12.0], [7.6, 3.5, 4.0, 1.2];
-    /// What a page adds to that which the translation buffer does not have, and one whose
-    /// table lies in no near cache.
+    /// Additional cost of a page that the translation buffer does not have, and additional cost if
+    /// the page table is also not in the second-level cache.
     page_walk: [f64; 2] = [9.0, 35.0], [13.0, 22.0];
-    /// Of that, what each further line of a row takes.
+    /// Cost of each further cache line of a row, as a ratio of its first random line.
     next_line: f64 = 0.0085, 0.039;
-    /// A line in order, written.
+    /// Cost of a cache line that is written in order.
     ordered: [f64; 4] = [0.31, 0.17, 2.8, 11.0], [0.14, 0.12, 1.1, 8.7];
-    /// Of a random line, what one takes that lies after all before it, pages away.
+    /// Cost of a cache line behind all earlier lines, in another page, as a ratio of a random line.
     ascending: f64 = 0.27, 0.54;
-    /// A line of updates, read in order.
+    /// Cost of a cache line of updates that is read in order.
     read: [f64; 4] = [0.097, 1.9, 0.41, 1.2], [0.093, 1.2, 0.32, 0.42];
-    /// A line of data that is copied: within the second cache, the last one, memory.
+    /// Cost of a cache line of data that is copied. The three values are for both sides in the
+    /// second-level cache, in the last-level cache, and in memory.
     copied: [f64; 3] = [1.8, 4.2, 6.0], [1.2, 2.0, 4.6];
-    /// Of that, what streaming stores take.
+    /// Cost of a copy with streaming stores, as a ratio of a copy with ordinary stores.
     streamed: f64 = 0.8, 0.44;
-    /// Of a copy to new memory, what one takes that is made in pieces.
+    /// Cost of a copy to new memory in pieces, as a ratio of one copy of the whole.
     new_in_pieces: f64 = 1.0, 1.6;
-    /// To read on elsewhere after a part of a row.
+    /// Cost of continuing to read at another row after a part of a row.
     restart: [f64; 4] = [0.0, 2.2, 19.0, 26.0], [0.0, 10.0, 37.0, 21.0];
-    /// What each worker after the first adds, of what the first does.
+    /// Throughput that each further worker adds, as a ratio of the first worker.
     parallel: f64 = 0.85, 0.85;
-    /// Workers that memory serves side by side.
+    /// Number of workers that memory serves at full speed at the same time.
     memory_workers: f64 = 8.0, 8.0;
-    /// Until tasks have begun and all have ended.
+    /// Cost of starting tasks and waiting for the last one.
     wake: f64 = 20000.0, 15000.0;
-    /// A tuple of a single element.
+    /// Cost of a tuple of a single element.
     element: f64 = 0.28, 0.27, step;
-    /// A tuple of a row.
+    /// Cost of a tuple of a row.
     row: f64 = 1.6, 1.3, step;
-    /// Each further run of a window.
+    /// Cost of each further run of a window.
     run: f64 = 5.0, 5.0, step;
-    /// A tuple that follows the one before.
+    /// Cost of a tuple whose window is joined to the previous window.
     joined: f64 = 0.81, 0.038, step;
-    /// A run of those.
+    /// Cost of a run of joined windows.
     joined_run: f64 = 27.0, 110.0, step;
-    /// 32 bytes that are combined, and one of the elements that are left.
+    /// Cost of combining 32 bytes.
     vector: f64 = 0.31, 0.17, step;
+    /// Cost of combining one of the elements after the last 32 bytes.
     last_element: f64 = 0.11, 0.26, step;
-    /// The same of elements that machines cannot calculate with, the first in that of others.
+    /// Cost of combining 32 bytes of elements that need several instructions, as a ratio of
+    /// `vector`.
     heavy: f64 = 1.5, 0.61;
+    /// Cost of combining one such element after the last 32 bytes.
     heavy_element: f64 = 0.59, 0.98, step;
-    /// 32 bytes that are moved, in that of combined ones.
+    /// Cost of moving 32 bytes, as a ratio of `vector`.
     moved: f64 = 2.1, 4.7;
-    /// To wait for the tuple before, with the same destination.
+    /// Cost of waiting for the previous tuple, if both have one destination.
     chain: f64 = 2.2, 1.7, step;
-    /// To look up where a tuple of a list is.
+    /// Cost of reading the position of a tuple from a list.
     listed: f64 = 1.4, 2.0, step;
-    /// By destination: a tuple that is looked at, and one that is kept.
+    /// By destination: cost of checking the range of a tuple.
     filtered: f64 = 2.7, 2.2, step;
+    /// By destination: cost of keeping a tuple of the worker's range.
     kept: f64 = 0.58, 0.45, step;
-    /// By partition: each of them.
+    /// By partition: cost of a partition.
     partition: f64 = 630.0, 2000.0, step;
-    /// A tuple that is counted, and one that is moved.
+    /// By partition: cost of counting a tuple.
     partition_count: f64 = 2.3, 2.7, step;
+    /// By partition: cost of moving a tuple.
     partition_move: f64 = 1.3, 1.1, step;
-    /// 4 bytes of a value that is moved along, or the number of a tuple.
+    /// By partition: cost of moving 4 bytes of a value with its tuple, or the number of a tuple.
     partition_value: f64 = 0.76, 3.3, step;
-    /// Of both, what values take whose places a plan has.
+    /// By partition: cost of moving a value to a position that a kept plan has, as a ratio of
+    /// `partition_move` and `partition_value` together.
     values_again: f64 = 0.13, 0.63;
-    /// Of a random line, what one of the rows takes that a partition reads.
+    /// By partition: cost of reading a row of updates, as a ratio of a random row.
     partition_rows: f64 = 2.7, 0.89;
-    /// A tuple that is sorted by destination, and one in order.
+    /// Cost of sorting a tuple by its destination.
     sort: f64 = 7.4, 8.1, step;
+    /// Cost of sorting a tuple by its destination if the destinations are in order.
     sort_ordered: f64 = 7.3, 7.7, step;
-    /// Last writes: a tuple, a line of one, and a slice out of place.
+    /// Last write: cost of a last write.
     last_write: f64 = 7.1, 4.2, step;
+    /// Last write: cost of reading its row of updates, as a ratio of a random row.
     last_write_rows: f64 = 9.2, 5.8;
+    /// Last write: additional cost of a slice out of place.
     slice: f64 = 2.0, 12.0, step;
-    /// Groups: one, a tuple, a line of one, and 32 bytes in those of a row.
+    /// Groups: cost of a group.
     group: f64 = 66.0, 97.0, step;
+    /// Groups: cost of a tuple.
     grouped: f64 = 18.0, 21.0, step;
+    /// Groups: cost of reading a row of updates, as a ratio of a random row.
     group_rows: f64 = 4.8, 1.2;
+    /// Groups: cost of combining 32 bytes, as a ratio of `vector`.
     group_vector: f64 = 2.3, 2.1;
-    /// Of those, what elements take that machines cannot calculate with.
+    /// Groups: cost of combining elements that need several instructions, as a ratio of other
+    /// elements.
     group_heavy: f64 = 10.0, 14.0;
-    /// A tuple whose bit is looked up, and its line in that of a random one.
+    /// Detecting duplicates: cost of the bit of a tuple.
     look: f64 = 0.68, 1.5, step;
+    /// Detecting duplicates: cost of the cache line of the bit, as a ratio of a random line.
     look_line: f64 = 0.37, 0.34;
-    /// 32 bytes of a private copy: cleared and merged.
+    /// Private: cost of clearing and merging 32 bytes of a copy.
     merged: f64 = 12.0, 30.0, step;
 }
 
 impl Rates {
-    /// What is typical of a vendor's machines.
+    /// Returns rates that are typical of machines of a vendor.
     pub(super) fn of(vendor: Vendor) -> Self {
         match vendor {
             Vendor::Amd => Self::AMD,

@@ -1,41 +1,40 @@
-//! Which variants of kernels are the fast ones on a machine.
+//! The variants of kernels that are fast on a machine. All variants give the same bits.
 //!
-//! Knows what was measured on machines of a kind, in `benches/machines`. Knows nothing
-//! of how a variant does what it does; all of them give the same bits.
+//! The module knows what was measured on machines of each vendor, see `benches/machines`. It does
+//! not know how a variant works.
 
 use super::vendor::Vendor;
 
-/// From where on each variant is used.
+/// Thresholds and switches of the variants. A switch is 0 (off) or another number (on).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Variants {
-    /// Windows that lie in at most so many bytes are in a core's caches after a while,
-    /// and not prefetched: that costs more than it gains.
+    /// Bytes of the largest region whose windows are not prefetched. The caches of a core hold the
+    /// region after the first tuples, so that prefetching costs more than it gains.
     pub(crate) near_bytes: u64,
-    /// The same for windows of at most a line, which gain as little in a larger region.
+    /// Bytes of the largest region whose windows are not prefetched, for windows of at most one
+    /// cache line. Prefetching gains little for such windows in larger regions too.
     pub(crate) near_short_bytes: u64,
-    /// Rows of updates that are not read in order are prefetched, though their
-    /// destinations are near, where all of them have at least so many bytes: they come
-    /// from memory.
+    /// Bytes of the smallest list of updates that comes from memory. Rows of such a list are
+    /// prefetched if they are not read in order, even if their destinations are near.
     pub(crate) far_bytes: u64,
-    /// Outputs of at least so many bytes are written with streaming stores where no
-    /// later step of the call touches them: they would push out of the caches what is
-    /// there.
+    /// Bytes of the smallest output that is written with streaming stores if no later step of the
+    /// call accesses it. Ordinary stores would evict the contents of the caches.
     pub(crate) stream_bytes: u64,
-    /// Whether streaming copies prefetch what they read, past the caches as well; 0 is
-    /// no.
+    /// Whether streaming copies prefetch their source, bypassing the caches as well.
     pub(crate) stream_prefetch: u64,
-    /// Whether indices are prefetched that are checked block by block, between elements
-    /// of a larger region than a first cache; 0 is no.
+    /// Whether to prefetch indices that are checked block by block. Applies only if the elements
+    /// that the kernel accesses between the blocks exceed the first-level cache.
     pub(crate) index_prefetch: u64,
-    /// Whether memory that is new is written with streaming stores too; 0 is no: the
-    /// system has just cleared its pages, and a part of them is in the caches.
+    /// Whether new memory is also written with streaming stores. The system has just cleared the
+    /// pages of new memory, so a part of them is in the caches.
     pub(crate) stream_new: u64,
-    /// From so many tuples on, the work on indices is divided among workers: below, one
-    /// that then applies them all is faster if it has numbered them itself.
+    /// Tuples of the shortest list whose indices are numbered by several workers. In shorter lists
+    /// a worker that applies all tuples is faster if it has numbered them itself.
     pub(crate) numbered_tuples: u64,
 }
 
 impl Variants {
+    /// The variants of a machine of unknown properties.
     pub(crate) const TYPICAL: Self = Self {
         near_bytes: 1 << 20,
         near_short_bytes: 4 << 20,
@@ -47,10 +46,12 @@ impl Variants {
         numbered_tuples: 1 << 20,
     };
 
-    /// What is typical of a vendor's machines. On Intel's Xeons a streaming copy that
-    /// prefetches takes 1.4 to 1.6 times as long, on AMD's Zen 4 0.94 to 1.03 times;
-    /// others were not measured, and prefetch. Prefetching indices was measured on Zen 4
-    /// alone, and so were new memory and lists of fewer than a million tuples.
+    /// Returns the variants that are typical of machines of a vendor.
+    ///
+    /// A streaming copy with prefetching takes 1.4 to 1.6 times as long on Intel's Xeons, and 0.94
+    /// to 1.03 times as long on AMD's Zen 4. Other vendors were not measured, and they prefetch.
+    /// The other differences were measured only on Zen 4: prefetching of indices, new memory, and
+    /// lists of fewer than a million tuples.
     pub(super) fn of(vendor: Vendor) -> Self {
         Self {
             stream_prefetch: u64::from(vendor != Vendor::Intel),
@@ -64,7 +65,7 @@ impl Variants {
         }
     }
 
-    /// All of them, by name.
+    /// Returns the names and values of all variants.
     pub(super) fn each_mut(&mut self) -> [(&'static str, &mut u64); 8] {
         [
             ("near_bytes", &mut self.near_bytes),
@@ -78,7 +79,7 @@ impl Variants {
         ]
     }
 
-    /// The same for an output that is new memory.
+    /// Returns the variants for an output that is new memory.
     pub(crate) fn of_new_memory(self) -> Self {
         match self.stream_new {
             0 => Self {

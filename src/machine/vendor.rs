@@ -1,11 +1,11 @@
-//! Who made the processor, where that decides what is fast.
+//! The vendor of the processor, which decides between typical rates and variants.
 //!
-//! Knows names of vendors. Knows nothing of instruction sets, nor of what is fast on
-//! whose machines.
+//! The module knows the names of vendors. It does not know instruction sets, or what is fast on
+//! the machines of a vendor.
 
-#![allow(unsafe_code, reason = "asks the processor for its name")]
+#![allow(unsafe_code, reason = "reads the vendor with the cpuid instruction")]
 
-/// A maker of processors.
+/// A vendor of processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vendor {
     Intel,
@@ -16,7 +16,7 @@ pub(crate) enum Vendor {
 impl Vendor {
     pub(crate) const ALL: [Self; 3] = [Self::Intel, Self::Amd, Self::Other];
 
-    /// Who made this one.
+    /// Returns the vendor of this machine's processor.
     pub(super) fn here() -> Self {
         Self::of_registers(registers())
     }
@@ -29,7 +29,7 @@ impl Vendor {
         }
     }
 
-    /// As a machine's file has it.
+    /// Returns the name of the vendor in a machine file.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Intel => "intel",
@@ -38,22 +38,22 @@ impl Vendor {
         }
     }
 
+    /// Returns the vendor with this name in a machine file.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|vendor| vendor.name() == name)
     }
 }
 
-/// The registers of `cpuid` that hold the name, in the order of its letters.
+/// Returns the registers of `cpuid` that contain the name, in the order of its letters.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn registers() -> [u32; 3] {
-    // Safe or not by the version of the compiler.
-    #[allow(unused_unsafe, reason = "a safe function of later compilers")]
+    #[allow(unused_unsafe, reason = "the function is safe in later compilers")]
     // SAFETY: every x86-64 processor has the instruction and leaf 0.
     let leaf = unsafe { std::arch::x86_64::__cpuid(0) };
     [leaf.ebx, leaf.edx, leaf.ecx]
 }
 
-/// Other processors, and the interpreter, have no such instruction.
+/// Returns no name: other processors and Miri do not have the instruction.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn registers() -> [u32; 3] {
     [0; 3]
@@ -64,8 +64,8 @@ mod tests {
     use super::Vendor;
 
     #[test]
-    fn vendors_are_told_apart() {
-        // As the registers have them.
+    fn vendors_are_distinguished() {
+        // The registers `ebx`, `edx` and `ecx`.
         let intel = [0x756e_6547, 0x4965_6e69, 0x6c65_746e];
         let amd = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
         assert_eq!(Vendor::of_registers(intel), Vendor::Intel);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_a_name_of_its_own() {
+    fn names_are_unique() {
         for vendor in Vendor::ALL {
             assert_eq!(Vendor::named(vendor.name()), Some(vendor));
         }

@@ -1,15 +1,15 @@
-//! Products of complex numbers.
+//! Products of complex numbers with AVX.
 
-#![allow(unsafe_code, reason = "calls machine instructions")]
+#![allow(unsafe_code, reason = "calls intrinsics of machine instructions")]
 
 use std::arch::x86_64 as x86;
 
 use crate::kernel::reduce::{Mul, Reducer, Vector};
 use crate::kernel::scalar::Complex;
 
-/// Lists vectors of complex numbers: the register, the instructions that load, store, multiply,
-/// and subtract and add by turns, and those that spread the real parts and the imaginary parts
-/// and exchange the two.
+/// Defines vectors of complex numbers and their product. A row lists the register, the component
+/// type and the number of elements, then the instructions. They load, store, multiply, subtract
+/// and add alternately, broadcast each real part, broadcast each imaginary part, and swap both.
 macro_rules! complex_vectors {
     ($(
         $(#[$meaning:meta])*
@@ -26,15 +26,15 @@ macro_rules! complex_vectors {
 
             #[inline(always)]
             fn load(src: &[Complex<$component>]) -> Self {
-                assert!(src.len() == Self::LANES, "one vector");
-                // SAFETY: `src` has 32 readable bytes, and AVX was detected.
+                assert!(src.len() == Self::LANES, "a slice of one vector");
+                // SAFETY: `src` has 32 bytes. The machine has AVX, see the module `avx2`.
                 Self(unsafe { x86::$load(src.as_ptr().cast()) })
             }
 
             #[inline(always)]
             fn store(self, dst: &mut [Complex<$component>]) {
-                assert!(dst.len() == Self::LANES, "one vector");
-                // SAFETY: `dst` has 32 writable bytes, and AVX was detected.
+                assert!(dst.len() == Self::LANES, "a slice of one vector");
+                // SAFETY: `dst` has 32 bytes. The machine has AVX, see the module `avx2`.
                 unsafe { x86::$store(dst.as_mut_ptr().cast(), self.0) };
             }
         }
@@ -42,7 +42,7 @@ macro_rules! complex_vectors {
         impl Reducer<$vector> for Mul {
             #[inline(always)]
             fn apply(current: $vector, update: $vector) -> $vector {
-                // SAFETY: AVX was detected.
+                // SAFETY: the machine has AVX, see the module `avx2`.
                 unsafe {
                     let ac_ad = x86::$mul($real(current.0), update.0);
                     let bd_bc = x86::$mul($imaginary(current.0), $swapped(update.0));
@@ -54,11 +54,11 @@ macro_rules! complex_vectors {
 }
 
 complex_vectors! {
-    /// Four complex numbers of `f32`: real and imaginary parts by turns.
+    /// Four complex numbers of `f32`. Real and imaginary parts alternate.
     FourComplex(__m256) = [f32; 4]:
         _mm256_loadu_ps _mm256_storeu_ps _mm256_mul_ps _mm256_addsub_ps
         x86::_mm256_moveldup_ps, x86::_mm256_movehdup_ps, x86::_mm256_permute_ps::<0b10_11_00_01>;
-    /// Two complex numbers of `f64`.
+    /// Two complex numbers of `f64`. Real and imaginary parts alternate.
     TwoComplex(__m256d) = [f64; 2]:
         _mm256_loadu_pd _mm256_storeu_pd _mm256_mul_pd _mm256_addsub_pd
         x86::_mm256_movedup_pd, x86::_mm256_permute_pd::<0b1111>, x86::_mm256_permute_pd::<0b0101>;

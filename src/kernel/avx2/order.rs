@@ -1,6 +1,6 @@
-//! The order of 64-bit integers.
+//! Minima and maxima of 64-bit integers with AVX2.
 
-#![allow(unsafe_code, reason = "calls machine instructions")]
+#![allow(unsafe_code, reason = "calls intrinsics of machine instructions")]
 
 use std::arch::x86_64 as x86;
 use std::marker::PhantomData;
@@ -9,14 +9,14 @@ use crate::kernel::reduce::{Ordered, Vector, ordered};
 
 /// Four `i64` or `u64`.
 ///
-/// The compiler makes masked stores of the plain loop, which are slow on AMD
-/// (Zen 4: 230 instead of 55 ns for 4 KiB); see `scalar`.
+/// The compiler turns the scalar loop into masked stores, which are slow on AMD (Zen 4: 230 ns
+/// instead of 55 ns for 4 KiB). See also `scalar`.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Four<T>(x86::__m256i, PhantomData<T>);
 
 /// An integer of 64 bits.
 pub(in super::super) trait Wide: Copy {
-    /// What turns its order into the signed one, by exclusive or.
+    /// Bits that turn the order of the type into the signed order, by exclusive or.
     const BIAS: i64;
 }
 
@@ -33,25 +33,25 @@ impl<T: Wide> Vector<T> for Four<T> {
 
     #[inline(always)]
     fn load(src: &[T]) -> Self {
-        assert!(src.len() == Self::LANES, "one vector");
-        // SAFETY: `src` has 32 readable bytes, and AVX was detected.
+        assert!(src.len() == Self::LANES, "a slice of one vector");
+        // SAFETY: `src` has 32 bytes. The machine has AVX, see the module `avx2`.
         let value = unsafe { x86::_mm256_loadu_si256(src.as_ptr().cast()) };
         Self(value, PhantomData)
     }
 
     #[inline(always)]
     fn store(self, dst: &mut [T]) {
-        assert!(dst.len() == Self::LANES, "one vector");
-        // SAFETY: `dst` has 32 writable bytes, and AVX was detected.
+        assert!(dst.len() == Self::LANES, "a slice of one vector");
+        // SAFETY: `dst` has 32 bytes. The machine has AVX, see the module `avx2`.
         unsafe { x86::_mm256_storeu_si256(dst.as_mut_ptr().cast(), self.0) };
     }
 }
 
 impl<T: Wide> Four<T> {
-    /// All bits set where `self` is greater.
+    /// Returns a mask with all bits set in the lanes where `self` is greater.
     #[inline(always)]
     fn greater(self, other: Self) -> x86::__m256i {
-        // SAFETY: AVX2 was detected.
+        // SAFETY: the machine has AVX2, see the module `avx2`.
         unsafe {
             let bias = x86::_mm256_set1_epi64x(T::BIAS);
             x86::_mm256_cmpgt_epi64(
@@ -61,10 +61,10 @@ impl<T: Wide> Four<T> {
         }
     }
 
-    /// `other` where `mask` is set.
+    /// Returns `other` in the lanes where `mask` is set, and `self` in the other lanes.
     #[inline(always)]
     fn replace(self, other: Self, mask: x86::__m256i) -> Self {
-        // SAFETY: AVX2 was detected.
+        // SAFETY: the machine has AVX2, see the module `avx2`.
         let value = unsafe { x86::_mm256_blendv_epi8(self.0, other.0, mask) };
         Self(value, PhantomData)
     }

@@ -1,4 +1,4 @@
-//! Copies, streams and clones.
+//! Tests of copies, streaming copies and clones.
 
 use super::super::InstructionSet;
 use super::super::Job;
@@ -19,7 +19,7 @@ use crate::reduction::Reduction;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The row of each width of elements, on each instruction set.
+/// Returns the kernels of each element width on each instruction set.
 fn rows() -> impl Iterator<Item = &'static Kernels> {
     let one_per_width = [
         DType::U8,
@@ -40,7 +40,7 @@ fn random_bytes(count: usize, seed: u64) -> Vec<u8> {
     (0..count).map(|_| bits.next().to_le_bytes()[0]).collect()
 }
 
-/// Runs `jobs` and compares everything, also what must not be touched.
+/// Runs `jobs` and compares the whole destination, including elements that must not change.
 fn check(kernel: RunsFn, size: usize, misaligned: [usize; 2], jobs: &[Job], steps: Steps) {
     let end =
         |start: isize, step: isize, len| positions(start, step, len).max().map_or(0, |p| p + 2);
@@ -86,7 +86,7 @@ fn contiguous_runs_of_every_length() {
 
 #[test]
 fn steps_of_every_kind() {
-    // One source for all, every second, backwards, and both at once.
+    // One source for all elements, every second element, reversed, and combinations.
     let steps = [
         (1, 0),
         (2, 1),
@@ -122,7 +122,7 @@ fn the_last_job_of_a_destination_stays() {
     }
 }
 
-/// Every way to stream elements of `W` bytes, with their size.
+/// Returns the streaming copies of elements of `W` bytes, with their size.
 fn streams_of<const W: usize>(isa: InstructionSet) -> Vec<(usize, RunsFn)> {
     let element = match W {
         1 => DType::U8,
@@ -136,7 +136,7 @@ fn streams_of<const W: usize>(isa: InstructionSet) -> Vec<(usize, RunsFn)> {
     assert_eq!(
         row.stream.is_some(),
         cfg!(target_arch = "x86_64"),
-        "x86-64 can"
+        "only x86-64 has streaming copies"
     );
     let streams = row
         .stream
@@ -158,7 +158,7 @@ fn streams_at_every_alignment() {
         ]
     });
     for (size, stream) in streams.flatten() {
-        // Around the shortest streamed run, and several lines with a tail.
+        // Lengths around the shortest streamed run, and several cache lines with a tail.
         for bytes in [0, 16, 240, 256, 272, 1008, 1104] {
             for start in (0..128).step_by(size) {
                 let len = bytes / size;
@@ -221,9 +221,9 @@ fn rows_with_repeated_numbers() {
     }
 }
 
-/// Runs the clone kernel over whole slices, `src` backwards.
+/// Clones a whole slice in reversed order.
 fn clone_backwards<T: Clone>(dst: &mut [T], src: &[T]) {
-    assert_eq!(dst.len(), src.len(), "slices must match");
+    assert_eq!(dst.len(), src.len(), "slices of one length");
     let row = Kernels::cloned::<T>();
     assert_eq!(row.size, size_of::<T>(), "size");
     let job = Job {
@@ -232,7 +232,7 @@ fn clone_backwards<T: Clone>(dst: &mut [T], src: &[T]) {
         len: src.len(),
     };
     let steps = Steps { dst: 1, src: -1 };
-    // SAFETY: as many elements on both sides, all initialised.
+    // SAFETY: both slices have the same number of elements, and all are initialised.
     unsafe { (row.apply)(dst.as_mut_ptr().cast(), src.as_ptr().cast(), &[job], steps) };
 }
 
@@ -242,7 +242,11 @@ fn clones_drop_what_they_replace() {
     let mut dst: Vec<Rc<()>> = (0..5).map(|_| Rc::clone(&counted)).collect();
     let src: Vec<Rc<()>> = (0..5).map(|_| Rc::new(())).collect();
     clone_backwards(&mut dst, &src);
-    assert_eq!(Rc::strong_count(&counted), 1, "all five were dropped");
+    assert_eq!(
+        Rc::strong_count(&counted),
+        1,
+        "all five old values were dropped"
+    );
     for (d, s) in dst.iter().zip(src.iter().rev()) {
         assert!(Rc::ptr_eq(d, s), "the clone of its source");
     }
@@ -258,13 +262,13 @@ fn clones_of_strings_and_of_nothing() {
 
 #[test]
 fn a_clone_that_panics_leaves_valid_values() {
-    /// Panics at its third clone.
+    /// A value whose third clone panics.
     struct Fuse<'a>(&'a Cell<u32>, Box<u32>);
 
     impl Clone for Fuse<'_> {
         fn clone(&self) -> Self {
             self.0.set(self.0.get() + 1);
-            assert!(self.0.get() < 3, "the third");
+            assert!(self.0.get() < 3, "the third clone");
             Self(self.0, self.1.clone())
         }
     }
@@ -275,8 +279,12 @@ fn a_clone_that_panics_leaves_valid_values() {
     let work = std::panic::AssertUnwindSafe(|| clone_backwards(&mut dst, &src));
     assert!(
         std::panic::catch_unwind(work).is_err(),
-        "the panic comes through"
+        "the panic propagates"
     );
     let left: Vec<u32> = dst.iter().map(|fuse| *fuse.1).collect();
-    assert_eq!(left, [13, 12, 2, 3], "two replaced, two as they were");
+    assert_eq!(
+        left,
+        [13, 12, 2, 3],
+        "two elements are replaced, two are unchanged"
+    );
 }

@@ -1,4 +1,4 @@
-//! Gradients of groups: counts of either width, every step, every instruction set.
+//! Tests of gradients of groups: both widths of counts, several strides, every instruction set.
 
 use crate::element::DType;
 use crate::kernel::{
@@ -13,8 +13,8 @@ fn numbered(values: &mut [f32], step: isize) -> Numbered {
     }
 }
 
-/// The gradients of rows of `len` elements, `step` apart, for data and `tuples` updates, of
-/// which every third is the largest: as data is.
+/// Returns the gradients of data and of `tuples` updates, for rows of `len` elements with the
+/// stride `step`. Every third update is equal to data, and the others are smaller.
 fn ties(set: InstructionSet, len: usize, step: usize, tuples: usize) -> (Vec<f32>, Vec<f32>) {
     let row = len * step;
     let mut gradient: Vec<f32> = (0..row).map(|at| 1.0 + at as f32).collect();
@@ -56,8 +56,8 @@ fn ties(set: InstructionSet, len: usize, step: usize, tuples: usize) -> (Vec<f32
         factor: 2.0,
         factor_of_updates: 2.0,
     };
-    let kernel = Kernels::gradient(DType::F32, Reduction::Max, set).expect("floats have it");
-    // SAFETY: every tensor has a row for the group, or for each of its sources.
+    let kernel = Kernels::gradient(DType::F32, Reduction::Max, set).expect("floats have a maximum");
+    // SAFETY: every tensor has a row for the group or for each of its sources.
     unsafe { kernel(&tensors, &[group], &shares) };
     (of_data, of_updates)
 }

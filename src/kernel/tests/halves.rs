@@ -1,5 +1,5 @@
-//! The conversions of 16-bit floats: all of one direction, and every corner
-//! of the other.
+//! Tests of the conversions of 16-bit floats: all values that widen, and the critical values that
+//! narrow.
 
 use super::super::half::Bf16;
 use super::super::half::F16;
@@ -8,11 +8,14 @@ use super::reference::BFLOAT16;
 use super::reference::FLOAT16;
 use super::reference::Format;
 
-/// The 32-bit floats around which rounding could go wrong: every value of
-/// the format, the midpoint to the next one, and the neighbours of both.
+/// Returns the `f32` values that are critical for rounding: every value of the format, the midpoint
+/// to the next value, and the neighbours of both.
 fn corners(format: Format) -> impl Iterator<Item = f32> {
     (0..0x7fff_u16).flat_map(move |bits| {
-        #[expect(clippy::cast_possible_truncation, reason = "both have few bits")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "every value of a 16-bit format is an `f32`"
+        )]
         let [value, next] = [bits, bits + 1].map(|bits| format.value(bits) as f32);
         let middle = f32::midpoint(value, next);
         [value, middle]
@@ -22,7 +25,7 @@ fn corners(format: Format) -> impl Iterator<Item = f32> {
     })
 }
 
-/// Values of every exponent, and the far ends of `f32`.
+/// Returns `f32` values of every exponent, including the smallest and the largest ones.
 fn spread() -> impl Iterator<Item = f32> {
     let step = 0x0000_3fff;
     (0..u32::MAX / step).map(move |i| f32::from_bits(i * step))
@@ -66,7 +69,7 @@ fn bf16_narrows_to_nearest_even() {
 
 #[test]
 fn nan_with_any_payload_stays_nan() {
-    // All of the payload in the bits that narrowing drops, and all bits set.
+    // NaN with payload bits only where narrowing drops them, and NaN with all bits set.
     for bits in [0x7f80_0001, 0xff80_0001, 0x7fff_ffff, 0xffff_ffff] {
         let nan = f32::from_bits(bits);
         assert!(FLOAT16.is_nan(F16::narrow(nan).bits()), "{bits:#010x}");
@@ -74,7 +77,7 @@ fn nan_with_any_payload_stays_nan() {
     }
 }
 
-/// The `half` crate is what callers convert with.
+/// Compares the conversions with the `half` crate, which callers use.
 #[cfg(feature = "half")]
 #[test]
 fn the_half_crate_agrees() {
@@ -99,8 +102,8 @@ fn the_half_crate_agrees() {
     }
 }
 
-/// The machine's conversions against ours: every value goes through sums and
-/// products that need each kind of rounding.
+/// Compares the machine's conversions with the portable ones. Every value is used in sums,
+/// differences and products that need each kind of rounding.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_machine_agrees() {
@@ -115,7 +118,7 @@ fn the_machine_agrees() {
         let (ours, theirs) = (ours.bits(), theirs.0.bits());
         ours == theirs || (FLOAT16.is_nan(ours) && FLOAT16.is_nan(theirs))
     };
-    // Nothing, a subnormal, less than one, one third, and large.
+    // Negative zero, a subnormal, a value just below 1, one third, and a large value.
     for other in [0x8000, 0x0003, 0x3bff, 0x3555, 0x7b01] {
         for bits in 0..=u16::MAX {
             let ([a, b], [c, d]) = ([F16(bits), F16(other)], [F16(bits), F16(other)].map(F16c));

@@ -1,4 +1,4 @@
-//! Reductions of runs and of single elements.
+//! Tests of reductions of runs, rows, single elements and groups.
 
 use super::super::Group;
 use super::super::GroupRun;
@@ -20,7 +20,7 @@ use super::reference;
 use crate::element::DType;
 use crate::reduction::{Accumulate, Reducing, Reduction};
 
-/// One row of the table.
+/// One row of the kernel table.
 struct Case {
     element: DType,
     reduction: Reduction,
@@ -28,7 +28,7 @@ struct Case {
     row: &'static Kernels,
 }
 
-/// Every row of every instruction set of this machine.
+/// Returns every row of every instruction set of this machine.
 fn cases() -> impl Iterator<Item = Case> {
     InstructionSet::available().iter().flat_map(|&isa| {
         DType::ALL.into_iter().flat_map(move |element| {
@@ -47,7 +47,7 @@ fn cases() -> impl Iterator<Item = Case> {
     })
 }
 
-/// Random elements, every third of them an unusual one.
+/// Returns random elements. On average, every third one is an unusual value.
 fn elements(element: DType, count: usize, bits: &mut Bits) -> Vec<u8> {
     let part = match element {
         DType::Complex64 => DType::F32,
@@ -78,14 +78,14 @@ fn low_bytes(value: u64, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Bits at which types change their behaviour.
+/// Returns the bits of values at which a type changes its behaviour.
 fn unusual(part: DType) -> Vec<u64> {
-    let (one, infinity, sign) = match part {
+    let (one, infinity, sign): (u64, u64, u64) = match part {
         DType::F16 => (0x3c00, 0x7c00, 0x8000),
         DType::BF16 => (0x3f80, 0x7f80, 0x8000),
         DType::F32 => (0x3f80_0000, 0x7f80_0000, 0x8000_0000),
         DType::F64 => (0x3ff0 << 48, 0x7ff0 << 48, 1 << 63),
-        // The ends of every width, and the bytes that are bools.
+        // The limits of every width, and bytes that are `bool` values.
         _ => {
             return vec![
                 0,
@@ -102,8 +102,8 @@ fn unusual(part: DType) -> Vec<u64> {
             ];
         }
     };
-    // Zero, a subnormal, one, the largest, infinity, and NaNs of either kind,
-    // each of both signs.
+    // Zero, a subnormal, one and its successor, the largest value, infinity, and signalling and
+    // quiet NaN, each with both signs.
     [
         0,
         1,
@@ -112,14 +112,14 @@ fn unusual(part: DType) -> Vec<u64> {
         infinity - 1,
         infinity,
         infinity + 1,
-        infinity + (infinity & !one) / 2,
+        infinity + (infinity & infinity.wrapping_neg()) / 2,
     ]
     .into_iter()
     .flat_map(|bits| [bits, bits | sign])
     .collect()
 }
 
-/// Applies `jobs` by the book.
+/// Applies `jobs` with the reference.
 fn expect(case: &Case, dst: &mut [u8], src: &[u8], jobs: &[Job], steps: Steps) {
     let size = case.element.size();
     for job in jobs {
@@ -148,8 +148,8 @@ fn check(case: &Case, what: &str, ours: &[u8], expected: &[u8]) {
     }
 }
 
-/// Runs `jobs` on random elements and compares everything, also what lies
-/// around the destinations.
+/// Runs `jobs` on random elements and compares the whole destination, including elements that must
+/// not change.
 fn run(case: &Case, what: &str, count: usize, misalignment: usize, jobs: &[Job], steps: Steps) {
     let size = case.element.size();
     let mut bits = Bits(count as u64 + 1);
@@ -168,7 +168,7 @@ fn run(case: &Case, what: &str, count: usize, misalignment: usize, jobs: &[Job],
     check(case, what, dst.content(), &expected);
 }
 
-/// 0, 1, and around every number of lanes that a vector can have.
+/// Returns 0, 1, and lengths around every number of lanes of a vector.
 fn lengths() -> impl Iterator<Item = usize> {
     let around = |lanes| [lanes - 1, lanes, lanes + 1, 2 * lanes + 3];
     let lanes = [4, 8, 16, 32, 64];
@@ -195,7 +195,7 @@ fn contiguous_runs_of_every_length() {
 
 #[test]
 fn steps_of_every_kind() {
-    // One source for all, every second, backwards, and both at once.
+    // One source for all elements, every second element, reversed, and combinations.
     let steps = [
         (1, 0),
         (2, 1),
@@ -289,7 +289,7 @@ fn rows_with_repeated_numbers() {
     }
 }
 
-/// The groups of sources `[0, 2, 1]`, `[4]` and `[3, 3]`, runs of `len`.
+/// Reduces groups with the sources `[0, 2, 1]`, `[4]` and `[3, 3]`, and runs of `len` elements.
 fn call_groups(case: &Case, dst: &mut [u8], src: &[u8], len: usize, steps: Steps) {
     let reducing = Reducing {
         reduction: case.reduction,
@@ -321,7 +321,7 @@ fn call_groups(case: &Case, dst: &mut [u8], src: &[u8], len: usize, steps: Steps
         factor: 1.0,
     };
     let groups = [group(80, 0, 3), group(0, 3, 4), group(120, 4, 6)];
-    // SAFETY: as just checked, the runs around 0 to 4 times 40 lie inside.
+    // SAFETY: the runs at 0 to 4 times 40 elements are inside the buffers, as checked above.
     unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), &groups, run) };
 }
 
@@ -347,7 +347,7 @@ fn groups_combine_their_sources_in_order() {
                     (120, 120),
                 ];
                 let jobs = jobs.map(|(dst, src)| Job { dst, src, len });
-                // Runs that meet one another would be combined in another order.
+                // Overlapping runs would be combined in another order.
                 if steps.dst == 2 && len > 20 {
                     continue;
                 }
@@ -405,10 +405,10 @@ fn an_identity_changes_nothing() {
 #[test]
 fn a_nan_stays_and_a_tie_keeps_the_current_value() {
     let cases = [
-        // Negative zero is not below positive zero, nor above it.
+        // Negative zero is equal to positive zero.
         (0.0_f32, -0.0_f32, 0.0_f32),
         (-0.0, 0.0, -0.0),
-        // NaN from either side.
+        // NaN on each side.
         (f32::NAN, 1.0, f32::NAN),
         (1.0, f32::NAN, f32::NAN),
         (f32::NAN, f32::INFINITY, f32::NAN),
@@ -418,14 +418,14 @@ fn a_nan_stays_and_a_tie_keeps_the_current_value() {
         for reduction in [Reduction::Min, Reduction::Max] {
             for (current, update, expected) in cases {
                 let row = Kernels::plain(DType::F32, reduction, isa).expect("ordered");
-                // Long enough for vectors and a tail.
+                // The length has whole vectors and a tail.
                 let (mut dst, src) = ([current; 19], [update; 19]);
                 let job = Job {
                     dst: 0,
                     src: 0,
                     len: 19,
                 };
-                // SAFETY: 19 elements on both sides.
+                // SAFETY: both arrays have 19 elements.
                 unsafe {
                     let (dst, src) = (dst.as_mut_ptr().cast(), src.as_ptr().cast());
                     (row.apply)(dst, src, &[job], Steps::UNIT);

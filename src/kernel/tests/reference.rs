@@ -1,9 +1,9 @@
-//! Reductions of one element, by the book.
+//! Reference reductions of one element, by the definition.
 
 use crate::element::DType;
 use crate::reduction::Reduction;
 
-/// Whether a pair of element type and reduction exists.
+/// Checks whether elements have a reduction.
 pub(super) fn is_supported(element: DType, reduction: Reduction) -> bool {
     let complex = matches!(element, DType::Complex64 | DType::Complex128);
     match reduction {
@@ -14,7 +14,7 @@ pub(super) fn is_supported(element: DType, reduction: Reduction) -> bool {
     }
 }
 
-/// Runs `$body` with `$a` and `$b` read as `$type` and writes the result.
+/// Runs `$body` with `$current` and `$update` read as `$type`, and writes the result to `$current`.
 macro_rules! on {
     ($type:ty, $current:ident, $update:ident, $body:expr) => {{
         let read = |bytes: &[u8]| <$type>::from_ne_bytes(bytes.try_into().expect("size"));
@@ -68,7 +68,7 @@ macro_rules! float {
     };
 }
 
-/// What `current` is after `update`.
+/// Reduces `current` with `update`.
 pub(super) fn apply(element: DType, reduction: Reduction, current: &mut [u8], update: &[u8]) {
     match element {
         DType::I8 => integer!(i8, reduction, current, update),
@@ -122,7 +122,7 @@ fn complex<const N: usize>(part: DType, reduction: Reduction, current: &mut [u8]
     current[N..].copy_from_slice(&im);
 }
 
-/// A format of 16 bits: those of its fraction, and its smallest exponent.
+/// A format of 16-bit floats: the bits of its fraction, and its smallest exponent.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     fraction_bits: i32,
@@ -148,7 +148,7 @@ impl Format {
         bits & 0x7fff > self.infinity()
     }
 
-    /// The value, computed from the definition.
+    /// Returns the value of the bits, by the definition of the format.
     pub(super) fn value(self, bits: u16) -> f64 {
         let magnitude = i32::from(bits & 0x7fff);
         let value = if self.is_nan(bits) {
@@ -165,7 +165,7 @@ impl Format {
         if bits >> 15 == 0 { value } else { -value }
     }
 
-    /// The bits whose value is nearest, found by halving the interval.
+    /// Returns the bits of the nearest value, found by bisection.
     pub(super) fn nearest(self, value: f32) -> u16 {
         let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
         let magnitude = f64::from(value.abs());
@@ -181,7 +181,7 @@ impl Format {
                 high = middle;
             }
         }
-        // Infinity stands for the number that would follow the largest.
+        // For rounding, infinity is the number that would follow the largest one.
         let below = self.value(low);
         let above = if high == self.infinity() {
             below + (below - self.value(low - 1))
@@ -197,7 +197,10 @@ impl Format {
 fn half(format: Format, reduction: Reduction, current: &mut [u8], update: &[u8]) {
     let bits = |bytes: &[u8]| u16::from_ne_bytes(bytes.try_into().expect("size"));
     let (c, u) = (bits(current), bits(update));
-    #[expect(clippy::cast_possible_truncation, reason = "every value fits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "every value of a 16-bit format is an `f32`"
+    )]
     let (x, y) = (format.value(c) as f32, format.value(u) as f32);
     let either_nan = x.is_nan() || y.is_nan();
     let result = match reduction {
@@ -214,7 +217,7 @@ fn half(format: Format, reduction: Reduction, current: &mut [u8], update: &[u8])
     current.copy_from_slice(&result.to_ne_bytes());
 }
 
-/// Whether two elements are the same result: the same bits, or both NaN.
+/// Checks whether two results are equal: equal bits, or both NaN.
 pub(super) fn same(element: DType, a: &[u8], b: &[u8]) -> bool {
     let is_nan = |bytes: &[u8]| match element {
         DType::F16 => FLOAT16.is_nan(u16::from_ne_bytes(bytes.try_into().expect("size"))),

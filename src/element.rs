@@ -261,7 +261,7 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(name.parse(), Ok(expected), "{name}");
         }
-        assert!("f8".parse::<DType>().is_err(), "not a type");
-        assert!("".parse::<DType>().is_err(), "nothing");
+        assert!("f8".parse::<DType>().is_err(), "not an element type");
+        assert!("".parse::<DType>().is_err(), "an empty name");
     }
 }

@@ -30,8 +30,7 @@ use crate::names::named;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduction {
-    /// The update replaces the value. Of several updates of one destination, the last one
-    /// stays.
+    /// The update replaces the value. If a destination has several updates, the last one stays.
     #[default]
     None,
     /// `current + update`.

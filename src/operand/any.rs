@@ -38,7 +38,7 @@ pub struct AnyViewMut<'a> {
     memory: Writable<'a>,
     dtype: DType,
     contents: Contents,
-    /// Whether the memory is read only if the call succeeds.
+    /// Whether the caller ignores the memory after an error.
     is_new: bool,
 }
 
@@ -129,7 +129,7 @@ impl<'a> AnyView<'a> {
     }
 
     /// Returns a view of memory that a foreign runtime owns. `ptr` is the address of element
-    /// `[0, 0, ...]`. It is not read if the shape has no elements.
+    /// `[0, 0, ...]`. The memory is not read if the shape has no elements.
     ///
     /// Elements of [`DType::Bool`] may be any byte. A call that would move them into a view of
     /// Rust's `bool` is refused ([`ScatterError::ForeignBool`]).
@@ -214,7 +214,7 @@ impl<'a> AnyViewMut<'a> {
     }
 
     /// Returns a view of memory that a foreign runtime owns. `ptr` is the address of element
-    /// `[0, 0, ...]`. It is not touched if the shape has no elements.
+    /// `[0, 0, ...]`. The memory is not touched if the shape has no elements.
     ///
     /// Elements of [`DType::Bool`] may be any byte, before and after the call.
     ///
@@ -295,11 +295,11 @@ impl<'a> AnyViewMut<'a> {
         ))
     }
 
-    /// Returns the same view, marked as new memory: the caller reads the elements only if the
-    /// call succeeds.
+    /// Returns the same view, marked as new memory: the caller ignores the elements after an
+    /// error.
     ///
-    /// After an error, the elements may have any values. Therefore a call may write before it
-    /// has checked all indices.
+    /// After an error, the elements may have any values, because a call may write before it has
+    /// checked all indices.
     ///
     /// # Examples
     ///

@@ -31,7 +31,7 @@ impl<T: Copy + Default> Dims<T> {
         }
     }
 
-    /// Collects the first `most` of the values. Memory for `most` values is allocated before.
+    /// Collects the first `most` values. Memory for `most` values is allocated first.
     #[inline]
     pub(crate) fn collect(
         most: usize,

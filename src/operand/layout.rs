@@ -161,8 +161,8 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the lowest and the highest offset of an element from element `[0, 0, ...]`.
-    /// `None` for a shape without elements, and if an offset or the distance between the two
-    /// offsets overflows `isize`.
+    /// Returns `None` for a shape without elements. Returns `None` also if an offset, or the
+    /// distance between the two offsets, overflows `isize`.
     pub(crate) fn extent(&self) -> Option<(isize, isize)> {
         let Some(strides) = self.strides else {
             let last = self.elements()?.checked_sub(1)?;

@@ -11,8 +11,8 @@ use crate::element::DType;
 use crate::error::ScatterError;
 use crate::kernel::Kernels;
 
-/// Address and layout of the memory of a tensor. The views of one call have valid memory, which
-/// their constructors have checked.
+/// Address and layout of a tensor. The constructors of views check that the layout stays within
+/// the memory.
 #[derive(Debug)]
 pub(crate) struct Memory<'a, P> {
     /// Address of element `[0, 0, ...]`.
@@ -24,7 +24,7 @@ pub(crate) struct Memory<'a, P> {
 pub(crate) type Readable<'a> = Memory<'a, *const u8>;
 
 /// Memory to write. Every element of `layout` around `ptr` is writable for `'a`, and no two
-/// elements overlap. It is not `Copy`, so that one view alone may write.
+/// elements overlap. It is not `Copy`, so that only one view may write.
 pub(crate) type Writable<'a> = Memory<'a, *mut MaybeUninit<u8>>;
 
 impl Clone for Readable<'_> {
@@ -95,7 +95,7 @@ pub struct Operand<'a, P> {
     memory: &'a Memory<'a, P>,
     elements: Elements,
     contents: Contents,
-    /// Whether the memory is read only if the call succeeds.
+    /// Whether the caller ignores the memory after an error.
     pub(super) is_new: bool,
 }
 
@@ -156,8 +156,8 @@ impl<'a, P> Operand<'a, P> {
         self.contents
     }
 
-    /// Whether the memory is read only if the call succeeds. Then it may be written before all
-    /// indices have been checked.
+    /// Whether the caller ignores the memory after an error. Then a call may write the memory
+    /// before it has checked all indices.
     #[inline]
     pub(crate) fn is_new(&self) -> bool {
         self.is_new

@@ -41,7 +41,8 @@ pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> 
     if layout.is_contiguous() || layout.shape().contains(&0) {
         return Ok(Overlap::Disjoint);
     }
-    // Most tensors have decreasing strides. They need no sort, which small calls would notice.
+    // Most tensors have decreasing strides, which need no sort. A sort would be a large part of
+    // the cost of a small call.
     if strides_exceed_extents(layout.dims_from_last()) {
         return Ok(Overlap::Disjoint);
     }
@@ -177,9 +178,9 @@ fn find(mut terms: Dims<Term>, target: i128, effort: &mut u32) -> Overlap {
 
 /// Searches for a solution with terms in descending order of coefficients.
 ///
-/// For each `x` of the first term, the rest of `target` must be at most the maximum of the
-/// other terms. `target` must be a multiple of the greatest common divisor of all coefficients.
-/// These conditions leave few values to try.
+/// Two conditions leave few values of the first `x` to try. The rest of `target` must be between
+/// 0 and the maximum of the sum of the other terms. And `target` must be a multiple of the
+/// greatest common divisor of all coefficients.
 fn search(terms: &[Term], target: i128, effort: &mut u32) -> Overlap {
     let Some((first, rest)) = terms.split_first() else {
         return if target == 0 {

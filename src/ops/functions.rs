@@ -21,8 +21,8 @@ use crate::reduction::{CacheMode, Reduction};
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] if the shapes do not fit, an index is out of bounds, or the element type
-/// does not have the reduction. `data` is then unchanged.
+/// A [`ScatterError`] in these cases: shapes do not fit, an index is out of bounds, or the
+/// element type lacks the reduction. After an error `data` is unchanged.
 ///
 /// # Examples
 ///
@@ -78,8 +78,8 @@ pub fn scatter_nd<'i, O: Output>(
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] if the axis is out of range, the shapes do not fit, an index is out of
-/// bounds, or the element type does not have the reduction. `data` is then unchanged.
+/// A [`ScatterError`] in these cases: the axis is out of range, shapes do not fit, an index is
+/// out of bounds, or the element type lacks the reduction. After an error `data` is unchanged.
 ///
 /// # Examples
 ///
@@ -125,8 +125,8 @@ pub fn scatter_update<'i, O: Output>(
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] if the axis is out of range, the shapes do not fit, an index is out of
-/// bounds, or the element type does not have the reduction. `data` is then unchanged.
+/// A [`ScatterError`] in these cases: the axis is out of range, shapes do not fit, an index is
+/// out of bounds, or the element type lacks the reduction. After an error `data` is unchanged.
 ///
 /// # Examples
 ///
@@ -175,8 +175,8 @@ pub fn scatter_elements<'i, O: Output>(
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] if the axis is out of range or axis 0, the shapes do not fit, or a write
-/// index is negative or leaves no room. The cache is then unchanged.
+/// A [`ScatterError`] in these cases: the axis is out of range or axis 0, the shapes do not fit,
+/// or a write index is negative or leaves no room. After an error the cache is unchanged.
 ///
 /// # Examples
 ///

@@ -2,8 +2,10 @@
 //!
 //! Each function returns a builder with these options set. The caller sets the reduction, which
 //! is an attribute in most runtimes. A function sets it only if the name of the operator contains
-//! it. Rules that the table does not name are the rules of this crate: duplicates are applied in
-//! order, the last update stays without a reduction, and everything is checked before the first
+//! it.
+//!
+//! Rules that the table does not name are the rules of this crate. Duplicates are applied in
+//! order. Without a reduction the last update stays. Everything is checked before the first
 //! write.
 //!
 //! The column "set options" lists what a profile changes. The column "difference" lists where the

@@ -157,8 +157,8 @@ fn terms_of(layout: &Layout<'_>, size: usize) -> Result<Dims<Term>, ScatterError
 }
 
 /// Whether each stride is larger than the extent of all dimensions before it. Then no two
-/// elements have one address. It holds for every transposed, reversed or padded tensor if
-/// `dims` (size and stride) are sorted by stride.
+/// elements have one address. `dims` has the size and the stride of each dimension. The condition
+/// holds for every transposed, reversed or padded tensor whose dimensions are sorted by stride.
 fn strides_exceed_extents(mut dims: impl Iterator<Item = (usize, isize)>) -> bool {
     let mut extent = 0_usize;
     dims.all(|(size, stride)| {

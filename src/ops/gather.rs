@@ -24,7 +24,7 @@ use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 ///
 /// All tensors of one call have views of one kind: [`TensorView`](crate::TensorView),
 /// [`AnyView`](crate::AnyView) or [`Cloned`](crate::Cloned). Indices may have any integer type.
-/// Any strides are allowed.
+/// Any strides are allowed, but an output must not overlap itself.
 ///
 /// An error means that nothing has been written, except for [`ScatterError::PoolFailed`] and new
 /// memory ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)).
@@ -160,7 +160,7 @@ impl Gather<'static> {
     /// shape of `indices`. With axis 1, element `[i, j, k]` of the result is
     /// `data[i, indices[i, j, k], k]`.
     ///
-    /// If all indices are equal along the dims after the axis, the call detects this and gathers
+    /// If no index changes along the dims after the axis, the call detects this and gathers
     /// rows.
     ///
     /// The rule is from ONNX GatherElements 11 to 13, torch `gather` and numpy

@@ -22,7 +22,7 @@ use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 /// [`allocate`](Self::allocate) and [`plan`](Self::plan) end the builder.
 ///
 /// All tensors of one call have views of one kind. Indices may have any integer type. Any
-/// strides are allowed, except that an output does not overlap itself. The kinds of views are:
+/// strides are allowed, but an output must not overlap itself. The kinds of views are:
 ///
 /// - [`TensorView`](crate::TensorView): the element type is a Rust type.
 /// - [`AnyView`](crate::AnyView): the element type is known at run time.
@@ -137,8 +137,8 @@ impl Scatter<'static> {
         Self::of(Operator::Nd { batch_dims: 0 })
     }
 
-    /// Scatters into slices of `data` along one axis. All positions before the axis have the
-    /// indices in common.
+    /// Scatters into slices of `data` along one axis. The indices serve every position of the
+    /// axes before it.
     ///
     /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` may
     /// have any rank, 0 included. `updates` has the shape
@@ -199,8 +199,8 @@ impl Scatter<'static> {
     /// shape of `indices`. With axis 1, update `[i, j, k]` is combined with
     /// `data[i, indices[i, j, k], k]`.
     ///
-    /// If all indices are equal along the dims after the axis, with stride 0 or as equal values,
-    /// the call detects this and scatters rows.
+    /// If no index changes along the dims after the axis, by stride 0 or by equal values, the
+    /// call detects this and scatters rows.
     ///
     /// The rule is from ONNX ScatterElements 11 to 18 (Scatter 9), OpenVINO
     /// ScatterElementsUpdate 3 and 12, and torch `scatter_reduce_`. All their reductions are

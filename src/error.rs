@@ -302,9 +302,10 @@ pub enum ScatterError {
         rank: usize,
     },
 
-    /// The number of batch dimensions is too large for `data` or `indices`.
+    /// The number of batch dimensions is too large for `data` or `indices`. The last dimension of
+    /// `indices` holds coordinates and cannot be a batch dimension.
     #[error(
-        "{batch_dims} batch dimensions do not fit data of rank {data_rank} and indices of rank {indices_rank}; use at most the rank of data, and fewer than the rank of indices, whose last dimension holds coordinates"
+        "{batch_dims} batch dimensions do not fit data of rank {data_rank} and indices of rank {indices_rank}; use at most {data_rank} batch dimensions, and fewer than {indices_rank}"
     )]
     BatchDims {
         /// The requested number of batch dimensions.

@@ -254,8 +254,8 @@ impl<'a, T> TensorViewMut<'a, T> {
 }
 
 /// Returns the layout of a slice of `len` elements. A slice of elements of 0 bytes may have more
-/// than `isize::MAX` elements. The view then has `isize::MAX` elements, because the elements
-/// cannot be told apart.
+/// than `isize::MAX` elements. The view then has only `isize::MAX` elements, which makes no
+/// difference, because all elements of 0 bytes are equal.
 fn line<'a>(len: usize) -> Layout<'a> {
     Layout::line(len.min(isize::MAX.unsigned_abs()))
 }

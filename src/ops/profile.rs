@@ -1,8 +1,8 @@
 //! Operators with the options that follow the published rules of one runtime.
 //!
 //! Each function returns a builder with these options set. The caller sets the reduction, which
-//! is an attribute in most runtimes. A function sets it only if the name of the operator contains
-//! it.
+//! is an attribute in most runtimes. A function sets it only for an operator with a fixed
+//! reduction.
 //!
 //! Rules that the table does not name are the rules of this crate. Duplicates are applied in
 //! order. Without a reduction the last update stays. Everything is checked before the first

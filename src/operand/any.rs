@@ -347,9 +347,9 @@ impl<'a> AnyViewMut<'a> {
     }
 }
 
-/// Checks layout and alignment. Returns the number of elements.
+/// Checks layout and alignment.
 #[inline]
-fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<usize, ScatterError> {
+fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<(), ScatterError> {
     let elements = layout.check(dtype.size())?;
     // The alignment is a power of two. A division would cost more than the rest of the check.
     if elements != 0 && address & (dtype.alignment() - 1) != 0 {
@@ -359,16 +359,17 @@ fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<usize,
             alignment: dtype.alignment(),
         });
     }
-    Ok(elements)
+    Ok(())
 }
 
 /// Returns the position in bytes of element `[0, 0, ...]`. The lowest element is at position 0.
 fn check_bytes(bytes: &[u8], dtype: DType, layout: &Layout<'_>) -> Result<usize, ScatterError> {
-    if check_raw(bytes.as_ptr().addr(), dtype, layout)? == 0 {
+    check_raw(bytes.as_ptr().addr(), dtype, layout)?;
+    // `None` for a shape without elements.
+    let Some((low, high)) = layout.extent() else {
         return Ok(0);
-    }
+    };
     // No overflow: `check_raw` has checked that these bytes fit in `isize`.
-    let (low, high) = layout.extent().unwrap_or((0, 0));
     let needed = (high.abs_diff(low) + 1) * dtype.size();
     if needed > bytes.len() {
         return Err(ScatterError::BytesLength {

@@ -267,8 +267,11 @@ impl Operator {
 
 /// Returns an axis counted from the front. Refuses an axis that is not in `-rank..rank`.
 fn resolve_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
-    let origin = if axis < 0 { rank } else { 0 };
-    let from_front = origin.checked_add_signed(axis);
+    let from_front = if axis < 0 {
+        rank.checked_sub(axis.unsigned_abs())
+    } else {
+        Some(axis.unsigned_abs())
+    };
     (from_front.filter(|&axis| axis < rank)).ok_or(ScatterError::AxisOutOfRange { axis, rank })
 }
 

@@ -1,16 +1,16 @@
-//! Element types: as a value ([`DType`]) and as Rust types ([`Element`]).
+//! Element types: known at run time ([`DType`]) and as Rust types ([`Element`]).
 //!
-//! Knows names, sizes and alignments. Knows nothing of what is done to them.
+//! Knows names, sizes and alignments. Does not know what a call does with elements.
 
 use std::fmt;
 
 use crate::names::named;
 
-/// The type of a tensor's elements, as a value.
+/// An element type known at run time.
 ///
-/// Its name is that of the Rust type where there is one (`f32`), else `complex64`, `complex128`,
-/// `bytes1` to `bytes16`. The names of numpy and torch (`float32`, `half`) and of ONNX
-/// (`FLOAT16`) are read too.
+/// [`as_str`](Self::as_str) is the name of the Rust type, such as `f32`. Types without a Rust
+/// name are `complex64`, `complex128` and `bytes1` to `bytes16`. `from_str` also reads the
+/// names of numpy and torch (`float32`, `half`) and of ONNX (`FLOAT16`), in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
@@ -38,29 +38,28 @@ pub enum DType {
     F32,
     /// `f64`
     F64,
-    /// A byte that is false when zero and true otherwise; reductions write 0 or 1.
-    /// Views of Rust's `bool` hold 0 and 1 alone.
+    /// A byte: 0 is false and every other value is true. Reductions write 0 or 1. Views of
+    /// Rust's `bool` contain only 0 and 1.
     Bool,
-    /// Complex of two `f32`
+    /// Complex number of two `f32`
     Complex64,
-    /// Complex of two `f64`
+    /// Complex number of two `f64`
     Complex128,
-    /// 1 byte of a type that the crate does not know, such as the 8-bit floats:
-    /// it is moved and never reduced. Its alignment is 1, as that of all `Bytes`
-    /// types.
+    /// 1 byte of a type that the crate does not know, such as an 8-bit float. Elements of all
+    /// `Bytes` types are moved and never reduced, and have alignment 1.
     Bytes1,
-    /// 2 bytes of such a type
+    /// 2 bytes of an unknown type
     Bytes2,
-    /// 4 bytes of such a type
+    /// 4 bytes of an unknown type
     Bytes4,
-    /// 8 bytes of such a type
+    /// 8 bytes of an unknown type
     Bytes8,
-    /// 16 bytes of such a type
+    /// 16 bytes of an unknown type
     Bytes16,
 }
 
 impl DType {
-    /// Bytes of one element.
+    /// Size of one element, in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::I8 | Self::U8 | Self::Bool | Self::Bytes1 => 1,
@@ -71,7 +70,7 @@ impl DType {
         }
     }
 
-    /// The alignment that an address of such elements must have.
+    /// Alignment of the address of an element, in bytes.
     pub const fn alignment(self) -> usize {
         match self {
             Self::I8 | Self::U8 | Self::Bool => 1,
@@ -83,13 +82,13 @@ impl DType {
         }
     }
 
-    /// Whether tensors of this type can serve as `indices`.
+    /// Whether `indices` can have this type: `i8` to `i64`, `u8` to `u64`.
     pub const fn is_index(self) -> bool {
         IndexType::of(self).is_some()
     }
 
-    /// Whether the crate knows the size of elements and nothing else: they are
-    /// moved and never reduced.
+    /// Whether the crate knows only the size of the elements. Such elements are moved and never
+    /// reduced.
     pub const fn is_opaque(self) -> bool {
         matches!(
             self,
@@ -97,8 +96,8 @@ impl DType {
         )
     }
 
-    /// The [opaque](Self::is_opaque) type whose elements have this size; `None` for sizes
-    /// other than 1, 2, 4, 8 and 16.
+    /// Returns the [opaque](Self::is_opaque) type with elements of `size` bytes. `None` for a
+    /// size other than 1, 2, 4, 8 or 16.
     ///
     /// # Examples
     ///
@@ -119,8 +118,8 @@ impl DType {
         })
     }
 
-    /// The real type in which gradients of these elements are computed, or its
-    /// components are; `None` for elements that have none.
+    /// Returns the real type in which gradients of these elements, or of their components, are
+    /// computed. `None` for elements without a gradient.
     pub(crate) const fn computed(self) -> Option<Self> {
         match self {
             Self::F16 | Self::BF16 | Self::F32 | Self::Complex64 => Some(Self::F32),
@@ -130,7 +129,7 @@ impl DType {
     }
 }
 
-/// The integer types that indices can have.
+/// Integer types of indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexType {
     I8,
@@ -187,12 +186,16 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that tensors can be made of.
+/// A Rust type that the elements of a tensor can have.
 ///
-/// Sealed: its implementors have exactly the layout that [`Element::DTYPE`]
-/// states, which the executor relies on.
+/// The types are `i8` to `i64`, `u8` to `u64`, `isize`, `usize`, `f32`, `f64`, `bool`, and byte
+/// arrays of 1, 2, 4, 8 or 16 bytes. The feature `half` adds `f16` and `bf16`. The feature
+/// `num-complex` adds `Complex<f32>` and `Complex<f64>`.
+///
+/// The trait is sealed. Every implementor has the size and alignment of [`Element::DTYPE`], and
+/// the executor relies on this.
 pub trait Element: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
-    /// The same type as a value.
+    /// The element type at run time.
     const DTYPE: DType;
 }
 
@@ -258,7 +261,7 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(name.parse(), Ok(expected), "{name}");
         }
-        assert!("f8".parse::<DType>().is_err(), "not a type");
-        assert!("".parse::<DType>().is_err(), "nothing");
+        assert!("f8".parse::<DType>().is_err(), "not an element type");
+        assert!("".parse::<DType>().is_err(), "an empty name");
     }
 }

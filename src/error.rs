@@ -1,45 +1,58 @@
-//! Why a scatter was refused.
+//! Why a call was refused.
 //!
-//! Knows facts (shapes, positions, sizes) and how to say them to a person.
-//! Knows nothing of how they were found.
+//! Knows the facts of a refusal (shapes, positions, sizes) and their text. Does not know how
+//! a fact was found.
 
 use std::fmt;
 
 use crate::element::DType;
 use crate::reduction::{CacheMode, Reduction};
 
-/// Why a scatter or a gather was refused.
+/// The reason why a scatter, a gather or a gradient was refused.
 ///
-/// Nothing has been written when one is returned, with one exception that
-/// says so ([`ScatterError::PoolFailed`]). Which error is reported does not
-/// depend on the number of threads: shapes and options come first, then
-/// bounds (the first tuple in row-major order, its lowest axis), then
-/// duplicates.
+/// An error means that nothing has been written. There are two exceptions:
+/// [`ScatterError::PoolFailed`], and an output of new memory
+/// ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)).
+///
+/// The error does not depend on the number of threads. Errors about shapes and options come
+/// first. Errors about indices out of bounds come next. They report the first bad tuple in
+/// row-major order, and its first bad axis. Errors about duplicates come last.
+///
+/// The text of an error starts in lower case, contains every field, and ends without a full
+/// stop.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScatterError {
-    /// A contiguous view was asked for over a slice of another length.
+    /// The slice of a contiguous view has another length than the shape requires.
     #[error(
-        "shape {shape:?} has {expected} elements but the slice has {actual}; give a slice of that length, or offset and strides"
+        "shape {shape:?} has {expected} elements but the slice has {actual}; pass a slice of that length, or an offset and strides"
     )]
     SliceLength {
-        /// The shape asked for.
+        /// The requested shape.
         shape: Vec<usize>,
-        /// Number of elements of that shape.
+        /// Number of elements of the shape.
         expected: usize,
-        /// Length of the slice.
+        /// Number of elements of the slice.
         actual: usize,
     },
 
-    /// The sizes of a shape multiply to more than memory can address.
-    #[error("the sizes of shape {shape:?} multiply to more than memory can address")]
+    /// The elements of a shape, gaps between them included, need more bytes than memory can
+    /// address.
+    ///
+    /// Sizes of 0 are left out of the product of the sizes, so an empty shape can be refused
+    /// too.
+    #[error("shape {shape:?} reaches beyond what memory can address; use smaller sizes or strides")]
     ShapeOverflow {
         /// The shape.
         shape: Vec<usize>,
     },
 
-    /// There is not one stride for each dimension.
-    #[error("shape {shape:?} needs {} strides but {} were given: {strides:?}", shape.len(), strides.len())]
+    /// The number of strides is not the number of dimensions.
+    #[error(
+        "shape {shape:?} needs {} strides but {} were given: {strides:?}; pass one stride per dimension",
+        shape.len(),
+        strides.len()
+    )]
     StridesRank {
         /// The shape.
         shape: Vec<usize>,
@@ -47,9 +60,9 @@ pub enum ScatterError {
         strides: Vec<isize>,
     },
 
-    /// Offset and strides reach elements outside the slice.
+    /// Offset and strides place an element outside the slice.
     #[error(
-        "offset {offset} with shape {shape:?} and strides {strides:?} leaves the slice of {len} elements"
+        "offset {offset} with shape {shape:?} and strides {strides:?} leaves the slice of {len} elements; pass a longer slice or another offset"
     )]
     OutsideSlice {
         /// Position of element `[0, 0, ...]` in the slice.
@@ -58,13 +71,13 @@ pub enum ScatterError {
         shape: Vec<usize>,
         /// The strides, in elements.
         strides: Vec<isize>,
-        /// Length of the slice.
+        /// Number of elements of the slice.
         len: usize,
     },
 
-    /// Two elements of an output lie at one address.
+    /// Two elements of an output have one address.
     #[error(
-        "an output of shape {shape:?} and strides {strides:?} overlaps itself; write into a tensor whose elements are distinct"
+        "an output of shape {shape:?} and strides {strides:?} overlaps itself; use strides that give each element its own address"
     )]
     SelfOverlap {
         /// The shape.
@@ -73,10 +86,9 @@ pub enum ScatterError {
         strides: Vec<isize>,
     },
 
-    /// A search of bounded effort could not tell whether an output overlaps
-    /// itself.
+    /// A search of bounded effort could not decide whether an output overlaps itself.
     #[error(
-        "could not decide within bounded effort whether an output of shape {shape:?} and strides {strides:?} overlaps itself; write into a contiguous tensor"
+        "a bounded search could not decide whether an output of shape {shape:?} and strides {strides:?} overlaps itself; use a contiguous output"
     )]
     SelfOverlapUndecided {
         /// The shape.
@@ -85,32 +97,36 @@ pub enum ScatterError {
         strides: Vec<isize>,
     },
 
-    /// A search of bounded effort could not tell whether memory is shared.
+    /// A search of bounded effort could not decide whether a tensor shares memory with a
+    /// tensor that the call writes.
     #[error(
-        "could not decide within bounded effort whether `{tensor}` shares memory with what is written; copy it into memory of its own"
+        "a bounded search could not decide whether `{tensor}` shares memory with a tensor that the call writes; copy `{tensor}` to separate memory"
     )]
     OverlapUndecided {
-        /// Which tensor.
+        /// Name of the tensor.
         tensor: &'static str,
     },
 
-    /// A tensor does not fit in the bytes that it was to be viewed in.
+    /// A slice of bytes is too short for the tensor.
     #[error(
-        "shape {shape:?} of {dtype} needs {needed} bytes, gaps included, but the slice has {actual}"
+        "shape {shape:?} of {dtype} needs {needed} bytes, gaps included, but the slice has {actual}; pass a longer slice"
     )]
     BytesLength {
         /// The shape.
         shape: Vec<usize>,
         /// The element type.
         dtype: DType,
-        /// Bytes from the lowest element to the end of the highest.
+        /// Bytes from the start of the lowest element to the end of the highest.
         needed: usize,
-        /// Length of the slice.
+        /// Bytes of the slice.
         actual: usize,
     },
 
-    /// A stride in bytes leads to no element.
-    #[error("a stride of {stride} bytes along axis {axis} is no multiple of the size of {dtype}")]
+    /// A stride in bytes is not a multiple of the size of an element.
+    #[error(
+        "the stride of {stride} bytes along axis {axis} is not a multiple of the size of {dtype}, {} bytes; copy the tensor",
+        .dtype.size()
+    )]
     ByteStride {
         /// The axis.
         axis: usize,
@@ -120,78 +136,82 @@ pub enum ScatterError {
         dtype: DType,
     },
 
-    /// What is written shares memory with an input, or with what else is written.
+    /// An input, or a second output, shares memory with a tensor that the call writes.
     #[error(
-        "`{tensor}` shares memory with what is written; use separate memory, or the in-place form (same address, shape and strides) where there is one"
+        "`{tensor}` shares memory with a tensor that the call writes; use separate memory (the `data` of a scatter may also be the output itself: same address, shape and strides)"
     )]
     InputOverlap {
-        /// Which input: `data`, `indices` or `updates`.
+        /// Name of the tensor, such as `data`, `indices` or `updates`.
         tensor: &'static str,
     },
 
-    /// Booleans of a foreign runtime, which may be any byte, would be moved into
-    /// memory of Rust's `bool`.
+    /// Booleans that may be any byte would be moved into memory of Rust's `bool`.
+    ///
+    /// Views from bytes or raw parts have such booleans.
     #[error(
-        "`{tensor}` has booleans of a foreign runtime, which may be any byte, and the output those of Rust; view both from raw parts, or both as `bool`"
+        "`{tensor}` has booleans that may be any byte, but the output holds those of Rust; make both views from bytes or raw parts, or both from `bool`"
     )]
     ForeignBool {
-        /// Which tensor: `data` or `updates`.
+        /// Name of the tensor: `data` or `updates`.
         tensor: &'static str,
     },
 
-    /// A call in place was given an output that is only written.
+    /// The output of an in-place call may be uninitialised memory.
     #[error(
-        "`data` is a view that is only written, and a call in place reads it; use `AnyViewMut::from_raw_parts`"
+        "`data` is a view that is only written, but an in-place call reads it; use `AnyViewMut::from_raw_parts`"
     )]
     Uninitialized,
 
     /// An address is not a multiple of the alignment of the element type.
-    #[error("address {address:#x} does not suit {dtype}, which needs a multiple of {alignment}")]
+    #[error(
+        "address {address:#x} is not aligned for {dtype}, which needs a multiple of {alignment}; copy the tensor to aligned memory"
+    )]
     Misaligned {
-        /// The address of element `[0, 0, ...]`.
+        /// The address of element `[0, 0, ...]`, or of the slice of bytes.
         address: usize,
         /// The element type.
         dtype: DType,
-        /// The alignment that it needs, in bytes.
+        /// The alignment of the element type, in bytes.
         alignment: usize,
     },
 
-    /// `indices` of `scatter_nd` needs a last dimension that holds the coordinates.
+    /// `indices` of [`Scatter::nd`](crate::Scatter::nd) or [`Gather::nd`](crate::Gather::nd)
+    /// has rank 0. Its last dimension must hold the coordinates of a tuple.
     #[error("`indices` must have rank 1 or more; its last dimension holds the coordinates")]
     IndicesRank,
 
     /// A tuple has more coordinates than `data` has dimensions.
     #[error(
-        "tuples of {tuple_len} coordinates (the last size of `indices`) do not fit data of rank {rank}, batch dimensions left out"
+        "tuples of {tuple_len} coordinates (the last size of `indices`) do not fit `data`, which has rank {rank} without batch dimensions; use at most {rank} coordinates"
     )]
     TupleLength {
-        /// Number of coordinates in a tuple, `indices.shape[-1]`.
+        /// Number of coordinates of a tuple, `indices.shape[-1]`.
         tuple_len: usize,
-        /// Rank of `data`, less the batch dimensions of a gather.
+        /// Rank of `data`, minus the batch dimensions of a gather.
         rank: usize,
     },
 
-    /// The axis lies outside `-rank..rank`.
+    /// The axis is not in `-rank..rank`.
     #[error("axis {axis} is out of range for data of rank {rank}")]
     AxisOutOfRange {
-        /// The axis as given.
+        /// The axis, as the caller gave it.
         axis: isize,
         /// Rank of `data`.
         rank: usize,
     },
 
-    /// `updates` does not have the shape that the operator derives.
-    #[error("`updates` has shape {actual:?} but data and indices ask for {expected:?}")]
+    /// `updates` has another shape than the operator requires.
+    #[error("`updates` has shape {actual:?} but `data` and `indices` require {expected:?}")]
     UpdatesShape {
-        /// The shape that `data` and `indices` ask for.
+        /// The shape that `data` and `indices` require.
         expected: Vec<usize>,
         /// The shape of `updates`.
         actual: Vec<usize>,
     },
 
-    /// `indices` of an element-wise operator needs the rank of `data`.
+    /// `indices` of an element-wise operator has another rank than `data`.
     #[error(
-        "`indices` has rank {indices} but `data` has rank {rank}; element-wise operators need the same rank"
+        "`indices` has rank {indices} but `data` has rank {rank}; element-wise operators require equal ranks"
     )]
     IndicesRankMismatch {
         /// Rank of `data`.
@@ -200,53 +220,55 @@ pub enum ScatterError {
         indices: usize,
     },
 
-    /// `indices` reaches further than `data` along an axis that it does not index.
+    /// `indices` of an element-wise operator is longer than `data` along an axis that is not
+    /// indexed.
     #[error(
-        "`indices` has size {size} along axis {axis} but `data` only {data_size}; only the indexed axis may be longer"
+        "`indices` has size {size} along axis {axis} but `data` has size {data_size}; `indices` may be longer only along the indexed axis"
     )]
     IndicesTooLong {
         /// The axis.
         axis: usize,
-        /// Size of `indices` along it.
+        /// Size of `indices` along the axis.
         size: usize,
-        /// Size of `data` along it.
+        /// Size of `data` along the axis.
         data_size: usize,
     },
 
-    /// `write_indices` must hold one position for each sequence.
+    /// The indices of a cache do not have one position per sequence, nor one position for all.
     #[error(
-        "`write_indices` has shape {actual:?}; give shape [{batch}], or no dimension for one position that all sequences share"
+        "`write_indices` has shape {actual:?}; use shape [{batch}] for one position per sequence, or shape [] for one position that all sequences share"
     )]
     WriteIndicesShape {
-        /// Number of sequences, the size of the first axis.
+        /// Number of sequences, which is the size of axis 0.
         batch: usize,
-        /// The shape of `write_indices`.
+        /// The shape of the indices.
         actual: Vec<usize>,
     },
 
     /// A cache position is negative or, in linear mode, leaves no room for the update.
     #[error(
-        "write index {index} of sequence {batch} is out of range: an update of {update_len} in a cache of {cache_len} begins {}",
+        "write index {index} of sequence {batch} is out of range: an update of length {update_len} in a cache of length {cache_len} must begin {}",
         Positions(.update_len, .cache_len, .mode)
     )]
     WriteIndex {
-        /// The sequence.
+        /// Number of the sequence.
         batch: usize,
-        /// The index as given.
+        /// The index, as the caller gave it.
         index: i128,
         /// Length of the update along the axis.
         update_len: usize,
         /// Length of the cache along the axis.
         cache_len: usize,
-        /// How the cache is written at its end.
+        /// Behaviour at the end of the cache.
         mode: CacheMode,
     },
 
-    /// The updates of a cache have another rank. (Other sizes off the axis that is
-    /// written are [`Self::UpdatesShape`], longer ones along it
-    /// [`Self::UpdateTooLong`].)
+    /// The updates of a cache have another rank than the cache.
+    ///
+    /// Other sizes along other axes are [`Self::UpdatesShape`]. A larger size along the written
+    /// axis is [`Self::UpdateTooLong`].
     #[error(
-        "`updates` has shape {actual:?} but must have that of the cache, {cache:?}, with any size up to {} along axis {axis}",
+        "`updates` has shape {actual:?} but must have the shape of the cache, {cache:?}, with any size up to {} along axis {axis}",
         .cache[*.axis]
     )]
     CacheUpdatesShape {
@@ -258,7 +280,7 @@ pub enum ScatterError {
         actual: Vec<usize>,
     },
 
-    /// An update is longer than the cache that it is to be written to.
+    /// An update is longer than its cache.
     #[error(
         "an update of length {update_len} along axis {axis} does not fit a cache of length {cache_len}"
     )]
@@ -271,21 +293,22 @@ pub enum ScatterError {
         cache_len: usize,
     },
 
-    /// A cache needs an axis of sequences before the one that is written.
+    /// The written axis of a cache is axis 0, which holds the sequences.
     #[error(
-        "axis 0 holds the sequences; write along a later axis of data of rank 2 or more (rank is {rank})"
+        "axis 0 of `data` holds the sequences, and `data` has rank {rank}; write along axis 1 or a later axis of data of rank 2 or more"
     )]
     BatchAxis {
         /// Rank of `data`.
         rank: usize,
     },
 
-    /// There are not as many batch dimensions.
+    /// The number of batch dimensions is too large for `data` or `indices`. The last dimension of
+    /// `indices` holds coordinates and cannot be a batch dimension.
     #[error(
-        "{batch_dims} batch dimensions do not fit data of rank {data_rank} and indices of rank {indices_rank}, which has one more for coordinates"
+        "{batch_dims} batch dimensions do not fit data of rank {data_rank} and indices of rank {indices_rank}; use at most {data_rank} batch dimensions, and fewer than {indices_rank}"
     )]
     BatchDims {
-        /// The number asked for.
+        /// The requested number of batch dimensions.
         batch_dims: usize,
         /// Rank of `data`.
         data_rank: usize,
@@ -293,9 +316,9 @@ pub enum ScatterError {
         indices_rank: usize,
     },
 
-    /// Batch dimensions of `data` and `indices` differ.
+    /// The batch dimensions of `data` and `indices` differ.
     #[error(
-        "the batch dimensions of `data` are {data:?} but those of `indices` {indices:?}; they must be the same"
+        "the batch dimensions of `data` are {data:?} but the batch dimensions of `indices` are {indices:?}; they must be equal"
     )]
     BatchShape {
         /// Batch dimensions of `data`.
@@ -304,24 +327,28 @@ pub enum ScatterError {
         indices: Vec<usize>,
     },
 
-    /// The output of a gather has another shape than the operator derives.
-    #[error("`output` has shape {actual:?} but data and indices ask for {expected:?}")]
+    /// The output of a gather has another shape than the operator requires.
+    #[error("`output` has shape {actual:?} but `data` and `indices` require {expected:?}")]
     OutputShape {
-        /// The shape that `data` and `indices` ask for.
+        /// The shape that `data` and `indices` require.
         expected: Vec<usize>,
         /// The shape of `output`.
         actual: Vec<usize>,
     },
 
-    /// An option that the operator does not have.
-    #[error("this operator has no option `{option}`; leave it at its default")]
+    /// The operator or the element type does not support an option.
+    #[error(
+        "option `{option}` is not supported by this operator or element type; use the default or another operator"
+    )]
     UnsupportedOption {
-        /// The option.
+        /// Name of the option.
         option: &'static str,
     },
 
-    /// `data` does not have the shape of `output`.
-    #[error("`data` has shape {actual:?} but the output has {expected:?}; they must be the same")]
+    /// `data` does not have the shape of the output.
+    #[error(
+        "`data` has shape {actual:?} but the output has shape {expected:?}; they must be equal"
+    )]
     DataShape {
         /// The shape of the output.
         expected: Vec<usize>,
@@ -329,28 +356,32 @@ pub enum ScatterError {
         actual: Vec<usize>,
     },
 
-    /// `indices` has an element type that is no integer.
-    #[error("`indices` cannot be {actual}; use an integer type from i8 to i64 or u8 to u64")]
+    /// The element type of `indices` is not an integer type.
+    #[error(
+        "`indices` has elements of type {actual}; use an integer type from i8 to i64 or u8 to u64"
+    )]
     IndexType {
         /// The element type of `indices`.
         actual: DType,
     },
 
-    /// A tensor has another element type than the others.
-    #[error("`{tensor}` is {actual} but the others are {expected}; all must have one type")]
+    /// A tensor has another element type than the other tensors.
+    #[error(
+        "`{tensor}` has elements of type {actual} but the other tensors have {expected}; all must have one type"
+    )]
     DTypeMismatch {
-        /// Which tensor.
+        /// Name of the tensor.
         tensor: &'static str,
-        /// The element type of the others.
+        /// The element type of the other tensors.
         expected: DType,
-        /// The element type of that tensor.
+        /// The element type of the named tensor.
         actual: DType,
     },
 
-    /// The reduction has no meaning for the element type.
-    #[error("reduction {reduction} is not defined for {dtype}")]
+    /// The element type does not have the reduction.
+    #[error("reduction {reduction} is not defined for {dtype}; use another reduction or type")]
     UnsupportedReduction {
-        /// The reduction asked for.
+        /// The requested reduction.
         reduction: Reduction,
         /// The element type.
         dtype: DType,
@@ -363,114 +394,121 @@ pub enum ScatterError {
         dtype: DType,
     },
 
-    /// A gradient was asked of elements that are cloned
-    /// ([`Cloned`](crate::Cloned)).
-    #[error("elements that are cloned have no gradient; use floats or complex numbers")]
+    /// Elements that are cloned ([`Cloned`](crate::Cloned)) have no gradient.
+    #[error("elements in `Cloned` have no gradient; use floats or complex numbers")]
     GradientOfClones,
 
-    /// The factor of a gradient is no finite number in the type that gradients are
-    /// computed in.
-    #[error("`scale` is not a finite {dtype}")]
+    /// The factor of a gradient is not finite.
+    ///
+    /// The factor is checked before and after it is rounded to the type in which the gradient
+    /// is computed.
+    #[error("`scale` is not finite in {dtype}; pass a finite number")]
     Scale {
-        /// The type that it was rounded to: `f32` or `f64`.
+        /// The type that the gradient is computed in: `f32` or `f64`.
         dtype: DType,
     },
 
-    /// The gradient of a reduction depends on a tensor that was not handed over.
-    #[error("the gradient of {reduction} needs `{tensor}` of the forward pass")]
+    /// The gradient of a reduction depends on a tensor of the forward pass that is missing.
+    #[error("the gradient of {reduction} needs `{tensor}` of the forward pass; pass `{tensor}`")]
     MissingInput {
-        /// Which tensor: `data` or `updates`.
+        /// Name of the tensor: `data` or `updates`.
         tensor: &'static str,
         /// The reduction.
         reduction: Reduction,
     },
 
-    /// A tensor of a gradient has another shape than the others ask for.
-    #[error("`{tensor}` has shape {actual:?} but {expected:?} is asked for")]
+    /// A tensor of a gradient has another shape than the other tensors require.
+    #[error("`{tensor}` has shape {actual:?} but the other tensors require {expected:?}")]
     GradientShape {
-        /// Which tensor.
+        /// Name of the tensor.
         tensor: &'static str,
-        /// The shape that the other tensors ask for.
+        /// The shape that the other tensors require.
         expected: Vec<usize>,
-        /// Its shape.
+        /// The shape of the named tensor.
         actual: Vec<usize>,
     },
 
-    /// A reduction was asked of elements that are cloned
-    /// ([`Cloned`](crate::Cloned)).
+    /// Elements that are cloned ([`Cloned`](crate::Cloned)) have no reduction.
     #[error(
-        "elements that are cloned can only be replaced; reduction {reduction} needs a numeric type"
+        "elements in `Cloned` can only be replaced; reduction {reduction} needs a numeric type"
     )]
     ReductionOfClones {
-        /// The reduction asked for.
+        /// The requested reduction.
         reduction: Reduction,
     },
 
-    /// An index lies outside its axis.
+    /// An index is outside its axis.
     #[error("index {index} of tuple {tuple} is out of bounds for axis {axis} of size {size}")]
     IndexOutOfBounds {
         /// Position of the tuple among all tuples, in row-major order.
         tuple: usize,
         /// Axis of `data` that the index addresses.
         axis: usize,
-        /// The index as given.
+        /// The index, as the caller gave it.
         index: i128,
-        /// Number of elements along that axis.
+        /// Number of elements along the axis.
         size: usize,
     },
 
-    /// Two tuples have one destination and [`Duplicates::Reject`](crate::Duplicates::Reject) is set.
-    #[error("tuple {tuple} has the destination of tuple {earlier}; duplicates were to be rejected")]
+    /// Two tuples have one destination under
+    /// [`Duplicates::Reject`](crate::Duplicates::Reject).
+    #[error(
+        "tuple {tuple} has the destination of tuple {earlier}, and duplicates are rejected; remove one, or allow duplicates"
+    )]
     DuplicateIndex {
-        /// The first tuple, in row-major order, that repeats a destination.
+        /// The first tuple, in row-major order, that has the destination of an earlier tuple.
         tuple: usize,
-        /// The last tuple before it with that destination.
+        /// The last tuple before `tuple` with that destination.
         earlier: usize,
     },
 
-    /// A plan was run on an output (a gather's on data) of another shape or other
-    /// strides.
+    /// A plan was run with another shape or other strides than it was made for.
+    ///
+    /// The checked tensor is the output of a scatter, and the data of a gather.
     #[error(
-        "the plan was made for shape {planned_shape:?} and strides {planned_strides:?}, not {shape:?} and {strides:?}; plan again for this layout"
+        "the plan was made for shape {planned_shape:?} and strides {planned_strides:?}, not for shape {shape:?} and strides {strides:?}; plan again for this layout"
     )]
     PlanMismatch {
-        /// Shape that was planned for.
+        /// The planned shape.
         planned_shape: Vec<usize>,
-        /// Strides that were planned for, in elements.
+        /// The planned strides, in elements.
         planned_strides: Vec<isize>,
-        /// Shape of the output given.
+        /// The shape of the given tensor.
         shape: Vec<usize>,
-        /// Strides of the output given, in elements.
+        /// The strides of the given tensor, in elements.
         strides: Vec<isize>,
     },
 
-    /// An allocation failed: for the result, for the plan, for a run that takes
-    /// sorted tuples (means, reductions without self, wide sums), for ranks above 8,
-    /// or for the facts of another error.
+    /// An allocation failed.
+    ///
+    /// The allocation was for a result, a plan, ranks above 8, or the fields of another error,
+    /// or for a run that must sort its tuples. Means, reductions without self and wide sums
+    /// sort their tuples.
     #[error("an allocation of {bytes} bytes failed")]
     OutOfMemory {
-        /// The bytes asked for.
+        /// The requested bytes.
         bytes: usize,
     },
 
-    /// A pool did not run every task exactly once. The output is then undefined
-    /// in its values: this is the one error after which it may have changed.
+    /// A pool did not run every task exactly once.
+    ///
+    /// The output may have changed, and its values are undefined.
     #[error(
-        "the pool completed {completed} of {tasks} tasks, and made {surplus} calls beyond one for each; the output cannot be relied on"
+        "the pool completed {completed} of {tasks} tasks, and made {surplus} calls beyond one for each task; do not use the output"
     )]
     PoolFailed {
-        /// Tasks handed to the pool.
+        /// Tasks given to the pool.
         tasks: usize,
-        /// Tasks that were completed, each once whatever the pool did.
+        /// Tasks that were completed. Each one ran once, whatever the pool did.
         completed: usize,
-        /// Calls that were made beyond one for each task: repeated ones, and
-        /// those with numbers of no task. Nothing was done in them.
+        /// Calls beyond one for each task: repeated calls, and calls with the number of no
+        /// task. Such calls had no effect.
         surplus: usize,
     },
 }
 
-/// Where an update of a cache may begin: the lengths of both, and the mode. In
-/// words, without an allocation.
+/// The positions at which an update of a cache may begin: length of the update, length of the
+/// cache, mode. It is formatted without an allocation.
 struct Positions<'a>(&'a usize, &'a usize, &'a CacheMode);
 
 impl fmt::Display for Positions<'_> {
@@ -484,7 +522,7 @@ impl fmt::Display for Positions<'_> {
 }
 
 impl ScatterError {
-    /// An error whose facts take memory. Where that cannot be had, this is the
+    /// Returns an error whose fields need memory. If the allocation fails, that failure is the
     /// error.
     #[cold]
     pub(crate) fn with_facts(error: impl FnOnce() -> Result<Self, Self>) -> Self {

@@ -1,16 +1,16 @@
 //! Scatter for CPUs: parallel, SIMD, and the same bits at every thread count.
 //!
-//! Scatter writes slices of `updates` into a tensor at the places that
-//! `indices` name, and may combine them with what is there (add, multiply,
-//! minimum, ...). It is ONNX ScatterND, ScatterElements and TensorScatter,
-//! OpenVINO ScatterNDUpdate and ScatterUpdate, torch `index_add_` and
-//! `scatter_reduce_`, the step that fills a KV cache, the gradient of an
-//! embedding table. Gathers, the inverse operators, are included.
+//! A scatter writes slices of `updates` into a tensor. `indices` gives the position of each
+//! slice. A reduction (add, multiply, minimum and others) can combine an update with the
+//! existing value. Other systems have scatters as ONNX ScatterND, ScatterElements and
+//! TensorScatter, OpenVINO ScatterNDUpdate and ScatterUpdate, and torch `index_add_` and
+//! `scatter_reduce_`. A scatter fills a KV cache, and computes the gradient of an embedding
+//! table. The crate also has gathers, the inverse operators.
 //!
 //! ```
 //! use ndscatter::{Reduction, TensorView, TensorViewMut, scatter_nd};
 //!
-//! // Adds two rows into a table of three; the second one twice.
+//! // Adds three rows to a table of three rows. Two of them are added to row 2.
 //! let mut table = [0.0_f32; 6];
 //! scatter_nd(
 //!     TensorViewMut::contiguous(&mut table, &[3, 2])?,
@@ -22,50 +22,54 @@
 //! # Ok::<(), ndscatter::ScatterError>(())
 //! ```
 //!
-//! # What holds for every call
+//! # Guarantees of every call
 //!
-//! - The result is that of the sequential loop over `indices` in row-major
-//!   order, **bit for bit**, whatever the number of threads, the instruction
-//!   set, the schedule or the pool. Duplicates are applied in that order. The
-//!   one exception is the sign and payload of a NaN that arithmetic made.
-//! - Everything is checked before the first write: after a [`ScatterError`]
-//!   the output is what it was. The one exception is
-//!   [`ScatterError::PoolFailed`].
-//! - Tensors may have any strides: permuted, padded, reversed, and for inputs
-//!   zero. Nothing is copied to make them contiguous.
-//! - Small calls allocate nothing and touch no other thread.
+//! - The result has the bits of the sequential loop over `indices` in row-major order. The
+//!   number of threads, the instruction set, the schedule and the pool do not change it.
+//!   Duplicates are applied in that order. The only exception is the sign and payload of a NaN
+//!   that arithmetic has made.
+//! - Everything is checked before the first write. After a [`ScatterError`] the output is
+//!   unchanged. The exceptions are [`ScatterError::PoolFailed`] and new memory
+//!   ([`AnyViewMut::of_new_memory`]).
+//! - Tensors may have any strides: permuted, padded or reversed. Inputs may also have stride 0.
+//!   No tensor is copied to make it contiguous.
+//! - Small calls allocate nothing and use no other thread.
 //!
-//! # Operators and verbs
+//! # Operators and methods
 //!
-//! [`Scatter::nd`], [`Scatter::along`], [`Scatter::elements`] and
-//! [`Scatter::cache`] are the operators; options follow, then one of four verbs.
-//! The gathers [`Gather::nd`], [`Gather::along`] and [`Gather::elements`] have
-//! three of them. [`Operator`] is any of these as a value, with its shape rule.
-//! Functions in [`profile`] set the options that follow one runtime's rules.
-//! [`Scatter::backward`] and [`Gather::backward`] give gradients;
-//! [`Scatter::forward`] is a forward pass that keeps what its gradient needs.
+//! The scatters are [`Scatter::nd`], [`Scatter::along`], [`Scatter::elements`] and
+//! [`Scatter::cache`]. The gathers are [`Gather::nd`], [`Gather::along`] and
+//! [`Gather::elements`]. Each starts a builder: options follow, and one of the methods below
+//! ends it. [`Operator`] is an operator known at run time, with its shape rule. The functions in
+//! [`profile`] set the options that follow the rules of one runtime.
 //!
-//! | verb | use it when |
+//! | method | use |
 //! |---|---|
-//! | [`in_place`](Scatter::in_place) | `data` itself may change: the cost is that of the updates alone |
-//! | [`write_into`](Scatter::write_into) | there is memory for the result, and `data` must stay |
-//! | [`allocate`](Scatter::allocate) | a new tensor is wanted |
-//! | [`plan`](Scatter::plan) | the same indices will be used again; [`ScatterPlan::run`] has the other three |
+//! | [`in_place`](Scatter::in_place) | `data` may change. The cost is the cost of the updates. Gathers do not have it. |
+//! | [`write_into`](Scatter::write_into) | `data` must stay, and the caller has memory for the result |
+//! | [`allocate`](Scatter::allocate) | the result is a new tensor |
+//! | [`plan`](Scatter::plan) | several calls have the same indices. [`ScatterPlan::run`] and [`GatherPlan::run`] have the other methods. |
 //!
-//! [`scatter_nd`], [`scatter_update`], [`scatter_elements`] and
-//! [`tensor_scatter`] are the in-place verbs in one line.
+//! [`Scatter::backward`] and [`Gather::backward`] compute gradients. [`Scatter::forward`] is a
+//! forward pass that keeps the tensors that its gradient needs.
 //!
-//! The verbs take any view: a [`TensorView`] of a Rust type, an [`AnyView`]
-//! whose element type is a [`DType`], which is what a runtime has, or one in
-//! [`Cloned`] for elements that are cloned, such as strings. The tensors of one
-//! call are of one kind; [`Indices`] may be of any integer type.
+//! [`scatter_nd`], [`scatter_update`], [`scatter_elements`] and [`tensor_scatter`] are in-place
+//! calls in one line.
+//!
+//! Each method takes any kind of view:
+//!
+//! - [`TensorView`]: the element type is a Rust type.
+//! - [`AnyView`]: the element type is a [`DType`] known at run time, as in a runtime.
+//! - [`Cloned`]: elements are cloned, such as strings.
+//!
+//! All tensors of one call have views of one kind. [`Indices`] may have any integer type.
 //!
 //! # Threads
 //!
-//! Work is divided among the threads of rayon: of the pool that the caller is
-//! in, as inside [`rayon::ThreadPool::install`], else of the global one.
-//! [`Execution::pool`] takes any other [`Pool`], such as a host runtime's own
-//! parallel-for, and [`CallingThread`] takes none.
+//! Work is divided among the threads of a rayon pool. Inside
+//! [`rayon::ThreadPool::install`] this is the pool of the caller, elsewhere it is the global
+//! pool. [`Execution::pool`] sets another [`Pool`], such as the parallel-for of a host runtime.
+//! With [`CallingThread`] a call uses no other thread.
 //!
 //! # Cargo features
 //!

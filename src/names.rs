@@ -1,8 +1,9 @@
-//! Names of the values of an option: the text that people read, and the texts that are read.
+//! Names of the values of an option: the text that is printed, and the texts that are read.
 //!
-//! Knows texts. The table of an option stands beside its declaration.
+//! Knows texts. Does not know what a value means. The table of names of an option follows the
+//! declaration of the option.
 
-/// A text names no value of an option.
+/// The error for a text that is not the name of any value of an option.
 ///
 /// # Examples
 ///
@@ -19,14 +20,15 @@
 #[error("no {option} is called {name:?}; use {}", one_of(known))]
 #[non_exhaustive]
 pub struct UnknownName {
-    /// The option.
+    /// Description of the option, such as "rule for bounds".
     pub option: &'static str,
-    /// The text.
+    /// The text that was read.
     pub name: String,
-    /// The names that the option has, without their other spellings.
+    /// The names of all values, in the order of their declaration, without other spellings.
     pub known: Vec<&'static str>,
 }
 
+/// Joins names to a list such as "a, b or c".
 fn one_of(names: &[&str]) -> String {
     match names {
         [first @ .., before, last] if !first.is_empty() => {
@@ -36,10 +38,10 @@ fn one_of(names: &[&str]) -> String {
     }
 }
 
-/// All spellings of each value; the first one is its name.
+/// The spellings of each value. The first spelling is the name of the value.
 pub(crate) type Table<T> = [(T, &'static [&'static str])];
 
-/// The value that has a name, in any case.
+/// Returns the value with the spelling `name`, in any case.
 pub(crate) fn find<T: Copy>(
     option: &'static str,
     table: &Table<T>,
@@ -54,15 +56,16 @@ pub(crate) fn find<T: Copy>(
     })
 }
 
-/// Names the values of an option, in the order of their declaration: the name, then other
-/// spellings that are read.
+/// Implements the names of the values of an option, in the order of their declaration. Each
+/// value has its name, then other spellings that are read.
 macro_rules! named {
     ($type:ident, $option:literal: $($value:ident => $name:literal $(| $other:literal)*,)*) => {
         impl $type {
-            /// Every value, in the order of their declaration.
+            /// All values, in the order of their declaration.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
 
-            /// The name of the value, which [`from_str`](std::str::FromStr::from_str) reads.
+            /// Returns the name of the value, which [`from_str`](std::str::FromStr::from_str)
+            /// reads.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $name,)*
@@ -79,13 +82,13 @@ macro_rules! named {
         impl std::str::FromStr for $type {
             type Err = crate::names::UnknownName;
 
-            /// Reads a name, in any case.
+            /// Reads the name or another spelling of a value, in any case.
             #[inline]
             fn from_str(name: &str) -> Result<Self, Self::Err> {
                 let table: &crate::names::Table<Self> =
                     &[$((Self::$value, &[$name $(, $other)*])),*];
                 match name {
-                    // Small calls through adapters read several names.
+                    // A fast path: small calls through adapters read several names.
                     $($name => Ok(Self::$value),)*
                     _ => crate::names::find($option, table, name),
                 }
@@ -113,10 +116,10 @@ mod tests {
     {
         for (position, &value) in values.iter().enumerate() {
             let name = value.to_string();
-            assert_eq!(name.parse(), Ok(value), "its own name");
+            assert_eq!(name.parse(), Ok(value), "the name of the value");
             assert_eq!(name.to_ascii_uppercase().parse(), Ok(value), "in capitals");
-            let unknown = T::from_str("no such name").expect_err("a name of nothing");
-            assert_eq!(unknown.known[position], name, "it is told of");
+            let unknown = T::from_str("no such name").expect_err("an unknown name");
+            assert_eq!(unknown.known[position], name, "the error lists the name");
         }
     }
 
@@ -146,14 +149,14 @@ mod tests {
 
     #[test]
     fn an_error_lists_the_names() {
-        let told = |unknown: UnknownName| unknown.to_string();
+        let text_of = |unknown: UnknownName| unknown.to_string();
         let cases = [
             (
-                told("median".parse::<Reduction>().expect_err("no reduction")),
+                text_of("median".parse::<Reduction>().expect_err("no reduction")),
                 "no reduction is called \"median\"; use none, add, sub, mul, min, max or mean",
             ),
             (
-                told("".parse::<Goal>().expect_err("no goal")),
+                text_of("".parse::<Goal>().expect_err("no goal")),
                 "no goal is called \"\"; use latency or throughput",
             ),
         ];

@@ -1,9 +1,7 @@
-//! The tensors of a call: where their elements lie, what they are, and what is
-//! known of their bytes.
+//! The tensors of a call: memory, layout, element type, and what is known about their bytes.
 //!
-//! A constructor here is the one place where memory and layout are held against
-//! each other: whoever holds a view may touch every element of it. Knows
-//! nothing of operators, plans or threads.
+//! Constructors of views check that the layout stays within the memory. A view may then touch
+//! every element of its layout. Does not know operators, plans or threads.
 
 mod any;
 mod cloned;

@@ -1,8 +1,7 @@
-//! The operators: what their shapes mean, their options, and their verbs.
+//! The operators: their shape rules, their options, and the methods that run them.
 //!
-//! Knows ONNX, OpenVINO and their kin. Knows nothing of threads or vectors:
-//! an operator says what its shapes mean ([`Form`](crate::plan::Form)) and
-//! leaves the rest.
+//! Knows the rules of ONNX, OpenVINO and other runtimes. Turns the shapes of a call into a
+//! [`Form`](crate::plan::Form), which `run` executes. Does not know threads or kernels.
 
 mod functions;
 mod gather;

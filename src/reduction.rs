@@ -1,24 +1,36 @@
-//! How an update meets the value that is already there, and what a repeated
-//! destination or an index out of bounds means.
+//! Options of an operator: how an update is combined with the existing value, and the rules for
+//! duplicates, indices out of bounds, accumulation, gradients and caches.
+//!
+//! Knows names and values. Does not know how a rule is carried out.
 
 use crate::names::named;
 
 /// How an update is combined with the current value of its destination.
 ///
-/// Updates of one destination are applied in the row-major order of
-/// `indices`, one after another. Integers wrap. `Min` and `Max` propagate NaN
-/// from either side and keep the current value on a tie. On `bool`, `Add` and
-/// `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND; it has no `Mean`. Complex
-/// numbers have no `Min` and `Max`. Types that the crate does not know
-/// ([`DType::is_opaque`](crate::DType::is_opaque)) and elements that are cloned
-/// have `None` alone.
+/// Updates of one destination are applied one after another, in the row-major order of
+/// `indices`. Integers wrap. `Min` and `Max` propagate NaN from either side and keep the current
+/// value on a tie.
 ///
-/// Its name is that of ONNX, where ONNX has it. The names of other runtimes are read too:
-/// OpenVINO's (`sum`, `prod`), torch's (`amax`, `multiply`), JAX's (`update`).
+/// | elements | reductions |
+/// |---|---|
+/// | integers, floats | all |
+/// | complex numbers | all except `Min` and `Max` |
+/// | `bool` | all except `Mean`: `Add` and `Max` are OR, `Sub` is XOR, `Mul` and `Min` are AND |
+/// | unknown types ([`DType::is_opaque`](crate::DType::is_opaque)), [`Cloned`](crate::Cloned) | only `None` |
+///
+/// Other pairs are refused with [`ScatterError::UnsupportedReduction`] or
+/// [`ScatterError::ReductionOfClones`].
+///
+/// [`as_str`](Self::as_str) is the name in ONNX, where ONNX has the reduction. `from_str` also
+/// reads the names of OpenVINO (`sum`, `prod`), torch (`amax`, `multiply`) and JAX (`update`),
+/// in any case.
+///
+/// [`ScatterError::UnsupportedReduction`]: crate::ScatterError::UnsupportedReduction
+/// [`ScatterError::ReductionOfClones`]: crate::ScatterError::ReductionOfClones
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduction {
-    /// The update replaces the value; of several, the last one stays.
+    /// The update replaces the value. If a destination has several updates, the last one stays.
     #[default]
     None,
     /// `current + update`.
@@ -27,20 +39,20 @@ pub enum Reduction {
     Sub,
     /// `current * update`.
     Mul,
-    /// The smaller of the two.
+    /// The smaller one of the current value and the update.
     Min,
-    /// The larger of the two.
+    /// The larger one of the current value and the update.
     Max,
-    /// The sum of the current value and the updates, divided by their number.
+    /// The sum of the current value and the updates, divided by the number of summands.
     ///
-    /// The sum is that of `Add`, the number is exact. Integers round towards
-    /// negative infinity; `f32` and `f64` divide once by the number rounded to
-    /// the type; 16-bit floats divide in `f32`; complex numbers by component.
+    /// The sum is computed as `Add` computes it. The number of summands is exact. Integers round
+    /// towards negative infinity. `f32` and `f64` divide once, by the number rounded to the
+    /// type. 16-bit floats divide in `f32`. Complex numbers divide each component.
     Mean,
 }
 
 impl Reduction {
-    /// Whether its gradients depend on the values that are combined.
+    /// Whether gradients depend on the combined values.
     pub(crate) fn depends_on_values(self) -> bool {
         matches!(self, Self::Mul | Self::Min | Self::Max)
     }
@@ -57,13 +69,15 @@ named! { Reduction, "reduction":
     Mean => "mean" | "average" | "avg",
 }
 
-/// What two tuples with one destination mean.
+/// Rule for two tuples with one destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
-    /// They are applied in order; without a reduction the last one stays.
+    /// Their updates are applied in the row-major order of `indices`. Without a reduction the
+    /// last update stays.
     #[default]
     Allow,
-    /// They are an error, reported before anything is written.
+    /// They are an error ([`ScatterError::DuplicateIndex`](crate::ScatterError::DuplicateIndex)),
+    /// found before the first write.
     Reject,
 }
 
@@ -72,16 +86,16 @@ named! { Duplicates, "rule for duplicates":
     Reject => "reject",
 }
 
-/// In what type the running value of a 16-bit float destination is kept.
+/// Type of the running value of a destination of 16-bit floats.
 ///
-/// For other element types there is no difference.
+/// It makes no difference for other element types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Accumulate {
-    /// In its own: rounded after every update, as numpy and OpenVINO do.
+    /// The element type. The value is rounded after every update, as in numpy and OpenVINO.
     #[default]
     Native,
-    /// In `f32`: rounded once, when all updates of the destination are in, as
-    /// torch's scatter does.
+    /// `f32`. The value is rounded once, after all updates of the destination, as in torch's
+    /// scatter.
     Wide,
 }
 
@@ -90,14 +104,13 @@ named! { Accumulate, "kind of accumulation":
     Wide => "wide",
 }
 
-/// Which of several updates of one destination have a gradient, where they replace what is
-/// there.
+/// Which updates of one destination have a gradient when updates replace the existing value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NoneGradient {
-    /// The last, which is what the destination holds: exact.
+    /// The last update, which is the value of the destination. This is the exact gradient.
     #[default]
     LastWrite,
-    /// Each that of the destination, as torch documents it.
+    /// Every update, each with the gradient of its destination, as torch documents it.
     EveryDuplicate,
 }
 
@@ -106,8 +119,7 @@ named! { NoneGradient, "gradient without a reduction":
     EveryDuplicate => "every duplicate" | "every_duplicate",
 }
 
-/// What updates do to their destinations: the part of a scatter's meaning that
-/// has nothing to do with where those are.
+/// How updates change their destinations, whatever the destinations are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reducing {
     pub(crate) reduction: Reduction,
@@ -116,7 +128,7 @@ pub(crate) struct Reducing {
 }
 
 impl Default for Reducing {
-    /// They replace what is there.
+    /// Returns the options with which updates replace the existing value.
     fn default() -> Self {
         Self {
             reduction: Reduction::None,
@@ -126,26 +138,27 @@ impl Default for Reducing {
     }
 }
 
-/// What updates do to their destinations, and which updates have a gradient.
+/// How updates change their destinations, and which updates have a gradient.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meaning {
     pub(crate) reducing: Reducing,
     pub(crate) none_gradient: NoneGradient,
 }
 
-/// What becomes of an index that lies outside its axis.
+/// Rule for an index outside its axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bounds {
-    /// It is an error, reported before anything is written.
+    /// It is an error ([`ScatterError::IndexOutOfBounds`](crate::ScatterError::IndexOutOfBounds)),
+    /// found before the first write.
     #[default]
     Error,
-    /// Its tuple is dropped with its whole window; a gather writes zeros, bytes
-    /// of zeros where it does not know the type. Plans say
-    /// [how many](crate::ScatterPlan::skipped).
+    /// A scatter drops its tuple with the whole window. A gather writes a window of zeros, or
+    /// of zero bytes for an unknown type. Plans report
+    /// [how many tuples were skipped](crate::ScatterPlan::skipped).
     Skip,
-    /// Each coordinate, once negative ones have been counted from the end, is
-    /// moved to the nearest end of its axis: a negative one that is forbidden
-    /// or too low to 0. An axis without elements is still an error.
+    /// The coordinate is moved to the nearest end of its axis. Negative coordinates are counted
+    /// from the end before. A negative coordinate that is forbidden or too low becomes 0. An
+    /// axis without elements is still an error.
     Clamp,
 }
 
@@ -155,13 +168,13 @@ named! { Bounds, "rule for bounds":
     Clamp => "clamp",
 }
 
-/// How a cache is written at its end.
+/// How a cache is written at the end of its axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CacheMode {
-    /// Updates must fit between their position and the end.
+    /// The update must fit between its position and the end.
     #[default]
     Linear,
-    /// Positions go on at the beginning, modulo the length of the axis.
+    /// Positions continue at the beginning: they are taken modulo the length of the axis.
     Circular,
 }
 

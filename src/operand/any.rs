@@ -1,8 +1,10 @@
-//! Views whose element type is a value: what runtimes hand over.
+//! Views with an element type known at run time, for callers such as runtimes.
+//!
+//! Knows memory, layouts and element types. Every constructor checks the promise of its view.
 
 #![expect(
     unsafe_code,
-    reason = "views of memory; every constructor establishes what a view promises"
+    reason = "views of memory; every constructor checks the promise of its view"
 )]
 
 use super::layout::Layout;
@@ -12,58 +14,62 @@ use crate::element::{DType, Element};
 use crate::error::ScatterError;
 use crate::memory::copied;
 
-/// A tensor to read, its element type a value.
+/// A tensor to read, with an element type known at run time.
 ///
-/// Made from a [`TensorView`], from bytes, or from raw parts, which are checked
-/// once.
+/// It is made from a [`TensorView`], from [bytes](Self::from_bytes) or from
+/// [raw parts](Self::from_raw_parts). The constructor checks layout and alignment once. Any
+/// strides are allowed, 0 included.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyView<'a> {
-    /// Aligned for `dtype`; holds what `contents` says.
+    /// Memory with the alignment of `dtype`. `contents` describes its bytes.
     pub(super) memory: Readable<'a>,
     pub(super) dtype: DType,
     pub(super) contents: Contents,
 }
 
-/// A tensor to write, its element type a value; no two of its elements are the
-/// same memory.
+/// A tensor to write, with an element type known at run time.
+///
+/// It is made from a [`TensorViewMut`], from [bytes](Self::from_bytes) or from
+/// [raw parts](Self::from_raw_parts). No two elements share memory. Strides may be negative.
 #[derive(Debug)]
 pub struct AnyViewMut<'a> {
-    /// Aligned for `dtype`; each element holds, now and when the view is gone,
-    /// what `contents` says.
+    /// Memory with the alignment of `dtype`. `contents` describes its bytes, now and after the
+    /// lifetime of the view.
     memory: Writable<'a>,
     dtype: DType,
     contents: Contents,
+    /// Whether the caller ignores the memory after an error.
     is_new: bool,
 }
 
 // SAFETY: a view is a shared borrow of plain bytes.
 unsafe impl Send for AnyView<'_> {}
-// SAFETY: as above.
+// SAFETY: a view is a shared borrow of plain bytes.
 unsafe impl Sync for AnyView<'_> {}
 // SAFETY: a mutable view is an exclusive borrow of plain bytes.
 unsafe impl Send for AnyViewMut<'_> {}
-// SAFETY: behind a shared reference it gives no access.
+// SAFETY: a shared reference to a mutable view gives no access to the bytes.
 unsafe impl Sync for AnyViewMut<'_> {}
 
 impl<'a> AnyView<'a> {
-    /// A view of bytes: the element with the lowest address lies at the start
-    /// of `bytes`, which may be longer than the tensor.
+    /// Returns a view of bytes. The element with the lowest address is at the start of
+    /// `bytes`. `bytes` may be longer than the tensor.
     ///
-    /// Elements of [`DType::Bool`] may be any byte. They are not moved into
-    /// views of Rust's `bool` ([`ScatterError::ForeignBool`]).
+    /// Elements of [`DType::Bool`] may be any byte. A call that would move them into a view of
+    /// Rust's `bool` is refused ([`ScatterError::ForeignBool`]).
     ///
     /// # Errors
     ///
-    /// [`ScatterError::BytesLength`] if an element lies outside `bytes`,
-    /// [`ScatterError::Misaligned`] if their address does not suit `dtype`,
-    /// [`ScatterError::ShapeOverflow`] if the layout exceeds the address space.
+    /// - [`ScatterError::BytesLength`]: an element is outside `bytes`.
+    /// - [`ScatterError::Misaligned`]: the address of `bytes` is not aligned for `dtype`.
+    /// - [`ScatterError::ShapeOverflow`]: the layout reaches beyond the address space.
     ///
     /// # Examples
     ///
     /// ```
     /// use ndscatter::{AnyView, AnyViewMut, DType, Layout, Reduction, Scatter};
     ///
-    /// // What a runtime has: buffers of bytes, and types and shapes as values.
+    /// // Buffers of bytes, and types and shapes known at run time, as in a runtime.
     /// let (mut table, row, ones) = ([7_u16; 6], 2_i64, [1_u16; 2]);
     /// let table_bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut table);
     /// let (row, ones): (&[u8], &[u8]) = (bytemuck::bytes_of(&row), bytemuck::cast_slice(&ones));
@@ -85,13 +91,14 @@ impl<'a> AnyView<'a> {
         Ok(Self::new(Readable { ptr, layout }, dtype, Contents::Bytes))
     }
 
-    /// One value for a whole tensor of any shape of up to 64 dimensions, as
-    /// [`TensorView::splat`] has it.
+    /// Returns a view in which every element is one value, as [`TensorView::splat`] does.
+    ///
+    /// `value` holds the bytes of the value. `shape` has at most 64 dimensions.
     ///
     /// # Errors
     ///
-    /// As [`from_bytes`](Self::from_bytes), and [`ScatterError::StridesRank`] for more
-    /// dimensions.
+    /// The errors of [`from_bytes`](Self::from_bytes), and [`ScatterError::StridesRank`] for
+    /// more than 64 dimensions.
     ///
     /// # Examples
     ///
@@ -110,7 +117,8 @@ impl<'a> AnyView<'a> {
         Self::from_bytes(value, dtype, Layout::strided(shape, strides)?)
     }
 
-    /// `memory` is aligned for `dtype`, and holds what `contents` says.
+    /// Returns a view of `memory`, which has the alignment of `dtype` and the bytes that
+    /// `contents` describes.
     #[inline]
     pub(super) fn new(memory: Readable<'a>, dtype: DType, contents: Contents) -> Self {
         Self {
@@ -120,22 +128,22 @@ impl<'a> AnyView<'a> {
         }
     }
 
-    /// A view of memory that a foreign runtime owns. `ptr` is the address of
-    /// element `[0, 0, ...]`; it is not read where the shape has no elements.
+    /// Returns a view of memory that a foreign runtime owns. `ptr` is the address of element
+    /// `[0, 0, ...]`. The memory is not read if the shape has no elements.
     ///
-    /// Elements of [`DType::Bool`] may be any byte. They are not moved
-    /// into views of Rust's `bool` ([`ScatterError::ForeignBool`]).
+    /// Elements of [`DType::Bool`] may be any byte. A call that would move them into a view of
+    /// Rust's `bool` is refused ([`ScatterError::ForeignBool`]).
     ///
     /// # Errors
     ///
-    /// [`ScatterError::Misaligned`] if the address does not suit `dtype`,
-    /// [`ScatterError::ShapeOverflow`] if the layout exceeds the address space.
+    /// - [`ScatterError::Misaligned`]: `ptr` is not aligned for `dtype`.
+    /// - [`ScatterError::ShapeOverflow`]: the layout reaches beyond the address space.
     ///
     /// # Safety
     ///
-    /// Every element that `layout` places around `ptr` is readable and
-    /// initialised, as part of one allocation, for `'a`, and is not written
-    /// meanwhile except by an in-place scatter through this crate.
+    /// `layout` places elements around `ptr`. For `'a`, all of them are readable, initialised
+    /// and part of one allocation. For `'a`, nothing writes them, except an in-place scatter of
+    /// this crate.
     #[inline]
     pub unsafe fn from_raw_parts(
         ptr: *const u8,
@@ -150,17 +158,17 @@ impl<'a> AnyView<'a> {
         ))
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Shape and strides.
+    /// Returns the shape and the strides.
     pub fn layout(&self) -> Layout<'a> {
         self.memory.layout
     }
 
-    /// The sizes of the dimensions.
+    /// Returns the sizes of the dimensions.
     #[inline]
     pub fn shape(&self) -> &[usize] {
         self.memory.layout.shape()
@@ -173,13 +181,15 @@ impl<'a> AnyView<'a> {
 }
 
 impl<'a> AnyViewMut<'a> {
-    /// A view of bytes, as [`AnyView::from_bytes`]: `bytes` may be longer than
-    /// the tensor, and what lies behind it is not touched.
+    /// Returns a view of bytes, as [`AnyView::from_bytes`] does. `bytes` may be longer than the
+    /// tensor. Bytes after the tensor are not touched.
     ///
     /// # Errors
     ///
-    /// As there; also [`ScatterError::SelfOverlap`] and
-    /// [`ScatterError::SelfOverlapUndecided`].
+    /// The errors of [`AnyView::from_bytes`], and:
+    ///
+    /// - [`ScatterError::SelfOverlap`]: two elements share memory.
+    /// - [`ScatterError::SelfOverlapUndecided`]: a bounded search could not decide this.
     pub fn from_bytes(
         bytes: &'a mut [u8],
         dtype: DType,
@@ -191,7 +201,8 @@ impl<'a> AnyViewMut<'a> {
         Ok(Self::new(Writable { ptr, layout }, dtype, Contents::Bytes))
     }
 
-    /// `memory` is aligned for `dtype`, and holds what `contents` says.
+    /// Returns a view of `memory`, which has the alignment of `dtype` and the bytes that
+    /// `contents` describes.
     #[inline]
     pub(super) fn new(memory: Writable<'a>, dtype: DType, contents: Contents) -> Self {
         Self {
@@ -202,28 +213,29 @@ impl<'a> AnyViewMut<'a> {
         }
     }
 
-    /// A view of memory that a foreign runtime owns. `ptr` is the address of
-    /// element `[0, 0, ...]`; it is not touched where the shape has no elements.
+    /// Returns a view of memory that a foreign runtime owns. `ptr` is the address of element
+    /// `[0, 0, ...]`. The memory is not touched if the shape has no elements.
     ///
-    /// Elements of [`DType::Bool`] may be any byte, and may become any.
+    /// Elements of [`DType::Bool`] may be any byte, before and after the call.
     ///
     /// # Errors
     ///
-    /// As [`AnyView::from_raw_parts`]; also [`ScatterError::SelfOverlap`] and
-    /// [`ScatterError::SelfOverlapUndecided`].
+    /// The errors of [`AnyView::from_raw_parts`], and:
+    ///
+    /// - [`ScatterError::SelfOverlap`]: two elements share memory.
+    /// - [`ScatterError::SelfOverlapUndecided`]: a bounded search could not decide this.
     ///
     /// # Safety
     ///
-    /// Every element that `layout` places around `ptr` is initialised and
-    /// writable, as part of one allocation, for `'a`, and nothing but this
-    /// crate's call touches it meanwhile.
+    /// `layout` places elements around `ptr`. For `'a`, all of them are initialised, writable
+    /// and part of one allocation. For `'a`, only the call of this crate touches them.
     #[inline]
     pub unsafe fn from_raw_parts(
         ptr: *mut u8,
         dtype: DType,
         layout: Layout<'a>,
     ) -> Result<Self, ScatterError> {
-        // SAFETY: the caller vouches for more than what is asked.
+        // SAFETY: the contract of this function includes that of the called function.
         let view = unsafe { Self::uninit_from_raw_parts(ptr, dtype, layout) }?;
         Ok(Self {
             contents: Contents::Foreign,
@@ -231,13 +243,15 @@ impl<'a> AnyViewMut<'a> {
         })
     }
 
-    /// [`from_raw_parts`](Self::from_raw_parts) for an output that is only
-    /// written: its elements need not be initialised. A call in place, which
-    /// reads them, is refused with [`ScatterError::Uninitialized`].
+    /// Returns a view of an output that is only written. Its elements may be uninitialised,
+    /// unlike those of [`from_raw_parts`](Self::from_raw_parts).
+    ///
+    /// An in-place call reads its output. It refuses this view with
+    /// [`ScatterError::Uninitialized`].
     ///
     /// # Errors
     ///
-    /// As [`from_raw_parts`](Self::from_raw_parts).
+    /// The errors of [`from_raw_parts`](Self::from_raw_parts).
     ///
     /// # Examples
     ///
@@ -251,10 +265,10 @@ impl<'a> AnyViewMut<'a> {
     /// let updates = TensorView::contiguous(&[9.0_f32], &[1])?;
     /// let mut memory = [MaybeUninit::<f32>::uninit(); 3];
     /// let (ptr, layout) = (memory.as_mut_ptr().cast(), Layout::contiguous(&[3]));
-    /// // SAFETY: three floats, borrowed, that the call alone touches.
+    /// // SAFETY: `memory` has three floats, and only the call touches them.
     /// let output = unsafe { AnyViewMut::uninit_from_raw_parts(ptr, DType::F32, layout) }?;
     /// Scatter::nd().write_into(data.into(), indices, updates.into(), output)?;
-    /// // SAFETY: the call has written all of them.
+    /// // SAFETY: the call has written all three elements.
     /// let result = memory.map(|element| unsafe { element.assume_init() });
     /// assert_eq!(result, [1.0, 9.0, 3.0]);
     /// # Ok::<(), ndscatter::ScatterError>(())
@@ -262,7 +276,7 @@ impl<'a> AnyViewMut<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`from_raw_parts`](Self::from_raw_parts), except that elements may be
+    /// The conditions of [`from_raw_parts`](Self::from_raw_parts), except that elements may be
     /// uninitialised. A call with this view as its output initialises them if it returns
     /// without an error.
     #[inline]
@@ -281,9 +295,11 @@ impl<'a> AnyViewMut<'a> {
         ))
     }
 
-    /// The same view, of memory that nobody looks at unless the call succeeds: its
-    /// elements may be any values when the call returns an error. Calls need not read all
-    /// indices before they write then.
+    /// Returns the same view, marked as new memory: the caller ignores the elements after an
+    /// error.
+    ///
+    /// After an error, the elements may have any values, because a call may write before it has
+    /// checked all indices.
     ///
     /// # Examples
     ///
@@ -306,7 +322,7 @@ impl<'a> AnyViewMut<'a> {
         }
     }
 
-    /// The same view for a shorter time, so that this one can be used again.
+    /// Returns the same view with a shorter lifetime, so that `self` can be used again later.
     pub fn reborrow(&mut self) -> AnyViewMut<'_> {
         AnyViewMut {
             memory: Writable { ..self.memory },
@@ -314,28 +330,28 @@ impl<'a> AnyViewMut<'a> {
         }
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Shape and strides.
+    /// Returns the shape and the strides.
     pub fn layout(&self) -> Layout<'a> {
         self.memory.layout
     }
 
-    /// The sizes of the dimensions.
+    /// Returns the sizes of the dimensions.
     #[inline]
     pub fn shape(&self) -> &[usize] {
         self.memory.layout.shape()
     }
 }
 
-/// Returns the number of elements.
+/// Checks layout and alignment.
 #[inline]
-fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<usize, ScatterError> {
+fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<(), ScatterError> {
     let elements = layout.check(dtype.size())?;
-    // A power of two; a division would cost more than the rest of the check.
+    // The alignment is a power of two. A division would cost more than the rest of the check.
     if elements != 0 && address & (dtype.alignment() - 1) != 0 {
         return Err(ScatterError::Misaligned {
             address,
@@ -343,16 +359,17 @@ fn check_raw(address: usize, dtype: DType, layout: &Layout<'_>) -> Result<usize,
             alignment: dtype.alignment(),
         });
     }
-    Ok(elements)
+    Ok(())
 }
 
-/// Position of element `[0, 0, ...]` in bytes that begin with the lowest.
+/// Returns the position in bytes of element `[0, 0, ...]`. The lowest element is at position 0.
 fn check_bytes(bytes: &[u8], dtype: DType, layout: &Layout<'_>) -> Result<usize, ScatterError> {
-    if check_raw(bytes.as_ptr().addr(), dtype, layout)? == 0 {
+    check_raw(bytes.as_ptr().addr(), dtype, layout)?;
+    // `None` for a shape without elements.
+    let Some((low, high)) = layout.extent() else {
         return Ok(0);
-    }
-    // `check_raw` has found all of it to fit in memory.
-    let (low, high) = layout.extent().unwrap_or((0, 0));
+    };
+    // No overflow: `check_raw` has checked that these bytes fit in `isize`.
     let needed = (high.abs_diff(low) + 1) * dtype.size();
     if needed > bytes.len() {
         return Err(ScatterError::BytesLength {

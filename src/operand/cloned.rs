@@ -1,4 +1,6 @@
 //! Views of elements that are cloned, such as strings.
+//!
+//! Knows Rust types that implement `Clone`. Does not know operators.
 
 use super::memory::{Elements, Input, Output, Source, Start, Target, sealed};
 use super::owned::Tensor;
@@ -6,8 +8,12 @@ use super::typed::{TensorView, TensorViewMut};
 use crate::error::ScatterError;
 use crate::kernel::Kernels;
 
-/// A view of elements that are moved by [`Clone`]: of any type that is
-/// `Send` and `Sync`, such as strings, for calls without a reduction.
+/// A view of elements that are copied by [`Clone`], such as strings.
+///
+/// It wraps a [`TensorView`] or a [`TensorViewMut`] of any type that is `Clone`, `Send` and
+/// `Sync`. A reduction is refused
+/// ([`ScatterError::ReductionOfClones`]). A gather cannot skip indices out of bounds, because the
+/// type has no zero ([`ScatterError::UnsupportedOption`]). Such elements have no gradient.
 ///
 /// # Examples
 ///
@@ -48,7 +54,7 @@ impl<T: Clone + Send + Sync> Input for Cloned<TensorView<'_, T>> {
                 fill(Cloned(result.view_mut()).target(), None)?;
                 Ok(result)
             }
-            // What was cloned before a panic or an error is leaked.
+            // Elements that were cloned before a panic or an error are leaked.
             Start::Like(_) => {
                 let elements = Elements::Cloned(Kernels::cloned_into_uninit::<T>());
                 Tensor::filled(shape, elements, |target| fill(target, None))

@@ -1,7 +1,7 @@
-//! One value a dimension.
+//! A list with one value per dimension.
 //!
-//! Knows where such values lie: inline for the ranks that there are, else in
-//! memory, which is asked for and not taken for granted.
+//! Knows where the values are stored: inline up to rank 8, else in an allocation, which may
+//! fail. Does not know what the values mean.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,17 +9,17 @@ use std::ops::{Deref, DerefMut};
 use crate::error::ScatterError;
 use crate::memory::{out_of_memory, with_room};
 
-/// One value a dimension; up to rank 8 without an allocation. Beyond that,
-/// memory that cannot be had is an error and no abort.
+/// One value per dimension, without an allocation up to rank 8. Above rank 8, a failed
+/// allocation is an error and not an abort.
 ///
-/// Loops over them are a good part of small calls, for which the general vectors
-/// that lie inline took several times as long.
+/// Small calls spend much of their time in loops over such lists. General vectors with inline
+/// storage made these loops several times slower.
 pub(crate) enum Dims<T> {
     Inline { values: [T; INLINE], len: usize },
     Heap(Vec<T>),
 }
 
-/// So many values lie inline.
+/// Most values that are stored inline.
 const INLINE: usize = 8;
 
 impl<T: Copy + Default> Dims<T> {
@@ -31,7 +31,7 @@ impl<T: Copy + Default> Dims<T> {
         }
     }
 
-    /// At most `most` values.
+    /// Collects the first `most` values. Memory for `most` values is allocated first.
     #[inline]
     pub(crate) fn collect(
         most: usize,
@@ -53,7 +53,7 @@ impl<T: Copy + Default> Dims<T> {
         Self::collect(values.len(), values.iter().copied())
     }
 
-    /// Puts a value at the end.
+    /// Appends a value.
     #[inline]
     pub(crate) fn push(&mut self, value: T) -> Result<(), ScatterError> {
         match self {
@@ -80,7 +80,7 @@ impl<T: Copy + Default> Dims<T> {
         Ok(())
     }
 
-    /// Takes the value at `axis` away.
+    /// Removes the value at `axis` and returns it.
     pub(crate) fn remove(&mut self, axis: usize) -> T {
         match self {
             Self::Inline { values, len } => {
@@ -92,7 +92,7 @@ impl<T: Copy + Default> Dims<T> {
         }
     }
 
-    /// Keeps the values that `keep` accepts.
+    /// Removes the values for which `keep` returns false. Visits the last value first.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         for axis in (0..self.len()).rev() {
             if !keep(&self[axis]) {
@@ -101,14 +101,14 @@ impl<T: Copy + Default> Dims<T> {
         }
     }
 
-    /// Whether all values lie inline, and as many more as `more` would.
+    /// Whether the values are stored inline with room for `more` further values.
     pub(crate) fn is_inline_with(&self, more: usize) -> bool {
         matches!(self, Self::Inline { len, .. } if len + more <= INLINE)
     }
 
-    /// A copy of values that lie inline, which takes no memory.
+    /// Returns a copy of values that are stored inline. It needs no allocation.
     pub(crate) fn clone_inline(&self) -> Self {
-        debug_assert!(self.is_inline_with(0), "a copy that takes memory");
+        debug_assert!(self.is_inline_with(0), "a copy that needs an allocation");
         let mut copy = Self::new();
         if let Self::Inline { values, len } = &mut copy {
             *len = self.len().min(INLINE);

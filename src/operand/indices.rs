@@ -1,11 +1,11 @@
-//! Index tensors: where they lie and which integers they hold.
+//! Index tensors.
 //!
-//! Knows memory and layout of an index tensor, and the types it can have.
-//! Knows nothing of what its values address.
+//! Knows the memory, the layout and the integer types of indices, and how to read them. Does
+//! not know what an index addresses.
 
 #![expect(
     unsafe_code,
-    reason = "reads elements at offsets that the caller takes from the layout"
+    reason = "reads elements at offsets that the caller has taken from the layout"
 )]
 
 use super::any::AnyView;
@@ -16,7 +16,7 @@ use crate::element::{Element, IndexType};
 use crate::error::ScatterError;
 use crate::foreign;
 
-/// Calls a function that is generic over the type of indices.
+/// Evaluates `$call` with the Rust type of an [`IndexType`] as `$index`.
 macro_rules! for_index_type {
     ($kind:expr, $index:ident => $call:expr) => {
         $crate::operand::indices::for_index_type!(
@@ -36,7 +36,7 @@ macro_rules! for_index_type {
 
 pub(crate) use for_index_type;
 
-/// A Rust integer type that indices can have.
+/// A Rust integer type of indices: `i8` to `i64`, `isize`, `u8` to `u64`, `usize`.
 pub trait Index: Element {}
 
 macro_rules! impl_index {
@@ -45,10 +45,11 @@ macro_rules! impl_index {
 
 impl_index!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
 
-/// A tensor of indices: any integers, as a [`TensorView`] or as an [`AnyView`].
+/// A tensor of indices of any integer type.
 ///
-/// An [`AnyView`] of something else is refused by the call that is given it
-/// ([`ScatterError::IndexType`]).
+/// It converts from a [`TensorView`] of an [`Index`] type, from an [`AnyView`], and, with the
+/// feature `ndarray`, from a reference to an array of integers. A call refuses an [`AnyView`] of
+/// another type ([`ScatterError::IndexType`]). Any strides are allowed, 0 included.
 #[derive(Clone, Copy, Debug)]
 pub struct Indices<'a>(AnyView<'a>);
 
@@ -67,7 +68,7 @@ impl<'a> From<AnyView<'a>> for Indices<'a> {
 }
 
 impl<'a> Indices<'a> {
-    /// The tensor as others see it.
+    /// Returns the index tensor as an operand of a call.
     #[inline]
     pub(crate) fn as_source(&self) -> Source<'_> {
         self.0.as_source()
@@ -83,7 +84,7 @@ impl<'a> Indices<'a> {
         self.0.contents
     }
 
-    /// The same tensor, which has been found to be one of integers.
+    /// Checks that the elements are integers.
     #[inline]
     pub(crate) fn integers(&self) -> Result<Integers<'_>, ScatterError> {
         let (indices, actual) = (&self.0, self.0.dtype);
@@ -94,7 +95,7 @@ impl<'a> Indices<'a> {
     }
 }
 
-/// Indices that are integers: of the type that `kind` says.
+/// Indices that were checked to be integers of type `kind`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Integers<'a> {
     indices: &'a AnyView<'a>,
@@ -106,7 +107,7 @@ impl<'a> Integers<'a> {
         self.kind
     }
 
-    /// Whether somebody may write them while they are read.
+    /// Whether another thread may write the indices while they are read.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
         !self.indices.contents.is_borrowed()
@@ -117,47 +118,61 @@ impl<'a> Integers<'a> {
         &self.indices.memory.layout
     }
 
-    /// Where element `number` of a contiguous view lies, if it has so many.
+    /// Returns the address of element `number` of a contiguous view. The address is outside the
+    /// view if the view has at most `number` elements.
     #[inline]
     pub(crate) fn address(&self, number: usize) -> *const u8 {
         let size = for_index_type!(self.kind, I => size_of::<I>());
         (self.indices.memory.ptr).wrapping_add(number.wrapping_mul(size))
     }
 
-    /// The `len` elements from offset `first` on, side by side.
+    /// Returns the `len` adjacent elements from offset `first` on.
     ///
     /// # Safety
     ///
-    /// As for [`Self::read_run`], with a step of 1; they are not foreign.
+    /// The conditions of [`Self::read_run`] with `step` 1. The indices are not foreign.
     #[inline]
     pub(crate) unsafe fn neighbours<I: Index>(&self, first: isize, len: usize) -> &'a [I] {
-        debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "another type");
-        debug_assert!(!self.is_foreign(), "a slice of what others may write");
+        debug_assert_eq!(
+            IndexType::of(I::DTYPE),
+            Some(self.kind),
+            "type of the indices"
+        );
+        debug_assert!(
+            !self.is_foreign(),
+            "a slice of memory that another thread may write"
+        );
         if len == 0 {
-            // A view without elements may have no memory.
+            // The pointer of a view without elements may be invalid.
             return &[];
         }
-        // SAFETY: the caller vouches for the elements, which the view borrows.
+        // SAFETY: the elements are in the layout, as the caller promises, and the view borrows
+        // its memory for `'a`.
         unsafe {
             std::slice::from_raw_parts(self.indices.memory.ptr.cast::<I>().offset(first), len)
         }
     }
 
-    /// Copies the elements at offsets `first`, `first + step`, ... to `run`. What
-    /// is checked and used is the copy: foreign memory, which may change at any
-    /// time, is read once for it.
+    /// Copies the elements at offsets `first`, `first + step`, ... to `run`.
+    ///
+    /// Foreign memory may change at any time. Each element is therefore read once, and the
+    /// caller checks and uses only the copy.
     ///
     /// # Safety
     ///
-    /// Those offsets are offsets of elements of the layout, and `I` is the
-    /// type of [`Self::kind`].
+    /// All these offsets are offsets of elements of the layout. `I` is the type of
+    /// [`Self::kind`].
     #[inline]
     pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
-        debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "another type");
+        debug_assert_eq!(
+            IndexType::of(I::DTYPE),
+            Some(self.kind),
+            "type of the indices"
+        );
         let base = self.indices.memory.ptr.cast::<I>();
         if self.is_foreign() {
-            // SAFETY: the caller vouches for the offsets. A single one, which may have any
-            // step, is read here, and costs no call.
+            // SAFETY: the offsets are in the layout, as the caller promises. A single element
+            // is read here, whatever `step` is, and so costs no function call.
             unsafe {
                 let first = base.offset(first);
                 match (run, step) {
@@ -167,12 +182,13 @@ impl<'a> Integers<'a> {
                 }
             }
         } else if step == 1 {
-            // SAFETY: as above; `run` is exclusive, so the two do not overlap.
+            // SAFETY: the offsets are in the layout, as the caller promises. `run` is borrowed
+            // exclusively, so source and target do not overlap.
             unsafe { (base.offset(first)).copy_to_nonoverlapping(run.as_mut_ptr(), run.len()) };
         } else {
             let mut offset = first;
             for value in run {
-                // SAFETY: as above, for one element.
+                // SAFETY: the offset is in the layout, as the caller promises.
                 *value = unsafe { base.offset(offset).read() };
                 offset = offset.wrapping_add(step);
             }

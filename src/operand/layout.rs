@@ -1,23 +1,24 @@
-//! Where the elements of a tensor lie: shapes, strides, extents.
+//! Layouts of tensors: shapes, strides, extents.
 //!
-//! Knows sizes and strides in elements. Knows nothing of element types,
-//! operators or memory itself.
+//! Knows sizes, and strides in elements. Does not know element types, operators or memory.
 
 use super::dims::Dims;
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::memory::copied;
 
-/// Shape and strides of a tensor, borrowed. Strides count elements and may be
-/// negative or zero.
+/// Borrowed shape and strides of a tensor.
+///
+/// Strides are in elements. They may be negative or 0. A layout is not checked against memory
+/// before a view is made of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'a> {
     shape: Shape<'a>,
-    /// `None`: row-major and contiguous.
+    /// Strides in elements. `None`: row-major and contiguous.
     strides: Option<&'a [isize]>,
 }
 
-/// The sizes of the dimensions: somewhere else, or the one that there is.
+/// Sizes of the dimensions: borrowed, or the only size of a tensor of rank 1.
 #[derive(Clone, Copy, Debug)]
 enum Shape<'a> {
     Sizes(&'a [usize]),
@@ -25,7 +26,7 @@ enum Shape<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Row-major and contiguous.
+    /// Returns the row-major contiguous layout of `shape`.
     #[inline]
     pub fn contiguous(shape: &'a [usize]) -> Self {
         Self {
@@ -34,7 +35,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// So many elements, one behind the other: rank 1.
+    /// Returns the contiguous layout of rank 1 with `len` elements.
     #[inline]
     pub fn line(len: usize) -> Self {
         Self {
@@ -43,11 +44,11 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// One stride, in elements, for each dimension.
+    /// Returns a layout with one stride per dimension. `strides` are in elements.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::StridesRank`] if the lengths differ.
+    /// [`ScatterError::StridesRank`] if `shape` and `strides` have different lengths.
     pub fn strided(shape: &'a [usize], strides: &'a [isize]) -> Result<Self, ScatterError> {
         if shape.len() != strides.len() {
             return Err(ScatterError::StridesRank {
@@ -58,16 +59,16 @@ impl<'a> Layout<'a> {
         Ok(Self::of_parts(shape, strides))
     }
 
-    /// As [`Self::strided`], for parts that are known to have one length.
+    /// Returns the layout of [`Self::strided`] for a shape and strides of equal length.
     pub(crate) fn of_parts(shape: &'a [usize], strides: &'a [isize]) -> Self {
-        debug_assert_eq!(shape.len(), strides.len(), "one stride a dimension");
+        debug_assert_eq!(shape.len(), strides.len(), "one stride per dimension");
         Self {
             shape: Shape::Sizes(shape),
             strides: Some(strides),
         }
     }
 
-    /// The sizes of the dimensions.
+    /// Returns the sizes of the dimensions.
     #[inline]
     pub fn shape(&self) -> &[usize] {
         match &self.shape {
@@ -76,26 +77,26 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The strides given, or `None` where the tensor is row-major and contiguous.
+    /// Returns the strides in elements. `None` for a layout made as row-major and contiguous.
     pub fn strides(&self) -> Option<&'a [isize]> {
         self.strides
     }
 
-    /// Whether it is row-major, with no element between its elements. Strides that
-    /// say the same do not count: they are told apart where that is of use.
+    /// Whether the layout was made as row-major and contiguous. Explicit strides that describe
+    /// a contiguous tensor are not recognised.
     #[inline]
     pub(crate) fn is_contiguous(&self) -> bool {
         self.strides.is_none()
     }
 
-    /// Shape and strides, for who would ask for them again and again.
+    /// Returns shape and strides together, so that a caller reads the layout once.
     #[inline(always)]
     pub(crate) fn parts(&self) -> (&[usize], Option<&'a [isize]>) {
         (self.shape(), self.strides)
     }
 
-    /// Strides of every dimension, row-major ones written out. Those of a
-    /// shape without elements are made up as if its empty dimensions had size 1.
+    /// Returns the strides of all dimensions, also of a contiguous layout. A shape without
+    /// elements has the row-major strides of a shape whose sizes of 0 are 1.
     pub(crate) fn all_strides(&self) -> Result<Dims<isize>, ScatterError> {
         let layout = if self.shape().contains(&0) {
             &Layout::contiguous(self.shape())
@@ -108,7 +109,7 @@ impl<'a> Layout<'a> {
         Ok(strides)
     }
 
-    /// Size and stride of every dimension, from the last to the first.
+    /// Returns the size and the stride of each dimension, from the last to the first.
     #[inline]
     pub(crate) fn dims_from_last(&self) -> FromLast<'_> {
         FromLast {
@@ -118,8 +119,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Number of elements. `None` if the non-zero sizes multiply to more than
-    /// memory can address.
+    /// Returns the number of elements. `None` if the sizes other than 0 multiply to more than
+    /// `isize::MAX`.
     #[inline]
     pub(crate) fn elements(&self) -> Option<usize> {
         let mut product: usize = 1;
@@ -132,7 +133,7 @@ impl<'a> Layout<'a> {
         isize::try_from(product).is_ok().then_some(product)
     }
 
-    /// A zero may hide how large the other sizes are.
+    /// Computes [`Self::elements`] for shapes with a size of 0, whose other sizes may overflow.
     #[cold]
     fn elements_but_for_zeros(&self) -> Option<usize> {
         let mut sizes = self.shape().iter().filter(|&&size| size != 0);
@@ -145,7 +146,7 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// [`Self::elements`], or the error that says why there is no such number.
+    /// Returns [`Self::elements`], or an error if they overflow.
     #[inline]
     pub(crate) fn checked_elements(&self) -> Result<usize, ScatterError> {
         self.elements().ok_or_else(|| self.overflow())
@@ -159,8 +160,9 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Lowest and highest offset of an element from element `[0, 0, ...]`, or
-    /// `None` if one leaves the range of `isize`. Not for empty shapes.
+    /// Returns the lowest and the highest offset of an element from element `[0, 0, ...]`.
+    /// Returns `None` for a shape without elements. Returns `None` also if an offset, or the
+    /// distance between the two offsets, overflows `isize`.
     pub(crate) fn extent(&self) -> Option<(isize, isize)> {
         let Some(strides) = self.strides else {
             let last = self.elements()?.checked_sub(1)?;
@@ -180,12 +182,12 @@ impl<'a> Layout<'a> {
         Some((low, high))
     }
 
-    /// Refuses shapes and strides that no memory can hold for elements of
-    /// `size` bytes, and returns the number of elements.
+    /// Refuses a layout that no memory can hold with elements of `size` bytes. Returns the
+    /// number of elements.
     #[inline]
     pub(crate) fn check(&self, size: usize) -> Result<usize, ScatterError> {
         let elements = self.checked_elements()?;
-        // From the lowest to the highest element, gaps included.
+        // Elements from the lowest to the highest, gaps included.
         let span = match self.strides {
             Some(_) if elements > 0 => self.extent().map(|(low, high)| high.abs_diff(low) + 1),
             _ => Some(elements),
@@ -198,8 +200,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Whether every element lies where it lies in `other`: equal shapes, and
-    /// equal strides wherever there is more than one element to step over.
+    /// Whether every element has the offset that it has in `other`. The shapes are then equal,
+    /// and so are the strides of dimensions of more than one element.
     pub(crate) fn places_like(&self, other: &Layout<'_>) -> bool {
         if self.shape() != other.shape() {
             return false;
@@ -212,12 +214,13 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Sizes and strides of dimensions, from the last one on.
+/// Iterator over the sizes and strides of dimensions, from the last to the first.
 #[derive(Clone, Debug)]
 pub(crate) struct FromLast<'a> {
-    /// Of those that are left.
+    /// Sizes of the remaining dimensions.
     shape: &'a [usize],
     strides: Option<&'a [isize]>,
+    /// Row-major stride of the next dimension.
     row_major: isize,
 }
 
@@ -238,10 +241,9 @@ impl Iterator for FromLast<'_> {
 }
 
 impl FromLast<'_> {
-    /// The one distance between neighbours along the next dims, as many as there
-    /// are `sizes`, of which `sizes` says how far they reach. `None` where there
-    /// is no such distance. Dims of size 1 have no say; a tensor without elements
-    /// has no strides to honour.
+    /// Merges the next `sizes.len()` dims, using `sizes` as their extents. Returns the stride
+    /// of the merged dim, or `None` if one stride cannot describe it. Dims of extent 1 have no
+    /// effect. For a shape without elements the result has no meaning.
     #[inline]
     pub(crate) fn merged(&mut self, sizes: &[usize]) -> Option<isize> {
         let mut merged: Option<(isize, usize)> = None;
@@ -260,9 +262,9 @@ impl FromLast<'_> {
     }
 }
 
-/// Entry `number` of all positions in row-major order: each dim, from the last
-/// one on, and the position along it.
-#[inline(always)] // Into loops over the windows of a list.
+/// Splits position `number` of a row-major order into coordinates. Returns each dim with the
+/// position along it, from the last dim to the first.
+#[inline(always)] // Inlined into loops over the windows of a list.
 pub(crate) fn unravel<D>(
     from_last: impl Iterator<Item = D>,
     size: impl Fn(&D) -> usize,
@@ -276,8 +278,8 @@ pub(crate) fn unravel<D>(
     })
 }
 
-/// The offset of entry `number` of all positions along dims of these sizes and
-/// strides.
+/// Returns the offset of position `number` in row-major order. `from_last` has the size and the
+/// stride of each dim.
 #[inline(always)]
 pub(crate) fn offset_of(from_last: impl Iterator<Item = (usize, isize)>, number: usize) -> isize {
     let positions = unravel(from_last, |&(size, _)| size, number);
@@ -286,16 +288,14 @@ pub(crate) fn offset_of(from_last: impl Iterator<Item = (usize, isize)>, number:
     })
 }
 
-/// A layout that has its own sizes and strides: of up to 8 dimensions without an
-/// allocation.
+/// A layout that owns its sizes and strides. It needs no allocation for up to 8 dimensions.
 ///
 /// # Examples
 ///
 /// ```
 /// use ndscatter::{AnyView, DType, LayoutBuf};
 ///
-/// // Two rows of three floats, 16 bytes apart, as an array library describes
-/// // them.
+/// // Two rows of three floats, 16 bytes apart, with strides in bytes as in numpy.
 /// let floats = [0_f32; 8];
 /// let layout = LayoutBuf::with_byte_strides(&[2, 3], &[16, 4], DType::F32)?;
 /// assert_eq!(layout.as_layout().strides(), Some(&[4, 1][..]));
@@ -311,13 +311,17 @@ pub struct LayoutBuf {
 }
 
 impl LayoutBuf {
-    /// One stride, in bytes, for each dimension of a tensor of `dtype`.
+    /// Returns the layout of a tensor of `dtype` with one stride per dimension, in bytes.
+    ///
+    /// Byte strides are the form of numpy. The stride of a dimension of size 0 or 1 may have any
+    /// value.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::ByteStride`] where a dimension of more than one element
-    /// has a stride that is no multiple of the size of an element;
-    /// [`ScatterError::StridesRank`] if the lengths differ.
+    /// - [`ScatterError::StridesRank`]: `shape` and `byte_strides` have different lengths.
+    /// - [`ScatterError::ByteStride`]: the stride of a dimension of more than one element is not
+    ///   a multiple of the size of an element.
+    /// - [`ScatterError::OutOfMemory`]: no memory for more than 8 dimensions.
     pub fn with_byte_strides(
         shape: &[usize],
         byte_strides: &[isize],
@@ -340,7 +344,7 @@ impl LayoutBuf {
         Ok(Self { shape, strides })
     }
 
-    /// The layout, borrowed.
+    /// Returns the layout as a [`Layout`] that borrows from `self`.
     pub fn as_layout(&self) -> Layout<'_> {
         Layout::of_parts(&self.shape, &self.strides)
     }
@@ -357,7 +361,7 @@ mod tests {
             (&[2, 3], Some(6)),
             (&[2, 0, 3], Some(0)),
             (&[usize::MAX, 2], None),
-            // Empty, but its other sizes cannot be multiplied.
+            // No elements, but the product of the other sizes overflows.
             (&[usize::MAX, 2, 0], None),
         ];
         for (shape, expected) in cases {
@@ -383,8 +387,14 @@ mod tests {
     fn strides_of_single_elements_do_not_matter() {
         let shape = [1, 4];
         let padded = Layout::strided(&shape, &[99, 1]).expect("ranks agree");
-        assert!(padded.places_like(&Layout::contiguous(&shape)), "size 1");
+        assert!(
+            padded.places_like(&Layout::contiguous(&shape)),
+            "stride of size 1"
+        );
         let reversed = Layout::strided(&shape, &[4, -1]).expect("ranks agree");
-        assert!(!reversed.places_like(&Layout::contiguous(&shape)), "order");
+        assert!(
+            !reversed.places_like(&Layout::contiguous(&shape)),
+            "reversed order"
+        );
     }
 }

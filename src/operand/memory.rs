@@ -1,5 +1,7 @@
-//! A tensor of any kind as a call sees it: an address, a layout, what its
-//! elements are, and what is known of their bytes.
+//! Operands: tensors of any kind of view, as a call uses them.
+//!
+//! Knows the address, the layout and the element type of a tensor, and what is known about its
+//! bytes. Does not know operators.
 
 use std::mem::MaybeUninit;
 
@@ -9,19 +11,20 @@ use crate::element::DType;
 use crate::error::ScatterError;
 use crate::kernel::Kernels;
 
-/// The memory of a tensor.
+/// Address and layout of a tensor. The constructors of views check that the layout stays within
+/// the memory.
 #[derive(Debug)]
 pub(crate) struct Memory<'a, P> {
-    /// The address of element `[0, 0, ...]`.
+    /// Address of element `[0, 0, ...]`.
     pub(super) ptr: P,
     pub(super) layout: Layout<'a>,
 }
 
-/// Memory to read: every element of `layout` around `ptr` is readable for `'a`.
+/// Memory to read. Every element of `layout` around `ptr` is readable for `'a`.
 pub(crate) type Readable<'a> = Memory<'a, *const u8>;
 
-/// Memory to write: every element of `layout` around `ptr` is writable for `'a`, and no
-/// two of them overlap.
+/// Memory to write. Every element of `layout` around `ptr` is writable for `'a`, and no two
+/// elements overlap. It is not `Copy`, so that only one view may write.
 pub(crate) type Writable<'a> = Memory<'a, *mut MaybeUninit<u8>>;
 
 impl Clone for Readable<'_> {
@@ -32,64 +35,67 @@ impl Clone for Readable<'_> {
 
 impl Copy for Readable<'_> {}
 
-/// Zero bytes for an element of any plain type, which is aligned for it.
+/// Zero bytes, with the size and alignment of any plain type.
 static ZERO: u128 = 0;
 
-/// The 16-bit float that is zero and negative.
+/// Bits of a negative zero of `f16` and `bf16`.
 static NEGATIVE_HALF: u16 = 0x8000;
 
 impl<'a> Readable<'a> {
-    /// One zero that stands for all elements of a shape; `strides` are zeros.
+    /// Returns memory in which one zero is every element of a shape. `strides` are all 0.
     pub(crate) fn zeros(shape: &'a [usize], strides: &'a [isize]) -> Self {
         Self::one((&raw const ZERO).cast(), shape, strides)
     }
 
-    /// The same, of 16-bit floats, negative.
+    /// Returns memory in which one negative zero of 16-bit floats is every element of a shape.
+    /// `strides` are all 0.
     pub(crate) fn negative_halves(shape: &'a [usize], strides: &'a [isize]) -> Self {
         Self::one((&raw const NEGATIVE_HALF).cast(), shape, strides)
     }
 
     fn one(ptr: *const u8, shape: &'a [usize], strides: &'a [isize]) -> Self {
-        debug_assert!(strides.iter().all(|&stride| stride == 0), "one element");
+        debug_assert!(
+            strides.iter().all(|&stride| stride == 0),
+            "strides of one element"
+        );
         let layout = Layout::of_parts(shape, strides);
         Self { ptr, layout }
     }
 }
 
-/// What the elements of a tensor are.
+/// Type of the elements of a tensor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Elements {
-    /// Plain bytes of a type that has a name.
+    /// Plain bytes of a [`DType`].
     Plain(DType),
-    /// Values of one Rust type that are cloned by these functions. Operands of
-    /// one call have the same: their views' type is the same.
+    /// Values of a Rust type that these functions clone. All operands of a call have one such
+    /// type, because their views have one type.
     Cloned(&'static Kernels),
 }
 
-/// What is known of the bytes of elements.
+/// What is known about the bytes of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
-    /// They are values of the Rust type, borrowed as Rust borrows.
+    /// Values of the Rust type, in memory that Rust has borrowed.
     Rust,
-    /// Borrowed as Rust borrows, but a boolean may be any byte.
+    /// Bytes in memory that Rust has borrowed. A boolean may be any byte.
     Bytes,
-    /// A foreign runtime owns them: a boolean may be any byte, and what is read
-    /// twice may differ.
+    /// Bytes that a foreign runtime owns. A boolean may be any byte, and two reads of one
+    /// element may differ.
     Foreign,
-    /// They may not be initialised, and become whatever is written.
+    /// Bytes that may be uninitialised. They are only written.
     Unwritten,
 }
 
 /// A tensor of a call.
-#[doc(hidden)] // Public for the sealed traits below.
+#[doc(hidden)] // Public because the sealed traits below have it in their signatures.
 #[derive(Debug)]
 pub struct Operand<'a, P> {
-    // Lent, as it lies in the view: to copy it takes longer than the smallest
-    // calls.
+    // Borrowed from the view. A copy would cost more time than the smallest calls have.
     memory: &'a Memory<'a, P>,
     elements: Elements,
     contents: Contents,
-    /// Nobody looks at it unless the call succeeds.
+    /// Whether the caller ignores the memory after an error.
     pub(super) is_new: bool,
 }
 
@@ -100,7 +106,7 @@ pub(crate) type Source<'a> = Operand<'a, *const u8>;
 pub(crate) type Target<'a> = Operand<'a, *mut MaybeUninit<u8>>;
 
 impl Elements {
-    /// Bytes of one.
+    /// Returns the size of one element, in bytes.
     #[inline]
     pub(crate) fn size(self) -> usize {
         match self {
@@ -111,8 +117,8 @@ impl Elements {
 }
 
 impl Contents {
-    /// Whether the memory is borrowed as Rust borrows: nothing that is written
-    /// through a borrow can be read through another.
+    /// Whether Rust has borrowed the memory. Then memory that is written through one borrow
+    /// cannot be read through another.
     #[inline]
     pub(crate) fn is_borrowed(self) -> bool {
         matches!(self, Self::Rust | Self::Bytes)
@@ -150,8 +156,8 @@ impl<'a, P> Operand<'a, P> {
         self.contents
     }
 
-    /// Whether it may be written before all indices have been read: it is memory that
-    /// nobody looks at unless the call succeeds.
+    /// Whether the caller ignores the memory after an error. Then a call may write the memory
+    /// before it has checked all indices.
     #[inline]
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
@@ -167,7 +173,7 @@ impl<'a, P> Operand<'a, P> {
 }
 
 impl<'a> Source<'a> {
-    /// Plain elements that are zeros.
+    /// Returns an operand of plain zeros.
     pub(crate) fn of_zeros(zeros: &'a Readable<'a>, dtype: DType) -> Self {
         Self::new(zeros, Elements::Plain(dtype), Contents::Rust)
     }
@@ -183,7 +189,7 @@ impl<'a> Source<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// The memory of a result. No element is written yet.
+    /// Returns the operand of a result whose elements are not yet written.
     #[inline]
     pub(super) fn unwritten(memory: &'a Writable<'a>, elements: Elements) -> Self {
         Self {
@@ -192,8 +198,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Hands it to `call` as a tensor to read: of elements that are values, before any is
-    /// written.
+    /// Calls `call` with this tensor as a tensor to read. The caller ensures that its elements
+    /// are initialised, and that nothing writes them before `call` returns.
     pub(crate) fn read<T>(&self, call: impl FnOnce(&Source<'_>) -> T) -> T {
         let memory = Readable {
             ptr: self.memory.ptr.cast_const().cast(),
@@ -212,20 +218,24 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A tensor that a call reads: a [`TensorView`](crate::TensorView) of elements
-/// that have a [`DType`], an [`AnyView`](crate::AnyView), or a view in
+/// A view that a call reads: a [`TensorView`](crate::TensorView) of an
+/// [`Element`](crate::Element) type, an [`AnyView`](crate::AnyView), or a `TensorView` in
 /// [`Cloned`](crate::Cloned).
+///
+/// The trait is sealed.
 pub trait Input: sealed::Sealed + Copy {
-    /// The tensor that a call allocates for its result.
+    /// Type of the tensor that a call allocates for its result: [`Tensor`](crate::Tensor) or
+    /// [`AnyTensor`](crate::AnyTensor).
     type Owned;
 
-    /// The view as a call sees it.
+    /// Returns the view as an operand.
     #[doc(hidden)]
     fn source(&self) -> Source<'_>;
 
-    /// A row-major result of elements like these. With a `start` it begins as a
-    /// copy of that, made now or by the call; else the call writes every element
-    /// of it.
+    /// Allocates a row-major result and has `fill` write it.
+    ///
+    /// For [`Start::CopyOf`], the result begins as a copy of a tensor: either it is copied here,
+    /// or `fill` gets the tensor and copies it. For [`Start::Like`], `fill` writes every element.
     #[doc(hidden)]
     fn allocate(
         shape: &[usize],
@@ -234,30 +244,33 @@ pub trait Input: sealed::Sealed + Copy {
     ) -> Result<Self::Owned, ScatterError>;
 }
 
-/// A tensor that a call writes: a [`TensorViewMut`](crate::TensorViewMut), an
-/// [`AnyViewMut`](crate::AnyViewMut), or one in [`Cloned`](crate::Cloned).
+/// A view that a call writes: a [`TensorViewMut`](crate::TensorViewMut) of an
+/// [`Element`](crate::Element) type, an [`AnyViewMut`](crate::AnyViewMut), or a `TensorViewMut`
+/// in [`Cloned`](crate::Cloned).
+///
+/// The trait is sealed.
 pub trait Output: sealed::Sealed {
-    /// What the call reads beside it: views of the same kind and of the same
-    /// elements.
+    /// Type of the views that the call reads: of the kind and the elements of the output.
     type Input: Input;
 
-    /// The view as a call sees it.
+    /// Returns the view as an operand.
     #[doc(hidden)]
     fn target(&mut self) -> Target<'_>;
 }
 
-/// What a result holds before updates are applied. It has no name outside of the
-/// crate, so that nobody else allocates results and says that they are written.
+/// Values of a result before updates are applied. The type has no public path, so that other
+/// crates cannot call [`Input::allocate`] with a `fill` that leaves elements unwritten.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Start<V> {
     /// A copy of this tensor.
     CopyOf(V),
-    /// Anything: every element will be written, from elements like these.
+    /// Any values, because every element will be written. The elements have the type of this
+    /// tensor.
     Like(V),
 }
 
 pub(crate) mod sealed {
-    /// Views are told apart inside of the crate.
+    /// Seals the traits of views.
     pub trait Sealed {}
 }

@@ -1,6 +1,11 @@
 //! Conversions between arrays of `ndarray` and tensors of this crate.
+//!
+//! Knows shapes, strides and pointers of both. No conversion copies elements.
 
-#![expect(unsafe_code, reason = "hands the memory of views to `ndarray`")]
+#![expect(
+    unsafe_code,
+    reason = "makes arrays of `ndarray` from the memory of views"
+)]
 
 use ndarray::{
     ArrayBase, ArrayD, ArrayViewD, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn,
@@ -13,20 +18,20 @@ use super::owned::Tensor;
 use super::typed::{TensorView, TensorViewMut, check_distinct};
 use crate::error::ScatterError;
 
-/// Any array or view to read, whatever its strides.
+/// A view of any array to read, with any strides.
 impl<'a, T, S, D> From<&'a ArrayBase<S, D>> for TensorView<'a, T>
 where
     S: Data<Elem = T>,
     D: Dimension,
 {
     fn from(array: &'a ArrayBase<S, D>) -> Self {
-        // An array keeps every element around its pointer readable for as long
-        // as it is borrowed, and its layout inside `isize`.
+        // While an array is borrowed, its elements are readable, and `ndarray` keeps its layout
+        // within `isize`.
         Self::new(array.as_ptr(), layout_of(array))
     }
 }
 
-/// Any array or view of integers, whatever its strides.
+/// Indices from any array of integers, with any strides.
 impl<'a, I, S, D> From<&'a ArrayBase<S, D>> for Indices<'a>
 where
     I: Index,
@@ -38,12 +43,12 @@ where
     }
 }
 
-/// Any array or view to write, whatever its strides.
+/// A view of any array to write, with any strides.
 ///
 /// # Errors
 ///
-/// [`ScatterError::SelfOverlap`] for a view made with unsafe code so that two
-/// of its elements are the same memory.
+/// [`ScatterError::SelfOverlap`] if two elements of the array share memory. Only unsafe code can
+/// make such an array.
 impl<'a, T, S, D> TryFrom<&'a mut ArrayBase<S, D>> for TensorViewMut<'a, T>
 where
     S: DataMut<Elem = T>,
@@ -60,12 +65,12 @@ where
 }
 
 impl<'a, T> TensorView<'a, T> {
-    /// The same elements as a view of `ndarray`.
+    /// Returns the elements as a view of `ndarray`, with the same shape and strides.
     pub fn to_ndarray(&self) -> ArrayViewD<'a, T> {
         let (offset, sizes, reversed) = forwards(&self.layout());
-        // SAFETY: the view keeps the elements of its layout readable for `'a`;
-        // `offset` is that of the one with the lowest address, from which
-        // positive strides reach the same elements.
+        // SAFETY: the view keeps the elements of its layout readable for `'a`. `forwards`
+        // returns the offset of the lowest element and positive strides, which reach exactly
+        // these elements from there.
         let mut array =
             unsafe { ArrayViewD::from_shape_ptr(sizes, self.as_ptr().wrapping_offset(offset)) };
         reversed
@@ -76,12 +81,13 @@ impl<'a, T> TensorView<'a, T> {
 }
 
 impl<'a, T> TensorViewMut<'a, T> {
-    /// The same elements as a view of `ndarray`.
+    /// Returns the elements as a view of `ndarray`, with the same shape and strides.
     pub fn into_ndarray(self) -> ArrayViewMutD<'a, T> {
         let (offset, sizes, reversed) = forwards(&self.layout());
         let lowest = self.memory.ptr.cast::<T>().wrapping_offset(offset);
-        // SAFETY: as for `TensorView::to_ndarray`; the elements are this
-        // view's alone, and it is given up.
+        // SAFETY: the view keeps the elements of its layout writable for `'a`. `forwards`
+        // returns the offset of the lowest element and positive strides, which reach exactly
+        // these elements from there. No other reference reaches them, and the view is consumed.
         let mut array = unsafe { ArrayViewMutD::from_shape_ptr(sizes, lowest) };
         reversed
             .iter()
@@ -91,7 +97,7 @@ impl<'a, T> TensorViewMut<'a, T> {
 }
 
 impl<T> Tensor<T> {
-    /// The same elements as an array of `ndarray`, without a copy.
+    /// Returns the elements as an array of `ndarray`, without a copy.
     ///
     /// # Examples
     ///
@@ -108,10 +114,11 @@ impl<T> Tensor<T> {
     ///
     /// # Panics
     ///
-    /// Never: there are as many elements as the shape has.
+    /// Never. The number of elements is the number that the shape requires.
     pub fn into_ndarray(self) -> ArrayD<T> {
         let shape = IxDyn(self.shape());
-        ArrayD::from_shape_vec(shape, self.into_vec()).expect("as many elements as it has")
+        ArrayD::from_shape_vec(shape, self.into_vec())
+            .expect("a tensor has the number of elements of its shape")
     }
 }
 
@@ -119,16 +126,16 @@ fn layout_of<S: ndarray::RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Layo
     Layout::of_parts(array.shape(), array.strides())
 }
 
-/// Offset of the element with the lowest address, shape with strides turned
-/// positive, and the axes that were turned.
+/// Returns the offset of the element with the lowest address, the shape with positive strides,
+/// and the axes whose strides were negative.
 fn forwards(layout: &Layout<'_>) -> (isize, ndarray::StrideShape<IxDyn>, Vec<usize>) {
     let strides = layout.strides().filter(|_| !layout.shape().contains(&0));
     let Some(strides) = strides else {
         return (0, IxDyn(layout.shape()).into(), Vec::new());
     };
     let sizes = layout.shape().iter();
-    // No step is taken along axes of size 1: their strides may be anything, and
-    // then more than can be turned.
+    // The stride of an axis of size 1 is never used. It may be `isize::MIN`, which has no
+    // positive counterpart.
     let is_reversed = |axis: usize| layout.shape()[axis] > 1 && strides[axis] < 0;
     let reversed = (0..strides.len())
         .filter(|&axis| is_reversed(axis))
@@ -154,7 +161,7 @@ mod tests {
         let mut data = Array2::<i32>::zeros((4, 6));
         let indices = array![[0_i64], [2], [0]];
         let updates = array![[1, 2, 3], [4, 5, 6], [7, 8, 9]];
-        // Every other column, backwards.
+        // Every second column, and the rows in reverse.
         let mut view = data.slice_mut(s![..;-1, 1..;2]);
         scatter_nd(
             TensorViewMut::try_from(&mut view).expect("views of ndarray do not overlap"),
@@ -166,7 +173,7 @@ mod tests {
         let mut expected = Array2::zeros((4, 6));
         expected.slice_mut(s![3, 1..;2]).assign(&array![12, 10, 8]);
         expected.slice_mut(s![1, 1..;2]).assign(&array![6, 5, 4]);
-        assert_eq!(data, expected, "rows 3 and 1, every other column");
+        assert_eq!(data, expected, "rows 3 and 1, every second column");
     }
 
     #[test]
@@ -191,7 +198,7 @@ mod tests {
         assert_eq!(copy[[0, 2]], 30, "the transposed element");
     }
 
-    /// Strides that nobody steps by may be as long as they like.
+    /// The stride of an axis of size 1 may have any value.
     #[test]
     fn axes_of_size_one_convert_whatever_their_strides() {
         let values = [1, 2];

@@ -1,16 +1,16 @@
-//! Do two tensors, or two elements of one tensor, share a byte?
+//! Decides whether two tensors, or two elements of one tensor, share memory.
 //!
-//! Knows addresses, sizes and strides in bytes. A quick test answers the
-//! common cases; the rest is a search for integer points, bounded in effort.
+//! Knows addresses, sizes and strides. Fast tests decide the common cases. A search for integer
+//! points decides the other cases. Its effort is bounded, so it may leave a case undecided.
 
 use super::dims::Dims;
 use super::layout::Layout;
 use crate::error::ScatterError;
 
-/// Search steps after which a question is given up.
+/// Number of search steps after which a search ends without an answer.
 const EFFORT: u32 = 20_000;
 
-/// Answer of a bounded search.
+/// Result of a bounded search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlap {
     Disjoint,
@@ -18,41 +18,45 @@ pub(crate) enum Overlap {
     Undecided,
 }
 
-/// A tensor's bytes: address of element 0, and its extent around it.
+/// The bytes of a tensor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Footprint<'a> {
+    /// Address of element `[0, 0, ...]`.
     pub(crate) address: usize,
     pub(crate) layout: &'a Layout<'a>,
-    /// Bytes of an element.
+    /// Size of an element, in bytes.
     pub(crate) size: usize,
 }
 
-/// `coefficient * x` with `x` in `0..=limit`.
+/// A product `coefficient * x` with an unknown `x` in `0..=limit`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Term {
     coefficient: i128,
     limit: i128,
 }
 
-/// Whether two elements of an output lie at one address.
+/// Decides whether two elements of an output have one address. The layout has passed
+/// [`Layout::check`], or its elements are inside a slice.
 pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> {
     if layout.is_contiguous() || layout.shape().contains(&0) {
         return Ok(Overlap::Disjoint);
     }
-    // No small call should wait for a sort, and the strides of most tensors are sorted.
-    if steps_over_inner(layout.dims_from_last()) {
+    // Most tensors have decreasing strides, which need no sort. A sort would be a large part of
+    // the cost of a small call.
+    if strides_exceed_extents(layout.dims_from_last()) {
         return Ok(Overlap::Disjoint);
     }
     let rank = layout.shape().len();
     let mut dims = Dims::collect(rank, layout.dims_from_last())?;
     dims.sort_unstable_by_key(|(_, stride)| stride.unsigned_abs());
-    if steps_over_inner(dims.iter().copied()) {
+    if strides_exceed_extents(dims.iter().copied()) {
         return Ok(Overlap::Disjoint);
     }
     let terms = terms_of(layout, 1)?;
-    // Two elements meet where a difference of positions, not all zero, adds up
-    // to zero. One of its coordinates is then positive: try each in turn with
-    // that coordinate at least 1 and the others anywhere in -limit..=limit.
+    // Two elements have one address if the difference of their positions is not zero but adds
+    // up to offset 0. The two elements can be swapped, so at least one coordinate of the
+    // difference can be taken as positive. For each axis, search with the coordinate of that
+    // axis in 1..=limit and the other coordinates in -limit..=limit.
     let mut effort = EFFORT;
     let mut answer = Overlap::Disjoint;
     for (axis, &Term { coefficient, .. }) in terms.iter().enumerate() {
@@ -75,18 +79,18 @@ pub(crate) fn with_itself(layout: &Layout<'_>) -> Result<Overlap, ScatterError> 
     Ok(answer)
 }
 
-/// Whether two tensors share a byte.
+/// Decides whether two tensors share a byte.
 #[inline]
 pub(crate) fn between(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterError> {
     match (block_of(a), block_of(b)) {
-        // What small calls ask of every operand.
+        // The fast path: small calls check every operand.
         (Some((a, a_end)), Some((b, b_end))) if a_end <= b || b_end <= a => Ok(Overlap::Disjoint),
         _ => between_any(a, b),
     }
 }
 
-/// First byte and the byte after the last of a contiguous tensor, where that
-/// is an address.
+/// Returns the address of the first byte of a contiguous tensor and the address after its last
+/// byte. `None` for a strided tensor, and if an address overflows.
 #[inline]
 fn block_of(tensor: &Footprint<'_>) -> Option<(usize, usize)> {
     if tensor.layout.strides().is_some() {
@@ -96,6 +100,7 @@ fn block_of(tensor: &Footprint<'_>) -> Option<(usize, usize)> {
     Some((tensor.address, tensor.address.checked_add(bytes)?))
 }
 
+/// Decides for tensors of any strides whether they share a byte.
 fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterError> {
     let (Some((a_low, a_end)), Some((b_low, b_end))) = (bytes_of(a), bytes_of(b)) else {
         return Ok(Overlap::Disjoint);
@@ -106,8 +111,9 @@ fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterE
     if a.layout.is_contiguous() && b.layout.is_contiguous() {
         return Ok(Overlap::Shared);
     }
-    // Lowest address + terms + byte within the element, on either side; turned
-    // round (x -> limit - x) the terms of `b` become positive on the left.
+    // A shared byte has the address "lowest address + terms + byte in the element" in both
+    // tensors. On the left side the terms of `b` are negative. The substitution
+    // x -> limit - x makes them positive.
     let (ours, others) = (byte_terms(a)?, byte_terms(b)?);
     let all = ours.iter().chain(&*others).copied();
     let terms = Dims::collect(ours.len() + others.len(), all)?;
@@ -115,6 +121,7 @@ fn between_any(a: &Footprint<'_>, b: &Footprint<'_>) -> Result<Overlap, ScatterE
     Ok(find(terms, target, &mut EFFORT.clone()))
 }
 
+/// Returns the terms of the address of a byte, relative to the lowest byte of the tensor.
 fn byte_terms(tensor: &Footprint<'_>) -> Result<Dims<Term>, ScatterError> {
     let mut terms = terms_of(tensor.layout, tensor.size)?;
     terms.push(Term {
@@ -124,7 +131,8 @@ fn byte_terms(tensor: &Footprint<'_>) -> Result<Dims<Term>, ScatterError> {
     Ok(terms)
 }
 
-/// First byte and the byte after the last; `None` for tensors without bytes.
+/// Returns the address of the first byte and the address after the last byte. `None` for a
+/// tensor without bytes.
 fn bytes_of(tensor: &Footprint<'_>) -> Option<(i128, i128)> {
     if tensor.size == 0 || tensor.layout.elements()? == 0 {
         return None;
@@ -137,8 +145,8 @@ fn bytes_of(tensor: &Footprint<'_>) -> Option<(i128, i128)> {
     ))
 }
 
-/// One term a dimension that has more than one element. The sign of a stride
-/// does not change which bytes are touched, counted from the lowest.
+/// Returns one term for each dimension of more than one element. The sign of a stride is
+/// dropped: it does not change the set of offsets, counted from the lowest element.
 fn terms_of(layout: &Layout<'_>, size: usize) -> Result<Dims<Term>, ScatterError> {
     let dims = layout.dims_from_last().filter(|&(count, _)| count > 1);
     let terms = dims.map(|(count, stride)| Term {
@@ -148,29 +156,31 @@ fn terms_of(layout: &Layout<'_>, size: usize) -> Result<Dims<Term>, ScatterError
     Dims::collect(layout.shape().len(), terms)
 }
 
-/// Whether the stride of each dimension steps over all that the dimensions before it can
-/// reach: then no two elements meet. True of every transposed, reversed or padded tensor
-/// whose dimensions are sorted by stride.
-fn steps_over_inner(mut dims: impl Iterator<Item = (usize, isize)>) -> bool {
-    let mut reach = 0_usize;
+/// Whether each stride is larger than the extent of all dimensions before it. Then no two
+/// elements have one address. `dims` has the size and the stride of each dimension. The condition
+/// holds for every transposed, reversed or padded tensor whose dimensions are sorted by stride.
+fn strides_exceed_extents(mut dims: impl Iterator<Item = (usize, isize)>) -> bool {
+    let mut extent = 0_usize;
     dims.all(|(size, stride)| {
         let step = stride.unsigned_abs();
-        let clear = size == 1 || step > reach;
-        reach = reach.saturating_add(step.saturating_mul(size - 1));
-        clear
+        let exceeds = size == 1 || step > extent;
+        extent = extent.saturating_add(step.saturating_mul(size - 1));
+        exceeds
     })
 }
 
-/// Searches for `sum(coefficient * x) == target`.
+/// Searches for a solution of `sum(coefficient * x) == target`.
 fn find(mut terms: Dims<Term>, target: i128, effort: &mut u32) -> Overlap {
     terms.retain(|term| term.coefficient != 0 && term.limit > 0);
     terms.sort_unstable_by_key(|term| -term.coefficient);
     search(&terms, target, effort)
 }
 
-/// Largest coefficient first. What remains must lie within reach of the
-/// smaller terms and be a multiple of their common divisor, which leaves few
-/// values to try.
+/// Searches for a solution with terms in descending order of coefficients.
+///
+/// Two conditions leave few values of the first `x` to try. The rest of `target` must be between
+/// 0 and the maximum of the sum of the other terms. And `target` must be a multiple of the
+/// greatest common divisor of all coefficients.
 fn search(terms: &[Term], target: i128, effort: &mut u32) -> Overlap {
     let Some((first, rest)) = terms.split_first() else {
         return if target == 0 {
@@ -229,13 +239,13 @@ mod tests {
             (&[3, 4], &[-8, 2], Overlap::Disjoint),
             (&[3, 4], &[0, 1], Overlap::Shared),
             (&[3, 4], &[3, 1], Overlap::Shared),
-            // Interleaved and yet distinct: 0 2 4 3 5 7.
+            // The rows interleave, but all offsets differ: 0 2 4 3 5 7.
             (&[2, 3], &[3, 2], Overlap::Disjoint),
             (&[2, 4], &[6, 2], Overlap::Shared),
             (&[0, 4], &[0, 0], Overlap::Disjoint),
         ];
         for (shape, strides, expected) in cases {
-            let found = with_itself(&layout(shape, strides)).expect("few dims");
+            let found = with_itself(&layout(shape, strides)).expect("rank 2");
             assert_eq!(found, expected, "{shape:?} {strides:?}");
         }
     }
@@ -265,7 +275,7 @@ mod tests {
                 Overlap::Shared
             };
             assert_eq!(
-                with_itself(&layout(&shape, &strides)).expect("few dims"),
+                with_itself(&layout(&shape, &strides)).expect("rank 3"),
                 expected,
                 "{shape:?} {strides:?}"
             );
@@ -282,10 +292,10 @@ mod tests {
             size,
         };
         let cases = [
-            // Every other column: interleaved, no byte shared.
+            // The columns interleave and share no byte.
             (columns(1000, 4), columns(1004, 4), Overlap::Disjoint),
             (columns(1000, 4), columns(1008, 4), Overlap::Shared),
-            // The second tensor's elements are wide enough to reach over.
+            // The elements are so wide that they share bytes.
             (columns(1000, 8), columns(1004, 8), Overlap::Shared),
             (columns(1000, 4), columns(5000, 4), Overlap::Disjoint),
         ];

@@ -1,9 +1,10 @@
-//! Tensors that calls allocate for their results: row-major, and owned. What is
-//! allocated for a view is like it.
+//! Tensors that calls allocate for their results. They are row-major and own their memory.
+//!
+//! Knows how to allocate a result for each kind of view. Does not know operators.
 
 #![expect(
     unsafe_code,
-    reason = "takes over elements that a call has written into spare capacity"
+    reason = "a call writes elements into spare capacity, which then become part of a vector"
 )]
 
 use std::fmt;
@@ -18,9 +19,9 @@ use crate::element::{DType, Element};
 use crate::error::ScatterError;
 use crate::memory::with_room;
 
-/// A row-major tensor: the result of a call that allocates it.
+/// A row-major tensor that owns its elements: the result of a call that allocates.
 ///
-/// It is a slice of its elements, and has a shape.
+/// It dereferences to the slice of its elements in row-major order.
 ///
 /// # Examples
 ///
@@ -44,7 +45,7 @@ pub struct Tensor<T> {
 }
 
 impl<T> Tensor<T> {
-    /// One of `shape`, of which `fill` writes every element, or fails.
+    /// Returns a tensor of `shape`. `fill` must write every element, or fail.
     pub(super) fn filled(
         shape: &[usize],
         elements: Elements,
@@ -56,7 +57,8 @@ impl<T> Tensor<T> {
         let mut result: Vec<T> = with_room(count)?;
         let ptr = result.as_mut_ptr().cast();
         fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
-        // SAFETY: `fill` has written every element, within the capacity.
+        // SAFETY: the capacity is at least `count`, and `fill` has written all elements: calls
+        // write every element of an unwritten target unless they fail.
         unsafe { result.set_len(count) };
         Ok(Self {
             elements: result,
@@ -64,28 +66,28 @@ impl<T> Tensor<T> {
         })
     }
 
-    /// `elements` are as many as `shape` has.
+    /// Returns a tensor of `shape`. `elements` has the number of elements of `shape`.
     pub(super) fn of_parts(shape: &[usize], elements: Vec<T>) -> Result<Self, ScatterError> {
         let shape = Dims::copied(shape)?;
         Ok(Self { elements, shape })
     }
 
-    /// The sizes of the dimensions.
+    /// Returns the sizes of the dimensions.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// A view to read.
+    /// Returns a view to read.
     pub fn view(&self) -> TensorView<'_, T> {
         TensorView::new(self.elements.as_ptr(), Layout::contiguous(&self.shape))
     }
 
-    /// A view to write.
+    /// Returns a view to write.
     pub fn view_mut(&mut self) -> TensorViewMut<'_, T> {
         TensorViewMut::new(self.elements.as_mut_ptr(), Layout::contiguous(&self.shape))
     }
 
-    /// The elements, in row-major order.
+    /// Returns the elements in row-major order, without a copy.
     pub fn into_vec(self) -> Vec<T> {
         self.elements
     }
@@ -128,25 +130,26 @@ impl<T: PartialEq> PartialEq for Tensor<T> {
     }
 }
 
-/// Equal to a list of its elements, in row-major order.
+/// Compares the elements, in row-major order, whatever the shape is.
 impl<T: PartialEq<U>, U, const N: usize> PartialEq<[U; N]> for Tensor<T> {
     fn eq(&self, other: &[U; N]) -> bool {
         self.elements == *other
     }
 }
 
-/// Equal to a list of its elements, in row-major order.
+/// Compares the elements, in row-major order, whatever the shape is.
 impl<T: PartialEq<U>, U> PartialEq<Vec<U>> for Tensor<T> {
     fn eq(&self, other: &Vec<U>) -> bool {
         self.elements == *other
     }
 }
 
-/// As aligned as any element is.
+/// Unit of the memory of an [`AnyTensor`]. Its alignment is that of every element type, or
+/// larger.
 type Word = u128;
 
-/// [`Tensor`] with the element type as a value: what calls on
-/// [`AnyView`]s allocate.
+/// A row-major tensor with an element type known at run time: the result of a call on
+/// [`AnyView`]s that allocates.
 ///
 /// # Examples
 ///
@@ -161,14 +164,14 @@ type Word = u128;
 /// ```
 pub struct AnyTensor {
     words: Vec<Word>,
-    /// Bytes of the elements.
+    /// Size of all elements, in bytes.
     len: usize,
     shape: Dims<usize>,
     dtype: DType,
 }
 
 impl AnyTensor {
-    /// One of `shape`, of which `fill` writes every element, or fails.
+    /// Returns a tensor of `shape`. `fill` must write every element, or fail.
     pub(crate) fn filled(
         shape: &[usize],
         dtype: DType,
@@ -180,13 +183,13 @@ impl AnyTensor {
         let shape = Dims::copied(shape)?;
         let mut words: Vec<Word> = with_room(count)?;
         if count > 0 {
-            // Its last bytes may be none of an element's.
+            // The last bytes of the last word may belong to no element.
             words.spare_capacity_mut()[count - 1].write(0);
         }
         let (ptr, elements) = (words.as_mut_ptr().cast(), Elements::Plain(dtype));
         fill(Target::unwritten(&Writable { ptr, layout }, elements))?;
-        // SAFETY: `fill` has written every element, and the rest of the last
-        // word was written above.
+        // SAFETY: the capacity is at least `count`. `fill` has written all elements, and the
+        // rest of the last word was written above.
         unsafe { words.set_len(count) };
         Ok(Self {
             words,
@@ -196,28 +199,28 @@ impl AnyTensor {
         })
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The sizes of the dimensions.
+    /// Returns the sizes of the dimensions.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The bytes of the elements, in row-major order.
+    /// Returns the bytes of the elements, in row-major order.
     pub fn as_bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..self.len]
     }
 
-    /// A view to read.
+    /// Returns a view to read.
     pub fn view(&self) -> AnyView<'_> {
         let (ptr, layout) = (self.words.as_ptr().cast(), Layout::contiguous(&self.shape));
         AnyView::new(Readable { ptr, layout }, self.dtype, Contents::Bytes)
     }
 
-    /// A view to write.
+    /// Returns a view to write.
     pub fn view_mut(&mut self) -> AnyViewMut<'_> {
         let (ptr, layout) = (
             self.words.as_mut_ptr().cast(),

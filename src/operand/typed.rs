@@ -1,8 +1,10 @@
 //! Borrowed views of tensors whose element type is a Rust type.
+//!
+//! Knows slices and layouts. Every constructor checks the promise of its view.
 
 #![expect(
     unsafe_code,
-    reason = "views of memory; every constructor establishes what a view promises"
+    reason = "views of memory; every constructor checks the promise of its view"
 )]
 
 use std::fmt;
@@ -15,7 +17,10 @@ use crate::element::Element;
 use crate::error::ScatterError;
 use crate::memory::{copied, with_room};
 
-/// A tensor to read: memory, shape, and strides in elements.
+/// A tensor to read, with elements of a Rust type: memory, shape, and strides in elements.
+///
+/// Calls take views of [`Element`] types, and of other types in
+/// [`Cloned`](crate::Cloned). Any strides are allowed, 0 included.
 ///
 /// # Examples
 ///
@@ -23,12 +28,12 @@ use crate::memory::{copied, with_room};
 /// use ndscatter::TensorView;
 ///
 /// let values = [1, 2, 3, 4, 5, 6];
-/// // Two rows of three, the same memory as three rows of two, transposed, and
-/// // one row seen four times.
+/// // Two rows of three elements. The transpose of three rows of two elements. One row of
+/// // three elements, four times.
 /// TensorView::contiguous(&values, &[2, 3])?;
 /// TensorView::strided(&values, 0, &[2, 3], &[1, 2])?;
 /// TensorView::strided(&values, 0, &[4, 3], &[0, 1])?;
-/// // All of them as one dimension, and one value that stands for six.
+/// // All elements in one dimension. One value for all six elements.
 /// TensorView::from(&values);
 /// TensorView::splat(&7, &[2, 3])?;
 /// # Ok::<(), ndscatter::ScatterError>(())
@@ -38,49 +43,51 @@ pub struct TensorView<'a, T> {
     elements: PhantomData<&'a [T]>,
 }
 
-/// A tensor to write: as [`TensorView`], and no two of its elements are the
-/// same memory.
+/// A tensor to write, with elements of a Rust type: memory, shape, and strides in elements.
+///
+/// No two elements share memory. Strides may be negative.
 pub struct TensorViewMut<'a, T> {
     pub(super) memory: Writable<'a>,
     elements: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a view gives what `&[T]` gives, which is `Send` for `T: Sync`.
+// SAFETY: a view gives the access of `&[T]`, which is `Send` for `T: Sync`.
 unsafe impl<T: Sync> Send for TensorView<'_, T> {}
-// SAFETY: as above.
+// SAFETY: a view gives the access of `&[T]`, which is `Sync` for `T: Sync`.
 unsafe impl<T: Sync> Sync for TensorView<'_, T> {}
-// SAFETY: a mutable view gives what `&mut [T]` gives, which is `Send` for `T: Send`.
+// SAFETY: a mutable view gives the access of `&mut [T]`, which is `Send` for `T: Send`.
 unsafe impl<T: Send> Send for TensorViewMut<'_, T> {}
-// SAFETY: behind a shared reference it gives what `&&mut [T]` gives.
+// SAFETY: a shared reference to a mutable view gives the access of `&&mut [T]`, which is
+// `Send` for `T: Sync`.
 unsafe impl<T: Sync> Sync for TensorViewMut<'_, T> {}
 
-/// Strides of a value that stands for a whole tensor.
+/// Strides of a tensor in which every element is one value.
 pub(super) static ZEROS: [isize; 64] = [0; 64];
 
 impl<'a, T> TensorView<'a, T> {
-    /// Row-major over the whole of `data`.
+    /// Returns a row-major view of all elements of `data`.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::SliceLength`] if `data` has another number of elements
-    /// than `shape`, [`ScatterError::ShapeOverflow`] if that number overflows.
+    /// - [`ScatterError::SliceLength`]: `data` has another number of elements than `shape`.
+    /// - [`ScatterError::ShapeOverflow`]: the number of elements of `shape` overflows.
     #[inline]
     pub fn contiguous(data: &'a [T], shape: &'a [usize]) -> Result<Self, ScatterError> {
         check_contiguous(data.len(), shape)?;
         Ok(Self::new(data.as_ptr(), Layout::contiguous(shape)))
     }
 
-    /// Element `[i, j, ...]` is `data[offset + i * strides[0] + j * strides[1] + ...]`.
+    /// Returns a view in which element `[i, j, ...]` is
+    /// `data[offset + i * strides[0] + j * strides[1] + ...]`.
     ///
-    /// Strides may be negative, and zero: one element then stands for a whole
-    /// dimension.
+    /// Offset and strides are in elements. Strides may be negative. With stride 0, all positions
+    /// of a dimension have one element.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::OutsideSlice`] if an element lies outside `data`,
-    /// [`ScatterError::StridesRank`] if strides and shape differ in length,
-    /// [`ScatterError::ShapeOverflow`] if the sizes multiply to more than memory
-    /// can address.
+    /// - [`ScatterError::StridesRank`]: `shape` and `strides` have different lengths.
+    /// - [`ScatterError::ShapeOverflow`]: the number of elements of `shape` overflows.
+    /// - [`ScatterError::OutsideSlice`]: an element is outside `data`.
     pub fn strided(
         data: &'a [T],
         offset: usize,
@@ -89,18 +96,19 @@ impl<'a, T> TensorView<'a, T> {
     ) -> Result<Self, ScatterError> {
         let layout = Layout::strided(shape, strides)?;
         let first = check_strided(data.len(), offset, &layout)?;
-        // Through the slice's own pointer, so that elements below `first` stay
-        // within its provenance.
+        // The pointer is derived from the pointer of the whole slice. Its provenance therefore
+        // includes the elements below `first`.
         Ok(Self::new(data.as_ptr().wrapping_add(first), layout))
     }
 
-    /// One value for every element, of at most 64 dimensions: updates that are
-    /// all the same, as for a histogram.
+    /// Returns a view in which every element is `value`. `shape` has at most 64 dimensions.
+    ///
+    /// Such a view serves as updates that are all equal, as for a histogram.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::ShapeOverflow`], and [`ScatterError::StridesRank`] for
-    /// more dimensions.
+    /// - [`ScatterError::ShapeOverflow`]: the number of elements of `shape` overflows.
+    /// - [`ScatterError::StridesRank`]: `shape` has more than 64 dimensions.
     ///
     /// # Examples
     ///
@@ -124,7 +132,8 @@ impl<'a, T> TensorView<'a, T> {
         Self::strided(std::slice::from_ref(value), 0, shape, strides)
     }
 
-    /// Every element that `layout` places around `ptr` is readable for `'a`.
+    /// Returns a view of memory. `layout` places elements around `ptr`, and all of them are
+    /// readable for `'a`.
     #[inline]
     pub(super) fn new(ptr: *const T, layout: Layout<'a>) -> Self {
         let ptr = ptr.cast();
@@ -134,13 +143,13 @@ impl<'a, T> TensorView<'a, T> {
         }
     }
 
-    /// The sizes of the dimensions.
+    /// Returns the sizes of the dimensions.
     #[inline]
     pub fn shape(&self) -> &[usize] {
         self.memory.layout.shape()
     }
 
-    /// Shape and strides.
+    /// Returns the shape and the strides.
     pub fn layout(&self) -> Layout<'a> {
         self.memory.layout
     }
@@ -156,15 +165,15 @@ impl<'a, T> TensorView<'a, T> {
 }
 
 impl<T: Clone> TensorView<'_, T> {
-    /// Clones of the elements, in row-major order.
+    /// Returns clones of the elements, in row-major order.
     pub(super) fn to_vec(self) -> Result<Vec<T>, ScatterError> {
         let layout = self.layout();
         let elements = layout.check(size_of::<T>())?;
         let mut values = with_room(elements)?;
         for position in 0..elements {
             let offset = offset_of(layout.dims_from_last(), position);
-            // SAFETY: `offset` is that of an element of the layout, which the
-            // view keeps readable.
+            // SAFETY: `offset` is the offset of an element of the layout, and the view keeps
+            // its elements readable.
             values.push(unsafe { &*self.as_ptr().offset(offset) }.clone());
         }
         Ok(values)
@@ -172,24 +181,28 @@ impl<T: Clone> TensorView<'_, T> {
 }
 
 impl<'a, T> TensorViewMut<'a, T> {
-    /// Row-major over the whole of `data`.
+    /// Returns a row-major view of all elements of `data`.
     ///
     /// # Errors
     ///
-    /// As [`TensorView::contiguous`].
+    /// The errors of [`TensorView::contiguous`].
     #[inline]
     pub fn contiguous(data: &'a mut [T], shape: &'a [usize]) -> Result<Self, ScatterError> {
         check_contiguous(data.len(), shape)?;
         Ok(Self::new(data.as_mut_ptr(), Layout::contiguous(shape)))
     }
 
-    /// Element `[i, j, ...]` is `data[offset + i * strides[0] + j * strides[1] + ...]`.
+    /// Returns a view in which element `[i, j, ...]` is
+    /// `data[offset + i * strides[0] + j * strides[1] + ...]`.
+    ///
+    /// Offset and strides are in elements. Strides may be negative.
     ///
     /// # Errors
     ///
-    /// As [`TensorView::strided`]; also [`ScatterError::SelfOverlap`] if two
-    /// elements are the same memory, and [`ScatterError::SelfOverlapUndecided`]
-    /// if a bounded search cannot tell.
+    /// The errors of [`TensorView::strided`], and:
+    ///
+    /// - [`ScatterError::SelfOverlap`]: two elements share memory.
+    /// - [`ScatterError::SelfOverlapUndecided`]: a bounded search could not decide this.
     pub fn strided(
         data: &'a mut [T],
         offset: usize,
@@ -202,8 +215,8 @@ impl<'a, T> TensorViewMut<'a, T> {
         Ok(Self::new(data.as_mut_ptr().wrapping_add(first), layout))
     }
 
-    /// Every element that `layout` places around `ptr` is writable for `'a`, by
-    /// this view alone, and no two of them overlap.
+    /// Returns a view of memory. `layout` places elements around `ptr`. All of them are writable
+    /// for `'a`, only by this view, and no two of them overlap.
     #[inline]
     pub(super) fn new(ptr: *mut T, layout: Layout<'a>) -> Self {
         let ptr = ptr.cast();
@@ -213,23 +226,23 @@ impl<'a, T> TensorViewMut<'a, T> {
         }
     }
 
-    /// The same view for a shorter time, so that this one can be used again.
+    /// Returns the same view with a shorter lifetime, so that `self` can be used again later.
     pub fn reborrow(&mut self) -> TensorViewMut<'_, T> {
         TensorViewMut::new(self.memory.ptr.cast(), self.memory.layout)
     }
 
-    /// A view to read, for as long as this one is not used.
+    /// Returns a view to read, which borrows `self`.
     pub fn as_view(&self) -> TensorView<'_, T> {
         TensorView::new(self.memory.ptr.cast_const().cast(), self.memory.layout)
     }
 
-    /// The sizes of the dimensions.
+    /// Returns the sizes of the dimensions.
     #[inline]
     pub fn shape(&self) -> &[usize] {
         self.memory.layout.shape()
     }
 
-    /// Shape and strides.
+    /// Returns the shape and the strides.
     pub fn layout(&self) -> Layout<'a> {
         self.memory.layout
     }
@@ -240,13 +253,14 @@ impl<'a, T> TensorViewMut<'a, T> {
     }
 }
 
-/// The layout of a slice. Slices of elements without bytes may be longer than
-/// any layout: nobody can tell the rest from these.
+/// Returns the layout of a slice of `len` elements. A slice of elements of 0 bytes may have more
+/// than `isize::MAX` elements. The view then has only `isize::MAX` elements, which makes no
+/// difference, because all elements of 0 bytes are equal.
 fn line<'a>(len: usize) -> Layout<'a> {
     Layout::line(len.min(isize::MAX.unsigned_abs()))
 }
 
-/// Rank 1, over the whole of a slice.
+/// A view of rank 1 of all elements of a slice.
 impl<'a, T> From<&'a [T]> for TensorView<'a, T> {
     #[inline]
     fn from(data: &'a [T]) -> Self {
@@ -254,7 +268,7 @@ impl<'a, T> From<&'a [T]> for TensorView<'a, T> {
     }
 }
 
-/// Rank 1, over the whole of a vector.
+/// A view of rank 1 of all elements of a vector.
 impl<'a, T> From<&'a Vec<T>> for TensorView<'a, T> {
     #[inline]
     fn from(data: &'a Vec<T>) -> Self {
@@ -262,7 +276,7 @@ impl<'a, T> From<&'a Vec<T>> for TensorView<'a, T> {
     }
 }
 
-/// Rank 1, over the whole of an array.
+/// A view of rank 1 of all elements of an array.
 impl<'a, T, const N: usize> From<&'a [T; N]> for TensorView<'a, T> {
     #[inline]
     fn from(data: &'a [T; N]) -> Self {
@@ -270,7 +284,7 @@ impl<'a, T, const N: usize> From<&'a [T; N]> for TensorView<'a, T> {
     }
 }
 
-/// Rank 1, over the whole of a slice.
+/// A view of rank 1 of all elements of a slice.
 impl<'a, T> From<&'a mut [T]> for TensorViewMut<'a, T> {
     #[inline]
     fn from(data: &'a mut [T]) -> Self {
@@ -278,7 +292,7 @@ impl<'a, T> From<&'a mut [T]> for TensorViewMut<'a, T> {
     }
 }
 
-/// Rank 1, over the whole of a vector.
+/// A view of rank 1 of all elements of a vector.
 impl<'a, T> From<&'a mut Vec<T>> for TensorViewMut<'a, T> {
     #[inline]
     fn from(data: &'a mut Vec<T>) -> Self {
@@ -286,7 +300,7 @@ impl<'a, T> From<&'a mut Vec<T>> for TensorViewMut<'a, T> {
     }
 }
 
-/// Rank 1, over the whole of an array.
+/// A view of rank 1 of all elements of an array.
 impl<'a, T, const N: usize> From<&'a mut [T; N]> for TensorViewMut<'a, T> {
     #[inline]
     fn from(data: &'a mut [T; N]) -> Self {
@@ -325,7 +339,8 @@ fn other_length(len: usize, shape: &[usize]) -> ScatterError {
     })
 }
 
-/// Returns the position of element `[0, 0, ...]`, at most `len`.
+/// Checks that the elements are inside a slice of `len` elements. Returns the position of
+/// element `[0, 0, ...]`, at most `len`.
 fn check_strided(len: usize, offset: usize, layout: &Layout<'_>) -> Result<usize, ScatterError> {
     if layout.checked_elements()? == 0 {
         return Ok(offset.min(len));
@@ -347,7 +362,7 @@ fn check_strided(len: usize, offset: usize, layout: &Layout<'_>) -> Result<usize
     }
 }
 
-/// Refuses layouts that put two elements at one address.
+/// Refuses a layout in which two elements have one address.
 pub(super) fn check_distinct(layout: &Layout<'_>) -> Result<(), ScatterError> {
     let overlap = overlap::with_itself(layout)?;
     if overlap == Overlap::Disjoint {

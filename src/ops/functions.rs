@@ -1,25 +1,28 @@
-//! The in-place verbs in one line.
+//! In-place calls in one line.
+//!
+//! Each function builds a [`Scatter`] with a reduction or a mode, and calls its `in_place`.
 
 use super::scatter::Scatter;
 use crate::error::ScatterError;
 use crate::operand::{Indices, Output, TensorView};
 use crate::reduction::{CacheMode, Reduction};
 
-/// Writes update slices into `data` at the positions named by `indices`.
+/// Writes slices of `updates` into `data` at the positions in `indices`.
 ///
-/// With `k = indices.shape[-1]`, `updates` must have the shape
-/// `indices.shape[..-1] ++ data.shape[k..]`. [`Scatter::nd`] has the options and
-/// the other verbs.
+/// - `indices` has rank 1 or more and any integer type. Its last dimension holds the `k`
+///   coordinates of a tuple. Negative indices count from the end.
+/// - `updates` has the shape `indices.shape[..-1] ++ data.shape[k..]`, and the element type of
+///   `data`.
 ///
-/// The rule is that of ONNX ScatterND; negative indices count from the end.
-/// Duplicates are applied in the row-major order of `indices`, whatever the number
-/// of threads. `Min` and `Max` propagate NaN and keep the current value on a tie;
-/// integers wrap.
+/// Duplicates are applied in the row-major order of `indices`, at any number of threads.
+/// Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
+///
+/// The rule is from ONNX ScatterND. [`Scatter::nd`] has all options and methods.
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] if the shapes disagree, an index is out of bounds or the
-/// element type does not have the reduction. `data` is then unchanged.
+/// A [`ScatterError`] in these cases: shapes do not fit, an index is out of bounds, or the
+/// element type lacks the reduction. After an error `data` is unchanged.
 ///
 /// # Examples
 ///
@@ -37,7 +40,7 @@ use crate::reduction::{CacheMode, Reduction};
 /// # Ok::<(), ndscatter::ScatterError>(())
 /// ```
 ///
-/// `data` and `updates` cannot be the same memory:
+/// `data` and `updates` cannot share memory:
 ///
 /// ```compile_fail,E0502
 /// use ndscatter::{Reduction, TensorView, TensorViewMut, scatter_nd};
@@ -60,29 +63,30 @@ pub fn scatter_nd<'i, O: Output>(
     (Scatter::nd().reduction(reduction)).in_place(data, indices, updates)
 }
 
-/// Writes update slices into `data` at `indices` along `axis`.
+/// Writes slices of `updates` into `data` at the positions in `indices` along `axis`.
 ///
-/// `updates` must have the shape `data.shape[..axis] ++ indices.shape ++
-/// data.shape[axis + 1..]`. [`Scatter::along`] has the options and the other
-/// verbs.
+/// - `axis` is in `-rank..rank` of `data`. A negative axis counts from the end.
+/// - `indices` has any rank and any integer type. Negative indices count from the end.
+/// - `updates` has the shape `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]`,
+///   and the element type of `data`.
 ///
-/// The rule is that of OpenVINO ScatterUpdate and torch `index_add_`; a negative
-/// axis and negative indices count from the end. Duplicates are applied in the order of `indices`, whatever the number of
-/// threads. `Min` and `Max` propagate NaN and keep the current value on a tie;
-/// integers wrap.
+/// Duplicates are applied in the row-major order of `indices`, at any number of threads.
+/// Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
+///
+/// The rule is from OpenVINO ScatterUpdate and torch `index_add_`. [`Scatter::along`] has all
+/// options and methods.
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] if the axis is out of range, the shapes disagree, an
-/// index is out of bounds or the element type does not have the reduction.
-/// `data` is then unchanged.
+/// A [`ScatterError`] in these cases: the axis is out of range, shapes do not fit, an index is
+/// out of bounds, or the element type lacks the reduction. After an error `data` is unchanged.
 ///
 /// # Examples
 ///
 /// ```
 /// use ndscatter::{Reduction, TensorView, TensorViewMut, scatter_update};
 ///
-/// // Sums rows by segment.
+/// // Adds each row to the row of its segment.
 /// let mut sums = [0.0_f64; 4];
 /// scatter_update(
 ///     TensorViewMut::contiguous(&mut sums, &[2, 2])?,
@@ -105,21 +109,24 @@ pub fn scatter_update<'i, O: Output>(
     (Scatter::along(axis).reduction(reduction)).in_place(data, indices, updates)
 }
 
-/// Writes `updates` into `data`, each at its own position but for `axis`,
-/// where `indices` has its place.
+/// Writes each element of `updates` into `data` at its own position, except along `axis`, where
+/// `indices` has the position.
 ///
-/// `indices` and `updates` have one shape, at most that of `data` off the
-/// axis. [`Scatter::elements`] has the options and the other verbs.
+/// - `axis` is in `-rank..rank` of `data`. A negative axis counts from the end.
+/// - `indices` has the rank of `data` and any integer type. It may be longer than `data` only
+///   along `axis`. Negative indices count from the end.
+/// - `updates` has the shape of `indices` and the element type of `data`.
 ///
-/// Duplicates are applied in the order of `indices`, whatever the number of
-/// threads. `Min` and `Max` propagate NaN and keep the current value on a tie;
-/// integers wrap.
+/// Duplicates are applied in the row-major order of `indices`, at any number of threads.
+/// Integers wrap. `Min` and `Max` propagate NaN and keep the current value on a tie.
+///
+/// The rule is from ONNX ScatterElements and torch `scatter_reduce_`. [`Scatter::elements`] has
+/// all options and methods.
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] if the axis is out of range, the shapes disagree, an
-/// index is out of bounds or the element type does not have the reduction.
-/// `data` is then unchanged.
+/// A [`ScatterError`] in these cases: the axis is out of range, shapes do not fit, an index is
+/// out of bounds, or the element type lacks the reduction. After an error `data` is unchanged.
 ///
 /// # Examples
 ///
@@ -148,19 +155,28 @@ pub fn scatter_elements<'i, O: Output>(
     (Scatter::elements(axis).reduction(reduction)).in_place(data, indices, updates)
 }
 
-/// Writes the rows of `update` into `past_cache`, those of each sequence from
-/// its own position on; from 0 where `write_indices` is `None`.
+/// Writes the rows of `update` into `past_cache`. The rows of each sequence begin at the write
+/// index of the sequence.
 ///
-/// `past_cache` has the sequences on axis 0 and the positions on `axis`; `update`
-/// has its shape, but for `axis`, where it may be shorter; `write_indices` has the
-/// shape `[past_cache.shape[0]]`, or no dimension. The rule is that of ONNX
-/// TensorScatter 24. [`Scatter::cache`] has the other verbs, and other types of
-/// indices.
+/// - `past_cache` has the sequences on axis 0 and the positions on `axis`.
+/// - `axis` is in `-rank..rank` of `past_cache`, and is not axis 0. A negative axis counts from
+///   the end.
+/// - `write_indices` has the shape `[past_cache.shape[0]]`, or rank 0: one index for all
+///   sequences. With `None` all sequences begin at 0. Negative indices are errors.
+/// - `update` has the shape of `past_cache`, except along `axis`, where it may be shorter. It
+///   has the element type of `past_cache`.
+///
+/// In [`CacheMode::Linear`] the update must fit before the end of the cache. In
+/// [`CacheMode::Circular`] positions are taken modulo the length of the cache. No two rows have
+/// one destination.
+///
+/// The rule is from ONNX TensorScatter 24. [`Scatter::cache`] has the other methods, takes other
+/// index types, and can skip idle sequences.
 ///
 /// # Errors
 ///
-/// A [`ScatterError`] if the axis is out of range or the first, the shapes
-/// disagree, or a position does not suit. The cache is then unchanged.
+/// A [`ScatterError`] in these cases: the axis is out of range or axis 0, the shapes do not fit,
+/// or a write index is negative or leaves no room. After an error the cache is unchanged.
 ///
 /// # Examples
 ///

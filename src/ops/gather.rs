@@ -1,5 +1,8 @@
-//! The gathers: ONNX GatherND, Gather, GatherElements, and their kin. Each is
-//! the inverse of a scatter and shares its shape rule.
+//! The builder of gathers: ONNX GatherND, Gather and GatherElements, and the gathers of other
+//! runtimes.
+//!
+//! Each gather is the inverse of a scatter and has its shape rule. Does not know threads or
+//! kernels.
 
 use super::operator::Operator;
 use crate::element::DType;
@@ -10,14 +13,21 @@ use crate::plan::{Form, IndexRules};
 use crate::reduction::{Bounds, Duplicates, Reducing};
 use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 
-/// A gather: which operator it is, its options, and three verbs. The inverse of
-/// a [`Scatter`](crate::Scatter).
+/// A gather: an operator and its options. It reads windows of `data`, and is the inverse of a
+/// [`Scatter`](crate::Scatter).
 ///
-/// Make one by [`nd`](Self::nd), [`along`](Self::along) or
-/// [`elements`](Self::elements), by [`new`](Self::new) from an [`Operator`], or by
-/// a function of [`profile`](crate::profile). The verbs take views of any kind, as
-/// those of a scatter do. Nothing is written when an error is returned, but for
-/// [`ScatterError::PoolFailed`].
+/// [`nd`](Self::nd), [`along`](Self::along) and [`elements`](Self::elements) make a gather. So
+/// do [`new`](Self::new), from an [`Operator`], and the functions of
+/// [`profile`](crate::profile), for the rules of one runtime. Then options follow. The methods
+/// [`allocate`](Self::allocate), [`write_into`](Self::write_into) and [`plan`](Self::plan) end
+/// the builder.
+///
+/// All tensors of one call have views of one kind: [`TensorView`](crate::TensorView),
+/// [`AnyView`](crate::AnyView) or [`Cloned`](crate::Cloned). Indices may have any integer type.
+/// Any strides are allowed, but an output must not overlap itself.
+///
+/// An error means that nothing has been written, except for [`ScatterError::PoolFailed`] and new
+/// memory ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)).
 ///
 /// # Examples
 ///
@@ -39,13 +49,13 @@ pub struct Gather<'p> {
     pub(crate) execution: Execution<'p>,
 }
 
-/// The operators.
+/// Operators.
 impl Gather<'static> {
-    /// The gather of an operator that is a value.
+    /// Returns the gather of an operator known at run time.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedOption`] for a cache, which has no gather.
+    /// [`ScatterError::UnsupportedOption`] for [`Operator::Cache`], which has no gather.
     ///
     /// # Examples
     ///
@@ -76,16 +86,16 @@ impl Gather<'static> {
         }
     }
 
-    /// Slices of `data` that tuples of coordinates address, with `batch_dims`
-    /// leading dims that data and indices share.
+    /// Gathers slices of `data` that tuples of coordinates address.
     ///
-    /// With `k = indices.shape[-1]` and `b` batch dims the result has the shape
-    /// `indices.shape[..-1] ++ data.shape[b + k..]`.
+    /// The last dimension of `indices` holds the `k` coordinates of a tuple. The first
+    /// `batch_dims` dims of `indices` are the first dims of `data`. With `b = batch_dims`, the
+    /// result has the shape `indices.shape[..-1] ++ data.shape[b + k..]`.
     ///
-    /// The rule is that of ONNX GatherND 11 to 13 and OpenVINO GatherND 8;
-    /// without batch dims, of `tf.gather_nd`.
+    /// The rule is from ONNX GatherND 11 to 13 and OpenVINO GatherND 8. Without batch dims it is
+    /// also the rule of `tf.gather_nd`.
     ///
-    /// Errors of its own: [`ScatterError::IndicesRank`],
+    /// A call can return these errors of this operator: [`ScatterError::IndicesRank`],
     /// [`ScatterError::TupleLength`], [`ScatterError::BatchDims`],
     /// [`ScatterError::BatchShape`].
     ///
@@ -110,16 +120,30 @@ impl Gather<'static> {
         Self::of(Operator::Nd { batch_dims })
     }
 
-    /// Slices of `data` along one axis.
+    /// Gathers slices of `data` along one axis.
     ///
-    /// The result has the shape `data.shape[..axis] ++ indices.shape ++
-    /// data.shape[axis + 1..]`. The axis lies in `-rank..rank`; `indices` may
-    /// have any rank, 0 included.
+    /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` may
+    /// have any rank, 0 included. The result has the shape
+    /// `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]`.
     ///
-    /// The rule is that of ONNX Gather 1 to 13, numpy `take`, torch
-    /// `index_select`, and the lookup of an embedding table.
+    /// The rule is from ONNX Gather 1 to 13, numpy `take` and torch `index_select`. The lookup
+    /// in an embedding table is such a gather.
     ///
-    /// Errors of its own: [`ScatterError::AxisOutOfRange`].
+    /// A call can return this error of this operator: [`ScatterError::AxisOutOfRange`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Gather, TensorView};
+    ///
+    /// let data = [[1, 2, 3], [4, 5, 6]].concat();
+    /// let columns = Gather::along(1).allocate(
+    ///     TensorView::contiguous(&data, &[2, 3])?,
+    ///     TensorView::from(&[2_i32, 0]),
+    /// )?;
+    /// assert_eq!(columns, [3, 1, 6, 4]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
     #[doc(alias = "take")]
     #[doc(alias = "index_select")]
     #[doc(alias = "embedding")]
@@ -128,17 +152,21 @@ impl Gather<'static> {
         Self::of(Operator::Along { axis })
     }
 
-    /// One element of `data` for each index, at the index's own position but
-    /// for one axis.
+    /// Gathers one element of `data` for each index. The element has the position of the index,
+    /// except along one axis, where the index is the position.
     ///
-    /// `indices` has the rank of `data` and off the axis at most its sizes; the
-    /// result has the shape of `indices`. Indices that are the same along the
-    /// dims after the axis are recognised and gathered as rows.
+    /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` has
+    /// the rank of `data`, and may be longer than `data` only along `axis`. The result has the
+    /// shape of `indices`. With axis 1, element `[i, j, k]` of the result is
+    /// `data[i, indices[i, j, k], k]`.
     ///
-    /// The rule is that of ONNX GatherElements 11 to 13, torch `gather`, and
-    /// numpy `take_along_axis`.
+    /// If no index changes along the dims after the axis, the call detects this and gathers
+    /// rows.
     ///
-    /// Errors of its own: [`ScatterError::IndicesRankMismatch`],
+    /// The rule is from ONNX GatherElements 11 to 13, torch `gather` and numpy
+    /// `take_along_axis`.
+    ///
+    /// A call can return these errors of this operator: [`ScatterError::IndicesRankMismatch`],
     /// [`ScatterError::IndicesTooLong`], [`ScatterError::AxisOutOfRange`].
     ///
     /// # Examples
@@ -162,10 +190,10 @@ impl Gather<'static> {
     }
 }
 
-/// The options: what the gather means, and who runs it.
+/// Options.
 impl<'p> Gather<'p> {
-    /// Whether negative indices count from the end of their axis (the
-    /// default) or are out of bounds.
+    /// Sets whether negative indices count from the end of their axis. The default is `true`.
+    /// With `false` a negative index is out of bounds.
     #[must_use]
     #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
@@ -174,9 +202,10 @@ impl<'p> Gather<'p> {
         self
     }
 
-    /// What becomes of an index that lies outside its axis: an error (the
-    /// default), zeros, or the nearest end. Elements that are cloned have no
-    /// zero ([`ScatterError::UnsupportedOption`]).
+    /// Sets the rule for an index outside its axis. The default is [`Bounds::Error`].
+    ///
+    /// [`Bounds::Skip`] writes zeros. It is refused for elements in [`Cloned`](crate::Cloned),
+    /// which have no zero ([`ScatterError::UnsupportedOption`]).
     #[must_use]
     #[inline]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
@@ -184,8 +213,8 @@ impl<'p> Gather<'p> {
         self
     }
 
-    /// Who runs it: pool and number of workers. Says nothing of what the gather
-    /// means; a plan does not keep it.
+    /// Sets the pool and the number of workers. They do not change the result. A plan does not
+    /// keep them.
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Gather<'q> {
@@ -196,7 +225,7 @@ impl<'p> Gather<'p> {
         }
     }
 
-    /// The shape of the result for data and indices of these shapes.
+    /// Returns the shape of the result for the shapes of `data` and `indices`.
     ///
     /// # Errors
     ///
@@ -210,14 +239,13 @@ impl<'p> Gather<'p> {
     }
 }
 
-/// The verbs.
+/// Calls.
 impl Gather<'_> {
-    /// Returns the result, row-major.
+    /// Returns the result as a new row-major tensor.
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, indices, or memory for the
-    /// result.
+    /// Any [`ScatterError`] about shapes, options, types, indices, or memory for the result.
     pub fn allocate<'i, V: Input>(
         &self,
         data: V,
@@ -231,12 +259,12 @@ impl Gather<'_> {
         })
     }
 
-    /// Writes the result into `output`. What it held before is not read.
+    /// Writes the result into `output`. The old values of `output` are not read.
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, indices or memory that is
-    /// shared; `output` is then unchanged.
+    /// Any [`ScatterError`] about shapes, options, types, indices, or shared memory. `output` is
+    /// then unchanged.
     pub fn write_into<'i, O: Output>(
         &self,
         data: O::Input,
@@ -248,13 +276,15 @@ impl Gather<'_> {
         self.write(form, &data, &indices, &output.target())
     }
 
-    /// Does all that depends on `indices` alone, for data of this layout. The
-    /// plan keeps all options but the [`execution`](Self::execution).
+    /// Returns a plan for `data` of a layout. It contains everything that depends only on
+    /// `indices` and the layout.
+    ///
+    /// The plan keeps all options except [`execution`](Self::execution).
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes or indices, or about memory for the
-    /// plan.
+    /// Any [`ScatterError`] about shapes or indices, or about memory for the plan. Also
+    /// [`ScatterError::PoolFailed`].
     pub fn plan<'i>(
         &self,
         data: Layout<'_>,
@@ -268,13 +298,15 @@ impl Gather<'_> {
         Ok(GatherPlan { plan })
     }
 
-    /// What one call will do with contiguous tensors, for people and for tests. No other
-    /// call is at work on its pool meanwhile. `allocates`: the result is new memory, as that
-    /// of [`allocate`](Self::allocate).
+    /// Explains how one call would run with contiguous tensors of `dtype`, if no other call uses
+    /// its pool. The explanation is for people and for tests.
+    ///
+    /// `allocates`: whether the result is new memory, as in [`allocate`](Self::allocate).
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan), and as [`GatherRun::explain`](crate::GatherRun::explain).
+    /// The errors of [`plan`](Self::plan) and of
+    /// [`GatherRun::explain`](crate::GatherRun::explain).
     ///
     /// # Examples
     ///
@@ -303,7 +335,7 @@ impl Gather<'_> {
         run.explanation(dtype, allocates, made_of)
     }
 
-    /// What the shapes mean, for elements that suit the options.
+    /// Returns the form of a call. Refuses elements without a zero if indices may be skipped.
     fn form(&self, data: &Source<'_>, indices: &Indices<'_>) -> Result<Form, ScatterError> {
         let skips = self.planning.rules.bounds == Bounds::Skip;
         if skips && matches!(data.elements(), Elements::Cloned(_)) {
@@ -312,8 +344,8 @@ impl Gather<'_> {
         self.form_of(data.shape(), indices)
     }
 
-    /// What the shapes mean, for data of this shape.
-    #[inline(always)] // As `Rule::form`.
+    /// Returns the form for data of `shape`.
+    #[inline(always)] // For the reason of `Operator::form`.
     pub(crate) fn form_of(
         &self,
         shape: &[usize],
@@ -322,7 +354,7 @@ impl Gather<'_> {
         self.operator.form(shape, indices.layout().parts(), None)
     }
 
-    /// One call.
+    /// Runs one call.
     fn write(
         &self,
         form: Form,

@@ -1,17 +1,17 @@
-//! The operator: which axes its tuples address, and which shapes follow.
+//! Operators known at run time, and their shape rules.
 //!
-//! Knows shapes and axes. Knows nothing of verbs, options of one call, or element types.
+//! Knows shapes and axes. Does not know tensors, element types, or how a call runs.
 
 use crate::error::ScatterError;
 use crate::memory::copied;
 use crate::plan::{Coordinates, Form, IndexRules};
 use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 
-/// An operator as a value: which axes of `data` the indices address, and which shapes follow.
+/// An operator known at run time. It says which axes of `data` the indices address, and which
+/// shapes follow.
 ///
-/// [`Scatter::new`](crate::Scatter::new) and [`Gather::new`](crate::Gather::new) make the
-/// scatter and the gather, as [`Scatter::nd`](crate::Scatter::nd) and the other named
-/// constructors do. A scatter and its inverse, the gather, have one shape rule: it gives the
+/// [`Scatter::new`](crate::Scatter::new) and [`Gather::new`](crate::Gather::new) make a scatter
+/// or a gather of it. A scatter and its inverse, the gather, have one shape rule. It gives the
 /// shape of `updates` of the scatter, and the shape of the output of the gather.
 ///
 /// | operator | shape of `updates`, or of the output of a gather |
@@ -19,20 +19,20 @@ use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 /// | `Nd` | `indices.shape[..-1] ++ data.shape[batch_dims + k..]`, with `k = indices.shape[-1]` |
 /// | `Along` | `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]` |
 /// | `Elements` | `indices.shape` |
-/// | `Cache` | `data.shape`, but `update_len` along `axis` |
+/// | `Cache` | `data.shape` with size `update_len` along `axis` |
 ///
-/// Axes lie in `-rank..rank`; negative ones count from the end. Where the shape of `updates`
-/// is empty, a scatter takes a tensor of one element and any rank.
+/// An axis is in `-rank..rank` of `data`. A negative axis counts from the end. If the rule
+/// gives rank 0, a scatter also takes `updates` of one element and any rank.
 ///
-/// The rules are those of ONNX: ScatterND 18 and GatherND 13, Gather 13 (and OpenVINO
-/// ScatterUpdate 3), ScatterElements 18 and GatherElements 13, TensorScatter 24.
+/// The rules are from ONNX: ScatterND 18 and GatherND 13, Gather 13, ScatterElements 18 and
+/// GatherElements 13, TensorScatter 24. The scatter of `Along` is from OpenVINO ScatterUpdate 3.
 ///
 /// # Examples
 ///
 /// ```
 /// use ndscatter::{Gather, Operator, Scatter, TensorView};
 ///
-/// // Columns of a matrix: read, and written to another one.
+/// // Reads a column of a matrix, and writes the column to another matrix.
 /// let columns = Operator::Along { axis: -1 };
 /// assert_eq!(columns.output_shape(&[2, 3], &[1])?, [2, 1]);
 ///
@@ -52,42 +52,43 @@ pub enum Operator {
     /// Tuples of coordinates along the last dim of `indices`: [`Scatter::nd`](crate::Scatter::nd),
     /// [`Gather::nd`](crate::Gather::nd).
     Nd {
-        /// Number of leading dims that data and indices share. Scatters have 0.
+        /// Number of leading dims that are equal in `data` and `indices`. It is 0 for scatters.
         batch_dims: usize,
     },
-    /// Indices along one axis, the same for every position before it:
+    /// Indices along one axis, used for every position of the axes before it:
     /// [`Scatter::along`](crate::Scatter::along), [`Gather::along`](crate::Gather::along).
     Along {
         /// The axis.
         axis: isize,
     },
-    /// An index for each element, which replaces its position along one axis:
+    /// One index per element, which replaces the position of the element along one axis:
     /// [`Scatter::elements`](crate::Scatter::elements),
     /// [`Gather::elements`](crate::Gather::elements).
     Elements {
         /// The axis.
         axis: isize,
     },
-    /// Rows that follow one another along an axis, for each position of axis 0:
-    /// [`Scatter::cache`](crate::Scatter::cache). There is no gather.
+    /// Consecutive rows along an axis for each sequence on axis 0:
+    /// [`Scatter::cache`](crate::Scatter::cache). It has no gather.
     Cache {
         /// The axis of positions.
         axis: isize,
-        /// How the end of the axis is written.
+        /// Behaviour at the end of the axis.
         mode: CacheMode,
-        /// Length of the updates along the axis, for plans and for
-        /// [`updates_shape`](Self::updates_shape). Verbs see it in the updates.
+        /// Length of the updates along the axis. Only plans and
+        /// [`updates_shape`](Self::updates_shape) use it. Other calls take the length of the
+        /// updates.
         update_len: usize,
     },
 }
 
-/// For callers.
+/// Public functions.
 impl Operator {
-    /// The shape of the scatter's updates for data and indices of these shapes.
+    /// Returns the shape of `updates` of the scatter, for the shapes of `data` and `indices`.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedOption`] for batch dims, which no scatter has; any
+    /// [`ScatterError::UnsupportedOption`] for batch dims, which no scatter has. Any
     /// [`ScatterError`] about these shapes.
     ///
     /// # Examples
@@ -108,11 +109,11 @@ impl Operator {
         self.other_shape(data, indices)
     }
 
-    /// The shape of the gather's output for data and indices of these shapes.
+    /// Returns the shape of the output of the gather, for the shapes of `data` and `indices`.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedOption`] for a cache, which has no gather; any
+    /// [`ScatterError::UnsupportedOption`] for a cache, which has no gather. Any
     /// [`ScatterError`] about these shapes.
     ///
     /// # Examples
@@ -133,12 +134,12 @@ impl Operator {
         self.other_shape(data, indices)
     }
 
-    /// The same operator for data of this rank, with its axis counted from the front: the axis
-    /// then means the same for data with more axes behind.
+    /// Returns the operator with its axis counted from the front, for data of rank `rank`. Such
+    /// an axis stays valid if dims are appended to the data.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::AxisOutOfRange`].
+    /// [`ScatterError::AxisOutOfRange`] if the axis is not in `-rank..rank`.
     ///
     /// # Examples
     ///
@@ -159,9 +160,9 @@ impl Operator {
         Ok(self)
     }
 
-    /// The same operator for updates of this shape: `update_len` of a [`Cache`](Self::Cache)
-    /// becomes their length along the axis. Where updates have no such axis, it becomes 0, and
-    /// the verbs refuse the updates.
+    /// Returns the operator for updates of shape `updates`. The `update_len` of a
+    /// [`Cache`](Self::Cache) becomes the length of the updates along the axis. If the updates
+    /// do not have the axis, it becomes 0, and calls refuse the updates.
     ///
     /// # Examples
     ///
@@ -185,9 +186,9 @@ impl Operator {
     }
 }
 
-/// For the verbs.
+/// Functions for scatters and gathers.
 impl Operator {
-    /// Refuses operators that have no scatter.
+    /// Refuses an operator that has no scatter.
     #[inline]
     pub(super) fn check_scatter(self) -> Result<(), ScatterError> {
         match self {
@@ -198,7 +199,7 @@ impl Operator {
         }
     }
 
-    /// Refuses operators that have no gather.
+    /// Refuses an operator that has no gather.
     #[inline]
     pub(super) fn check_gather(self) -> Result<(), ScatterError> {
         match self {
@@ -207,19 +208,19 @@ impl Operator {
         }
     }
 
-    /// What the shapes mean, and the strides of indices, if they have any.
-    /// `updates` is not known to a plan.
-    #[inline(always)] // Into the smallest calls, which would wait for a copy of it.
+    /// Returns the form of a call, from the shapes of `data` and `updates`, and the shape and
+    /// strides of `indices`. Plans have no `updates`.
+    #[inline(always)] // The smallest calls would wait for a copy of a returned form.
     pub(super) fn form(
         self,
         data: &[usize],
         (indices, strides): (&[usize], Option<&[isize]>),
         updates: Option<&[usize]>,
     ) -> Result<Form, ScatterError> {
-        // Forms that functions return are built again from their fields. A returned form
-        // and the form of a small call share stack memory. The small call would load wider
-        // pieces than were stored, and store forwarding would fail (5 ns of 85 on a Xeon,
-        // Skylake).
+        // The returned forms of `elements` and `cache` are built again from their fields. A
+        // returned form and the form of a small call share stack memory. The small call would
+        // load wider pieces than were stored, and store forwarding would fail (5 ns of 85 on a
+        // Xeon, Skylake).
         match self {
             Self::Nd { batch_dims } => nd(batch_dims, data, indices),
             Self::Along { axis } => Ok(Form {
@@ -241,13 +242,13 @@ impl Operator {
         }
     }
 
-    /// The shape of updates, or of what a gather writes, for shapes alone.
+    /// Returns the shape of the updates of a scatter, or of the output of a gather.
     fn other_shape(self, data: &[usize], indices: &[usize]) -> Result<Vec<usize>, ScatterError> {
         let form = self.form(data, (indices, None), None)?;
         copied(&form.updates_shape(data, indices)?)
     }
 
-    /// Refuses options that the operator does not have.
+    /// Refuses an option that the operator does not have.
     #[inline]
     pub(super) fn check_options(
         self,
@@ -257,17 +258,20 @@ impl Operator {
         let unsupported = |option| Err(ScatterError::UnsupportedOption { option });
         match self {
             Self::Cache { .. } if reducing.reduction != Reduction::None => unsupported("reduction"),
-            // A row that is moved to the nearest end would write over another.
+            // A row that is moved to the nearest end would overwrite another row.
             Self::Cache { .. } if rules.bounds == Bounds::Clamp => unsupported("bounds"),
             _ => Ok(()),
         }
     }
 }
 
-/// An axis in `-rank..rank`, counted from the front.
+/// Returns an axis counted from the front. Refuses an axis that is not in `-rank..rank`.
 fn resolve_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
-    let origin = if axis < 0 { rank } else { 0 };
-    let from_front = origin.checked_add_signed(axis);
+    let from_front = if axis < 0 {
+        rank.checked_sub(axis.unsigned_abs())
+    } else {
+        Some(axis.unsigned_abs())
+    };
     (from_front.filter(|&axis| axis < rank)).ok_or(ScatterError::AxisOutOfRange { axis, rank })
 }
 
@@ -330,7 +334,7 @@ fn elements(
     }
     let (first, last) = varying(shape, strides, axis);
     let coordinates = if rank == 1 {
-        // A list of whole tuples, like that of any other operator.
+        // Each index is a whole tuple, as for the other operators.
         Form::ALL_EXPLICIT
     } else {
         Coordinates::Placed { axis: axis - first }
@@ -343,8 +347,8 @@ fn elements(
     })
 }
 
-/// The dims around `axis` up to which indices have strides: outside of them
-/// one index stands for all positions.
+/// Returns the range of dims along which the indices vary. It contains `axis`. Along all other
+/// dims, the indices have stride 0 or size 1, so one index serves all positions.
 fn varying(shape: &[usize], strides: Option<&[isize]>, axis: usize) -> (usize, usize) {
     let rank = shape.len();
     let Some(strides) = strides.filter(|_| !shape.contains(&0)) else {

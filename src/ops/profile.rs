@@ -1,37 +1,56 @@
-//! The options that make an operator follow one runtime's published rules.
+//! Operators with the options that follow the published rules of one runtime.
 //!
-//! Each function returns the operator with those options set. Reductions are the
-//! caller's, as they are attributes there, but where the name says one. What is
-//! not named below is as
-//! everywhere in this crate: duplicates in order, the last one stays without a
-//! reduction, everything checked before the first write.
+//! Each function returns a builder with these options set. The caller sets the reduction, which
+//! is an attribute in most runtimes. A function sets it only for an operator with a fixed
+//! reduction.
 //!
-//! | profile | changes | differs |
+//! Rules that the table does not name are the rules of this crate. Duplicates are applied in
+//! order. Without a reduction the last update stays. Everything is checked before the first
+//! write.
+//!
+//! The column "set options" lists what a profile changes. The column "difference" lists where the
+//! runtime and this crate still differ.
+//!
+//! | profile | set options | difference |
 //! |---|---|---|
 //! | [`onnx::scatter_nd`] | – | |
-//! | [`onnx::scatter_elements`] | – | the reference drops a NaN update of min and max; here it propagates, as in ScatterND |
+//! | [`onnx::scatter_elements`] | – | `Min` and `Max`: the ONNX reference drops a NaN update; here NaN propagates, as in ScatterND |
 //! | [`onnx::scatter`] | – | |
-//! | [`onnx::tensor_scatter`] | – | the reference's circular mode wraps every coordinate; here the axis alone, as in ONNX Runtime |
+//! | [`onnx::tensor_scatter`] | – | the circular mode of the ONNX reference wraps every coordinate; here only the position along the axis wraps, as in ONNX Runtime |
 //! | [`onnx::gather_nd`], [`onnx::gather`], [`onnx::gather_elements`] | – | |
-//! | [`openvino_3::scatter_nd_update`] | negative indices are errors | the page leaves duplicates undefined; the code has taken negative indices since 2023 |
-//! | [`openvino_3::scatter_update`] | negative indices are errors | the page leaves the order of duplicates undefined |
-//! | [`openvino_3::scatter_elements_update`] | negative indices are errors | the code takes negative indices |
-//! | [`openvino_12::scatter_elements_update`] | – | min and max: the page has no rule for NaN; integer means round down, as the page says, the CPU plugin truncates |
-//! | [`openvino_15::scatter_nd_update`] | – | min and max: the text drops a NaN update; three results on the page are wrong |
-//! | [`openvino_8::gather_nd`] | – | batch dims broadcast there; here they must be the same |
-//! | [`tensorflow::tensor_scatter_nd`] | negative indices are errors | the kernel may have written before it reports one |
-//! | [`tensorflow::scatter_nd`] | add; negative indices are errors | `data` is a tensor of zeros, given by the caller |
-//! | [`tensorflow::unsorted_segment`] | negative indices are errors | there they are dropped, and ids beyond the end are errors; empty segments keep `data` |
-//! | [`torch::index_put`] | add, with `accumulate` | broadcasting is the caller's |
-//! | [`torch::index_add`], [`torch::index_copy`], [`torch::index_reduce`] | negative indices are errors; `index_add`: add | `alpha` is the caller's |
-//! | [`torch::scatter`] | negative indices are errors | the order of duplicates is undefined there |
-//! | [`torch::scatter_add`], [`torch::scatter_reduce`] | `scatter_add`: add; negative indices are errors; 16-bit floats are summed in `f32` | a sum of only -0 without self is -0 here |
+//! | [`openvino_3::scatter_nd_update`] | negative indices are errors | the specification leaves duplicates undefined; the implementation accepts negative indices since 2023 |
+//! | [`openvino_3::scatter_update`] | negative indices are errors | the specification leaves the order of duplicates undefined |
+//! | [`openvino_3::scatter_elements_update`] | negative indices are errors | the implementation accepts negative indices |
+//! | [`openvino_12::scatter_elements_update`] | `include_self` is `use_init_val` | `Min` and `Max`: the specification has no rule for NaN. Integer means: here they round down, as in the specification; the CPU plugin truncates |
+//! | [`openvino_15::scatter_nd_update`] | – | `Min` and `Max`: the specification drops a NaN update. Three results in its examples are wrong |
+//! | [`openvino_8::gather_nd`] | – | OpenVINO broadcasts batch dims; here they must be equal |
+//! | [`tensorflow::tensor_scatter_nd`] | negative indices are errors | the TensorFlow kernel may have written before it reports an error |
+//! | [`tensorflow::scatter_nd`] | `Add`; negative indices are errors | the caller passes a tensor of zeros as `data` |
+//! | [`tensorflow::unsorted_segment`] | negative indices are errors | TensorFlow drops negative ids, and ids beyond the end are errors. Empty segments keep `data` |
+//! | [`torch::index_put`] | `Add` if `accumulate` | the caller broadcasts the indices |
+//! | [`torch::index_add`], [`torch::index_copy`], [`torch::index_reduce`] | negative indices are errors; `index_add`: `Add`; `index_reduce`: `include_self` | the caller applies `alpha` |
+//! | [`torch::scatter`] | negative indices are errors | torch leaves the order of duplicates undefined |
+//! | [`torch::scatter_add`], [`torch::scatter_reduce`] | negative indices are errors; 16-bit floats are summed in `f32`; `scatter_add`: `Add`; `scatter_reduce`: `include_self` | without self, a sum of -0 alone is -0 here |
 //! | [`torch::gather`], [`torch::index_select`] | negative indices are errors | |
-//! | [`jax::at`] | indices out of bounds are skipped | the order of duplicates is undefined there |
-//! | [`jax::scatter`] | negative indices are out of bounds; those are skipped | as above |
-//! | [`jax::segment`] | as `jax::scatter` | empty segments keep `data`, which the caller fills |
-//! | [`stablehlo::scatter`] | as `jax::scatter` | full windows only; min and max order -0 before +0 there |
-//! | [`stablehlo::gather`] | negative indices are out of bounds; those are clamped | full windows only |
+//! | [`jax::at`] | indices out of bounds are skipped | JAX leaves the order of duplicates undefined |
+//! | [`jax::scatter`] | negative indices are out of bounds; indices out of bounds are skipped | JAX leaves the order of duplicates undefined |
+//! | [`jax::segment`] | negative indices are out of bounds; indices out of bounds are skipped | empty segments keep `data`, which the caller fills |
+//! | [`stablehlo::scatter`] | negative indices are out of bounds; indices out of bounds are skipped | full windows only. `Min` and `Max` order -0 before +0 in StableHLO |
+//! | [`stablehlo::gather`] | negative indices are out of bounds; indices out of bounds are clamped | full windows only |
+//!
+//! # Examples
+//!
+//! ```
+//! use ndscatter::{ScatterError, TensorView, TensorViewMut, profile};
+//!
+//! let mut data = [1.0_f32, 2.0];
+//! let result = profile::torch::index_add(0).in_place(
+//!     TensorViewMut::from(&mut data),
+//!     TensorView::from(&[-1_i64]),
+//!     TensorView::from(&[5.0]),
+//! );
+//! assert!(matches!(result, Err(ScatterError::IndexOutOfBounds { index: -1, .. })));
+//! ```
 
 use super::gather::Gather;
 use super::scatter::Scatter;
@@ -56,7 +75,7 @@ pub mod onnx {
         Scatter::elements(axis)
     }
 
-    /// TensorScatter 24; its default axis is -2.
+    /// TensorScatter 24. The default axis of ONNX is -2.
     pub fn tensor_scatter(axis: isize, mode: CacheMode) -> Scatter<'static> {
         Scatter::cache(axis, mode)
     }
@@ -111,7 +130,7 @@ pub mod openvino_8 {
 pub mod openvino_12 {
     use super::Scatter;
 
-    /// ScatterElementsUpdate-12, with its `use_init_val`.
+    /// ScatterElementsUpdate-12, with its attribute `use_init_val`.
     pub fn scatter_elements_update(axis: isize, use_init_val: bool) -> Scatter<'static> {
         Scatter::elements(axis).include_self(use_init_val)
     }
@@ -136,7 +155,7 @@ pub mod tensorflow {
         Scatter::nd().negative_indices(false)
     }
 
-    /// `scatter_nd`, into zeros.
+    /// `scatter_nd`. The caller passes zeros as `data`.
     pub fn scatter_nd() -> Scatter<'static> {
         tensor_scatter_nd().reduction(Reduction::Add)
     }
@@ -151,7 +170,8 @@ pub mod tensorflow {
 pub mod torch {
     use super::{Accumulate, Gather, Reduction, Scatter};
 
-    /// `index_put_`, of leading indices that were stacked along a last dim.
+    /// `index_put_`. The caller stacks the index tensors along a last dim of `indices`; they index
+    /// the first dims of `data`.
     pub fn index_put(accumulate: bool) -> Scatter<'static> {
         Scatter::nd().reduction(if accumulate {
             Reduction::Add
@@ -207,12 +227,12 @@ pub mod torch {
 pub mod jax {
     use super::{Bounds, Scatter};
 
-    /// `x.at[...]` and its methods, in their default mode.
+    /// `x.at[...]` and its methods, in the default mode.
     pub fn at() -> Scatter<'static> {
         Scatter::nd().bounds(Bounds::Skip)
     }
 
-    /// `lax.scatter` and its kin in mode `drop`, with full windows.
+    /// `lax.scatter` and its variants in mode `drop`, with full windows.
     pub fn scatter() -> Scatter<'static> {
         at().negative_indices(false)
     }
@@ -225,7 +245,7 @@ pub mod jax {
     }
 }
 
-/// StableHLO, with windows that span their dims.
+/// StableHLO, with full windows: a window spans each of its dims.
 pub mod stablehlo {
     use super::{Bounds, Gather, Scatter};
 

@@ -1,4 +1,6 @@
-//! A scatter with its options, and its verbs.
+//! The builder of scatters: an operator, its options, and the methods that run it.
+//!
+//! Does not know threads or kernels.
 
 use super::operator::Operator;
 use crate::element::DType;
@@ -11,22 +13,26 @@ use crate::reduction::{
 };
 use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 
-/// A scatter: which operator it is, its options, and four verbs.
+/// A scatter: an operator and its options. It writes updates into windows of `data`.
 ///
-/// Make one by [`nd`](Self::nd), [`along`](Self::along),
-/// [`elements`](Self::elements) or [`cache`](Self::cache), by [`new`](Self::new)
-/// from an [`Operator`], or by a function of [`profile`](crate::profile), which
-/// sets the options that follow one runtime's rules.
+/// [`nd`](Self::nd), [`along`](Self::along), [`elements`](Self::elements) and
+/// [`cache`](Self::cache) make a scatter. So do [`new`](Self::new), from an [`Operator`], and the
+/// functions of [`profile`](crate::profile), for the rules of one runtime. Then options follow.
+/// The methods [`in_place`](Self::in_place), [`write_into`](Self::write_into),
+/// [`allocate`](Self::allocate) and [`plan`](Self::plan) end the builder.
 ///
-/// The verbs take views of any kind, all of one call of the same: typed ones
-/// ([`TensorView`](crate::TensorView)), those whose element type is a value
-/// ([`AnyView`](crate::AnyView)), and those of elements that are cloned
-/// ([`Cloned`](crate::Cloned)). Indices may be of any integer type, typed or
-/// not. All tensors may be strided.
+/// All tensors of one call have views of one kind. Indices may have any integer type. Any
+/// strides are allowed, but an output must not overlap itself. The kinds of views are:
 ///
-/// Whatever the options, pool and number of threads, the result is, bit for
-/// bit, that of the sequential loop over `indices` in row-major order. Nothing
-/// is written when an error is returned, but for [`ScatterError::PoolFailed`].
+/// - [`TensorView`](crate::TensorView): the element type is a Rust type.
+/// - [`AnyView`](crate::AnyView): the element type is known at run time.
+/// - [`Cloned`](crate::Cloned): elements are cloned.
+///
+/// The result has the bits of the sequential loop over `indices` in row-major order, with any
+/// pool and any number of threads. Duplicates are applied in that order.
+///
+/// An error means that nothing has been written, except for [`ScatterError::PoolFailed`] and new
+/// memory ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)).
 ///
 /// # Examples
 ///
@@ -50,13 +56,14 @@ pub struct Scatter<'p> {
     pub(crate) execution: Execution<'p>,
 }
 
-/// The operators.
+/// Operators.
 impl Scatter<'static> {
-    /// The scatter of an operator that is a value.
+    /// Returns the scatter of an operator known at run time.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedOption`] for batch dims, which no scatter has.
+    /// [`ScatterError::UnsupportedOption`] for an [`Operator::Nd`] with batch dims, which no
+    /// scatter has.
     ///
     /// # Examples
     ///
@@ -92,18 +99,34 @@ impl Scatter<'static> {
         }
     }
 
-    /// Tuples of coordinates, each addressing a slice of `data`.
+    /// Scatters into slices of `data` that tuples of coordinates address.
     ///
-    /// With `k = indices.shape[-1]`, `updates` has the shape
-    /// `indices.shape[..-1] ++ data.shape[k..]`; where that is empty, a tensor of
-    /// one element and any rank will do. `k` may be anything from 0 (each update
-    /// addresses the whole tensor) to the rank of `data`.
+    /// The last dimension of `indices` holds the `k` coordinates of a tuple. `k` is at most the
+    /// rank of `data`. With `k = 0` each update addresses the whole tensor. `updates` has the
+    /// shape `indices.shape[..-1] ++ data.shape[k..]`. If this shape has rank 0, `updates` may be
+    /// a tensor of one element and any rank.
     ///
-    /// The rule is that of ONNX ScatterND 11 to 18 and OpenVINO ScatterNDUpdate 3
-    /// and 15, whose reductions it has all of.
+    /// The rule is from ONNX ScatterND 11 to 18 and OpenVINO ScatterNDUpdate 3 and 15. All their
+    /// reductions are supported.
     ///
-    /// Errors of its own: [`ScatterError::IndicesRank`],
+    /// A call can return these errors of this operator: [`ScatterError::IndicesRank`],
     /// [`ScatterError::TupleLength`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ndscatter::{Scatter, TensorView};
+    ///
+    /// let data = [[1, 2, 3], [4, 5, 6]].concat();
+    /// // Elements [0, 2] and [1, 0].
+    /// let result = Scatter::nd().allocate(
+    ///     TensorView::contiguous(&data, &[2, 3])?,
+    ///     TensorView::contiguous(&[0_i64, 2, 1, 0], &[2, 2])?,
+    ///     TensorView::from(&[30, 40]),
+    /// )?;
+    /// assert_eq!(result, [1, 2, 30, 40, 5, 6]);
+    /// # Ok::<(), ndscatter::ScatterError>(())
+    /// ```
     #[doc(alias = "ScatterND")]
     #[doc(alias = "ScatterNd")]
     #[doc(alias = "ScatterNDUpdate")]
@@ -114,17 +137,18 @@ impl Scatter<'static> {
         Self::of(Operator::Nd { batch_dims: 0 })
     }
 
-    /// Indices along one axis of `data`, the same for every position before it.
+    /// Scatters into slices of `data` along one axis. The indices serve every position of the
+    /// axes before it.
     ///
-    /// `updates` has the shape `data.shape[..axis] ++ indices.shape ++
-    /// data.shape[axis + 1..]`. The axis lies in `-rank..rank`, negative ones
-    /// counted from the end; `indices` may have any rank, 0 included.
+    /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` may
+    /// have any rank, 0 included. `updates` has the shape
+    /// `data.shape[..axis] ++ indices.shape ++ data.shape[axis + 1..]`.
     ///
-    /// The rule is that of OpenVINO ScatterUpdate 3, which forbids negative
-    /// indices ([`profile::openvino_3`](crate::profile::openvino_3) does so),
-    /// torch `index_add_` and segment sums.
+    /// The rule is from OpenVINO ScatterUpdate 3, torch `index_add_` and segment sums. OpenVINO
+    /// forbids negative indices, and so does
+    /// [`profile::openvino_3`](crate::profile::openvino_3).
     ///
-    /// Errors of its own: [`ScatterError::AxisOutOfRange`].
+    /// A call can return this error of this operator: [`ScatterError::AxisOutOfRange`].
     ///
     /// # Examples
     ///
@@ -151,7 +175,7 @@ impl Scatter<'static> {
         Self::of(Operator::Along { axis })
     }
 
-    /// [`Scatter::along`] by the name that OpenVINO gives it.
+    /// Returns [`Scatter::along`]. The name is from OpenVINO ScatterUpdate.
     ///
     /// # Examples
     ///
@@ -167,22 +191,22 @@ impl Scatter<'static> {
         Self::along(axis)
     }
 
-    /// One index for each update: it replaces the update's own position along
-    /// one axis.
+    /// Scatters each update to its own position, except along one axis, where its index is the
+    /// position.
     ///
-    /// `indices` and `updates` have one shape, of the rank of `data`. Along the
-    /// axis it may be of any size, elsewhere at most that of `data`. The axis
-    /// lies in `-rank..rank`. Update `[i, j, k]` meets
-    /// `data[i, indices[i, j, k], k]` where the axis is 1.
+    /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` has
+    /// the rank of `data`, and may be longer than `data` only along `axis`. `updates` has the
+    /// shape of `indices`. With axis 1, update `[i, j, k]` is combined with
+    /// `data[i, indices[i, j, k], k]`.
     ///
-    /// Indices that are the same along the dims after the axis, by stride 0 or
-    /// written out, are recognised and run as a scatter of rows.
+    /// If no index changes along the dims after the axis, by stride 0 or by equal values, the
+    /// call detects this and scatters rows.
     ///
-    /// The rule is that of ONNX ScatterElements 11 to 18 (Scatter 9), OpenVINO
-    /// ScatterElementsUpdate 3 and 12, and torch `scatter_reduce_`, whose
-    /// reductions it has all of.
+    /// The rule is from ONNX ScatterElements 11 to 18 (Scatter 9), OpenVINO
+    /// ScatterElementsUpdate 3 and 12, and torch `scatter_reduce_`. All their reductions are
+    /// supported.
     ///
-    /// Errors of its own: [`ScatterError::IndicesRankMismatch`],
+    /// A call can return these errors of this operator: [`ScatterError::IndicesRankMismatch`],
     /// [`ScatterError::IndicesTooLong`], [`ScatterError::AxisOutOfRange`].
     ///
     /// # Examples
@@ -208,27 +232,30 @@ impl Scatter<'static> {
         Self::of(Operator::Elements { axis })
     }
 
-    /// The rows of each sequence into its cache, one after another from the
-    /// sequence's own position on.
+    /// Writes the rows of each sequence into its cache, at consecutive positions.
     ///
-    /// `data` is the cache: axis 0 holds the sequences, the axis given (any
-    /// other; ONNX's default is -2) the positions. `updates` has its shape but
-    /// for that axis, where it may be shorter. `indices` holds the first position
-    /// of each sequence, `[data.shape[0]]`, or has no dimension: one position for
-    /// all (0 where ONNX leaves `write_indices` out).
+    /// - `data` is the cache. Axis 0 holds the sequences, and `axis` the positions. `axis` is in
+    ///   `-rank..rank`, and is not axis 0. The default of ONNX is -2.
+    /// - `indices` has the shape `[data.shape[0]]`: the first position of each sequence. With
+    ///   rank 0 it is the first position of all sequences. ONNX uses 0 if `write_indices` is
+    ///   missing.
+    /// - `updates` has the shape of `data`, except along `axis`, where it may be shorter.
     ///
-    /// In [`CacheMode::Linear`] the update must fit between its position and the
-    /// end; in [`CacheMode::Circular`] positions count modulo the length of the
-    /// axis. Negative positions are errors in both, or, under [`Bounds::Skip`],
-    /// drop the update of their sequence: the idle slots of a batch.
+    /// In [`CacheMode::Linear`] the update must fit between its position and the end of the
+    /// axis. In [`CacheMode::Circular`] positions are taken modulo the length of the axis.
     ///
-    /// The rule is that of ONNX TensorScatter 24. Its reference wraps every
-    /// coordinate in circular mode; here, as in ONNX Runtime, only the position
-    /// along the axis wraps. There is no reduction and no [`Bounds::Clamp`];
-    /// duplicates and negative indices need no option, as rows never meet and
-    /// positions never count from the end.
+    /// A negative position is an error in both modes. Under [`Bounds::Skip`] it drops the update
+    /// of its sequence, which serves idle slots of a batch. A position that leaves too little
+    /// room is an error under every bounds rule.
     ///
-    /// Errors of its own: [`ScatterError::AxisOutOfRange`],
+    /// [`Bounds::Clamp`] and reductions are refused. The options for duplicates and for negative
+    /// indices have no effect: no two rows have one destination, and a position never counts
+    /// from the end.
+    ///
+    /// The rule is from ONNX TensorScatter 24. The circular mode of its reference wraps every
+    /// coordinate. Here only the position along the axis wraps, as in ONNX Runtime.
+    ///
+    /// A call can return these errors of this operator: [`ScatterError::AxisOutOfRange`],
     /// [`ScatterError::BatchAxis`],
     /// [`ScatterError::WriteIndicesShape`], [`ScatterError::WriteIndex`],
     /// [`ScatterError::UpdateTooLong`], [`ScatterError::CacheUpdatesShape`],
@@ -239,7 +266,7 @@ impl Scatter<'static> {
     /// ```
     /// use ndscatter::{Bounds, CacheMode, Scatter, TensorView, TensorViewMut};
     ///
-    /// // Three slots of four positions of two numbers; the middle one is idle.
+    /// // Three slots with four positions of two numbers. The second slot is idle.
     /// let mut cache = [0.0_f32; 24];
     /// Scatter::cache(-2, CacheMode::Linear).bounds(Bounds::Skip).in_place(
     ///     TensorViewMut::contiguous(&mut cache, &[3, 4, 2])?,
@@ -263,9 +290,10 @@ impl Scatter<'static> {
     }
 }
 
-/// The options: what the scatter means, and who runs it.
+/// Options.
 impl<'p> Scatter<'p> {
-    /// How updates meet the value that is there. Default: they replace it.
+    /// Sets how an update is combined with the existing value. The default is
+    /// [`Reduction::None`]: the update replaces it.
     #[must_use]
     #[inline]
     pub fn reduction(mut self, reduction: Reduction) -> Self {
@@ -273,8 +301,9 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Whether two tuples may have one destination. Default: they may, and are
-    /// applied in order; without a reduction the last one stays.
+    /// Sets whether two tuples may have one destination. The default is
+    /// [`Duplicates::Allow`]: their updates are applied in order, and without a reduction the
+    /// last update stays.
     #[must_use]
     #[inline]
     pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
@@ -282,8 +311,8 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Whether negative indices count from the end of their axis (the
-    /// default) or are out of bounds.
+    /// Sets whether negative indices count from the end of their axis. The default is `true`.
+    /// With `false` a negative index is out of bounds.
     #[must_use]
     #[inline]
     pub fn negative_indices(mut self, allowed: bool) -> Self {
@@ -292,8 +321,7 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// What becomes of an index that lies outside its axis. Default: it is an
-    /// error.
+    /// Sets the rule for an index outside its axis. The default is [`Bounds::Error`].
     #[must_use]
     #[inline]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
@@ -301,10 +329,12 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Whether the value that is there takes part in a reduction (the default).
-    /// If not, the first update of a destination replaces it and later ones are
-    /// combined with that; `Sub` begins at zero. Destinations without updates
-    /// keep their value. Without a reduction it makes no difference.
+    /// Sets whether the existing value takes part in a reduction. The default is `true`.
+    ///
+    /// With `false` the first update of a destination replaces the existing value, and later
+    /// updates are combined with the result. `Sub` begins at 0. A destination without updates
+    /// keeps its value. Without a reduction the option has no effect. ONNX always includes the
+    /// existing value. Torch names the option `include_self`, and OpenVINO `use_init_val`.
     #[must_use]
     #[inline]
     pub fn include_self(mut self, include_self: bool) -> Self {
@@ -312,7 +342,8 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// In what type 16-bit floats are summed. Default: their own.
+    /// Sets the type in which 16-bit floats are summed. The default is [`Accumulate::Native`]:
+    /// the element type.
     #[must_use]
     #[inline]
     pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
@@ -320,9 +351,9 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Which of several updates of one destination have a gradient, where they replace
-    /// what is there. Default: the last, which is what stays. Says nothing of the scatter
-    /// itself.
+    /// Sets which updates of one destination have a gradient when updates replace the existing
+    /// value. The default is [`NoneGradient::LastWrite`]: the last update, which stays. The
+    /// option does not change the result of the scatter.
     #[must_use]
     #[inline]
     pub fn none_gradient(mut self, none_gradient: NoneGradient) -> Self {
@@ -330,9 +361,10 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Length of the updates along the axis of a [`cache`](Self::cache) that a
-    /// plan is made for. Default: 1, a decode step. The other verbs see it in
-    /// the updates, and other operators have no use for it.
+    /// Sets the length of the updates along the axis of a [`cache`](Self::cache), for
+    /// [`plan`](Self::plan) and [`updates_shape`](Self::updates_shape). The default is 1, for a
+    /// decode step. Other calls take the length of the updates. The option has no effect on
+    /// other operators.
     #[must_use]
     #[inline]
     pub fn update_len(mut self, len: usize) -> Self {
@@ -342,8 +374,8 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Who runs it: pool and number of workers. Says nothing of what the scatter
-    /// means; a plan does not keep it.
+    /// Sets the pool and the number of workers. They do not change the result. A plan does not
+    /// keep them.
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Scatter<'q> {
@@ -355,8 +387,9 @@ impl<'p> Scatter<'p> {
         }
     }
 
-    /// The shape that `updates` must have for data and indices of these shapes. Of a
-    /// [`cache`](Self::cache) they have [`update_len`](Self::update_len) rows.
+    /// Returns the shape that `updates` must have for the shapes of `data` and `indices`. Updates
+    /// of a [`cache`](Self::cache) have the length [`update_len`](Self::update_len) along the
+    /// axis.
     ///
     /// # Errors
     ///
@@ -380,14 +413,13 @@ impl<'p> Scatter<'p> {
     }
 }
 
-/// The verbs.
+/// Calls.
 impl Scatter<'_> {
-    /// Returns a copy of `data`, row-major, with the updates applied.
+    /// Returns a new row-major tensor: a copy of `data` with the updates applied.
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, indices, or memory for the
-    /// result.
+    /// Any [`ScatterError`] about shapes, options, types, indices, or memory for the result.
     pub fn allocate<'i, V: Input>(
         &self,
         data: V,
@@ -396,7 +428,7 @@ impl Scatter<'_> {
     ) -> Result<V::Owned, ScatterError> {
         let (source, indices, updates) = (data.source(), indices.into(), updates.source());
         let shape = source.shape();
-        // What can be refused before memory is allocated.
+        // Checks that need no memory for the result.
         run::operation(source.elements(), self.meaning.reducing, &self.execution)?;
         let form = self.form_of(shape, &indices, Some(updates.shape()))?;
         form.check_updates(shape, indices.layout().shape(), updates.shape())?;
@@ -405,14 +437,16 @@ impl Scatter<'_> {
         })
     }
 
-    /// Writes a copy of `data` with the updates applied into `output`. What
-    /// `output` held before is not read. An [`AnyViewMut`](crate::AnyViewMut) at
-    /// the address of `data`, with its shape and strides, is in place.
+    /// Writes a copy of `data` with the updates applied into `output`. The old values of `output`
+    /// are not read.
+    ///
+    /// An [`AnyViewMut`](crate::AnyViewMut) from raw parts may be `data` itself: the address,
+    /// shape and strides are equal. The call is then in place.
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, indices or memory that is
-    /// shared; `output` is then unchanged.
+    /// Any [`ScatterError`] about shapes, options, types, indices, or shared memory. `output` is
+    /// then unchanged.
     #[inline]
     pub fn write_into<'i, O: Output>(
         &self,
@@ -429,8 +463,8 @@ impl Scatter<'_> {
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about shapes, options, indices or memory that is
-    /// shared; `data` is then unchanged.
+    /// Any [`ScatterError`] about shapes, options, types, indices, or shared memory. `data` is
+    /// then unchanged.
     #[inline]
     pub fn in_place<'i, O: Output>(
         &self,
@@ -441,14 +475,15 @@ impl Scatter<'_> {
         self.write(&data.target(), None, &indices.into(), &updates.source())
     }
 
-    /// Does all that depends on `indices` alone, for runs on outputs of this
-    /// layout. The plan means what this operator means: it keeps all options
-    /// but the [`execution`](Self::execution).
+    /// Returns a plan for outputs of a layout. It contains everything that depends only on
+    /// `indices` and the layout.
+    ///
+    /// The plan keeps all options except [`execution`](Self::execution).
     ///
     /// # Errors
     ///
-    /// Any [`ScatterError`] about the shapes of data and indices, about options or
-    /// indices, about memory for the plan, or [`ScatterError::PoolFailed`].
+    /// Any [`ScatterError`] about the shapes of data and indices, about options or indices, or
+    /// about memory for the plan. Also [`ScatterError::PoolFailed`].
     pub fn plan<'i>(
         &self,
         output: Layout<'_>,
@@ -463,13 +498,15 @@ impl Scatter<'_> {
         Ok(ScatterPlan { plan, meaning })
     }
 
-    /// What one call will do with contiguous updates and data, if no other is at work
-    /// on its pool meanwhile: for people, and for tests. Out of place, the output is not new
-    /// memory.
+    /// Explains how one call would run with contiguous updates and data of `dtype`, if no other
+    /// call uses its pool. The explanation is for people and for tests.
+    ///
+    /// `in_place`: whether the call is in place. If it is not, the output is not new memory.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan), and as [`ScatterRun::explain`](crate::ScatterRun::explain).
+    /// The errors of [`plan`](Self::plan) and of
+    /// [`ScatterRun::explain`](crate::ScatterRun::explain).
     ///
     /// # Examples
     ///
@@ -498,8 +535,8 @@ impl Scatter<'_> {
         run.explanation(dtype, in_place, made_of)
     }
 
-    /// What the shapes mean, with options that the operator has.
-    #[inline(always)] // As `Operator::form`.
+    /// Returns the form of a call. Refuses options that the operator does not have.
+    #[inline(always)] // For the reason of `Operator::form`.
     pub(crate) fn form_of(
         &self,
         shape: &[usize],
@@ -510,7 +547,7 @@ impl Scatter<'_> {
         (self.operator).form(shape, indices.layout().parts(), updates)
     }
 
-    /// One call, in place where there is no `data`.
+    /// Runs one call. Without `data` it is in place.
     fn write(
         &self,
         output: &Target<'_>,

@@ -360,7 +360,10 @@ fn messages_say_what_a_user_can_act_on() {
     let bytes = [0_u64; 2];
     let bytes: &[u8] = cast_slice(&bytes);
     let error = AnyView::from_bytes(&bytes[1..], DType::F32, Layout::line(2)).expect_err("odd");
-    assert!(error.to_string().contains("does not suit f32"), "{error}");
+    assert!(
+        error.to_string().contains("is not aligned for f32"),
+        "{error}"
+    );
     let error = ScatterError::WriteIndex {
         batch: 1,
         index: -3,
@@ -369,7 +372,7 @@ fn messages_say_what_a_user_can_act_on() {
         mode: CacheMode::Circular,
     };
     assert!(
-        error.to_string().ends_with("begins at 0 or later"),
+        error.to_string().ends_with("must begin at 0 or later"),
         "{error}"
     );
 }

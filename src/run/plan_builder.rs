@@ -1,5 +1,7 @@
-//! Indices become a plan: every one is checked, every destination numbered, on
-//! the calling thread or in pieces on the pool.
+//! Makes plans from indices: checks every index and computes every destination number.
+//!
+//! Long lists are numbered in pieces on the pool, short ones on the calling thread. This module
+//! knows index types and shapes. It does not know element types or reductions.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,22 +20,23 @@ use crate::plan::{
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
 
-/// Indices from which on all workers, and not one, hold them against their neighbours.
+/// Number of indices from which on all workers compare them with their neighbours, instead of
+/// the calling thread alone.
 const PARALLEL_TUPLES: usize = 1024 * 1024;
 
-/// Rows that are looked at between two looks at what other workers found.
+/// Rows that a worker compares before it checks whether another worker found a difference.
 const ROWS: usize = 1024;
 
-/// Options that a plan is made with.
+/// Options of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planning {
     pub(crate) duplicates: Duplicates,
     pub(crate) rules: IndexRules,
-    /// Whether numbered windows are read: then there are no duplicates.
+    /// Whether the numbered windows are read. Two tuples with one window are then no duplicate.
     pub(crate) gathers: bool,
 }
 
-/// Makes a plan: checks every index and numbers every destination.
+/// Makes a plan: checks every index and computes every destination number.
 pub(crate) fn make_plan(
     output: &Layout<'_>,
     form: Form,
@@ -48,7 +51,8 @@ pub(crate) fn make_plan(
         .tuple_shape(output.shape(), layout.shape())?
         .iter()
         .product();
-    // What is worked out of tuples that move nothing is another number.
+    // Tuples that move nothing are checked in another way. The plan has numbers for only part of
+    // them.
     let is_empty = !planning.gathers && output.shape().contains(&0);
     let nothing = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
         .then(|| check_nothing(output, &form, indices, planning, execution))
@@ -81,8 +85,8 @@ pub(crate) fn make_plan(
     Ok(plan)
 }
 
-/// Checks the indices of tuples that move nothing, each that lies in memory
-/// once.
+/// Checks the indices of tuples that move nothing. An index in memory that stands for several
+/// tuples is checked once.
 fn check_nothing(
     output: &Layout<'_>,
     form: &Form,
@@ -94,7 +98,7 @@ fn check_nothing(
     if let Coordinates::Sequences { len, .. } = form.coordinates {
         let skipped = resolve_sequences::<u32>(output, form, indices, rules, &mut [])?;
         let listed = output.shape()[0] * len;
-        // No two rows of sequences meet.
+        // Sequences have no duplicates, so no tuple needs a number.
         return Ok(EmptyCheck {
             listed,
             applied: listed - skipped,
@@ -108,8 +112,8 @@ fn check_nothing(
     Ok(checked)
 }
 
-/// A form whose indices repeat along the trailing dims of the list, as the
-/// one that has those dims in its window.
+/// Returns `form` with the trailing dims of the list moved into its window, if the values of the
+/// indices do not depend on these dims. Otherwise returns `form` unchanged.
 fn in_rows(
     form: Form,
     indices: Integers<'_>,
@@ -133,12 +137,13 @@ fn in_rows(
     } else {
         workers.parts()
     };
-    // In small steps, so that a difference that one finds stops all.
+    // Each worker compares a few rows at a time, so that one difference soon stops all workers.
     workers.run(parts, &|index| {
         let part = part(count, parts, index);
         for first in part.clone().step_by(ROWS) {
             let rows_of_step = first..part.end.min(first + ROWS);
-            // Without memory to tell, nothing is lost but time.
+            // If the comparison fails for lack of memory, the rows count as different. The plan
+            // is then larger, but correct.
             let same = || is_expanded_along(indices, rows.list.1, rows_of_step) == Ok(true);
             if differs.load(Ordering::Relaxed) || !same() {
                 differs.store(true, Ordering::Relaxed);
@@ -149,7 +154,7 @@ fn in_rows(
     Ok(if differs.into_inner() { form } else { rows })
 }
 
-/// What numbering the tuples of a plan takes.
+/// Inputs of the numbering of a plan's tuples.
 struct Resolving<'a> {
     tuples: Tuples<'a>,
     output: &'a Layout<'a>,
@@ -160,9 +165,10 @@ struct Resolving<'a> {
 }
 
 impl Resolving<'_> {
-    /// Numbers the tuples from `first` on: on the calling thread, or in pieces on
-    /// the pool. The first piece with an error decides, so it is the same however
-    /// many there are.
+    /// Numbers the tuples from `first` on, on the calling thread or in pieces on the pool.
+    ///
+    /// The first piece with an error decides which error is returned. The error therefore does
+    /// not depend on the number of pieces.
     fn resolve<N: Number>(&self, first: usize, numbers: &mut [N]) -> Result<Piece, ScatterError> {
         work::note(Work::Resolving);
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
@@ -170,7 +176,7 @@ impl Resolving<'_> {
             let skipped = resolve_sequences(output, form, self.indices, self.rules, numbers)?;
             let mut piece = Piece::EMPTY;
             piece.extend(numbers);
-            // Of tuples that move nothing, all have been counted before.
+            // If the tuples move nothing, `check_nothing` has already counted the skipped ones.
             piece.skipped = skipped.min(numbers.len());
             return Ok(piece);
         }
@@ -188,7 +194,7 @@ impl Resolving<'_> {
             pieces[index].get_or_init(|| self.tuples.resolve(set, first + index * len, chunk));
         })?;
         let mut whole = Piece::EMPTY;
-        // All tasks have run, so no piece is missing.
+        // `run_chunks` has run every task, so no piece is missing.
         for piece in pieces.into_iter().filter_map(OnceLock::into_inner) {
             whole.join(&piece?);
         }

@@ -1,7 +1,8 @@
-//! Gradients of gathers: what was gathered is summed up where it came from.
+//! Gradients of gathers. The gradient for data is a sum of the gradients of all elements that were
+//! gathered from the same place.
 //!
-//! Knows operators, their plans, and which tensors take part. How sums are made is that of
-//! a scatter, into zeros.
+//! The sums are a scatter into zeros. This module knows operators, their plans, and the tensors of
+//! that scatter. It does not know how a scatter runs.
 
 use super::factor::Factor;
 use super::tensors::{other_shape, zeros};
@@ -12,7 +13,7 @@ use crate::operand::{Elements, Indices, Readable, Source, Target};
 use crate::ops::Gather;
 use crate::run::{GatherRun, Operands, Planning, execute, once};
 
-/// Sums of gradients, multiplied by a factor.
+/// Operation that sums gradients and multiplies the sums by a factor.
 #[derive(Debug)]
 struct Summing {
     factor: Factor,
@@ -20,7 +21,8 @@ struct Summing {
 }
 
 impl Summing {
-    /// Refuses elements that have no gradient, and factors that are not finite.
+    /// Makes the operation. Refuses elements that have no gradient, and factors that are not
+    /// finite.
     fn new(
         elements: Elements,
         scale: f64,
@@ -35,8 +37,8 @@ impl Summing {
         })
     }
 
-    /// Hands the operands of a scatter to `call`: `sums` as its output, which begins
-    /// as zeros, and `gradient` as its updates.
+    /// Passes the operands of a scatter to `call`. The output is `sums`, which begins as zeros. The
+    /// updates are `gradient`, or zeros if the factor is zero.
     fn lend(
         &self,
         sums: &Target<'_>,
@@ -46,8 +48,9 @@ impl Summing {
     ) -> Result<(), ScatterError> {
         let [shape, listed] = [sums.shape(), gradient.shape()];
         let [strides, listed_strides] = [zeros(shape)?, zeros(listed)?];
-        // What nothing came from is an empty sum, times the factor. Groups multiply
-        // their own sums alone.
+        // Elements without a gradient get 0 times the factor, so -0 for a negative factor. Sums
+        // in groups are multiplied group by group, which omits elements without a group: these
+        // begin as -0.
         let is_negative = self.operation.needs_groups && self.operation.factor < 0.0;
         let start = if is_negative {
             Readable::negative_halves(shape, &strides)
@@ -78,7 +81,7 @@ impl Summing {
     }
 }
 
-/// An error about the tensors of a scatter, in the words of a gradient.
+/// Renames the tensors in an error of a scatter to those of a gradient.
 fn named(mut error: ScatterError) -> ScatterError {
     if let ScatterError::InputOverlap { tensor }
     | ScatterError::OverlapUndecided { tensor }
@@ -94,7 +97,7 @@ fn named(mut error: ScatterError) -> ScatterError {
 }
 
 impl Gather<'_> {
-    /// Plans and sums once.
+    /// Plans the indices and sums the gradients, for one call.
     pub(super) fn sum(
         &self,
         gradient: &Source<'_>,
@@ -121,7 +124,7 @@ impl Gather<'_> {
 }
 
 impl GatherRun<'_> {
-    /// Sums by a plan that is kept.
+    /// Sums the gradients by a kept plan.
     pub(super) fn sum(
         &self,
         gradient: &Source<'_>,

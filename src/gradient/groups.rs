@@ -1,4 +1,6 @@
-//! The pass of a gradient that goes group by group.
+//! Prepares the pass that computes gradients group by group.
+//!
+//! Knows which tensors of a gradient take part in this pass, and where their windows are stored.
 
 use super::passes::Pass;
 use super::placed::{GradientPass, Sharing, TensorAt, TensorsAt};
@@ -13,7 +15,7 @@ use crate::reduction::Reduction;
 use crate::run::{Overwritten, Prepared};
 
 impl Backward<'_> {
-    /// The tensors of the pass by groups.
+    /// Locates the tensors of the pass. A gradient is `None` if another pass writes it.
     pub(super) fn placed(
         &self,
         by_groups: ByGroups,
@@ -46,7 +48,7 @@ impl Backward<'_> {
         })
     }
 
-    /// What the pass by groups shares out.
+    /// Returns the kernel of the pass and its parameters.
     pub(super) fn sharing(&self) -> Result<Sharing, ScatterError> {
         let (reduction, overwritten) = (self.reduction(), self.forward.overwritten);
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
@@ -65,7 +67,7 @@ impl Backward<'_> {
         })
     }
 
-    /// Data of the forward pass, or its windows that updates have written over.
+    /// Locates the data that the forward pass saved: all of data, or the overwritten windows.
     fn saved(&self, saved: &Overwritten) -> Result<TensorAt, ScatterError> {
         let base = saved.tensor.as_bytes().as_ptr().cast_mut();
         match &saved.windows {
@@ -74,6 +76,7 @@ impl Backward<'_> {
         }
     }
 
+    /// Locates the windows of destinations in a tensor that begins at `base`.
     fn numbered(&self, base: *mut u8, layout: &Layout<'_>) -> Result<TensorAt, ScatterError> {
         match self.forward.plan.numbered(&layout.all_strides()?)? {
             Some(place) => Ok(TensorAt::numbered(base, place)),
@@ -81,6 +84,7 @@ impl Backward<'_> {
         }
     }
 
+    /// Locates the windows of tuples in a tensor that begins at `base`.
     fn listed(
         &self,
         base: *mut u8,
@@ -91,7 +95,7 @@ impl Backward<'_> {
         TensorAt::listed(base, place, self.forward.plan, sorted)
     }
 
-    /// The pass by groups.
+    /// Makes the pass ready to run.
     pub(super) fn groups<'p>(
         &'p self,
         pass: &'p GradientPass<'p>,

@@ -65,8 +65,8 @@ pub(crate) struct Explained<'a> {
     pub(crate) is_new: bool,
 }
 
-    /// Computes the report.
 impl Explained<'_> {
+    /// Computes the report.
     pub(crate) fn explain(&self) -> Result<Explanation, ScatterError> {
         let plan = self.plan;
         let elements = Elements::Plain(self.dtype);

@@ -120,9 +120,9 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
+    /// Runs the transfer with `run`, then returns the copies to the cache of scratch buffers.
     pub(crate) fn run_by(
         self,
-    /// Runs the transfer with `run`, then returns the copies to the cache of scratch buffers.
         run: impl FnOnce(Transfer<'a>) -> Result<(), ScatterError>,
     ) -> Result<(), ScatterError> {
         let result = run(self.transfer);

@@ -177,11 +177,11 @@ impl FlatCall<'_> {
         if tuples.are_neighbours() {
             return tuples.resolve_neighbours(numbers);
         }
-    /// Numbers tuples that have several coordinates, or whose indices are not contiguous. A
-    /// separate function, so that the smallest calls do not reserve its stack frame.
         self.resolve_others(execution, numbers)
     }
 
+    /// Numbers tuples that have several coordinates, or whose indices are not contiguous. A
+    /// separate function, so that the smallest calls do not reserve its stack frame.
     #[inline(never)]
     fn resolve_others(
         &self,

@@ -139,7 +139,7 @@ impl Outlook {
         for candidate in candidates {
             let schedule = candidate.schedule;
             if taken.is_some() {
-                others.push((schedule, Reason("another one comes before it")));
+                others.push((schedule, Reason("a better schedule can run")));
                 continue;
             }
             scratch_bytes = scratch_bytes.max(candidate.preparation.bytes);
@@ -148,7 +148,7 @@ impl Outlook {
                 Some(false) if looks => {
                     others.push((schedule, Reason("destinations are not distinct")));
                 }
-                None if looks => others.push((schedule, Reason("an allocation fails"))),
+                None if looks => others.push((schedule, Reason("out of memory"))),
                 _ => taken = Some(candidate),
             }
         }

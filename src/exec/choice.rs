@@ -175,10 +175,10 @@ fn refusal(
     let alone = parts == 1 && !works_alone(schedule) && schedule != Schedule::Serial;
     match (Candidate::new(schedule, work, parts), selection) {
         (Err(reason), _) => reason,
-        _ if work.grouping == Grouping::Needed => Reason("only groups give the result"),
+        _ if work.grouping == Grouping::Needed => Reason("all updates are needed together"),
         (Ok(_), Selection::Forced(_)) => Reason("another schedule is forced"),
-        (Ok(_), Selection::Small) => Reason("the call is small"),
-        (Ok(_), Selection::Cheapest) if alone => Reason("there is one worker"),
+        (Ok(_), Selection::Small) => Reason("the call is too small for a choice by cost"),
+        (Ok(_), Selection::Cheapest) if alone => Reason("there is only one worker"),
         (Ok(_), Selection::Cheapest) => Reason("another schedule is expected to be faster"),
     }
 }

@@ -5,7 +5,7 @@
 //! that scatter. It does not know how a scatter runs.
 
 use super::factor::Factor;
-use super::tensors::{other_shape, zeros};
+use super::tensors::{shape_error, zero_strides};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::kernel::Operation;
@@ -47,7 +47,7 @@ impl Summing {
         call: impl FnOnce(&Operands<'_>) -> Result<(), ScatterError>,
     ) -> Result<(), ScatterError> {
         let [shape, listed] = [sums.shape(), gradient.shape()];
-        let [strides, listed_strides] = [zeros(shape)?, zeros(listed)?];
+        let [strides, listed_strides] = [zero_strides(shape)?, zero_strides(listed)?];
         // Elements without a gradient get 0 times the factor, so -0 for a negative factor. Sums
         // in groups are multiplied group by group, which omits elements without a group: these
         // begin as -0.
@@ -58,8 +58,8 @@ impl Summing {
             Readable::zeros(shape, &strides)
         };
         let start = Source::of_zeros(&start, self.factor.dtype);
-        let nothing = Readable::zeros(listed, &listed_strides);
-        let nothing = Source::of_zeros(&nothing, self.factor.dtype);
+        let no_gradient = Readable::zeros(listed, &listed_strides);
+        let no_gradient = Source::of_zeros(&no_gradient, self.factor.dtype);
         let lent = Operands::lend(
             &self.operation,
             sums,
@@ -69,7 +69,7 @@ impl Summing {
             |operands| {
                 call(&Operands {
                     source: if self.factor.is_zero {
-                        &nothing
+                        &no_gradient
                     } else {
                         gradient
                     },
@@ -77,12 +77,12 @@ impl Summing {
                 })
             },
         );
-        lent.map_err(named)
+        lent.map_err(rename_tensors)
     }
 }
 
 /// Renames the tensors in an error of a scatter to those of a gradient.
-fn named(mut error: ScatterError) -> ScatterError {
+fn rename_tensors(mut error: ScatterError) -> ScatterError {
     if let ScatterError::InputOverlap { tensor }
     | ScatterError::OverlapUndecided { tensor }
     | ScatterError::DTypeMismatch { tensor, .. } = &mut error
@@ -110,7 +110,7 @@ impl Gather<'_> {
         let summing = Summing::new(sums.elements(), scale, &self.execution)?;
         if !form.is_updates_shape(shape, listed, gradient.shape()) {
             let expected = form.updates_shape(shape, listed)?;
-            return Err(other_shape("grad_output", &expected, gradient.shape()));
+            return Err(shape_error("grad_output", &expected, gradient.shape()));
         }
         let planning = Planning {
             gathers: false,
@@ -135,7 +135,7 @@ impl GatherRun<'_> {
         let summing = Summing::new(sums.elements(), scale, execution)?;
         if gradient.shape() != plan.updates_shape() {
             let expected = plan.updates_shape();
-            return Err(other_shape("grad_output", expected, gradient.shape()));
+            return Err(shape_error("grad_output", expected, gradient.shape()));
         }
         summing.lend(sums, gradient, None, |operands| {
             execute(plan, operands, execution)

@@ -5,7 +5,7 @@
 use super::passes::Pass;
 use super::placed::{GradientPass, Sharing, TensorAt, TensorsAt};
 use super::scatters::{Backward, ByGroups};
-use super::tensors::kernel;
+use super::tensors::gradient_kernel;
 use crate::error::ScatterError;
 use crate::exec::{Context, Transfer};
 use crate::kernel::{Operation, Shares};
@@ -16,7 +16,7 @@ use crate::run::{Overwritten, Prepared};
 
 impl Backward<'_> {
     /// Locates the tensors of the pass. A gradient is `None` if another pass writes it.
-    pub(super) fn placed(
+    pub(super) fn locate(
         &self,
         by_groups: ByGroups,
         grad_output: &Source<'_>,
@@ -28,7 +28,7 @@ impl Backward<'_> {
         let written = |target: &Target<'_>| target.as_mut_ptr().cast();
         let data = match (self.forward.overwritten, tensors.data) {
             _ if !depends || !reducing.include_self => None,
-            (Some(saved), _) => Some(self.saved(saved)?),
+            (Some(saved), _) => Some(self.locate_saved(saved)?),
             (None, Some(data)) => Some(self.numbered(read(data), data.layout())?),
             (None, None) => None,
         };
@@ -53,7 +53,7 @@ impl Backward<'_> {
         let (reduction, overwritten) = (self.reduction(), self.forward.overwritten);
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         Ok(Sharing {
-            kernel: kernel(dtype, reduction, set)?,
+            kernel: gradient_kernel(dtype, reduction, set)?,
             shares: Shares {
                 include_self: !self.is_replaced(),
                 last_only: self.last_only(),
@@ -68,7 +68,7 @@ impl Backward<'_> {
     }
 
     /// Locates the data that the forward pass saved: all of data, or the overwritten windows.
-    fn saved(&self, saved: &Overwritten) -> Result<TensorAt, ScatterError> {
+    fn locate_saved(&self, saved: &Overwritten) -> Result<TensorAt, ScatterError> {
         let base = saved.tensor.as_bytes().as_ptr().cast_mut();
         match &saved.windows {
             Some(place) => Ok(TensorAt::numbered(base, place.copied()?)),
@@ -96,7 +96,7 @@ impl Backward<'_> {
     }
 
     /// Makes the pass ready to run.
-    pub(super) fn groups<'p>(
+    pub(super) fn over_groups<'p>(
         &'p self,
         pass: &'p GradientPass<'p>,
     ) -> Result<Pass<'p>, ScatterError> {

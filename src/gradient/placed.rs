@@ -110,8 +110,9 @@ impl<'a> GradientPass<'a> {
     ///
     /// # Safety
     ///
-    /// - Every tensor has initialised elements of the kernel's type in all its windows: one window
-    ///   for each repetition and each number of the plan, or for each repetition and each tuple.
+    /// - Every tensor has initialised elements of the kernel's type in all its windows. There is
+    ///   one window for each repetition and each number of the plan, or for each repetition and
+    ///   each tuple.
     /// - Only this call uses the gradients that it writes. They share no byte with another tensor,
     ///   except that the gradient for data may be that of the output.
     /// - `sorted` has the tuples of `plan`.
@@ -143,7 +144,7 @@ impl<'a> GradientPass<'a> {
 
     /// Returns the length of a piece of a window. The positions of a piece are evenly strided in
     /// every tensor. Pieces begin at multiples of this length.
-    fn even_positions(&self) -> usize {
+    fn piece_len(&self) -> usize {
         let tensors = &self.tensors;
         let others = [
             &tensors.data,
@@ -181,19 +182,19 @@ impl<'a> GradientPass<'a> {
     /// have a lower number.
     fn group(&self, number: u64, ordinal: usize, tuples: Range<usize>) -> GradientGroup {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let of = |tensor: &Option<TensorAt>, number| {
+        let offset = |tensor: &Option<TensorAt>, number| {
             let place = tensor.as_ref().map(|tensor| &tensor.place);
             place.map_or(0, |place| place.of_window(number))
         };
-        let of_data = if self.sharing.data_in_order {
+        let data_window = if self.sharing.data_in_order {
             ordinal
         } else {
             number
         };
         GradientGroup {
             grad_output: self.tensors.grad_output.place.of_window(number),
-            data: of(&self.tensors.data, of_data),
-            grad_data: of(&self.tensors.grad_data, number),
+            data: offset(&self.tensors.data, data_window),
+            grad_data: offset(&self.tensors.grad_data, number),
             start: tuples.start,
             end: tuples.end,
         }
@@ -220,11 +221,16 @@ impl<'a> GradientPass<'a> {
     /// The caller may write these columns of the windows of these groups and of their tuples, in
     /// this repetition.
     #[expect(unsafe_code, reason = "the only call of a gradient kernel")]
-    unsafe fn share(&self, repetition: usize, columns: Range<usize>, groups: &[GradientGroup]) {
-        let each = self.even_positions();
+    unsafe fn run_kernel(
+        &self,
+        repetition: usize,
+        columns: Range<usize>,
+        groups: &[GradientGroup],
+    ) {
+        let piece = self.piece_len();
         let mut position = columns.start;
         while position < columns.end {
-            let len = (each - position % each).min(columns.end - position);
+            let len = (piece - position % piece).min(columns.end - position);
             let tensors = self.tensors(repetition, position, len);
             // SAFETY: the caller of `new` guarantees the tensors. The plan checked the
             // destinations and the tuples. The caller guarantees what is written.
@@ -253,7 +259,7 @@ impl GroupPass for GradientPass<'_> {
             if len == GROUPS || is_last {
                 for repetition in repetitions.clone() {
                     // SAFETY: the caller guarantees these groups and columns.
-                    unsafe { self.share(repetition, columns.clone(), &groups[..len]) };
+                    unsafe { self.run_kernel(repetition, columns.clone(), &groups[..len]) };
                 }
                 len = 0;
             }

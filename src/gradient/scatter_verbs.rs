@@ -52,7 +52,7 @@ impl Scatter<'_> {
         let (form, updates_shape) = self.form_for(&grad_output, &forward, &indices)?;
         let shapes = [gradient.shape(), &updates_shape];
         allocate(&grad_output, &forward, shapes, |tensors| {
-            self.share(&form, tensors, &indices, scale)
+            self.compute_gradients(&form, tensors, &indices, scale)
         })
     }
 
@@ -73,7 +73,7 @@ impl Scatter<'_> {
         let indices = indices.into();
         let (form, shape) = self.form_for(&grad_output, &forward, &indices)?;
         allocate_updates(&grad_output, &forward, &shape, |tensors| {
-            self.share(&form, tensors, &indices, scale)
+            self.compute_gradients(&form, tensors, &indices, scale)
         })
     }
 
@@ -159,7 +159,7 @@ impl Scatter<'_> {
             let updates = tensors.updates.map(Source::shape);
             let updates = updates.or(tensors.grad_updates.map(Target::shape));
             let form = self.form_of(tensors.grad_output.shape(), &indices, updates)?;
-            self.share(&form, tensors, &indices, scale)
+            self.compute_gradients(&form, tensors, &indices, scale)
         })
     }
 
@@ -274,7 +274,7 @@ impl ScatterRun<'_> {
     ) -> Result<(V::Owned, V::Owned), ScatterError> {
         let shapes = [self.plan.shape(), self.plan.updates_shape()];
         allocate(&grad_output, &forward, shapes, |tensors| {
-            self.share(tensors, scale)
+            self.compute_gradients(tensors, scale)
         })
     }
 
@@ -293,7 +293,7 @@ impl ScatterRun<'_> {
     ) -> Result<V::Owned, ScatterError> {
         let shape = self.plan.updates_shape();
         allocate_updates(&grad_output, &forward, shape, |tensors| {
-            self.share(tensors, scale)
+            self.compute_gradients(tensors, scale)
         })
     }
 
@@ -316,7 +316,7 @@ impl ScatterRun<'_> {
         gradients: Gradients<O>,
     ) -> Result<(), ScatterError> {
         lend(&grad_output, &forward, gradients, |tensors| {
-            self.share(tensors, scale)
+            self.compute_gradients(tensors, scale)
         })
     }
 }

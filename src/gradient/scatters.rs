@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use super::factor::Factor;
 use super::passes::{Pass, copy_all};
 use super::placed::GradientPass;
-use super::tensors::{Tensors, other_shape, zeros};
+use super::tensors::{Tensors, shape_error, zero_strides};
 use crate::error::ScatterError;
 use crate::exec::{Direction, scratch};
 use crate::kernel::Operation;
@@ -32,7 +32,7 @@ use crate::run::{Operands, ScatterRun, check_dtype, check_reduction, make_plan, 
 
 impl Scatter<'_> {
     /// Plans the indices and computes the gradients, for one call.
-    pub(super) fn share(
+    pub(super) fn compute_gradients(
         &self,
         form: &Form,
         tensors: &Tensors<'_>,
@@ -68,7 +68,11 @@ impl Scatter<'_> {
 
 impl ScatterRun<'_> {
     /// Computes the gradients by a kept plan.
-    pub(super) fn share(&self, tensors: &Tensors<'_>, scale: f64) -> Result<(), ScatterError> {
+    pub(super) fn compute_gradients(
+        &self,
+        tensors: &Tensors<'_>,
+        scale: f64,
+    ) -> Result<(), ScatterError> {
         let (plan, reducing, execution) = (self.plan, self.meaning.reducing, &self.execution);
         let (reduction, grad_output) = (reducing.reduction, tensors.grad_output);
         check_reduction(plan, reduction != Reduction::None)?;
@@ -79,7 +83,7 @@ impl ScatterRun<'_> {
         }
         if grad_output.shape() != plan.shape() {
             let actual = grad_output.shape();
-            return Err(other_shape("grad_output", plan.shape(), actual));
+            return Err(shape_error("grad_output", plan.shape(), actual));
         }
         tensors.check_shapes(plan.updates_shape())?;
         tensors.check_inputs(reducing, self.overwritten.is_some())?;
@@ -124,7 +128,7 @@ impl Backward<'_> {
         let grad_output = self.tensors.grad_output;
         let is_read_later = by_groups.data && self.in_place && self.factor.value != 1.0;
         if !is_read_later {
-            return self.share(by_groups, grad_output);
+            return self.run_passes(by_groups, grad_output);
         }
         // The gradient of the output is multiplied in place before the pass over groups runs. That
         // pass reads a copy of it.
@@ -143,7 +147,7 @@ impl Backward<'_> {
         let pass = unsafe { copy_all(self.operation(1.0)?, &copy.target(), Some(grad_output)) };
         pass?.run(&self.forward.execution)?;
         let copy = AnyView::from_bytes(cast_slice(&words), dtype, layout)?;
-        self.share(by_groups, &copy.source())
+        self.run_passes(by_groups, &copy.source())
     }
 
     /// Writes zeros to all gradients, whatever the gradient of the output holds.
@@ -189,34 +193,38 @@ impl Backward<'_> {
     /// a scatter of zeros and a gather.
     fn by_groups(&self) -> Result<ByGroups, ScatterError> {
         let tensors = self.tensors;
-        let alike = [Reduction::None, Reduction::Add, Reduction::Sub];
-        if !alike.contains(&self.reduction()) {
+        let whole_shares = [Reduction::None, Reduction::Add, Reduction::Sub];
+        if !whole_shares.contains(&self.reduction()) {
             return Ok(ByGroups {
                 data: tensors.grad_data.is_some(),
                 updates: tensors.grad_updates.is_some(),
             });
         }
-        let is_even = |layout: &Layout<'_>| {
+        let is_evenly_strided = |layout: &Layout<'_>| {
             let strides = layout.all_strides()?;
             Ok(self.forward.plan.binding(&strides)?.is_some())
         };
         let data = match tensors.grad_data {
-            Some(data) => self.is_replaced() && !is_even(data.layout())?,
+            Some(data) => self.is_replaced() && !is_evenly_strided(data.layout())?,
             None => false,
         };
         let updates = tensors.grad_updates.is_some()
-            && (!is_even(tensors.grad_output.layout())?
+            && (!is_evenly_strided(tensors.grad_output.layout())?
                 || (self.last_only() && self.forward.plan.first_duplicate()?.is_some()));
         Ok(ByGroups { data, updates })
     }
 
     /// Prepares all passes, then runs them. No pass writes what a later pass reads.
-    fn share(&self, by_groups: ByGroups, grad_output: &Source<'_>) -> Result<(), ScatterError> {
+    fn run_passes(
+        &self,
+        by_groups: ByGroups,
+        grad_output: &Source<'_>,
+    ) -> Result<(), ScatterError> {
         let tensors = self.tensors;
         let is_grouped = by_groups.data || by_groups.updates;
         let pass = is_grouped.then(|| self.group_pass(by_groups, grad_output));
         let pass = pass.transpose()?;
-        let groups = pass.as_ref().map(|pass| self.groups(pass));
+        let groups = pass.as_ref().map(|pass| self.over_groups(pass));
         let mut groups = groups.transpose()?;
         let mut passes: SmallVec<[Pass<'_>; 4]> = SmallVec::new();
         match tensors.grad_updates {
@@ -232,7 +240,7 @@ impl Backward<'_> {
             let data = (!self.in_place).then_some(grad_output);
             let clears = self.is_replaced() && !by_groups.data;
             if data.is_none() && self.factor.value != 1.0 {
-                passes.push(self.multiplied(target)?);
+                passes.push(self.multiply(target)?);
             } else if data.is_some() && !clears {
                 let operation = self.operation(self.factor.value)?;
                 // SAFETY: `Tensors::check` and `check_shapes` have checked the types, the shapes,
@@ -240,7 +248,7 @@ impl Backward<'_> {
                 passes.push(unsafe { copy_all(operation, target, data) }?);
             }
             if clears {
-                passes.push(self.cleared(data, target)?);
+                passes.push(self.copy_and_clear(data, target)?);
             }
         }
         passes.extend(groups);
@@ -255,7 +263,7 @@ impl Backward<'_> {
         grad_output: &Source<'_>,
     ) -> Result<GradientPass<'_>, ScatterError> {
         let sorted = self.forward.plan.groups()?;
-        let tensors = self.placed(by_groups, grad_output, sorted)?;
+        let tensors = self.locate(by_groups, grad_output, sorted)?;
         // SAFETY: `Tensors::check` and `check_shapes` have checked that the tensors have the shapes
         // of the plan and share only what they may. Saved windows belong to this plan.
         Ok(unsafe { GradientPass::new(self.sharing()?, self.forward.plan, sorted, tensors) })
@@ -291,14 +299,14 @@ impl Backward<'_> {
 
     /// Prepares the pass that writes zeros where updates have replaced data. `data`: the gradient
     /// of the output, which the pass copies first; `None` in place.
-    fn cleared(
+    fn copy_and_clear(
         &self,
         data: Option<&Source<'_>>,
         target: &Target<'_>,
     ) -> Result<Pass<'_>, ScatterError> {
         let operation = self.operation(self.factor.value)?;
-        let none = zeros(self.forward.plan.updates_shape())?;
-        let updates = Readable::zeros(self.forward.plan.updates_shape(), &none);
+        let strides = zero_strides(self.forward.plan.updates_shape())?;
+        let updates = Readable::zeros(self.forward.plan.updates_shape(), &strides);
         let updates = Source::of_zeros(&updates, self.factor.dtype);
         self.transfer(&Operands {
             direction: Direction::Scatter,
@@ -310,7 +318,7 @@ impl Backward<'_> {
     }
 
     /// Prepares the pass that multiplies a gradient in place.
-    fn multiplied(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
+    fn multiply(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         let operation = Operation::scale_in_place(dtype, self.factor.value, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
@@ -320,8 +328,8 @@ impl Backward<'_> {
 
     /// Prepares the pass that fills a gradient with zeros.
     fn zeros(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
-        let none = zeros(target.shape())?;
-        let zeros = Readable::zeros(target.shape(), &none);
+        let strides = zero_strides(target.shape())?;
+        let zeros = Readable::zeros(target.shape(), &strides);
         let zeros = Source::of_zeros(&zeros, self.factor.dtype);
         // SAFETY: the zeros have the shape and the type of `target`, and are static memory.
         unsafe { copy_all(self.operation(1.0)?, target, Some(&zeros)) }

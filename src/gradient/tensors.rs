@@ -34,7 +34,7 @@ impl Tensors<'_> {
         execution: &Execution<'_>,
     ) -> Result<(Factor, bool), ScatterError> {
         let factor = Factor::new(self.grad_output.elements(), scale)?;
-        kernel(factor.dtype, reduction, execution.instructions())?;
+        gradient_kernel(factor.dtype, reduction, execution.instructions())?;
         let expected = self.grad_output.elements();
         let types = [
             ("data", self.data.map(Source::elements)),
@@ -85,7 +85,7 @@ impl Tensors<'_> {
             let may_be_scalar = expected.is_empty() && tensor != "grad_data";
             let is_scalar = may_be_scalar && actual.iter().all(|&size| size == 1);
             if actual != expected && !is_scalar {
-                return Err(other_shape(tensor, expected, actual));
+                return Err(shape_error(tensor, expected, actual));
             }
         }
         Ok(())
@@ -112,7 +112,7 @@ impl Tensors<'_> {
 }
 
 /// Returns the kernel of a reduction's gradient.
-pub(super) fn kernel(
+pub(super) fn gradient_kernel(
     dtype: DType,
     reduction: Reduction,
     set: InstructionSet,
@@ -122,13 +122,13 @@ pub(super) fn kernel(
 }
 
 /// Returns strides of 0 for a shape.
-pub(super) fn zeros(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
+pub(super) fn zero_strides(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
     Dims::collect(shape.len(), shape.iter().map(|_| 0))
 }
 
 /// Returns the error for a gradient of a wrong shape.
 #[cold]
-pub(super) fn other_shape(
+pub(super) fn shape_error(
     tensor: &'static str,
     expected: &[usize],
     actual: &[usize],

@@ -16,9 +16,11 @@ use crate::execution::Execution;
 use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
 use crate::plan::{Block, Flat, Tuples};
 
-/// Tuples of a block whose indices the kernel checks and follows as stored, and tuples of a block
-/// that is numbered first because the stored indices are not all valid element numbers.
+/// Tuples of a block whose stored indices the kernel checks and uses as element numbers.
 const FOLLOWED_TUPLES: usize = 2048;
+
+/// Tuples of a block that is numbered first, because some of its stored indices are not element
+/// numbers.
 const NUMBERED_TUPLES: usize = 512;
 
 /// Tuples from which on several workers gather. One worker gathers this number in about
@@ -96,7 +98,7 @@ impl<'a> LongGather<'a> {
         for first in range.clone().step_by(FOLLOWED_TUPLES) {
             let end = range.end.min(first + FOLLOWED_TUPLES);
             // SAFETY: the caller guarantees `end - first` elements of the output.
-            if unsafe { self.gather_as_they_lie(next(first), first, end - first) } {
+            if unsafe { self.gather_stored(next(first), first, end - first) } {
                 continue;
             }
             for first in (first..end).step_by(NUMBERED_TUPLES) {
@@ -115,7 +117,7 @@ impl<'a> LongGather<'a> {
     ///
     /// There are `count` elements at `output`, and nothing else writes them.
     #[inline]
-    unsafe fn gather_as_they_lie(&self, output: *mut u8, first: usize, count: usize) -> bool {
+    unsafe fn gather_stored(&self, output: *mut u8, first: usize, count: usize) -> bool {
         let Some((indices, bytes, below)) = self.tuples.unchecked(first) else {
             return false;
         };
@@ -137,7 +139,7 @@ impl<'a> LongGather<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::gather_as_they_lie`].
+    /// As for [`Self::gather_stored`].
     #[inline(never)]
     unsafe fn gather_numbered(
         &self,
@@ -194,7 +196,7 @@ mod tests {
                 output,
             )
             .expect("a gather");
-        let of_gather = work::take();
+        let gather_works = work::take();
         let output = output_of(&mut sums, is_new);
         Scatter::along(0)
             .reduction(Reduction::Add)
@@ -205,7 +207,7 @@ mod tests {
                 TensorView::from(&gathered[..]).into(),
             )
             .expect("a sum");
-        [of_gather, work::take()]
+        [gather_works, work::take()]
     }
 
     #[test]

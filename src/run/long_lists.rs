@@ -27,7 +27,7 @@ const FAR_CHECKED_TUPLES: usize = 256;
 /// Prefetch distance of indices, in tuples.
 const AHEAD: usize = 512;
 
-/// If the first and the last element of a block are at most this number of bytes apart, the block
+/// Distance in bytes up to which the first and the last element of a block are near. The block then
 /// counts as sorted, and no indices are prefetched during the next block. Prefetching made sorted
 /// lists slower.
 const NEAR_BYTES: u64 = 4096;
@@ -115,8 +115,8 @@ impl<'a> LongList<'a> {
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
         let private = (self.operation.private()).filter(|_| tuples >= PRIVATE_COPY_TUPLES)?;
-        let most = tuples / TUPLES_A_COPY / self.flat.elements.max(1);
-        let parts = workers.parts().min(most);
+        let max_parts = tuples / TUPLES_A_COPY / self.flat.elements.max(1);
+        let parts = workers.parts().min(max_parts);
         (parts > 1).then_some((private, parts))
     }
 
@@ -285,12 +285,12 @@ impl<'a> LongList<'a> {
         let mut is_far = false;
         let mut first = range.start;
         while first < range.end {
-            let most = if is_far {
+            let block_len = if is_far {
                 FAR_CHECKED_TUPLES
             } else {
                 CHECKED_TUPLES
             };
-            let tuples = most.min(range.end - first);
+            let tuples = block_len.min(range.end - first);
             if is_far {
                 let later = first + AHEAD;
                 self.tuples.prefetch(later..later + tuples);

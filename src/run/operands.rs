@@ -211,13 +211,13 @@ impl<'a> Operands<'a> {
     #[inline]
     fn check_data(&self) -> Result<(), ScatterError> {
         match self.copied {
-            Some(data) if data.shape() != self.shape() => Err(self.other_data(data.shape())),
+            Some(data) if data.shape() != self.shape() => Err(self.data_shape_error(data.shape())),
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn other_data(&self, actual: &[usize]) -> ScatterError {
+    fn data_shape_error(&self, actual: &[usize]) -> ScatterError {
         ScatterError::with_facts(|| {
             Ok(ScatterError::DataShape {
                 expected: copied(self.shape())?,

@@ -25,7 +25,7 @@ use crate::work::{self, Work};
 const PARALLEL_TUPLES: usize = 1024 * 1024;
 
 /// Rows that a worker compares before it checks whether another worker found a difference.
-const ROWS: usize = 1024;
+const ROWS_PER_CHECK: usize = 1024;
 
 /// Options of a plan.
 #[derive(Clone, Copy, Debug)]
@@ -54,14 +54,14 @@ pub(crate) fn make_plan(
     // Tuples that move nothing are checked in another way. The plan has numbers for only part of
     // them.
     let is_empty = !planning.gathers && output.shape().contains(&0);
-    let nothing = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
-        .then(|| check_nothing(output, &form, indices, planning, execution))
+    let empty = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
+        .then(|| check_empty_tuples(output, &form, indices, planning, execution))
         .transpose()?;
-    let (first, tuples) = nothing.map_or((0, tuples), |nothing| nothing.telling);
+    let (first, tuples) = empty.map_or((0, tuples), |empty| empty.telling);
     let (scale, multipliers) = Scale::new(output, &form);
     let spare = scratch::take_spare(tuples, scale.count);
     let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
-    let work = Resolving {
+    let work = Numbering {
         tuples: Tuples::new(&form, multipliers, indices, planning.rules),
         output,
         form: &form,
@@ -75,9 +75,9 @@ pub(crate) fn make_plan(
     }?;
     let resolved = Resolved::new(destinations, &piece)?;
     let mut plan = IndexPlan::new(output, form, layout, scale, resolved)?;
-    if let Some(nothing) = nothing {
-        let skipped = nothing.listed - nothing.applied;
-        plan = plan.of_nothing(nothing.applied, skipped, first);
+    if let Some(empty) = empty {
+        let skipped = empty.listed - empty.applied;
+        plan = plan.of_nothing(empty.applied, skipped, first);
     }
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_duplicates()?;
@@ -87,7 +87,7 @@ pub(crate) fn make_plan(
 
 /// Checks the indices of tuples that move nothing. An index in memory that stands for several
 /// tuples is checked once.
-fn check_nothing(
+fn check_empty_tuples(
     output: &Layout<'_>,
     form: &Form,
     indices: Integers<'_>,
@@ -140,12 +140,12 @@ fn in_rows(
     // Each worker compares a few rows at a time, so that one difference soon stops all workers.
     workers.run(parts, &|index| {
         let part = part(count, parts, index);
-        for first in part.clone().step_by(ROWS) {
-            let rows_of_step = first..part.end.min(first + ROWS);
+        for first in part.clone().step_by(ROWS_PER_CHECK) {
+            let compared = first..part.end.min(first + ROWS_PER_CHECK);
             // If the comparison fails for lack of memory, the rows count as different. The plan
             // is then larger, but correct.
-            let same = || is_expanded_along(indices, rows.list.1, rows_of_step) == Ok(true);
-            if differs.load(Ordering::Relaxed) || !same() {
+            let are_same = || is_expanded_along(indices, rows.list.1, compared) == Ok(true);
+            if differs.load(Ordering::Relaxed) || !are_same() {
                 differs.store(true, Ordering::Relaxed);
                 break;
             }
@@ -155,7 +155,7 @@ fn in_rows(
 }
 
 /// Inputs of the numbering of a plan's tuples.
-struct Resolving<'a> {
+struct Numbering<'a> {
     tuples: Tuples<'a>,
     output: &'a Layout<'a>,
     form: &'a Form,
@@ -164,7 +164,7 @@ struct Resolving<'a> {
     execution: &'a Execution<'a>,
 }
 
-impl Resolving<'_> {
+impl Numbering<'_> {
     /// Numbers the tuples from `first` on, on the calling thread or in pieces on the pool.
     ///
     /// The first piece with an error decides which error is returned. The error therefore does
@@ -176,7 +176,8 @@ impl Resolving<'_> {
             let skipped = resolve_sequences(output, form, self.indices, self.rules, numbers)?;
             let mut piece = Piece::EMPTY;
             piece.extend(numbers);
-            // If the tuples move nothing, `check_nothing` has already counted the skipped ones.
+            // If the tuples move nothing, `check_empty_tuples` has already counted the skipped
+            // ones.
             piece.skipped = skipped.min(numbers.len());
             return Ok(piece);
         }

@@ -194,11 +194,11 @@ impl Facts<'_> {
         let Some(flat) = self.flat else {
             return false;
         };
-        let is_one_run =
+        let are_contiguous =
             |copied: &Layout<'_>| self.numbered.is_contiguous() && copied.is_contiguous();
         let windows = flat.outer.saturating_mul(flat.tuples);
         let sizes = self.sizes_in_bytes(windows, flat.run, flat.elements);
-        self.copied.is_none_or(is_one_run)
+        self.copied.is_none_or(are_contiguous)
             && can_run(flat, self.operation)
             && sizes.touch_little()
             && !self.is_mostly_overwritten()
@@ -304,11 +304,11 @@ impl Facts<'_> {
             return false;
         }
         let [_, second_cache, last_cache] = self.execution.machine_in_use().caches();
-        let most = match is_in_place {
+        let limit = match is_in_place {
             true => last_cache / PARTS_OF_LAST_CACHE,
             false => second_cache,
         };
-        flat.elements.saturating_mul(self.operation.kernels.size) as u64 <= most
+        flat.elements.saturating_mul(self.operation.kernels.size) as u64 <= limit
     }
 }
 

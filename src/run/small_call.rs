@@ -76,7 +76,7 @@ impl FlatCall<'_> {
             if self.flat.tuples <= SHORT_LIST {
                 self.run_numbered::<SHORT_LIST>(execution)
             } else if self.flat.tuples <= STACK_TUPLES {
-                self.run_some(execution)
+                self.run_longer(execution)
             } else {
                 Ok(false)
             }
@@ -90,28 +90,28 @@ impl FlatCall<'_> {
     ///
     /// As for [`Self::run`].
     #[inline(never)]
-    unsafe fn run_some(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
+    unsafe fn run_longer(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         // SAFETY: as for this function.
         unsafe { self.run_numbered::<STACK_TUPLES>(execution) }
     }
 
-    /// Numbers the tuples in an array of `MOST` elements, and runs the call.
+    /// Numbers the tuples in an array of `CAPACITY` elements, and runs the call.
     ///
     /// # Safety
     ///
     /// As for [`Self::run`].
     #[inline(always)]
-    unsafe fn run_numbered<const MOST: usize>(
+    unsafe fn run_numbered<const CAPACITY: usize>(
         &self,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let mut numbers = [0; MOST];
+        let mut numbers = [0; CAPACITY];
         let numbers = &mut numbers[..self.flat.tuples];
         let skipped = self.resolve(execution, numbers)?;
         // SAFETY: `resolve` has numbered all tuples. The caller guarantees the rest.
         Ok(unsafe {
             if skipped > 0 {
-                self.run_applied::<MOST>(numbers)
+                self.run_applied::<CAPACITY>(numbers)
             } else {
                 self.run_tuples(TupleNumbers {
                     numbers,
@@ -127,8 +127,8 @@ impl FlatCall<'_> {
     ///
     /// As for [`Self::run`]. Every number is that of a slice, or marks a skipped tuple.
     #[inline(never)]
-    unsafe fn run_applied<const MOST: usize>(&self, numbers: &mut [u32]) -> bool {
-        let mut positions = [0_u32; MOST];
+    unsafe fn run_applied<const CAPACITY: usize>(&self, numbers: &mut [u32]) -> bool {
+        let mut positions = [0_u32; CAPACITY];
         let mut applied = 0;
         for at in 0..numbers.len() {
             let number = numbers[at];

@@ -188,7 +188,7 @@ impl Numbering<'_> {
         }
         let call = self.execution.begin();
         let workers = call.workers();
-        let len = numbers.len().div_ceil(workers.parts());
+        let len = numbers.len().div_ceil(workers.parts()).max(1);
         let mut pieces: Vec<OnceLock<_>> = with_room(numbers.len().div_ceil(len))?;
         pieces.extend(numbers.chunks(len).map(|_| OnceLock::new()));
         workers.run_chunks(numbers, len, &|index, chunk| {
@@ -200,5 +200,19 @@ impl Numbering<'_> {
             whole.join(&piece?);
         }
         Ok(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Execution, Layout, Machine, Scatter, TensorView};
+
+    #[test]
+    fn empty_lists_are_planned_where_every_list_is_numbered_in_pieces() {
+        let machine: Machine = "numbered_tuples = 0".parse().expect("a machine");
+        let scatter = Scatter::along(0).execution(Execution::new().machine(&machine));
+        let indices: [i64; 0] = [];
+        let plan = scatter.plan(Layout::contiguous(&[4]), TensorView::from(&indices));
+        assert_eq!(plan.expect("an empty list").tuples(), 0);
     }
 }

@@ -54,9 +54,9 @@ impl Gather<'_> {
     /// An index that was [skipped](crate::Bounds::Skip) adds nothing. An index that was
     /// [moved to an end](crate::Bounds::Clamp) adds its gradient there.
     ///
-    /// `scale` is first rounded to the type that gradients are computed in: `f64` for elements
-    /// computed in `f64`, otherwise `f32`. A scale of 1 has no cost. If the rounded scale is zero,
-    /// all of the gradient is +0, even where `grad_output` is infinite or NaN.
+    /// `scale` is first rounded to the type of the computation. This is `f64` for elements of `f64`
+    /// and complex numbers of `f64`, and `f32` for all others. A scale of 1 has no cost. If the
+    /// rounded scale is zero, all of the gradient is +0, even where `grad_output` is infinite or NaN.
     ///
     /// The rule is that of the gradients of torch `gather`, `index_select` and `embedding`.
     ///

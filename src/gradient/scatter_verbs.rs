@@ -105,14 +105,14 @@ impl Scatter<'_> {
     ///   [`accumulate`](Self::accumulate) says.
     /// - The other factors of a product of complex numbers are conjugated, as in torch.
     ///
-    /// `scale` is first rounded to the type that gradients are computed in: `f64` for elements
-    /// computed in `f64`, otherwise `f32`. Gradients are multiplied by it at the end. A scale of 1
-    /// has no cost. If the rounded scale is zero, all gradients are +0, even where `grad_output` is
-    /// infinite or NaN.
+    /// `scale` is first rounded to the type of the computation. This is `f64` for elements of `f64`
+    /// and complex numbers of `f64`, and `f32` for all others. Gradients are multiplied by `scale`
+    /// at the end. A scale of 1 has no cost. If the rounded scale is zero, all gradients are +0,
+    /// even where `grad_output` is infinite or NaN.
     ///
     /// The gradient for data may be an [`AnyViewMut`](crate::AnyViewMut) at the address of
-    /// `grad_output`, with the same shape and strides. For sums with a scale of 1, no element of it
-    /// is then written.
+    /// `grad_output`, with the same shape and strides. The gradient for the data of a sum is
+    /// `grad_output` itself, so a sum with a scale of 1 then writes nothing for data.
     ///
     /// The rules are those of torch `scatter_reduce` and of JAX, without their errors.
     ///

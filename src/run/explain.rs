@@ -1,7 +1,8 @@
 //! Reports the route and the schedule of a call before it runs, for people and for tests.
 //!
-//! Uses the functions that choose the route and the schedule of a call. It writes no tensor, and
-//! leaves no result of an inspection of the indices in the plan.
+//! This module uses the functions that choose the route and the schedule of a call. It writes no
+//! tensor. It stores nothing in the plan, except that a kept plan keeps the sample of destinations
+//! that schedules are chosen from.
 
 use std::fmt;
 

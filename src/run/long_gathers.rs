@@ -66,7 +66,7 @@ impl<'a> LongGather<'a> {
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<(), ScatterError> {
         let count = self.flat.tuples;
         if count < WORKER_TUPLES {
-            // SAFETY: as for this function.
+            // SAFETY: `gather` has the contract of this function, and no other thread runs it.
             return unsafe { self.gather(0..count) };
         }
         let call = execution.begin();
@@ -83,7 +83,7 @@ impl<'a> LongGather<'a> {
         })?;
         // Workers report only the first tuple of a part with an invalid index. Gathering from that
         // tuple on finds the error.
-        // SAFETY: as for this function. All workers have finished.
+        // SAFETY: `gather` has the contract of this function, and all workers have finished.
         unsafe { self.gather(first_wrong.into_inner()..count) }
     }
 

@@ -20,8 +20,10 @@ use crate::kernel::identity::Private;
 use crate::kernel::{Elements, InstructionSet, Operation, Spread};
 use crate::plan::{Block, Flat, Tuples};
 
-/// Tuples of a block. The second value is for lists whose indices are prefetched.
+/// Tuples of a block that is checked and then applied.
 const CHECKED_TUPLES: usize = 512;
+
+/// Tuples of a block while indices are prefetched.
 const FAR_CHECKED_TUPLES: usize = 256;
 
 /// Prefetch distance of indices, in tuples.
@@ -35,11 +37,11 @@ const NEAR_BYTES: u64 = 4096;
 /// Tuples from which on each of several workers has its own copy, if copies can be merged.
 const PRIVATE_COPY_TUPLES: usize = 256 * 1024;
 
-/// Fewest tuples for each element of a copy. Clearing and merging a copy costs time for each
-/// element.
+/// Fewest tuples of a copy for each of its elements. Clearing and merging a copy costs time for
+/// each element.
 const TUPLES_A_COPY: usize = 2;
 
-/// Total bytes of all copies from which on all workers merge them.
+/// Bytes of all copies together, from which on all workers merge them instead of one.
 const MERGED_BYTES: usize = 512 * 1024;
 
 /// A scatter into a contiguous output with a list of single elements.
@@ -226,7 +228,7 @@ impl<'a> LongList<'a> {
     /// As for [`Self::run`], with an initialised `copy` in place of the output.
     unsafe fn apply_to(&self, copy: *mut u8, range: Range<usize>) -> Result<(), ScatterError> {
         if self.is_one_value && !range.is_empty() {
-            // SAFETY: as for this function, and the range is not empty.
+            // SAFETY: the caller guarantees the copy and the updates. The range is not empty.
             return unsafe { self.apply_one_value(copy, range) };
         }
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);

@@ -32,11 +32,13 @@ const ROWS_PER_CHECK: usize = 1024;
 pub(crate) struct Planning {
     pub(crate) duplicates: Duplicates,
     pub(crate) rules: IndexRules,
-    /// Whether the numbered windows are read. Two tuples with one window are then no duplicate.
+    /// Whether the plan is for a gather. A gather only reads the numbered windows, so that equal
+    /// destinations are no duplicates.
     pub(crate) gathers: bool,
 }
 
-/// Makes a plan: checks every index and computes every destination number.
+/// Makes a plan: checks every index and computes every destination number. `output`: layout of the
+/// tensor whose windows are numbered.
 pub(crate) fn make_plan(
     output: &Layout<'_>,
     form: Form,
@@ -51,8 +53,8 @@ pub(crate) fn make_plan(
         .tuple_shape(output.shape(), layout.shape())?
         .iter()
         .product();
-    // Tuples that move nothing are checked in another way. The plan has numbers for only part of
-    // them.
+    // If the tuples move nothing, all of them are checked here, and the plan has numbers for only
+    // a part of them.
     let is_empty = !planning.gathers && output.shape().contains(&0);
     let empty = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
         .then(|| check_empty_tuples(output, &form, indices, planning, execution))

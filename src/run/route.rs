@@ -21,8 +21,8 @@
 //! then chosen again from its plan.
 //!
 //! Two routes can fail, and the call is then planned. A small call that rejects duplicates fails
-//! if a filter sees a possible duplicate. A stream fails if there is no memory for a copy of the
-//! output.
+//! if a fast check finds a possible duplicate. A stream fails if there is no memory for a copy of
+//! the output.
 
 use std::fmt;
 
@@ -180,7 +180,7 @@ impl Facts<'_> {
         }
     }
 
-    /// Checks whether a small call has a plan, or few enough tuples to number them without one.
+    /// Checks whether the call has a plan, or at most [`STACK_TUPLES`] tuples to number.
     #[inline(always)]
     fn has_numbers(&self) -> bool {
         match self.numbers {

@@ -91,7 +91,7 @@ impl FlatCall<'_> {
     /// As for [`Self::run`].
     #[inline(never)]
     unsafe fn run_longer(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        // SAFETY: as for this function.
+        // SAFETY: `run_numbered` has the contract of this function.
         unsafe { self.run_numbered::<STACK_TUPLES>(execution) }
     }
 
@@ -161,7 +161,7 @@ impl FlatCall<'_> {
             flat: self.flat,
             tuples,
         };
-        // SAFETY: as for this function.
+        // SAFETY: the caller guarantees the numbers, the layouts and the memory.
         unsafe { transfer.run(self.operands.direction, self.operands.buffers()) };
         true
     }

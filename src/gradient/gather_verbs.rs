@@ -56,7 +56,8 @@ impl Gather<'_> {
     ///
     /// `scale` is first rounded to the type of the computation. This is `f64` for elements of `f64`
     /// and complex numbers of `f64`, and `f32` for all others. A scale of 1 has no cost. If the
-    /// rounded scale is zero, all of the gradient is +0, even where `grad_output` is infinite or NaN.
+    /// rounded scale is zero, all of the gradient is +0, even where `grad_output` is infinite or
+    /// NaN.
     ///
     /// The rule is that of the gradients of torch `gather`, `index_select` and `embedding`.
     ///
@@ -109,8 +110,10 @@ impl GatherRun<'_> {
     ///
     /// # Errors
     ///
-    /// As [`backward_into`](Self::backward_into), and [`ScatterError::OutOfMemory`].
-    /// [`ScatterError::PlanMismatch`] if the plan is not for contiguous data.
+    /// As [`backward_into`](Self::backward_into), and:
+    ///
+    /// - [`ScatterError::PlanMismatch`] if the plan is not for contiguous data.
+    /// - [`ScatterError::OutOfMemory`] if there is no memory for the result.
     pub fn backward<V: Input>(&self, grad_output: V, scale: f64) -> Result<V::Owned, ScatterError> {
         V::allocate(self.plan.shape(), Start::Like(&grad_output), |sums, _| {
             self.sum(&grad_output.source(), scale, &sums)
@@ -123,9 +126,10 @@ impl GatherRun<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Gather::backward_into`](crate::Gather::backward_into).
-    /// [`ScatterError::PlanMismatch`] if `grad_data` has another layout. [`ScatterError::PoolFailed`]
-    /// if a pool has not run all tasks.
+    /// As [`Gather::backward_into`](crate::Gather::backward_into), and:
+    ///
+    /// - [`ScatterError::PlanMismatch`] if `grad_data` has another layout.
+    /// - [`ScatterError::PoolFailed`] if a pool has not run all tasks.
     ///
     /// # Examples
     ///

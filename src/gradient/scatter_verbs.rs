@@ -189,7 +189,8 @@ impl Scatter<'_> {
         Ok((output, saved))
     }
 
-    /// Runs a forward pass as [`write_into`](Self::write_into) does. Returns what its gradient needs.
+    /// Runs a forward pass as [`write_into`](Self::write_into) does. Returns what its gradient
+    /// needs.
     ///
     /// # Errors
     ///

@@ -3,10 +3,7 @@
 //! The steps are: check the shapes, choose the route, run the call on it. This module knows which
 //! module runs each route. It does not know operators.
 
-#![expect(
-    unsafe_code,
-    reason = "hands the memory of views to a call, once they have been checked"
-)]
+#![expect(unsafe_code, reason = "passes the memory of checked views to a call")]
 
 use super::long_gathers::LongGather;
 use super::long_lists::LongList;

@@ -19,10 +19,7 @@ pub(super) struct Factor {
 
 impl Factor {
     /// Rounds a factor. Refuses elements that have no gradient, and factors that are not finite.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the factor is rounded to f32"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "rounded to f32")]
     pub(super) fn new(elements: Elements, scale: f64) -> Result<Self, ScatterError> {
         let Elements::Plain(dtype) = elements else {
             return Err(ScatterError::GradientOfClones);

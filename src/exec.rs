@@ -142,7 +142,7 @@ impl Outlook {
         for candidate in candidates {
             let schedule = candidate.schedule;
             if taken.is_some() {
-                others.push((schedule, Reason("another one comes before it")));
+                others.push((schedule, Reason("a better schedule can run")));
                 continue;
             }
             scratch_bytes = scratch_bytes.max(candidate.preparation.bytes);
@@ -151,7 +151,7 @@ impl Outlook {
                 Some(false) if detects => {
                     others.push((schedule, Reason("destinations are not distinct")));
                 }
-                None if detects => others.push((schedule, Reason("an allocation fails"))),
+                None if detects => others.push((schedule, Reason("out of memory"))),
                 _ => taken = Some(candidate),
             }
         }

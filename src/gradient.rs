@@ -1,7 +1,7 @@
-//! Gradients: what is sent back from a result to what it was made of.
+//! Computes gradients of scatters and gathers, from the gradient of the result to the gradients of
+//! the inputs.
 //!
-//! Knows operators, plans, and the passes that the executor runs. No other room imports
-//! this one.
+//! Knows operators, plans, and the passes that the executor runs. No other layer imports this one.
 
 mod factor;
 mod gather_verbs;

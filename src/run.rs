@@ -1,8 +1,8 @@
-//! Where the layers meet: indices become a plan, a plan and operands become a
-//! transfer.
+//! Connects the layers: a plan is made from indices, a transfer is made from a plan and the
+//! tensors of a call, and the transfer runs.
 //!
-//! What views and operators have not refused is refused here, before the first
-//! write.
+//! This layer makes the checks that views and operators cannot make alone. All checks are done
+//! before the first write.
 
 mod explain;
 mod gather_plan;

@@ -177,11 +177,11 @@ pub(crate) fn refusals(
 fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, selection: Selection) -> Reason {
     match (Candidate::new(schedule, work, parts), selection) {
         (Err(reason), _) => reason,
-        _ if work.grouping == Grouping::Needed => Reason("only groups give the result"),
+        _ if work.grouping == Grouping::Needed => Reason("all updates are needed together"),
         (Ok(_), Selection::Forced(_)) => Reason("another schedule is forced"),
-        (Ok(_), Selection::Small) => Reason("the call is small"),
+        (Ok(_), Selection::Small) => Reason("the call is too small for a choice by cost"),
         (Ok(_), Selection::Cheapest) if parts == 1 && !may_pay_alone(schedule) => {
-            Reason("there is one worker")
+            Reason("there is only one worker")
         }
         (Ok(_), Selection::Cheapest) => Reason("another schedule is expected to be faster"),
     }

@@ -94,7 +94,7 @@ impl Division {
 impl fmt::Display for Division {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Whole => f.write_str("everything"),
+            Self::Whole => f.write_str("one task has all the work"),
             Self::Repetitions { parts } => write!(f, "{parts} parts of the repetitions"),
             Self::Tuples { parts, cut } => {
                 write!(f, "{parts} parts of the tuples, cut {cut}")
@@ -102,7 +102,7 @@ impl fmt::Display for Division {
             Self::Columns { parts } => write!(f, "{parts} parts of every window"),
             Self::Destinations { repetitions, parts } => write!(
                 f,
-                "{repetitions} of the repetitions x {parts} ranges of destinations"
+                "{repetitions} parts of the repetitions x {parts} ranges of destinations"
             ),
             Self::Sorted {
                 repetitions,
@@ -110,7 +110,7 @@ impl fmt::Display for Division {
                 columns,
             } => write!(
                 f,
-                "{repetitions} of the repetitions x {parts} of the sorted tuples x {columns} of every window"
+                "{repetitions} parts of the repetitions x {parts} of the sorted tuples x {columns} of every window"
             ),
             Self::Partitions { parts, shift } => write!(
                 f,

@@ -340,7 +340,8 @@ fn only_a_kept_plan_keeps_the_sample() {
         "a plan that is not kept has no sample"
     );
     run_once(true);
-    let kept = plan.sample
+    let kept = plan
+        .sample
         .get::<Sample>()
         .expect("the first run stores the sample");
     run_once(true);

@@ -1,22 +1,25 @@
 //! The factor that gradients are multiplied by.
+//!
+//! Knows in which type the gradients of an element type are computed. Knows no tensors.
 
 use crate::element::DType;
 use crate::error::ScatterError;
 use crate::operand::Elements;
 
-/// What gradients are multiplied by.
+/// Factor of gradients: the caller's `scale`, rounded to the type that gradients are computed in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Factor {
     pub(super) dtype: DType,
-    /// In the type that they are computed in; 1 where nothing counts.
+    /// The rounded factor, or 1 if the factor is zero.
     pub(super) value: f64,
-    /// Whether nothing counts, neither infinity nor NaN.
+    /// Whether the factor is zero. All gradients are then +0, even where the gradient of the output
+    /// is infinite or NaN.
     pub(super) is_zero: bool,
 }
 
 impl Factor {
-    /// Refuses elements that have no gradient, and factors that are not finite.
-    #[expect(clippy::cast_possible_truncation, reason = "rounded, as the rule asks")]
+    /// Rounds a factor. Refuses elements that have no gradient, and factors that are not finite.
+    #[expect(clippy::cast_possible_truncation, reason = "rounded to f32")]
     pub(super) fn new(elements: Elements, scale: f64) -> Result<Self, ScatterError> {
         let Elements::Plain(dtype) = elements else {
             return Err(ScatterError::GradientOfClones);

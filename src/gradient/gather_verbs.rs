@@ -1,20 +1,22 @@
-//! The verbs of gathers that send gradients back.
+//! The methods of gathers that compute gradients.
 //!
-//! Knows operators, their plans and views. Knows nothing of how gradients are summed.
+//! Knows operators, their plans and views. Does not know how gradients are summed.
 
 use crate::error::ScatterError;
 use crate::operand::{Indices, Input, Output, Start};
 use crate::ops::Gather;
 use crate::run::GatherRun;
 
-/// Gradients.
+/// Methods that compute gradients.
 impl Gather<'_> {
-    /// Returns the gradient for data of the shape `data`, row-major, given that of the
-    /// gather's result: [`backward_into`](Self::backward_into) a new tensor.
+    /// Returns the gradient for data, as a new row-major tensor.
+    ///
+    /// `grad_output` is the gradient of the gather's result, and `data` is the shape of data. The
+    /// result is that of [`backward_into`](Self::backward_into).
     ///
     /// # Errors
     ///
-    /// As [`backward_into`](Self::backward_into), or no memory for the result.
+    /// As [`backward_into`](Self::backward_into), and [`ScatterError::OutOfMemory`].
     ///
     /// # Examples
     ///
@@ -40,35 +42,41 @@ impl Gather<'_> {
         })
     }
 
-    /// Writes the gradient for data, given that of the gather's result, into
-    /// `grad_data`, whose shape is that of data. What it held before is not read.
+    /// Writes the gradient for data into `grad_data`, which has the shape of data.
     ///
-    /// Each element of `grad_data` is a sum, multiplied by `scale` last. The sum begins at
-    /// zero and adds the gradients of all elements that were gathered from there, in the
-    /// row-major order of `indices`. 16-bit floats are summed in `f32` and rounded once. An
-    /// index that was [skipped](crate::Bounds::Skip) adds nothing. An index that was
+    /// `grad_output` is the gradient of the gather's result. The previous contents of `grad_data`
+    /// are not read.
+    ///
+    /// Each element of `grad_data` is a sum that begins at zero. The sum adds the gradients of all
+    /// elements that were gathered from this element, in the row-major order of `indices`. The sum
+    /// is multiplied by `scale` at the end. 16-bit floats are summed in `f32` and rounded once.
+    ///
+    /// An index that was [skipped](crate::Bounds::Skip) adds nothing. An index that was
     /// [moved to an end](crate::Bounds::Clamp) adds its gradient there.
     ///
-    /// `scale` is first rounded to the type that is computed in (`f32`, or `f64` for
-    /// elements of it); 1 costs nothing. Where it is zero, all of the gradient is +0,
-    /// whatever the gradient of the result holds.
+    /// `scale` is first rounded to the type of the computation. This is `f64` for elements of `f64`
+    /// and complex numbers of `f64`, and `f32` for all others. A scale of 1 has no cost. If the
+    /// rounded scale is zero, all of the gradient is +0, even where `grad_output` is infinite or
+    /// NaN.
     ///
-    /// The rule is that of the gradients of torch `gather` and `index_select`, and of
-    /// `embedding`.
+    /// The rule is that of the gradients of torch `gather`, `index_select` and `embedding`.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::NoGradient`] and [`ScatterError::GradientOfClones`] for elements
-    /// that are neither floats nor complex. [`ScatterError::Scale`] for a factor that is
-    /// not finite. [`ScatterError::GradientShape`], or any [`ScatterError`] about
-    /// shapes, indices or memory that is shared. After an error `grad_data` is unchanged.
+    /// - [`ScatterError::NoGradient`] or [`ScatterError::GradientOfClones`] for elements that are
+    ///   neither floats nor complex.
+    /// - [`ScatterError::Scale`] if `scale` is not finite in the type of the computation.
+    /// - [`ScatterError::GradientShape`] if `grad_output` does not have the shape of the result.
+    /// - Any [`ScatterError`] about shapes, indices or shared memory.
+    ///
+    /// After an error, `grad_data` is unchanged, except after [`ScatterError::PoolFailed`].
     ///
     /// # Examples
     ///
     /// ```
     /// use ndscatter::{Gather, TensorView, TensorViewMut};
     ///
-    /// // Rows 2, 0 and 2 of a table were looked up.
+    /// // Rows 2, 0 and 2 of a table were gathered.
     /// let rows = [2_i64, 0, 2];
     /// let grad_output = [1.0, 1.0, 2.0, 2.0, 3.0, 3.0];
     /// let mut grad_table = [9.0; 6];
@@ -94,29 +102,34 @@ impl Gather<'_> {
     }
 }
 
-/// Gradients.
+/// Methods that compute gradients.
 impl GatherRun<'_> {
-    /// Returns the gradient for data, row-major, of a gather by this plan: as
-    /// [`Gather::backward`](crate::Gather::backward).
+    /// Returns the gradient for data of a gather by this plan, as a new row-major tensor.
+    ///
+    /// The result is that of [`Gather::backward`](crate::Gather::backward).
     ///
     /// # Errors
     ///
-    /// As [`backward_into`](Self::backward_into), with [`ScatterError::PlanMismatch`]
-    /// for a plan of another layout than a contiguous one; no memory for the result.
+    /// As [`backward_into`](Self::backward_into), and:
+    ///
+    /// - [`ScatterError::PlanMismatch`] if the plan is not for contiguous data.
+    /// - [`ScatterError::OutOfMemory`] if there is no memory for the result.
     pub fn backward<V: Input>(&self, grad_output: V, scale: f64) -> Result<V::Owned, ScatterError> {
         V::allocate(self.plan.shape(), Start::Like(&grad_output), |sums, _| {
             self.sum(&grad_output.source(), scale, &sums)
         })
     }
 
-    /// Writes the gradient for data into `grad_data`, of the layout of the plan's data:
-    /// as [`Gather::backward_into`](crate::Gather::backward_into).
+    /// Writes the gradient for data into `grad_data`, which has the layout of the plan's data.
+    ///
+    /// The result is that of [`Gather::backward_into`](crate::Gather::backward_into).
     ///
     /// # Errors
     ///
-    /// As [`Gather::backward_into`](crate::Gather::backward_into), with
-    /// [`ScatterError::PlanMismatch`] for a gradient of another layout, and
-    /// [`ScatterError::PoolFailed`].
+    /// As [`Gather::backward_into`](crate::Gather::backward_into), and:
+    ///
+    /// - [`ScatterError::PlanMismatch`] if `grad_data` has another layout.
+    /// - [`ScatterError::PoolFailed`] if a pool has not run all tasks.
     ///
     /// # Examples
     ///

@@ -1,10 +1,11 @@
-//! Gradients of gathers: what was gathered is summed up where it came from.
+//! Gradients of gathers. The gradient for data is a sum of the gradients of all elements that were
+//! gathered from the same place.
 //!
-//! Knows operators, their plans, and which tensors take part. How sums are made is that of
-//! a scatter, into zeros.
+//! The sums are a scatter into zeros. This module knows operators, their plans, and the tensors of
+//! that scatter. It does not know how a scatter runs.
 
 use super::factor::Factor;
-use super::tensors::{other_shape, zeros};
+use super::tensors::{shape_error, zero_strides};
 use crate::error::ScatterError;
 use crate::execution::Execution;
 use crate::kernel::Operation;
@@ -12,7 +13,7 @@ use crate::operand::{Elements, Indices, Readable, Source, Target};
 use crate::ops::Gather;
 use crate::run::{GatherRun, Operands, Planning, execute, once};
 
-/// Sums of gradients, multiplied by a factor.
+/// Operation that sums gradients and multiplies the sums by a factor.
 #[derive(Debug)]
 struct Summing {
     factor: Factor,
@@ -20,7 +21,8 @@ struct Summing {
 }
 
 impl Summing {
-    /// Refuses elements that have no gradient, and factors that are not finite.
+    /// Makes the operation. Refuses elements that have no gradient, and factors that are not
+    /// finite.
     fn new(
         elements: Elements,
         scale: f64,
@@ -35,8 +37,8 @@ impl Summing {
         })
     }
 
-    /// Hands the operands of a scatter to `call`: `sums` as its output, which begins
-    /// as zeros, and `gradient` as its updates.
+    /// Passes the operands of a scatter to `call`. The output is `sums`, which begins as zeros. The
+    /// updates are `gradient`, or zeros if the factor is zero.
     fn lend(
         &self,
         sums: &Target<'_>,
@@ -45,9 +47,10 @@ impl Summing {
         call: impl FnOnce(&Operands<'_>) -> Result<(), ScatterError>,
     ) -> Result<(), ScatterError> {
         let [shape, listed] = [sums.shape(), gradient.shape()];
-        let [strides, listed_strides] = [zeros(shape)?, zeros(listed)?];
-        // What nothing came from is an empty sum, times the factor. Groups multiply
-        // their own sums alone.
+        let [strides, listed_strides] = [zero_strides(shape)?, zero_strides(listed)?];
+        // Elements without a gradient get 0 times the factor, so -0 for a negative factor. Sums
+        // in groups are multiplied group by group, which omits elements without a group: these
+        // begin as -0.
         let is_negative = self.operation.needs_groups && self.operation.factor < 0.0;
         let start = if is_negative {
             Readable::negative_halves(shape, &strides)
@@ -55,8 +58,8 @@ impl Summing {
             Readable::zeros(shape, &strides)
         };
         let start = Source::of_zeros(&start, self.factor.dtype);
-        let nothing = Readable::zeros(listed, &listed_strides);
-        let nothing = Source::of_zeros(&nothing, self.factor.dtype);
+        let no_gradient = Readable::zeros(listed, &listed_strides);
+        let no_gradient = Source::of_zeros(&no_gradient, self.factor.dtype);
         let lent = Operands::lend(
             &self.operation,
             sums,
@@ -66,7 +69,7 @@ impl Summing {
             |operands| {
                 call(&Operands {
                     source: if self.factor.is_zero {
-                        &nothing
+                        &no_gradient
                     } else {
                         gradient
                     },
@@ -74,12 +77,12 @@ impl Summing {
                 })
             },
         );
-        lent.map_err(named)
+        lent.map_err(rename_tensors)
     }
 }
 
-/// An error about the tensors of a scatter, in the words of a gradient.
-fn named(mut error: ScatterError) -> ScatterError {
+/// Renames the tensors in an error of a scatter to those of a gradient.
+fn rename_tensors(mut error: ScatterError) -> ScatterError {
     if let ScatterError::InputOverlap { tensor }
     | ScatterError::OverlapUndecided { tensor }
     | ScatterError::DTypeMismatch { tensor, .. } = &mut error
@@ -94,7 +97,7 @@ fn named(mut error: ScatterError) -> ScatterError {
 }
 
 impl Gather<'_> {
-    /// Plans and sums once.
+    /// Plans the indices and sums the gradients, for one call.
     pub(super) fn sum(
         &self,
         gradient: &Source<'_>,
@@ -107,7 +110,7 @@ impl Gather<'_> {
         let summing = Summing::new(sums.elements(), scale, &self.execution)?;
         if !form.is_updates_shape(shape, listed, gradient.shape()) {
             let expected = form.updates_shape(shape, listed)?;
-            return Err(other_shape("grad_output", &expected, gradient.shape()));
+            return Err(shape_error("grad_output", &expected, gradient.shape()));
         }
         let planning = Planning {
             gathers: false,
@@ -121,7 +124,7 @@ impl Gather<'_> {
 }
 
 impl GatherRun<'_> {
-    /// Sums by a plan that is kept.
+    /// Sums the gradients by a kept plan.
     pub(super) fn sum(
         &self,
         gradient: &Source<'_>,
@@ -132,7 +135,7 @@ impl GatherRun<'_> {
         let summing = Summing::new(sums.elements(), scale, execution)?;
         if gradient.shape() != plan.updates_shape() {
             let expected = plan.updates_shape();
-            return Err(other_shape("grad_output", expected, gradient.shape()));
+            return Err(shape_error("grad_output", expected, gradient.shape()));
         }
         summing.lend(sums, gradient, None, |operands| {
             execute(plan, operands, execution)

@@ -1,9 +1,11 @@
-//! The pass of a gradient that goes group by group.
+//! Prepares the pass that computes gradients group by group.
+//!
+//! Knows which tensors of a gradient take part in this pass, and where their windows are stored.
 
 use super::passes::Pass;
 use super::placed::{GradientPass, Sharing, TensorAt, TensorsAt};
 use super::scatters::{Backward, ByGroups};
-use super::tensors::kernel;
+use super::tensors::gradient_kernel;
 use crate::error::ScatterError;
 use crate::exec::{Context, Transfer};
 use crate::kernel::{Operation, Shares};
@@ -13,8 +15,8 @@ use crate::reduction::Reduction;
 use crate::run::{Overwritten, Prepared};
 
 impl Backward<'_> {
-    /// The tensors of the pass by groups.
-    pub(super) fn placed(
+    /// Locates the tensors of the pass. A gradient is `None` if another pass writes it.
+    pub(super) fn locate(
         &self,
         by_groups: ByGroups,
         grad_output: &Source<'_>,
@@ -26,7 +28,7 @@ impl Backward<'_> {
         let written = |target: &Target<'_>| target.as_mut_ptr().cast();
         let data = match (self.forward.overwritten, tensors.data) {
             _ if !depends || !reducing.include_self => None,
-            (Some(saved), _) => Some(self.saved(saved)?),
+            (Some(saved), _) => Some(self.locate_saved(saved)?),
             (None, Some(data)) => Some(self.numbered(read(data), data.layout())?),
             (None, None) => None,
         };
@@ -46,12 +48,12 @@ impl Backward<'_> {
         })
     }
 
-    /// What the pass by groups shares out.
+    /// Returns the kernel of the pass and its parameters.
     pub(super) fn sharing(&self) -> Result<Sharing, ScatterError> {
         let (reduction, overwritten) = (self.reduction(), self.forward.overwritten);
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         Ok(Sharing {
-            kernel: kernel(dtype, reduction, set)?,
+            kernel: gradient_kernel(dtype, reduction, set)?,
             shares: Shares {
                 include_self: !self.is_replaced(),
                 last_only: self.last_only(),
@@ -65,8 +67,8 @@ impl Backward<'_> {
         })
     }
 
-    /// Data of the forward pass, or its windows that updates have written over.
-    fn saved(&self, saved: &Overwritten) -> Result<TensorAt, ScatterError> {
+    /// Locates the data that the forward pass saved: all of data, or the overwritten windows.
+    fn locate_saved(&self, saved: &Overwritten) -> Result<TensorAt, ScatterError> {
         let base = saved.tensor.as_bytes().as_ptr().cast_mut();
         match &saved.windows {
             Some(place) => Ok(TensorAt::numbered(base, place.copied()?)),
@@ -74,6 +76,7 @@ impl Backward<'_> {
         }
     }
 
+    /// Locates the windows of destinations in a tensor that begins at `base`.
     fn numbered(&self, base: *mut u8, layout: &Layout<'_>) -> Result<TensorAt, ScatterError> {
         match self.forward.plan.numbered(&layout.all_strides()?)? {
             Some(place) => Ok(TensorAt::numbered(base, place)),
@@ -81,6 +84,7 @@ impl Backward<'_> {
         }
     }
 
+    /// Locates the windows of tuples in a tensor that begins at `base`.
     fn listed(
         &self,
         base: *mut u8,
@@ -91,8 +95,8 @@ impl Backward<'_> {
         TensorAt::listed(base, place, self.forward.plan, sorted)
     }
 
-    /// The pass by groups.
-    pub(super) fn groups<'p>(
+    /// Makes the pass ready to run.
+    pub(super) fn over_groups<'p>(
         &'p self,
         pass: &'p GradientPass<'p>,
     ) -> Result<Pass<'p>, ScatterError> {

@@ -1,8 +1,10 @@
-//! What a forward pass in place has written over, for its gradient.
+//! Saves data that a forward pass in place overwrites, for its gradient.
+//!
+//! Knows plans and tensors. Does not know which reductions need the saved data.
 
 #![expect(
     unsafe_code,
-    reason = "hands the memory of views to a call, once they have been checked"
+    reason = "copies between a view and new memory of its shape and type"
 )]
 
 use super::passes::copy_all;
@@ -16,8 +18,8 @@ use crate::reduction::Reducing;
 use crate::run::{Operands, Overwritten, execute, operation};
 
 impl Overwritten {
-    /// The windows of destinations that have tuples, of data that lies as the plan's
-    /// output, before anything is written.
+    /// Saves one window for each destination with tuples, before anything is written. `data` must
+    /// have the layout of the plan's output.
     pub(super) fn windows(
         plan: &IndexPlan,
         data: &Target<'_>,
@@ -46,7 +48,7 @@ impl Overwritten {
         })
     }
 
-    /// All of data, before anything is written.
+    /// Saves all of data, before anything is written.
     pub(super) fn all(
         data: &Target<'_>,
         dtype: DType,
@@ -54,7 +56,7 @@ impl Overwritten {
     ) -> Result<Self, ScatterError> {
         let operation = operation(Elements::Plain(dtype), Reducing::default(), execution)?;
         let tensor = AnyTensor::filled(data.shape(), dtype, |target| {
-            // SAFETY: the target is new memory of the shape and type of data.
+            // SAFETY: `target` is new memory with the shape and the type of `data`.
             data.read(|data| unsafe { copy_all(operation, &target, Some(data)) })?
                 .run(execution)
         })?;

@@ -1,10 +1,9 @@
-//! The passes of a gradient: each is prepared, with all its memory, before the first one
-//! runs.
+//! The passes of a gradient. A pass is prepared, with all its memory, before the first pass of the
+//! gradient runs.
+//!
+//! Knows transfers and copies. Does not know which passes a gradient needs.
 
-#![expect(
-    unsafe_code,
-    reason = "hands the memory of views to a call, once they have been checked"
-)]
+#![expect(unsafe_code, reason = "passes the checked memory of views to a copy")]
 
 use crate::error::ScatterError;
 use crate::exec::{Access, Buffers, Context, run_pass};
@@ -14,37 +13,39 @@ use crate::operand::{Source, Target};
 use crate::plan::Span;
 use crate::run::Prepared;
 
-/// A pass that is ready to run.
+/// Pass that is ready to run.
 #[expect(
     clippy::large_enum_variant,
-    reason = "a call has at most four, on its stack"
+    reason = "a call has at most four passes, and keeps them on its stack"
 )]
 pub(super) enum Pass<'a> {
+    /// Moves or combines windows.
     Transfer(Prepared<'a>),
-    /// All elements are copied, or multiplied where they lie.
+    /// Copies all elements to the output, or multiplies the output in place.
     Copy(Access, Span),
 }
 
 impl Pass<'_> {
+    /// Runs the pass.
     pub(super) fn run(self, execution: &Execution<'_>) -> Result<(), ScatterError> {
         let call = execution.begin();
         match self {
             Self::Transfer(prepared) => {
                 prepared.run_by(|transfer| run_pass(transfer, call.workers(), execution.schedule))
             }
-            // SAFETY: `copy_all` has made it, and its caller vouched for the tensors.
+            // SAFETY: `copy_all` has made the pass, and its caller guaranteed the tensors.
             Self::Copy(access, whole) => unsafe { access.copy_all(&whole, call.workers()) },
         }
     }
 }
 
-/// Copies data to a target of its shape, as `operation` does with elements on their way.
-/// Without data the target is multiplied where it lies.
+/// Prepares a copy of `data` to `target` by `operation`. Without `data`, the pass multiplies
+/// `target` in place.
 ///
 /// # Safety
 ///
-/// Data has the shape of the target. Both hold elements of `operation`. They share no byte.
-/// They live until the pass has run.
+/// `data` has the shape of `target`. Both have elements of the type of `operation`. They share no
+/// byte. Both live until the pass has run.
 pub(super) unsafe fn copy_all<'p>(
     operation: Operation,
     target: &Target<'_>,
@@ -56,7 +57,7 @@ pub(super) unsafe fn copy_all<'p>(
     );
     let strides = target.layout().all_strides()?;
     let data_strides = data.map(|data| data.layout().all_strides()).transpose()?;
-    // Without elements, one size says so: the product of the others may be any number.
+    // The product of the other sizes may overflow, so a tensor without elements gets the shape [0].
     let shape = match target.shape().contains(&0) {
         true => &[0][..],
         false => target.shape(),

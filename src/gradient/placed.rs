@@ -1,8 +1,7 @@
-//! The tensors of the gradients of groups, each with its own layout, and the pass that
-//! shares gradients out among them.
+//! The tensors of the pass over groups, and the pass itself. Each tensor has its own layout.
 //!
-//! Knows where each tensor has the windows of a destination and of a tuple. Knows
-//! nothing of who works on them.
+//! Knows where each tensor stores the window of a destination or of a tuple. Does not know the
+//! workers, or how groups are divided among them.
 
 use std::ops::Range;
 
@@ -11,20 +10,20 @@ use crate::exec::{GroupPass, sources};
 use crate::kernel::{GradientFn, GradientGroup, GradientTensors, Numbered, PerTuple, Shares};
 use crate::plan::{IndexPlan, Sorted, WindowOffsets};
 
-/// Groups of one kernel call: enough to hide the call.
+/// Groups of one kernel call. The cost of the call is then a small part of its work.
 const GROUPS: usize = 64;
 
-/// One tensor: its element `[0, 0, ...]`, and where its windows lie.
+/// Location of one tensor: the address of element `[0, 0, ...]`, and the offsets of its windows.
 #[derive(Debug)]
 pub(super) struct TensorAt {
-    /// Written only where it is that of a gradient.
+    /// Address of element `[0, 0, ...]`. Only gradients are written.
     base: *mut u8,
     place: WindowOffsets,
-    /// Offsets of the windows of sorted tuples, where they are not multiples of a step.
+    /// Offsets of the windows of the sorted tuples, if they are not multiples of one stride.
     offsets: Option<Vec<u64>>,
 }
 
-/// All tensors of a pass; `None` where there is none or it is not wanted.
+/// All tensors of a pass. `None`: the tensor is missing or not wanted.
 #[derive(Debug)]
 pub(super) struct TensorsAt {
     pub(super) grad_output: TensorAt,
@@ -34,24 +33,24 @@ pub(super) struct TensorsAt {
     pub(super) grad_updates: Option<TensorAt>,
 }
 
-/// What is shared out, and by what kernel.
+/// Kernel of the pass, and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharing {
     pub(super) kernel: GradientFn,
     pub(super) shares: Shares,
     /// Bytes of an element.
     pub(super) size: usize,
-    /// Whether data has one window for each destination, in the order of destinations,
-    /// and not one for each number.
+    /// Whether data has one window for each destination with tuples, in ascending order of
+    /// destinations. Otherwise data has one window for each destination number.
     pub(super) data_in_order: bool,
 }
 
-/// A pass that shares gradients out.
+/// Pass that computes the gradients of groups.
 #[derive(Debug)]
 pub(super) struct GradientPass<'a> {
     sharing: Sharing,
     plan: &'a IndexPlan,
-    /// The tuples by destination.
+    /// The tuples, sorted by destination.
     sorted: &'a Sorted,
     tensors: TensorsAt,
 }
@@ -60,15 +59,15 @@ pub(super) struct GradientPass<'a> {
 mod shared {
     use super::TensorAt;
 
-    // SAFETY: only kernels use the address, and no two tasks write the same element
-    // (`Tile`).
+    // SAFETY: only kernels use the address, and no two tasks write the same element (a `Tile`
+    // covers what a task writes).
     unsafe impl Sync for TensorAt {}
-    // SAFETY: an address alone gives no access.
+    // SAFETY: an address alone gives no access to memory.
     unsafe impl Send for TensorAt {}
 }
 
 impl TensorAt {
-    /// A tensor with a window for each destination.
+    /// Makes the location of a tensor with one window for each destination.
     pub(super) fn numbered(base: *mut u8, place: WindowOffsets) -> Self {
         Self {
             base,
@@ -77,7 +76,7 @@ impl TensorAt {
         }
     }
 
-    /// A tensor with a window for each tuple of a plan.
+    /// Makes the location of a tensor with one window for each tuple of a plan.
     pub(super) fn listed(
         base: *mut u8,
         place: WindowOffsets,
@@ -94,8 +93,8 @@ impl TensorAt {
         })
     }
 
-    /// The runs that begin at a position of each window of a repetition, with elements of
-    /// `size` bytes.
+    /// Returns the runs that begin at `position` of each window of a repetition. `size`: bytes of
+    /// an element.
     fn runs(&self, repetition: usize, position: usize, size: usize) -> Numbered {
         let first = self.place.of_repetition(repetition) + self.place.in_window(position);
         let (_, step) = self.place.run();
@@ -107,19 +106,20 @@ impl TensorAt {
 }
 
 impl<'a> GradientPass<'a> {
-    /// By the sorted tuples of a plan.
+    /// Makes a pass over the sorted tuples of a plan.
     ///
     /// # Safety
     ///
-    /// - Every tensor has initialised elements of the kernel's type wherever its place has
-    ///   windows: one for each repetition and each number of the plan, or for each tuple of
-    ///   it. Those of gradients are this call's alone, and share no byte with another, but
-    ///   that the one for data may be that of the output.
-    /// - The list of sorted tuples is that of the plan; data that is in order has a window
-    ///   for each destination that has tuples.
+    /// - Every tensor has initialised elements of the kernel's type in all its windows. There is
+    ///   one window for each repetition and each number of the plan, or for each repetition and
+    ///   each tuple.
+    /// - Only this call uses the gradients that it writes. They share no byte with another tensor,
+    ///   except that the gradient for data may be that of the output.
+    /// - `sorted` has the tuples of `plan`.
+    /// - If `sharing.data_in_order` is set, data has one window for each destination with tuples.
     #[expect(
         unsafe_code,
-        reason = "the contract of every later access is made here"
+        reason = "its contract covers every later access to the tensors"
     )]
     pub(super) unsafe fn new(
         sharing: Sharing,
@@ -135,16 +135,16 @@ impl<'a> GradientPass<'a> {
         }
     }
 
-    /// Where something is written.
+    /// Returns the address of a tensor that is written.
     pub(super) fn address(&self) -> *mut u8 {
         let tensors = &self.tensors;
         let written = tensors.grad_data.as_ref().or(tensors.grad_updates.as_ref());
         written.map_or(std::ptr::null_mut(), |written| written.base)
     }
 
-    /// How many positions of a window all tensors have one step apart: those from any
-    /// multiple of that number on.
-    fn even_positions(&self) -> usize {
+    /// Returns the length of a piece of a window. The positions of a piece are evenly strided in
+    /// every tensor. Pieces begin at multiples of this length.
+    fn piece_len(&self) -> usize {
         let tensors = &self.tensors;
         let others = [
             &tensors.data,
@@ -160,7 +160,7 @@ impl<'a> GradientPass<'a> {
             .max(1)
     }
 
-    /// The runs of `len` elements from a position of all windows of a repetition on.
+    /// Returns the runs of `len` elements that begin at `position` of all windows of a repetition.
     fn tensors(&self, repetition: usize, position: usize, len: usize) -> GradientTensors<'_> {
         let tensors = &self.tensors;
         let numbered = |tensor: &TensorAt| tensor.runs(repetition, position, self.sharing.size);
@@ -178,29 +178,30 @@ impl<'a> GradientPass<'a> {
         }
     }
 
-    /// A destination, which is the `ordinal`-th that has tuples, and its tuples.
+    /// Returns a group: a destination and its tuples. `ordinal`: how many destinations with tuples
+    /// have a lower number.
     fn group(&self, number: u64, ordinal: usize, tuples: Range<usize>) -> GradientGroup {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let of = |tensor: &Option<TensorAt>, number| {
+        let offset = |tensor: &Option<TensorAt>, number| {
             let place = tensor.as_ref().map(|tensor| &tensor.place);
             place.map_or(0, |place| place.of_window(number))
         };
-        let of_data = if self.sharing.data_in_order {
+        let data_window = if self.sharing.data_in_order {
             ordinal
         } else {
             number
         };
         GradientGroup {
             grad_output: self.tensors.grad_output.place.of_window(number),
-            data: of(&self.tensors.data, of_data),
-            grad_data: of(&self.tensors.grad_data, number),
+            data: offset(&self.tensors.data, data_window),
+            grad_data: offset(&self.tensors.grad_data, number),
             start: tuples.start,
             end: tuples.end,
         }
     }
 
-    /// How many destinations come before that of the tuple at a position, where the windows
-    /// of data are those of destinations that have tuples.
+    /// Returns the ordinal of the first destination from a position of the sorted tuples on, if
+    /// data has one window for each destination with tuples. Otherwise returns 0.
     fn first_ordinal(&self, position: usize) -> usize {
         let destinations = self.plan.destinations();
         if !self.sharing.data_in_order || position >= destinations.len() {
@@ -213,19 +214,26 @@ impl<'a> GradientPass<'a> {
         distinct.first_from(destinations, self.sorted.get(destinations, position).0)
     }
 
+    /// Runs the kernel for a range of columns in one repetition.
+    ///
     /// # Safety
     ///
-    /// Who calls may write these columns of the windows of these groups, and of their
-    /// tuples, in this repetition.
-    #[expect(unsafe_code, reason = "the one call of a kernel for gradients")]
-    unsafe fn share(&self, repetition: usize, columns: Range<usize>, groups: &[GradientGroup]) {
-        let each = self.even_positions();
+    /// The caller may write these columns of the windows of these groups and of their tuples, in
+    /// this repetition.
+    #[expect(unsafe_code, reason = "the only call of a gradient kernel")]
+    unsafe fn run_kernel(
+        &self,
+        repetition: usize,
+        columns: Range<usize>,
+        groups: &[GradientGroup],
+    ) {
+        let piece = self.piece_len();
         let mut position = columns.start;
         while position < columns.end {
-            let len = (each - position % each).min(columns.end - position);
+            let len = (piece - position % piece).min(columns.end - position);
             let tensors = self.tensors(repetition, position, len);
-            // SAFETY: who made the pass vouches for the tensors, the plan for the
-            // destinations and for their tuples; the caller vouches for what is written.
+            // SAFETY: the caller of `new` guarantees the tensors. The plan checked the
+            // destinations and the tuples. The caller guarantees what is written.
             unsafe { (self.sharing.kernel)(&tensors, groups, &self.sharing.shares) };
             position += len;
         }
@@ -233,7 +241,7 @@ impl<'a> GradientPass<'a> {
 }
 
 impl GroupPass for GradientPass<'_> {
-    #[expect(unsafe_code, reason = "as the kernel that it calls")]
+    #[expect(unsafe_code, reason = "implements an unsafe method of `GroupPass`")]
     unsafe fn run(
         &self,
         positions: Range<usize>,
@@ -250,8 +258,8 @@ impl GroupPass for GradientPass<'_> {
             (len, ordinal) = (len + 1, ordinal + 1);
             if len == GROUPS || is_last {
                 for repetition in repetitions.clone() {
-                    // SAFETY: the caller vouches for these groups and columns.
-                    unsafe { self.share(repetition, columns.clone(), &groups[..len]) };
+                    // SAFETY: the caller guarantees these groups and columns.
+                    unsafe { self.run_kernel(repetition, columns.clone(), &groups[..len]) };
                 }
                 len = 0;
             }

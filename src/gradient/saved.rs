@@ -1,4 +1,7 @@
-//! A forward pass that keeps what its gradient will need.
+//! A forward pass that saves what its gradient needs.
+//!
+//! Knows which data the pass overwrites, and which reductions need it. Does not know how the
+//! gradient is computed.
 
 use super::factor::Factor;
 use crate::error::ScatterError;
@@ -8,12 +11,14 @@ use crate::ops::Scatter;
 use crate::plan::Form;
 use crate::run::{Operands, Overwritten, ScatterPlan, ScatterRun, execute, make_plan};
 
-/// What a forward pass has kept for its gradient: the plan, and data that was written over.
+/// State of a forward pass for its gradient: the plan, and data that the pass has overwritten.
 ///
-/// [`Scatter::forward`](crate::Scatter::forward), `forward_into` and `forward_in_place` return
-/// it. It keeps data after an in-place call of `mul`, `min` or `max`: the windows that were
-/// overwritten. It keeps all of data where the output is not evenly spaced along the indexed
-/// axes. A `Saved` borrows nothing. Callers hand the other tensors of a gradient over as
+/// [`Scatter::forward`](crate::Scatter::forward), `forward_into` and `forward_in_place` return one.
+/// Data is saved only after a call in place of `mul`, `min` or `max` in which the existing value
+/// takes part. The windows of the destinations are saved. If the output is not evenly strided along
+/// the indexed axes, all of data is saved.
+///
+/// A `Saved` borrows nothing. Callers pass the other tensors of a gradient as
 /// [`Forward`](crate::Forward).
 ///
 /// # Examples
@@ -27,7 +32,7 @@ use crate::run::{Operands, Overwritten, ScatterPlan, ScatterRun, execute, make_p
 /// let largest = Scatter::nd().reduction(Reduction::Max);
 /// let saved = largest.forward_in_place(TensorViewMut::from(&mut data), at, updates)?;
 /// assert_eq!(data, [4.0, 5.0]);
-/// // Data has been written over; what it held is in the state.
+/// // `data` is overwritten. The saved state has its previous values.
 /// let grad_output = TensorView::from(&[1.0_f32, 1.0]);
 /// let forward = Forward::updates(updates);
 /// let (grad_data, grad_updates) = saved.run().backward(grad_output, forward, 1.0)?;
@@ -42,20 +47,20 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// The plan of the forward pass, of a contiguous output where its own was not evenly
-    /// spaced along the axes that are indexed.
+    /// Returns the plan of the forward pass. If the output of the forward pass is not evenly
+    /// strided along the indexed axes, the plan is for a contiguous output instead.
     pub fn plan(&self) -> &ScatterPlan {
         &self.plan
     }
 
-    /// Bytes of data that were saved before any was written over.
+    /// Returns the bytes of the data that was saved.
     pub fn bytes(&self) -> usize {
         let overwritten = self.overwritten.as_ref();
         overwritten.map_or(0, |overwritten| overwritten.tensor.as_bytes().len())
     }
 
-    /// A run that means what the operator meant, on rayon, and whose gradients begin with
-    /// the data of the forward pass.
+    /// Returns a call with the options of the operator, on rayon by default. Its gradients use the
+    /// saved data.
     #[inline]
     pub fn run(&self) -> ScatterRun<'_> {
         ScatterRun {
@@ -65,7 +70,7 @@ impl Saved {
     }
 }
 
-/// Runs a scatter, in place where it has no data, and keeps what its gradient needs.
+/// Runs a scatter and saves what its gradient needs.
 pub(crate) fn forward_once(
     scatter: &Scatter<'_>,
     form: &Form,
@@ -78,7 +83,8 @@ pub(crate) fn forward_once(
     let (shape, listed) = (output.shape(), indices.layout().shape());
     form.check_updates(shape, listed, operands.listed_shape())?;
     let plan = make_plan(output, *form, indices, planning, execution)?;
-    // Offsets in one layout say nothing of another, which gradients may have.
+    // Numbers that are offsets in this layout are useless for gradients with another layout, so
+    // the kept plan is for a contiguous output.
     let kept = if plan.scale().numbers_slices {
         None
     } else {

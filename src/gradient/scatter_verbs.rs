@@ -1,7 +1,7 @@
-//! The verbs of scatters that send gradients back, and those of a forward pass that keeps
-//! what they need.
+//! The methods of scatters that compute gradients, and the methods of a forward pass that saves
+//! what its gradient needs.
 //!
-//! Knows operators, their plans and views. Knows nothing of how gradients are worked out.
+//! Knows operators, their plans and views. Does not know how gradients are computed.
 
 use super::saved::{Saved, forward_once};
 use super::views::{Forward, Gradients, allocate, allocate_updates, lend};
@@ -11,16 +11,17 @@ use crate::ops::Scatter;
 use crate::plan::Form;
 use crate::run::{Operands, ScatterRun, operation};
 
-/// Gradients.
+/// Methods that compute gradients.
 impl Scatter<'_> {
-    /// Returns the gradients for data and for updates, row-major, given that of the
-    /// output: [`backward_into`](Self::backward_into) new tensors. Without the updates of the
-    /// forward pass, the gradients of a [`cache`](Self::cache) have
-    /// [`update_len`](Self::update_len) rows.
+    /// Returns the gradients for data and for updates, as new row-major tensors.
+    ///
+    /// `grad_output` is the gradient of the output. The results are those of
+    /// [`backward_into`](Self::backward_into). If `forward` has no updates, the gradient for the
+    /// updates of a [`cache`](Self::cache) has [`update_len`](Self::update_len) rows.
     ///
     /// # Errors
     ///
-    /// As [`backward_into`](Self::backward_into), or no memory for the results.
+    /// As [`backward_into`](Self::backward_into), and [`ScatterError::OutOfMemory`].
     ///
     /// # Examples
     ///
@@ -51,12 +52,13 @@ impl Scatter<'_> {
         let (form, updates_shape) = self.form_for(&grad_output, &forward, &indices)?;
         let shapes = [gradient.shape(), &updates_shape];
         allocate(&grad_output, &forward, shapes, |tensors| {
-            self.share(&form, tensors, &indices, scale)
+            self.compute_gradients(&form, tensors, &indices, scale)
         })
     }
 
-    /// Returns the gradient for updates alone, row-major. The gradient for the data of sums
-    /// with self is `grad_output` times the factor.
+    /// Returns the gradient for updates alone, as a new row-major tensor.
+    ///
+    /// It suffices for sums with self: the gradient for their data is `grad_output` times `scale`.
     ///
     /// # Errors
     ///
@@ -71,57 +73,67 @@ impl Scatter<'_> {
         let indices = indices.into();
         let (form, shape) = self.form_for(&grad_output, &forward, &indices)?;
         allocate_updates(&grad_output, &forward, &shape, |tensors| {
-            self.share(&form, tensors, &indices, scale)
+            self.compute_gradients(&form, tensors, &indices, scale)
         })
     }
 
-    /// Writes those that are wanted of the gradients for data and for updates, given that
-    /// of the output, which has the shape of data. What they held before is not read.
+    /// Writes the requested gradients for data and for updates.
     ///
-    /// With `g` that of a destination's element and `u` its updates there, in order, each
-    /// times `scale`:
+    /// `grad_output` is the gradient of the output, and has the shape of data. The previous
+    /// contents of the gradients are not read.
+    ///
+    /// In this table, `g` is the gradient of one element of a destination, and `u` are the updates
+    /// of that element, in order. Every entry is multiplied by `scale`.
     ///
     /// | reduction | for data | for an update |
     /// |---|---|---|
-    /// | none | 0, `g` without updates | `g` for the last, or [for all](crate::NoneGradient) |
+    /// | none | 0, or `g` without updates | `g` for the last update, or [for all](crate::NoneGradient) |
     /// | add, sub | `g` | `g`, `-g` |
     /// | mul | `g` × the product of all `u` | `g` × the product of data and all other `u` |
-    /// | min, max | `g` / ties, where data is the result | `g` / ties, where it is the result |
-    /// | mean | `g` / (updates + 1) | the same |
+    /// | min, max | `g` / ties, if data is the result | `g` / ties, if the update is the result |
+    /// | mean | `g` / (updates + 1) | `g` / (updates + 1) |
     ///
-    /// Without [self](Self::include_self), data has no part in products, ties and counts,
-    /// and 0 as its gradient where there are updates. Products are exact whatever zeros
-    /// they have; ties are all that are equal to the result, zeros of either sign and any
-    /// two NaN among them. What was [skipped](crate::Bounds::Skip) has 0; what was
-    /// [moved to an end](crate::Bounds::Clamp) has that of where it went. 16-bit floats
-    /// are computed in `f32` and rounded once, whatever
-    /// [`accumulate`](Self::accumulate) says; of complex numbers the other factors are
-    /// conjugated, as torch does.
+    /// Without [self](Self::include_self), data takes no part in products, ties and counts. The
+    /// gradient for data is then 0 where there are updates.
     ///
-    /// `scale` is first rounded to the type that is computed in (`f32`, or `f64` for
-    /// elements of it), and multiplied last; 1 costs nothing. Where it is zero, all
-    /// gradients are +0, whatever the gradient of the output holds.
+    /// - Products are exact, also with zeros among the factors.
+    /// - Ties are all values that are equal to the result. Zeros of either sign are equal, and so
+    ///   are any two NaN.
+    /// - The gradient for an update that was [skipped](crate::Bounds::Skip) is 0. The gradient for
+    ///   an update that was [moved to an end](crate::Bounds::Clamp) is that of its new destination.
+    /// - 16-bit floats are computed in `f32` and rounded once, whatever
+    ///   [`accumulate`](Self::accumulate) says.
+    /// - The other factors of a product of complex numbers are conjugated, as in torch.
+    ///
+    /// `scale` is first rounded to the type of the computation. This is `f64` for elements of `f64`
+    /// and complex numbers of `f64`, and `f32` for all others. Gradients are multiplied by `scale`
+    /// at the end. A scale of 1 has no cost. If the rounded scale is zero, all gradients are +0,
+    /// even where `grad_output` is infinite or NaN.
     ///
     /// The gradient for data may be an [`AnyViewMut`](crate::AnyViewMut) at the address of
-    /// `grad_output`, with its shape and strides: of sums it is then already there.
+    /// `grad_output`, with the same shape and strides. The gradient for the data of a sum is
+    /// `grad_output` itself, so a sum with a scale of 1 then writes nothing for data.
     ///
-    /// The rules are those of torch `scatter_reduce` and of JAX, without their faults.
+    /// The rules are those of torch `scatter_reduce` and of JAX, without their errors.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::NoGradient`] and [`ScatterError::GradientOfClones`] for elements
-    /// that are neither floats nor complex, [`ScatterError::UnsupportedReduction`] for
-    /// extremes of complex numbers, [`ScatterError::MissingInput`],
-    /// [`ScatterError::Scale`] for a factor that is not finite,
-    /// [`ScatterError::GradientShape`], or any [`ScatterError`] about shapes, options,
-    /// indices or memory that is shared; nothing is written then.
+    /// - [`ScatterError::NoGradient`] or [`ScatterError::GradientOfClones`] for elements that are
+    ///   neither floats nor complex.
+    /// - [`ScatterError::UnsupportedReduction`] for minima and maxima of complex numbers.
+    /// - [`ScatterError::MissingInput`] if `forward` has no tensor that the gradient depends on.
+    /// - [`ScatterError::Scale`] if `scale` is not finite in the type of the computation.
+    /// - [`ScatterError::GradientShape`] if a tensor has a wrong shape.
+    /// - Any [`ScatterError`] about shapes, options, indices or shared memory.
+    ///
+    /// After an error, no gradient has changed, except after [`ScatterError::PoolFailed`].
     ///
     /// # Examples
     ///
     /// ```
     /// use ndscatter::{Forward, Gradients, Scatter, TensorView, TensorViewMut};
     ///
-    /// // Element 1 was written twice: what stayed has the gradient.
+    /// // Element 1 was written twice. Only the last update has a gradient.
     /// let at = TensorView::from(&[1_i64, 1]);
     /// let grad_output = TensorView::from(&[1.0, 2.0, 3.0]);
     /// let (mut grad_data, mut grad_updates) = ([9.0; 3], [9.0; 2]);
@@ -147,17 +159,17 @@ impl Scatter<'_> {
             let updates = tensors.updates.map(Source::shape);
             let updates = updates.or(tensors.grad_updates.map(Target::shape));
             let form = self.form_of(tensors.grad_output.shape(), &indices, updates)?;
-            self.share(&form, tensors, &indices, scale)
+            self.compute_gradients(&form, tensors, &indices, scale)
         })
     }
 
-    /// [`allocate`](Self::allocate) of a forward pass: returns, beside the output, what its
+    /// Runs a forward pass as [`allocate`](Self::allocate) does. Returns the output, and what its
     /// gradient needs.
     ///
     /// # Errors
     ///
     /// As [`allocate`](Self::allocate), and [`ScatterError::NoGradient`] or
-    /// [`ScatterError::GradientOfClones`] for elements that have none.
+    /// [`ScatterError::GradientOfClones`] for elements that have no gradient.
     pub fn forward<'i, V: Input>(
         &self,
         data: V,
@@ -172,16 +184,17 @@ impl Scatter<'_> {
             saved = Some(self.forward_on(&output, data.as_ref(), &indices, &updates)?);
             Ok(())
         })?;
-        // The call above has made it, or failed.
+        // The closure has set it, or an error was returned above.
         let saved = saved.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
         Ok((output, saved))
     }
 
-    /// [`write_into`](Self::write_into) of a forward pass: returns what its gradient needs.
+    /// Runs a forward pass as [`write_into`](Self::write_into) does. Returns what its gradient
+    /// needs.
     ///
     /// # Errors
     ///
-    /// As [`forward`](Self::forward), and as [`write_into`](Self::write_into).
+    /// As [`forward`](Self::forward) and [`write_into`](Self::write_into).
     pub fn forward_into<'i, O: Output>(
         &self,
         data: O::Input,
@@ -193,14 +206,15 @@ impl Scatter<'_> {
         self.forward_on(&output.target(), Some(&data), &indices.into(), &updates)
     }
 
-    /// [`in_place`](Self::in_place) of a forward pass: returns what its gradient needs.
-    /// Where the value that is there takes part in `mul`, `min` or `max`, this includes what
-    /// data holds at the destinations. If data is not evenly spaced along the axes that are
-    /// indexed, it includes all of data.
+    /// Runs a forward pass as [`in_place`](Self::in_place) does. Returns what its gradient needs.
+    ///
+    /// If the existing value takes part in a `mul`, `min` or `max`, the previous values of data at
+    /// the destinations are saved. If data is not evenly strided along the indexed axes, all of
+    /// data is saved.
     ///
     /// # Errors
     ///
-    /// As [`forward`](Self::forward), and as [`in_place`](Self::in_place).
+    /// As [`forward`](Self::forward) and [`in_place`](Self::in_place).
     pub fn forward_in_place<'i, O: Output>(
         &self,
         mut data: O,
@@ -210,6 +224,7 @@ impl Scatter<'_> {
         self.forward_on(&data.target(), None, &indices.into(), &updates.source())
     }
 
+    /// Runs a forward pass. Without `data`, the pass is in place.
     fn forward_on(
         &self,
         output: &Target<'_>,
@@ -227,7 +242,7 @@ impl Scatter<'_> {
         })
     }
 
-    /// What the shapes mean, and the shape of the gradient for updates.
+    /// Returns the lowered form of the scatter, and the shape of the gradient for updates.
     fn form_for<V: Input>(
         &self,
         grad_output: &V,
@@ -243,14 +258,15 @@ impl Scatter<'_> {
     }
 }
 
-/// Gradients.
+/// Methods that compute gradients.
 impl ScatterRun<'_> {
-    /// Returns the gradients for data and for updates, row-major:
-    /// as [`Scatter::backward`](crate::Scatter::backward).
+    /// Returns the gradients for data and for updates, as new row-major tensors.
+    ///
+    /// The results are those of [`Scatter::backward`](crate::Scatter::backward).
     ///
     /// # Errors
     ///
-    /// As [`backward_into`](Self::backward_into); no memory for the results.
+    /// As [`backward_into`](Self::backward_into), and [`ScatterError::OutOfMemory`].
     pub fn backward<V: Input>(
         &self,
         grad_output: V,
@@ -259,12 +275,13 @@ impl ScatterRun<'_> {
     ) -> Result<(V::Owned, V::Owned), ScatterError> {
         let shapes = [self.plan.shape(), self.plan.updates_shape()];
         allocate(&grad_output, &forward, shapes, |tensors| {
-            self.share(tensors, scale)
+            self.compute_gradients(tensors, scale)
         })
     }
 
-    /// Returns the gradient for updates alone, row-major:
-    /// as [`Scatter::backward_updates`](crate::Scatter::backward_updates).
+    /// Returns the gradient for updates alone, as a new row-major tensor.
+    ///
+    /// The result is that of [`Scatter::backward_updates`](crate::Scatter::backward_updates).
     ///
     /// # Errors
     ///
@@ -277,21 +294,21 @@ impl ScatterRun<'_> {
     ) -> Result<V::Owned, ScatterError> {
         let shape = self.plan.updates_shape();
         allocate_updates(&grad_output, &forward, shape, |tensors| {
-            self.share(tensors, scale)
+            self.compute_gradients(tensors, scale)
         })
     }
 
-    /// Writes those that are wanted of the gradients for data and for updates:
-    /// as [`Scatter::backward_into`](crate::Scatter::backward_into).
+    /// Writes the requested gradients for data and for updates.
     ///
-    /// `grad_output` and the gradients may have other strides than the output of the plan.
-    /// They must have the plan's strides where that output is not evenly spaced along the
-    /// indexed axes.
+    /// The results are those of [`Scatter::backward_into`](crate::Scatter::backward_into).
+    ///
+    /// `grad_output` and the gradients may have other strides than the output of the plan. If that
+    /// output is not evenly strided along the indexed axes, they must have its strides.
     ///
     /// # Errors
     ///
     /// As [`Scatter::backward_into`](crate::Scatter::backward_into), and
-    /// [`ScatterError::PlanMismatch`].
+    /// [`ScatterError::PlanMismatch`] for a tensor with strides that the plan cannot use.
     pub fn backward_into<O: Output>(
         &self,
         grad_output: O::Input,
@@ -300,7 +317,7 @@ impl ScatterRun<'_> {
         gradients: Gradients<O>,
     ) -> Result<(), ScatterError> {
         lend(&grad_output, &forward, gradients, |tensors| {
-            self.share(tensors, scale)
+            self.compute_gradients(tensors, scale)
         })
     }
 }

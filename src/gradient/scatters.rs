@@ -1,12 +1,14 @@
-//! Gradients of scatters: each value that was there, and each update, gets its share of
-//! the gradient of the output.
+//! Gradients of scatters: the gradient for data, and the gradient for updates.
 //!
-//! Knows operators, their plans, and which passes a gradient is made of: copies, a scatter
-//! of zeros and a gather where everyone gets the same, else groups.
+//! Chooses the passes of a gradient, prepares all of them, and runs them. If all updates of a
+//! destination get the same gradient, the passes are copies, a scatter of zeros, and a gather.
+//! Otherwise a pass over groups computes the gradients.
+//!
+//! Knows operators, their plans and the tensors of the call. Does not know how a pass runs.
 
 #![expect(
     unsafe_code,
-    reason = "hands the memory of views to a call, once they have been checked"
+    reason = "passes the checked memory of views to the passes"
 )]
 
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -15,7 +17,7 @@ use smallvec::SmallVec;
 use super::factor::Factor;
 use super::passes::{Pass, copy_all};
 use super::placed::GradientPass;
-use super::tensors::{Tensors, other_shape, zeros};
+use super::tensors::{Tensors, shape_error, zero_strides};
 use crate::error::ScatterError;
 use crate::exec::{Direction, scratch};
 use crate::kernel::Operation;
@@ -29,8 +31,8 @@ use crate::reduction::{NoneGradient, Reduction};
 use crate::run::{Operands, ScatterRun, check_dtype, check_reduction, make_plan, prepare};
 
 impl Scatter<'_> {
-    /// Plans and shares out once.
-    pub(super) fn share(
+    /// Plans the indices and computes the gradients, for one call.
+    pub(super) fn compute_gradients(
         &self,
         form: &Form,
         tensors: &Tensors<'_>,
@@ -65,8 +67,12 @@ impl Scatter<'_> {
 }
 
 impl ScatterRun<'_> {
-    /// Shares out by a plan that is kept.
-    pub(super) fn share(&self, tensors: &Tensors<'_>, scale: f64) -> Result<(), ScatterError> {
+    /// Computes the gradients by a kept plan.
+    pub(super) fn compute_gradients(
+        &self,
+        tensors: &Tensors<'_>,
+        scale: f64,
+    ) -> Result<(), ScatterError> {
         let (plan, reducing, execution) = (self.plan, self.meaning.reducing, &self.execution);
         let (reduction, grad_output) = (reducing.reduction, tensors.grad_output);
         check_reduction(plan, reduction != Reduction::None)?;
@@ -77,7 +83,7 @@ impl ScatterRun<'_> {
         }
         if grad_output.shape() != plan.shape() {
             let actual = grad_output.shape();
-            return Err(other_shape("grad_output", plan.shape(), actual));
+            return Err(shape_error("grad_output", plan.shape(), actual));
         }
         tensors.check_shapes(plan.updates_shape())?;
         tensors.check_inputs(reducing, self.overwritten.is_some())?;
@@ -94,15 +100,17 @@ impl ScatterRun<'_> {
 
 /// One call, whose tensors have been checked.
 pub(super) struct Backward<'a> {
-    /// The forward pass: its plan, what it means, and data that it has written over.
+    /// Forward pass: its plan, its options, and the data that it has overwritten.
     pub(super) forward: ScatterRun<'a>,
+    /// Whether the plan is kept for further calls.
     pub(super) is_kept: bool,
     pub(super) tensors: &'a Tensors<'a>,
     pub(super) factor: Factor,
+    /// Whether the gradient for data is written where the gradient of the output is stored.
     pub(super) in_place: bool,
 }
 
-/// Which gradients are shared out group by group.
+/// Whether the pass over groups computes the gradient for data, and that for updates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByGroups {
     pub(super) data: bool,
@@ -110,8 +118,9 @@ pub(super) struct ByGroups {
 }
 
 impl Backward<'_> {
+    /// Computes the gradients.
     fn run(&self) -> Result<(), ScatterError> {
-        // Updates of an output without elements are skipped, all of them.
+        // If the output has no elements, all updates are skipped, and their gradients are zeros.
         if self.factor.is_zero || self.forward.plan.shape().contains(&0) {
             return self.clear();
         }
@@ -119,28 +128,29 @@ impl Backward<'_> {
         let grad_output = self.tensors.grad_output;
         let is_read_later = by_groups.data && self.in_place && self.factor.value != 1.0;
         if !is_read_later {
-            return self.share(by_groups, grad_output);
+            return self.run_passes(by_groups, grad_output);
         }
-        // The gradient of the output is multiplied where it lies, and read again.
+        // The gradient of the output is multiplied in place before the pass over groups runs. That
+        // pass reads a copy of it.
         let (dtype, shape) = (self.factor.dtype, grad_output.shape());
         let contiguous = Layout::contiguous(shape);
         let layout = match self.forward.plan.scale().numbers_slices {
             true => contiguous,
-            // Numbers say where destinations are in the layout that was planned for alone.
+            // Numbers that are offsets are valid only in the layout of the plan.
             false => *grad_output.layout(),
         };
         let (low, high) = layout.extent().unwrap_or((0, -1));
         let bytes = ((high - low + 1).unsigned_abs()).saturating_mul(dtype.size());
         let mut words: Vec<u128> = zeroed(bytes.div_ceil(size_of::<u128>()))?;
         let mut copy = AnyViewMut::from_bytes(cast_slice_mut(&mut words), dtype, layout)?;
-        // SAFETY: the copy is new memory of the shape and type of the gradient.
+        // SAFETY: the copy is new memory with the shape and the type of the gradient.
         let pass = unsafe { copy_all(self.operation(1.0)?, &copy.target(), Some(grad_output)) };
         pass?.run(&self.forward.execution)?;
         let copy = AnyView::from_bytes(cast_slice(&words), dtype, layout)?;
-        self.share(by_groups, &copy.source())
+        self.run_passes(by_groups, &copy.source())
     }
 
-    /// Zeros, whatever the gradient of the output holds.
+    /// Writes zeros to all gradients, whatever the gradient of the output holds.
     fn clear(&self) -> Result<(), ScatterError> {
         let written = [self.tensors.grad_data, self.tensors.grad_updates];
         let passes = written.map(|target| target.map(|target| self.zeros(target)).transpose());
@@ -149,13 +159,13 @@ impl Backward<'_> {
         passes.try_for_each(|pass| pass.run(&self.forward.execution))
     }
 
-    /// Gradients on their way, multiplied by a factor.
+    /// Returns the operation that copies gradients and multiplies them by `factor`.
     pub(super) fn operation(&self, factor: f64) -> Result<Operation, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         Operation::scaled_copy(dtype, factor, set).ok_or(ScatterError::NoGradient { dtype })
     }
 
-    /// What the gradient of a destination is multiplied by for its updates.
+    /// Returns the factor between the gradient of a destination and that of its updates.
     pub(super) fn factor_of_updates(&self) -> f64 {
         match self.reduction() {
             Reduction::Sub => -self.factor.value,
@@ -163,57 +173,63 @@ impl Backward<'_> {
         }
     }
 
+    /// Returns the reduction of the forward pass.
     pub(super) fn reduction(&self) -> Reduction {
         self.forward.meaning.reducing.reduction
     }
 
-    /// Whether data has no part in what its destinations hold.
+    /// Checks whether the result at a destination does not depend on data.
     pub(super) fn is_replaced(&self) -> bool {
         self.reduction() == Reduction::None || !self.forward.meaning.reducing.include_self
     }
 
-    /// Whether of several updates of a destination the last alone has a gradient.
+    /// Checks whether only the last of several updates of a destination has a gradient.
     pub(super) fn last_only(&self) -> bool {
         let exact = self.forward.meaning.none_gradient == NoneGradient::LastWrite;
         self.reduction() == Reduction::None && exact
     }
 
+    /// Chooses the gradients that the pass over groups computes. All others are computed by copies,
+    /// a scatter of zeros and a gather.
     fn by_groups(&self) -> Result<ByGroups, ScatterError> {
         let tensors = self.tensors;
-        let alike = [Reduction::None, Reduction::Add, Reduction::Sub];
-        if !alike.contains(&self.reduction()) {
+        let whole_shares = [Reduction::None, Reduction::Add, Reduction::Sub];
+        if !whole_shares.contains(&self.reduction()) {
             return Ok(ByGroups {
                 data: tensors.grad_data.is_some(),
                 updates: tensors.grad_updates.is_some(),
             });
         }
-        let is_even = |layout: &Layout<'_>| {
+        let is_evenly_strided = |layout: &Layout<'_>| {
             let strides = layout.all_strides()?;
             Ok(self.forward.plan.binding(&strides).is_some())
         };
         let data = match tensors.grad_data {
-            Some(data) => self.is_replaced() && !is_even(data.layout())?,
+            Some(data) => self.is_replaced() && !is_evenly_strided(data.layout())?,
             None => false,
         };
         let updates = tensors.grad_updates.is_some()
-            && (!is_even(tensors.grad_output.layout())?
+            && (!is_evenly_strided(tensors.grad_output.layout())?
                 || (self.last_only() && self.forward.plan.first_duplicate()?.is_some()));
         Ok(ByGroups { data, updates })
     }
 
-    /// Makes all passes ready, and runs them in an order in which none writes what a later
-    /// one reads.
-    fn share(&self, by_groups: ByGroups, grad_output: &Source<'_>) -> Result<(), ScatterError> {
+    /// Prepares all passes, then runs them. No pass writes what a later pass reads.
+    fn run_passes(
+        &self,
+        by_groups: ByGroups,
+        grad_output: &Source<'_>,
+    ) -> Result<(), ScatterError> {
         let tensors = self.tensors;
         let is_grouped = by_groups.data || by_groups.updates;
         let pass = is_grouped.then(|| self.group_pass(by_groups, grad_output));
         let pass = pass.transpose()?;
-        let groups = pass.as_ref().map(|pass| self.groups(pass));
+        let groups = pass.as_ref().map(|pass| self.over_groups(pass));
         let mut groups = groups.transpose()?;
         let mut passes: SmallVec<[Pass<'_>; 4]> = SmallVec::new();
         match tensors.grad_updates {
             Some(target) if !by_groups.updates => passes.push(self.gather(grad_output, target)?),
-            // Those that were skipped have no group.
+            // Skipped tuples belong to no group, so that the pass over groups omits them.
             Some(target) if self.forward.plan.skipped() > 0 => passes.push(self.zeros(target)?),
             _ => {}
         }
@@ -224,15 +240,15 @@ impl Backward<'_> {
             let data = (!self.in_place).then_some(grad_output);
             let clears = self.is_replaced() && !by_groups.data;
             if data.is_none() && self.factor.value != 1.0 {
-                passes.push(self.multiplied(target)?);
+                passes.push(self.multiply(target)?);
             } else if data.is_some() && !clears {
                 let operation = self.operation(self.factor.value)?;
-                // SAFETY: `check` has checked shapes and types, and that the tensors share
-                // no byte.
+                // SAFETY: `Tensors::check` and `check_shapes` have checked the types, the shapes,
+                // and that the tensors share no byte.
                 passes.push(unsafe { copy_all(operation, target, data) }?);
             }
             if clears {
-                passes.push(self.cleared(data, target)?);
+                passes.push(self.copy_and_clear(data, target)?);
             }
         }
         passes.extend(groups);
@@ -240,32 +256,32 @@ impl Backward<'_> {
         passes.try_for_each(|pass| pass.run(&self.forward.execution))
     }
 
-    /// What is shared out group by group, and among which tensors.
+    /// Prepares the pass over groups.
     fn group_pass(
         &self,
         by_groups: ByGroups,
         grad_output: &Source<'_>,
     ) -> Result<GradientPass<'_>, ScatterError> {
         let sorted = self.forward.plan.groups()?;
-        let tensors = self.placed(by_groups, grad_output, sorted)?;
-        // SAFETY: `check` and its kin have checked that the tensors have the shapes that the
-        // plan asks for, and share only what they may. Saved windows belong to this plan.
+        let tensors = self.locate(by_groups, grad_output, sorted)?;
+        // SAFETY: `Tensors::check` and `check_shapes` have checked that the tensors have the shapes
+        // of the plan and share only what they may. Saved windows belong to this plan.
         Ok(unsafe { GradientPass::new(self.sharing()?, self.forward.plan, sorted, tensors) })
     }
 
-    /// A pass that moves windows of the plan.
+    /// Prepares a pass that moves windows of the plan.
     fn transfer(&self, operands: &Operands<'_>) -> Result<Pass<'_>, ScatterError> {
         let strides = operands.numbered().all_strides()?;
         let Some(numbered) = self.forward.plan.binding(&strides) else {
             return Err(self.forward.plan.mismatch(operands.numbered()));
         };
-        // SAFETY: the tensors have the shapes that the plan asks for, as has been checked;
-        // nothing shares memory with what is written.
+        // SAFETY: `Tensors::check` and `check_shapes` have checked that the tensors have the shapes
+        // of the plan, and that nothing shares memory with the output.
         let prepared = unsafe { prepare(self.forward.plan, &numbered, operands, self.is_kept) };
         Ok(Pass::Transfer(prepared?))
     }
 
-    /// The pass in which every update takes the gradient of its destination.
+    /// Prepares the pass that copies the gradient of each destination to its updates.
     fn gather(
         &self,
         grad_output: &Source<'_>,
@@ -281,16 +297,16 @@ impl Backward<'_> {
         })
     }
 
-    /// The pass that copies the gradient of the output to that for data, unless it lies
-    /// there, and clears what updates have replaced.
-    fn cleared(
+    /// Prepares the pass that writes zeros where updates have replaced data. `data`: the gradient
+    /// of the output, which the pass copies first; `None` in place.
+    fn copy_and_clear(
         &self,
         data: Option<&Source<'_>>,
         target: &Target<'_>,
     ) -> Result<Pass<'_>, ScatterError> {
         let operation = self.operation(self.factor.value)?;
-        let none = zeros(self.forward.plan.updates_shape())?;
-        let updates = Readable::zeros(self.forward.plan.updates_shape(), &none);
+        let strides = zero_strides(self.forward.plan.updates_shape())?;
+        let updates = Readable::zeros(self.forward.plan.updates_shape(), &strides);
         let updates = Source::of_zeros(&updates, self.factor.dtype);
         self.transfer(&Operands {
             direction: Direction::Scatter,
@@ -301,20 +317,21 @@ impl Backward<'_> {
         })
     }
 
-    /// The pass that multiplies a gradient where it lies.
-    fn multiplied(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
+    /// Prepares the pass that multiplies a gradient in place.
+    fn multiply(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
         let (dtype, set) = (self.factor.dtype, self.forward.execution.instructions());
         let operation = Operation::scale_in_place(dtype, self.factor.value, set);
         let operation = operation.ok_or(ScatterError::NoGradient { dtype })?;
-        // SAFETY: there is no data, and `check` has checked the type of the target.
+        // SAFETY: there is no data. `Tensors::check` has checked the type of `target`.
         unsafe { copy_all(operation, target, None) }
     }
 
+    /// Prepares the pass that fills a gradient with zeros.
     fn zeros(&self, target: &Target<'_>) -> Result<Pass<'_>, ScatterError> {
-        let none = zeros(target.shape())?;
-        let zeros = Readable::zeros(target.shape(), &none);
+        let strides = zero_strides(target.shape())?;
+        let zeros = Readable::zeros(target.shape(), &strides);
         let zeros = Source::of_zeros(&zeros, self.factor.dtype);
-        // SAFETY: the zeros have the shape and type of the target, and are static memory.
+        // SAFETY: the zeros have the shape and the type of `target`, and are static memory.
         unsafe { copy_all(self.operation(1.0)?, target, Some(&zeros)) }
     }
 }

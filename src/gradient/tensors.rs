@@ -1,6 +1,6 @@
-//! The tensors of a scatter's gradient, held against one another.
+//! Checks the tensors of a scatter's gradient against one another.
 //!
-//! Knows which reductions need which of them.
+//! Knows which reductions need which tensors. Does not know plans.
 
 use super::factor::Factor;
 use crate::element::DType;
@@ -12,7 +12,7 @@ use crate::operand::{Dims, Indices, Source, Target};
 use crate::reduction::{Reducing, Reduction};
 use crate::run::{check_dtype, is_memory_of, refuse_overlap};
 
-/// The tensors of a scatter's gradient; `None` where one is not there or not wanted.
+/// Tensors of a scatter's gradient. `None`: the tensor is missing or not wanted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tensors<'a> {
     pub(crate) grad_output: &'a Source<'a>,
@@ -23,9 +23,9 @@ pub(crate) struct Tensors<'a> {
 }
 
 impl Tensors<'_> {
-    /// Refuses what has no gradient, tensors of other types, and what is shared with memory
-    /// that is written. Returns the factor, and whether the gradient for data is to be
-    /// written where that of the output lies.
+    /// Refuses elements without a gradient, tensors of different types, and outputs that share
+    /// memory with another tensor. Returns the factor, and whether the gradient for data is written
+    /// where the gradient of the output is stored.
     pub(super) fn check(
         &self,
         indices: Option<&Indices<'_>>,
@@ -34,7 +34,7 @@ impl Tensors<'_> {
         execution: &Execution<'_>,
     ) -> Result<(Factor, bool), ScatterError> {
         let factor = Factor::new(self.grad_output.elements(), scale)?;
-        kernel(factor.dtype, reduction, execution.instructions())?;
+        gradient_kernel(factor.dtype, reduction, execution.instructions())?;
         let expected = self.grad_output.elements();
         let types = [
             ("data", self.data.map(Source::elements)),
@@ -66,8 +66,8 @@ impl Tensors<'_> {
         Ok((factor, in_place))
     }
 
-    /// Refuses other shapes than those of a scatter into a tensor of the shape of
-    /// `grad_output`, with updates of this shape.
+    /// Refuses tensors whose shapes do not fit a scatter with updates of this shape into a tensor
+    /// of the shape of `grad_output`.
     pub(super) fn check_shapes(&self, updates_shape: &[usize]) -> Result<(), ScatterError> {
         let shape = self.grad_output.shape();
         let shapes = [
@@ -85,13 +85,14 @@ impl Tensors<'_> {
             let may_be_scalar = expected.is_empty() && tensor != "grad_data";
             let is_scalar = may_be_scalar && actual.iter().all(|&size| size == 1);
             if actual != expected && !is_scalar {
-                return Err(other_shape(tensor, expected, actual));
+                return Err(shape_error(tensor, expected, actual));
             }
         }
         Ok(())
     }
 
-    /// Refuses to do without a tensor that the gradient of a reduction depends on.
+    /// Refuses a gradient without a tensor that it depends on. `has_saved`: whether the forward
+    /// pass has saved data.
     pub(super) fn check_inputs(
         &self,
         reducing: Reducing,
@@ -110,8 +111,8 @@ impl Tensors<'_> {
     }
 }
 
-/// What shares out the gradients of a reduction.
-pub(super) fn kernel(
+/// Returns the kernel of a reduction's gradient.
+pub(super) fn gradient_kernel(
     dtype: DType,
     reduction: Reduction,
     set: InstructionSet,
@@ -120,14 +121,14 @@ pub(super) fn kernel(
     Kernels::gradient(dtype, reduction, set).ok_or(unsupported)
 }
 
-/// As many zeros as a shape has sizes.
-pub(super) fn zeros(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
+/// Returns strides of 0 for a shape.
+pub(super) fn zero_strides(shape: &[usize]) -> Result<Dims<isize>, ScatterError> {
     Dims::collect(shape.len(), shape.iter().map(|_| 0))
 }
 
-/// The error for a gradient that has another shape.
+/// Returns the error for a gradient of a wrong shape.
 #[cold]
-pub(super) fn other_shape(
+pub(super) fn shape_error(
     tensor: &'static str,
     expected: &[usize],
     actual: &[usize],

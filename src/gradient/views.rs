@@ -1,23 +1,25 @@
-//! The views that the gradient of a scatter takes, as a caller hands them over.
+//! The views that a caller passes for the gradient of a scatter.
+//!
+//! Knows views and how a result is allocated. Does not know reductions.
 
 use super::tensors::Tensors;
 use crate::error::ScatterError;
 use crate::operand::{Input, Output, Start};
 
-/// Tensors of the forward pass, for a gradient that depends on them.
+/// Tensors of the forward pass that a gradient may depend on.
 ///
-/// `mul`, `min` and `max` need `updates`, and `data` where the value that is there takes
-/// part; of others nothing is read, and [`Forward::none`] will do.
+/// The gradients of `mul`, `min` and `max` need `updates`. They also need `data` if the existing
+/// value takes part. Other gradients need no tensor, so that [`Forward::none`] is enough.
 #[derive(Clone, Copy, Debug)]
 pub struct Forward<V> {
-    /// What the scatter began with.
+    /// Data before the scatter.
     pub data: Option<V>,
-    /// Its updates.
+    /// Updates of the scatter.
     pub updates: Option<V>,
 }
 
 impl<V> Forward<V> {
-    /// No tensor.
+    /// Makes a `Forward` without a tensor.
     pub fn none() -> Self {
         Self {
             data: None,
@@ -25,7 +27,7 @@ impl<V> Forward<V> {
         }
     }
 
-    /// Both.
+    /// Makes a `Forward` with data and updates.
     pub fn new(data: V, updates: V) -> Self {
         Self {
             data: Some(data),
@@ -33,7 +35,7 @@ impl<V> Forward<V> {
         }
     }
 
-    /// Updates alone.
+    /// Makes a `Forward` with updates only.
     pub fn updates(updates: V) -> Self {
         Self {
             data: None,
@@ -42,17 +44,17 @@ impl<V> Forward<V> {
     }
 }
 
-/// The gradients of a scatter that are wanted, and where they go.
+/// Outputs for the gradients of a scatter. `None`: the gradient is not wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Gradients<O> {
-    /// That for data, of its shape.
+    /// Output for the gradient for data, with the shape of data.
     pub data: Option<O>,
-    /// That for updates, of their shape.
+    /// Output for the gradient for updates, with the shape of updates.
     pub updates: Option<O>,
 }
 
 impl<O> Gradients<O> {
-    /// Both.
+    /// Requests both gradients.
     pub fn new(data: O, updates: O) -> Self {
         Self {
             data: Some(data),
@@ -60,7 +62,7 @@ impl<O> Gradients<O> {
         }
     }
 
-    /// That for data alone.
+    /// Requests the gradient for data only.
     pub fn data(data: O) -> Self {
         Self {
             data: Some(data),
@@ -68,7 +70,7 @@ impl<O> Gradients<O> {
         }
     }
 
-    /// That for updates alone.
+    /// Requests the gradient for updates only.
     pub fn updates(updates: O) -> Self {
         Self {
             data: None,
@@ -77,7 +79,7 @@ impl<O> Gradients<O> {
     }
 }
 
-/// Hands the tensors that a gradient reads to `call`.
+/// Passes the tensors that a gradient reads to `call`.
 fn read<V: Input, R>(
     grad_output: &V,
     forward: &Forward<V>,
@@ -94,7 +96,7 @@ fn read<V: Input, R>(
     })
 }
 
-/// Hands all tensors of a gradient to `call`.
+/// Passes all tensors of a gradient to `call`.
 pub(super) fn lend<O: Output>(
     grad_output: &O::Input,
     forward: &Forward<O::Input>,
@@ -112,7 +114,7 @@ pub(super) fn lend<O: Output>(
     })
 }
 
-/// Allocates the gradient for updates, with this shape, for `call` to write.
+/// Allocates the gradient for updates with the given shape, and has `call` write it.
 pub(super) fn allocate_updates<V: Input>(
     grad_output: &V,
     forward: &Forward<V>,
@@ -129,8 +131,8 @@ pub(super) fn allocate_updates<V: Input>(
     })
 }
 
-/// Allocates both gradients, with these shapes, for `call` to write: that for data, and
-/// that for updates.
+/// Allocates the gradients for data and for updates with the given shapes, and has `call` write
+/// them.
 pub(super) fn allocate<V: Input>(
     grad_output: &V,
     forward: &Forward<V>,
@@ -148,7 +150,7 @@ pub(super) fn allocate<V: Input>(
         of_updates = Some(made?);
         Ok(())
     })?;
-    // The call above has made it, or failed.
+    // `call` has set it, or an error was returned above.
     let of_updates = of_updates.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
     Ok((of_data, of_updates))
 }

@@ -1,4 +1,8 @@
-//! What a call will do, for people and for tests.
+//! Reports the route and the schedule of a call before it runs, for people and for tests.
+//!
+//! This module uses the functions that choose the route and the schedule of a call. It writes no
+//! tensor. It stores nothing in the plan, except that a kept plan keeps the sample of destinations
+//! that schedules are chosen from.
 
 use std::fmt;
 
@@ -17,11 +21,12 @@ use crate::plan::{Extents, Flat, Form, IndexPlan};
 use crate::reduction::{Reducing, Reduction};
 use crate::schedule::Schedule;
 
-/// What a call does: the route it takes, and the schedule of its plan.
+/// Report of the route and the schedule of a call.
 ///
-/// Made by [`Scatter::explain`](crate::Scatter::explain),
-/// [`Gather::explain`](crate::Gather::explain), and by the runs of kept plans. Its `Display`
-/// form is for people.
+/// [`Scatter::explain`](crate::Scatter::explain), [`Gather::explain`](crate::Gather::explain),
+/// [`ScatterRun::explain`](crate::ScatterRun::explain) and
+/// [`GatherRun::explain`](crate::GatherRun::explain) return it. Its `Display` text is for people
+/// and may change between versions.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     direction: Direction,
@@ -40,33 +45,35 @@ pub struct Explanation {
     route: Route,
     outlook: Outlook,
     machine: Machine,
-    /// Why the file that the environment names, if it does, cannot be used.
+    /// Reason why the file that `NDSCATTER_MACHINE` names cannot be used, if there is one.
     unused: Option<&'static MachineError>,
 }
 
-/// A call to explain. Its tensors are contiguous. The numbered tensor alone has the layout
-/// of the plan.
+/// Call that is explained. Its tensors are contiguous, except that the numbered tensor has the
+/// layout of the plan.
 pub(crate) struct Explained<'a> {
     pub(crate) direction: Direction,
     pub(crate) plan: &'a IndexPlan,
-    /// What the plan was made of; `None` for a plan that is kept.
+    /// Form, layout of the indices, and options that the plan was made from, if the plan serves
+    /// this call alone. `None` for a kept plan.
     pub(crate) indices: Option<(&'a Form, &'a Layout<'a>, Planning)>,
     pub(crate) dtype: DType,
     pub(crate) reducing: Reducing,
     pub(crate) execution: &'a Execution<'a>,
-    /// Whether data is copied to the output first.
+    /// Whether the call copies data to its output first.
     pub(crate) copies: bool,
     /// Whether the output is new memory.
     pub(crate) is_new: bool,
 }
 
 impl Explained<'_> {
+    /// Computes the report.
     pub(crate) fn explain(&self) -> Result<Explanation, ScatterError> {
         let plan = self.plan;
         let elements = Elements::Plain(self.dtype);
         let operation = &operation(elements, self.reducing, self.execution)?;
         check_reduction(plan, operation.group.is_some())?;
-        // What no view of such elements can be, no call can be given.
+        // If memory cannot hold a tensor of these elements, no call can have it.
         let size = self.dtype.size();
         let numbered = plan.layout()?;
         let listed = Layout::contiguous(plan.updates_shape());
@@ -133,7 +140,8 @@ impl Explained<'_> {
         })
     }
 
-    /// The choice of the call, given the facts of its plan.
+    /// Returns the route of the call and the selection of its schedule. `facts` are those of the
+    /// plan.
     fn choice(&self, facts: &Facts<'_>) -> Choice {
         let Some((form, layout, planning)) = self.indices else {
             return facts.choose();
@@ -155,42 +163,47 @@ impl Explained<'_> {
 }
 
 impl Explanation {
-    /// The route of the call. A [`Small`](Route::Small) call that rejects duplicates, and a
-    /// [`Stream`](Route::Stream) without memory for a copy of the output, become
-    /// [`Planned`](Route::Planned).
+    /// Returns the route of the call.
+    ///
+    /// A [`Small`](Route::Small) call that rejects duplicates may become
+    /// [`Planned`](Route::Planned). So does a [`Stream`](Route::Stream) without memory for a copy
+    /// of the output.
     pub fn route(&self) -> Route {
         self.route
     }
 
-    /// The schedule that runs where the route is [`Planned`](Route::Planned).
+    /// Returns the schedule that runs if the route is [`Planned`](Route::Planned).
     pub fn schedule(&self) -> Schedule {
         self.outlook.taken.schedule
     }
 
-    /// Number of tasks that the work is divided into; one alone runs on the calling
-    /// thread.
+    /// Returns the number of tasks of the schedule. A single task runs on the calling thread.
     pub fn tasks(&self) -> usize {
         self.outlook.taken.division.tasks()
     }
 
-    /// Bytes of the windows of all updates, and of data that is copied. Schedules
-    /// that leave out overwritten updates, or combine them first, write fewer.
+    /// Returns the bytes of the windows of all updates, plus the bytes of data that is copied.
+    ///
+    /// Schedules that omit overwritten updates, or combine updates first, write fewer bytes.
     pub fn bytes_written(&self) -> usize {
         self.moved_bytes
     }
 
-    /// What the schedule was chosen by.
+    /// Returns the machine that the schedule was chosen for.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// Bytes of memory that the schedule needs besides the tensors and the plan.
-    /// Grouped runs need 8 bytes a tuple more where tuples are in order and
-    /// their updates are not evenly spaced. The first run of a kept plan leaves 2 KiB
-    /// more in it: what the schedule was chosen by.
+    /// Returns the most bytes of memory that the schedule needs in addition to the tensors and the
+    /// plan.
     ///
-    /// A [`Stream`](Route::Stream) has no plan and no schedule. It needs a copy of the output
-    /// for each worker, and none where the output is new memory.
+    /// Two costs are not included. A grouped schedule needs 8 more bytes for each tuple if the
+    /// tuples are in order and their updates are not evenly strided. The first call of a kept plan
+    /// stores a sample of 2 KiB in the plan, from which schedules are chosen.
+    ///
+    /// A [`Stream`](Route::Stream) has no plan and no schedule. A streamed gather needs no scratch
+    /// memory. A streamed scatter needs one copy of the output for each worker if several workers
+    /// run it. Otherwise it needs one copy, or none if the output is new memory.
     pub fn scratch_bytes(&self) -> usize {
         self.outlook.scratch_bytes
     }
@@ -201,14 +214,18 @@ impl fmt::Display for Explanation {
         self.write_call(f)?;
         writeln!(
             f,
-            "  window     {} elements = {} run(s) of {}; {} tuples joined to the one before",
+            "  window     {} elements in {} run(s) of {}; {} windows continue the previous one",
             self.window_elements, self.runs, self.run_elements, self.joined
         )?;
         writeln!(f, "  route      {}: {}", self.route, self.route.meaning())?;
         let taken = &self.outlook.taken;
+        let condition = match self.route {
+            Route::Planned => "",
+            _ => "if planned: ",
+        };
         writeln!(
             f,
-            "  schedule   {}, {} task(s): {}; {}",
+            "  schedule   {condition}{}, {} task(s): {}; preparation: {}",
             taken.schedule,
             taken.division.tasks(),
             taken.division,
@@ -219,7 +236,7 @@ impl fmt::Display for Explanation {
         }
         writeln!(
             f,
-            "  bytes      {} written, {} of scratch",
+            "  bytes      {} written, at most {} of scratch memory",
             self.moved_bytes, self.outlook.scratch_bytes
         )?;
         write!(f, "  machine    {}", self.machine)?;
@@ -231,14 +248,14 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
-    /// What the call is, and its tuples.
+    /// Writes the kind of the call, and its tuples.
     fn write_call(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (dtype, shape, tuples) = (self.dtype, &self.shape, self.tuples);
         if self.direction == Direction::Gather {
             writeln!(f, "gather from {dtype} {shape:?}")?;
             return writeln!(
                 f,
-                "  tuples     {tuples}, each {} time(s)",
+                "  tuples     {tuples}, in each of {} repetition(s)",
                 self.repetitions
             );
         }
@@ -249,16 +266,16 @@ impl Explanation {
         let reduction = self.reduction;
         writeln!(
             f,
-            "scatter of {dtype} {shape:?}, reduction {reduction}, {form}"
+            "scatter into {dtype} {shape:?}, reduction {reduction}, {form}"
         )?;
         let distinct = match self.distinct {
-            Some(true) => "distinct",
+            Some(true) => "distinct destinations",
             Some(false) => "with duplicates",
-            None => "duplicates unknown, as an allocation failed",
+            None => "duplicates unknown: out of memory",
         };
         writeln!(
             f,
-            "  tuples     {tuples} ({distinct}), each {} time(s)",
+            "  tuples     {tuples} ({distinct}), in each of {} repetition(s)",
             self.repetitions
         )
     }
@@ -286,7 +303,7 @@ mod tests {
         assert!(text.contains("distinct"), "{text}");
         assert!(
             !plan.indices().is_known_unique(),
-            "found out, and kept to itself"
+            "the plan keeps no result of the inspection"
         );
     }
 }

@@ -1,4 +1,6 @@
-//! A kept plan of a gather, and the verbs that run it on data any number of times.
+//! Defines [`GatherPlan`], a kept plan of a gather, and the methods that run it.
+//!
+//! Knows the interface of a kept plan. Does not know how a call runs.
 
 use super::explain::{Explained, Explanation};
 use super::operands::{Operands, operation};
@@ -12,10 +14,10 @@ use crate::operand::{Elements, Input, Layout, Output, Source, Start, Target};
 use crate::plan::{Form, IndexPlan};
 use crate::reduction::Reducing;
 
-/// A gather whose indices have been read and checked.
+/// Gather whose indices have been checked and numbered.
 ///
-/// It can be run many times, from many threads, on other data of one layout
-/// and of any element type. Make one with [`Gather::plan`](crate::Gather::plan).
+/// [`Gather::plan`](crate::Gather::plan) makes one. It can run many times and from many threads,
+/// on any data of the planned layout, with any element type.
 ///
 /// # Examples
 ///
@@ -36,28 +38,28 @@ pub struct GatherPlan {
 }
 
 impl GatherPlan {
-    /// Shape of the data it was made for.
+    /// Returns the shape of the data that the plan is for.
     pub fn shape(&self) -> &[usize] {
         self.plan.shape()
     }
 
-    /// Strides, in elements, of the data it was made for.
+    /// Returns the strides, in elements, of the data that the plan is for.
     pub fn strides(&self) -> &[isize] {
         self.plan.strides()
     }
 
-    /// Shape of the result.
+    /// Returns the shape of the result.
     pub fn output_shape(&self) -> &[usize] {
         self.plan.updates_shape()
     }
 
-    /// Number of tuples that were skipped, as [`Bounds::Skip`](crate::Bounds::Skip)
-    /// has it: their part of the result is zeros.
+    /// Returns the number of tuples that [`Bounds::Skip`](crate::Bounds::Skip) skipped. The result
+    /// has zeros for these tuples.
     pub fn skipped(&self) -> usize {
         self.plan.skipped()
     }
 
-    /// A run on rayon.
+    /// Returns a call by this plan, on rayon by default.
     #[inline]
     pub fn run(&self) -> GatherRun<'_> {
         GatherRun {
@@ -67,7 +69,7 @@ impl GatherPlan {
     }
 }
 
-/// A run of a [`GatherPlan`]: who runs it, and the verbs.
+/// Call by a [`GatherPlan`]: its execution options, and the methods that run it.
 ///
 /// # Examples
 ///
@@ -90,7 +92,7 @@ pub struct GatherRun<'p> {
 }
 
 impl<'p> GatherRun<'p> {
-    /// Who runs it: pool, number of workers, instruction set.
+    /// Sets the pool, the number of workers and the forced choices of the call.
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> GatherRun<'q>
@@ -104,9 +106,10 @@ impl<'p> GatherRun<'p> {
     ///
     /// # Errors
     ///
-    /// [`ScatterError::PlanMismatch`] for data of another layout;
-    /// [`ScatterError::UnsupportedOption`] where tuples were skipped and elements
-    /// are cloned, which have no zero; no memory for the result.
+    /// - [`ScatterError::PlanMismatch`] if the layout of `data` is not that of the plan.
+    /// - [`ScatterError::UnsupportedOption`] if tuples were skipped and elements are cloned.
+    ///   Cloned elements have no zero.
+    /// - [`ScatterError::OutOfMemory`] if there is no memory for the result.
     pub fn allocate<V: Input>(&self, data: V) -> Result<V::Owned, ScatterError> {
         self.plan.plan.check_output(data.source().layout())?;
         V::allocate(self.plan.output_shape(), Start::Like(&data), |output, _| {
@@ -114,30 +117,36 @@ impl<'p> GatherRun<'p> {
         })
     }
 
-    /// Writes the result into `output`. What it held before is not read.
+    /// Writes the result into `output`. The previous contents of `output` are not read.
     ///
     /// # Errors
     ///
-    /// As [`allocate`](Self::allocate), [`ScatterError::OutputShape`],
-    /// [`ScatterError::DTypeMismatch`], [`ScatterError::ForeignBool`], and errors
-    /// about memory that is shared.
+    /// As [`allocate`](Self::allocate), and:
+    ///
+    /// - [`ScatterError::OutputShape`] if the shape of `output` is not that of the result.
+    /// - [`ScatterError::DTypeMismatch`] if `output` and `data` have different element types.
+    /// - [`ScatterError::ForeignBool`] if foreign booleans would be moved into Rust booleans.
+    /// - [`ScatterError::InputOverlap`] or [`ScatterError::OverlapUndecided`] if `output` shares
+    ///   memory with `data`, or may share it.
     pub fn write_into<O: Output>(&self, data: O::Input, mut output: O) -> Result<(), ScatterError> {
         self.write(&data.source(), &output.target())
     }
 
-    /// What a run will do with a contiguous result, for people and for tests. No other call
-    /// is at work on its pool meanwhile. `allocates`: the result is new memory, as that of
-    /// [`allocate`](Self::allocate).
+    /// Reports how a call with a contiguous result will run, for people and for tests.
+    ///
+    /// `allocates`: whether the result is new memory, like that of [`allocate`](Self::allocate).
+    /// The report assumes that no other call uses the pool at that time.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::ShapeOverflow`] where tensors of such elements fit in no memory,
+    /// [`ScatterError::ShapeOverflow`] if memory cannot hold tensors of these elements, and
     /// [`ScatterError::OutOfMemory`].
     pub fn explain(&self, dtype: DType, allocates: bool) -> Result<Explanation, ScatterError> {
         self.explanation(dtype, allocates, None)
     }
 
-    /// `indices`: what the plan was made of, for one call.
+    /// Reports a call. `indices`: form, layout and options that the plan was made from, if the
+    /// plan serves one call alone.
     pub(crate) fn explanation(
         &self,
         dtype: DType,
@@ -160,7 +169,7 @@ impl<'p> GatherRun<'p> {
     fn write(&self, data: &Source<'_>, output: &Target<'_>) -> Result<(), ScatterError> {
         let operation = operation(output.elements(), Reducing::default(), &self.execution)?;
         Operands::lend_gather(&operation, output, data, None, |operands| {
-            // The result of a skipped tuple is zeros, which elements that are cloned lack.
+            // The result of a skipped tuple is zeros, and cloned elements have no zero.
             if self.plan.skipped() > 0 && matches!(data.elements(), Elements::Cloned(_)) {
                 return Err(ScatterError::UnsupportedOption { option: "bounds" });
             }
@@ -174,8 +183,8 @@ mod tests {
     use crate::work::{self, Work};
     use crate::{CallingThread, Execution, Gather, Layout, Machine, TensorView, TensorViewMut};
 
-    /// Whether a run of a plan streams a result of a megabyte on a machine that streams
-    /// outputs of at least `stream_bytes`.
+    /// Checks whether a call writes a result of one MiB by streaming stores, on a machine that
+    /// streams outputs of at least `stream_bytes`.
     fn streams(stream_bytes: u64) -> bool {
         let machine = format!("stream_bytes = {stream_bytes}");
         let machine: Machine = machine.parse().expect("a machine");

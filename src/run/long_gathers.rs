@@ -1,7 +1,10 @@
-//! Long lists of single elements that are gathered into new memory: each index is
-//! checked just before it is followed, and no plan is made.
+//! Gathers long lists of single elements into new memory without a plan. Each index is checked
+//! just before its element is read.
+//!
+//! The output may hold any values after an error, so that elements may be written before all
+//! indices are checked.
 
-#![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
+#![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,16 +16,18 @@ use crate::execution::Execution;
 use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
 use crate::plan::{Block, Flat, Tuples};
 
-/// Tuples whose indices are followed together as they lie, and those that are numbered
-/// together where some of these count from the end.
+/// Tuples of a block whose stored indices the kernel checks and uses as element numbers.
 const FOLLOWED_TUPLES: usize = 2048;
+
+/// Tuples of a block that is numbered first, because some of its stored indices are not element
+/// numbers.
 const NUMBERED_TUPLES: usize = 512;
 
-/// Tuples that are worth another worker: some 100 microseconds of one, where it takes
-/// some 15 to wake it (an argument).
+/// Tuples from which on several workers gather. One worker gathers this number in about
+/// 100 microseconds, and waking a worker costs about 15 (estimated, not measured).
 const WORKER_TUPLES: usize = 128 * 1024;
 
-/// A call of contiguous tensors whose indices list all coordinates.
+/// A gather from contiguous data with a list of single elements.
 pub(super) struct LongGather<'a> {
     buffers: Buffers,
     /// Bytes of an element.
@@ -30,14 +35,14 @@ pub(super) struct LongGather<'a> {
     flat: &'a Flat,
     tuples: Tuples<'a>,
     kernel: CheckedGather,
-    /// Whether data is small enough to be near.
+    /// Whether data has at most the machine's `near_bytes`.
     is_near: bool,
-    /// Indices are checked with these.
+    /// Instruction set of the functions that check indices.
     set: InstructionSet,
 }
 
 impl<'a> LongGather<'a> {
-    /// The call, if there is a kernel for its elements.
+    /// Returns the call, if there is a kernel for its elements.
     pub(super) fn new(call: &'a FlatCall<'_>, execution: &Execution<'_>) -> Option<Self> {
         let kernels = call.operands.operation.kernels;
         let bytes = call.flat.elements.saturating_mul(kernels.size) as u64;
@@ -52,16 +57,16 @@ impl<'a> LongGather<'a> {
         })
     }
 
-    /// Runs it. When an index is out of bounds, others have been followed.
+    /// Runs the call. If an index is out of bounds, other elements may have been written.
     ///
     /// # Safety
     ///
-    /// The output has an element for each tuple.
+    /// The output is contiguous and has one element for each tuple.
     #[inline(never)]
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<(), ScatterError> {
         let count = self.flat.tuples;
         if count < WORKER_TUPLES {
-            // SAFETY: handed on as it is.
+            // SAFETY: `gather` has the contract of this function, and no other thread runs it.
             return unsafe { self.gather(0..count) };
         }
         let call = execution.begin();
@@ -70,48 +75,49 @@ impl<'a> LongGather<'a> {
         workers.run(parts, &|index| {
             let tuples = part(count, parts, index);
             let first = tuples.start;
-            // SAFETY: parts have no tuple in common; the caller vouches for the rest.
+            // SAFETY: parts share no tuple. The caller guarantees the rest.
             let gathered = unsafe { self.gather(tuples) };
             if gathered.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
             }
         })?;
-        // Workers only say whose tuples a wrong one is among.
-        // SAFETY: handed on as it is; all workers are done.
+        // Workers report only the first tuple of a part with an invalid index. Gathering from that
+        // tuple on finds the error.
+        // SAFETY: `gather` has the contract of this function, and all workers have finished.
         unsafe { self.gather(first_wrong.into_inner()..count) }
     }
 
-    /// Gathers for a range of tuples, up to the first block with one that is wrong.
+    /// Gathers a range of tuples, up to the first block with an invalid index.
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`]; nobody else writes the elements of these tuples.
+    /// As for [`Self::run`]. Nothing else writes the elements of these tuples.
     unsafe fn gather(&self, range: Range<usize>) -> Result<(), ScatterError> {
         let output: *mut u8 = self.buffers.output.cast();
         let next = |first| output.wrapping_add(first * self.size);
         for first in range.clone().step_by(FOLLOWED_TUPLES) {
             let end = range.end.min(first + FOLLOWED_TUPLES);
-            // SAFETY: the caller vouches for so many elements of the output.
-            if unsafe { self.gather_as_they_lie(next(first), first, end - first) } {
+            // SAFETY: the caller guarantees `end - first` elements of the output.
+            if unsafe { self.gather_stored(next(first), first, end - first) } {
                 continue;
             }
             for first in (first..end).step_by(NUMBERED_TUPLES) {
                 let count = NUMBERED_TUPLES.min(end - first);
-                // SAFETY: as above.
+                // SAFETY: the caller guarantees `count` elements of the output.
                 unsafe { self.gather_numbered(next(first), first, count) }?;
             }
         }
         Ok(())
     }
 
-    /// Gathers for a block of tuples whose indices are numbers of elements as they lie,
-    /// and says whether they were.
+    /// Gathers a block of tuples whose stored indices are valid element numbers. Returns whether
+    /// they are: negative indices are not.
     ///
     /// # Safety
     ///
-    /// From `output` on there are `count` elements that nobody else writes.
+    /// There are `count` elements at `output`, and nothing else writes them.
     #[inline]
-    unsafe fn gather_as_they_lie(&self, output: *mut u8, first: usize, count: usize) -> bool {
+    unsafe fn gather_stored(&self, output: *mut u8, first: usize, count: usize) -> bool {
         let Some((indices, bytes, below)) = self.tuples.unchecked(first) else {
             return false;
         };
@@ -123,17 +129,17 @@ impl<'a> LongGather<'a> {
             below,
             is_near: self.is_near,
         };
-        // SAFETY: a contiguous list has the indices, and data as many elements as the one
-        // axis is long; the caller vouches for the output.
+        // SAFETY: a contiguous list has `count` indices at `indices`. The kernel reads only
+        // elements below `below`, the length of the only axis. The caller guarantees the output.
         unsafe { kernel(output, self.buffers.source, indices, count, form) }
     }
 
-    /// Gathers for a block of tuples that are numbered first. Apart, as the numbers lie on
-    /// the stack.
+    /// Numbers a block of tuples and gathers it. A separate function, because the numbers are
+    /// stored on the stack.
     ///
     /// # Safety
     ///
-    /// As for [`Self::gather_as_they_lie`].
+    /// As for [`Self::gather_stored`].
     #[inline(never)]
     unsafe fn gather_numbered(
         &self,
@@ -152,8 +158,8 @@ impl<'a> LongGather<'a> {
             Block::Narrow(numbers) => (self.kernel.u32, numbers.as_ptr().cast()),
             Block::Wide(numbers) => (self.kernel.u64, numbers.as_ptr().cast()),
         };
-        // SAFETY: so many numbers lie there, and data has so many elements; the caller
-        // vouches for the output.
+        // SAFETY: `numbers` has `count` elements. The kernel reads only elements below the number
+        // of elements of data. The caller guarantees the output.
         let are_inside = unsafe { kernel(output, self.buffers.source, numbers, count, form) };
         debug_assert!(are_inside, "numbers of elements");
         Ok(())
@@ -174,8 +180,8 @@ mod tests {
         }
     }
 
-    /// What is done about the indices of a gather of 600 elements, and of a sum of as many,
-    /// into memory that is new or not.
+    /// Returns the inspections of indices in a gather of 600 elements, and in a sum of 600
+    /// elements. `is_new`: whether both write new memory.
     fn works(is_new: bool) -> [Vec<Work>; 2] {
         let (data, indices) = ([0.5_f64; 300], [7_i64; 600]);
         let (mut gathered, mut sums) = ([0.0; 600], data);
@@ -190,7 +196,7 @@ mod tests {
                 output,
             )
             .expect("a gather");
-        let of_gather = work::take();
+        let gather_works = work::take();
         let output = output_of(&mut sums, is_new);
         Scatter::along(0)
             .reduction(Reduction::Add)
@@ -201,7 +207,7 @@ mod tests {
                 TensorView::from(&gathered[..]).into(),
             )
             .expect("a sum");
-        [of_gather, work::take()]
+        [gather_works, work::take()]
     }
 
     #[test]

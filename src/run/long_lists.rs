@@ -1,6 +1,10 @@
-//! Long lists of single elements for an output that stays in cache.
+//! Scatters long lists of single elements into an output that fits a cache, without a plan. Each
+//! index is checked just before its update is applied.
+//!
+//! The updates are applied to a copy of the output, so that an error leaves the output unchanged.
+//! New memory that holds the data needs no copy.
 
-#![expect(unsafe_code, reason = "hands the memory of one call to its kernels")]
+#![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,50 +20,52 @@ use crate::kernel::identity::Private;
 use crate::kernel::{Elements, InstructionSet, Operation, Spread};
 use crate::plan::{Block, Flat, Tuples};
 
-/// Tuples that are checked together, and the same where indices are prefetched.
+/// Tuples of a block that is checked and then applied.
 const CHECKED_TUPLES: usize = 512;
+
+/// Tuples of a block while indices are prefetched.
 const FAR_CHECKED_TUPLES: usize = 256;
 
-/// How many tuples before their turn indices are prefetched.
+/// Prefetch distance of indices, in tuples.
 const AHEAD: usize = 512;
 
-/// Blocks whose first and last element are no further apart are taken to be in order,
-/// and to prefetch nothing: sorted lists took longer with it.
+/// Distance in bytes up to which the first and the last element of a block are near. The block then
+/// counts as sorted, and no indices are prefetched during the next block. Prefetching made sorted
+/// lists slower.
 const NEAR_BYTES: u64 = 4096;
 
-/// From as many tuples on, several workers get a copy each, where copies can be
-/// combined.
+/// Tuples from which on each of several workers has its own copy, if copies can be merged.
 const PRIVATE_COPY_TUPLES: usize = 256 * 1024;
 
-/// Each of several copies is cleared and merged beside so many tuples an element at
-/// least.
+/// Fewest tuples of a copy for each of its elements. Clearing and merging a copy costs time for
+/// each element.
 const TUPLES_A_COPY: usize = 2;
 
-/// Copies of so many bytes in all are merged by all workers.
+/// Bytes of all copies together, from which on all workers merge them instead of one.
 const MERGED_BYTES: usize = 512 * 1024;
 
-/// A call of contiguous tensors whose indices list all coordinates of single elements.
+/// A scatter into a contiguous output with a list of single elements.
 pub(super) struct LongList<'a> {
     operation: &'a Operation,
     kernel: Elements,
     flat: &'a Flat,
-    /// Bytes of all elements of the output.
+    /// Bytes of the output.
     bytes: usize,
     buffers: Buffers,
     tuples: Tuples<'a>,
-    /// Whether one update stands for all.
+    /// Whether all updates are one value.
     is_one_value: bool,
-    /// Whether the output holds the data, and may be written before all indices have been
-    /// read.
+    /// Whether the output is new memory that holds the data. It may then be written before all
+    /// indices are checked.
     is_disposable: bool,
-    /// Indices are checked with these.
+    /// Instruction set of the functions that check indices.
     set: InstructionSet,
-    /// Whether indices are prefetched, where the elements of a block are far apart.
+    /// Whether indices are prefetched after a block whose elements are far apart.
     prefetches: bool,
 }
 
 impl<'a> LongList<'a> {
-    /// The call, if there is a kernel for its elements.
+    /// Returns the call, if there is a kernel for its elements.
     pub(super) fn new(call: &'a FlatCall<'_>, execution: &Execution<'_>) -> Option<Self> {
         let (operands, flat) = (call.operands, call.flat);
         let operation = operands.operation;
@@ -81,21 +87,22 @@ impl<'a> LongList<'a> {
         })
     }
 
-    /// Runs the call, and says whether there was memory for it. The work on indices is most
-    /// of such a call, and nothing beats doing it block by block, each just before it is
-    /// applied.
+    /// Runs the call. Returns whether there was memory for it.
+    ///
+    /// Checking indices is most of the cost of this call. The fastest method is to check a block
+    /// of indices just before its updates are applied.
     ///
     /// # Safety
     ///
-    /// `flat` says how the tensors lie that the buffers were lent for: side by
-    /// side, without gaps; updates may be one value.
+    /// `flat` was made from the tensors of the buffers. These are contiguous, except for updates
+    /// that are one value.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         let call = execution.begin();
-        // SAFETY: the caller vouches for what all of them ask.
+        // SAFETY: the caller guarantees what all three functions require.
         unsafe {
             match self.private_copies(call.workers()) {
                 Some(copies) => self.run_in_copies(copies, call.workers()),
-                // The output holds the data, and may hold anything after an error.
+                // New memory may hold any values after an error.
                 None if self.is_disposable => {
                     let output = self.buffers.output.cast();
                     self.apply_to(output, 0..self.flat.tuples).map(|()| true)
@@ -105,19 +112,18 @@ impl<'a> LongList<'a> {
         }
     }
 
-    /// How many workers get a copy each, and what that takes; `None` where one
-    /// copy is as good.
+    /// Returns how the copies of several workers are merged, and the number of copies. `None` if
+    /// one copy is as fast.
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
         let private = (self.operation.private()).filter(|_| tuples >= PRIVATE_COPY_TUPLES)?;
-        let most = tuples / TUPLES_A_COPY / self.flat.elements.max(1);
-        let parts = workers.parts().min(most);
+        let max_parts = tuples / TUPLES_A_COPY / self.flat.elements.max(1);
+        let parts = workers.parts().min(max_parts);
         (parts > 1).then_some((private, parts))
     }
 
-    /// Checks and applies tuples block by block, in a copy that becomes the
-    /// output when the last index has been found to be right. `false` without
-    /// memory for it.
+    /// Checks and applies the tuples in one copy. Writes the copy to the output if all indices are
+    /// valid. Returns `false` if there is no memory for the copy.
     ///
     /// # Safety
     ///
@@ -131,21 +137,21 @@ impl<'a> LongList<'a> {
         let output: *mut u8 = self.buffers.output.cast();
         let copy: *mut u8 = memory.as_mut_ptr().cast();
         let source = self.buffers.data.unwrap_or(output);
-        // SAFETY: the tensors have so many bytes, and so has the copy.
+        // SAFETY: the source tensor and the copy both have `bytes` bytes.
         unsafe { source.copy_to_nonoverlapping(copy, bytes) };
-        // SAFETY: the caller vouches for updates; the copy is like the output.
+        // SAFETY: the caller guarantees the updates. The copy has the elements of the output.
         let result = unsafe { self.apply_to(copy, 0..self.flat.tuples) };
         if result.is_ok() {
-            // SAFETY: as above, the other way.
+            // SAFETY: the copy and the output both have `bytes` bytes.
             unsafe { copy.copy_to_nonoverlapping(output, bytes) };
         }
         Scratch::put_back(memory);
         result.map(|()| true)
     }
 
-    /// The same on several workers, each with consecutive tuples and a copy
-    /// that begins with what changes nothing: the copies are combined with the
-    /// output, in order, when no worker has found a wrong index.
+    /// Checks and applies the tuples on several workers. Each worker has consecutive tuples and a
+    /// copy that begins with the neutral value of the reduction. If all indices are valid, the
+    /// copies are merged with the output, in order.
     ///
     /// # Safety
     ///
@@ -165,8 +171,8 @@ impl<'a> LongList<'a> {
         let done = copies.fill(workers, &|index, copy| {
             let tuples = part(self.flat.tuples, parts, index);
             let first = tuples.start;
-            // SAFETY: a copy of all elements, which no one else has; the caller
-            // vouches for updates.
+            // SAFETY: `copy` has all elements, and only this task uses it. The caller guarantees
+            // the updates.
             let applied = unsafe { self.apply_to(copy, tuples) };
             if applied.is_err() {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
@@ -179,8 +185,8 @@ impl<'a> LongList<'a> {
                 _ => 1,
             };
             workers.run(tasks, &|index| {
-                // SAFETY: as many elements in every copy as in the output, of which
-                // each task has a part; the caller vouches for output and data.
+                // SAFETY: each copy has `count` elements, like the output, and tasks have
+                // different ranges of them. The caller guarantees the output and the data.
                 unsafe { self.merge(&copies, part(count, tasks, index)) };
             })
         });
@@ -188,8 +194,8 @@ impl<'a> LongList<'a> {
         result.map(|()| true)
     }
 
-    /// The error of the first wrong tuple from `first` on: workers only say
-    /// whose tuples it is among.
+    /// Returns the error of the first invalid tuple from `first` on. Workers report only the first
+    /// tuple of a part with an invalid index.
     fn check_from(&self, first: usize) -> Result<(), ScatterError> {
         self.each_block(first.min(self.flat.tuples)..self.flat.tuples, |_, _| ())
     }
@@ -198,39 +204,39 @@ impl<'a> LongList<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`]; no one else has these elements of the output meanwhile.
+    /// As for [`Self::run`]. Nothing else uses these elements of the output meanwhile.
     unsafe fn merge(&self, copies: &Copies<'_>, range: Range<usize>) {
         let output: *mut u8 = self.buffers.output.cast();
         let size = self.operation.kernels.size;
         if let Some(data) = self.buffers.data {
             let (first, bytes) = (range.start * size, range.len() * size);
-            // SAFETY: both have these elements, by the caller, and share no byte.
+            // SAFETY: data and the output have these elements and share no byte, by the caller.
             unsafe {
                 let data = data.add(first);
                 data.copy_to_nonoverlapping(output.add(first), bytes);
             }
         }
         let into = Merged { output, unit: 1 };
-        // SAFETY: these elements are initialised by now, and the caller's alone.
+        // SAFETY: these elements are initialised now, and only the caller uses them.
         unsafe { copies.merge(into, range.start as u64..range.end as u64) };
     }
 
-    /// Applies a range of tuples to `copy`, up to the first that is wrong.
+    /// Applies a range of tuples to `copy`, up to the first invalid index.
     ///
     /// # Safety
     ///
     /// As for [`Self::run`], with an initialised `copy` in place of the output.
     unsafe fn apply_to(&self, copy: *mut u8, range: Range<usize>) -> Result<(), ScatterError> {
         if self.is_one_value && !range.is_empty() {
-            // SAFETY: handed on as it is.
+            // SAFETY: the caller guarantees the copy and the updates. The range is not empty.
             return unsafe { self.apply_one_value(copy, range) };
         }
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);
         self.each_block(range, |first, block| {
             let next = updates.wrapping_add(first * size);
             let spread = Spread::NEIGHBOURS;
-            // SAFETY: they are numbers of elements of the copy, and there is
-            // one update for each; the caller vouches for the rest.
+            // SAFETY: `resolve_block` returns numbers of elements of the copy. There is one update
+            // for each tuple. The caller guarantees the rest.
             unsafe {
                 match block {
                     Block::Narrow(numbers) => (self.kernel.u32)(copy, next, numbers, spread),
@@ -240,12 +246,12 @@ impl<'a> LongList<'a> {
         })
     }
 
-    /// The same with one update for all. Apart, as the copies of that lie on the
-    /// stack.
+    /// Applies a range of tuples whose updates are one value. A separate function, because copies
+    /// of the value are stored on the stack.
     ///
     /// # Safety
     ///
-    /// As for [`Self::apply_to`], with tuples in the range.
+    /// As for [`Self::apply_to`]. The range is not empty.
     #[inline(never)]
     unsafe fn apply_one_value(
         &self,
@@ -253,12 +259,13 @@ impl<'a> LongList<'a> {
         range: Range<usize>,
     ) -> Result<(), ScatterError> {
         let (updates, size) = (self.buffers.source, self.operation.kernels.size);
-        // SAFETY: there is an update, of plain bytes, as there are kernels for
-        // single elements.
+        // SAFETY: the range is not empty, so there is an update. Elements with a kernel for single
+        // elements are plain bytes.
         let one = unsafe { OneValue::new(updates, size, range.len().min(CHECKED_TUPLES)) };
         self.each_block(range, |_, block| {
             let spread = Spread::NEIGHBOURS;
-            // SAFETY: as in `apply_to`.
+            // SAFETY: `resolve_block` returns numbers of elements of the copy. The caller
+            // guarantees the rest.
             unsafe {
                 match block {
                     Block::Narrow(numbers) => one.apply(self.kernel.u32, copy, numbers, spread),
@@ -268,7 +275,8 @@ impl<'a> LongList<'a> {
         })
     }
 
-    /// Numbers a range of tuples block by block, up to the first that is wrong.
+    /// Numbers a range of tuples in blocks, up to the first invalid index, and calls `apply` with
+    /// the first tuple and the numbers of each block.
     #[inline(always)]
     fn each_block(
         &self,
@@ -279,12 +287,12 @@ impl<'a> LongList<'a> {
         let mut is_far = false;
         let mut first = range.start;
         while first < range.end {
-            let most = if is_far {
+            let block_len = if is_far {
                 FAR_CHECKED_TUPLES
             } else {
                 CHECKED_TUPLES
             };
-            let tuples = most.min(range.end - first);
+            let tuples = block_len.min(range.end - first);
             if is_far {
                 let later = first + AHEAD;
                 self.tuples.prefetch(later..later + tuples);

@@ -1,7 +1,7 @@
-//! The tensors of a call, held against one another: whoever has them may make
-//! the call.
+//! Checks the tensors of a call against one another.
 //!
-//! Knows element types, contents and memory. It knows the shapes of a plan.
+//! Code that has an [`Operands`] may run the call. This module knows element types, the contents
+//! and the memory of tensors, and the shapes of a plan. It does not know the values of indices.
 
 use super::route::{Facts, Numbers};
 use crate::element::DType;
@@ -15,39 +15,39 @@ use crate::operand::{Contents, Elements, Indices, Layout, Source, Target};
 use crate::plan::{Flat, Form, IndexPlan};
 use crate::reduction::{Reducing, Reduction};
 
-/// The tensors of one scatter or gather, and what is done with their elements.
+/// Checked tensors of one scatter or gather, and the operation on their elements.
 ///
-/// - All have elements of one type, which is that of the operation.
+/// - All tensors have elements of the type that the operation is for.
 /// - The output shares no byte with another tensor.
-/// - The output's elements are initialised where they are read: in place, or
-///   where elements are cloned, unless into memory that is not.
-/// - The output can hold what is written.
-/// - Data that is copied has the shape of the output.
+/// - The elements of the output are initialised if the call reads them. A call in place reads
+///   them. A call that clones elements drops the previous values, unless the output is
+///   uninitialised memory.
+/// - Every value that the call writes is valid in the output.
+/// - `copied` has the shape of the output.
 ///
-/// A scatter numbers the windows of its output, and its updates list a window for each
-/// tuple. A gather numbers the windows of its data, and its output lists a window for each
-/// tuple.
+/// A scatter numbers the windows of its output, and its updates list one window for each tuple.
+/// A gather numbers the windows of its data, and its output lists one window for each tuple.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands<'a> {
     pub(crate) direction: Direction,
     pub(crate) operation: &'a Operation,
-    // Lent: to move the descriptions of four tensors from call to call takes
-    // longer than the smallest calls.
+    // These are references, because moving the descriptions of four tensors between functions
+    // costs more than the smallest calls.
     pub(crate) output: &'a Target<'a>,
     /// The updates of a scatter, or the data of a gather.
     pub(crate) source: &'a Source<'a>,
-    /// Data that a scatter copies to its output first; `None` in place.
+    /// Data that a scatter copies to its output first. `None` for a call in place.
     pub(crate) copied: Option<&'a Source<'a>>,
 }
 
 impl<'a> Operands<'a> {
-    /// Checks the tensors of a scatter against one another and hands them to `call`. They
-    /// are not returned: out of a `Result` they would be copied in pieces and read across
-    /// them, for which the smallest calls wait.
+    /// Checks the tensors of a scatter against one another and passes them to `call`.
     ///
-    /// Data that is the very memory of `output` makes the call one in place.
-    /// `operation` is for the elements of data, or of the output where there is
-    /// none.
+    /// `operation` is for the elements of `data`, or for those of `output` if there is no data.
+    /// If `data` is the memory of `output`, the call is in place.
+    ///
+    /// The operands are not returned. The compiler would copy them out of a `Result` in pieces,
+    /// and the smallest calls would wait for loads that span these pieces.
     #[inline]
     pub(crate) fn lend<T>(
         operation: &'a Operation,
@@ -65,7 +65,7 @@ impl<'a> Operands<'a> {
             && is_rust(updates.contents())
             && data.is_none_or(|data| is_rust(data.contents()))
             && indices.is_none_or(|indices| is_rust(indices.contents()));
-        // Borrows of Rust's share nothing, and hold values.
+        // Rust borrows do not overlap, and their elements are valid values.
         let copied = if all_rust {
             data
         } else {
@@ -83,8 +83,9 @@ impl<'a> Operands<'a> {
         call(&operands)
     }
 
-    /// Checks the tensors of a gather against one another and hands them to `call`.
-    /// `operation` is for the elements of the output, and only moves.
+    /// Checks the tensors of a gather against one another and passes them to `call`.
+    ///
+    /// `operation` is for the elements of the output, and only moves elements.
     #[inline]
     pub(crate) fn lend_gather(
         operation: &'a Operation,
@@ -109,7 +110,7 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// The layout of the tensor whose windows are numbered.
+    /// Returns the layout of the tensor whose windows are numbered.
     #[inline(always)]
     pub(crate) fn numbered(&self) -> &'a Layout<'a> {
         match self.direction {
@@ -118,7 +119,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// The layout of the tensor that lists a window for each tuple.
+    /// Returns the layout of the tensor that lists one window for each tuple.
     #[inline(always)]
     pub(super) fn listed(&self) -> &'a Layout<'a> {
         match self.direction {
@@ -127,17 +128,17 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// The shape of the tensor whose windows are numbered.
+    /// Returns the shape of the tensor whose windows are numbered.
     pub(crate) fn shape(&self) -> &'a [usize] {
         self.numbered().shape()
     }
 
-    /// The shape of the tensor that lists a window for each tuple.
+    /// Returns the shape of the tensor that lists one window for each tuple.
     pub(crate) fn listed_shape(&self) -> &'a [usize] {
         self.listed().shape()
     }
 
-    /// What the route of a call depends on.
+    /// Collects the facts that the route of the call depends on.
     #[inline(always)]
     pub(super) fn facts<'f>(
         &'f self,
@@ -158,6 +159,7 @@ impl<'a> Operands<'a> {
         }
     }
 
+    /// Returns the addresses of the tensors.
     pub(super) fn buffers(&self) -> Buffers {
         Buffers {
             output: self.output.as_mut_ptr(),
@@ -166,7 +168,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Refuses updates or an output of another shape than `form` asks for.
+    /// Refuses updates or an output whose shape is not the shape that `form` requires.
     #[inline]
     pub(super) fn check_form(&self, form: &Form, indices: &[usize]) -> Result<(), ScatterError> {
         let (shape, listed) = (self.shape(), self.listed_shape());
@@ -177,9 +179,9 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Refuses tensors of other shapes than those of a plan, and another layout of the
-    /// numbered tensor.
-    #[inline(always)] // As all that is on the way of the smallest calls.
+    /// Refuses tensors whose shapes are not those of a plan. Refuses a numbered tensor whose
+    /// layout is not that of the plan.
+    #[inline(always)] // On the path of the smallest calls.
     pub(super) fn check_plan(&self, plan: &IndexPlan) -> Result<(), ScatterError> {
         match self.direction {
             Direction::Scatter => {
@@ -193,6 +195,7 @@ impl<'a> Operands<'a> {
         }
     }
 
+    /// Refuses an output whose shape is not `expected`.
     fn check_output(&self, expected: &[usize]) -> Result<(), ScatterError> {
         let actual = self.output.shape();
         if actual == expected {
@@ -204,16 +207,17 @@ impl<'a> Operands<'a> {
         })
     }
 
+    /// Refuses data whose shape is not that of the output.
     #[inline]
     fn check_data(&self) -> Result<(), ScatterError> {
         match self.copied {
-            Some(data) if data.shape() != self.shape() => Err(self.other_data(data.shape())),
+            Some(data) if data.shape() != self.shape() => Err(self.data_shape_error(data.shape())),
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn other_data(&self, actual: &[usize]) -> ScatterError {
+    fn data_shape_error(&self, actual: &[usize]) -> ScatterError {
         ScatterError::with_facts(|| {
             Ok(ScatterError::DataShape {
                 expected: copied(self.shape())?,
@@ -223,7 +227,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// What serves elements that are reduced so.
+/// Returns the operation that applies `reducing` to elements of this type.
 #[inline]
 pub(crate) fn operation(
     elements: Elements,
@@ -242,8 +246,8 @@ pub(crate) fn operation(
 
 #[inline]
 fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operation, ScatterError> {
-    // Nothing to reduce, for which no small call should pay: by the table's own
-    // shortcut, a call of one row took 10 ns more.
+    // A separate path for calls without a reduction: with the lookup in `Operation::plain`, a
+    // call of one row cost 10 ns more.
     if reducing.reduction == Reduction::None
         && let Some(kernels) = Kernels::plain(dtype, Reduction::None, set)
     {
@@ -254,7 +258,7 @@ fn plain(dtype: DType, reducing: Reducing, set: InstructionSet) -> Result<Operat
     Operation::plain(dtype, reducing, set).ok_or_else(unsupported)
 }
 
-/// Refuses a tensor of another element type than the others.
+/// Refuses a tensor whose element type is not the expected one.
 #[inline]
 pub(crate) fn check_dtype(
     tensor: &'static str,
@@ -269,13 +273,13 @@ pub(crate) fn check_dtype(
                 actual,
             })
         }
-        // Views of elements that are cloned have one Rust type by their own.
+        // All views of cloned elements in a call have the same Rust type by their signature.
         _ => Ok(()),
     }
 }
 
-/// Refuses memory that is shared, and contents that would not be what views
-/// promise. Returns the data, unless it is the very memory of the output.
+/// Refuses shared memory, and contents that the output must not hold. Returns the data, or
+/// `None` if it is the memory of the output.
 #[inline(never)]
 fn check_memory<'a>(
     moves: bool,
@@ -303,7 +307,7 @@ fn check_memory<'a>(
     Ok(distinct)
 }
 
-/// Whether an input is the very memory of the output.
+/// Checks whether an input is the memory of the output, with the same layout.
 #[inline]
 pub(crate) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
     data.as_ptr().addr() == output.as_mut_ptr().addr()
@@ -311,7 +315,7 @@ pub(crate) fn is_memory_of(data: &Source<'_>, output: &Target<'_>) -> bool {
         && data.layout().places_like(output.layout())
 }
 
-/// Refuses to move bytes of foreign booleans into those of Rust.
+/// Refuses to move bytes of foreign booleans into Rust booleans.
 #[inline]
 fn check_bools<const N: usize>(
     output: &Target<'_>,
@@ -337,7 +341,7 @@ pub(crate) fn refuse_overlap<const N: usize>(
 ) -> Result<(), ScatterError> {
     for (tensor, input) in inputs {
         let Some(input) = input else { continue };
-        // Borrows of Rust's share nothing.
+        // Rust borrows do not overlap.
         if output.contents().is_borrowed() && input.contents().is_borrowed() {
             continue;
         }

@@ -1,10 +1,9 @@
-//! The way of every call, scatter or gather, with a kept plan or with indices: shapes are
-//! checked, a route is chosen, and the call runs on it.
+//! Runs a call, scatter or gather, with indices or with a kept plan.
+//!
+//! The steps are: check the shapes, choose the route, run the call on it. This module knows which
+//! module runs each route. It does not know operators.
 
-#![expect(
-    unsafe_code,
-    reason = "hands the memory of views to a call, once they have been checked"
-)]
+#![expect(unsafe_code, reason = "passes the memory of checked views to a call")]
 
 use super::long_gathers::LongGather;
 use super::long_lists::LongList;
@@ -20,7 +19,8 @@ use crate::operand::Elements;
 use crate::operand::indices::Integers;
 use crate::plan::{Binding, Extents, Flat, Form, Geometry, IndexPlan};
 
-/// Refuses to reduce where the operator that was planned only moves.
+/// Refuses a reduction if the plan is of an operator that only moves elements. `reduces`: whether
+/// the call has a reduction.
 #[inline]
 pub(crate) fn check_reduction(plan: &IndexPlan, reduces: bool) -> Result<(), ScatterError> {
     if plan.only_moves() && reduces {
@@ -31,8 +31,8 @@ pub(crate) fn check_reduction(plan: &IndexPlan, reduces: bool) -> Result<(), Sca
     Ok(())
 }
 
-/// Runs a plan that is kept for further runs.
-#[inline(always)] // As all that is on the way of the smallest calls.
+/// Runs a call by a plan that the caller keeps.
+#[inline(always)] // On the path of the smallest calls.
 pub(crate) fn execute(
     plan: &IndexPlan,
     operands: &Operands<'_>,
@@ -50,8 +50,8 @@ pub(crate) fn execute(
     run_plan(plan, flat, true, operands, choice, execution)
 }
 
-/// How the tensors lie, if windows are rows at even distances. The plan knows it where the
-/// listed tensor is contiguous.
+/// Returns the strides of both tensors, if windows are rows at a constant stride. The plan has
+/// already computed them for a contiguous listed tensor. Others are computed into `computed`.
 #[inline(always)]
 fn flat_of<'f>(
     plan: &'f IndexPlan,
@@ -65,7 +65,7 @@ fn flat_of<'f>(
     computed.as_ref()
 }
 
-/// Runs a plan on the route that was chosen, for tensors of its layout and shapes.
+/// Runs a plan on the chosen route. The operands have the layout and the shapes of the plan.
 #[inline(always)]
 fn run_plan(
     plan: &IndexPlan,
@@ -81,9 +81,9 @@ fn run_plan(
     }
     if choice.route == Route::Small
         && let Some(flat) = flat
-        // SAFETY: the caller has checked layout and shapes; `flat` was made of them. The
-        // route says that data which is copied and the output are contiguous, and that
-        // `can_run` allows the transfer.
+        // SAFETY: the callers have checked the layout and the shapes. `flat_of` made `flat` from
+        // them. `Facts::is_small` checked that copied data and the output are contiguous. It also
+        // checked that `can_run` allows the transfer.
         && unsafe { small_call::run_planned(plan, flat, operands) }
     {
         route::note(Route::Small);
@@ -92,8 +92,9 @@ fn run_plan(
     run_by_schedule(plan, is_kept, operands, choice.selection, execution)
 }
 
-/// The rest of [`run_plan`], apart from it so that small calls do not pay for
-/// its stack. Layout and shapes of `operands` are the plan's.
+/// Runs a plan by a schedule. The operands have the layout and the shapes of the plan.
+///
+/// A separate function, so that small calls do not reserve its stack frame.
 #[inline(never)]
 fn run_by_schedule(
     plan: &IndexPlan,
@@ -103,19 +104,20 @@ fn run_by_schedule(
     execution: &Execution<'_>,
 ) -> Result<(), ScatterError> {
     let call = execution.begin();
-    // SAFETY: the caller has checked layout and shapes against the plan's.
+    // SAFETY: the callers of `run_plan` have checked the layout and the shapes against the plan.
     let prepared = unsafe { prepare(plan, &plan.own_binding(), operands, is_kept) }?;
     route::note(Route::Planned);
     prepared.run_by(|transfer| exec::run(transfer, call.workers(), selection))
 }
 
-/// A transfer, and what it reads beside the tensors.
+/// A transfer, and the copies of a single update that it reads, if it has any.
 pub(crate) struct Prepared<'a> {
     pub(crate) transfer: Transfer<'a>,
     pub(crate) one_run: Option<OneRun>,
 }
 
 impl<'a> Prepared<'a> {
+    /// Runs the transfer with `run`, then returns the copies to the cache of scratch buffers.
     pub(crate) fn run_by(
         self,
         run: impl FnOnce(Transfer<'a>) -> Result<(), ScatterError>,
@@ -126,12 +128,12 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Asks for all the memory that it takes to say how a transfer goes.
+/// Makes the transfer of a plan, and allocates all memory that describes it.
 ///
 /// # Safety
 ///
-/// The numbered tensor has the shape of the plan's and the strides of the binding; the
-/// listed one has the shape that the plan asks for.
+/// The numbered tensor has the shape of the plan's output and the strides of the binding. The
+/// listed tensor has the plan's updates shape.
 #[inline(always)]
 pub(crate) unsafe fn prepare<'a>(
     plan: &'a IndexPlan,
@@ -156,12 +158,12 @@ pub(crate) unsafe fn prepare<'a>(
         buffers,
         context: Context::new(is_kept, operands.output.is_new()),
     };
-    // SAFETY: the caller vouches for layout and shapes, `Operands` for the rest.
+    // SAFETY: the caller guarantees the layout and the shapes, `Operands` the rest.
     let transfer = unsafe { Transfer::new(operands.direction, plan, access, geometry, copy) };
     Ok(Prepared { transfer, one_run })
 }
 
-/// A run of copies of the value, where all updates are one value. Without the copies, each
+/// Returns a run of copies of the update, if all updates are one value. Without the copies, each
 /// run would be read one element at a time.
 fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
     let run = geometry.window.run().size;
@@ -171,7 +173,7 @@ fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
         && !operands.listed_shape().contains(&0);
     let source = operands.source;
     match source.elements() {
-        // SAFETY: updates have an element, and whoever has the operands may read it.
+        // SAFETY: the updates have an element, and an `Operands` may be read.
         Elements::Plain(dtype) if is_wanted => unsafe {
             OneRun::new(source.as_ptr(), dtype.size(), run)
         },
@@ -180,7 +182,7 @@ fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
 }
 
 /// Runs a call with indices.
-#[inline(always)] // As all that is on the way of the smallest calls.
+#[inline(always)] // On the path of the smallest calls.
 pub(crate) fn once(
     form: &Form,
     operands: &Operands<'_>,
@@ -208,12 +210,13 @@ pub(crate) fn once(
             planning,
         };
         let is_run = match choice.route {
-            // SAFETY: shapes have just been checked against one another, and `flat` was made
-            // of them. The route says that data which is copied and the output are
-            // contiguous, and that `can_run` allows the transfer.
+            // SAFETY: `check_form` has checked the shapes, and `flat` was made from them.
+            // `Facts::is_small` checked that copied data and the output are contiguous. It also
+            // checked that `can_run` allows the transfer.
             Route::Small => unsafe { call.run(execution) }?,
-            // SAFETY: shapes as above. The route says that windows are single elements of
-            // contiguous tensors, except updates that are one value.
+            // SAFETY: `check_form` has checked the shapes. `Facts::can_stream` checked that
+            // windows are single elements and that the tensors are contiguous, except for updates
+            // that are one value.
             Route::Stream => unsafe { stream(&call, execution) }?,
             Route::Nothing | Route::Planned => false,
         };
@@ -225,15 +228,15 @@ pub(crate) fn once(
     once_planned(form, operands, indices, planning, choice, execution)
 }
 
-/// Runs a long list of single elements without a plan, and says whether it could.
+/// Runs a long list of single elements without a plan. Returns whether it ran.
 ///
 /// # Safety
 ///
-/// The tensors of the call are contiguous, except updates that are one value. Its windows
-/// are single elements.
+/// The windows of the call are single elements. Its tensors are contiguous, except for updates
+/// that are one value.
 #[inline(never)]
 unsafe fn stream(call: &FlatCall<'_>, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-    // SAFETY: handed on as it is.
+    // SAFETY: the caller guarantees what `run` requires.
     unsafe {
         match call.operands.direction {
             Direction::Scatter => {
@@ -245,8 +248,9 @@ unsafe fn stream(call: &FlatCall<'_>, execution: &Execution<'_>) -> Result<bool,
     }
 }
 
-/// The rest of [`once`], apart from it so that small calls do not pay for its
-/// stack.
+/// Makes a plan from the indices and runs the call by it.
+///
+/// A separate function, so that small calls do not reserve its stack frame.
 #[inline(never)]
 fn once_planned(
     form: &Form,

@@ -1,5 +1,7 @@
-//! Indices become a plan: every one is checked, every destination numbered, on
-//! the calling thread or in pieces on the pool.
+//! Makes plans from indices: checks every index and computes every destination number.
+//!
+//! Long lists are numbered in pieces on the pool, short ones on the calling thread. This module
+//! knows index types and shapes. It does not know element types or reductions.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,22 +20,25 @@ use crate::plan::{
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
 
-/// Indices from which on all workers, and not one, hold them against their neighbours.
+/// Number of indices from which on all workers compare them with their neighbours, instead of
+/// the calling thread alone.
 const PARALLEL_TUPLES: usize = 1024 * 1024;
 
-/// Rows that are looked at between two looks at what other workers found.
-const ROWS: usize = 1024;
+/// Rows that a worker compares before it checks whether another worker found a difference.
+const ROWS_PER_CHECK: usize = 1024;
 
-/// Options that a plan is made with.
+/// Options of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planning {
     pub(crate) duplicates: Duplicates,
     pub(crate) rules: IndexRules,
-    /// Whether numbered windows are read: then there are no duplicates.
+    /// Whether the plan is for a gather. A gather only reads the numbered windows, so that equal
+    /// destinations are no duplicates.
     pub(crate) gathers: bool,
 }
 
-/// Makes a plan: checks every index and numbers every destination.
+/// Makes a plan: checks every index and computes every destination number. `output`: layout of the
+/// tensor whose windows are numbered.
 pub(crate) fn make_plan(
     output: &Layout<'_>,
     form: Form,
@@ -48,16 +53,17 @@ pub(crate) fn make_plan(
         .tuple_shape(output.shape(), layout.shape())?
         .iter()
         .product();
-    // What is worked out of tuples that move nothing is another number.
+    // If the tuples move nothing, all of them are checked here, and the plan has numbers for only
+    // a part of them.
     let is_empty = !planning.gathers && output.shape().contains(&0);
-    let nothing = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
-        .then(|| check_nothing(output, &form, indices, planning, execution))
+    let empty = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
+        .then(|| check_empty_tuples(output, &form, indices, planning, execution))
         .transpose()?;
-    let (first, tuples) = nothing.map_or((0, tuples), |nothing| nothing.duplicate_search);
+    let (first, tuples) = empty.map_or((0, tuples), |empty| empty.duplicate_search);
     let (scale, multipliers) = Scale::new(output, &form);
     let spare = scratch::take_spare(tuples, scale.count);
     let mut destinations = Destinations::with_len(tuples, scale.count, spare)?;
-    let work = Resolving {
+    let work = Numbering {
         tuples: Tuples::new(&form, multipliers, indices, planning.rules),
         output,
         form: &form,
@@ -70,9 +76,9 @@ pub(crate) fn make_plan(
         Destinations::Wide(numbers) => work.resolve(first, numbers),
     }?;
     let mut plan = IndexPlan::new(output, form, layout, scale, destinations, &piece)?;
-    if let Some(nothing) = nothing {
-        let skipped = nothing.listed - nothing.applied;
-        plan = plan.with_counts(nothing.applied, skipped, first);
+    if let Some(empty) = empty {
+        let skipped = empty.listed - empty.applied;
+        plan = plan.with_counts(empty.applied, skipped, first);
     }
     if planning.duplicates == Duplicates::Reject {
         plan.refuse_duplicates()?;
@@ -80,9 +86,9 @@ pub(crate) fn make_plan(
     Ok(plan)
 }
 
-/// Checks the indices of tuples that move nothing, each that lies in memory
-/// once.
-fn check_nothing(
+/// Checks the indices of tuples that move nothing. An index in memory that stands for several
+/// tuples is checked once.
+fn check_empty_tuples(
     output: &Layout<'_>,
     form: &Form,
     indices: Integers<'_>,
@@ -93,7 +99,7 @@ fn check_nothing(
     if let Coordinates::Sequences { len, .. } = form.coordinates {
         let skipped = resolve_sequences::<u32>(output, form, indices, rules, &mut [])?;
         let listed = output.shape()[0] * len;
-        // No two rows of sequences meet.
+        // Sequences have no duplicates, so no tuple needs a number.
         return Ok(EmptyCheck {
             listed,
             applied: listed - skipped,
@@ -107,8 +113,8 @@ fn check_nothing(
     Ok(checked)
 }
 
-/// A form whose indices repeat along the trailing dims of the list, as the
-/// one that has those dims in its window.
+/// Returns `form` with the trailing dims of the list moved into its window, if the values of the
+/// indices do not depend on these dims. Otherwise returns `form` unchanged.
 fn in_rows(
     form: Form,
     indices: Integers<'_>,
@@ -132,14 +138,15 @@ fn in_rows(
     } else {
         workers.parts()
     };
-    // In small steps, so that a difference that one finds stops all.
+    // Each worker compares a few rows at a time, so that one difference soon stops all workers.
     workers.run(parts, &|index| {
         let part = part(count, parts, index);
-        for first in part.clone().step_by(ROWS) {
-            let rows_of_step = first..part.end.min(first + ROWS);
-            // Without memory to tell, nothing is lost but time.
-            let same = || is_expanded_along(indices, rows.list.1, rows_of_step) == Ok(true);
-            if differs.load(Ordering::Relaxed) || !same() {
+        for first in part.clone().step_by(ROWS_PER_CHECK) {
+            let compared = first..part.end.min(first + ROWS_PER_CHECK);
+            // If the comparison fails for lack of memory, the rows count as different. The plan
+            // is then larger, but correct.
+            let are_same = || is_expanded_along(indices, rows.list.1, compared) == Ok(true);
+            if differs.load(Ordering::Relaxed) || !are_same() {
                 differs.store(true, Ordering::Relaxed);
                 break;
             }
@@ -148,8 +155,8 @@ fn in_rows(
     Ok(if differs.into_inner() { form } else { rows })
 }
 
-/// What numbering the tuples of a plan takes.
-struct Resolving<'a> {
+/// Inputs of the numbering of a plan's tuples.
+struct Numbering<'a> {
     tuples: Tuples<'a>,
     output: &'a Layout<'a>,
     form: &'a Form,
@@ -158,10 +165,11 @@ struct Resolving<'a> {
     execution: &'a Execution<'a>,
 }
 
-impl Resolving<'_> {
-    /// Numbers the tuples from `first` on: on the calling thread, or in pieces on
-    /// the pool. The first piece with an error decides, so it is the same however
-    /// many there are.
+impl Numbering<'_> {
+    /// Numbers the tuples from `first` on, on the calling thread or in pieces on the pool.
+    ///
+    /// The first piece with an error decides which error is returned. The error therefore does
+    /// not depend on the number of pieces.
     fn resolve<N: Number>(&self, first: usize, numbers: &mut [N]) -> Result<Piece, ScatterError> {
         work::note(Work::Resolving);
         if matches!(self.form.coordinates, Coordinates::Sequences { .. }) {
@@ -169,7 +177,8 @@ impl Resolving<'_> {
             let skipped = resolve_sequences(output, form, self.indices, self.rules, numbers)?;
             let mut piece = Piece::EMPTY;
             piece.extend(numbers);
-            // Of tuples that move nothing, all have been counted before.
+            // If the tuples move nothing, `check_empty_tuples` has already counted the skipped
+            // ones.
             piece.skipped = skipped.min(numbers.len());
             return Ok(piece);
         }
@@ -180,17 +189,31 @@ impl Resolving<'_> {
         }
         let call = self.execution.begin();
         let workers = call.workers();
-        let len = numbers.len().div_ceil(workers.parts());
+        let len = numbers.len().div_ceil(workers.parts()).max(1);
         let mut pieces: Vec<OnceLock<_>> = with_room(numbers.len().div_ceil(len))?;
         pieces.extend(numbers.chunks(len).map(|_| OnceLock::new()));
         workers.run_chunks(numbers, len, &|index, chunk| {
             pieces[index].get_or_init(|| self.tuples.resolve(set, first + index * len, chunk));
         })?;
         let mut whole = Piece::EMPTY;
-        // All tasks have run, so no piece is missing.
+        // `run_chunks` has run every task, so no piece is missing.
         for piece in pieces.into_iter().filter_map(OnceLock::into_inner) {
             whole.join(&piece?);
         }
         Ok(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Execution, Layout, Machine, Scatter, TensorView};
+
+    #[test]
+    fn empty_lists_are_planned_where_every_list_is_numbered_in_pieces() {
+        let machine: Machine = "numbered_tuples = 0".parse().expect("a machine");
+        let scatter = Scatter::along(0).execution(Execution::new().machine(&machine));
+        let indices: [i64; 0] = [];
+        let plan = scatter.plan(Layout::contiguous(&[4]), TensorView::from(&indices));
+        assert_eq!(plan.expect("an empty list").tuples(), 0);
     }
 }

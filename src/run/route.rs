@@ -1,27 +1,28 @@
-//! Which way a call goes.
+//! Chooses the route of a call: small, stream, planned, or nothing to write.
 //!
-//! Knows shapes, layouts and sizes, and the machine's caches where a list is long. Knows
-//! nothing of the values of indices, but whether a kept plan saw many duplicates. The
-//! answer is a value: nothing that runs a call asks again.
+//! The choice depends on shapes, layouts and sizes, and for long lists on the cache sizes of the
+//! machine. It does not depend on the values of indices, with one exception: whether the tuples of
+//! a kept plan have few destinations. The choice is made once, and the code that runs a call only
+//! reads it.
 //!
 //! The first row that applies is the route of a call.
 //!
 //! | route | when | why |
 //! |---|---|---|
-//! | [`Small`](Route::Small) | No schedule is forced. There are at most 512 tuples, or a plan is kept. Windows are rows at even distances, and the call touches less than 512 KiB. Data that is copied first is contiguous, and so is the output. Where groups are needed, there are at most 64 tuples. A kept plan does not overwrite most of what it moves. | To set up loops and to choose a schedule would take longer than the call. |
+//! | [`Small`](Route::Small) | No schedule is forced. There are at most 512 tuples, or the plan is kept. Windows are rows at a constant stride, and the call touches less than 512 KiB. If data is copied first, both the data and the output are contiguous. If the operation needs groups, there are at most 64 tuples. A kept plan does not overwrite most of the windows that it moves. | Setting up loops and choosing a schedule would cost more than the call. |
 //! | [`Nothing`](Route::Nothing) | The tensor that is written has no element. | Indices are still checked. |
 //! | [`Planned`](Route::Planned) | A schedule is forced. | Tests compare schedules. |
-//! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors, and are errors out of bounds. The output fits a cache: the second one with four tuples an element, or a quarter of the last one where the output is new memory that holds data. | Each index is checked just before it is applied. A plan would write and read a number for each index, which takes longer than the updates. |
-//! | [`Stream`](Route::Stream), gathers | Indices list single elements of contiguous tensors, and are errors out of bounds. The output is new memory, which may hold anything after an error. | As above. |
-//! | [`Small`](Route::Small) | As in the first row, with more tuples. | A plan numbers the tuples. The rest is as in the first row. |
-//! | [`Planned`](Route::Planned) | All others. | A plan checks all indices before the first write, and its numbers can be divided among workers. |
+//! | [`Stream`](Route::Stream), scatters | Indices list single elements of contiguous tensors, and an index out of bounds is an error. The output fits a cache. This is the second-level cache if there are at least four tuples for each element. It is a quarter of the last-level cache if the output is new memory that holds the data. | Each index is checked just before its update is applied. A plan would write and read a number for each index, which costs more than the updates. |
+//! | [`Stream`](Route::Stream), gathers | Indices list single elements of contiguous tensors, and an index out of bounds is an error. The output is new memory, which may hold any values after an error. | As for scatters. |
+//! | [`Small`](Route::Small) | The conditions of the first row, with more than 512 tuples. | A plan numbers the tuples. Otherwise as in the first row. |
+//! | [`Planned`](Route::Planned) | All other calls. | A plan checks all indices before the first write, and its numbers can be divided among workers. |
 //!
-//! Indices that list single elements may turn out to name whole rows. The route of such a
-//! call is that of its plan.
+//! The indices of an element scatter may turn out to name whole rows. The route of this call is
+//! then chosen again from its plan.
 //!
-//! Two routes can turn out not to work. The call is then planned. A small call that rejects
-//! duplicates is planned where a filter sees a possible duplicate. A stream is planned where
-//! there is no memory for a copy of the output.
+//! Two routes can fail, and the call is then planned. A small call that rejects duplicates fails
+//! if a fast check finds a possible duplicate. A stream fails if there is no memory for a copy of
+//! the output.
 
 use std::fmt;
 
@@ -34,18 +35,18 @@ use crate::operand::Layout;
 use crate::plan::{Extents, Flat, Form, IndexPlan};
 use crate::reduction::{Bounds, Duplicates};
 
-/// Most tuples whose numbers lie on the stack.
+/// Most tuples whose numbers are stored on the stack.
 pub(super) const STACK_TUPLES: usize = 512;
 
-/// With this number of tuples for each element, the copy of the output to scratch memory
-/// and back is little of the work.
+/// Tuples for each element of the output, from which on copying the output to scratch memory and
+/// back is a small part of the cost.
 const TUPLES_OF_ELEMENT: usize = 4;
 
-/// An output that needs no copy may be this part of the last cache, which others share
-/// (an argument).
+/// Divisor of the last-level cache. An output that needs no copy may be as large as this part of
+/// the cache, because other cores share the cache (estimated, not measured).
 const PARTS_OF_LAST_CACHE: u64 = 4;
 
-/// Which way a call goes. It changes no bit of a result.
+/// Route of a call. It does not change the result.
 ///
 /// ```
 /// use ndscatter::{DType, Layout, Route, Scatter, TensorView};
@@ -58,26 +59,25 @@ const PARTS_OF_LAST_CACHE: u64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Route {
-    /// Nothing is written. Indices have been checked.
+    /// Nothing is written. The indices are checked.
     Nothing,
-    /// The calling thread moves rows at once, without a schedule. Without a plan too,
-    /// where there are at most 512 tuples.
+    /// The calling thread moves rows without a schedule. A call with at most 512 tuples makes no
+    /// plan either.
     Small,
-    /// Single elements are moved as their indices are read and checked, without a plan.
+    /// Each element is moved as soon as its index is checked, without a plan.
     Stream,
-    /// A plan numbers all destinations, and a [`Schedule`](crate::Schedule) moves the
-    /// windows.
+    /// A plan numbers all destinations, and a [`Schedule`](crate::Schedule) moves the windows.
     Planned,
 }
 
 impl Route {
-    /// What a call does on this route, for people.
+    /// Returns a sentence for people that says what a call does on this route.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
-            Self::Nothing => "indices are checked, and nothing is written",
-            Self::Small => "rows are moved at once, without a schedule",
-            Self::Stream => "elements are moved as their indices are checked, without a plan",
-            Self::Planned => "windows are moved by the schedule of a plan",
+            Self::Nothing => "all indices are checked, and nothing is written",
+            Self::Small => "the calling thread moves rows, without a schedule",
+            Self::Stream => "each element is moved when its index is checked, without a plan",
+            Self::Planned => "a plan numbers the destinations, and a schedule moves the windows",
         }
     }
 }
@@ -93,7 +93,7 @@ impl fmt::Display for Route {
     }
 }
 
-/// A route, and how a schedule is selected where the call is planned after all.
+/// A route, and the selection of a schedule in case the call is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) route: Route,
@@ -101,9 +101,10 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// The choice for a plan that was made for the call, whose facts are `facts`. Indices
-    /// of single elements may have turned out to name whole rows, which are fewer. A stream
-    /// that found no memory is not tried again.
+    /// Returns the choice for a plan that was made for this call. `facts` are those of the plan.
+    ///
+    /// If the plan merged single elements into rows, the route is chosen again. A stream that
+    /// failed for lack of memory is not tried again.
     pub(crate) fn with_plan(self, form: &Form, plan: &IndexPlan, facts: &Facts<'_>) -> Self {
         match self.route != Route::Stream && plan.extents().form != form {
             true => facts.choose(),
@@ -112,7 +113,7 @@ impl Choice {
     }
 }
 
-/// Where the numbers of tuples come from.
+/// Source of the destination numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Numbers<'a> {
     Indices {
@@ -126,27 +127,27 @@ pub(crate) enum Numbers<'a> {
     },
 }
 
-/// What a route depends on.
+/// Facts that the route depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
     pub(crate) execution: &'a Execution<'a>,
     pub(crate) direction: Direction,
     pub(crate) operation: &'a Operation,
-    /// The layouts of the tensor whose windows are numbered, of the tensor that lists a
-    /// window for each tuple, and of data that is copied first.
+    /// Layouts of the tensor whose windows are numbered, of the tensor that lists one window for
+    /// each tuple, and of the data that is copied first.
     pub(crate) numbered: &'a Layout<'a>,
     pub(crate) listed: &'a Layout<'a>,
     pub(crate) copied: Option<&'a Layout<'a>>,
     /// Whether the output is new memory.
     pub(crate) is_new: bool,
-    /// Both tensors, where windows are rows at even distances.
+    /// Strides of both tensors, if windows are rows at a constant stride.
     pub(crate) flat: Option<&'a Flat>,
     pub(crate) numbers: Numbers<'a>,
 }
 
 impl Facts<'_> {
-    /// The route of the call.
-    #[inline(always)] // As all that is on the way of the smallest calls.
+    /// Chooses the route of the call.
+    #[inline(always)] // On the path of the smallest calls.
     pub(crate) fn choose(&self) -> Choice {
         if self.execution.schedule.is_none() && self.has_numbers() && self.is_small() {
             return Choice {
@@ -154,7 +155,7 @@ impl Facts<'_> {
                 selection: Selection::Small,
             };
         }
-        // A copy, so that small calls need not write the facts to memory.
+        // The facts are copied, so that small calls need not store them in memory.
         Self::choose_for_large(*self)
     }
 
@@ -179,7 +180,7 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether a small call needs no plan to number its tuples, or has one.
+    /// Checks whether the call has a plan, or at most [`STACK_TUPLES`] tuples to number.
     #[inline(always)]
     fn has_numbers(&self) -> bool {
         match self.numbers {
@@ -193,11 +194,11 @@ impl Facts<'_> {
         let Some(flat) = self.flat else {
             return false;
         };
-        let is_one_run =
+        let are_contiguous =
             |copied: &Layout<'_>| self.numbered.is_contiguous() && copied.is_contiguous();
         let windows = flat.outer.saturating_mul(flat.tuples);
         let sizes = self.sizes_in_bytes(windows, flat.run, flat.elements);
-        self.copied.is_none_or(is_one_run)
+        self.copied.is_none_or(are_contiguous)
             && can_run(flat, self.operation)
             && sizes.touch_little()
             && !self.is_mostly_overwritten()
@@ -211,7 +212,7 @@ impl Facts<'_> {
         written.shape().contains(&0)
     }
 
-    /// Whether a kept plan moves most windows to be overwritten.
+    /// Checks whether most windows that a kept plan moves are overwritten by later ones.
     #[inline(always)]
     fn is_mostly_overwritten(&self) -> bool {
         let Numbers::Plan { plan, is_kept } = self.numbers else {
@@ -254,8 +255,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether indices list single elements of contiguous tensors, there is a kernel for
-    /// them, and it finds the output in a cache.
+    /// Checks whether indices list single elements of contiguous tensors, a kernel exists for
+    /// them, and the output is in a cache (scatter) or is new memory (gather).
     fn can_stream(&self) -> bool {
         let (
             Numbers::Indices {
@@ -279,14 +280,14 @@ impl Facts<'_> {
         are_elements
             && are_contiguous
             && match self.direction {
-                // One update may stand for all.
+                // A step of 0: all updates are one value.
                 Direction::Scatter => {
                     (self.listed.is_contiguous() || flat.step == 0)
                         && kernels.apply_elements.is_some()
                         && !self.operation.needs_groups
                         && self.fits_caches(flat)
                 }
-                // The kernel has offsets of 32 bits. It reads data where it lies.
+                // The kernel has offsets of 32 bits.
                 Direction::Gather => {
                     self.listed.is_contiguous()
                         && kernels.gather_checked.is_some()
@@ -296,18 +297,18 @@ impl Facts<'_> {
             }
     }
 
-    /// Whether the output of a scatter fits a cache.
+    /// Checks whether the output of a scatter fits the cache that the module's table names.
     fn fits_caches(&self, flat: &Flat) -> bool {
         let is_in_place = self.is_new && self.copied.is_none();
         if !is_in_place && flat.tuples / TUPLES_OF_ELEMENT < flat.elements {
             return false;
         }
         let [_, second_cache, last_cache] = self.execution.machine_in_use().caches();
-        let most = match is_in_place {
+        let limit = match is_in_place {
             true => last_cache / PARTS_OF_LAST_CACHE,
             false => second_cache,
         };
-        flat.elements.saturating_mul(self.operation.kernels.size) as u64 <= most
+        flat.elements.saturating_mul(self.operation.kernels.size) as u64 <= limit
     }
 }
 
@@ -324,7 +325,7 @@ thread_local! {
     static LAST: std::cell::Cell<Option<Route>> = const { std::cell::Cell::new(None) };
 }
 
-/// Notes that the calling thread ran a call on `route`.
+/// Records that the calling thread ran a call on `route`, in debug builds.
 #[inline(always)]
 pub(crate) fn note(route: Route) {
     #[cfg(debug_assertions)]
@@ -333,7 +334,7 @@ pub(crate) fn note(route: Route) {
     let _ = route;
 }
 
-/// The route of the last call of this thread, for tests of [`Explanation`]s.
+/// Returns and clears the route of the calling thread's last call, for tests of [`Explanation`]s.
 ///
 /// [`Explanation`]: crate::Explanation
 #[cfg(debug_assertions)]

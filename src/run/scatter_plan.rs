@@ -1,5 +1,6 @@
-//! A kept plan, and the verbs that run it on data and updates any number of
-//! times.
+//! Defines [`ScatterPlan`], a kept plan of a scatter, and the methods that run it.
+//!
+//! Knows the interface of a kept plan. Does not know how a call runs.
 
 use super::explain::{Explained, Explanation};
 use super::operands::{Operands, operation};
@@ -13,21 +14,19 @@ use crate::operand::{AnyTensor, Elements, Input, Layout, Output, Source, Start, 
 use crate::plan::{Form, IndexPlan, WindowOffsets};
 use crate::reduction::{Accumulate, Meaning, NoneGradient, Reduction};
 
-/// A scatter that has been validated and worked out up to its values.
+/// Scatter whose indices have been checked and numbered.
 ///
-/// A plan knows the layout of the output, the destination of every tuple, and
-/// what the operator that made it means: its reduction, `include_self` and
-/// `accumulate`. It can be run many times, from many threads, with other
-/// `data`, `updates` and element types; each run skips the work on `indices`.
-/// Make one with [`Scatter::plan`](crate::Scatter::plan), run it by
-/// [`run`](Self::run).
+/// [`Scatter::plan`](crate::Scatter::plan) makes a plan, and [`run`](Self::run) runs it. A plan
+/// has the layout of the output, the destination of every tuple, and the options of its operator:
+/// the reduction, `include_self` and `accumulate`. It can run many times and from many threads,
+/// with any `data`, `updates` and element type. A call by a plan does not read the indices again.
 ///
 /// # Examples
 ///
 /// ```
 /// use ndscatter::{Layout, Reduction, Scatter, TensorView, TensorViewMut};
 ///
-/// // The indices are read, checked and worked out once ...
+/// // The indices are read and checked once ...
 /// let plan = Scatter::nd().reduction(Reduction::Add).plan(
 ///     Layout::contiguous(&[4]),
 ///     TensorView::contiguous(&[3_i64, 1, 3], &[3, 1])?,
@@ -38,7 +37,7 @@ use crate::reduction::{Accumulate, Meaning, NoneGradient, Reduction};
 /// plan.run().in_place(TensorViewMut::contiguous(&mut counts, &[4])?, ones)?;
 /// assert_eq!(counts, [0, 1, 0, 2]);
 ///
-/// // Another reduction is asked for by name.
+/// // A call may use another reduction than the operator.
 /// let data = TensorView::contiguous(&[9.0; 4], &[4])?;
 /// let updates = TensorView::contiguous(&[5.0, 4.0, 3.0], &[3])?;
 /// let least = plan.run().reduction(Reduction::Min).allocate(data, updates)?;
@@ -48,46 +47,48 @@ use crate::reduction::{Accumulate, Meaning, NoneGradient, Reduction};
 #[derive(Debug)]
 pub struct ScatterPlan {
     pub(crate) plan: IndexPlan,
-    /// What a run means unless it says otherwise.
+    /// Options of the operator, which a call uses unless it sets others.
     pub(crate) meaning: Meaning,
 }
 
 impl ScatterPlan {
-    /// Shape of the output it was made for.
+    /// Returns the shape of the output that the plan is for.
     pub fn shape(&self) -> &[usize] {
         self.plan.shape()
     }
 
-    /// Strides, in elements, of the output it was made for.
+    /// Returns the strides, in elements, of the output that the plan is for.
     pub fn strides(&self) -> &[isize] {
         self.plan.strides()
     }
 
-    /// Number of tuples that are applied: all but those that were skipped. An
-    /// index that stands for a whole row of an element scatter is one of them, and
-    /// so is each row that a sequence has in a cache, once for all heads.
+    /// Returns the number of tuples that are applied, that is, not skipped.
+    ///
+    /// If an index of an element scatter stands for a whole row, the row counts as one tuple. A
+    /// row of a sequence in a cache counts as one tuple for all heads.
     pub fn tuples(&self) -> usize {
         self.plan.applied()
     }
 
-    /// Number of tuples that were skipped, as [`Bounds::Skip`](crate::Bounds::Skip)
-    /// has it, counted as [`tuples`](Self::tuples) are.
+    /// Returns the number of tuples that [`Bounds::Skip`](crate::Bounds::Skip) skipped, counted as
+    /// by [`tuples`](Self::tuples).
     pub fn skipped(&self) -> usize {
         self.plan.skipped()
     }
 
-    /// The shape that `updates` must have. Where it is empty, a tensor of one
-    /// element and any rank will do.
+    /// Returns the shape that `updates` must have. If it is empty, `updates` may be a tensor of
+    /// one element with any rank.
     pub fn updates_shape(&self) -> &[usize] {
         self.plan.updates_shape()
     }
 
-    /// Whether two tuples have one destination. Works it out on the first
-    /// call, unless the destinations were found to be increasing.
+    /// Checks whether two tuples have the same destination.
+    ///
+    /// The first call computes the result, unless the destination numbers are known to increase.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::OutOfMemory`] if there is no memory to find out.
+    /// [`ScatterError::OutOfMemory`] if there is no memory for the check.
     pub fn has_duplicates(&self) -> Result<bool, ScatterError> {
         Ok(self.plan.first_duplicate()?.is_some())
     }
@@ -97,7 +98,7 @@ impl ScatterPlan {
         &self.plan
     }
 
-    /// A run that means what the operator meant, on rayon.
+    /// Returns a call with the options of the operator, on rayon by default.
     #[inline]
     pub fn run(&self) -> ScatterRun<'_> {
         ScatterRun {
@@ -109,8 +110,9 @@ impl ScatterPlan {
     }
 }
 
-/// A run of a [`ScatterPlan`]: what it means, who runs it, and the verbs. They
-/// refuse operands of other shapes than the plan's before they write anything.
+/// Call by a [`ScatterPlan`]: its options, its execution options, and the methods that run it.
+///
+/// The methods refuse tensors whose shapes are not those of the plan, before they write anything.
 ///
 /// # Examples
 ///
@@ -123,10 +125,10 @@ impl ScatterPlan {
 /// )?;
 /// let ones = TensorView::contiguous(&[1, 1], &[2])?;
 /// let mut data = [5, 5, 5];
-/// // As the operator means it ...
+/// // With the options of the operator ...
 /// plan.run().in_place(TensorViewMut::contiguous(&mut data, &[3])?, ones)?;
 /// assert_eq!(data, [5, 5, 7]);
-/// // ... and without the value that is there.
+/// // ... and without the existing value.
 /// let fresh = plan.run().include_self(false);
 /// fresh.in_place(TensorViewMut::contiguous(&mut data, &[3])?, ones)?;
 /// assert_eq!(data, [5, 5, 2]);
@@ -140,19 +142,20 @@ pub struct ScatterRun<'p> {
     pub(crate) execution: Execution<'p>,
 }
 
-/// Data that a forward pass in place has written over, for its gradient.
+/// Data that a forward pass in place overwrites, saved for its gradient.
 #[derive(Debug)]
 pub(crate) struct Overwritten {
     pub(crate) tensor: AnyTensor,
-    /// Where windows lie that are one for each destination that has tuples, in the order
-    /// of destinations; `None` where it is all of data.
+    /// Offsets of one window per destination with tuples, in ascending order of destinations.
+    /// `None`: the tensor is all of data.
     pub(crate) windows: Option<WindowOffsets>,
 }
 
 impl<'p> ScatterRun<'p> {
-    /// Another reduction than that of the operator. The rest of what the
-    /// operator means stays. The plan of a [`cache`](crate::Scatter::cache) has
-    /// none: such a run is refused ([`ScatterError::UnsupportedOption`]).
+    /// Sets the reduction of the call. The other options of the operator stay.
+    ///
+    /// The plan of a [`cache`](crate::Scatter::cache) only moves elements. A call by such a plan
+    /// with a reduction fails with [`ScatterError::UnsupportedOption`].
     #[must_use]
     #[inline]
     pub fn reduction(mut self, reduction: Reduction) -> Self {
@@ -160,7 +163,7 @@ impl<'p> ScatterRun<'p> {
         self
     }
 
-    /// Whether the value that is there takes part, if not as the operator says
+    /// Sets whether the existing value takes part in the reduction
     /// ([`Scatter::include_self`](crate::Scatter::include_self)).
     #[must_use]
     #[inline]
@@ -169,7 +172,7 @@ impl<'p> ScatterRun<'p> {
         self
     }
 
-    /// In what type 16-bit floats are summed, if not as the operator says.
+    /// Sets the type in which 16-bit floats are summed.
     #[must_use]
     #[inline]
     pub fn accumulate(mut self, accumulate: Accumulate) -> Self {
@@ -177,8 +180,8 @@ impl<'p> ScatterRun<'p> {
         self
     }
 
-    /// Which of several updates of one destination have a gradient, if not as the
-    /// operator says ([`Scatter::none_gradient`](crate::Scatter::none_gradient)).
+    /// Sets which of several updates of one destination have a gradient
+    /// ([`Scatter::none_gradient`](crate::Scatter::none_gradient)).
     #[must_use]
     #[inline]
     pub fn none_gradient(mut self, none_gradient: NoneGradient) -> Self {
@@ -186,7 +189,7 @@ impl<'p> ScatterRun<'p> {
         self
     }
 
-    /// Who runs it: pool, number of workers, forced choices.
+    /// Sets the pool, the number of workers and the forced choices of the call.
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> ScatterRun<'q>
@@ -196,17 +199,16 @@ impl<'p> ScatterRun<'p> {
         ScatterRun { execution, ..self }
     }
 
-    /// Scatters into a new row-major tensor: a copy of `data` with the updates
-    /// applied.
+    /// Returns a new row-major tensor: a copy of `data` with the updates applied.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::DataShape`], [`ScatterError::UpdatesShape`] and
-    /// [`ScatterError::DTypeMismatch`]; [`ScatterError::UnsupportedReduction`],
-    /// [`ScatterError::ReductionOfClones`] and [`ScatterError::UnsupportedOption`]
-    /// for what cannot be reduced; [`ScatterError::PlanMismatch`] for a plan of
-    /// another layout than a contiguous one; [`ScatterError::OutOfMemory`];
-    /// [`ScatterError::PoolFailed`].
+    /// - [`ScatterError::DataShape`], [`ScatterError::UpdatesShape`] and
+    ///   [`ScatterError::DTypeMismatch`] for tensors that do not fit the plan or each other.
+    /// - [`ScatterError::UnsupportedReduction`], [`ScatterError::ReductionOfClones`] and
+    ///   [`ScatterError::UnsupportedOption`] if the elements cannot be reduced.
+    /// - [`ScatterError::PlanMismatch`] if the output of the plan is not contiguous.
+    /// - [`ScatterError::OutOfMemory`] and [`ScatterError::PoolFailed`].
     pub fn allocate<V: Input>(&self, data: V, updates: V) -> Result<V::Owned, ScatterError> {
         let elements = data.source().elements();
         operation(elements, self.meaning.reducing, &self.execution)?;
@@ -218,15 +220,22 @@ impl<'p> ScatterRun<'p> {
         )
     }
 
-    /// Scatters into `output`: a copy of `data` with the updates applied. What
-    /// `output` held before is not read. An [`AnyViewMut`](crate::AnyViewMut) at
-    /// the address of `data`, with its shape and strides, is in place.
+    /// Writes a copy of `data` with the updates applied into `output`. The previous contents of
+    /// `output` are not read.
+    ///
+    /// If `output` is an [`AnyViewMut`](crate::AnyViewMut) at the address of `data`, with the shape
+    /// and strides of `data`, the call is in place.
     ///
     /// # Errors
     ///
-    /// As [`allocate`](Self::allocate), with [`ScatterError::PlanMismatch`] for
-    /// an output of another shape or other strides, and errors about memory that
-    /// is shared. `output` is then unchanged.
+    /// As [`allocate`](Self::allocate), and:
+    ///
+    /// - [`ScatterError::PlanMismatch`] if the shape or the strides of `output` are not those of
+    ///   the plan.
+    /// - [`ScatterError::InputOverlap`] or [`ScatterError::OverlapUndecided`] if `output` shares
+    ///   memory with an input, or may share it.
+    ///
+    /// After an error other than [`ScatterError::PoolFailed`], `output` is unchanged.
     #[inline]
     pub fn write_into<O: Output>(
         &self,
@@ -237,7 +246,7 @@ impl<'p> ScatterRun<'p> {
         self.write(&output.target(), Some(&data.source()), &updates.source())
     }
 
-    /// Scatters into `data` itself.
+    /// Applies the updates to `data` itself.
     ///
     /// # Errors
     ///
@@ -247,34 +256,36 @@ impl<'p> ScatterRun<'p> {
         self.write(&data.target(), None, &updates.source())
     }
 
-    /// Refuses what cannot be done with such elements, whatever their values.
+    /// Checks whether a call can run on elements of type `dtype`.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedReduction`] and
-    /// [`ScatterError::UnsupportedOption`], as a verb would report them.
+    /// [`ScatterError::UnsupportedReduction`] and [`ScatterError::UnsupportedOption`], as the
+    /// methods that run the call report them.
     pub fn check_dtype(&self, dtype: DType) -> Result<(), ScatterError> {
         let (elements, reducing) = (Elements::Plain(dtype), self.meaning.reducing);
         let operation = operation(elements, reducing, &self.execution)?;
         check_reduction(self.plan, operation.group.is_some())
     }
 
-    /// What a run will do with contiguous updates and data, if no other call is at work on
-    /// its pool meanwhile: for people, and for tests. Out of place, the output is not new
-    /// memory. The time that the first run takes to inspect the indices is not counted,
-    /// since the plan keeps the result for later runs.
+    /// Reports how a call with contiguous updates and data will run, for people and for tests.
+    ///
+    /// The report assumes that no other call uses the pool at that time, and that the output of a
+    /// call out of place is not new memory. It omits the time that the first call needs to inspect
+    /// the indices, because the plan keeps the result for later calls.
     ///
     /// # Errors
     ///
-    /// [`ScatterError::UnsupportedReduction`] and
-    /// [`ScatterError::UnsupportedOption`] as a run would report them,
-    /// [`ScatterError::ShapeOverflow`] where a tensor of these elements fits in no
-    /// memory, [`ScatterError::OutOfMemory`].
+    /// - [`ScatterError::UnsupportedReduction`] and [`ScatterError::UnsupportedOption`], as a call
+    ///   would report them.
+    /// - [`ScatterError::ShapeOverflow`] if memory cannot hold a tensor of these elements.
+    /// - [`ScatterError::OutOfMemory`].
     pub fn explain(&self, dtype: DType, in_place: bool) -> Result<Explanation, ScatterError> {
         self.explanation(dtype, in_place, None)
     }
 
-    /// `indices`: what the plan was made of, for one call.
+    /// Reports a call. `indices`: form, layout and options that the plan was made from, if the
+    /// plan serves one call alone.
     pub(crate) fn explanation(
         &self,
         dtype: DType,
@@ -294,7 +305,7 @@ impl<'p> ScatterRun<'p> {
         explained.explain()
     }
 
-    /// One run, in place where there is no `data`.
+    /// Runs the call. Without `data`, the call is in place.
     fn write(
         &self,
         output: &Target<'_>,
@@ -316,8 +327,8 @@ mod tests {
         CallingThread, Execution, Layout, Reduction, Scatter, Schedule, TensorView, TensorViewMut,
     };
 
-    /// What each of three runs of a plan does about indices, the plan's making
-    /// first: 600 tuples on 300 slices of `window` elements.
+    /// Returns the inspections of indices when a plan is made, and then in each of three calls.
+    /// The plan has 600 tuples and 300 slices of `window` elements.
     fn passes(schedule: Schedule, reduction: Reduction, window: usize) -> [Vec<Work>; 4] {
         let (shape, updates_shape) = ([300, window], [600, window]);
         let indices: Vec<i64> = (0..600).map(|tuple| tuple * 7919 % 251).collect();
@@ -327,7 +338,7 @@ mod tests {
         let indices = TensorView::contiguous(&indices, &[600, 1]).expect("indices");
         let plan = (Scatter::nd().plan(Layout::contiguous(&shape), indices)).expect("a plan");
         let made = work::take();
-        // One thread, so that all that is done is noted on this one.
+        // One thread does all work, so that all inspections are recorded on this thread.
         let execution = Execution::new()
             .pool(&CallingThread)
             .force_schedule(schedule);

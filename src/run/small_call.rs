@@ -1,9 +1,10 @@
-//! Calls that are over sooner than loops are set up and a schedule is chosen: of
-//! a plan, or of indices that become numbers on the stack, without one.
+//! Runs small calls, for which setting up loops and choosing a schedule would cost more than the
+//! moves. A call with a plan uses the numbers of the plan. A call with at most 512 tuples numbers
+//! them on the stack, without a plan.
 //!
-//! Knows how their tuples are numbered. Knows nothing of what they do with elements.
+//! This module knows how tuples are numbered. It does not know the operation on the elements.
 
-#![expect(unsafe_code, reason = "hands numbers that were checked to a transfer")]
+#![expect(unsafe_code, reason = "passes checked numbers to a transfer")]
 
 use super::operands::Operands;
 use super::plan_builder::Planning;
@@ -20,14 +21,14 @@ use crate::plan::{
 };
 use crate::reduction::Duplicates;
 
-/// Runs a small call by its plan, and says whether the plan has the numbers for it.
+/// Runs a small call by its plan. Returns whether it ran: the plan must number slices, with
+/// numbers of 32 bits.
 ///
 /// # Safety
 ///
-/// Layout and shapes of the operands are the plan's, and `flat` is how they lie. Data that
-/// is copied and the output are contiguous. [`can_run`](small_transfer::can_run) allows the
-/// transfer.
-#[inline(always)] // As all that is on the way of the smallest calls.
+/// The operands have the layout and the shapes of the plan, and `flat` was made from them. Copied
+/// data and the output are contiguous. [`can_run`](small_transfer::can_run) allows the transfer.
+#[inline(always)] // On the path of the smallest calls.
 pub(super) unsafe fn run_planned(plan: &IndexPlan, flat: &Flat, operands: &Operands<'_>) -> bool {
     let narrow = Destinations::narrow;
     let Some(numbers) = narrow(plan.destinations()).filter(|_| plan.scale().numbers_slices) else {
@@ -45,13 +46,13 @@ pub(super) unsafe fn run_planned(plan: &IndexPlan, flat: &Flat, operands: &Opera
             positions: positions.flatten(),
         },
     };
-    // SAFETY: the caller vouches for layout and shapes, and the plan has numbered
-    // slices as `flat` does.
+    // SAFETY: the caller guarantees the layout and the shapes. The plan numbers slices, as `flat`
+    // does, and all its numbers were checked.
     unsafe { transfer.run(operands.direction, operands.buffers()) };
     true
 }
 
-/// A call of rows at even distances, and its indices.
+/// A call with rows at a constant stride, and its indices.
 pub(super) struct FlatCall<'a> {
     pub(super) extents: &'a Extents<'a>,
     pub(super) flat: &'a Flat,
@@ -61,54 +62,56 @@ pub(super) struct FlatCall<'a> {
 }
 
 impl FlatCall<'_> {
-    /// Runs a small call, and says whether it could. All indices are checked before
-    /// anything is written.
+    /// Runs a small call. Returns whether it ran. All indices are checked before the first write.
     ///
     /// # Safety
     ///
-    /// The shapes of the operands are those of `extents`, and `flat` was made of
-    /// that and of their layouts. Data that is copied and the output are contiguous.
+    /// The operands have the shapes of `extents`, and `flat` was made from `extents` and the
+    /// layouts of the operands. Copied data and the output are contiguous.
     /// [`can_run`](small_transfer::can_run) allows the transfer.
-    #[inline(always)] // As all that is on the way of the smallest calls.
+    #[inline(always)] // On the path of the smallest calls.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees what both functions require.
         unsafe {
             if self.flat.tuples <= SHORT_LIST {
                 self.run_numbered::<SHORT_LIST>(execution)
             } else if self.flat.tuples <= STACK_TUPLES {
-                self.run_some(execution)
+                self.run_longer(execution)
             } else {
                 Ok(false)
             }
         }
     }
 
-    /// Apart, so that the smallest calls do not pay for its stack.
+    /// Runs a call of at most [`STACK_TUPLES`] tuples. A separate function, so that the smallest
+    /// calls do not reserve its stack frame.
     ///
     /// # Safety
     ///
     /// As for [`Self::run`].
     #[inline(never)]
-    unsafe fn run_some(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
-        // SAFETY: handed on as it is.
+    unsafe fn run_longer(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
+        // SAFETY: `run_numbered` has the contract of this function.
         unsafe { self.run_numbered::<STACK_TUPLES>(execution) }
     }
 
+    /// Numbers the tuples in an array of `CAPACITY` elements, and runs the call.
+    ///
     /// # Safety
     ///
     /// As for [`Self::run`].
     #[inline(always)]
-    unsafe fn run_numbered<const MOST: usize>(
+    unsafe fn run_numbered<const CAPACITY: usize>(
         &self,
         execution: &Execution<'_>,
     ) -> Result<bool, ScatterError> {
-        let mut numbers = [0; MOST];
+        let mut numbers = [0; CAPACITY];
         let numbers = &mut numbers[..self.flat.tuples];
         let skipped = self.resolve(execution, numbers)?;
-        // SAFETY: they have just been numbered; the caller vouches for the rest.
+        // SAFETY: `resolve` has numbered all tuples. The caller guarantees the rest.
         Ok(unsafe {
             if skipped > 0 {
-                self.run_applied::<MOST>(numbers)
+                self.run_applied::<CAPACITY>(numbers)
             } else {
                 self.run_tuples(TupleNumbers {
                     numbers,
@@ -118,14 +121,14 @@ impl FlatCall<'_> {
         })
     }
 
-    /// Runs the tuples whose numbers are not marked as skipped.
+    /// Runs the tuples that are not skipped.
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`]; the others are numbers of slices.
+    /// As for [`Self::run`]. Every number is that of a slice, or marks a skipped tuple.
     #[inline(never)]
-    unsafe fn run_applied<const MOST: usize>(&self, numbers: &mut [u32]) -> bool {
-        let mut positions = [0_u32; MOST];
+    unsafe fn run_applied<const CAPACITY: usize>(&self, numbers: &mut [u32]) -> bool {
+        let mut positions = [0_u32; CAPACITY];
         let mut applied = 0;
         for at in 0..numbers.len() {
             let number = numbers[at];
@@ -137,17 +140,20 @@ impl FlatCall<'_> {
             numbers: &numbers[..applied],
             positions: Some(&positions[..applied]),
         };
-        // SAFETY: handed on as it is.
+        // SAFETY: skipped tuples were removed. The caller guarantees the rest.
         unsafe { self.run_tuples(tuples) }
     }
 
+    /// Runs the tuples, unless duplicates must be rejected and there may be some.
+    ///
     /// # Safety
     ///
-    /// As for [`Self::run`]; numbers and positions are those of `flat`.
+    /// As for [`Self::run`]. Every number is below `flat.slices`, and every position is below
+    /// `flat.tuples`.
     #[inline(always)]
     unsafe fn run_tuples(&self, tuples: TupleNumbers<'_>) -> bool {
         if self.planning.duplicates == Duplicates::Reject && !known_distinct(tuples.numbers) {
-            // Whether there are duplicates, and which, a plan will say.
+            // A plan finds out whether there are duplicates, and which tuples they are.
             return false;
         }
         let transfer = SmallTransfer {
@@ -155,12 +161,12 @@ impl FlatCall<'_> {
             flat: self.flat,
             tuples,
         };
-        // SAFETY: handed on as it is.
+        // SAFETY: the caller guarantees the numbers, the layouts and the memory.
         unsafe { transfer.run(self.operands.direction, self.operands.buffers()) };
         true
     }
 
-    /// Numbers all tuples, and says how many are skipped.
+    /// Numbers all tuples and returns how many of them are skipped.
     #[inline(always)]
     fn resolve(
         &self,
@@ -174,6 +180,8 @@ impl FlatCall<'_> {
         self.resolve_others(execution, numbers)
     }
 
+    /// Numbers tuples that have several coordinates, or whose indices are not contiguous. A
+    /// separate function, so that the smallest calls do not reserve its stack frame.
     #[inline(never)]
     fn resolve_others(
         &self,

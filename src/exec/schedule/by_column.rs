@@ -9,7 +9,7 @@ impl Scheduler for ByColumn {
     /// Columns share no element, whatever the destinations.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.columns <= 1 {
-            return Err(Reason("windows cannot be cut"));
+            return Err(Reason("windows cannot be cut into columns"));
         }
         Ok(Division::Columns {
             parts: parts.min(work.columns),

@@ -18,7 +18,7 @@ impl Scheduler for ByTuple {
             return Ok(Division::Tuples { parts, cut });
         }
         if work.tuples <= 1 {
-            return Err(Reason("there is no more than one tuple"));
+            return Err(Reason("the list has at most one tuple"));
         }
         Ok(Division::Tuples {
             parts: parts.min(work.tuples),

@@ -22,7 +22,7 @@ impl Scheduler for Grouped {
     /// balances a small number of long groups.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.grouping == Grouping::Impossible {
-            return Err(Reason("there is nothing to combine"));
+            return Err(Reason("updates are not combined"));
         }
         if work.tuples == 0 && work.grouping != Grouping::Needed {
             return Err(Reason("there are no tuples"));

@@ -35,7 +35,7 @@ impl Scheduler for LastWrite {
         } else if work.has_slices {
             Ok(Division::Destinations { repetitions, parts })
         } else {
-            Err(Reason("the output is not made of evenly spaced slices"))
+            Err(Reason("the slices of the output are not evenly strided"))
         }
     }
 

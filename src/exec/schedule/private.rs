@@ -24,7 +24,7 @@ impl Scheduler for PrivateCopies {
             _ => PRIVATE_ROW_BYTES,
         };
         if work.copy_bytes() > most {
-            return Err(Reason("copies of all windows fit in no cache"));
+            return Err(Reason("a copy of all windows is too large for the caches"));
         }
         if work.tuples < parts {
             return Err(Reason("there are fewer tuples than workers"));

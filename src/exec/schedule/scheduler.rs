@@ -72,13 +72,13 @@ impl Preparation {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Nothing => "nothing to prepare",
-            Self::DetectToStream => "looks for duplicates, to stream",
-            Self::DetectDuplicates => "looks for duplicates",
+            Self::Nothing => "none",
+            Self::DetectToStream => "detects duplicates, for streaming stores",
+            Self::DetectDuplicates => "detects duplicates",
             Self::FindLastWrites => "finds the last writes",
             Self::Sort => "sorts tuples by destination",
             Self::Partition => "sorts tuples into partitions",
-            Self::TakeCopies => "takes private copies",
+            Self::TakeCopies => "allocates private copies",
         })
     }
 }

@@ -192,11 +192,9 @@ impl SmallTransfer<'_> {
             scale: flat.unit,
             is_near: self.is_near(),
         };
-        let are_side_by_side =
-            (flat.step == 1 || flat.tuples == 1) && self.tuples.positions.is_none();
-        let elements = kernels
-            .apply_elements
-            .filter(|_| flat.run == 1 && are_side_by_side);
+        let is_listed_side_by_side = flat.run == 1 && (flat.step == 1 || flat.tuples == 1);
+        let are_all_listed = is_listed_side_by_side && self.tuples.positions.is_none();
+        let elements = kernels.apply_elements.filter(|_| are_all_listed);
         match (elements, kernels.apply_rows) {
             // SAFETY: windows are single elements, one per number, and numbers are below `slices`.
             // The updates are contiguous, one per number.
@@ -263,12 +261,10 @@ impl SmallTransfer<'_> {
             return;
         };
         let size = self.operation.kernels.size;
-        let mut applied = positions
-            .iter()
-            .map(|&position| position as usize)
-            .peekable();
+        let mut next = 0;
         for position in 0..self.flat.tuples {
-            if applied.next_if_eq(&position).is_some() {
+            if (positions.get(next)).is_some_and(|&applied| applied as usize == position) {
+                next += 1;
                 continue;
             }
             let offset = position.cast_signed() * self.flat.step * size.cast_signed();

@@ -182,15 +182,24 @@ impl<'a> Layout<'a> {
         Some((low, high))
     }
 
+    /// Returns the number of elements from the lowest to the highest, gaps included. `elements` is
+    /// [`Self::elements`].
+    fn span(&self, elements: usize) -> Option<usize> {
+        if elements == 0 {
+            return Some(0);
+        }
+        let (low, high) = self.extent()?;
+        high.abs_diff(low).checked_add(1)
+    }
+
     /// Refuses a layout that no memory can hold with elements of `size` bytes. Returns the
     /// number of elements.
     #[inline]
     pub(crate) fn check(&self, size: usize) -> Result<usize, ScatterError> {
         let elements = self.checked_elements()?;
-        // Elements from the lowest to the highest, gaps included.
         let span = match self.strides {
-            Some(_) if elements > 0 => self.extent().map(|(low, high)| high.abs_diff(low) + 1),
-            _ => Some(elements),
+            None => Some(elements),
+            Some(_) => self.span(elements),
         };
         let bytes = span.and_then(|span| span.checked_mul(size));
         if bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()) {

@@ -267,12 +267,14 @@ impl Operator {
 
 /// Returns an axis counted from the front. Refuses an axis that is not in `-rank..rank`.
 fn resolve_axis(axis: isize, rank: usize) -> Result<usize, ScatterError> {
-    let from_front = if axis < 0 {
-        rank.checked_sub(axis.unsigned_abs())
+    let for_rank = if axis < 0 {
+        axis.checked_add_unsigned(rank)
     } else {
-        Some(axis.unsigned_abs())
+        Some(axis)
     };
-    (from_front.filter(|&axis| axis < rank)).ok_or(ScatterError::AxisOutOfRange { axis, rank })
+    (for_rank.and_then(|axis| usize::try_from(axis).ok()))
+        .filter(|&axis| axis < rank)
+        .ok_or(ScatterError::AxisOutOfRange { axis, rank })
 }
 
 #[inline(always)]

@@ -536,7 +536,6 @@ impl Scatter<'_> {
     }
 
     /// Returns the form of a call. Refuses options that the operator does not have.
-    #[inline(always)] // For the reason of `Operator::form`.
     pub(crate) fn form_of(
         &self,
         shape: &[usize],
@@ -564,10 +563,12 @@ impl Scatter<'_> {
             Some(indices),
             updates,
             |operands| {
-                let integers = indices.integers()?;
+                let indices = indices.integers()?;
+                (self.operator).check_options(self.planning.rules, self.meaning.reducing)?;
                 let (shape, updates) = (operands.shape(), operands.listed_shape());
-                let form = self.form_of(shape, indices, Some(updates))?;
-                run::once(&form, operands, &integers, self.planning, &self.execution)
+                let list = indices.layout().parts();
+                let form = (self.operator).form(shape, list, Some(updates))?;
+                run::once(&form, operands, &indices, self.planning, &self.execution)
             },
         )
     }

@@ -392,14 +392,21 @@ impl IndexPlan {
             coordinates: Form::ALL_EXPLICIT,
             ..self.form
         };
-        // The new plan is for an output whose batch and window axes have the sizes that repetitions
-        // and windows use.
-        let mut shape = Dims::copied(&self.reach)?;
+        // The updates of the new plan have the sizes that repetitions and windows use.
+        let mut used = Dims::copied(&self.reach)?;
         let indexed = form.indexed();
-        shape[indexed.clone()].copy_from_slice(&self.shape[indexed]);
-        let output = Layout::of_parts(&shape, &self.strides);
-        let indices = Layout::line(count);
-        Self::new(&output, form, &indices, self.scale, destinations, &piece)
+        used[indexed.clone()].copy_from_slice(&self.shape[indexed]);
+        let (output, indices) = (Layout::of_parts(&used, &self.strides), Layout::line(count));
+        let plan = Self::new(&output, form, &indices, self.scale, destinations, &piece)?;
+        // Its output is the output of this plan, which may be larger.
+        Ok(Self {
+            shape: Dims::copied(&self.shape)?,
+            strides: Dims::copied(&self.strides)?,
+            is_contiguous: self.is_contiguous,
+            is_whole: self.is_whole,
+            flat: None,
+            ..plan
+        })
     }
 
     /// Sorts the tuples by destination. `in_order`: they are already sorted.

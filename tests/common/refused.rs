@@ -1,5 +1,4 @@
-//! Asks every verb for what must be refused: the error with its facts, and not
-//! a byte written.
+//! Checks calls that must fail: each method returns the expected error and writes nothing.
 
 use ndscatter::{Layout, ScatterError};
 
@@ -30,7 +29,7 @@ pub(crate) fn numbers<I: Copy>(shape: &[usize], values: &[I]) -> Strided<I> {
     )
 }
 
-/// Asks every one-shot verb; each must give `expected` and write nothing.
+/// Checks every one-shot method: each must return `expected` and write nothing.
 pub(crate) fn check_refused<T: Ref>(
     options: &Options<'_>,
     data: &[usize],
@@ -43,7 +42,10 @@ pub(crate) fn check_refused<T: Ref>(
     let mut output = data.clone();
     let check = |verb: &str, got: Result<(), ScatterError>, output: &Strided<T>| {
         assert_eq!(got.as_ref(), Err(expected), "{verb}: {what}");
-        assert_eq!(output.buffer, data.buffer, "{verb} has written: {what}");
+        assert_eq!(
+            output.buffer, data.buffer,
+            "{verb} wrote to the output: {what}"
+        );
     };
     let got = indices.in_place(options, output.view_mut(), updates.view());
     check("in place", got, &output);
@@ -65,7 +67,8 @@ pub(crate) fn check_refused<T: Ref>(
     check("any, write into", got, &output);
 }
 
-/// As [`check_refused`], for what a plan can see as well.
+/// Runs [`check_refused`], and checks that making a plan returns the same error. It is for errors
+/// that a plan can detect.
 pub(crate) fn check_indices_refused<T: Ref>(
     options: &Options<'_>,
     data: &[usize],

@@ -1,6 +1,5 @@
-//! Who runs the tasks changes nothing: pools that are entered or handed over,
-//! whose size is unknown, that claim more workers than any machine has, or
-//! that may use a part of them only.
+//! The pool that runs the tasks does not change the result. The pools are entered or passed, report
+//! no number of workers, report more workers than any machine has, or limit the number of workers.
 
 use ndscatter::{Pool, Rayon, Reduction, Schedule};
 
@@ -11,13 +10,12 @@ use crate::common::destinations::Destinations;
 use crate::common::elements::Ref;
 use crate::common::pools::{Workers, rayon_pool};
 
-/// The numbers of workers of small cases.
+/// Returns the numbers of workers of small cases.
 fn numbers() -> impl Iterator<Item = usize> {
     Size::Small.workers().iter().copied()
 }
 
-/// Calls `check` with a case of a dtype, and with each schedule that may be
-/// forced and with none.
+/// Calls `check` with the case and a schedule: each schedule forced, and none.
 fn for_each_schedule<T: Ref>(
     case: &Case,
     reduction: Reduction,
@@ -47,7 +45,7 @@ fn every_kind_of_pool() {
             });
         }
     }
-    // `max_workers` bounds what a pool of eight is asked for.
+    // `max_workers` limits the workers that are requested from a pool of eight.
     for most in [1, 2, 5, 100] {
         rayon_pool(8).install(|| {
             let request = subject.request(None).pool(&Rayon).max_workers(most);
@@ -56,7 +54,7 @@ fn every_kind_of_pool() {
     }
 }
 
-/// Inside a pool, where waiting for tasks means to work on others.
+/// Calls on a thread of a rayon pool. A thread that waits for tasks works on other tasks.
 #[test]
 fn pools_that_are_entered() {
     fn check<T: Ref>(case: &Case, reduction: Reduction) {
@@ -75,7 +73,7 @@ fn pools_that_are_entered() {
     check::<i32>(&cases::HISTOGRAM, Reduction::Add);
 }
 
-/// Claims so many workers, and is alone: its tasks run one after another.
+/// A pool that reports any number of workers and runs tasks in order on the calling thread.
 #[derive(Clone, Copy, Debug)]
 struct Claims {
     workers: usize,
@@ -96,7 +94,7 @@ impl Pool for Claims {
     }
 }
 
-/// Beyond any machine, and beyond what the crate asks for.
+/// Numbers of workers beyond any machine, and beyond the crate's limit.
 #[test]
 fn pools_that_claim_any_number_of_workers() {
     fn check<T: Ref>(case: &Case, reduction: Reduction) {
@@ -124,9 +122,9 @@ fn pools_that_claim_any_number_of_workers() {
     check::<f32>(&cases::CACHE, Reduction::None);
 }
 
-/// At most so many of the workers of a pool of 64.
+/// Limits of the workers in a pool of 64.
 #[test]
-fn at_most_so_many_workers() {
+fn a_limit_of_workers() {
     let sorted = Case {
         destinations: Destinations::Together,
         ..cases::ROWS

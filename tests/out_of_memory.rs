@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use common::api::{Indices, Options, Verbs};
+use common::api::{Indices, Methods, Options};
 use common::elements::{Palette, Ref};
 use common::layouts::{Arrangement, Strided};
 use common::operators::Operator;

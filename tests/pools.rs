@@ -318,8 +318,8 @@ mod system {
 
     /// Forks, runs `child` in the child process, and waits for it. A child that hangs is killed.
     fn in_a_child(what: &str, child: impl FnOnce()) {
-        // SAFETY: the child allocates memory, starts threads and makes calls. glibc's `fork` keeps
-        // its allocator usable in the child.
+        // SAFETY: the child allocates memory, starts threads and makes calls. These are allowed
+        // after a fork: glibc keeps its allocator usable in the child.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "{what}: a fork");
         if pid == 0 {

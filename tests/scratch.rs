@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use common::Tensor;
-use common::api::{Options, Verbs};
+use common::api::{Methods, Options};
 use common::elements::Ref;
 use common::layouts::{Arrangement, Strided};
 use common::operators::Operator;

@@ -1,7 +1,7 @@
 //! Every call of the crate that the harness makes.
 //!
 //! This module builds the crate's operators from the harness's [`Operator`], and calls the crate by
-//! each [`Verb`]. A new operator, or a renamed item in the crate's interface, changes only this
+//! each [`Method`]. A new operator, or a renamed item in the crate's interface, changes only this
 //! module.
 
 use std::sync::LazyLock;
@@ -263,7 +263,7 @@ impl<I: Index + Into<i128>> Indices for Strided<I> {
 }
 
 /// The crate's methods for scatters and gathers, with indices of any type.
-pub(crate) trait Verbs: Indices {
+pub(crate) trait Methods: Indices {
     fn allocate<T: Element>(
         &self,
         options: &Options<'_>,
@@ -334,7 +334,7 @@ pub(crate) trait Verbs: Indices {
     }
 }
 
-impl<S: Indices + ?Sized> Verbs for S {}
+impl<S: Indices + ?Sized> Methods for S {}
 
 pub(crate) fn write_into(
     options: &Options<'_>,
@@ -355,10 +355,10 @@ pub(crate) fn in_place(
     options.scatter().in_place(data, indices, updates)
 }
 
-/// A method of the crate that runs a scatter or a gather. `Any` marks the calls with views whose
-/// dtype is known at run time. `Planned` marks the runs of a plan.
+/// A method of the crate that runs a scatter or a gather. `Any` marks calls with views whose dtype
+/// is known at run time. `Planned` marks runs of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Verb {
+pub(crate) enum Method {
     Allocate,
     WriteInto,
     InPlace,
@@ -375,7 +375,7 @@ pub(crate) enum Verb {
 /// output.
 pub(crate) type Made<T> = Result<Option<Vec<T>>, ScatterError>;
 
-impl Verb {
+impl Method {
     pub(crate) const ALL: [Self; 10] = [
         Self::Allocate,
         Self::WriteInto,
@@ -391,7 +391,7 @@ impl Verb {
 
     /// Returns the methods of gathers: all that do not write in place.
     pub(crate) fn of_gathers() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|verb| !verb.is_in_place())
+        Self::ALL.into_iter().filter(|method| !method.is_in_place())
     }
 
     pub(crate) fn is_in_place(self) -> bool {

@@ -3,7 +3,7 @@
 use ndscatter::{InstructionSet, Reduction, Schedule};
 
 use super::Tensor;
-use super::api::{Indices, Options, Request, Verb, Verbs};
+use super::api::{Indices, Method, Methods, Options, Request};
 use super::arithmetic::How;
 use super::elements::{Ref, is_exact, same};
 use super::harness::{Problem, Round};
@@ -47,9 +47,9 @@ impl<T: Ref> Case<'_, T> {
         let agrees = |(&a, &b): (&T, &T)| same(a, b, is_exact(reduction));
         let all = values.iter().zip(self.expected).all(agrees);
         assert!(all, "{options:?}: the reference computes {values:?}");
-        for verb in Verb::ALL {
+        for method in Method::ALL {
             problem
-                .check_against(verb, &options, &reference)
+                .check_against(method, &options, &reference)
                 .unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
         }
     }

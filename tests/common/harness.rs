@@ -7,8 +7,8 @@
 use ndscatter::{GatherPlan, ScatterError, ScatterPlan, TensorViewMut};
 
 use super::Tensor;
-use super::api::{GatherOptions, Made, Verbs};
-pub(crate) use super::api::{Indices, Options, Verb, in_place, write_into};
+use super::api::{GatherOptions, Made, Methods};
+pub(crate) use super::api::{Indices, Method, Options, in_place, write_into};
 use super::elements::{Ref, compare, is_exact};
 use super::layouts::{Arrangement, Strided};
 pub(crate) use super::operators::Operator;
@@ -32,14 +32,14 @@ pub(crate) struct Problem<'i, T> {
 }
 
 impl<T: Ref> Problem<'_, T> {
-    /// Runs `verb`. An `Err` describes the difference between output and reference.
-    pub(crate) fn check(&self, verb: Verb, options: &Options<'_>) -> Result<(), String> {
-        let rounds = if verb.is_planned() {
+    /// Runs `method`. An `Err` describes the difference between output and reference.
+    pub(crate) fn check(&self, method: Method, options: &Options<'_>) -> Result<(), String> {
+        let rounds = if method.is_planned() {
             self.rounds.len()
         } else {
             1
         };
-        self.check_against(verb, options, &self.expected(options, rounds))
+        self.check_against(method, options, &self.expected(options, rounds))
     }
 
     /// Computes the expected outputs of the first `rounds` rounds.
@@ -56,48 +56,48 @@ impl<T: Ref> Problem<'_, T> {
     /// them. A planned method runs as many rounds as `expected` has entries.
     pub(crate) fn check_against(
         &self,
-        verb: Verb,
+        method: Method,
         options: &Options<'_>,
         expected: &[Tensor<T>],
     ) -> Result<(), String> {
-        let plan = verb.is_planned().then(|| self.plan(verb, options));
+        let plan = method.is_planned().then(|| self.plan(method, options));
         let plan = plan.transpose();
         let plan = plan.map_err(|error| format!("planning: {error}"))?;
         for (number, (round, expected)) in self.rounds.iter().zip(expected).enumerate() {
             let inputs = (round.data.view(), round.updates.view());
             let run = |output: TensorViewMut<'_, T>| {
-                verb.scatter(options, self.indices, plan.as_ref(), inputs, output)
+                method.scatter(options, self.indices, plan.as_ref(), inputs, output)
             };
             let exact = is_exact(options.execution.reduction);
-            check_output(self.start(verb, round), expected, exact, run)
-                .map_err(|difference| format!("{verb:?}, run {number}: {difference}"))?;
+            check_output(self.start(method, round), expected, exact, run)
+                .map_err(|difference| format!("{method:?}, run {number}: {difference}"))?;
         }
         Ok(())
     }
 
     /// Creates the output before the call: data for a method in place, else memory filled with
     /// marks.
-    fn start(&self, verb: Verb, round: &Round<T>) -> Strided<T> {
-        let arrangement = if verb.allocates() {
+    fn start(&self, method: Method, round: &Round<T>) -> Strided<T> {
+        let arrangement = if method.allocates() {
             Arrangement::Contiguous
         } else {
             self.output
         };
         let shape = round.data.shape();
         let mut start = Strided::marked(shape, arrangement, self.margin, T::sentinel());
-        if verb.is_in_place() {
+        if method.is_in_place() {
             start.write(&round.data.read());
         }
         start
     }
 
-    /// Makes a plan for the layout of the output that `verb` writes.
+    /// Makes a plan for the layout of the output that `method` writes.
     pub(crate) fn plan(
         &self,
-        verb: Verb,
+        method: Method,
         options: &Options<'_>,
     ) -> Result<ScatterPlan, ScatterError> {
-        let output = self.start(verb, &self.rounds[0]);
+        let output = self.start(method, &self.rounds[0]);
         self.indices.plan(options, output.layout())
     }
 }
@@ -131,9 +131,9 @@ pub(crate) struct GatherProblem<'i, T> {
 }
 
 impl<T: Ref> GatherProblem<'_, T> {
-    /// Runs `verb`. An `Err` describes the difference between output and reference.
-    pub(crate) fn check(&self, verb: Verb, options: &GatherOptions<'_>) -> Result<(), String> {
-        self.check_against(verb, options, &self.expected(options))
+    /// Runs `method`. An `Err` describes the difference between output and reference.
+    pub(crate) fn check(&self, method: Method, options: &GatherOptions<'_>) -> Result<(), String> {
+        self.check_against(method, options, &self.expected(options))
     }
 
     /// Computes the expected outputs for both data tensors.
@@ -147,24 +147,24 @@ impl<T: Ref> GatherProblem<'_, T> {
     /// them.
     pub(crate) fn check_against(
         &self,
-        verb: Verb,
+        method: Method,
         options: &GatherOptions<'_>,
         expected: &[Tensor<T>; 2],
     ) -> Result<(), String> {
         let plan = |()| self.indices.plan_gather(options, self.data[0].layout());
-        let plan = verb.is_planned().then_some(()).map(plan).transpose();
+        let plan = method.is_planned().then_some(()).map(plan).transpose();
         let plan = plan.map_err(|error| format!("planning: {error}"))?;
-        let rounds = if verb.is_planned() { 2 } else { 1 };
+        let rounds = if method.is_planned() { 2 } else { 1 };
         for (data, expected) in self.data.iter().zip(expected).take(rounds) {
-            self.check_round(verb, options, plan.as_ref(), data, expected)
-                .map_err(|difference| format!("{verb:?}: {difference}"))?;
+            self.check_round(method, options, plan.as_ref(), data, expected)
+                .map_err(|difference| format!("{method:?}: {difference}"))?;
         }
         Ok(())
     }
 
     fn check_round(
         &self,
-        verb: Verb,
+        method: Method,
         options: &GatherOptions<'_>,
         plan: Option<&GatherPlan>,
         data: &Strided<T>,
@@ -177,7 +177,7 @@ impl<T: Ref> GatherProblem<'_, T> {
             ));
         }
         check_output(self.start(&expected.shape), expected, true, |output| {
-            verb.gather(options, self.indices, plan, data.view(), output)
+            method.gather(options, self.indices, plan, data.view(), output)
         })
     }
 

@@ -15,7 +15,8 @@ pub(crate) enum Arrangement {
     Spelled,
     /// Dimension 0 innermost. The other dimensions keep their order around it.
     Permuted,
-    /// Row-major, with a gap of one element after each dimension's extent.
+    /// Row-major, with a gap of one element after each row and after each slice of an outer
+    /// dimension.
     Padded,
     /// Every second element, in all dimensions.
     Stepped,

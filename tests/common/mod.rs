@@ -36,7 +36,7 @@ pub(crate) mod small;
 
 /// Names under which the tests of the interface import parts of the harness.
 pub(crate) mod gather_harness {
-    pub(crate) use super::api::{GatherOptions, Verbs};
+    pub(crate) use super::api::{GatherOptions, Methods};
     pub(crate) use super::harness::GatherProblem;
     pub(crate) use super::operators::Gatherer;
 }

@@ -3,7 +3,7 @@
 use ndscatter::{Layout, ScatterError};
 
 use super::Tensor;
-use super::api::{Indices, Options, Verbs, in_place, write_into};
+use super::api::{Indices, Methods, Options, in_place, write_into};
 use super::elements::{Palette, Ref};
 use super::layouts::{Arrangement, Strided};
 use super::random::Random;
@@ -40,11 +40,11 @@ pub(crate) fn check_refused<T: Ref>(
     let what = format!("{:?}, data {data:?}, updates {updates:?}", options.operator);
     let (data, updates) = (filled::<T>(data), filled::<T>(updates));
     let mut output = data.clone();
-    let check = |verb: &str, got: Result<(), ScatterError>, output: &Strided<T>| {
-        assert_eq!(got.as_ref(), Err(expected), "{verb}: {what}");
+    let check = |method: &str, got: Result<(), ScatterError>, output: &Strided<T>| {
+        assert_eq!(got.as_ref(), Err(expected), "{method}: {what}");
         assert_eq!(
             output.buffer, data.buffer,
-            "{verb} wrote to the output: {what}"
+            "{method} wrote to the output: {what}"
         );
     };
     let got = indices.in_place(options, output.view_mut(), updates.view());

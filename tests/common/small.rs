@@ -3,7 +3,7 @@
 
 use ndscatter::{Bounds, CacheMode, Duplicates, Reduction, ScatterError, Schedule};
 
-use super::api::{Indices, Options, Request, Verb, Verbs};
+use super::api::{Indices, Method, Methods, Options, Request};
 use super::elements::{Palette, Ref};
 use super::harness::{Problem, Round};
 use super::indices::{IndexRule, resolve_axis};
@@ -223,9 +223,11 @@ impl Small<'_> {
                     Some(error) => check_refused(&problem, &options, &error, &what()),
                     None => {
                         let expected = problem.expected(&options, 1);
-                        [Verb::InPlace, Verb::Allocate, Verb::PlannedWriteInto]
+                        [Method::InPlace, Method::Allocate, Method::PlannedWriteInto]
                             .iter()
-                            .try_for_each(|&verb| problem.check_against(verb, &options, &expected))
+                            .try_for_each(|&method| {
+                                problem.check_against(method, &options, &expected)
+                            })
                             .unwrap_or_else(|difference| panic!("{}: {difference}", what()));
                     }
                 }

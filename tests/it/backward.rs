@@ -53,8 +53,8 @@ impl<'i, T: Graded> Problem<'i, T> {
         let logical = indices.logical();
         let updates_shape = options.operator.updates_shape(data, &logical.shape);
         let draw = |shape: &[usize], random: &mut Random| {
-            // Half of the tensors have at most four different values, so that there are ties and
-            // zeros.
+            // Half of the tensors have at most four different values, which makes ties and zeros
+            // likely.
             let few = random.one_in(2);
             let pool: Vec<T> = (0..3).map(|_| T::sample(palette, random)).collect();
             let value = |random: &mut Random| match few {

@@ -1,7 +1,7 @@
 //! Indices out of bounds, duplicates, and positions in a cache, as cases computed by hand. They
 //! check the reference and the crate.
 
-use crate::common::api::Verbs;
+use crate::common::api::Methods;
 use crate::common::by_hand::{Case, contiguous};
 use crate::common::harness::{Operator, Options};
 use crate::common::refused::{check_indices_refused, numbers};
@@ -16,8 +16,8 @@ fn options(operator: Operator) -> Options<'static> {
 
 mod cases {
     use super::{
-        Bounds, Case, Duplicates, Operator, Reduction, Scatter, ScatterError, TensorView,
-        TensorViewMut, Verbs, check_indices_refused, contiguous, numbers, options,
+        Bounds, Case, Duplicates, Methods, Operator, Reduction, Scatter, ScatterError, TensorView,
+        TensorViewMut, check_indices_refused, contiguous, numbers, options,
     };
 
     /// The sizes of a tensor's dimensions.

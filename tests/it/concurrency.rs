@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::common::api::Verbs;
+use crate::common::api::Methods;
 use crate::common::elements::{Palette, Ref, compare, is_exact};
 use crate::common::harness::{Indices, Operator, Options};
 use crate::common::layouts::{Arrangement, Strided};
@@ -594,7 +594,7 @@ fn strings_with_duplicates() {
             for (number, result) in results.iter().enumerate() {
                 assert!(
                     *result == strings.expected,
-                    "{workers:?} {schedule:?}, verb {number}"
+                    "{workers:?} {schedule:?}, method {number}"
                 );
             }
         }
@@ -706,18 +706,23 @@ impl Drop for Tracked {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum CloneVerb {
+enum CloneMethod {
     Allocate,
     WriteInto,
     InPlace,
 }
 
 /// Makes one of the clones panic, and checks that each element has been dropped once afterwards.
-fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, panics_at: usize) {
+fn check_panic(
+    method: CloneMethod,
+    schedule: Option<Schedule>,
+    workers: Workers,
+    panics_at: usize,
+) {
     const ROWS: usize = 40;
     const TUPLES: usize = 120;
     const LEN: usize = 50;
-    let what = format!("{verb:?} {schedule:?} {workers:?}, clone {panics_at}");
+    let what = format!("{method:?} {schedule:?} {workers:?}, clone {panics_at}");
     let registry = Arc::new(Registry::default());
     registry.panics_at.store(panics_at, Ordering::Relaxed);
     let make = |count: usize| -> Vec<_> { (0..count).map(|_| Tracked::new(&registry)).collect() };
@@ -734,14 +739,14 @@ fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, pa
         let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
         let updates = TensorView::contiguous(&updates, &[TUPLES, LEN]).expect("updates");
         let target = TensorViewMut::contiguous(&mut output, &[ROWS, LEN]).expect("output");
-        let call = || match verb {
-            CloneVerb::Allocate => scatter
+        let call = || match method {
+            CloneMethod::Allocate => scatter
                 .allocate(Cloned(data), indices, Cloned(updates))
                 .map(drop),
-            CloneVerb::WriteInto => {
+            CloneMethod::WriteInto => {
                 scatter.write_into(Cloned(data), indices, Cloned(updates), Cloned(target))
             }
-            CloneVerb::InPlace => scatter.in_place(Cloned(target), indices, Cloned(updates)),
+            CloneMethod::InPlace => scatter.in_place(Cloned(target), indices, Cloned(updates)),
         };
         catch_unwind(AssertUnwindSafe(call)).is_err()
     });
@@ -760,16 +765,16 @@ fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, pa
         .lock()
         .expect("no thread panics with the lock")
         .len();
-    let may_leak = panicked && matches!(verb, CloneVerb::Allocate);
+    let may_leak = panicked && matches!(method, CloneMethod::Allocate);
     assert!(leaked == 0 || may_leak, "{what}: {leaked} leaked");
 }
 
 #[test]
 fn a_clone_that_panics_leaves_nothing_dropped_twice() {
-    for verb in [
-        CloneVerb::Allocate,
-        CloneVerb::WriteInto,
-        CloneVerb::InPlace,
+    for method in [
+        CloneMethod::Allocate,
+        CloneMethod::WriteInto,
+        CloneMethod::InPlace,
     ] {
         for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
             for workers in [
@@ -779,7 +784,7 @@ fn a_clone_that_panics_leaves_nothing_dropped_twice() {
             ] {
                 // The first clone, two in the middle, and none.
                 for panics_at in [0, 777, 2222, usize::MAX] {
-                    check_panic(verb, schedule, workers, panics_at);
+                    check_panic(method, schedule, workers, panics_at);
                 }
             }
         }

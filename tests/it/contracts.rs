@@ -21,16 +21,16 @@ const FOREIGN: [u8; 2] = [2, 0];
 
 fn foreign<'a>(bytes: &'a [u8], shape: &'a [usize]) -> AnyView<'a> {
     let layout = Layout::contiguous(shape);
-    // SAFETY: the slice has as many bytes as the shape has elements, and it is borrowed as long as
-    // the view.
+    // SAFETY: every shape in these tests has the length of its slice, and the slice is borrowed for
+    // the lifetime of the view.
     let view = unsafe { AnyView::from_raw_parts(bytes.as_ptr(), DType::Bool, layout) };
     view.expect("bytes are aligned")
 }
 
 fn foreign_mut<'a>(bytes: &'a mut [u8], shape: &'a [usize]) -> AnyViewMut<'a> {
     let layout = Layout::contiguous(shape);
-    // SAFETY: the slice has as many bytes as the shape has elements, and it is borrowed mutably as
-    // long as the view.
+    // SAFETY: every shape in these tests has the length of its slice, and the slice is borrowed
+    // mutably for the lifetime of the view.
     let view = unsafe { AnyViewMut::from_raw_parts(bytes.as_mut_ptr(), DType::Bool, layout) };
     view.expect("bytes are aligned")
 }
@@ -159,8 +159,8 @@ fn foreign_booleans_move_among_themselves() {
 /// Returns an output of uninitialised memory.
 fn uninit<'a>(memory: &'a mut [MaybeUninit<f32>], shape: &'a [usize]) -> AnyViewMut<'a> {
     let (ptr, layout) = (memory.as_mut_ptr().cast(), Layout::contiguous(shape));
-    // SAFETY: the slice has as many elements as the shape, and it is borrowed mutably as long as
-    // the view.
+    // SAFETY: every shape in these tests has the length of its slice, and the slice is borrowed
+    // mutably for the lifetime of the view.
     let view = unsafe { AnyViewMut::uninit_from_raw_parts(ptr, DType::F32, layout) };
     view.expect("floats are aligned")
 }

@@ -7,7 +7,7 @@
 )]
 
 use crate::common::Tensor;
-use crate::common::api::Verbs;
+use crate::common::api::Methods;
 use crate::common::harness::{Operator, Options, in_place, write_into};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::pools::Workers;
@@ -386,8 +386,8 @@ fn duplicates_can_be_rejected() {
     }
 }
 
-/// Destinations that increase prove that there is no duplicate. A destination that does not
-/// increase must be found at every position.
+/// Increasing destinations are distinct. A destination that does not increase must be found at
+/// every position.
 #[test]
 fn a_repeat_anywhere_among_increasing_destinations_is_found() {
     const TUPLES: usize = 200;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::Tensor;
-use crate::common::api::{DType, Options, Request, Verb, Verbs};
+use crate::common::api::{DType, Method, Methods, Options, Request};
 use crate::common::arithmetic::How;
 use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
 use crate::common::harness::{Problem, Round};
@@ -135,7 +135,7 @@ fn check_almost_rows<I: Index + Into<i128> + From<u8>>() {
             };
             let options = Options::new(Operator::Elements { axis: 0 }, Reduction::Add);
             problem
-                .check(Verb::InPlace, &options)
+                .check(Method::InPlace, &options)
                 .unwrap_or_else(|difference| panic!("{at} of 4 x {len}: {difference}"));
         }
     }
@@ -202,14 +202,16 @@ fn every_schedule_without_work() {
                 margin: 1,
             };
             for schedule in Schedule::ALL {
-                for verb in Verb::ALL {
+                for method in Method::ALL {
                     let execution = Request::new(reduction).pool(&Sequential);
                     let options = Options::new(operator, execution.schedule(schedule));
-                    problem.check(verb, &options).unwrap_or_else(|difference| {
-                        panic!("{operator:?} {data_shape:?} {schedule}: {difference}")
-                    });
-                    let plan = problem.plan(verb, &options).expect("the case is valid");
-                    (options.explain(&plan, DType::I32, verb.is_in_place()))
+                    problem
+                        .check(method, &options)
+                        .unwrap_or_else(|difference| {
+                            panic!("{operator:?} {data_shape:?} {schedule}: {difference}")
+                        });
+                    let plan = problem.plan(method, &options).expect("the case is valid");
+                    (options.explain(&plan, DType::I32, method.is_in_place()))
                         .expect("i32 has every reduction");
                 }
             }
@@ -306,8 +308,8 @@ impl<T: Ref> Windows<T> {
         // Without a forced schedule, a small call may use a separate path.
         for execution in [free, free.schedule(Schedule::Serial)] {
             options.execution = execution;
-            problem.check_against(Verb::InPlace, &options, &expected)?;
-            problem.check_against(Verb::WriteInto, &options, &expected)?;
+            problem.check_against(Method::InPlace, &options, &expected)?;
+            problem.check_against(Method::WriteInto, &options, &expected)?;
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 //! unspecified, but no call may access memory outside its tensors.
 //!
 //! Results are not compared with the reference. The tests detect the faults of a call that reads an
-//! index twice: a write outside the output (marks surround every output), a write after an error,
-//! or two workers that write one slice. Two workers on one slice lose updates of a sum, or mix the
+//! index twice: a write outside the output, a write after an error, or two workers that write one
+//! slice. Marks surround every output. Two workers on one slice lose updates of a sum, or mix the
 //! updates of two tuples in a slice.
 //!
 //! The writes are atomic. On x86-64, the crate's loads of indices are atomic too, so

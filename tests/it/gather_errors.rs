@@ -7,7 +7,7 @@
 
 use crate::common::Tensor;
 use crate::common::by_hand::Values;
-use crate::common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Verbs};
+use crate::common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Methods};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::refused::numbers;
 use ndscatter::{AnyView, AnyViewMut, Bounds, DType, Gather, Layout, ScatterError, TensorView};

@@ -7,7 +7,7 @@
 )]
 
 use crate::common::Tensor;
-use crate::common::api::{GatherOptions, Indices, Verb, Verbs};
+use crate::common::api::{GatherOptions, Indices, Method, Methods};
 use crate::common::by_hand::Values;
 use crate::common::elements::{Palette, Ref};
 use crate::common::harness::GatherProblem;
@@ -45,9 +45,9 @@ fn check_by_hand<T: Ref>(
     let logical = indices.logical();
     let reference = (options.gatherer).expected(options.rule, &problem.data[0].read(), &logical);
     assert_eq!(reference, expected, "the reference, {options:?}");
-    for verb in Verb::of_gathers() {
+    for method in Method::of_gathers() {
         problem
-            .check(verb, options)
+            .check(method, options)
             .unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
     }
 }
@@ -284,8 +284,8 @@ fn check_small<T: Ref>(
         Some(error) => problem.check_refused(&options, &error, &what),
         None => {
             let expected = problem.expected(&options);
-            Verb::of_gathers()
-                .try_for_each(|verb| problem.check_against(verb, &options, &expected))
+            Method::of_gathers()
+                .try_for_each(|method| problem.check_against(method, &options, &expected))
                 .unwrap_or_else(|difference| panic!("{what}: {difference}"));
         }
     }
@@ -394,9 +394,9 @@ impl Large {
             workers.with(|pool| {
                 let mut options = options;
                 options.execution = options.execution.pool(pool);
-                for verb in [Verb::WriteInto, Verb::PlannedAllocate] {
+                for method in [Method::WriteInto, Method::PlannedAllocate] {
                     problem
-                        .check_against(verb, &options, &expected)
+                        .check_against(method, &options, &expected)
                         .unwrap_or_else(|at| panic!("{workers:?} {options:?}: {at}"));
                 }
             });

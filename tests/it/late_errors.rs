@@ -4,7 +4,7 @@
 use ndscatter::{CallingThread, Pool, Reduction, ScatterError};
 
 use crate::common::Tensor;
-use crate::common::api::{Options, Request, Verbs};
+use crate::common::api::{Methods, Options, Request};
 use crate::common::elements::Ref;
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::operators::Operator;

@@ -1,5 +1,5 @@
-//! Long lists of single elements, which are applied block by block. The machines differ in the
-//! prefetch of indices, and therefore in the length of blocks.
+//! Long lists of single elements, which are applied block by block. One machine prefetches indices,
+//! in blocks of another length. The other machine does not.
 
 use ndscatter::{CallingThread, Execution, Machine, Pool, Reduction, Scatter, ScatterError};
 use ndscatter::{TensorView, TensorViewMut};

@@ -122,7 +122,8 @@ fn data_without_elements_have_no_index() {
     ));
 }
 
-/// The number of tuples per element is below the threshold for an application in a copy.
+/// A sum into new memory is applied to the output itself, block by block. For the shorter lists, it
+/// has fewer tuples per element than an application in a copy requires.
 #[test]
 fn long_lists_are_applied_in_new_memory() {
     const BINS: usize = 4001;

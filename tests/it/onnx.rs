@@ -101,11 +101,11 @@ impl Case {
         self.tensor("input", name)
     }
 
-    fn compare<T: Value>(&self, verb: &str, got: Result<Vec<T>, ScatterError>, expected: &[T]) {
+    fn compare<T: Value>(&self, method: &str, got: Result<Vec<T>, ScatterError>, expected: &[T]) {
         let case = self.folder.display();
-        let got = got.unwrap_or_else(|error| panic!("{case}, {verb}: the call failed: {error}"));
+        let got = got.unwrap_or_else(|error| panic!("{case}, {method}: the call failed: {error}"));
         let same = bytemuck::cast_slice::<T, u8>(&got) == bytemuck::cast_slice::<T, u8>(expected);
-        assert!(same, "{case}, {verb}: {got:?} instead of {expected:?}");
+        assert!(same, "{case}, {method}: {got:?} instead of {expected:?}");
     }
 }
 
@@ -181,7 +181,7 @@ impl<T: Value> ScatterTensors<T> {
         let any_plan = scatter.plan(data.layout(), AnyView::from(indices));
         let any_plan = any_plan.expect("a plan");
 
-        for (verb, got) in [
+        for (method, got) in [
             (
                 "allocate",
                 scatter
@@ -250,7 +250,7 @@ impl<T: Value> ScatterTensors<T> {
                     .map(ndscatter::Tensor::into_vec),
             ),
         ] {
-            case.compare(verb, got, &self.output.values);
+            case.compare(method, got, &self.output.values);
         }
     }
 
@@ -291,7 +291,7 @@ fn check_gather<T: Value>(case: &Case, gather: &Gather<'_>, reference: Gatherer)
     let planned = plan.output_shape();
     assert_eq!(planned, blank.shape, "{}", case.folder.display());
 
-    for (verb, got) in [
+    for (method, got) in [
         (
             "allocate",
             gather
@@ -330,7 +330,7 @@ fn check_gather<T: Value>(case: &Case, gather: &Gather<'_>, reference: Gatherer)
                 .map(ndscatter::Tensor::into_vec),
         ),
     ] {
-        case.compare(verb, got, &output.values);
+        case.compare(method, got, &output.values);
     }
 }
 

@@ -2,9 +2,9 @@
 //! its facts, and writes nothing.
 
 use crate::common::Tensor;
-use crate::common::api::Verbs;
+use crate::common::api::Methods;
 use crate::common::elements::Ref;
-use crate::common::harness::{Operator, Options, Problem, Round, Verb};
+use crate::common::harness::{Method, Operator, Options, Problem, Round};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::pools::Workers;
 use crate::common::refused::{check_indices_refused, check_refused, filled, numbers};
@@ -225,9 +225,9 @@ fn check_write_indices(mode: CacheMode, indices: &[i64], refused: Option<(usize,
         output: Arrangement::Contiguous,
         margin: 1,
     };
-    for verb in Verb::ALL {
+    for method in Method::ALL {
         problem
-            .check(verb, &options)
+            .check(method, &options)
             .unwrap_or_else(|difference| panic!("{mode:?}: {difference}"));
     }
 }

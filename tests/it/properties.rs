@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Mutex;
 
-use crate::common::api::{DType, Options, Request, Verb, Verbs};
+use crate::common::api::{DType, Method, Methods, Options, Request};
 use crate::common::destinations::{Destinations, index_types, place_indices, range};
 use crate::common::elements::{Palette, Ref, element_types};
 use crate::common::harness::{Problem, Round};
@@ -64,7 +64,7 @@ struct Case {
     indices_layout: Arrangement,
     updates_layout: Arrangement,
     output_layout: Arrangement,
-    verb: Verb,
+    method: Method,
     schedule: Option<Schedule>,
     set: Option<InstructionSet>,
     workers: Workers,
@@ -182,8 +182,7 @@ fn fit(
     let distinct: usize = (operator.axes(data, &indices).iter())
         .map(|&(_, size)| size)
         .product();
-    // The dimensions that may be reduced, and the dimensions whose product is the number of tuples
-    // per destination set.
+    // The dimensions that may be reduced, and the dimensions along which destinations could repeat.
     let (cut, counted) = match operator {
         Operator::Nd => (0..indices.len() - 1, 0..indices.len() - 1),
         Operator::Elements { axis } => {
@@ -241,7 +240,7 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
     let outputs = plain_or(Arrangement::Contiguous, Arrangement::OUTPUTS.into());
     let layouts = (inputs(), inputs(), inputs(), outputs);
     let run = (
-        select(&Verb::ALL[..]),
+        select(&Method::ALL[..]),
         plain_or(None, Schedule::ALL.map(Some).into()),
         plain_or(
             None,
@@ -264,7 +263,7 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
         let is_cache = matches!(operator, Operator::Cache { .. });
         let indices = fit(operator, &data, indices, destinations, limit);
         let (data_layout, indices_layout, updates_layout, output_layout) = layouts;
-        let (verb, schedule, set, workers) = run;
+        let (method, schedule, set, workers) = run;
         let (palette, seed) = values;
         Case {
             operator,
@@ -285,7 +284,7 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
             indices_layout,
             updates_layout,
             output_layout,
-            verb,
+            method,
             schedule,
             set,
             workers,
@@ -391,7 +390,8 @@ impl Case {
             let tensor = Tensor::generate(shape, || T::sample(self.palette, random));
             Strided::new(&tensor, arrangement, 1, T::sentinel())
         };
-        // A plan must accept other values and other strides.
+        // The second round swaps the layouts: a plan must accept inputs with other values and other
+        // strides.
         let layouts = [
             (self.data_layout, self.updates_layout),
             (self.updates_layout, self.data_layout),
@@ -430,10 +430,10 @@ impl Case {
         };
         let used = self.workers.with(|pool| {
             let options = self.options(reduction, pool);
-            problem.check(self.verb, &options)?;
-            let in_place = self.verb.is_in_place();
+            problem.check(self.method, &options)?;
+            let in_place = self.method.is_in_place();
             let explained = problem
-                .plan(self.verb, &options)
+                .plan(self.method, &options)
                 .and_then(|plan| options.explain(&plan, T::DTYPE, in_place));
             let explanation = explained.map_err(|error| format!("explaining: {error}"))?;
             Ok::<_, String>(explanation.schedule())
@@ -605,7 +605,7 @@ fn large_refusals() {
 }
 
 /// Returns a case with rows of a table and plain choices.
-fn plain_case(verb: Verb) -> Case {
+fn plain_case(method: Method) -> Case {
     Case {
         operator: Operator::Nd,
         data: vec![9, 40],
@@ -624,7 +624,7 @@ fn plain_case(verb: Verb) -> Case {
         indices_layout: Arrangement::Contiguous,
         updates_layout: Arrangement::Contiguous,
         output_layout: Arrangement::Contiguous,
-        verb,
+        method,
         schedule: Some(Schedule::Serial),
         set: None,
         workers: Workers::Given(2),
@@ -658,7 +658,7 @@ fn every_pair_once() {
                         include_self,
                         accumulate,
                         negative: true,
-                        ..plain_case(Verb::InPlace)
+                        ..plain_case(Method::InPlace)
                     });
                 }
             }
@@ -685,7 +685,7 @@ fn every_pair_once() {
         } else {
             &reductions
         };
-        for verb in Verb::ALL {
+        for method in Method::ALL {
             for workers in Workers::ALL {
                 for schedule in Schedule::ALL.map(Some).into_iter().chain([None]) {
                     for &reduction in reductions {
@@ -698,7 +698,7 @@ fn every_pair_once() {
                             schedule,
                             set,
                             reduction,
-                            ..plain_case(verb)
+                            ..plain_case(method)
                         });
                     }
                 }
@@ -708,7 +708,7 @@ fn every_pair_once() {
     for data_layout in Arrangement::INPUTS {
         for updates_layout in Arrangement::INPUTS {
             for output_layout in Arrangement::OUTPUTS {
-                let case = plain_case(Verb::PlannedWriteInto);
+                let case = plain_case(Method::PlannedWriteInto);
                 check(&Case {
                     data_layout,
                     updates_layout,

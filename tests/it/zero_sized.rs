@@ -34,7 +34,7 @@ fn places(tuples: usize) -> Vec<i64> {
 
 /// Runs every method of a scatter of `updates` into slices of `window` elements, as a one-shot call
 /// and with a plan. Returns the number of calls.
-fn every_verb<T: Clone + Send + Sync>(
+fn every_method<T: Clone + Send + Sync>(
     element: &T,
     tuples: usize,
     window: usize,
@@ -97,7 +97,7 @@ fn scatters_of_units() {
     for execution in executions(&CallingThread) {
         for &tuples in lengths {
             for &window in windows {
-                every_verb(&(), tuples, window, execution);
+                every_method(&(), tuples, window, execution);
             }
         }
     }
@@ -107,8 +107,8 @@ fn scatters_of_units() {
 #[test]
 fn scatters_of_units_on_several_threads() {
     for execution in executions(rayon_pool(3)).chain(executions(&Sequential)) {
-        every_verb(&(), 5 * TUPLES, 1, execution);
-        every_verb(&(), TUPLES, 40, execution);
+        every_method(&(), 5 * TUPLES, 1, execution);
+        every_method(&(), TUPLES, 40, execution);
     }
 }
 
@@ -118,11 +118,11 @@ fn scatters_of_units_on_several_threads() {
 fn every_update_is_cloned() {
     let execution = Execution::new().pool(&CallingThread);
     for tuples in [20, 100, TUPLES] {
-        let verbs = every_verb(&Counted, tuples, 1, execution);
+        let methods = every_method(&Counted, tuples, 1, execution);
         let copies = 4 * SLICES;
         assert_eq!(
             CLONES.load(Ordering::Relaxed),
-            verbs * tuples + copies,
+            methods * tuples + copies,
             "{tuples} tuples"
         );
     }

@@ -107,7 +107,8 @@ fn by_hand() {
     );
 }
 
-/// Faults of other libraries (semantics.md, part B, 3). Each case is one that they compute wrongly.
+/// Faults of other libraries. Each case has the result that docs/semantics.md ("Gradients")
+/// defines, and is one that some library computes wrongly.
 #[test]
 fn faults_of_others() {
     let backward = |scatter: &Scatter<'_>, forward: [&[f32]; 2], at: &[i64], gradient: &[f32]| {
@@ -123,7 +124,7 @@ fn faults_of_others() {
         [of_data.into_vec(), of_updates.into_vec()]
     };
     let of = |reduction| Scatter::along(0).reduction(reduction);
-    // 3.1: they give the gradient to every duplicate, although only the last one was kept.
+    // Fault: every duplicate gets the gradient, although only the last update was kept.
     let got = backward(
         &of(Reduction::None),
         [&[0.0; 2], &[1.0, 2.0]],
@@ -134,14 +135,14 @@ fn faults_of_others() {
     let documented = of(Reduction::None).none_gradient(NoneGradient::EveryDuplicate);
     let got = backward(&documented, [&[0.0; 2], &[1.0, 2.0]], &[0, 0], &[5.0, 7.0]);
     assert_eq!(got, [vec![0.0, 7.0], vec![5.0, 5.0]]);
-    // 3.2: they divide the product by an update, which may be zero.
+    // Fault: the product is divided by an update, which may be zero.
     let got = backward(&of(Reduction::Mul), [&[3.0], &[0.0, 2.0]], &[0, 0], &[1.0]);
     assert_eq!(got, [vec![0.0], vec![6.0, 0.0]]);
-    // 3.3: they count an excluded value that equals the result as a tie.
+    // Fault: an excluded value that equals the result counts as a tie.
     let without = of(Reduction::Max).include_self(false);
     let got = backward(&without, [&[1.0], &[1.0, 0.5]], &[0, 0], &[1.0]);
     assert_eq!(got, [vec![0.0], vec![1.0, 0.0]]);
-    // 3.3: they find no tie, because NaN is not equal to itself, and compute 0 / 0.
+    // Fault: no value counts as a tie, because NaN is not equal to itself, which gives 0 / 0.
     let got = backward(
         &of(Reduction::Max),
         [&[1.0], &[f32::NAN, 0.5]],
@@ -149,14 +150,14 @@ fn faults_of_others() {
         &[1.0],
     );
     assert_eq!(got, [vec![0.0], vec![1.0, 0.0]]);
-    // 3.3: they give the whole gradient to the first extreme, or to each side of a tie.
+    // Fault: the first extreme gets the whole gradient, or each side of a tie does.
     let got = backward(&of(Reduction::Min), [&[1.0], &[1.0]], &[0], &[1.0]);
     assert_eq!(got, [vec![0.5], vec![0.5]]);
-    // 3.4: the mean without self is divided by the number of updates, and data has no gradient.
+    // The mean without self is divided by the number of updates, and data has no gradient.
     let without = of(Reduction::Mean).include_self(false);
     let got = backward(&without, [&[9.0, 1.0], &[1.0, 2.0]], &[0, 0], &[1.0, 4.0]);
     assert_eq!(got, [vec![0.0, 4.0], vec![0.5, 0.5]]);
-    // 3.5: a factor of zero gives zeros, also for gradients that are infinite or NaN.
+    // A factor of zero gives zeros, also for gradients that are infinite or NaN.
     let gradient = [f32::INFINITY, f32::NAN, -1.0];
     for reduction in Reduction::ALL {
         for scale in [0.0, -0.0] {
@@ -170,12 +171,12 @@ fn faults_of_others() {
             }
         }
     }
-    // 3.6: data keeps its gradient where updates add, and loses it where updates replace.
+    // Data keeps its gradient where updates add, and loses it where updates replace.
     let got = backward(&of(Reduction::Add), [&[1.0; 2], &[1.0]], &[0], &[5.0, 7.0]);
     assert_eq!(got, [vec![5.0, 7.0], vec![5.0]]);
     let got = backward(&of(Reduction::None), [&[1.0; 2], &[1.0]], &[0], &[5.0, 7.0]);
     assert_eq!(got, [vec![0.0, 7.0], vec![5.0]]);
-    // 3.6: they ignore a reduction and compute the gradient of another one.
+    // Fault: the reduction is ignored, and the gradient is that of `none`.
     let got = backward(
         &of(Reduction::Mul),
         [&[3.0, 1.0], &[2.0]],

@@ -63,7 +63,7 @@ pub(super) struct Case {
     /// Kind of values. `None`: values that suit the reduction and the dtype.
     pub(super) palette: Option<Palette>,
     /// Number of workers, and the schedule and the number of tasks that the crate must choose in
-    /// place.
+    /// place. Huge cases check the choice out of place too.
     pub(super) chosen: Option<(usize, Schedule, usize)>,
 }
 
@@ -548,7 +548,7 @@ const MESSAGES: Case = Case {
     ..MANY
 };
 
-/// Single elements with few updates each.
+/// Single elements, with fewer updates than elements.
 const LINE: Case = Case {
     operator: Elements { axis: 0 },
     data: &[220_000],
@@ -556,7 +556,7 @@ const LINE: Case = Case {
     ..MANY
 };
 
-/// Few elements with many updates each.
+/// Single elements, with many more updates than elements.
 const COUNTS: Case = Case {
     data: &[1000],
     ..LINE
@@ -633,7 +633,7 @@ pub(super) fn rows_as_elements() -> Vec<Case> {
             differ: 2,
             ..MANY
         },
-        // One element, the last or close to it, has an index that differs from its row.
+        // One, three or 20 elements near the end have an index that differs from their row.
         with_exceptions(1),
         with_exceptions(3),
         with_exceptions(20),

@@ -130,7 +130,7 @@ impl Facts {
 
 impl Case {
     /// Returns the number of leading dims that are repetitions, and the dim at which windows begin.
-    /// The dims are those of indices for element scatters, else those of data.
+    /// Element scatters count the dims of indices. Other scatters count the dims of data.
     fn window_of_tuples(&self, indices: &Tensor<i128>) -> (usize, usize) {
         match self.operator {
             Operator::Nd => (0, *indices.shape.last().expect("rank 1 or more")),

@@ -4,7 +4,7 @@
 use ndscatter::{Layout, Reduction, Schedule, TensorView, TensorViewMut};
 
 use crate::common::Tensor;
-use crate::common::api::{DType, Indices, Options, Request, Verbs};
+use crate::common::api::{DType, Indices, Methods, Options, Request};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::operators::Operator;
 use crate::common::pools::rayon_pool;

@@ -5,7 +5,7 @@ use ndscatter::{Pool, Rayon, Reduction, Schedule};
 
 use super::cases::{self, Case, Size};
 use super::runner::{Call, Drawn, Subject};
-use crate::common::api::Verb;
+use crate::common::api::Method;
 use crate::common::destinations::Destinations;
 use crate::common::elements::Ref;
 use crate::common::pools::{Workers, rayon_pool};
@@ -34,12 +34,12 @@ fn every_kind_of_pool() {
     let subject = Subject::<f32>::new(&drawn, Reduction::Add);
     let plan = subject.plan(subject.request(None));
     for workers in Workers::ALL {
-        for verb in Verb::ALL {
+        for method in Method::ALL {
             workers.with(|pool| {
-                let plan = verb.is_planned().then_some(&plan);
+                let plan = method.is_planned().then_some(&plan);
                 let call = Call {
                     plan,
-                    ..verb.into()
+                    ..method.into()
                 };
                 subject.run(subject.request(None).pool(pool), call);
             });
@@ -49,7 +49,7 @@ fn every_kind_of_pool() {
     for most in [1, 2, 5, 100] {
         rayon_pool(8).install(|| {
             let request = subject.request(None).pool(&Rayon).max_workers(most);
-            subject.run(request, Verb::InPlace);
+            subject.run(request, Method::InPlace);
         });
     }
 }
@@ -62,8 +62,8 @@ fn pools_that_are_entered() {
             for workers in numbers() {
                 rayon_pool(workers).install(|| {
                     let request = subject.request(schedule).pool(&Rayon);
-                    subject.run(request, Verb::InPlace);
-                    subject.run(request, Verb::WriteInto);
+                    subject.run(request, Method::InPlace);
+                    subject.run(request, Method::WriteInto);
                 });
             }
         });
@@ -103,8 +103,8 @@ fn pools_that_claim_any_number_of_workers() {
                 for backwards in [false, true] {
                     let pool = Claims { workers, backwards };
                     let request = subject.request(schedule).pool(&pool);
-                    subject.run(request, Verb::InPlace);
-                    subject.run(request, Verb::WriteInto);
+                    subject.run(request, Method::InPlace);
+                    subject.run(request, Method::WriteInto);
                 }
             }
         });
@@ -141,8 +141,8 @@ fn a_limit_of_workers() {
                     tasks <= most.max(1),
                     "{schedule:?}, at most {most}: {tasks} tasks"
                 );
-                subject.run(request, Verb::InPlace);
-                subject.run(request, Verb::WriteInto);
+                subject.run(request, Method::InPlace);
+                subject.run(request, Method::WriteInto);
             }
         });
     }

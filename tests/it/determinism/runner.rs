@@ -30,7 +30,7 @@ use ndscatter::{
 use super::cases::{Case, Size};
 use super::legal::{Facts, WORKERS};
 use crate::common::Tensor;
-use crate::common::api::{DType, Indices, Options, Request, Verb, Verbs};
+use crate::common::api::{DType, Indices, Method, Methods, Options, Request};
 use crate::common::destinations::{Destinations, place_indices, range};
 use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
 use crate::common::harness::Round;
@@ -248,15 +248,15 @@ fn values<T: Ref>(shape: &[usize], mut draw: impl FnMut() -> T) -> Tensor<T> {
 /// The method, the plan and the inputs of a call, without its execution.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
-    pub(super) verb: Verb,
+    pub(super) method: Method,
     pub(super) plan: Option<&'a ScatterPlan>,
     pub(super) round: usize,
 }
 
-impl From<Verb> for Call<'_> {
-    fn from(verb: Verb) -> Self {
+impl From<Method> for Call<'_> {
+    fn from(method: Method) -> Self {
         Self {
-            verb,
+            method,
             plan: None,
             round: 0,
         }
@@ -305,13 +305,13 @@ impl<'d, T: Ref> Subject<'d, T> {
         let options = self.case.options(request);
         let (round, wanted) = &self.rounds[call.round];
         let mut output = self.output.lock().expect("the first failure ends the test");
-        if call.verb.is_in_place() {
+        if call.method.is_in_place() {
             output.buffer.copy_from_slice(&round.data.buffer);
         } else {
             output.buffer.fill(T::sentinel());
         }
         let inputs = (round.data.view(), round.updates.view());
-        let made = call.verb.scatter(
+        let made = call.method.scatter(
             &options,
             &*self.indices,
             call.plan,
@@ -328,7 +328,7 @@ impl<'d, T: Ref> Subject<'d, T> {
                 "{} of {}, {:?}, {:?} workers: {difference}\n{:?}\n{:?}",
                 self.reduction,
                 T::DTYPE,
-                call.verb,
+                call.method,
                 request.workers(),
                 request.execution,
                 self.case,
@@ -355,14 +355,14 @@ impl<'d, T: Ref> Subject<'d, T> {
     /// Returns the explained route of a call, if the call's tensors have the layouts that an
     /// explanation assumes.
     fn explained_route(&self, request: Request<'_>, call: Call<'_>) -> Option<Route> {
-        let (is_new, in_place) = (call.verb.allocates(), call.verb.is_in_place());
+        let (is_new, in_place) = (call.method.allocates(), call.method.is_in_place());
         if is_new || self.case.layout != Arrangement::Contiguous {
             return None;
         }
         let options = self.case.options(request);
         let explained = match call.plan {
             Some(plan) => options.explain(plan, T::DTYPE, in_place),
-            None if call.verb.is_planned() => return None,
+            None if call.method.is_planned() => return None,
             None => {
                 let (layout, indices) = (self.rounds[0].0.data.layout(), self.indices.typed());
                 (options.scatter()).explain(layout, indices, T::DTYPE, in_place)
@@ -392,11 +392,11 @@ impl<'d, T: Ref> Subject<'d, T> {
 
     /// Returns a method that writes out of place. Results that the crate allocates are at other
     /// addresses.
-    fn out_of_place(&self, turn: usize) -> Verb {
+    fn out_of_place(&self, turn: usize) -> Method {
         if turn.is_multiple_of(2) && self.case.layout == Arrangement::Contiguous {
-            Verb::Allocate
+            Method::Allocate
         } else {
-            Verb::WriteInto
+            Method::WriteInto
         }
     }
 
@@ -420,8 +420,8 @@ impl<'d, T: Ref> Subject<'d, T> {
                 self.check_plan(schedule, &plan);
             } else if matches!(self.case.size, Size::Small | Size::Medium) {
                 let request = self.request(schedule).pool(rayon_pool(3));
-                self.run(request, Verb::InPlace);
-                self.run(request, Verb::WriteInto);
+                self.run(request, Method::InPlace);
+                self.run(request, Method::WriteInto);
             }
         }
     }
@@ -432,8 +432,11 @@ impl<'d, T: Ref> Subject<'d, T> {
         let mut requests: Vec<_> = sets.map(|&set| alone.instruction_set(set)).collect();
         requests.push(self.request(None).pool(rayon_pool(3)));
         for request in requests {
-            for verb in Verb::ALL.into_iter().filter(|verb| !verb.is_planned()) {
-                self.run_on_route(request, verb.into());
+            for method in Method::ALL
+                .into_iter()
+                .filter(|method| !method.is_planned())
+            {
+                self.run_on_route(request, method.into());
             }
         }
     }
@@ -484,19 +487,22 @@ impl<'d, T: Ref> Subject<'d, T> {
         if schedule.is_none() || matches!(size, Size::Small | Size::Medium) {
             for (turn, &workers) in size.workers().iter().enumerate() {
                 let request = request.pool(rayon_pool(workers));
-                for (form, verb) in [Verb::InPlace, self.out_of_place(turn)].iter().enumerate() {
+                for (form, method) in [Method::InPlace, self.out_of_place(turn)]
+                    .iter()
+                    .enumerate()
+                {
                     let set = schedule.map(|_| sets[(turn + form) % sets.len()]);
                     let request = request.instruction_set(set);
                     match schedule {
-                        None => self.run_on_route(request, Call::from(*verb)),
-                        Some(_) => self.run(request, *verb),
+                        None => self.run_on_route(request, Call::from(*method)),
+                        Some(_) => self.run(request, *method),
                     }
                 }
             }
         } else {
             for (turn, &set) in sets.iter().enumerate() {
                 let request = request.instruction_set(set);
-                self.run(request.pool(rayon_pool(3)), Verb::InPlace);
+                self.run(request.pool(rayon_pool(3)), Method::InPlace);
                 self.run(request.pool(rayon_pool(2)), self.out_of_place(turn));
             }
         }
@@ -509,11 +515,11 @@ impl<'d, T: Ref> Subject<'d, T> {
         let forth_and_back = numbers.iter().chain(numbers.iter().rev());
         for (turn, &workers) in forth_and_back.enumerate() {
             let out_of_place = match self.out_of_place(turn / 2) {
-                Verb::Allocate => Verb::PlannedAllocate,
-                _ => Verb::PlannedWriteInto,
+                Method::Allocate => Method::PlannedAllocate,
+                _ => Method::PlannedWriteInto,
             };
             let call = Call {
-                verb: [Verb::PlannedInPlace, out_of_place][turn % 2],
+                method: [Method::PlannedInPlace, out_of_place][turn % 2],
                 plan: Some(plan),
                 round: turn / 2 % 2,
             };

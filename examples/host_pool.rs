@@ -147,7 +147,7 @@ fn main() -> Result<(), ScatterError> {
         assert_eq!(floats[63], 0.0, "padding of row {row}");
     }
     let tasks = pool.tasks.into_inner();
-    println!("three calls were {tasks} tasks on threads of the host");
+    println!("three calls ran {tasks} tasks on the threads of the host");
     assert_ne!(tasks, 0, "calls of this size are divided");
     Ok(())
 }

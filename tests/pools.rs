@@ -157,7 +157,7 @@ impl Pool for Busy {
 }
 
 #[test]
-fn what_a_pool_did_is_counted() {
+fn surplus_tasks_of_a_pool_are_counted() {
     let case = Case::new();
     for pool in [
         Busy {
@@ -202,7 +202,12 @@ const PART: &str = "NDSCATTER_TEST_PART";
 fn play(part: &str, variables: &[(&str, &str)]) {
     let test = std::env::current_exe().expect("the test binary has a path");
     let done = std::process::Command::new(test)
-        .args(["--exact", "plays_a_part", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "child_process",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("RAYON_NUM_THREADS", "3")
         .env(PART, part)
         .envs(variables.iter().copied())
@@ -215,7 +220,7 @@ fn play(part: &str, variables: &[(&str, &str)]) {
 
 /// Checks nothing without the environment variable. `play` runs it in child processes.
 #[test]
-fn plays_a_part() {
+fn child_process() {
     let Ok(part) = std::env::var(PART) else {
         return;
     };

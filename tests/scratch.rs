@@ -256,7 +256,7 @@ impl fmt::Display for Measured {
         let each = |bytes: usize| format!("{bytes} ({} a tuple)", bytes / self.tuples.max(1));
         write!(
             f,
-            "    one-shot {}, plan {} of which {} are kept, runs {} and {}; explained {}, limit {}",
+            "    one-shot {}, plan {} (kept {}), runs {} and {}; explained {}, limit {}",
             each(self.one_shot),
             each(self.plan.peak),
             each(self.plan.kept),
@@ -618,7 +618,7 @@ fn call_once(indices: &[i32], updates: &[u64]) {
 
 /// Threads that made calls and then stay idle.
 #[test]
-fn idle_threads_keep_little_together() {
+fn idle_threads_keep_little_scratch_memory() {
     const THREADS: usize = 24;
     const TUPLES: usize = 1 << 20;
 

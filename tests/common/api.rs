@@ -34,7 +34,7 @@ pub(crate) struct Request<'p> {
 /// machine that runs the tests.
 static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
     let text = "caches = 32768 1048576 33554432\nvendor = intel";
-    text.parse().expect("two lines")
+    text.parse().expect("a valid machine")
 });
 
 impl Request<'static> {
@@ -242,8 +242,11 @@ impl<'p> GatherOptions<'p> {
 
 /// Indices of any type.
 pub(crate) trait Indices: Sync {
+    /// Returns the logical tensor for the reference.
     fn logical(&self) -> Tensor<i128>;
+    /// Returns a view whose type is known at compile time.
     fn typed(&self) -> ndscatter::Indices<'_>;
+    /// Returns a view whose type is known at run time.
     fn any(&self) -> AnyView<'_>;
 }
 

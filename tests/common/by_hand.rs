@@ -13,6 +13,7 @@ use super::operators::Operator;
 /// A shape and its values.
 pub(crate) type Values<'v, T> = (&'v [usize], &'v [T]);
 
+/// Stores values contiguously, with one mark before and after them.
 pub(crate) fn contiguous<T: Copy>((shape, values): Values<'_, T>, mark: T) -> Strided<T> {
     let tensor = Tensor::new(shape, values.to_vec());
     Strided::new(&tensor, Arrangement::Contiguous, 1, mark)

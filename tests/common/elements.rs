@@ -55,6 +55,7 @@ pub(crate) trait Ref: Element + Debug + PartialEq {
         reduce_native(how, current, updates)
     }
 
+    /// Draws a value.
     fn sample(palette: Palette, random: &mut Random) -> Self;
     /// Returns a number that differs for different bit patterns.
     fn bits(self) -> u128;
@@ -168,7 +169,7 @@ macro_rules! impl_integer {
             fn divide(self, count: usize) -> Self {
                 let count = i128::try_from(count).expect("the count fits i128");
                 let floor = i128::from(self).div_euclid(count);
-                Self::try_from(floor).expect("no further from zero than the sum, or -1")
+                Self::try_from(floor).expect("the quotient fits the type")
             }
 
             fn sample(palette: Palette, random: &mut Random) -> Self {

@@ -268,7 +268,7 @@ fn shares<C: Number>(
             let tied = ties.iter().filter(|&&is_tied| is_tied).count();
             ties[at].then(|| gradient.over(tied))
         }
-        other => panic!("{other} has no gradient here"),
+        other => panic!("the reference has no gradient of {other}"),
     };
     let left_out = std::iter::repeat_n(None, first);
     left_out.chain((0..count).map(share)).collect()

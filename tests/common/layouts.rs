@@ -70,6 +70,7 @@ impl Arrangement {
         }
     }
 
+    /// Returns the strides of a tensor of this shape, in elements.
     fn strides(self, shape: &[usize]) -> Vec<isize> {
         let rank = shape.len();
         let mut order: Vec<usize> = (0..rank).collect();
@@ -107,6 +108,7 @@ impl Arrangement {
 #[derive(Clone, Debug)]
 pub(crate) struct Strided<T> {
     pub(crate) buffer: Vec<T>,
+    /// Position of element `[0, 0, ...]` in the buffer.
     offset: usize,
     shape: Vec<usize>,
     strides: Vec<isize>,

@@ -67,6 +67,7 @@ impl Operator {
         }
     }
 
+    /// Returns the number of tuples of indices of this shape.
     pub(crate) fn tuples(self, indices: &[usize]) -> usize {
         match self {
             Self::Nd => indices[..indices.len() - 1].iter().product(),
@@ -76,6 +77,7 @@ impl Operator {
         }
     }
 
+    /// Computes the result with the reference. The call must be valid.
     pub(crate) fn expected<T: Ref>(
         self,
         rules: impl Into<Rules>,
@@ -101,6 +103,7 @@ impl Operator {
         }
     }
 
+    /// Returns the error that the values of `indices` must cause, if there is one.
     pub(crate) fn refusal(
         self,
         refusals: Refusals,
@@ -191,6 +194,7 @@ impl Gatherer {
         axes.map(|axis| (axis, data[axis])).collect()
     }
 
+    /// Returns the number of tuples of indices of this shape.
     pub(crate) fn tuples(self, indices: &[usize]) -> usize {
         match self {
             Self::Nd { .. } => indices[..indices.len() - 1].iter().product(),
@@ -198,6 +202,7 @@ impl Gatherer {
         }
     }
 
+    /// Computes the result with the reference. The call must be valid.
     pub(crate) fn expected<T: Ref>(
         self,
         rule: IndexRule,
@@ -212,6 +217,7 @@ impl Gatherer {
         }
     }
 
+    /// Returns the shape of the output.
     pub(crate) fn output_shape(self, data: &[usize], indices: &[usize]) -> Vec<usize> {
         match self {
             Self::Nd { batch_dims } => {
@@ -226,6 +232,7 @@ impl Gatherer {
         }
     }
 
+    /// Returns the error that the values of `indices` must cause, if there is one.
     pub(crate) fn refusal(
         self,
         rule: IndexRule,

@@ -31,6 +31,7 @@ impl Workers {
         Self::Threads,
     ];
 
+    /// Calls `run` with the pool.
     pub(crate) fn with<R: Send>(self, run: impl FnOnce(&dyn Pool) -> R + Send) -> R {
         match self {
             Self::Installed(workers) => rayon_pool(workers).install(|| run(&Rayon)),

@@ -12,6 +12,7 @@ fn place<T: Copy>(tensor: &Tensor<T>, mark: T) -> Strided<T> {
     Strided::new(tensor, Arrangement::Contiguous, 2, mark)
 }
 
+/// Creates a contiguous tensor of this shape with random values and margins.
 pub(crate) fn filled<T: Ref>(shape: &[usize]) -> Strided<T> {
     let mut random = Random::new(1);
     place(
@@ -20,6 +21,7 @@ pub(crate) fn filled<T: Ref>(shape: &[usize]) -> Strided<T> {
     )
 }
 
+/// Creates a contiguous tensor of these values without margins.
 pub(crate) fn numbers<I: Copy>(shape: &[usize], values: &[I]) -> Strided<I> {
     Strided::new(
         &Tensor::new(shape, values.to_vec()),

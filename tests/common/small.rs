@@ -180,6 +180,7 @@ pub(crate) fn place<T: Ref>(
     Strided::new(tensor, arrangement, 1, T::sentinel())
 }
 
+/// Draws `plain` in half of the cases, else one of `others`.
 fn pick_or<T: Copy>(plain: T, others: &[T], random: &mut Random) -> T {
     if random.one_in(2) {
         plain
@@ -299,6 +300,7 @@ pub(crate) fn check_caches(data: &[usize], random: &mut Random) {
     });
 }
 
+/// Calls `check` for every cache write whose updates fit `data`.
 pub(crate) fn each_cache(data: &[usize], random: &mut Random, check: OfCache<'_>) {
     for axis in 1..data.len() {
         for len in 0..=data[axis] {

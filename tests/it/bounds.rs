@@ -274,7 +274,7 @@ mod cases {
     }
 
     #[test]
-    fn whole_tensors_are_duplicates_whatever_the_bounds() {
+    fn whole_tensors_are_duplicates_with_any_bounds() {
         for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp] {
             let mut options = options(Operator::Nd);
             options.bounds = bounds;
@@ -315,7 +315,7 @@ mod cases {
     }
 
     #[test]
-    fn a_plan_knows_its_duplicates() {
+    fn a_plan_reports_its_duplicates() {
         let layout = ndscatter::Layout::contiguous(&[3]);
         let has_duplicates = |bounds, values: &[i64]| {
             let mut options = options(Operator::Elements { axis: 0 });
@@ -427,7 +427,7 @@ mod cache {
     /// The number of sequences and the other axes are longer than the ring. ONNX's reference
     /// implementation would wrap them too.
     #[test]
-    fn the_axis_alone_is_wrapped() {
+    fn only_the_axis_is_wrapped() {
         let case = Case {
             data: (&[3, 2, 3], &[0; 18]),
             indices: (&[3], &[1, 0, 3]),
@@ -438,7 +438,7 @@ mod cache {
     }
 
     #[test]
-    fn any_axis_but_the_first() {
+    fn any_axis_except_the_first() {
         let case = Case {
             data: (&[2, 2, 3], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
             indices: (&[2], &[1, 2]),

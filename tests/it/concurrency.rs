@@ -136,7 +136,7 @@ impl Pool for Crowded {
 }
 
 #[test]
-fn goals_decide_who_runs_and_change_no_bit() {
+fn goals_choose_the_workers_and_change_no_bit() {
     // Large enough that several workers are faster than one.
     let workload = Workload::new(&[20_000, 64], 60_000, 3);
     let cases = [
@@ -754,7 +754,7 @@ fn check_panic(
     assert_eq!(
         panicked,
         clones > panics_at,
-        "{what}: the panic was lost or invented"
+        "{what}: whether the call panicked"
     );
     drop((data, updates, output));
     let twice = registry.dropped_twice.load(Ordering::Relaxed);

@@ -308,7 +308,7 @@ fn negative_indices_can_be_forbidden() {
 }
 
 #[test]
-fn the_axis_named_is_that_of_data() {
+fn errors_name_the_axis_of_data() {
     // Axis -2 of [2, 3, 4] is axis 1. The tuple is a position in `indices`.
     let expected = ScatterError::IndexOutOfBounds {
         tuple: 3,

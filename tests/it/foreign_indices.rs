@@ -549,7 +549,7 @@ fn rows_of_distinct_destinations() {
 /// Tuples become duplicates of others during a call. Rows are so wide that two workers would write
 /// one destination at the same time. For plans, the order of tasks would change the result.
 #[test]
-fn distinct_destinations_that_meet() {
+fn distinct_destinations_that_become_duplicates() {
     for order in [Order::Increasing, Order::Scattered] {
         for (width, way, turns) in [(1 << 17, Way::InPlace, 30), (8, Way::Planned, 300)] {
             let data = [5, width];

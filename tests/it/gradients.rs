@@ -345,7 +345,7 @@ fn of_halves_that_are_rounded_once() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_calls_are_errors() {
     let indices = [0_i64, 1];
     let indices = || TensorView::from(&indices);
     let along = Gather::along(0);

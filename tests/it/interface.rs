@@ -368,7 +368,8 @@ fn messages_say_what_to_do() {
     );
     let bytes = [0_u64; 2];
     let bytes: &[u8] = cast_slice(&bytes);
-    let error = AnyView::from_bytes(&bytes[1..], DType::F32, Layout::line(2)).expect_err("odd");
+    let error =
+        AnyView::from_bytes(&bytes[1..], DType::F32, Layout::line(2)).expect_err("an odd address");
     assert!(error.to_string().contains("does not suit f32"), "{error}");
     let error = ScatterError::WriteIndex {
         batch: 1,

@@ -73,7 +73,7 @@ pub(crate) fn machine(recorded: &file::Machine) -> Machine {
         .find(|name| recorded.processor.contains(name.0));
     let vendor = vendor.map_or("other", |name| name.1);
     let text = format!("caches = {first} {second} {last}\nvendor = {vendor}");
-    text.parse().expect("two lines")
+    text.parse().expect("a valid machine")
 }
 
 /// Returns the choice of this version for a problem, as a one-shot call and with a plan: a

@@ -252,7 +252,7 @@ fn positions_in_a_cache() {
 }
 
 #[test]
-fn positions_beyond_every_signed_number() {
+fn positions_beyond_signed_integers() {
     let options = cache(1, CacheMode::Linear, 1);
     let expected = ScatterError::WriteIndex {
         batch: 1,

@@ -75,7 +75,7 @@ fn shapes_that_do_not_fit_are_errors() {
 }
 
 #[test]
-fn values_make_what_the_named_constructors_make() {
+fn operators_make_the_scatters_of_the_named_constructors() {
     let scatters = [
         (Operator::Nd { batch_dims: 0 }, Scatter::nd()),
         (Operator::Along { axis: -1 }, Scatter::along(-1)),

@@ -450,7 +450,7 @@ mod wide {
     }
 
     #[test]
-    fn the_running_value_is_an_f32_and_no_more() {
+    fn the_running_value_is_an_f32() {
         // In `f32`, 2^24 + 1 is 2^24. In `f64`, the ones would add up to 2^17.
         let (large, ones) = (bf16::from_f32(16_777_216.0), vec![bf16::ONE; 1 << 17]);
         check_updates(wide(Reduction::Add), large, &ones, large);

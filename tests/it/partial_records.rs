@@ -86,7 +86,7 @@ const LIMITS: [(&str, usize, [f64; 2]); 2] =
     [("xeon-480", 30, [1.0, 2.8]), ("zen-4", 10, [1.0, 1.0])];
 
 #[test]
-fn choices_are_good_on_machines_that_are_known_in_part() {
+fn choices_are_good_on_machines_recorded_in_part() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/machines/partial");
     for (name, known, [median, worst]) in LIMITS {
         let path = folder.join(name).with_extension("json");

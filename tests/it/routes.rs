@@ -14,7 +14,7 @@ use ndscatter::{
 /// 65,536.
 static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
     let text = "caches = 32768 65536 1048576\nvendor = intel";
-    text.parse().expect("two lines")
+    text.parse().expect("a valid machine")
 });
 
 fn execution() -> Execution<'static> {
@@ -163,7 +163,7 @@ fn gathers_change_routes_at_these_sizes() {
 
 /// Element indices that repeat along rows are counted as rows.
 #[test]
-fn elements_that_are_rows_have_the_route_of_rows() {
+fn repeated_indices_have_the_route_of_rows() {
     let route = |rows: usize| {
         let (shape, listed) = ([600, 64], [rows, 64]);
         let list = indices(rows, 600);

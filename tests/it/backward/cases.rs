@@ -110,7 +110,7 @@ fn by_hand() {
 /// Faults of other libraries. Each case has the result that docs/semantics.md ("Gradients")
 /// defines, and is one that some library computes wrongly.
 #[test]
-fn faults_of_others() {
+fn cases_that_other_libraries_compute_wrongly() {
     let backward = |scatter: &Scatter<'_>, forward: [&[f32]; 2], at: &[i64], gradient: &[f32]| {
         let [data, updates] = forward;
         let forward = Forward::new(TensorView::from(data), TensorView::from(updates));
@@ -312,7 +312,7 @@ fn of_complex_products() {
 /// A forward pass in place saves the windows that `mul`, `min` and `max` overwrite, and nothing
 /// else.
 #[test]
-fn what_training_saves() {
+fn forward_in_place_saves_overwritten_windows() {
     let at = TensorView::from(&[1_i64, 3, 1, 3, 3]);
     let updates = [2.0_f32; 20];
     for reduction in Reduction::ALL {
@@ -412,7 +412,7 @@ fn of_outputs_without_evenly_strided_slices() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_calls_are_errors() {
     let at = || TensorView::from(&[0_i64, 1]);
     let (three, two) = ([1.0_f32, 2.0, 3.0], [4.0_f32, 5.0]);
     let (gradient, updates) = (TensorView::from(&three), TensorView::from(&two));

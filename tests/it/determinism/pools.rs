@@ -56,7 +56,7 @@ fn every_kind_of_pool() {
 
 /// Calls on a thread of a rayon pool. A thread that waits for tasks works on other tasks.
 #[test]
-fn pools_that_are_entered() {
+fn calls_inside_a_pool() {
     fn check<T: Ref>(case: &Case, reduction: Reduction) {
         for_each_schedule::<T>(case, reduction, |subject, schedule| {
             for workers in numbers() {

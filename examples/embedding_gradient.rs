@@ -1,6 +1,6 @@
-//! The gradient of an embedding lookup: the slopes of all tokens are added into
-//! the rows that the tokens came from, and a token that occurs twice counts
-//! twice. The same batch comes again in every step, so it is planned once.
+//! The gradient of an embedding lookup. The gradients of all tokens are added into the tokens' rows
+//! of the table. A token that occurs twice adds twice. Every training step has the same batch, so
+//! the plans are made once.
 
 use ndscatter::{Gather, Layout, Reduction, Scatter, ScatterError, TensorView, TensorViewMut};
 
@@ -10,26 +10,26 @@ const RATE: f32 = 0.2;
 
 fn main() -> Result<(), ScatterError> {
     let tokens = [3_i64, 0, 3, 1, 3, 4];
-    // What the row of each token should become; three wishes for that of token 3.
+    // Target of each token's row. Token 3 occurs three times and has three targets.
     let targets = [
         6.0_f32, -1.0, 1.0, 1.0, 9.0, -4.0, 2.0, 0.5, 3.0, -1.0, 4.0, 8.0,
     ];
 
-    // All that depends on tokens is read, checked and worked out here.
+    // The plans read and check the tokens once, and compute everything that depends on them.
     let table_shape = [VOCABULARY, WIDTH];
     let layout = Layout::contiguous(&table_shape);
     let lookup = Gather::along(0).plan(layout, TensorView::from(&tokens))?;
     let gradient_of = Scatter::along(0).reduction(Reduction::Add);
     let gradient_of = gradient_of.plan(layout, TensorView::from(&tokens))?;
-    assert!(gradient_of.has_duplicates()?, "token 3");
+    assert!(gradient_of.has_duplicates()?, "token 3 occurs three times");
 
     let mut table = [0.0_f32; VOCABULARY * WIDTH];
     for _step in 0..100 {
         let rows = lookup
             .run()
             .allocate(TensorView::contiguous(&table, &table_shape)?)?;
-        // Half the squared distance to the targets has these slopes.
-        let slopes: Vec<f32> = rows
+        // The gradient of half the squared distance to the targets.
+        let errors: Vec<f32> = rows
             .iter()
             .zip(&targets)
             .map(|(row, target)| row - target)
@@ -37,14 +37,14 @@ fn main() -> Result<(), ScatterError> {
         let mut gradient = [0.0; VOCABULARY * WIDTH];
         gradient_of.run().in_place(
             TensorViewMut::contiguous(&mut gradient, &table_shape)?,
-            TensorView::contiguous(&slopes, &[tokens.len(), WIDTH])?,
+            TensorView::contiguous(&errors, &[tokens.len(), WIDTH])?,
         )?;
         let moves = table.iter_mut().zip(&gradient);
         moves.for_each(|(value, slope)| *value -= RATE * slope);
     }
 
     println!("{table:.3?}");
-    // Token 3 has settled on the mean of its wishes; token 2 has never been seen.
+    // Row 3 converges to the mean of its targets. Token 2 does not occur, so row 2 stays zero.
     let expected = [1.0, 1.0, 2.0, 0.5, 0.0, 0.0, 6.0, -2.0, 4.0, 8.0];
     let is_near = |(value, expected): (&f32, &f32)| (value - expected).abs() < 1e-4;
     assert!(table.iter().zip(&expected).all(is_near), "{table:?}");

@@ -1,6 +1,6 @@
-//! A layer of a graph network: every edge carries the features of its first node
-//! to its second one, where messages are added up, or the largest is kept.
-//! A gather of rows, and two scatters of what it gives.
+//! A layer of a graph network. Each edge carries the features of its source node to its target
+//! node. The target adds its messages, or keeps the largest one. The layer is one gather of rows
+//! and two scatters of the gathered rows.
 
 use ndscatter::{Gather, Reduction, Scatter, ScatterError, TensorView, TensorViewMut};
 
@@ -16,24 +16,24 @@ fn main() -> Result<(), ScatterError> {
         4.0, 8.0, 4.0,
         5.0, 16.0, -5.0,
     ];
-    // Nobody sends to node 0.
+    // No edge ends at node 0.
     let from = [0_u32, 1, 2, 3, 0, 4];
     let to = [1_u32, 2, 1, 4, 1, 2];
 
     // One message for each edge.
     let nodes = TensorView::contiguous(&features, &[NODES, WIDTH])?;
     let messages = Gather::along(0).allocate(nodes, TensorView::from(&from))?;
-    assert_eq!(messages.shape(), [from.len(), WIDTH], "a row each");
+    assert_eq!(messages.shape(), [from.len(), WIDTH], "one row per edge");
 
-    // Edges that share a node are applied in their order, whatever the threads.
+    // Messages to the same node are added in the order of edges, at any number of threads.
     let mut sums = [0.0; NODES * WIDTH];
     Scatter::along(0).reduction(Reduction::Add).in_place(
         TensorViewMut::contiguous(&mut sums, &[NODES, WIDTH])?,
         TensorView::from(&to),
         messages.view(),
     )?;
-    // Without the value that is there, the zeros of nodes with messages do not
-    // take part; those of other nodes stay.
+    // `include_self(false)` leaves the existing zeros out of the maxima of nodes with messages.
+    // Nodes without messages keep their zeros.
     let zeros = TensorView::splat(&0.0, &[NODES, WIDTH])?;
     let largest = Scatter::along(0)
         .reduction(Reduction::Max)

@@ -1,6 +1,6 @@
-//! A histogram: the letters of this very file. One value stands for all updates
-//! (`splat`), sizes are known at run time only, and keys that are no letters are
-//! out of bounds: they are skipped, and the plan says how many there were.
+//! A histogram of the letters in this source file. One value stands for all updates (`splat`). The
+//! sizes are known at run time only. Keys of other characters are out of bounds, so they are
+//! skipped, and the plan reports their number.
 
 use ndscatter::{Bounds, Layout, Reduction, Scatter, ScatterError, TensorView, TensorViewMut};
 
@@ -8,7 +8,7 @@ const LETTERS: std::ops::RangeInclusive<u8> = b'a'..=b'z';
 
 fn main() -> Result<(), ScatterError> {
     let text = include_bytes!("histogram.rs");
-    // 'a' is bin 0. Spaces and the like are negative, braces are too large.
+    // 'a' is bin 0. Spaces and digits have negative keys. Braces have keys that are too large.
     let keys: Vec<i16> = text
         .iter()
         .map(|&byte| i16::from(byte) - i16::from(b'a'))
@@ -30,12 +30,12 @@ fn main() -> Result<(), ScatterError> {
         assert_eq!(count, by_hand as u64, "{}", char::from(letter));
         println!("{} {}", char::from(letter), "#".repeat(by_hand / 4));
     }
-    println!("{} characters are no letters", plan.skipped());
+    println!("{} characters are not letters", plan.skipped());
     let letters: u64 = counts.iter().sum();
     assert_eq!(
         letters + plan.skipped() as u64,
         text.len() as u64,
-        "all of them"
+        "every character is counted or skipped"
     );
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! A host runtime: tensors of its own (bytes, a type and a shape as values,
-//! strides in bytes) and threads of its own that outlast every call. ndscatter is
-//! given views of the first and runs on the second: no tensor is copied, and no
-//! thread started.
+//! A host runtime with its own tensors and its own threads. The tensors are bytes with a dtype and
+//! a shape known at run time, and strides in bytes. The threads run for the whole program.
+//! ndscatter receives views of the tensors and runs on the host's threads. It copies no tensor and
+//! starts no thread.
 
 #![expect(
     unsafe_code,
-    reason = "threads that last are lent tasks that do not: the pool waits for them"
+    reason = "long-lived threads borrow a short-lived task; the pool waits for them"
 )]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,10 +17,10 @@ use ndscatter::{Reduction, Scatter, ScatterError};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that take jobs from queues, one each, until the pool is dropped.
+/// Threads that run jobs until the pool is dropped. Each thread has its own queue.
 struct HostPool {
     queues: Vec<mpsc::Sender<Job>>,
-    /// Tasks that were run so far.
+    /// Number of tasks that were run.
     tasks: AtomicUsize,
 }
 
@@ -44,13 +44,16 @@ impl Pool for HostPool {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: no job has it any more when this function returns, see below.
+        // SAFETY: the reference is used only by the jobs that this call sends. This function
+        // returns after each of them has ended or has been dropped: `all_done.recv()` below waits
+        // for that.
         let task: &'static (dyn Fn(usize) + Sync) = unsafe { mem::transmute(task) };
         let next = Arc::new(AtomicUsize::new(0));
         let (running, all_done) = mpsc::channel::<()>();
         for queue in &self.queues {
             let (next, running) = (Arc::clone(&next), running.clone());
-            // A queue without its thread drops the job; ndscatter notices.
+            // If the thread of a queue has ended, the job is dropped. ndscatter detects tasks that
+            // were not run.
             let _ = queue.send(Box::new(move || {
                 let take = || Some(next.fetch_add(1, Ordering::Relaxed));
                 std::iter::from_fn(take)
@@ -60,14 +63,14 @@ impl Pool for HostPool {
             }));
         }
         drop(running);
-        // Nothing is ever sent: this waits until every job has ended, or has
-        // been dropped, also by a panic.
+        // No message is ever sent. `recv` returns when every job has dropped its sender: the job
+        // has ended, has panicked, or was never run.
         let _ = all_done.recv();
         self.tasks.fetch_add(tasks, Ordering::Relaxed);
     }
 }
 
-/// The host's tensor. Its memory suits elements of any type.
+/// A tensor of the host. Its memory is aligned for elements of any type.
 struct HostTensor {
     words: Vec<u64>,
     dtype: DType,
@@ -97,7 +100,7 @@ impl HostTensor {
 fn main() -> Result<(), ScatterError> {
     let pool = HostPool::start(2);
     const ROWS: usize = 100_000;
-    // Rows of 63 floats, each on a new cache line.
+    // Rows of 63 floats. Each row begins on a new cache line.
     let mut table = HostTensor {
         words: vec![0; ROWS * 32],
         dtype: DType::F32,
@@ -112,7 +115,7 @@ fn main() -> Result<(), ScatterError> {
         shape: vec![ROWS],
         byte_strides: vec![8],
     };
-    // One row of ones for all.
+    // One row of ones stands for all rows: its stride is 0.
     let updates = HostTensor {
         words: vec![u64::from(1.0_f32.to_bits()) << 32 | u64::from(1.0_f32.to_bits()); 32],
         dtype: DType::F32,
@@ -133,7 +136,7 @@ fn main() -> Result<(), ScatterError> {
         )?;
     }
 
-    // Rows below 50,000 came twice a step; paddings never.
+    // Each row below 50,000 occurs twice per step. The padding is never written.
     let floats: &[f32] = bytemuck::cast_slice(&table.words);
     for (row, floats) in floats.chunks_exact(64).enumerate() {
         let expected = if row < 50_000 { 6.0 } else { 0.0 };
@@ -144,7 +147,7 @@ fn main() -> Result<(), ScatterError> {
         assert_eq!(floats[63], 0.0, "padding of row {row}");
     }
     let tasks = pool.tasks.into_inner();
-    println!("three calls were {tasks} tasks on threads of the host");
+    println!("three calls ran {tasks} tasks on the threads of the host");
     assert_ne!(tasks, 0, "calls of this size are divided");
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! A key/value cache: every step of decoding writes the keys of one token for
-//! each sequence of a batch, at the sequence's own position. A slot of the batch
-//! without a sequence has position -1, and `Bounds::Skip` leaves it alone.
+//! A key/value cache. Each decoding step writes the keys of one token for each sequence of a batch,
+//! at the sequence's next position. A slot of the batch without a sequence has position -1.
+//! `Bounds::Skip` leaves its memory unchanged.
 
 use half::bf16;
 use ndscatter::{Bounds, CacheMode, Scatter, ScatterError, TensorView, TensorViewMut};
@@ -12,14 +12,14 @@ const DEPTH: usize = 8;
 
 fn main() -> Result<(), ScatterError> {
     let mut keys = vec![bf16::ZERO; SLOTS * HEADS * POSITIONS * DEPTH];
-    // Where each slot writes next. The third one is idle.
+    // Next position of each slot. The third slot is idle.
     let mut next = [5_i64, 0, -1, 12];
 
-    // The positions change with every step, so there is nothing to plan: a call
-    // of this size runs on the calling thread and allocates nothing.
+    // The positions change with every step, so a plan would serve one call only. A call of this
+    // size runs on the calling thread and allocates nothing.
     let write = Scatter::cache(-2, CacheMode::Linear).bounds(Bounds::Skip);
     for step in [1.0, 2.0, 3.0] {
-        // What the model would compute: one row for each slot and head.
+        // Stands for the output of a model: one row for each slot and head.
         let token = [bf16::from_f32(step); SLOTS * HEADS * DEPTH];
         write.in_place(
             TensorViewMut::contiguous(&mut keys, &[SLOTS, HEADS, POSITIONS, DEPTH])?,

@@ -1,7 +1,8 @@
-//! Measures this machine and writes what it found, for programs to choose schedules by.
+//! Measures this machine and writes the result to a file. Programs use the file to choose
+//! schedules.
 //!
-//! `cargo run --release --example measure_machine -- FILE`, with nothing else running;
-//! then run programs with `NDSCATTER_MACHINE=FILE`.
+//! Run `cargo run --release --example measure_machine -- FILE` while no other program is running.
+//! Then start programs with `NDSCATTER_MACHINE=FILE`.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,10 +10,10 @@ use std::time::Instant;
 use clap::Parser;
 use ndscatter::{Machine, MachineError};
 
-/// Measures this machine, for programs to choose schedules by.
+/// Measures this machine, so that programs can choose schedules by its speed.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Where the machine is written; without, it is only measured.
+    /// File for the result. Without it, the machine is only measured.
     file: Option<PathBuf>,
 }
 

@@ -1,11 +1,11 @@
-//! An embedding that learns to read digits: each of 64 pixels has 17 intensities, and each
-//! of these a row of ten scores. The scores of an image are the sum of its pixels' rows; the
-//! gradient goes back through that sum and through the lookup into the table.
+//! An embedding that learns to classify digits. Each of 64 pixels has 17 intensities, and each
+//! intensity has a row of ten scores. The scores of an image are the sum of its pixels' rows. The
+//! gradient passes back through the sum, then through the lookup into the table.
 
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
-    reason = "pixels are small integers, and few"
+    reason = "pixel values and their number are small"
 )]
 
 use std::error::Error;
@@ -26,8 +26,8 @@ fn read<T: Deserialize + AutoSerialize>(name: &str) -> Result<Vec<T>, Box<dyn Er
     Ok(NpyFile::new(&file[..])?.into_vec()?)
 }
 
-/// The mean loss (cross entropy) of scores, how many digits are read right, and the slopes
-/// of the loss.
+/// Returns the mean loss (cross entropy) of the scores, the number of digits classified correctly,
+/// and the gradient of the loss.
 fn judge(scores: &[f32], labels: &[i64]) -> (f32, usize, Vec<f32>) {
     let mut slopes = Vec::with_capacity(scores.len());
     let (mut loss, mut right) = (0.0, 0);
@@ -52,8 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let images: Vec<f32> = read("updates.npy")?;
     let labels: Vec<i64> = read("indices.npy")?;
     let count = labels.len();
-    // Each pixel is a token: its place, and its intensity of 0 to 16. And the image that
-    // it belongs to.
+    // Each pixel is a token: its position combined with its intensity of 0 to 16. `owners` is the
+    // image of each token.
     let tokens: Vec<i64> = (images.iter().enumerate())
         .map(|(at, &intensity)| (at % PIXELS * INTENSITIES) as i64 + intensity as i64)
         .collect();
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let table_shape = [PIXELS * INTENSITIES, DIGITS];
     let (rows_shape, scores_shape) = ([tokens.len(), DIGITS], [count, DIGITS]);
-    // What depends on indices alone is worked out once, for all steps.
+    // Everything that depends only on indices is computed once, for all steps.
     let lookup = Gather::along(0).plan(
         Layout::contiguous(&table_shape),
         TensorView::from(&tokens[..]),
@@ -76,27 +76,27 @@ fn main() -> Result<(), Box<dyn Error>> {
             .run()
             .allocate(TensorView::contiguous(&table, &table_shape)?)?;
         let zeros = TensorView::contiguous(&none, &scores_shape)?;
-        // The verb that trains keeps what its gradient needs: of a sum, the plan.
+        // `forward` runs the scatter and keeps what its gradient needs. For a sum, that is the
+        // plan.
         let (scores, saved) = sum.forward(zeros, TensorView::from(&owners[..]), rows.view())?;
 
         let (loss, right, slopes) = judge(&scores, &labels);
         if step % 5 == 0 {
             let percent = 100.0 * right as f32 / count as f32;
-            println!("step {step:2}: loss {loss:.4}, {percent:.1} % read right");
+            println!("step {step:2}: loss {loss:.4}, {percent:.1} % correct");
         }
-        assert!(loss < last.0, "the loss goes down");
+        assert!(loss < last.0, "the loss decreases");
         first.get_or_insert(loss);
         last = (loss, right);
 
         let slopes = TensorView::contiguous(&slopes, &scores_shape)?;
         let of_rows = saved.run().backward_updates(slopes, Forward::none(), 1.0)?;
         let of_rows = TensorView::contiguous(&of_rows, &rows_shape)?;
-        // The factor does what a loop over the gradient would: the rate of learning, and
-        // the mean over images.
+        // The factor multiplies the gradient: the learning rate, and the mean over images.
         let of_table = lookup.run().backward(of_rows, -RATE / count as f64)?;
         let moves = table.iter_mut().zip(of_table.iter());
         moves.for_each(|(value, change)| *value += change);
     }
-    assert!(last.1 * 100 > count * 90, "nine of ten are read right");
+    assert!(last.1 * 100 > count * 90, "more than 90 % are correct");
     Ok(())
 }

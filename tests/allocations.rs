@@ -1,4 +1,4 @@
-//! A tiny call allocates nothing: it needs no plan on the heap and no worker.
+//! Tiny calls allocate nothing: the plan is on the stack, and the calling thread does the work.
 
 #![allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
@@ -10,33 +10,37 @@ use ndscatter::{
     TensorViewMut, scatter_elements, scatter_nd, scatter_update, tensor_scatter,
 };
 
-/// Counts the allocations of all threads.
+/// An allocator that counts the allocations of all threads.
 struct Counting;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: hands everything to the system allocator.
+// SAFETY: every method forwards its arguments to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -44,8 +48,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The least of several tries, as the test harness has a thread of its own.
-/// The first call may set things up for the others.
+/// Returns the smallest number of allocations in ten calls. Other calls may be disturbed by the
+/// thread of the test harness. A call before them may initialise state of the process.
 fn allocations(mut call: impl FnMut() -> Result<(), ScatterError>) -> usize {
     call().expect("the call is valid");
     let once = || {
@@ -59,7 +63,7 @@ fn allocations(mut call: impl FnMut() -> Result<(), ScatterError>) -> usize {
         .expect("ten tries")
 }
 
-/// The tiny case: four elements of eight.
+/// Four elements of eight.
 fn four_of_eight() -> usize {
     let mut data = [0.0_f32; 8];
     allocations(|| {
@@ -72,7 +76,7 @@ fn four_of_eight() -> usize {
     })
 }
 
-/// As large as a plan without the heap can be: rank 8, 64 tuples.
+/// The largest plan that needs no heap: rank 8, 64 tuples.
 fn most_that_fits_inline() -> usize {
     let shape = [2; 8];
     let mut data = [0_i32; 256];
@@ -213,10 +217,10 @@ fn a_planned_gather() -> usize {
     })
 }
 
-/// Makes a call and says how often it allocates.
+/// Makes a call and returns its number of allocations.
 type Case = fn() -> usize;
 
-/// One test, so that nothing else runs while it counts.
+/// All cases are in one test, so that no other test allocates during a count.
 #[test]
 fn tiny_calls_allocate_nothing() {
     let cases: [(&str, Case); 10] = [
@@ -234,12 +238,12 @@ fn tiny_calls_allocate_nothing() {
         ("gathers", gathering),
         ("a small plan of a gather", a_planned_gather),
     ];
-    // The counter counts.
+    // The counter detects an allocation.
     let counted = allocations(|| {
         std::hint::black_box(vec![1_u8; 8]);
         Ok(())
     });
-    assert!(counted >= 1, "an allocation went uncounted");
+    assert!(counted >= 1, "the counter missed an allocation");
     for (what, allocations) in cases {
         assert_eq!(allocations(), 0, "{what}");
     }

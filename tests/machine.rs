@@ -1,6 +1,8 @@
-//! The machine that calls go by: that of the environment, or the one that was set.
+//! The machine that calls use for the choice of a schedule: the file that the environment names, or
+//! the machine that the program set.
 //!
-//! In a program of its own, as both are the whole process's.
+//! These tests are a separate binary, because the environment and the machine that is set belong to
+//! the whole process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,10 +13,10 @@ use ndscatter::{DType, Execution, Explanation, Layout, Machine, MachineError, Po
 use ndscatter::{Reduction, Scatter};
 use ndscatter::{TensorView, TensorViewMut};
 
-/// Set for the child process of a test.
+/// Environment variable that marks the child process of a test.
 const CHILD: &str = "NDSCATTER_TEST_CHILD";
 
-/// Has two workers, one after the other.
+/// A pool that reports two workers and runs tasks in order on the calling thread.
 struct Two;
 
 impl Pool for Two {
@@ -30,7 +32,7 @@ impl Pool for Two {
 const ROWS: usize = 1 << 16;
 const LEN: usize = 64;
 
-/// What a call of 16 MiB does, and its result.
+/// Explains a call of 16 MiB, runs it, and returns the explanation and the result.
 fn call() -> (Explanation, Vec<f32>) {
     let indices: Vec<i64> = (0_i64..).take(ROWS).map(|row| row * 7 % 65_521).collect();
     let indices = TensorView::contiguous(&indices, &[ROWS, 1]).expect("tuples");
@@ -53,28 +55,28 @@ fn call() -> (Explanation, Vec<f32>) {
     (explained, data)
 }
 
-/// A file in the folder of this test's own.
+/// Writes a file into the temporary folder of this test.
 fn file(name: &str, text: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).expect("a file");
     path
 }
 
-/// What the test `child` says in a process with this environment.
+/// Returns the output of the test `child`, run in a process with this environment.
 fn said_with(path: &Path) -> String {
-    let this = std::env::current_exe().expect("a test has a path");
+    let this = std::env::current_exe().expect("the test binary has a path");
     let ran = Command::new(this)
         .args(["--exact", "child", "--nocapture"])
         .env(CHILD, "1")
         .env("NDSCATTER_MACHINE", path)
         .output()
-        .expect("a test runs");
+        .expect("the test binary runs");
     let said = String::from_utf8(ran.stdout).expect("text");
     assert!(ran.status.success(), "{said}");
     said
 }
 
-/// No test of its own, but for the processes that others start.
+/// Checks nothing. Other tests run it in child processes.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_some() {
@@ -110,16 +112,16 @@ fn a_file_that_cannot_be_used_is_named_and_harmless() {
     assert!(said.contains("NDSCATTER_MACHINE: no/such/file"), "{said}");
 }
 
-/// The largest file that is read.
+/// Size of the largest file that is read, in bytes.
 const MOST_BYTES: usize = 64 << 10;
 
-/// Why `path` cannot be used. Fails where the answer takes longer than a file does.
+/// Returns the error for `path`. Panics if reading takes more than 20 seconds.
 fn refused(path: &Path) -> String {
     let (sender, answer) = mpsc::channel();
     let named = path.to_owned();
-    // Not joined: a thread that waits for a FIFO would never end.
+    // The thread is not joined: a thread that waits for a FIFO would never end.
     std::thread::spawn(move || {
-        // Nobody listens any more once the test has failed.
+        // The send fails after the test has failed and dropped the receiver.
         let _ = sender.send(Machine::read(named));
     });
     let read = answer.recv_timeout(Duration::from_secs(20));
@@ -142,13 +144,13 @@ fn a_file_is_at_most_64_kibibytes() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_regular_file_is_refused_and_harmless() {
+fn a_special_file_is_refused_and_harmless() {
     let fifo = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fifo");
-    // One of an earlier run may be there.
+    // A FIFO from an earlier run may exist.
     let _ = std::fs::remove_file(&fifo);
     let made = Command::new("mkfifo").arg(&fifo).status();
     assert!(made.expect("mkfifo").success(), "a FIFO");
-    // The last one has no end.
+    // `/dev/zero` has no end.
     let paths = [
         &fifo,
         Path::new("/dev/null"),
@@ -168,10 +170,10 @@ fn what_is_no_regular_file_is_refused_and_harmless() {
 }
 
 #[test]
-fn one_that_is_set_is_used_and_changes_no_bit() {
+fn a_machine_that_is_set_is_used_and_changes_no_bit() {
     let (_, expected) = call();
     let (divided, alone) = (("wake = 1", true), ("wake = 1e11", false));
-    // One that was set before is set again as a new one is.
+    // Setting a machine again has the same effect as setting a new one.
     for (text, is_divided) in [divided, alone, alone, divided] {
         let machine: Machine = text.parse().expect("a machine");
         machine.clone().set_current();

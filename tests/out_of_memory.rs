@@ -1,6 +1,6 @@
-//! Scratch memory that cannot be had is an error, never an abort: every large
-//! allocation of every schedule is made to fail once, and every one at all of
-//! a run of a kept plan.
+//! A failed allocation of scratch memory is an error, never an abort. The tests make each large
+//! allocation of every schedule fail once. For runs of kept plans, gradients and errors, they make
+//! each allocation of any size fail once.
 
 #![allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use common::api::{Indices, Options, Verbs};
+use common::api::{Indices, Methods, Options};
 use common::elements::{Palette, Ref};
 use common::layouts::{Arrangement, Strided};
 use common::operators::Operator;
@@ -24,17 +24,17 @@ use ndscatter::{
     ScatterError, ScatterPlan, Schedule, TensorView, TensorViewMut, release_scratch,
 };
 
-/// Allocations from this size are counted, and can be refused.
+/// Smallest size in bytes of the allocations that are counted and can fail.
 const LARGE: usize = 4096;
 
-/// Refuses one of the allocations of the thread that asks for it.
+/// An allocator that refuses one chosen allocation of the current thread.
 struct Refusing;
 
 thread_local! {
-    /// Allocations until one is refused; 0: none will be.
+    /// Number of allocations until one is refused, including that one. 0: none is refused.
     static COUNTDOWN: Cell<usize> = const { Cell::new(0) };
 
-    /// Smaller ones than this are not counted.
+    /// Smallest size in bytes that is counted.
     static LEAST: Cell<usize> = const { Cell::new(LARGE) };
 }
 
@@ -49,14 +49,15 @@ fn refuses(size: usize) -> bool {
     })
 }
 
-// SAFETY: hands everything to the system allocator, or returns null, which
-// an allocator may.
+// SAFETY: every method forwards its arguments to the system allocator, or returns null, which is a
+// valid result of an allocation.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if refuses(layout.size()) {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.alloc(layout) }
     }
 
@@ -64,7 +65,8 @@ unsafe impl GlobalAlloc for Refusing {
         if refuses(layout.size()) {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -72,12 +74,14 @@ unsafe impl GlobalAlloc for Refusing {
         if refuses(size) {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -85,14 +89,15 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// One test at a time: what one leaves on the shelf another would find there.
+/// Lets one test run at a time. Another test would otherwise use scratch buffers that this test
+/// left in the cache.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `call` on a new thread, without scratch memory kept from an earlier
-/// call, with its large allocation number `number` refused.
+/// Runs `call` on a new thread with an empty cache of scratch buffers. Large allocation number
+/// `number` is refused.
 fn refusing<R: Send>(number: usize, call: impl FnOnce() -> R + Send) -> R {
     release_scratch();
     let run = || {
@@ -128,7 +133,7 @@ impl Workload {
             } else {
                 tuple * tuple
             };
-            i64::try_from(row % data[0]).expect("it fits")
+            i64::try_from(row % data[0]).expect("the row fits i64")
         });
         let indices = Tensor::new(&[tuples, 1], rows.collect());
         let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
@@ -142,8 +147,8 @@ impl Workload {
         }
     }
 
-    /// Refuses one large allocation after the other until the call has none
-    /// left to refuse. Returns how many were refused.
+    /// Refuses each large allocation of the call in turn, until the call makes no more. Returns the
+    /// number of refused allocations.
     fn check(&self, options: &Options<'_>) -> usize {
         for number in 1.. {
             let mut output = self.data.clone();
@@ -153,13 +158,16 @@ impl Workload {
             });
             match got {
                 Err(ScatterError::OutOfMemory { bytes }) => {
-                    assert!(bytes >= LARGE, "{bytes} bytes were not refused");
+                    assert!(
+                        bytes >= LARGE,
+                        "{bytes} bytes are below the size that is refused"
+                    );
                     assert!(
                         output.buffer == self.data.buffer,
-                        "written before it was refused"
+                        "the output was written before the error"
                     );
                 }
-                // It went through, perhaps by another way.
+                // The call succeeded, perhaps with a fallback.
                 Ok(()) => {
                     elements::compare(&output.buffer, &self.expected.values, false)
                         .unwrap_or_else(|difference| panic!("allocation {number}: {difference}"));
@@ -205,7 +213,7 @@ fn every_large_allocation_can_fail() {
                 if duplicates == Duplicates::Reject && !distinct {
                     continue;
                 }
-                // Single elements and rows.
+                // Single elements, and rows.
                 for (data, tuples) in [(&[60_000][..], 40_000), (&[9_000, 32], 5_000)] {
                     let workload = Workload::new(reduction, data, tuples, distinct);
                     let execution = Request::new(reduction).pool(&Sequential).schedule(schedule);
@@ -218,11 +226,11 @@ fn every_large_allocation_can_fail() {
     }
     assert!(
         refused > 10,
-        "only {refused} large allocations were seen: does this test work?"
+        "only {refused} large allocations: the test counts too few"
     );
 }
 
-/// Runs of kept plans, which are made while there is memory.
+/// A run of a kept plan. The plan is made before allocations are refused.
 struct Run<'a> {
     workload: &'a Workload,
     execution: Request<'static>,
@@ -252,8 +260,7 @@ impl Run<'_> {
         }
     }
 
-    /// Refuses one allocation of any size after the other. Returns how many
-    /// were refused.
+    /// Refuses each allocation of any size in turn. Returns the number of refused allocations.
     fn check(&self) -> usize {
         let untouched = if self.in_place {
             self.workload.data.clone()
@@ -268,7 +275,7 @@ impl Run<'_> {
             LEAST.set(0);
             COUNTDOWN.set(number);
             let got = self.run(&plan, &mut output);
-            // Unless it was reached, it is still counting down.
+            // The countdown is above 0 if the run made fewer allocations than `number`.
             let is_over = COUNTDOWN.replace(0) > 0;
             LEAST.set(LARGE);
             match got {
@@ -276,11 +283,11 @@ impl Run<'_> {
                     elements::compare(&output.buffer, &self.workload.expected.values, false)
                         .unwrap_or_else(|difference| panic!("{self}, {number}: {difference}"));
                 }
-                // Nothing else gives the result of a mean.
+                // A mean has no schedule without scratch memory.
                 Err(ScatterError::OutOfMemory { .. }) if self.reduction == Reduction::Mean => {
                     assert!(
                         output.buffer == untouched.buffer,
-                        "{self}, {number}: written"
+                        "{self}, {number}: the output was written before the error"
                     );
                 }
                 Err(error) => panic!("{self}, {number}: {error}"),
@@ -325,7 +332,7 @@ fn every_allocation_of_a_run_can_fail() {
                 (&[997, 40], 300),
                 (&[101, 2, 1, 3, 2, 1, 2, 5], 90),
             ];
-            // Where the choice is free, also enough for several workers.
+            // Without a forced schedule, also calls that are large enough for several workers.
             let large: &[(&[usize], usize)] = match schedule {
                 None => &[(&[300_007], 220_000), (&[20_011, 16], 60_000)],
                 Some(_) => &[],
@@ -353,12 +360,11 @@ fn every_allocation_of_a_run_can_fail() {
     }
     assert!(
         refused > 100,
-        "only {refused} allocations were seen: does this test work?"
+        "only {refused} allocations: the test counts too few"
     );
 }
 
-/// Refuses one allocation of any size of `call` after the other. Returns how
-/// many there were.
+/// Refuses each allocation of `call` in turn, of any size. Returns the number of allocations.
 fn check_call<R: PartialEq + fmt::Debug>(
     name: &str,
     call: impl Fn() -> Result<R, ScatterError>,
@@ -381,17 +387,16 @@ fn check_call<R: PartialEq + fmt::Debug>(
     unreachable!("an endless loop")
 }
 
-/// Sizes and strides of data that no two dims of merge, of more dims than lie
-/// inline.
+/// Sizes and strides of data with more dims than are stored inline. No two dims can be merged.
 const DEEP: [usize; 10] = [3, 2, 2, 2, 2, 2, 2, 2, 2, 2];
 const DEEP_STRIDES: [isize; 10] = [4000, 1300, -600, 280, -130, 60, -28, 13, -6, 2];
 const DEEP_LEN: usize = 12_000;
 
-/// Offset of the first element among so many.
+/// Offset of the first element in a buffer of `DEEP_LEN` elements.
 const DEEP_OFFSET: usize = 1000;
 
 #[test]
-fn values_of_many_dims_ask_for_their_memory() {
+fn tensors_of_many_dims_report_failed_allocations() {
     let _turn = turn();
     let data = vec![7.0_f32; DEEP_LEN];
     let rows = [2_i64, 0, 2, 1];
@@ -405,7 +410,7 @@ fn values_of_many_dims_ask_for_their_memory() {
         || TensorView::contiguous(&updates, &shape),
     );
     let output = RefCell::new(data.clone());
-    // What becomes of the data, without an allocation of the test's own.
+    // Returns a checksum of the result. The closure itself allocates nothing.
     let in_place = |call: &dyn Fn(TensorViewMut<'_, f32>) -> Result<(), ScatterError>| {
         let output = &mut *output.borrow_mut();
         output.copy_from_slice(&data);
@@ -413,7 +418,7 @@ fn values_of_many_dims_ask_for_their_memory() {
         let done = call(target);
         assert!(
             done.is_ok() || *output == data,
-            "written before it was refused"
+            "the output was written before the error"
         );
         let bits = output.iter().map(|value| u64::from(value.to_bits()));
         done.map(|()| bits.fold(0, |sum: u64, bits| sum.rotate_left(7) ^ bits))
@@ -451,12 +456,15 @@ fn values_of_many_dims_ask_for_their_memory() {
         let updates = TensorView::strided(&update, 0, &shape, &[0; 10])?;
         (Scatter::along(0).execution(alone)).allocate(Cloned(data), indices()?, Cloned(updates))
     });
-    assert!(refused > 100, "only {refused}: does this test work?");
+    assert!(
+        refused > 100,
+        "only {refused} allocations: the test counts too few"
+    );
 }
 
-/// Gradients: whatever cannot be had, nothing has been written.
+/// A failed allocation of a gradient is an error, and nothing has been written.
 #[test]
-fn gradients_ask_for_their_memory() {
+fn gradients_report_failed_allocations() {
     let _turn = turn();
     let data = vec![7.0_f32; DEEP_LEN];
     let rows = [2_i64, 0, 2, 9];
@@ -490,7 +498,7 @@ fn gradients_ask_for_their_memory() {
             let is_untouched = || of_data.iter().chain(of_updates).all(|&value| value == 9.0);
             assert!(
                 done.is_ok() || is_untouched(),
-                "written before it was refused"
+                "the output was written before the error"
             );
             done
         });
@@ -502,7 +510,7 @@ fn gradients_ask_for_their_memory() {
             let is_untouched = || data.iter().all(|&value| value == 9.0);
             assert!(
                 done.is_ok() || is_untouched(),
-                "written before it was refused"
+                "the output was written before the error"
             );
             let run = done?;
             let made = run.run().execution(alone).backward_updates(
@@ -513,12 +521,16 @@ fn gradients_ask_for_their_memory() {
             Ok(made.into_vec())
         });
     }
-    assert!(refused > 300, "only {refused}: does this test work?");
+    assert!(
+        refused > 300,
+        "only {refused} allocations: the test counts too few"
+    );
 }
 
-/// Errors tell shapes, which take memory: without it that is what they tell.
+/// Errors contain shapes, which may need memory. If that allocation fails, the error is
+/// `OutOfMemory`.
 #[test]
-fn facts_of_errors_ask_for_their_memory() {
+fn errors_with_shapes_report_failed_allocations() {
     let _turn = turn();
     let (data, rows) = ([1_i32, 2, 3, 4], [0_i64, 1]);
     let view = |shape| TensorView::contiguous(&data, shape);
@@ -562,5 +574,8 @@ fn facts_of_errors_ask_for_their_memory() {
         let starts = TensorView::contiguous(&rows[..1], &[1])?;
         cache.allocate(view(&[2, 2])?, starts, view(&[2, 2])?)
     });
-    assert!(refused >= 15, "only {refused}: does this test work?");
+    assert!(
+        refused >= 15,
+        "only {refused} allocations: the test counts too few"
+    );
 }

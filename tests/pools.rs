@@ -1,8 +1,8 @@
-//! Threads that cannot be had, forks, and pools that are not what they should
-//! be: calls go through on the calling thread, or say what the pool did.
+//! Failed starts of threads, forks, and pools that break their contract. Calls run on the calling
+//! thread, or return an error that reports what the pool did.
 //!
-//! Rayon has one global pool a process, so that every case has a process of its
-//! own: the test runs itself again, with the name of a part to play.
+//! Rayon has one global pool per process, so each case runs in a separate process. The test starts
+//! its own binary again, with the name of the case in the environment.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use ndscatter::{
     Execution, Pool, Rayon, Reduction, Scatter, ScatterError, TensorView, TensorViewMut, scatter_nd,
 };
 
-/// Enough, all in all, that the threads of a pool are asked for.
+/// Size of the workload. It is large enough that a call requests the threads of a pool.
 const TUPLES: usize = 2_000_000;
 const ELEMENTS: usize = 2_000_000;
 
@@ -53,16 +53,20 @@ impl Case {
         );
         done.unwrap_or_else(|error| panic!("{what}: {error}"));
         let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-        assert!(bits(&output) == bits(&self.expected), "{what}: other bits");
+        assert!(
+            bits(&output) == bits(&self.expected),
+            "{what}: the bits differ"
+        );
     }
 }
 
-/// How many threads a call would get now.
+/// Returns the number of threads that a call would use now.
 fn workers() -> Option<usize> {
     Rayon.workers()
 }
 
-/// Waits, for as long as a loaded machine may need, until that many are there.
+/// Waits until the pool reports `count` workers. It waits up to a minute, because the machine may
+/// be loaded.
 fn wait_for_workers(count: usize, what: &str) {
     let start = Instant::now();
     while workers() != Some(count) {
@@ -72,7 +76,7 @@ fn wait_for_workers(count: usize, what: &str) {
     }
 }
 
-/// Whether more than one thread takes part in a run of many tasks.
+/// Whether more than one thread takes part in a run of this many tasks.
 fn runs_on_threads(tasks: usize) -> bool {
     let ran = std::sync::Mutex::new(std::collections::HashSet::new());
     Rayon.run(tasks, &|_| {
@@ -84,7 +88,7 @@ fn runs_on_threads(tasks: usize) -> bool {
 }
 
 #[test]
-fn to_print_a_pool_does_not_start_it() {
+fn printing_a_pool_does_not_start_it() {
     play("print", &[]);
 }
 
@@ -93,11 +97,11 @@ fn print() {
     let execution = Execution::new();
     let text = format!("{pool:?} {execution:?}");
     assert!(text.contains("Pool"), "{text}");
-    // It is still the program's to start.
+    // The program can still start the pool.
     let started = rayon::ThreadPoolBuilder::new()
         .num_threads(2)
         .build_global();
-    started.expect("nobody has started the pool");
+    started.expect("the pool has not been started");
 }
 
 #[test]
@@ -109,10 +113,10 @@ fn programs_own() {
     let started = rayon::ThreadPoolBuilder::new()
         .num_threads(2)
         .build_global();
-    started.expect("the first to start it");
+    started.expect("the program starts the pool first");
     Case::new().check("the program's own pool");
     wait_for_workers(2, "the program's own pool, and no other");
-    assert!(runs_on_threads(20), "on its threads");
+    assert!(runs_on_threads(20), "the tasks run on its threads");
 }
 
 #[test]
@@ -127,12 +131,13 @@ fn first_calls_at_once() {
             scope.spawn(|| case.check("one of four first calls"));
         }
     });
-    wait_for_workers(3, "what RAYON_NUM_THREADS says");
+    wait_for_workers(3, "the number in RAYON_NUM_THREADS");
     let name = rayon::broadcast(|_| std::thread::current().name().map(str::to_owned));
-    assert_eq!(name.len(), 3, "all of them work");
+    assert_eq!(name.len(), 3, "all threads work");
 }
 
-/// Does what it should, and then a number of calls more.
+/// A pool that runs all tasks, repeats the first `repeated` tasks, and then runs `invented` tasks
+/// with numbers that do not exist.
 struct Busy {
     repeated: usize,
     invented: usize,
@@ -152,7 +157,7 @@ impl Pool for Busy {
 }
 
 #[test]
-fn what_a_pool_did_is_counted() {
+fn surplus_tasks_of_a_pool_are_counted() {
     let case = Case::new();
     for pool in [
         Busy {
@@ -184,20 +189,25 @@ fn what_a_pool_did_is_counted() {
             panic!("{text}");
         };
         assert!(tasks > 1, "work was divided");
-        assert_eq!(completed, tasks, "nothing is missing");
+        assert_eq!(completed, tasks, "no task is missing");
         assert_eq!(surplus, pool.repeated.min(tasks) + pool.invented, "{text}");
         assert!(text.contains(&surplus.to_string()), "{text}");
     }
 }
 
-/// Names the part that this process is to play.
+/// Environment variable with the name of the case that this process runs.
 const PART: &str = "NDSCATTER_TEST_PART";
 
-/// Plays a part in a process of its own, with three threads a pool.
+/// Runs a case in a separate process, with three threads per pool.
 fn play(part: &str, variables: &[(&str, &str)]) {
-    let test = std::env::current_exe().expect("a test has a path");
+    let test = std::env::current_exe().expect("the test binary has a path");
     let done = std::process::Command::new(test)
-        .args(["--exact", "plays_a_part", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "child_process",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("RAYON_NUM_THREADS", "3")
         .env(PART, part)
         .envs(variables.iter().copied())
@@ -208,9 +218,9 @@ fn play(part: &str, variables: &[(&str, &str)]) {
     assert!(said[0].contains("1 passed"), "{part}: {}", said[0]);
 }
 
-/// No test of its own: what `play` runs.
+/// Checks nothing without the environment variable. `play` runs it in child processes.
 #[test]
-fn plays_a_part() {
+fn child_process() {
     let Ok(part) = std::env::var(PART) else {
         return;
     };
@@ -221,11 +231,11 @@ fn plays_a_part() {
         #[cfg(target_os = "linux")]
         part => system::play(part),
         #[cfg(not(target_os = "linux"))]
-        part => panic!("{part} is no part"),
+        part => panic!("unknown case {part}"),
     }
 }
 
-/// What needs limits and forks.
+/// Cases that set limits or fork.
 #[cfg(target_os = "linux")]
 mod system {
     #![expect(unsafe_code, reason = "limits and forks are calls of the system")]
@@ -233,7 +243,8 @@ mod system {
     use super::*;
 
     pub(crate) fn play(part: &str) {
-        // SAFETY: ends this process, should it hang.
+        // SAFETY: `alarm` takes a number and accesses no memory. It ends this process if the case
+        // hangs.
         unsafe { libc::alarm(200) };
         match part {
             "too_few_threads" => too_few_threads(),
@@ -242,40 +253,39 @@ mod system {
             "fork_before_use" => fork_before_use(),
             "fork_of_the_programs_pool" => fork_of_the_programs_pool(),
             "fork_during_the_start" => fork_during_the_start(),
-            part => panic!("{part} is no part"),
+            part => panic!("unknown case {part}"),
         }
     }
 
-    /// A stack of that many MiB for every thread: what the rest needs is little
-    /// beside it.
+    /// Size of each thread's stack in MiB. All other memory of a process is small compared with a
+    /// stack.
     const STACK_MIB: usize = 512;
     const STACK: (&str, &str) = ("RUST_MIN_STACK", "536870912");
 
-    /// Room for so many bytes more than are in use; for any number of them
-    /// without a number.
+    /// Limits the address space to `bytes` more than are in use. `None` removes the limit.
     fn leave_room_for(bytes: Option<usize>) {
-        let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+        let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux has this file");
         let pages = pages.split(' ').next().and_then(|pages| pages.parse().ok());
-        // SAFETY: asks for a number.
+        // SAFETY: `sysconf` takes a number and returns a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let in_use = pages.unwrap_or(0_u64) * u64::try_from(page).expect("a size");
         let limit = libc::rlimit {
             rlim_cur: bytes.map_or(libc::RLIM_INFINITY, |bytes| in_use + bytes as u64),
             rlim_max: libc::RLIM_INFINITY,
         };
-        // SAFETY: reads a struct that lives here.
+        // SAFETY: `limit` is a local struct that is valid during the call.
         let set = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
         assert_eq!(set, 0, "limits may be set");
     }
 
     #[test]
-    fn threads_that_cannot_be_had_are_done_without_until_they_can() {
+    fn calls_run_without_threads_until_threads_can_start() {
         super::play("too_few_threads", &[STACK]);
     }
 
     fn too_few_threads() {
         let case = Case::new();
-        // Stacks for none, and for some of the threads.
+        // The rooms are half a stack, one and a half stacks, and two and a half stacks.
         for halves in [1, 3, 5] {
             leave_room_for(Some(halves * (STACK_MIB << 20) / 2));
             for _ in 0..3 {
@@ -285,14 +295,14 @@ mod system {
             std::thread::sleep(Duration::from_millis(150));
         }
         leave_room_for(None);
-        wait_for_workers(3, "as soon as there may be threads");
+        wait_for_workers(3, "when threads can be started");
         case.check("with threads");
-        assert!(runs_on_threads(20), "on threads");
-        assert_eq!(rayon::current_num_threads(), 3, "the program's as well");
+        assert!(runs_on_threads(20), "the tasks run on threads");
+        assert_eq!(rayon::current_num_threads(), 3, "the program's pool");
     }
 
     #[test]
-    fn a_pool_that_the_program_broke_is_done_without() {
+    fn calls_run_without_a_pool_that_the_program_broke() {
         super::play("broken_by_the_program", &[STACK]);
     }
 
@@ -300,7 +310,10 @@ mod system {
         let case = Case::new();
         leave_room_for(Some((STACK_MIB << 20) / 2));
         let broken = std::panic::catch_unwind(rayon::current_num_threads);
-        assert!(broken.is_err(), "rayon has no threads, and never will");
+        assert!(
+            broken.is_err(),
+            "rayon's pool fails for the rest of the process"
+        );
         leave_room_for(None);
         for _ in 0..3 {
             case.check("on the calling thread");
@@ -308,33 +321,34 @@ mod system {
         assert_eq!(workers(), Some(1), "alone");
     }
 
-    /// Forks, and waits for the child; one that hangs is ended.
+    /// Forks, runs `child` in the child process, and waits for it. A child that hangs is killed.
     fn in_a_child(what: &str, child: impl FnOnce()) {
-        // SAFETY: what the child does is what a program may do there: take
-        // memory, start threads and make calls.
+        // SAFETY: the child allocates memory, starts threads and makes calls. These are allowed
+        // after a fork: glibc keeps its allocator usable in the child.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "{what}: a fork");
         if pid == 0 {
-            // SAFETY: has this process end with its parent.
+            // SAFETY: this `prctl` takes numbers and accesses no memory. It ends the child when its
+            // parent ends.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-            // SAFETY: ends the process.
+            // SAFETY: `_exit` takes a number and ends the process.
             unsafe { libc::_exit(i32::from(outcome.is_err())) };
         }
         let start = Instant::now();
         let mut status = 0;
-        // SAFETY: writes to a number that lives here.
+        // SAFETY: `status` is a local variable that is valid during the call.
         while unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == 0 {
             if start.elapsed() > Duration::from_secs(60) {
-                // SAFETY: the child's number is its own until it is waited for.
+                // SAFETY: `pid` is still the child's, because the child has not been waited for.
                 unsafe { libc::kill(pid, libc::SIGKILL) };
-                // SAFETY: as above.
+                // SAFETY: `status` is a local variable that is valid during the call.
                 unsafe { libc::waitpid(pid, &raw mut status, 0) };
                 panic!("{what}: the child hangs");
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(status, 0, "{what}: how the child ended");
+        assert_eq!(status, 0, "{what}: the exit status of the child");
     }
 
     #[test]
@@ -349,15 +363,15 @@ mod system {
         in_a_child("after use", || {
             case.check("the child");
             assert_eq!(workers(), Some(1), "the child has no threads");
-            assert!(!runs_on_threads(20), "nor uses any");
+            assert!(!runs_on_threads(20), "the child uses no threads");
             in_a_child("of a child", || case.check("the child's child"));
             let own = rayon::ThreadPoolBuilder::new().num_threads(2).build();
             let own = own.expect("a child may have a pool of its own");
             own.install(|| case.check("the child's own pool"));
         });
         case.check("the parent, after forks");
-        assert_eq!(workers(), Some(3), "which keeps its threads");
-        assert!(runs_on_threads(20), "and uses them");
+        assert_eq!(workers(), Some(3), "the parent keeps its threads");
+        assert!(runs_on_threads(20), "the parent uses its threads");
     }
 
     #[test]
@@ -369,15 +383,15 @@ mod system {
         let case = Case::new();
         in_a_child("before use", || {
             case.check("the child");
-            wait_for_workers(3, "the child's own");
-            assert!(runs_on_threads(20), "on threads");
+            wait_for_workers(3, "the child's own pool");
+            assert!(runs_on_threads(20), "the tasks run on threads");
             in_a_child("of a child", || {
                 case.check("the child's child");
-                assert_eq!(workers(), Some(1), "which has none");
+                assert_eq!(workers(), Some(1), "the child's child has no threads");
             });
         });
         case.check("the parent");
-        wait_for_workers(3, "the parent's own");
+        wait_for_workers(3, "the parent's own pool");
     }
 
     #[test]
@@ -392,27 +406,27 @@ mod system {
             for _ in 0..3 {
                 case.check("the child");
             }
-            assert_eq!(workers(), Some(1), "which has no threads");
+            assert_eq!(workers(), Some(1), "the child has no threads");
             in_a_child("of a child", || case.check("the child's child"));
         });
         case.check("the parent");
-        wait_for_workers(3, "the parent's");
+        wait_for_workers(3, "the parent's pool");
     }
 
     #[test]
-    fn forks_while_the_pool_starts_leave_nobody_waiting() {
+    fn forks_while_the_pool_starts_do_not_hang() {
         super::play("fork_during_the_start", &[]);
     }
 
-    /// The first call of another thread, and a fork at any moment of it.
+    /// Forks at different times during the first call of another thread.
     fn fork_during_the_start() {
         let case = Case::new();
         for turn in 0..24_u64 {
-            in_a_child("nobody has used a pool", || {
+            in_a_child("before any use of a pool", || {
                 let first = std::thread::spawn(workers);
                 std::thread::sleep(Duration::from_micros(turn * 20));
-                in_a_child("while it starts", || case.check("the child"));
-                first.join().expect("the first call goes through");
+                in_a_child("while the pool starts", || case.check("the child"));
+                first.join().expect("the first call succeeds");
             });
         }
     }

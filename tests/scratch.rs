@@ -1,6 +1,5 @@
-//! Scratch memory: what a call needs besides its tensors. It is in proportion
-//! to the tuples and to the workers, never to data, and `explain` says how much
-//! it is.
+//! Scratch memory: the memory that a call needs in addition to its tensors. Its size is
+//! proportional to the tuples and to the workers, never to data. `explain` reports its size.
 
 #![allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use common::Tensor;
-use common::api::{Options, Verbs};
+use common::api::{Methods, Options};
 use common::elements::Ref;
 use common::layouts::{Arrangement, Strided};
 use common::operators::Operator;
@@ -25,7 +24,7 @@ use ndscatter::{
     TensorView, TensorViewMut, release_scratch,
 };
 
-/// Counts the bytes of all threads that are in use.
+/// An allocator that counts the bytes that all threads have in use.
 struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -40,30 +39,34 @@ fn given_back(bytes: usize) {
     LIVE.fetch_sub(bytes, Ordering::Relaxed);
 }
 
-// SAFETY: hands everything to the system allocator.
+// SAFETY: every method forwards its arguments to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Places) -> *mut u8 {
         taken(layout.size());
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Places) -> *mut u8 {
         taken(layout.size());
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Places, size: usize) -> *mut u8 {
         taken(size);
         given_back(layout.size());
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Places) {
         given_back(layout.size());
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller satisfies the contract of `GlobalAlloc`, and the arguments are
+        // forwarded unchanged.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -71,16 +74,16 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that a call takes.
+/// Bytes that a call allocates.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
-    /// At most at once.
+    /// Largest number of bytes in use at once.
     peak: usize,
-    /// When it has returned.
+    /// Bytes still in use after the call.
     kept: usize,
 }
 
-/// What `call` takes beyond what was in use before.
+/// Runs `call` and measures the bytes that it adds to those in use before.
 fn watch<R>(call: impl FnOnce() -> R) -> (R, Taken) {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -90,34 +93,33 @@ fn watch<R>(call: impl FnOnce() -> R) -> (R, Taken) {
     (result, Taken { peak, kept })
 }
 
-/// One test at a time: all that is allocated is counted.
+/// Lets one test run at a time, because the allocations of all threads are counted.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on a new thread, without scratch memory that an earlier call has
-/// left.
+/// Runs `work` on a new thread with an empty cache of scratch buffers.
 fn apart<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     release_scratch();
     std::thread::scope(|scope| scope.spawn(work).join()).expect("calls are valid")
 }
 
-/// What a worker may have.
+/// Bytes of scratch memory that a call may use per worker.
 const WORKER_BYTES: usize = 1 << 20;
 
-/// Lists of workers and tasks, which are not explained.
+/// Tolerance in bytes for lists of workers and tasks, which the explanation does not count.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// Which destinations the tuples have.
+/// The distribution of destinations among the tuples.
 #[derive(Clone, Copy, Debug)]
 enum Pattern {
     Uniform,
     Distinct,
     Increasing,
-    /// In order, each several times.
+    /// Ascending destinations, five tuples each.
     Repeating,
-    /// Near both ends of an axis, most of which then needs no memory.
+    /// Destinations near both ends of an axis. Most of the output then needs no physical memory.
     AtEnds,
 }
 
@@ -127,9 +129,9 @@ struct Case {
     data: &'static [usize],
     indices: &'static [usize],
     pattern: Pattern,
-    /// Of updates.
+    /// Layout of updates.
     updates: Arrangement,
-    /// Which of the tuples, one in so many, are outside and skipped.
+    /// Distance between skipped tuples: `Some(3)` puts every third tuple out of bounds.
     skipped: Option<usize>,
 }
 
@@ -144,10 +146,10 @@ const fn nd(data: &'static [usize], indices: &'static [usize], pattern: Pattern)
     }
 }
 
-/// Single elements, more than what is worth partitions and private copies.
+/// Single elements. The sizes are above the thresholds for partitions and private copies.
 const ELEMENTS: Case = nd(&[2_000_003], &[400_009, 1], Pattern::Uniform);
 const DISTINCT: Case = nd(&[2_000_003], &[400_009, 1], Pattern::Distinct);
-/// So many destinations that repeats are found by sorting.
+/// The number of destinations is so large that duplicates are detected by sorting.
 const DISTINCT_OF_MANY: Case = nd(&[8_000_009], &[400_009, 1], Pattern::Distinct);
 const INCREASING: Case = nd(&[2_000_003], &[400_009, 1], Pattern::Increasing);
 const REPEATING: Case = nd(&[2_000_003], &[400_009, 1], Pattern::Repeating);
@@ -162,7 +164,7 @@ const SKIPPED: Case = Case {
 const ROWS: Case = nd(&[50_021, 8], &[200_003, 1], Pattern::Uniform);
 const DISTINCT_ROWS: Case = nd(&[250_007, 8], &[200_003, 1], Pattern::Distinct);
 const CROWDED_ROWS: Case = nd(&[5003, 20], &[200_003, 1], Pattern::Uniform);
-/// Sources that are not evenly spaced.
+/// Rows of updates that are not evenly strided.
 const PADDED_ROWS: Case = Case {
     updates: Arrangement::Padded,
     ..nd(&[50_021, 8], &[400, 500, 1], Pattern::Uniform)
@@ -176,11 +178,11 @@ const REPEATING_ROWS: Case = Case {
 const FEW: Case = nd(&[8_000_009], &[1009, 1], Pattern::Uniform);
 const FEW_ROWS: Case = nd(&[20_011, 256], &[101, 1], Pattern::Uniform);
 
-/// More elements than 32 bits can number.
+/// More elements than a 32-bit number can count.
 #[cfg(target_pointer_width = "64")]
 const WIDE: Case = nd(&[(1 << 32) + 7], &[400_009, 1], Pattern::AtEnds);
 
-/// Repetitions, and lanes.
+/// Repetitions (batches), and strands (the lanes of an element scatter).
 const BATCHES: Case = Case {
     operator: Operator::Update { axis: 1 },
     ..nd(&[4, 50_021, 2], &[200_003], Pattern::Uniform)
@@ -190,7 +192,7 @@ const LANES: Case = Case {
     ..nd(&[200, 5003], &[200, 2003], Pattern::Uniform)
 };
 
-/// Who calls, and how.
+/// The options of a call.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     reduction: Reduction,
@@ -206,8 +208,8 @@ impl Call {
             .map_or(execution, |schedule| execution.schedule(schedule))
     }
 
-    /// Whether tuples may be sorted, to find repeats or to bring those of one
-    /// destination together. What is chosen may be any schedule.
+    /// Whether the call may sort tuples, to detect duplicates or to group tuples by destination.
+    /// Without a forced schedule, any schedule may be chosen.
     fn may_sort(self) -> bool {
         matches!(
             self.forced,
@@ -215,7 +217,7 @@ impl Call {
         ) || self.reduction == Reduction::Mean
     }
 
-    /// Bytes that a call with so many tuples may need, its plan included.
+    /// Returns the limit in bytes for a call with this many tuples, including its plan.
     fn limit(self, tuples: usize, case: Case) -> usize {
         let number = if case.is_wide() { 32 } else { 16 };
         let sorting = if self.may_sort() { 8 } else { 0 };
@@ -223,13 +225,13 @@ impl Call {
     }
 }
 
-/// What a call was measured to need, and what was said of it.
+/// The measured bytes of a call and its plan, and the bytes that were explained.
 struct Measured {
     case: Case,
     element: DType,
     call: Call,
     tuples: usize,
-    /// By the explanation.
+    /// Schedule that the explanation reports.
     schedule: Schedule,
     explained: usize,
     one_shot: usize,
@@ -254,7 +256,7 @@ impl fmt::Display for Measured {
         let each = |bytes: usize| format!("{bytes} ({} a tuple)", bytes / self.tuples.max(1));
         write!(
             f,
-            "    one-shot {}, plan {} of which {} are kept, runs {} and {}; explained {}, limit {}",
+            "    one-shot {}, plan {} (kept {}), runs {} and {}; explained {}, limit {}",
             each(self.one_shot),
             each(self.plan.peak),
             each(self.plan.kept),
@@ -267,7 +269,7 @@ impl fmt::Display for Measured {
 }
 
 impl Measured {
-    /// What is wrong with it.
+    /// Returns the checks that failed.
     fn faults(&self) -> Vec<&'static str> {
         let limit = self.call.limit(self.tuples, self.case);
         let (plan, explained) = (self.plan, self.explained);
@@ -281,19 +283,19 @@ impl Measured {
             ),
             (
                 self.one_shot <= plan.peak.max(plan.kept + explained) + SMALL_BYTES,
-                "a call needs more than its plan and what is explained",
+                "a call needs more than its plan and the explanation",
             ),
             (
                 self.runs[0] <= explained + SMALL_BYTES,
-                "the first run needs more than is explained",
+                "the first run needs more than the explanation",
             ),
             (
                 self.runs[1] <= explained + SMALL_BYTES,
-                "the second run needs more than is explained",
+                "the second run needs more than the explanation",
             ),
             (
                 explained <= 2 * needed + SMALL_BYTES,
-                "much more is explained than is needed",
+                "the explanation is much more than needed",
             ),
         ];
         let wrong = checks.iter().filter(|(is_right, _)| !is_right);
@@ -301,7 +303,7 @@ impl Measured {
     }
 }
 
-/// A case in memory.
+/// The tensors of a case in memory.
 struct Subject<T> {
     case: Case,
     data: Vec<T>,
@@ -315,7 +317,7 @@ impl<T: Ref> Subject<T> {
         let updates = case.operator.updates_shape(case.data, case.indices);
         let updates = Tensor::generate(&updates, T::zero_value);
         let elements: usize = case.data.iter().product();
-        // Where nobody writes, zeros need no memory.
+        // A buffer of zeros that is never written needs no physical memory.
         let kept = if case.is_wide() { 0 } else { elements };
         Self {
             data: vec![T::zero_value(); kept],
@@ -344,7 +346,7 @@ impl<T: Ref> Subject<T> {
         plan.expect("valid indices")
     }
 
-    /// With a plan, or without.
+    /// Runs the call with a plan, or as a one-shot call.
     fn run(&mut self, call: Call, plan: Option<&ScatterPlan>) {
         let (options, execution, shape) = (self.options(call), call.execution(), self.case.data);
         let output = TensorViewMut::contiguous(&mut self.output, shape).expect("an output");
@@ -360,10 +362,10 @@ impl<T: Ref> Subject<T> {
     }
 
     fn measure(&mut self, call: Call) -> Measured {
-        // An explanation may leave its plan wiser.
+        // The explanation uses a separate plan, because it may store computed facts in its plan.
         let explanation = (call.execution().run(&self.plan(call)))
             .explain(T::DTYPE, call.in_place)
-            .expect("it has the reduction");
+            .expect("the type has the reduction");
         let ((), one_shot) = apart(|| watch(|| self.run(call, None)));
         apart(|| {
             let (plan, taken) = watch(|| self.plan(call));
@@ -394,7 +396,7 @@ impl Case {
             let index = match self.pattern {
                 _ if is_skipped => size,
                 Pattern::Uniform => random.below(size),
-                // The factor is a prime that no size here is a multiple of.
+                // 7919 is a prime that divides no size in this file.
                 Pattern::Distinct => tuple * 7919 % size,
                 Pattern::Increasing => tuple,
                 Pattern::Repeating => tuple / 5,
@@ -411,7 +413,7 @@ impl Case {
         self.data.iter().product::<usize>() > u32::MAX as usize
     }
 
-    /// Every schedule, forced and chosen, on so many workers.
+    /// Checks every forced schedule, and the chosen one, on this many workers.
     fn check<T: Ref>(self, reductions: &[Reduction], workers: usize) {
         let _turn = turn();
         let mut subject = Subject::<T>::new(self);
@@ -568,7 +570,7 @@ fn lanes() {
     LANES.check::<f32>(&[Reduction::None, Add], 2);
 }
 
-/// To refuse duplicates takes a search for them.
+/// Rejecting duplicates requires a detection of duplicates.
 #[test]
 fn plans_that_refuse_duplicates() {
     let _turn = turn();
@@ -596,10 +598,10 @@ fn plans_that_refuse_duplicates() {
     }
 }
 
-/// Most scratch memory that a process keeps.
+/// Largest number of bytes of scratch memory that a process keeps.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// A call by partitions, which need some 32 MiB; on the calling thread.
+/// Runs a call on the calling thread with the schedule by partition, which needs about 32 MiB.
 fn call_once(indices: &[i32], updates: &[u64]) {
     let tuples = indices.len();
     let mut data = vec![0_u64; 1 << 16];
@@ -614,9 +616,9 @@ fn call_once(indices: &[i32], updates: &[u64]) {
     done.expect("a valid call");
 }
 
-/// Threads that called once and then do something else.
+/// Threads that made calls and then stay idle.
 #[test]
-fn idle_threads_keep_little_together() {
+fn idle_threads_keep_little_scratch_memory() {
     const THREADS: usize = 24;
     const TUPLES: usize = 1 << 20;
 
@@ -627,8 +629,8 @@ fn idle_threads_keep_little_together() {
         .collect();
     let updates = vec![1_u64; TUPLES];
     let before = LIVE.load(Ordering::Relaxed);
-    // All together, so that none finds what another has left; twice, so that
-    // they find something.
+    // All threads call at the same time, so that no call finds the buffer of another. The second
+    // round of calls finds buffers in the cache.
     let together = Barrier::new(THREADS + 1);
     let kept = || LIVE.load(Ordering::Relaxed).saturating_sub(before);
     let (called, released) = std::thread::scope(|scope| {
@@ -657,7 +659,7 @@ fn idle_threads_keep_little_together() {
     );
     assert!(
         called >= KEPT_BYTES / 16,
-        "{called} bytes: nothing for the next?"
+        "{called} bytes: the cache keeps too little"
     );
     assert!(released <= THREADS * SMALL_BYTES, "{released} bytes");
 }

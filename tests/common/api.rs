@@ -1,6 +1,8 @@
-//! The calls of the crate that the harness makes, all of them: how an operator
-//! of a table is built, and how each verb is asked for. An operator more, or
-//! another name in the interface, is a change here.
+//! Every call of the crate that the harness makes.
+//!
+//! This module builds the crate's operators from the harness's [`Operator`], and calls the crate by
+//! each [`Method`]. A new operator, or a renamed item in the crate's interface, changes only this
+//! module.
 
 use std::sync::LazyLock;
 
@@ -16,22 +18,23 @@ use super::indices::{IndexRule, Refusals};
 use super::layouts::Strided;
 use super::operators::{Gatherer, Operator, Rules};
 
-/// The type of elements as a value.
+/// An element type at run time.
 pub(crate) use ndscatter::DType;
 
-/// A reduction, and who runs the call.
+/// A reduction, and the pool, the schedule and the instruction set of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'p> {
     pub(crate) reduction: Reduction,
     pub(crate) execution: Execution<'p>,
-    /// The pool of the execution, to tell how many workers it has.
+    /// Pool of the execution, from which [`Self::workers`] reads the number of workers.
     pool: Option<&'p dyn Pool>,
 }
 
-/// Choices are tested as on one machine, wherever tests run.
+/// Machine for all choices of a schedule. A fixed machine makes the choices independent of the
+/// machine that runs the tests.
 static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
     let text = "caches = 32768 1048576 33554432\nvendor = intel";
-    text.parse().expect("two lines")
+    text.parse().expect("a valid machine")
 });
 
 impl Request<'static> {
@@ -62,7 +65,7 @@ impl<'p> Request<'p> {
         }
     }
 
-    /// How many workers its pool says that it has.
+    /// Returns the number of workers that the pool reports.
     pub(crate) fn workers(self) -> Option<usize> {
         self.pool.and_then(Pool::workers)
     }
@@ -96,12 +99,12 @@ impl<'p> Request<'p> {
         self
     }
 
-    /// The operator with this reduction, run so.
+    /// Returns the operator with this reduction and this execution.
     pub(crate) fn of(self, scatter: Scatter<'_>) -> Scatter<'p> {
         scatter.reduction(self.reduction).execution(self.execution)
     }
 
-    /// A run with this reduction, whatever the plan was made with.
+    /// Returns a run of `plan` with this reduction, which replaces the plan's reduction.
     pub(crate) fn run<'q>(self, plan: &'q ScatterPlan) -> ScatterRun<'q>
     where
         'p: 'q,
@@ -110,7 +113,7 @@ impl<'p> Request<'p> {
     }
 }
 
-/// What a scatter is told besides its tensors.
+/// Options of a scatter: all of its inputs except the tensors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'p> {
     pub(crate) operator: Operator,
@@ -135,7 +138,7 @@ impl<'p> Options<'p> {
         }
     }
 
-    /// What it means: the part that the reference must know.
+    /// Returns the part of the options that decides the result, for the reference.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
             how: How {
@@ -154,7 +157,7 @@ impl<'p> Options<'p> {
         }
     }
 
-    /// What is refused in the values of `indices`.
+    /// Returns the rules by which values of `indices` are errors.
     pub(crate) fn refusals(&self) -> Refusals {
         Refusals {
             rule: self.index_rule(),
@@ -162,7 +165,7 @@ impl<'p> Options<'p> {
         }
     }
 
-    /// The scatter that they ask for.
+    /// Builds the crate's scatter with these options.
     pub(crate) fn scatter(&self) -> Scatter<'p> {
         let scatter = match self.operator {
             Operator::Nd => Scatter::nd(),
@@ -178,8 +181,8 @@ impl<'p> Options<'p> {
             .bounds(self.bounds)
     }
 
-    /// A run of a plan that was made with these options: it knows what they
-    /// mean.
+    /// Returns a run of a plan that was made with these options. The plan stores the operator, the
+    /// reduction and the other rules, so only the execution is set again.
     pub(crate) fn run<'q>(&self, plan: &'q ScatterPlan) -> ScatterRun<'q>
     where
         'p: 'q,
@@ -187,7 +190,7 @@ impl<'p> Options<'p> {
         plan.run().execution(self.execution.execution)
     }
 
-    /// What such a run will do.
+    /// Explains such a run.
     pub(crate) fn explain(
         &self,
         plan: &ScatterPlan,
@@ -198,7 +201,7 @@ impl<'p> Options<'p> {
     }
 }
 
-/// What a gather is told besides its tensors.
+/// Options of a gather: all of its inputs except the tensors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GatherOptions<'p> {
     pub(crate) gatherer: Gatherer,
@@ -223,7 +226,7 @@ impl<'p> GatherOptions<'p> {
         Self { rule, ..self }
     }
 
-    /// The gather that they ask for.
+    /// Builds the crate's gather with these options.
     pub(crate) fn gather(&self) -> Gather<'p> {
         let gather = match self.gatherer {
             Gatherer::Nd { batch_dims } => Gather::nd(batch_dims),
@@ -239,8 +242,11 @@ impl<'p> GatherOptions<'p> {
 
 /// Indices of any type.
 pub(crate) trait Indices: Sync {
+    /// Returns the logical tensor for the reference.
     fn logical(&self) -> Tensor<i128>;
+    /// Returns a view whose type is known at compile time.
     fn typed(&self) -> ndscatter::Indices<'_>;
+    /// Returns a view whose type is known at run time.
     fn any(&self) -> AnyView<'_>;
 }
 
@@ -259,8 +265,8 @@ impl<I: Index + Into<i128>> Indices for Strided<I> {
     }
 }
 
-/// The verbs of scatters and gathers, of indices of any type.
-pub(crate) trait Verbs: Indices {
+/// The crate's methods for scatters and gathers, with indices of any type.
+pub(crate) trait Methods: Indices {
     fn allocate<T: Element>(
         &self,
         options: &Options<'_>,
@@ -331,7 +337,7 @@ pub(crate) trait Verbs: Indices {
     }
 }
 
-impl<S: Indices + ?Sized> Verbs for S {}
+impl<S: Indices + ?Sized> Methods for S {}
 
 pub(crate) fn write_into(
     options: &Options<'_>,
@@ -352,9 +358,10 @@ pub(crate) fn in_place(
     options.scatter().in_place(data, indices, updates)
 }
 
-/// The ways to ask for a scatter or a gather.
+/// A method of the crate that runs a scatter or a gather. `Any` marks calls with views whose dtype
+/// is known at run time. `Planned` marks runs of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Verb {
+pub(crate) enum Method {
     Allocate,
     WriteInto,
     InPlace,
@@ -367,11 +374,11 @@ pub(crate) enum Verb {
     AnyPlannedInPlace,
 }
 
-/// What a call leaves besides what it has written: the result, where it was
-/// the crate that made it.
+/// The result of a call: the tensor that the crate allocated, or `None` where the call wrote to an
+/// output.
 pub(crate) type Made<T> = Result<Option<Vec<T>>, ScatterError>;
 
-impl Verb {
+impl Method {
     pub(crate) const ALL: [Self; 10] = [
         Self::Allocate,
         Self::WriteInto,
@@ -385,9 +392,9 @@ impl Verb {
         Self::AnyPlannedInPlace,
     ];
 
-    /// Those that gathers have: all that do not write in place.
+    /// Returns the methods of gathers: all that do not write in place.
     pub(crate) fn of_gathers() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|verb| !verb.is_in_place())
+        Self::ALL.into_iter().filter(|method| !method.is_in_place())
     }
 
     pub(crate) fn is_in_place(self) -> bool {
@@ -408,13 +415,13 @@ impl Verb {
         )
     }
 
-    /// Whether the crate chooses the output's layout.
+    /// Whether the crate allocates the output and chooses its layout.
     pub(crate) fn allocates(self) -> bool {
         matches!(self, Self::Allocate | Self::PlannedAllocate)
     }
 
-    /// Scatters; `plan` is there for planned verbs. In place, `output` holds
-    /// the data.
+    /// Runs a scatter. `plan` is `Some` for planned methods. For methods in place, `output`
+    /// contains the data.
     pub(crate) fn scatter<T: Element>(
         self,
         options: &Options<'_>,
@@ -423,7 +430,7 @@ impl Verb {
         (data, updates): (TensorView<'_, T>, TensorView<'_, T>),
         output: TensorViewMut<'_, T>,
     ) -> Made<T> {
-        let run = || options.run(plan.expect("a plan was made for a planned verb"));
+        let run = || options.run(plan.expect("a planned method has a plan"));
         let written = match self {
             Self::Allocate => return indices.allocate(options, data, updates).map(Some),
             Self::PlannedAllocate => {
@@ -450,7 +457,7 @@ impl Verb {
         written.map(|()| None)
     }
 
-    /// Verbs; `plan` is there for planned verbs.
+    /// Runs a gather. `plan` is `Some` for planned methods.
     pub(crate) fn gather<T: Element>(
         self,
         options: &GatherOptions<'_>,
@@ -459,7 +466,7 @@ impl Verb {
         data: TensorView<'_, T>,
         output: TensorViewMut<'_, T>,
     ) -> Made<T> {
-        let plan = || plan.expect("a plan was made for a planned verb");
+        let plan = || plan.expect("a planned method has a plan");
         let run = || plan().run().execution(options.execution);
         let written = match self {
             Self::Allocate => return indices.gather(options, data).map(Some),
@@ -472,7 +479,7 @@ impl Verb {
             Self::AnyPlannedWriteInto => {
                 run().write_into(AnyView::from(data), AnyViewMut::from(output))
             }
-            _ => panic!("no gather is {self:?}"),
+            _ => panic!("gathers have no method {self:?}"),
         };
         written.map(|()| None)
     }

@@ -1,5 +1,5 @@
-//! What every reduction does to numbers, and what several updates of one
-//! element come to. Written apart from the crate.
+//! The reference's arithmetic: each reduction of two numbers, and the result of an element with
+//! several updates. It shares no code with the crate.
 
 use ndscatter::{Accumulate, Reduction};
 use num_traits::float::FloatCore;
@@ -7,7 +7,7 @@ use num_traits::{WrappingAdd, WrappingMul, WrappingSub};
 
 use super::elements::Ref;
 
-/// How an element and its updates are combined.
+/// The options that decide how an element and its updates are combined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     pub(crate) reduction: Reduction,
@@ -25,8 +25,8 @@ impl From<Reduction> for How {
     }
 }
 
-/// An element after these updates. Without self the first one assigns, but
-/// `Sub` begins at zero.
+/// Returns an element after these updates, computed in the element's type. Without self, the first
+/// update is the start value. `Sub` without self starts at zero.
 pub(super) fn reduce_native<T: Ref>(how: How, current: T, updates: &[T]) -> T {
     let is_mean = how.reduction == Reduction::Mean;
     let reduction = if is_mean {
@@ -60,7 +60,7 @@ where
         Reduction::Mul => current.wrapping_mul(&update),
         Reduction::Min => current.min(update),
         Reduction::Max => current.max(update),
-        other => panic!("the reference does not know {other}"),
+        other => panic!("the reference does not support {other}"),
     }
 }
 
@@ -74,9 +74,9 @@ pub(super) fn float<T: FloatCore>(reduction: Reduction, current: T, update: T) -
         Reduction::Min | Reduction::Max if nan => T::nan(),
         Reduction::Min if update < current => update,
         Reduction::Max if update > current => update,
-        // A tie keeps the current value, whatever the signs of its zeros.
+        // A tie keeps the current value, for zeros of any sign.
         Reduction::Min | Reduction::Max => current,
-        other => panic!("the reference does not know {other}"),
+        other => panic!("the reference does not support {other}"),
     }
 }
 
@@ -86,12 +86,12 @@ pub(super) fn boolean(reduction: Reduction, current: bool, update: bool) -> bool
         Reduction::Add | Reduction::Max => current || update,
         Reduction::Sub => current != update,
         Reduction::Mul | Reduction::Min => current && update,
-        other => panic!("the reference does not know {other}"),
+        other => panic!("the reference does not support {other}"),
     }
 }
 
-/// f16 and bf16: the operation in f32, then one rounding. Moved values are
-/// not converted.
+/// Combines f16 or bf16 values: one operation in f32, then one rounding. `Reduction::None` returns
+/// the update without a conversion.
 #[cfg(feature = "half")]
 pub(super) fn half_combine<T: Into<f32>>(
     reduction: Reduction,
@@ -110,7 +110,7 @@ pub(super) fn half_divide<T: Into<f32>>(sum: T, count: usize, round: impl Fn(f32
     round(sum.into().divide(count))
 }
 
-/// All operations in f32, then one rounding.
+/// Reduces f16 or bf16 values with all operations in f32, and rounds once at the end.
 #[cfg(feature = "half")]
 pub(super) fn half_reduce<T: Copy + Into<f32>>(
     how: How,

@@ -1,9 +1,9 @@
-//! Values worked out by hand: they judge the reference as well as the crate.
+//! Cases with values computed by hand. They check the reference and the crate.
 
 use ndscatter::{InstructionSet, Reduction, Schedule};
 
 use super::Tensor;
-use super::api::{Indices, Options, Request, Verb, Verbs};
+use super::api::{Indices, Method, Methods, Options, Request};
 use super::arithmetic::How;
 use super::elements::{Ref, is_exact, same};
 use super::harness::{Problem, Round};
@@ -13,6 +13,7 @@ use super::operators::Operator;
 /// A shape and its values.
 pub(crate) type Values<'v, T> = (&'v [usize], &'v [T]);
 
+/// Stores values contiguously, with one mark before and after them.
 pub(crate) fn contiguous<T: Copy>((shape, values): Values<'_, T>, mark: T) -> Strided<T> {
     let tensor = Tensor::new(shape, values.to_vec());
     Strided::new(&tensor, Arrangement::Contiguous, 1, mark)
@@ -23,12 +24,12 @@ pub(crate) struct Case<'v, T> {
     pub(crate) data: Values<'v, T>,
     pub(crate) indices: Values<'v, i64>,
     pub(crate) updates: Values<'v, T>,
-    /// In the shape of data.
+    /// Values of the result. Its shape is the shape of data.
     pub(crate) expected: &'v [T],
 }
 
 impl<T: Ref> Case<'_, T> {
-    /// Asks the reference, then the crate in every way.
+    /// Checks the reference, then every method of the crate.
     pub(crate) fn check(&self, reduction: Reduction, options: &Options<'_>) {
         let mut options = *options;
         options.execution.reduction = reduction;
@@ -46,20 +47,20 @@ impl<T: Ref> Case<'_, T> {
         let values = &reference[0].values;
         let agrees = |(&a, &b): (&T, &T)| same(a, b, is_exact(reduction));
         let all = values.iter().zip(self.expected).all(agrees);
-        assert!(all, "{options:?}: the reference says {values:?}");
-        for verb in Verb::ALL {
+        assert!(all, "{options:?}: the reference computes {values:?}");
+        for method in Method::ALL {
             problem
-                .check_against(verb, &options, &reference)
+                .check_against(method, &options, &reference)
                 .unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
         }
     }
 }
 
-/// Lengths that take the single-element path, whole vectors and the tail.
+/// Row lengths: 1 uses the path for single elements, 67 uses whole vectors and a tail.
 const LENGTHS: [usize; 2] = [1, 67];
 
-/// What becomes of one value: of a single element, and of every element of a
-/// row, beside others that keep their value.
+/// Checks the result of one element with `updates`: as a single element, and as every element of a
+/// row. Neighbouring rows must keep their values.
 pub(crate) fn check_updates<T: Ref>(how: impl Into<How>, current: T, updates: &[T], expected: T) {
     let how = how.into();
     let agrees = |got: T| same(got, expected, is_exact(how.reduction));
@@ -79,7 +80,7 @@ pub(crate) fn check_updates<T: Ref>(how: impl Into<How>, current: T, updates: &[
     }
 }
 
-/// Three rows of `len` elements, of which the second one is hit.
+/// Scatters into the second of three rows of `len` elements.
 fn check_row<T: Ref>(
     how: How,
     execution: Request<'_>,

@@ -1,5 +1,4 @@
-//! Which destinations the tuples of a case have, and the type that their
-//! indices have in memory.
+//! Draws the destinations of a case's tuples, and stores indices in memory as a chosen index type.
 
 use ndscatter::{Element, Index};
 
@@ -8,30 +7,32 @@ use super::api::{DType, Indices};
 use super::layouts::{Arrangement, Strided};
 use super::random::Random;
 
-/// Which destinations the tuples have.
+/// The distribution of destinations among the tuples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Destinations {
     Random,
-    /// Few have most of the tuples: those of the smallest numbers.
+    /// A few destinations have most of the tuples. They have the smallest numbers.
     Skewed,
-    /// The same, but these few lie all over the output.
+    /// A few destinations have most of the tuples. They are spread over the whole output.
     Spread,
-    /// Skewed and sorted: the tuples of a destination stand together.
+    /// Skewed and sorted: the tuples of a destination are adjacent.
     Together,
-    /// At most 40, side by side in the middle.
+    /// At most 40 destinations, adjacent, in the middle.
     Few,
-    /// One, the last.
+    /// One destination: the last.
     One,
-    /// All different (where there are enough), scattered.
+    /// Distinct destinations in scattered order. They repeat only where there are more tuples than
+    /// destinations.
     Distinct,
-    /// One after the other, from somewhere, round the end.
+    /// Consecutive destinations from a random start. They wrap around at the end.
     Consecutive,
-    /// From the first to the last, with duplicates where there are many tuples.
+    /// Ascending destinations from the first towards the last. They repeat where there are more
+    /// tuples than destinations.
     Sorted,
 }
 
 impl Destinations {
-    /// Those that random cases are drawn from.
+    /// The distributions from which random cases draw.
     pub(crate) const DRAWN: [Self; 5] = [
         Self::Random,
         Self::Skewed,
@@ -40,10 +41,10 @@ impl Destinations {
         Self::Sorted,
     ];
 
-    /// Numbers of the destinations of `tuples` tuples, all below `count`.
+    /// Draws the destination numbers of `tuples` tuples. All are below `count`.
     pub(crate) fn draw(self, tuples: usize, count: usize, random: &mut Random) -> Vec<usize> {
         let from = if tuples == 0 { 0 } else { random.below(count) };
-        // A prime that does not divide the count: such a stride visits all.
+        // A stride by a prime that does not divide `count` visits all destinations.
         let coprime = |&prime: &usize| !count.is_multiple_of(prime);
         let primes = [7919, 104_729, 31].into_iter();
         let stride = primes.clone().find(coprime).unwrap_or(1);
@@ -65,13 +66,13 @@ impl Destinations {
     }
 }
 
-/// The types that indices can have.
+/// Returns all index types.
 pub(crate) fn index_types() -> Vec<DType> {
     let all = DType::ALL.into_iter();
     all.filter(|dtype| dtype.is_index()).collect()
 }
 
-/// The smallest and the largest value of an index type.
+/// Returns the smallest and the largest value of an index type.
 pub(crate) fn range(index: DType) -> (i128, i128) {
     let bits = 8 * index.size();
     match index {
@@ -80,7 +81,7 @@ pub(crate) fn range(index: DType) -> (i128, i128) {
     }
 }
 
-/// `indices` in memory, as the type that `index` names.
+/// Stores `logical` in memory with the index type `index`.
 pub(crate) fn place_indices(
     index: DType,
     logical: &Tensor<i128>,
@@ -90,10 +91,10 @@ pub(crate) fn place_indices(
     where
         I: Index + Into<i128> + TryFrom<i128>,
     {
-        let narrow = |&index: &i128| I::try_from(index).ok().expect("drawn for this type");
+        let narrow = |&index: &i128| I::try_from(index).ok().expect("the index fits its type");
         let values = logical.values.iter().map(narrow).collect();
         let tensor = Tensor::new(&logical.shape, values);
-        // The marks between are out of bounds on most axes.
+        // Gaps are filled with 127, which is out of bounds on most axes.
         Box::new(Strided::new(&tensor, arrangement, 1, narrow(&127)))
     }
     match index {
@@ -105,6 +106,6 @@ pub(crate) fn place_indices(
         DType::U16 => place::<u16>(logical, arrangement),
         DType::U32 => place::<u32>(logical, arrangement),
         DType::U64 => place::<u64>(logical, arrangement),
-        other => panic!("{other} is no index type"),
+        other => panic!("{other} is not an index type"),
     }
 }

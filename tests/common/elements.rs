@@ -1,5 +1,5 @@
-//! What every element type has to say: its arithmetic, how two results are
-//! compared, which values are worth trying.
+//! The element types of the reference: the arithmetic of each type, the comparison of two results,
+//! and the values that tests draw.
 
 use std::fmt::Debug;
 
@@ -13,12 +13,12 @@ use super::arithmetic::{How, boolean, float, integer, reduce_native};
 use super::arithmetic::{half_combine, half_divide, half_reduce};
 use super::random::Random;
 
-/// Which values a tensor is filled with.
+/// The kind of values that a tensor is filled with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Palette {
-    /// Finite values of many sizes, whose sums depend on their order.
+    /// Finite values of many magnitudes. Their sums depend on the order.
     Ordinary,
-    /// Often zeros of both signs, infinities, NaN, subnormals, extremes.
+    /// Extreme values: zeros of both signs, infinities, NaN, subnormals, the limits of the type.
     Wild,
 }
 
@@ -26,23 +26,23 @@ impl Palette {
     pub(crate) const ALL: [Self; 2] = [Self::Ordinary, Self::Wild];
 }
 
-/// An element type that the reference knows.
+/// An element type that the reference supports.
 pub(crate) trait Ref: Element + Debug + PartialEq {
-    /// The reductions that are defined for it.
+    /// The reductions that are defined for this type.
     const REDUCTIONS: &'static [Reduction] = &Reduction::ALL;
 
-    /// Marks memory that nobody may write.
+    /// Returns the mark for memory that no call may write.
     fn sentinel() -> Self;
     fn zero_value() -> Self;
-    /// One step of any reduction but `Mean`, whose steps are those of `Add`.
+    /// Applies one step of a reduction. `Mean` is not a step: its steps are steps of `Add`.
     fn combine(reduction: Reduction, current: Self, update: Self) -> Self;
-    /// The last step of a mean.
+    /// Divides the sum of a mean by the count.
     fn divide(self, count: usize) -> Self;
 
-    /// What becomes of an element with these updates, one or more.
+    /// Returns an element after one or more updates.
     fn reduce(how: How, current: Self, updates: &[Self]) -> Self {
         match how.accumulate {
-            // Nothing is kept where nothing is combined.
+            // `None` keeps no running value, so `accumulate` has no effect.
             Accumulate::Wide if how.reduction != Reduction::None => {
                 Self::reduce_wide(how, current, updates)
             }
@@ -50,27 +50,29 @@ pub(crate) trait Ref: Element + Debug + PartialEq {
         }
     }
 
-    /// [`Self::reduce`] with a running value in a wider type, where there is one.
+    /// Computes [`Self::reduce`] with the running value in a wider type, where the type has one.
     fn reduce_wide(how: How, current: Self, updates: &[Self]) -> Self {
         reduce_native(how, current, updates)
     }
 
+    /// Draws a value.
     fn sample(palette: Palette, random: &mut Random) -> Self;
-    /// Different for different bit patterns.
+    /// Returns a number that differs for different bit patterns.
     fn bits(self) -> u128;
 
-    /// Whether every component in which they differ is NaN in both.
+    /// Whether every component that differs is NaN in both values.
     fn both_nan(self, _other: Self) -> bool {
         false
     }
 }
 
-/// Bit for bit. Unless `exact`, NaN is NaN: arithmetic fixes no payload.
+/// Whether two values have equal bits. Without `exact`, two NaN are equal, because arithmetic does
+/// not define the payload of a NaN.
 pub(crate) fn same<T: Ref>(a: T, b: T, exact: bool) -> bool {
     a.bits() == b.bits() || (!exact && a.both_nan(b))
 }
 
-/// `Err` names the first difference.
+/// Compares two slices. An `Err` names the first difference.
 pub(crate) fn compare<T: Ref>(got: &[T], expected: &[T], exact: bool) -> Result<(), String> {
     if got.len() != expected.len() {
         return Err(format!("{} elements, not {}", got.len(), expected.len()));
@@ -88,21 +90,22 @@ pub(crate) fn compare<T: Ref>(got: &[T], expected: &[T], exact: bool) -> Result<
     Ok(())
 }
 
-/// Elements that are compared by one call: tests are compiled with few
-/// optimisations.
+/// Number of elements that one call compares as bytes. Larger blocks keep the comparison fast in
+/// test builds, which have few optimisations.
 const BLOCK: usize = 512;
 
 #[allow(
     unsafe_code,
-    reason = "elements are compared by their bytes, whatever their type"
+    reason = "elements of all types are compared by their bytes"
 )]
 fn bytes<T: Element>(elements: &[T]) -> &[u8] {
-    // SAFETY: these bytes are those of the slice. They are initialised, as no
-    // element type has padding: integers, floats, `bool`, and pairs of floats.
+    // SAFETY: the pointer and the length are those of the slice. All bytes are initialised, because
+    // no element type has padding: integers, floats, `bool`, and pairs of floats.
     unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
 }
 
-/// Values that are only moved keep all their bits, those of NaN as well.
+/// Whether results must be equal in all bits, including NaN. This holds where values are only
+/// moved.
 pub(crate) fn is_exact(reduction: Reduction) -> bool {
     reduction == Reduction::None
 }
@@ -119,15 +122,15 @@ fn sample_integer<T: Bounded + Copy>(
     }
 }
 
-/// `m * 2^e` with `|m| <= 120` and `|e| <= exponents`.
+/// Draws `m * 2^e` with `|m| <= 120` and `|e| <= exponents`.
 fn ordinary(random: &mut Random, exponents: i128) -> f64 {
     let exponent = u64::try_from(1023 + random.between(-exponents, exponents));
-    let mantissa = i32::try_from(random.between(-120, 120)).expect("it is small");
-    f64::from(mantissa) * f64::from_bits(exponent.expect("it is small") << 52)
+    let mantissa = i32::try_from(random.between(-120, 120)).expect("the value is small");
+    f64::from(mantissa) * f64::from_bits(exponent.expect("the value is small") << 52)
 }
 
-/// `from_bits` of anything but a NaN: a signalling one may be changed by a
-/// register on its way, so NaN comes from `extremes`.
+/// Draws `from_bits` of random bits, or one of `extremes`. It never returns a NaN from random bits:
+/// passing a signalling NaN through a register may change its bits. NaN comes from `extremes`.
 fn wild<T: Ref>(random: &mut Random, extremes: &[T], from_bits: impl Fn(u64) -> T) -> T {
     let value = from_bits(random.bits());
     if value.both_nan(value) || random.one_in(2) {
@@ -136,7 +139,7 @@ fn wild<T: Ref>(random: &mut Random, extremes: &[T], from_bits: impl Fn(u64) -> 
     value
 }
 
-/// The first bytes of `bits`.
+/// Returns the first `N` bytes of `bits`.
 fn low<const N: usize>(bits: u64) -> [u8; N] {
     let bytes = bits.to_le_bytes();
     std::array::from_fn(|i| bytes[i])
@@ -164,9 +167,9 @@ macro_rules! impl_integer {
             }
 
             fn divide(self, count: usize) -> Self {
-                let count = i128::try_from(count).expect("counts fit");
+                let count = i128::try_from(count).expect("the count fits i128");
                 let floor = i128::from(self).div_euclid(count);
-                Self::try_from(floor).expect("no further from zero than the sum, or -1")
+                Self::try_from(floor).expect("the quotient fits the type")
             }
 
             fn sample(palette: Palette, random: &mut Random) -> Self {
@@ -319,7 +322,7 @@ where
         Self::new(self.re.divide(count), self.im.divide(count))
     }
 
-    /// (a + bi)(c + di): re = ac - bd, im = ad + bc, each operation rounded.
+    /// Multiplies as (a + bi)(c + di): re = ac - bd, im = ad + bc. Each operation is rounded.
     fn combine(reduction: Reduction, current: Self, update: Self) -> Self {
         let (Self { re: a, im: b }, Self { re: c, im: d }) = (current, update);
         match reduction {
@@ -344,8 +347,8 @@ where
     }
 }
 
-/// Evaluates an expression with `$type` standing for each element type, by
-/// the value of a [`DType`](super::api::DType).
+/// Evaluates an expression for the element type that a [`DType`](super::api::DType) names. `$type`
+/// is the Rust type in the expression.
 #[macro_export]
 macro_rules! with_element {
     ($element:expr, $type:ident => $body:expr) => {{
@@ -415,12 +418,12 @@ macro_rules! with_element {
                 type $type = num_complex::Complex<f64>;
                 $body
             }
-            other => panic!("{other} is not among the types of this build"),
+            other => panic!("{other} has no Rust type in this build"),
         }
     }};
 }
 
-/// The element types that Rust types stand for in this build.
+/// Returns the dtypes that have a Rust type in this build.
 pub(crate) fn element_types() -> Vec<DType> {
     use DType as E;
     let half = |element: &E| cfg!(feature = "half") || !matches!(element, E::F16 | E::BF16);

@@ -1,11 +1,11 @@
-//! Verbs as the specifications write them, one slice of the output at a time.
-//! An index that is skipped reads `zero`.
+//! Gathers as the specifications define them, one slice of the output at a time. A skipped index
+//! reads `zero`.
 
 use super::indices::{IndexRule, resolve_axis};
 use super::{Tensor, ndindex, position};
 
-/// A tensor of `shape`: to each index of its `leading` dims the slice of `data`
-/// at `source(index)`.
+/// Returns a tensor of `shape`. For each index of the first `leading` dims, its slice is the slice
+/// of `data` at `source(index)`.
 fn read_slices<T: Clone>(
     shape: &[usize],
     leading: usize,

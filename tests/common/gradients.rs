@@ -1,5 +1,6 @@
-//! Gradients from their definitions, one element at a time: by the positions that a
-//! gather reads, and by the updates that come to each element of a scatter.
+//! Reference gradients, computed from their definitions, one element at a time. The gradient of a
+//! gather uses the positions that the gather reads. The gradient of a scatter uses the updates of
+//! each element.
 
 use ndscatter::{NoneGradient, Reduction};
 
@@ -11,24 +12,25 @@ use super::operators::{Gatherer, Operator, Rules};
 
 /// An element type that has gradients.
 pub(crate) trait Graded: Ref {
-    /// The type that they are computed in.
+    /// The type in which gradients are computed.
     type Computed: Number;
     fn computed(self) -> Self::Computed;
     fn rounded(computed: Self::Computed) -> Self;
 
-    /// The sum from zero, in order, times the factor: in the type that gradients are
-    /// computed in, rounded once.
+    /// Sums `gradients` from zero, in order, and multiplies the sum by `scale`. It computes in the
+    /// type of gradients and rounds once.
     fn sum(gradients: &[Self], scale: f64) -> Self;
 }
 
-/// What gradients are computed with.
+/// A type in which gradients are computed.
 pub(crate) trait Number: Copy {
     fn negative(self) -> Self;
     fn times(self, other: Self) -> Self;
     fn conjugate(self) -> Self;
     fn over(self, count: usize) -> Self;
     fn scaled(self, scale: f64) -> Self;
-    /// Which of several are equal to the smallest or the largest of them.
+    /// Returns for each value whether it equals the smallest or the largest value. If any value is
+    /// NaN, it returns whether the value is NaN.
     fn extremes(values: &[Self], largest: bool) -> Vec<bool>;
 }
 
@@ -146,7 +148,7 @@ where
     }
 }
 
-/// The gradient for data of a gather, given that of its result.
+/// Computes the gradient of a gather with respect to data, from the gradient of its result.
 pub(crate) fn of_gather<T: Graded>(
     gatherer: Gatherer,
     rule: IndexRule,
@@ -155,7 +157,7 @@ pub(crate) fn of_gather<T: Graded>(
     gradient: &Tensor<T>,
     scale: f64,
 ) -> Tensor<T> {
-    // Positions count from 1: what is skipped reads 0.
+    // Positions start at 1, because a skipped index reads 0.
     let count = data.iter().product::<usize>() as u64;
     let positions = Tensor::new(data, (1..=count).collect());
     let sources = gatherer.expected(rule, &positions, indices);
@@ -165,7 +167,7 @@ pub(crate) fn of_gather<T: Graded>(
     );
     let mut gradients = vec![Vec::new(); positions.values.len() + 1];
     for (&source, &value) in sources.values.iter().zip(&gradient.values) {
-        gradients[usize::try_from(source).expect("it fits")].push(value);
+        gradients[usize::try_from(source).expect("the position fits usize")].push(value);
     }
     let sums = gradients[1..]
         .iter()
@@ -181,7 +183,8 @@ pub(crate) struct Inputs<T> {
     pub(crate) updates: Tensor<T>,
 }
 
-/// The gradients for data and for updates of a scatter, given that of its output.
+/// Computes the gradients of a scatter with respect to data and updates, from the gradient of its
+/// output.
 pub(crate) fn of_scatter<T: Graded>(
     operator: Operator,
     rules: Rules,
@@ -220,7 +223,7 @@ pub(crate) fn of_scatter<T: Graded>(
     [of_data, of_updates]
 }
 
-/// Whether a factor is zero in the type that gradients are computed in.
+/// Whether a factor is zero in the type in which gradients are computed.
 #[allow(clippy::cast_possible_truncation, reason = "the factor is rounded")]
 fn scale_is_zero<T: Graded>(scale: f64) -> bool {
     let is_wide = matches!(
@@ -234,7 +237,7 @@ fn scale_is_zero<T: Graded>(scale: f64) -> bool {
     }
 }
 
-/// What the value that is there and each of its updates get; `None` for nothing.
+/// Returns the gradients of the existing value and of each update. `None` is a gradient of zero.
 fn shares<C: Number>(
     how: How,
     none_gradient: NoneGradient,
@@ -265,13 +268,13 @@ fn shares<C: Number>(
             let tied = ties.iter().filter(|&&is_tied| is_tied).count();
             ties[at].then(|| gradient.over(tied))
         }
-        other => panic!("{other} has no gradient here"),
+        other => panic!("the reference has no gradient of {other}"),
     };
     let left_out = std::iter::repeat_n(None, first);
     left_out.chain((0..count).map(share)).collect()
 }
 
-/// Picks, of a function over element types, that of one that has gradients.
+/// Picks the instance of a generic function for a random element type that has gradients.
 #[macro_export]
 macro_rules! pick_graded {
     ($random:expr, $check:ident) => {

@@ -1,28 +1,28 @@
-//! What the contract says of the values of `indices`: where each one points,
-//! and which are refused.
+//! The contract's rules for the values of `indices`: the position of each index, and the errors.
 
 use std::collections::HashMap;
 
 use ndscatter::{Bounds, ScatterError};
 
-/// What an index means.
+/// The options that decide the position of an index.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct IndexRule {
-    /// Whether negative ones count from the end.
+    /// Whether negative indices count from the end.
     pub(crate) negative: bool,
     pub(crate) bounds: Bounds,
 }
 
 impl IndexRule {
-    /// What holds where no option is set.
+    /// The rule without any option set.
     pub(crate) const DEFAULT: Self = Self {
         negative: true,
         bounds: Bounds::Error,
     };
 
-    /// The position on an axis of `size` elements that `index` comes to.
+    /// Returns the position of `index` on an axis of `size` elements. `None`: the index is out of
+    /// bounds.
     pub(crate) fn place(self, index: i128, size: usize) -> Option<usize> {
-        let end = i128::try_from(size).expect("sizes fit");
+        let end = i128::try_from(size).expect("the size fits i128");
         let from_end = index < 0 && self.negative;
         let index = if from_end { index + end } else { index };
         let inside = (0..end).contains(&index);
@@ -31,10 +31,10 @@ impl IndexRule {
             _ if inside => index,
             _ => return None,
         };
-        Some(usize::try_from(index).expect("it is below a usize"))
+        Some(usize::try_from(index).expect("the position is below `size`"))
     }
 
-    /// [`Self::place`] of an index that is no error; `None` drops its tuple.
+    /// Returns [`Self::place`] of an index that is not an error. `None`: its tuple is skipped.
     pub(crate) fn resolve(self, index: i128, size: usize) -> Option<usize> {
         let place = self.place(index, size);
         let dropped = place.is_none() && self.bounds == Bounds::Skip;
@@ -43,14 +43,14 @@ impl IndexRule {
     }
 }
 
-/// A valid axis, counted from the front.
+/// Converts a valid axis to an axis counted from the front.
 pub(crate) fn resolve_axis(axis: isize, rank: usize) -> usize {
-    let axis = i128::try_from(axis).expect("it fits");
+    let axis = i128::try_from(axis).expect("the axis fits i128");
     let place = IndexRule::DEFAULT.place(axis, rank);
     place.expect("the axis is in range")
 }
 
-/// What the contract refuses in the values of `indices`.
+/// The rules by which values of `indices` are errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusals {
     pub(crate) rule: IndexRule,
@@ -58,10 +58,12 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    /// The error that `count` tuples deserve: the first tuple out of bounds,
-    /// by its lowest axis; then the first that repeats an earlier one.
-    /// `axes` are the axes that the coordinates address, with their sizes.
-    /// `implied` are the coordinates that a tuple has by its position.
+    /// Returns the error for the first `count` tuples, if there is one. An index out of bounds
+    /// comes before a duplicate. It is reported for the first such tuple, at its lowest axis. A
+    /// duplicate is reported for the first tuple that repeats an earlier one.
+    ///
+    /// `axes` are the axes that the coordinates address, with their sizes. `implied(tuple)` returns
+    /// the coordinates that follow from the tuple's position.
     pub(crate) fn first(
         self,
         indices: &[i128],

@@ -1,25 +1,26 @@
-//! Lays a logical tensor out in memory: permuted, padded, reversed, one
-//! element standing for many. Gaps and margins are marked, so that comparing
-//! the whole buffer finds every write that went astray.
+//! Stores a logical tensor in memory in a chosen layout: permuted, padded, reversed, or with
+//! strides of 0. Gaps and margins are filled with marks. A comparison of the whole buffer therefore
+//! finds every write outside the tensor.
 
 use ndscatter::{Layout, TensorView, TensorViewMut};
 
 use super::{Tensor, ndindex};
 
-/// How the dimensions of a tensor lie in memory.
+/// The layout of a tensor in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Arrangement {
     /// Row-major, without gaps.
     Contiguous,
-    /// The same, its strides written out.
+    /// Row-major, without gaps, but made from explicit strides.
     Spelled,
-    /// Dimension 0 innermost, the others in order around it.
+    /// Dimension 0 innermost. The other dimensions keep their order around it.
     Permuted,
-    /// Row-major; every row but the innermost ends with a gap.
+    /// Row-major, with a gap of one element after each row and after each slice of an outer
+    /// dimension.
     Padded,
-    /// Every other element, in all dimensions.
+    /// Every second element, in all dimensions.
     Stepped,
-    /// Every stride negative.
+    /// Every stride is negative.
     Reversed,
     /// Permuted, padded, and every other dimension reversed.
     Mixed,
@@ -27,14 +28,14 @@ pub(crate) enum Arrangement {
     ZeroFirst,
     /// Stride 0 along the last dimension.
     ZeroLast,
-    /// Stride 0 along every dimension but the first.
+    /// Stride 0 along every dimension except the first.
     ZeroTail,
-    /// Every stride 0: one element stands for all.
+    /// Every stride is 0: all elements are one element in memory.
     Fill,
 }
 
 impl Arrangement {
-    /// Those in which every element has memory of its own.
+    /// The arrangements in which every element has separate memory.
     pub(crate) const OUTPUTS: [Self; 7] = [
         Self::Contiguous,
         Self::Spelled,
@@ -59,7 +60,7 @@ impl Arrangement {
         Self::Fill,
     ];
 
-    /// Whether neighbours along the last dimension are one element.
+    /// Whether neighbours along the last dimension share one element in memory.
     pub(crate) fn repeats_last(self, rank: usize) -> bool {
         match self {
             Self::ZeroLast | Self::Fill => true,
@@ -69,6 +70,7 @@ impl Arrangement {
         }
     }
 
+    /// Returns the strides of a tensor of this shape, in elements.
     fn strides(self, shape: &[usize]) -> Vec<isize> {
         let rank = shape.len();
         let mut order: Vec<usize> = (0..rank).collect();
@@ -106,6 +108,7 @@ impl Arrangement {
 #[derive(Clone, Debug)]
 pub(crate) struct Strided<T> {
     pub(crate) buffer: Vec<T>,
+    /// Position of element `[0, 0, ...]` in the buffer.
     offset: usize,
     shape: Vec<usize>,
     strides: Vec<isize>,
@@ -113,8 +116,8 @@ pub(crate) struct Strided<T> {
 }
 
 impl<T: Copy> Strided<T> {
-    /// `margin` marks are put before and after; where elements share memory,
-    /// the last value stays ([`Self::read`] says what became of the tensor).
+    /// Stores `tensor` in a new buffer, with `margin` marks before and after it. Where elements
+    /// share memory, the last value remains. [`Self::read`] returns the resulting tensor.
     pub(crate) fn new(
         tensor: &Tensor<T>,
         arrangement: Arrangement,
@@ -126,7 +129,7 @@ impl<T: Copy> Strided<T> {
         strided
     }
 
-    /// Marks alone, where a tensor of this shape may be written.
+    /// Creates a buffer of marks in which a tensor of this shape can be written.
     pub(crate) fn marked(
         shape: &[usize],
         arrangement: Arrangement,
@@ -152,7 +155,7 @@ impl<T: Copy> Strided<T> {
         }
     }
 
-    /// Where the elements lie in the buffer, in row-major order.
+    /// Returns the positions of the elements in the buffer, in row-major order of the tensor.
     fn positions(&self) -> Vec<usize> {
         let mut positions = Vec::with_capacity(self.len());
         let rank = self.shape.len();
@@ -173,7 +176,7 @@ impl<T: Copy> Strided<T> {
         positions
     }
 
-    /// The logical tensor.
+    /// Returns the logical tensor.
     pub(crate) fn read(&self) -> Tensor<T> {
         if self.contiguous {
             let values = &self.buffer[self.offset..][..self.len()];
@@ -184,7 +187,7 @@ impl<T: Copy> Strided<T> {
         Tensor::new(&self.shape, values.collect())
     }
 
-    /// Replaces the logical tensor; gaps and margins stay.
+    /// Replaces the logical tensor. Gaps and margins keep their values.
     pub(crate) fn write(&mut self, tensor: &Tensor<T>) {
         assert_eq!(self.shape, tensor.shape, "a tensor of the same shape");
         if self.contiguous {
@@ -205,7 +208,7 @@ impl<T: Copy> Strided<T> {
         self.shape.iter().product()
     }
 
-    /// The address of element `[0, 0, ...]`, for tensors of a foreign runtime.
+    /// Returns the address of element `[0, 0, ...]`, for tensors of a foreign runtime.
     pub(crate) fn first_mut(&mut self) -> *mut T {
         self.buffer.as_mut_ptr().wrapping_add(self.offset)
     }
@@ -214,7 +217,7 @@ impl<T: Copy> Strided<T> {
         if self.contiguous {
             return Layout::contiguous(&self.shape);
         }
-        Layout::strided(&self.shape, &self.strides).expect("one stride a dimension")
+        Layout::strided(&self.shape, &self.strides).expect("one stride per dimension")
     }
 
     pub(crate) fn view(&self) -> TensorView<'_, T> {
@@ -224,7 +227,7 @@ impl<T: Copy> Strided<T> {
         } else {
             TensorView::strided(&self.buffer, self.offset, &self.shape, &self.strides)
         };
-        view.expect("the buffer holds the tensor")
+        view.expect("the buffer contains the tensor")
     }
 
     pub(crate) fn view_mut(&mut self) -> TensorViewMut<'_, T> {
@@ -235,6 +238,6 @@ impl<T: Copy> Strided<T> {
         } else {
             TensorViewMut::strided(&mut self.buffer, self.offset, &self.shape, &self.strides)
         };
-        view.expect("the buffer holds the tensor, no two elements at one place")
+        view.expect("the buffer contains the tensor, and no elements overlap")
     }
 }

@@ -1,12 +1,15 @@
-//! The judge of every test, and what brings cases before it.
+//! The test harness: the sequential reference and the code that runs cases against it.
 //!
-//! [`scatters`] and [`gathers`] are the operators as the specifications write
-//! them, [`arithmetic`] and [`elements`] what they do to numbers, [`indices`]
-//! what the contract says of bad indices: one slice and one element at a time,
-//! over logical tensors, without strides, threads or vectors. [`gradients`] has
-//! those of gathers and scatters, from their definitions. [`operators`]
-//! names the operators, [`harness`] runs the crate beside the reference, by
-//! [`api`] alone.
+//! How a case runs: a test describes a case by an operator ([`operators`]), shapes, indices, values
+//! and layouts ([`layouts`]). The reference computes the expected tensor. [`harness`] calls one
+//! method of the crate through [`api`]. It then compares the whole buffer of the output, including
+//! gaps and margins, with the expected buffer.
+//!
+//! The reference consists of these modules. [`scatters`] and [`gathers`] contain the operators as
+//! the specifications define them. [`arithmetic`] and [`elements`] contain the reductions of
+//! numbers. [`indices`] contains the rules for indices out of bounds. [`gradients`] contains the
+//! gradients, computed from their definitions. The reference processes one slice and one element at
+//! a time, over logical tensors. It knows no strides, threads or vectors.
 
 #![allow(
     dead_code,
@@ -31,9 +34,9 @@ pub(crate) mod refused;
 pub(crate) mod scatters;
 pub(crate) mod small;
 
-/// Where the tests of the interface import these from.
+/// Names under which the tests of the interface import parts of the harness.
 pub(crate) mod gather_harness {
-    pub(crate) use super::api::{GatherOptions, Verbs};
+    pub(crate) use super::api::{GatherOptions, Methods};
     pub(crate) use super::harness::GatherProblem;
     pub(crate) use super::operators::Gatherer;
 }
@@ -41,18 +44,22 @@ pub(crate) use api as request;
 
 use indices::IndexRule;
 
-/// A tensor as the reference sees it.
+/// A logical tensor of the reference: a shape and values, without a memory layout.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tensor<T> {
     pub(crate) shape: Vec<usize>,
-    /// In row-major order.
+    /// Elements in row-major order.
     pub(crate) values: Vec<T>,
 }
 
 impl<T> Tensor<T> {
     pub(crate) fn new(shape: &[usize], values: Vec<T>) -> Self {
         let count: usize = shape.iter().product();
-        assert_eq!(count, values.len(), "shape {shape:?} and its values");
+        assert_eq!(
+            count,
+            values.len(),
+            "shape {shape:?} and the number of values"
+        );
         let shape = shape.to_vec();
         Self { shape, values }
     }
@@ -67,16 +74,16 @@ impl<T> Tensor<T> {
     }
 }
 
-/// Where the element at `index` lies among the values of a tensor.
+/// Returns the row-major position of the element at `index` in a tensor of `shape`.
 pub(crate) fn position(shape: &[usize], index: &[usize]) -> usize {
-    assert_eq!(index.len(), shape.len(), "one coordinate a dimension");
+    assert_eq!(index.len(), shape.len(), "one coordinate per dimension");
     shape.iter().zip(index).fold(0, |position, (&size, &i)| {
-        assert!(i < size, "{index:?} lies outside {shape:?}");
+        assert!(i < size, "{index:?} is outside {shape:?}");
         position * size + i
     })
 }
 
-/// `scatter_nd` of elements of any type, which `f` combines two by two.
+/// Computes `scatter_nd` for elements of any type. `f(current, update)` combines two elements.
 pub(crate) fn scatter_nd<T: Clone>(
     data: &Tensor<T>,
     indices: &Tensor<i128>,
@@ -89,13 +96,14 @@ pub(crate) fn scatter_nd<T: Clone>(
     })
 }
 
-/// Every index of `shape` in row-major order; one empty index for rank 0.
+/// Returns every index of `shape` in row-major order. Rank 0 has one empty index.
 pub(crate) fn ndindex(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     let count: usize = shape.iter().product();
     let mut next = vec![0; shape.len()];
     (0..count).map(move |_| {
         let index = next.clone();
-        // The last one that is not at its end goes on, those after it begin again.
+        // Increments the last coordinate that is not at its end. The coordinates after it restart
+        // at 0.
         for (i, &size) in next.iter_mut().zip(shape).rev() {
             *i += 1;
             if *i < size {

@@ -1,5 +1,5 @@
-//! The operators as tables name them: the shapes that they have, the reference
-//! of each, and what each refuses. How the crate is asked for one is [`super::api`]'s.
+//! The operators as values that tables of cases name. This module knows the shapes, the reference
+//! and the errors of each operator. [`super::api`] builds the crate's operators from them.
 
 use ndscatter::{CacheMode, Reduction, ScatterError};
 
@@ -10,7 +10,7 @@ use super::indices::{IndexRule, Refusals, resolve_axis};
 use super::scatters::{Hits, scatter_elements, scatter_nd, scatter_update, tensor_scatter};
 use super::{Tensor, ndindex};
 
-/// A scatter.
+/// A scatter operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Operator {
     Nd,
@@ -29,7 +29,7 @@ pub(crate) enum Operator {
 }
 
 impl Operator {
-    /// The shape of `updates`.
+    /// Returns the shape of `updates`.
     pub(crate) fn updates_shape(self, data: &[usize], indices: &[usize]) -> Vec<usize> {
         match self {
             Self::Nd => {
@@ -48,8 +48,8 @@ impl Operator {
         }
     }
 
-    /// The axes that a tuple's indices address, and how many values are valid
-    /// there.
+    /// Returns the axes that a tuple's indices address. Each comes with the number of valid
+    /// positions on it.
     pub(crate) fn axes(self, data: &[usize], indices: &[usize]) -> Vec<(usize, usize)> {
         let sizes = data.iter().copied().enumerate();
         match self {
@@ -67,6 +67,7 @@ impl Operator {
         }
     }
 
+    /// Returns the number of tuples of indices of this shape.
     pub(crate) fn tuples(self, indices: &[usize]) -> usize {
         match self {
             Self::Nd => indices[..indices.len() - 1].iter().product(),
@@ -76,6 +77,7 @@ impl Operator {
         }
     }
 
+    /// Computes the result with the reference. The call must be valid.
     pub(crate) fn expected<T: Ref>(
         self,
         rules: impl Into<Rules>,
@@ -90,7 +92,7 @@ impl Operator {
         })
     }
 
-    /// Where its updates go.
+    /// Computes which update slices each destination receives.
     pub(crate) fn hits(self, rule: IndexRule, data: &[usize], indices: &Tensor<i128>) -> Hits {
         let updates = &self.updates_shape(data, &indices.shape);
         match self {
@@ -101,6 +103,7 @@ impl Operator {
         }
     }
 
+    /// Returns the error that the values of `indices` must cause, if there is one.
     pub(crate) fn refusal(
         self,
         refusals: Refusals,
@@ -117,10 +120,11 @@ impl Operator {
             Self::Elements { axis } => {
                 let axis = resolve_axis(axis, data.len());
                 let places: Vec<_> = ndindex(&indices.shape).collect();
-                // A tuple stays where it is but for the axis.
+                // A tuple's destination keeps the tuple's own coordinates, except on the axis.
                 first(&|tuple| [&places[tuple][..axis], &places[tuple][axis + 1..]].concat())
             }
-            // One position for all sequences is no one's where there are none.
+            // Without sequences, one position for all sequences belongs to no sequence. It is not
+            // an error.
             Self::Cache { .. } if data[0] == 0 => None,
             Self::Cache { axis, mode, len } => {
                 let size = data[resolve_axis(axis, data.len())];
@@ -130,14 +134,15 @@ impl Operator {
     }
 }
 
-/// The first sequence whose position leaves no room, or is negative.
+/// Returns the error for the first sequence whose position is negative or, in a linear cache,
+/// leaves too little room.
 fn refused_write_index(
     write_indices: &[i128],
     mode: CacheMode,
     update_len: usize,
     cache_len: usize,
 ) -> Option<ScatterError> {
-    let room = i128::try_from(cache_len - update_len).expect("sizes fit");
+    let room = i128::try_from(cache_len - update_len).expect("the size fits i128");
     let is_bad = |index: i128| index < 0 || (mode == CacheMode::Linear && index > room);
     let batch = write_indices.iter().position(|&index| is_bad(index))?;
     Some(ScatterError::WriteIndex {
@@ -149,7 +154,7 @@ fn refused_write_index(
     })
 }
 
-/// All that decides on a result besides the tensors.
+/// Everything that decides a result, except the tensors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) how: How,
@@ -165,7 +170,7 @@ impl From<Reduction> for Rules {
     }
 }
 
-/// A gather.
+/// A gather operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Gatherer {
     Nd { batch_dims: usize },
@@ -174,7 +179,7 @@ pub(crate) enum Gatherer {
 }
 
 impl Gatherer {
-    /// The axes of data that a tuple's indices address, and their sizes.
+    /// Returns the axes of data that a tuple's indices address, with their sizes.
     pub(crate) fn axes(self, data: &[usize], indices: &[usize]) -> Vec<(usize, usize)> {
         let axes = match self {
             Self::Nd { batch_dims } => {
@@ -189,6 +194,7 @@ impl Gatherer {
         axes.map(|axis| (axis, data[axis])).collect()
     }
 
+    /// Returns the number of tuples of indices of this shape.
     pub(crate) fn tuples(self, indices: &[usize]) -> usize {
         match self {
             Self::Nd { .. } => indices[..indices.len() - 1].iter().product(),
@@ -196,6 +202,7 @@ impl Gatherer {
         }
     }
 
+    /// Computes the result with the reference. The call must be valid.
     pub(crate) fn expected<T: Ref>(
         self,
         rule: IndexRule,
@@ -210,6 +217,7 @@ impl Gatherer {
         }
     }
 
+    /// Returns the shape of the output.
     pub(crate) fn output_shape(self, data: &[usize], indices: &[usize]) -> Vec<usize> {
         match self {
             Self::Nd { batch_dims } => {
@@ -224,6 +232,7 @@ impl Gatherer {
         }
     }
 
+    /// Returns the error that the values of `indices` must cause, if there is one.
     pub(crate) fn refusal(
         self,
         rule: IndexRule,

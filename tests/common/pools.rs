@@ -1,21 +1,21 @@
-//! Every way to run tasks that a caller may choose, the odd ones as well.
+//! Every kind of pool that a caller may choose, including unusual pools.
 
 use std::sync::OnceLock;
 
 use ndscatter::{CallingThread, Pool, Rayon};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Who runs the tasks.
+/// The pool that runs the tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Workers {
-    /// A rayon pool of so many threads, entered by `install`.
+    /// A rayon pool of this many threads, entered by `install`.
     Installed(usize),
-    /// The same, handed over as a pool.
+    /// A rayon pool of this many threads, passed as a pool.
     Given(usize),
     CallingThread,
-    /// One after another, their number unknown.
+    /// A pool that runs tasks in order on the calling thread, and reports no number of workers.
     Sequential,
-    /// A thread a task, three at once promised.
+    /// A thread for each task. The pool reports three workers.
     Threads,
 }
 
@@ -31,6 +31,7 @@ impl Workers {
         Self::Threads,
     ];
 
+    /// Calls `run` with the pool.
     pub(crate) fn with<R: Send>(self, run: impl FnOnce(&dyn Pool) -> R + Send) -> R {
         match self {
             Self::Installed(workers) => rayon_pool(workers).install(|| run(&Rayon)),
@@ -42,7 +43,7 @@ impl Workers {
     }
 }
 
-/// A pool of `workers` rayon threads, made once; 1 to 64.
+/// Returns a pool of 1 to 64 rayon threads. Each pool is built once.
 pub(crate) fn rayon_pool(workers: usize) -> &'static ThreadPool {
     static POOLS: [OnceLock<ThreadPool>; 65] = [const { OnceLock::new() }; 65];
     POOLS[workers].get_or_init(|| {
@@ -51,7 +52,7 @@ pub(crate) fn rayon_pool(workers: usize) -> &'static ThreadPool {
     })
 }
 
-/// Runs tasks in order on the calling thread and does not say so.
+/// A pool that runs tasks in order on the calling thread, and reports no number of workers.
 pub(crate) struct Sequential;
 
 impl Pool for Sequential {
@@ -64,7 +65,7 @@ impl Pool for Sequential {
     }
 }
 
-/// A thread for each task; says that it has so many workers.
+/// A pool with a thread for each task. It reports this many workers.
 pub(crate) struct Threads(pub(crate) usize);
 
 impl Pool for Threads {

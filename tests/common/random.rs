@@ -1,4 +1,4 @@
-//! A small generator of reproducible numbers: a failing case is named by its seed.
+//! A small generator of reproducible random numbers. A seed identifies a failing case.
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
@@ -17,17 +17,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform in `0..bound`, near enough; `bound` is not 0.
+    /// Returns a number in `0..bound`, almost uniform. `bound` is not 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound).expect("sizes fit");
-        usize::try_from(self.bits() % bound).expect("it is below a usize")
+        let bound = u64::try_from(bound).expect("the bound fits u64");
+        usize::try_from(self.bits() % bound).expect("the number is below `bound`")
     }
 
-    /// Uniform in `low..=high`, near enough.
+    /// Returns a number in `low..=high`, almost uniform.
     pub(crate) fn between(&mut self, low: i128, high: i128) -> i128 {
         let range = high - low + 1;
         let bits = self.bits();
-        // Division of 128 bits takes its time.
+        // A 64-bit division, because a 128-bit division is slow.
         low + u64::try_from(range).map_or(i128::from(bits), |range| i128::from(bits % range))
     }
 
@@ -39,7 +39,8 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// In `0..bound`, small ones much more often: rank r has weight 1 / (r + 1).
+    /// Returns a number in `0..bound`. Rank r has weight 1 / (r + 1), so small numbers are much
+    /// more frequent.
     pub(crate) fn zipf(&mut self, bound: usize) -> usize {
         #[expect(
             clippy::cast_precision_loss,

@@ -1,10 +1,9 @@
-//! Asks every verb for what must be refused: the error with its facts, and not
-//! a byte written.
+//! Checks calls that must fail: each method returns the expected error and writes nothing.
 
 use ndscatter::{Layout, ScatterError};
 
 use super::Tensor;
-use super::api::{Indices, Options, Verbs, in_place, write_into};
+use super::api::{Indices, Methods, Options, in_place, write_into};
 use super::elements::{Palette, Ref};
 use super::layouts::{Arrangement, Strided};
 use super::random::Random;
@@ -13,6 +12,7 @@ fn place<T: Copy>(tensor: &Tensor<T>, mark: T) -> Strided<T> {
     Strided::new(tensor, Arrangement::Contiguous, 2, mark)
 }
 
+/// Creates a contiguous tensor of this shape with random values and margins.
 pub(crate) fn filled<T: Ref>(shape: &[usize]) -> Strided<T> {
     let mut random = Random::new(1);
     place(
@@ -21,6 +21,7 @@ pub(crate) fn filled<T: Ref>(shape: &[usize]) -> Strided<T> {
     )
 }
 
+/// Creates a contiguous tensor of these values without margins.
 pub(crate) fn numbers<I: Copy>(shape: &[usize], values: &[I]) -> Strided<I> {
     Strided::new(
         &Tensor::new(shape, values.to_vec()),
@@ -30,7 +31,7 @@ pub(crate) fn numbers<I: Copy>(shape: &[usize], values: &[I]) -> Strided<I> {
     )
 }
 
-/// Asks every one-shot verb; each must give `expected` and write nothing.
+/// Checks every one-shot method: each must return `expected` and write nothing.
 pub(crate) fn check_refused<T: Ref>(
     options: &Options<'_>,
     data: &[usize],
@@ -41,9 +42,12 @@ pub(crate) fn check_refused<T: Ref>(
     let what = format!("{:?}, data {data:?}, updates {updates:?}", options.operator);
     let (data, updates) = (filled::<T>(data), filled::<T>(updates));
     let mut output = data.clone();
-    let check = |verb: &str, got: Result<(), ScatterError>, output: &Strided<T>| {
-        assert_eq!(got.as_ref(), Err(expected), "{verb}: {what}");
-        assert_eq!(output.buffer, data.buffer, "{verb} has written: {what}");
+    let check = |method: &str, got: Result<(), ScatterError>, output: &Strided<T>| {
+        assert_eq!(got.as_ref(), Err(expected), "{method}: {what}");
+        assert_eq!(
+            output.buffer, data.buffer,
+            "{method} wrote to the output: {what}"
+        );
     };
     let got = indices.in_place(options, output.view_mut(), updates.view());
     check("in place", got, &output);
@@ -65,7 +69,8 @@ pub(crate) fn check_refused<T: Ref>(
     check("any, write into", got, &output);
 }
 
-/// As [`check_refused`], for what a plan can see as well.
+/// Runs [`check_refused`], and checks that making a plan returns the same error. It is for errors
+/// that a plan can detect.
 pub(crate) fn check_indices_refused<T: Ref>(
     options: &Options<'_>,
     data: &[usize],

@@ -1,18 +1,18 @@
-//! Scatter as the specifications write it: which updates come to which slices,
-//! in which order. What they do there is [`super::elements`]' part.
+//! Scatters as the specifications define them: the update slices that each output slice receives,
+//! in order. [`super::elements`] combines them.
 
 use ndscatter::CacheMode;
 
 use super::indices::{IndexRule, resolve_axis};
 use super::{Tensor, ndindex, position};
 
-/// Which slices of updates come to which slices of the output, in order.
+/// The update slices that output slices receive, in order.
 pub(crate) struct Hits {
-    /// How many leading dims of the output and of updates say which slice it is.
+    /// Number of leading dims that identify a slice, in the output and in updates.
     leading: (usize, usize),
     output: Vec<usize>,
     updates: Vec<usize>,
-    /// Where they begin, in the output and in updates.
+    /// Positions of the first element of a slice, in the output and in updates.
     hits: Vec<(usize, usize)>,
 }
 
@@ -28,7 +28,7 @@ impl Hits {
         }
     }
 
-    /// How many elements a slice has.
+    /// Returns the number of elements of a slice.
     fn window(&self) -> usize {
         self.output[self.leading.0..].iter().product()
     }
@@ -40,14 +40,14 @@ impl Hits {
         self.hits.push((to * window, from * window));
     }
 
-    /// By destination; the updates of one keep their order.
+    /// Sorts by destination. The updates of a destination keep their order.
     fn sorted(mut self) -> Self {
         self.hits.sort_by_key(|&(to, _)| to);
         self
     }
 
-    /// Calls `f` with every element that has updates, and which elements of updates those
-    /// are, in order.
+    /// Calls `f(element, updates)` for every output element that has updates. `updates` are
+    /// positions in the updates tensor, in order.
     pub(crate) fn each(&self, mut f: impl FnMut(usize, &[usize])) {
         for hits in self.hits.chunk_by(|a, b| a.0 == b.0) {
             for at in 0..self.window() {
@@ -57,8 +57,7 @@ impl Hits {
         }
     }
 
-    /// `data` with `f(current, updates)` in the place of each element that has
-    /// updates.
+    /// Returns `data` with each element that has updates replaced by `f(current, updates)`.
     pub(crate) fn apply<T: Clone>(
         &self,
         data: &Tensor<T>,
@@ -89,7 +88,7 @@ pub(crate) fn scatter_nd(
     let (&k, tuples) = indices.shape.split_last().expect("rank 1 or more");
     let mut output = Hits::new(data, updates, (k, tuples.len()));
     for (number, idx) in ndindex(tuples).enumerate() {
-        // indices[idx], the tuples being in row-major order.
+        // The tuple is `indices[idx]`: tuples are stored in row-major order.
         let tuple = indices.values[number * k..][..k].iter().zip(data);
         let coordinates = tuple.map(|(&index, &size)| rule.resolve(index, size));
         let Some(destination) = coordinates.collect::<Option<Vec<_>>>() else {
@@ -170,9 +169,9 @@ pub(crate) fn tensor_scatter(
     let mut output = Hits::new(cache, update, (axis + 1, axis + 1));
     for idx in ndindex(&update[..=axis]) {
         let sequence = &idx[..write_indices.shape.len()];
-        let step = i128::try_from(idx[axis]).expect("sizes fit");
+        let step = i128::try_from(idx[axis]).expect("the size fits i128");
         let index = *write_indices.at(sequence) + step;
-        let size = i128::try_from(cache[axis]).expect("sizes fit");
+        let size = i128::try_from(cache[axis]).expect("the size fits i128");
         let index = match mode {
             CacheMode::Linear => index,
             CacheMode::Circular => index % size,

@@ -1,9 +1,9 @@
-//! Small scatters and gathers, run in all ways at once: what a test needs to
-//! go through every shape.
+//! Small scatters and gathers for tests that enumerate shapes. Each small scatter runs with several
+//! methods, and layouts, schedule and options are drawn at random.
 
 use ndscatter::{Bounds, CacheMode, Duplicates, Reduction, ScatterError, Schedule};
 
-use super::api::{Indices, Options, Request, Verb, Verbs};
+use super::api::{Indices, Method, Methods, Options, Request};
 use super::elements::{Palette, Ref};
 use super::harness::{Problem, Round};
 use super::indices::{IndexRule, resolve_axis};
@@ -13,20 +13,20 @@ use super::pools::Sequential;
 use super::random::Random;
 use super::{Tensor, ndindex};
 
-/// Every shape of these ranks whose sizes are below `bound`.
+/// Returns every shape of these ranks whose sizes are below `bound`.
 pub(crate) fn shapes(ranks: impl Iterator<Item = usize>, bound: usize) -> Vec<Vec<usize>> {
     ranks
         .flat_map(|rank| ndindex(&vec![bound; rank]).collect::<Vec<_>>())
         .collect()
 }
 
-/// Shapes of the tuples: rank 0 to 2, sizes 0 to 2.
+/// Returns shapes of the tuples: rank 0 to 2, sizes 0 to 2.
 pub(crate) fn tuple_shapes() -> Vec<Vec<usize>> {
     shapes(0..=2, 3)
 }
 
-/// An index of an axis, from both ends, wherever it has an element at all; at
-/// times `wild`, where that is asked for.
+/// Draws an index of an axis of `size` elements, counted from either end. It is in bounds unless
+/// the axis is empty. With `wild`, some indices may be out of bounds.
 pub(crate) fn draw_index(size: usize, wild: bool, random: &mut Random) -> i64 {
     let size = i128::try_from(size).expect("small");
     let index = if wild && random.one_in(3) {
@@ -39,7 +39,7 @@ pub(crate) fn draw_index(size: usize, wild: bool, random: &mut Random) -> i64 {
     i64::try_from(index).expect("small")
 }
 
-/// Indices of tuples that have `axes`.
+/// Draws the indices of tuples that address `axes`.
 pub(crate) fn draw_tuples(
     axes: &[(usize, usize)],
     shape: &[usize],
@@ -52,8 +52,8 @@ pub(crate) fn draw_tuples(
     Tensor::new(shape, sizes.take(count).map(draw).collect())
 }
 
-/// Positions of sequences in a cache: from the front alone, and any further
-/// one in a circular cache.
+/// Draws positions of sequences in a cache, counted from the front. In a circular cache they may
+/// exceed the cache's length.
 fn draw_write_indices(
     room: usize,
     mode: CacheMode,
@@ -72,9 +72,9 @@ fn draw_write_indices(
     })
 }
 
-/// Indices for `scatter_elements` or `gather_elements`: free, or the same all
-/// along the trailing dimensions, as a row scatter spelled out has them, or
-/// almost so; written out, or with strides of 0.
+/// Draws indices for `scatter_elements` or `gather_elements`. Often they are constant along some
+/// trailing dimensions, as in a row scatter written with elements. Sometimes one of them is then
+/// replaced. They are contiguous, or in a random input layout, which may have strides of 0.
 pub(crate) fn draw_elements(
     data: &[usize],
     shape: &[usize],
@@ -103,7 +103,7 @@ pub(crate) fn draw_elements(
     Strided::new(&Tensor::new(shape, values), arrangement, 1, 77)
 }
 
-/// What is done with each small gather: indices for data of this shape, in some layout.
+/// A check of one small gather: operator, shape of data, indices in some layout.
 type OfGather<'c> = &'c dyn Fn(Gatherer, &[usize], &Strided<i64>, &mut Random);
 
 fn of_tuples(
@@ -119,7 +119,7 @@ fn of_tuples(
     check(gatherer, data, &indices, random);
 }
 
-/// Every `gather_nd` of data of up to so many dimensions.
+/// Checks every `gather_nd` of data with at most `rank` dimensions.
 pub(crate) fn each_gather_nd(rank: usize, random: &mut Random, check: OfGather<'_>) {
     for data in shapes(0..=rank, 4) {
         for batch_dims in 0..data.len().max(1) {
@@ -134,7 +134,7 @@ pub(crate) fn each_gather_nd(rank: usize, random: &mut Random, check: OfGather<'
     }
 }
 
-/// The same of `gather`.
+/// Checks every `gather` of data with at most `rank` dimensions.
 pub(crate) fn each_gather(rank: usize, random: &mut Random, check: OfGather<'_>) {
     for data in shapes(1..=rank, 4) {
         let rank = data.len().cast_signed();
@@ -147,7 +147,7 @@ pub(crate) fn each_gather(rank: usize, random: &mut Random, check: OfGather<'_>)
     }
 }
 
-/// The same of `gather_elements`.
+/// Checks every `gather_elements` of data with at most `rank` dimensions.
 pub(crate) fn each_gather_elements(rank: usize, random: &mut Random, check: OfGather<'_>) {
     for data in shapes(1..=rank, 4) {
         for axis in 0..data.len() {
@@ -162,7 +162,7 @@ pub(crate) fn each_gather_elements(rank: usize, random: &mut Random, check: OfGa
     }
 }
 
-/// An index rule: negative indices mostly count from the end, whatever the bounds.
+/// Draws an index rule. Negative indices count from the end in four of five cases.
 pub(crate) fn draw_rule(random: &mut Random) -> IndexRule {
     IndexRule {
         negative: !random.one_in(5),
@@ -170,7 +170,7 @@ pub(crate) fn draw_rule(random: &mut Random) -> IndexRule {
     }
 }
 
-/// Contiguous in half of the cases.
+/// Stores a tensor, contiguous in half of the cases.
 pub(crate) fn place<T: Ref>(
     tensor: &Tensor<T>,
     arrangements: &[Arrangement],
@@ -180,6 +180,7 @@ pub(crate) fn place<T: Ref>(
     Strided::new(tensor, arrangement, 1, T::sentinel())
 }
 
+/// Draws `plain` in half of the cases, else one of `others`.
 fn pick_or<T: Copy>(plain: T, others: &[T], random: &mut Random) -> T {
     if random.one_in(2) {
         plain
@@ -188,7 +189,7 @@ fn pick_or<T: Copy>(plain: T, others: &[T], random: &mut Random) -> T {
     }
 }
 
-/// One small scatter: the reference's result, or the reference's refusal.
+/// One small scatter, checked against the reference's result or the reference's error.
 pub(crate) struct Small<'s> {
     pub(crate) operator: Operator,
     pub(crate) data: &'s [usize],
@@ -196,7 +197,7 @@ pub(crate) struct Small<'s> {
 }
 
 impl Small<'_> {
-    /// Tries these reductions; layouts, schedule and options are drawn.
+    /// Checks each reduction. Layouts, schedule and options are drawn at random.
     pub(crate) fn check(&self, reductions: &[Reduction], random: &mut Random) {
         let indices: &dyn Indices = self.indices;
         let logical = indices.logical();
@@ -223,9 +224,11 @@ impl Small<'_> {
                     Some(error) => check_refused(&problem, &options, &error, &what()),
                     None => {
                         let expected = problem.expected(&options, 1);
-                        [Verb::InPlace, Verb::Allocate, Verb::PlannedWriteInto]
+                        [Method::InPlace, Method::Allocate, Method::PlannedWriteInto]
                             .iter()
-                            .try_for_each(|&verb| problem.check_against(verb, &options, &expected))
+                            .try_for_each(|&method| {
+                                problem.check_against(method, &options, &expected)
+                            })
                             .unwrap_or_else(|difference| panic!("{}: {difference}", what()));
                     }
                 }
@@ -233,7 +236,7 @@ impl Small<'_> {
         }
     }
 
-    /// Each option at its default in most cases.
+    /// Draws options. Each option has its default in most cases.
     fn draw_options(&self, reduction: Reduction, random: &mut Random) -> Options<'static> {
         let execution = Request::new(reduction).pool(&Sequential);
         let number = random.below(Schedule::ALL.len() + 1);
@@ -263,7 +266,7 @@ fn check_refused(
     assert_eq!(got.as_ref(), Err(expected), "{what}, in place");
     assert_eq!(
         output.buffer, round.data.buffer,
-        "{what}: written before it was refused"
+        "{what}: the output was written before the error"
     );
     let got = problem
         .indices
@@ -273,19 +276,19 @@ fn check_refused(
     assert_eq!(got.err().as_ref(), Some(expected), "{what}, planned");
 }
 
-/// Every shape that `scatter_elements` allows for its indices: along the axis
-/// of any size below `bound`, elsewhere at most that of data.
+/// Returns every shape of indices that `scatter_elements` allows. The size along the axis is any
+/// number below `bound`. The other sizes are at most those of data.
 pub(crate) fn elements_shapes(data: &[usize], axis: usize, bound: usize) -> Vec<Vec<usize>> {
     let mut bounds: Vec<usize> = data.iter().map(|&size| size + 1).collect();
     bounds[axis] = bound;
     ndindex(&bounds).collect()
 }
 
-/// What is done with each small cache write: indices for data of this shape.
+/// A check of one small cache write: operator, shape of data, indices.
 type OfCache<'c> = &'c dyn Fn(Operator, &[usize], &Strided<i64>, &mut Random);
 
-/// Every cache write whose updates fit `data`, with indices of their own for
-/// all sequences or one for all.
+/// Checks every cache write whose updates fit `data`, with one index per sequence and with one
+/// index for all sequences.
 pub(crate) fn check_caches(data: &[usize], random: &mut Random) {
     each_cache(data, random, &|operator, data, indices, random| {
         let small = Small {
@@ -297,12 +300,13 @@ pub(crate) fn check_caches(data: &[usize], random: &mut Random) {
     });
 }
 
+/// Calls `check` for every cache write whose updates fit `data`.
 pub(crate) fn each_cache(data: &[usize], random: &mut Random, check: OfCache<'_>) {
     for axis in 1..data.len() {
         for len in 0..=data[axis] {
             for mode in [CacheMode::Linear, CacheMode::Circular] {
                 for shape in [&[][..], &data[..1]] {
-                    // An index that belongs to no sequence is nobody's error.
+                    // Without sequences, no index can be an error, so all indices are valid.
                     let wild = random.one_in(4) && data[0] > 0;
                     let room = data[axis] - len + 1;
                     let indices = draw_write_indices(room, mode, shape, wild, random);

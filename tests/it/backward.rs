@@ -1,9 +1,9 @@
-//! Gradients of scatters: held bit for bit against their definitions, in every layout, by
-//! every verb, schedule and number of workers.
+//! Gradients of scatters, compared bit for bit with their definitions. The cases cover every
+//! layout, method, schedule and number of workers.
 
 #![allow(
     unsafe_code,
-    reason = "tensors of a foreign runtime are handed over as raw parts"
+    reason = "tensors of a foreign runtime are passed as raw parts"
 )]
 
 use ndscatter::{
@@ -29,13 +29,13 @@ use crate::pick_graded;
 
 const SCALES: [f64; 7] = [1.0, 0.5, -3.0, 0.1, 0.0, -0.0, 1e-60];
 
-/// The gradient of one scatter's output, and what the gradients of its inputs are.
+/// The gradient of a scatter's output, and the expected gradients of its inputs.
 struct Problem<'i, T> {
     indices: &'i dyn Indices,
     gradient: Strided<T>,
     data: Strided<T>,
     updates: Strided<T>,
-    /// Where gradients go: for data, and for updates.
+    /// Outputs of the backward pass: the gradients of data and of updates.
     written: [Strided<T>; 2],
     expected: [Tensor<T>; 2],
     none_gradient: NoneGradient,
@@ -53,7 +53,8 @@ impl<'i, T: Graded> Problem<'i, T> {
         let logical = indices.logical();
         let updates_shape = options.operator.updates_shape(data, &logical.shape);
         let draw = |shape: &[usize], random: &mut Random| {
-            // Few values, so that there are ties and zeros.
+            // Half of the tensors have at most four different values, which makes ties and zeros
+            // likely.
             let few = random.one_in(2);
             let pool: Vec<T> = (0..3).map(|_| T::sample(palette, random)).collect();
             let value = |random: &mut Random| match few {
@@ -67,7 +68,7 @@ impl<'i, T: Graded> Problem<'i, T> {
             place(&tensor, &Arrangement::INPUTS, random)
         };
         let gradient = input(data, random);
-        // What a scatter in place can begin with.
+        // The layout of data suits an output, because a scatter in place begins with data.
         let values = draw(data, random);
         let values = place(&values, &Arrangement::OUTPUTS, random);
         let updates = input(&updates_shape, random);
@@ -98,7 +99,7 @@ impl<'i, T: Graded> Problem<'i, T> {
         Forward::new(self.data.view(), self.updates.view())
     }
 
-    /// By every way to ask for it.
+    /// Checks every method that computes the gradient.
     fn check(&self, options: &Options<'_>) {
         let scatter = options.scatter().none_gradient(self.none_gradient);
         let (gradient, indices, scale) = (self.gradient.view(), self.indices, self.scale);
@@ -106,11 +107,11 @@ impl<'i, T: Graded> Problem<'i, T> {
             scatter.backward_into(gradient, self.forward(), indices.typed(), scale, wanted)
         });
         let made = scatter.backward(gradient, self.forward(), indices.typed(), scale);
-        let (data, updates) = made.expect("right indices");
+        let (data, updates) = made.expect("the indices are valid");
         self.compare(options, "allocated", [&data, &updates]);
         self.check_in_place(options);
         let plan = scatter.plan(Layout::contiguous(self.data.shape()), indices.typed());
-        let plan = plan.expect("right indices");
+        let plan = plan.expect("the indices are valid");
         let run = options.run(&plan);
         for _ in 0..2 {
             self.check_written(options, "planned", |wanted| {
@@ -120,7 +121,7 @@ impl<'i, T: Graded> Problem<'i, T> {
         self.check_saved(options);
     }
 
-    /// The gradient for data where that of the output lies.
+    /// Checks a gradient of data that is written over the gradient of the output.
     fn check_in_place(&self, options: &Options<'_>) {
         let scatter = options.scatter().none_gradient(self.none_gradient);
         let shape = self.gradient.shape();
@@ -129,11 +130,12 @@ impl<'i, T: Graded> Problem<'i, T> {
         let mut updates = self.written[1].clone();
         let strides = data.layout().strides().map(<[isize]>::to_vec);
         let layout = match &strides {
-            Some(strides) => Layout::strided(shape, strides).expect("its own"),
+            Some(strides) => Layout::strided(shape, strides).expect("the tensor's own strides"),
             None => Layout::contiguous(shape),
         };
         let first = data.first_mut();
-        // SAFETY: both are the tensor's own elements, which nothing else touches meanwhile.
+        // SAFETY: pointer and layout are those of the tensor `data`. No other reference uses its
+        // elements during the call.
         let (gradient, grad_data) = unsafe {
             (
                 AnyView::from_raw_parts(first.cast_const().cast(), T::DTYPE, layout),
@@ -153,32 +155,36 @@ impl<'i, T: Graded> Problem<'i, T> {
         let (indices, scale) = (self.indices.any(), self.scale);
         scatter
             .backward_into(gradient, forward, indices, scale, wanted)
-            .expect("right indices");
+            .expect("the indices are valid");
         let (data, updates) = (data.read(), updates.read());
         self.compare(options, "in place", [&data.values, &updates.values]);
     }
 
-    /// After each verb of a forward pass that saves.
+    /// Checks the gradient after each method of a forward pass that saves data.
     fn check_saved(&self, options: &Options<'_>) {
         let scatter = options.scatter().none_gradient(self.none_gradient);
         let (data, updates) = (self.data.view(), self.updates.view());
         let (made, saved) = scatter
             .forward(data, self.indices.typed(), updates)
-            .expect("right indices");
+            .expect("the indices are valid");
         let plain = scatter.allocate(data, self.indices.typed(), updates);
-        compare(&made, &plain.expect("right indices"), false).expect("the same output");
-        assert_eq!(saved.bytes(), 0, "data stays the caller's");
+        compare(&made, &plain.expect("the indices are valid"), false).expect("equal outputs");
+        assert_eq!(
+            saved.bytes(),
+            0,
+            "no data is saved, because the caller keeps it"
+        );
         self.check_run(options, "saved", saved.run(), self.forward());
 
         let mut output = self.data.clone();
         let saved = scatter
             .forward_in_place(output.view_mut(), self.indices.typed(), updates)
-            .expect("right indices");
-        compare(&output.read().values, &made, false).expect("the same output");
+            .expect("the indices are valid");
+        compare(&output.read().values, &made, false).expect("equal outputs");
         let touched = saved.bytes();
         assert!(
             touched <= self.data.read().values.len() * size_of::<T>(),
-            "windows alone"
+            "at most the whole tensor is saved"
         );
         let forward = Forward::updates(updates);
         self.check_run(options, "saved in place", saved.run(), forward);
@@ -202,7 +208,7 @@ impl<'i, T: Graded> Problem<'i, T> {
         self.compare(options, way, [&data, &updates]);
     }
 
-    /// Both gradients, and each alone.
+    /// Checks both gradients together, and each gradient alone.
     fn check_written(
         &self,
         options: &Options<'_>,
@@ -221,7 +227,7 @@ impl<'i, T: Graded> Problem<'i, T> {
                     let values = got.read().values;
                     self.compare_one(options, way, number, &values);
                 }
-                // Nothing beside the tensor was written.
+                // The gaps and margins of the tensor must keep their values.
                 let mut untouched = self.written[number].clone();
                 if wanted[number] {
                     untouched.write(&got.read());
@@ -313,11 +319,11 @@ fn check_refused<T: Graded>(
     assert_eq!(refused.as_ref(), Err(error), "{options:?}");
     for written in [of_data, of_updates] {
         let untouched = written.buffer.iter().all(|&value| value == T::sentinel());
-        assert!(untouched, "written before it was refused");
+        assert!(untouched, "the output was written before the error");
     }
 }
 
-/// Of every type that has gradients.
+/// Checks a random type that has gradients.
 fn check_of_any_type(
     operator: Operator,
     data: &[usize],
@@ -328,7 +334,7 @@ fn check_of_any_type(
     check(operator, data, indices, random);
 }
 
-/// The scatter that a gather is the inverse of, where there is one.
+/// Returns the scatter that writes where the gather reads. `None`: there is no such scatter.
 fn inverse(gatherer: Gatherer) -> Option<Operator> {
     match gatherer {
         Gatherer::Nd { batch_dims: 0 } => Some(Operator::Nd),
@@ -373,7 +379,8 @@ fn of_every_small_cache() {
     }
 }
 
-/// Tensors that are divided: several schedules, 1 to 8 workers, every pool.
+/// Checks tensors that are large enough to be divided: by several schedules and every pool, with 1
+/// to 8 workers.
 fn check_large<T: Graded>(
     operator: Operator,
     reduction: Reduction,
@@ -436,7 +443,7 @@ fn of_rows_by_every_number_of_workers() {
     }
 }
 
-/// Copies, scatters of zeros, gathers and groups: by each schedule that there is.
+/// Checks copies, scatters of zeros, gathers and groups by each schedule.
 #[test]
 fn by_every_schedule() {
     let mut random = Random::new(55);
@@ -467,7 +474,7 @@ fn of_single_elements_by_every_number_of_workers() {
     }
 }
 
-/// Wide windows, which are divided by column, and long groups, whose products go by
+/// Wide windows, which are divided by column, and long groups, whose products are computed in
 /// levels.
 #[test]
 fn of_few_destinations() {

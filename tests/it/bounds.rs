@@ -1,7 +1,7 @@
-//! Which index leads where, as cases worked out by hand: bounds, duplicates,
-//! and positions in a cache. They judge the reference and the crate alike.
+//! Indices out of bounds, duplicates, and positions in a cache, as cases computed by hand. They
+//! check the reference and the crate.
 
-use crate::common::api::Verbs;
+use crate::common::api::Methods;
 use crate::common::by_hand::{Case, contiguous};
 use crate::common::harness::{Operator, Options};
 use crate::common::refused::{check_indices_refused, numbers};
@@ -16,17 +16,17 @@ fn options(operator: Operator) -> Options<'static> {
 
 mod cases {
     use super::{
-        Bounds, Case, Duplicates, Operator, Reduction, Scatter, ScatterError, TensorView,
-        TensorViewMut, Verbs, check_indices_refused, contiguous, numbers, options,
+        Bounds, Case, Duplicates, Methods, Operator, Reduction, Scatter, ScatterError, TensorView,
+        TensorViewMut, check_indices_refused, contiguous, numbers, options,
     };
 
     /// The sizes of a tensor's dimensions.
     type Shape = &'static [usize];
 
-    /// A repeated tuple, and the earlier one of the same destination.
+    /// A repeated tuple, and the earlier tuple with equal destination.
     type Repeat = (usize, usize);
 
-    /// Three rows of two.
+    /// Three rows of two elements.
     const ROWS: (&[usize], &[i32]) = (&[3, 2], &[1, 2, 3, 4, 5, 6]);
 
     #[test]
@@ -51,7 +51,7 @@ mod cases {
     fn skip_drops_the_whole_window_for_one_coordinate() {
         let case = Case {
             data: (&[2, 2, 2], &[1, 2, 3, 4, 5, 6, 7, 8]),
-            // In bounds and out, out and in, both in.
+            // The first coordinate out of bounds, the second out of bounds, neither out of bounds.
             indices: (&[3, 2], &[1, 2, -3, 0, 0, -1]),
             updates: (&[3, 2], &[90, 91, 92, 93, 30, 40]),
             expected: &[1, 2, 33, 44, 5, 6, 7, 8],
@@ -65,16 +65,16 @@ mod cases {
     fn clamp_moves_each_coordinate_to_its_nearest_end() {
         let case = Case {
             data: ROWS,
-            // -4 is -1 once it has been counted from the end, and so 0.
+            // -4 is first counted from the end, which gives -1. It is then clamped to 0.
             indices: (&[4, 2], &[2, 9, -4, 1, i64::MAX, i64::MIN, -1, -1]),
             updates: (&[4], &[10, 20, 30, 40]),
-            // [2, 1], [0, 1], [2, 0], [2, 1].
+            // The destinations are [2, 1], [0, 1], [2, 0], [2, 1].
             expected: &[1, 22, 3, 4, 35, 56],
         };
         let mut options = options(Operator::Nd);
         options.bounds = Bounds::Clamp;
         case.check(Reduction::Add, &options);
-        // Along an axis, and element by element.
+        // Along an axis, and for each element.
         let along = Case {
             data: ROWS,
             indices: (&[3], &[5, -2, -3]),
@@ -87,7 +87,7 @@ mod cases {
             data: ROWS,
             indices: (&[3, 2], &[5, -9, 0, 0, -1, 1]),
             updates: (&[3, 2], &[10, 20, 30, 40, 50, 60]),
-            // Column 0: 2, 0, 2; column 1: 0, 0, 1.
+            // The rows are 2, 0, 2 in column 0, and 0, 0, 1 in column 1.
             expected: &[1 + 30, 2 + 20 + 40, 3, 4 + 60, 5 + 10 + 50, 6],
         };
         options.operator = Operator::Elements { axis: 0 };
@@ -114,7 +114,7 @@ mod cases {
         case.check(Reduction::Add, &options);
     }
 
-    /// In the type of the index, before anything is cast.
+    /// The crate compares an index with the bounds in the type of the index, before a cast.
     #[test]
     fn extremes_of_every_index_type() {
         fn check<I: ndscatter::Index>(low: I, high: I) {
@@ -128,7 +128,7 @@ mod cases {
                         TensorView::contiguous(&[10, 20], &[2]).expect("updates"),
                     )
                     .expect("the case is valid");
-                // The lowest of an unsigned type is 0.
+                // The smallest value of an unsigned type is 0, which is in bounds.
                 let expected = match bounds {
                     Bounds::Clamp => [20, 2, 10],
                     _ if format!("{low:?}") == "0" => [20, 2, 3],
@@ -183,7 +183,7 @@ mod cases {
 
     #[test]
     fn the_window_may_be_empty() {
-        // Clamped and skipped it moves nothing; an error it stays.
+        // A clamped or skipped index writes no element, because the window is empty.
         let case: Case<'_, i32> = Case {
             data: (&[3, 0], &[]),
             indices: (&[2, 1], &[7, -9]),
@@ -245,7 +245,7 @@ mod cases {
     }
 
     #[test]
-    fn skipped_tuples_are_no_duplicates() {
+    fn skipped_tuples_are_not_duplicates() {
         let mut options = options(Operator::Nd);
         options.bounds = Bounds::Skip;
         options.duplicates = Duplicates::Reject;
@@ -256,12 +256,13 @@ mod cases {
             expected: &[1, 20, 3],
         };
         case.check(Reduction::None, &options);
-        // Those that are not skipped still are, past those that are.
+        // Tuples that are not skipped can still be duplicates, also with skipped tuples between
+        // them.
         let indices = numbers(&[4, 1], &[1_i64, 9, 9, -2]);
         let (tuple, earlier) = (3, 0);
         let expected = ScatterError::DuplicateIndex { tuple, earlier };
         check_indices_refused::<i32>(&options, &[3], &indices, &[4], &expected);
-        // One bad coordinate is enough to be none.
+        // A tuple with one coordinate out of bounds is skipped, so it is not a duplicate.
         let indices = [1, 9, 1, 1, 1, 9];
         let case = Case {
             data: (&[2, 2], &[1, 2, 3, 4]),
@@ -273,7 +274,7 @@ mod cases {
     }
 
     #[test]
-    fn whole_tensors_are_duplicates_whatever_the_bounds() {
+    fn whole_tensors_are_duplicates_with_any_bounds() {
         for bounds in [Bounds::Error, Bounds::Skip, Bounds::Clamp] {
             let mut options = options(Operator::Nd);
             options.bounds = bounds;
@@ -314,16 +315,16 @@ mod cases {
     }
 
     #[test]
-    fn a_plan_knows_its_duplicates() {
+    fn a_plan_reports_its_duplicates() {
         let layout = ndscatter::Layout::contiguous(&[3]);
         let has_duplicates = |bounds, values: &[i64]| {
             let mut options = options(Operator::Elements { axis: 0 });
             options.bounds = bounds;
             let indices = numbers(&[values.len()], values);
             let plan = indices.plan(&options, layout).expect("no error");
-            plan.has_duplicates().expect("there is memory for it")
+            plan.has_duplicates().expect("the allocation succeeds")
         };
-        assert!(!has_duplicates(Bounds::Error, &[2, 0]), "two places");
+        assert!(!has_duplicates(Bounds::Error, &[2, 0]), "two destinations");
         assert!(has_duplicates(Bounds::Error, &[2, 0, -1]), "from the end");
         assert!(has_duplicates(Bounds::Clamp, &[2, 9]), "clamped");
         assert!(!has_duplicates(Bounds::Skip, &[9, 2, 9, -8]), "skipped");
@@ -331,7 +332,7 @@ mod cases {
     }
 
     #[test]
-    fn a_plan_has_skipped_and_clamped_already() {
+    fn a_plan_skips_and_clamps() {
         for (bounds, expected) in [(Bounds::Skip, [1, 22, 3]), (Bounds::Clamp, [31, 22, 13])] {
             let indices = numbers(&[3, 1], &[7_i64, 1, -9]);
             let mut options = options(Operator::Nd);
@@ -343,7 +344,7 @@ mod cases {
             let view = TensorViewMut::contiguous(&mut data, &[3]).expect("data");
             (plan.run().reduction(Reduction::Add))
                 .in_place(view, updates)
-                .expect("planned for it");
+                .expect("the plan's layout");
             assert_eq!(data, expected, "{bounds:?}");
         }
     }
@@ -364,7 +365,7 @@ mod duplicates {
             let options = options(operator);
             case.check(Reduction::None, &options);
             let add = Case {
-                // In another order it would be 103.
+                // In another order, the sum would be 103.
                 expected: &[3.0, 8.0],
                 ..case
             };
@@ -398,22 +399,22 @@ mod cache {
         };
         for axis in [1, -2] {
             case.check(Reduction::None, &cache(axis, CacheMode::Linear, 2));
-            // Nothing wraps: it is the same.
+            // No position wraps, so the result is equal.
             case.check(Reduction::None, &cache(axis, CacheMode::Circular, 2));
         }
     }
 
     #[test]
-    fn circular_positions_go_on_at_the_front() {
+    fn circular_positions_continue_at_the_front() {
         let case = Case {
             data: CACHE,
             indices: (&[2], &[3, 4_000_001]),
             updates: (&[2, 2, 2], &[10, 11, 12, 13, 20, 21, 22, 23]),
-            // Positions 3, 0 and 1, 2.
+            // The positions are 3 and 0 in the first sequence, 1 and 2 in the second.
             expected: &[12, 13, 2, 2, 3, 3, 10, 11, 5, 5, 20, 21, 22, 23, 8, 8],
         };
         case.check(Reduction::None, &cache(1, CacheMode::Circular, 2));
-        // The whole ring, turned.
+        // An update of the whole ring, which begins at position 2.
         let ring = Case {
             data: (&[1, 3], &[1, 2, 3]),
             indices: (&[1], &[2]),
@@ -423,10 +424,10 @@ mod cache {
         ring.check(Reduction::None, &cache(1, CacheMode::Circular, 3));
     }
 
-    /// More sequences, and other axes longer, than the ring: ONNX's own
-    /// reference would wrap those as well.
+    /// The number of sequences and the other axes are longer than the ring. ONNX's reference
+    /// implementation would wrap them too.
     #[test]
-    fn the_axis_alone_is_wrapped() {
+    fn only_the_axis_is_wrapped() {
         let case = Case {
             data: (&[3, 2, 3], &[0; 18]),
             indices: (&[3], &[1, 0, 3]),
@@ -437,7 +438,7 @@ mod cache {
     }
 
     #[test]
-    fn any_axis_but_the_first() {
+    fn any_axis_except_the_first() {
         let case = Case {
             data: (&[2, 2, 3], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
             indices: (&[2], &[1, 2]),
@@ -476,7 +477,11 @@ mod cache {
         };
         assert_eq!(run(None, &[10, 30]), [10, 2, 30, 4], "position 0");
         let indices = TensorView::contiguous(&[1, 0], &[2]).expect("two positions");
-        assert_eq!(run(Some(indices), &[7, 8]), [10, 7, 8, 4], "given");
+        assert_eq!(
+            run(Some(indices), &[7, 8]),
+            [10, 7, 8, 4],
+            "given positions"
+        );
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Many threads, nested calls, odd pools, elements that are cloned and that
-//! panic: right results, errors where tasks were lost, never a double drop.
+//! Concurrent calls, nested calls, unusual pools, and elements whose clones panic. Results are
+//! right, lost tasks are errors, and no element is dropped twice.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::common::api::Verbs;
+use crate::common::api::Methods;
 use crate::common::elements::{Palette, Ref, compare, is_exact};
 use crate::common::harness::{Indices, Operator, Options};
 use crate::common::layouts::{Arrangement, Strided};
@@ -43,8 +43,8 @@ fn views_and_plans_cross_threads() {
     send_and_sync::<ScatterError>();
 }
 
-/// One for each way in which updates may be combined: all in order, the last
-/// alone, in parts, and by destination.
+/// One reduction for each way of combining updates: all in order, only the last, in parts, and by
+/// destination.
 const REDUCTIONS: [Reduction; 4] = [
     Reduction::Add,
     Reduction::None,
@@ -52,7 +52,7 @@ const REDUCTIONS: [Reduction; 4] = [
     Reduction::Mean,
 ];
 
-/// Rows with duplicates, large enough that a pool gets several tasks.
+/// Rows with duplicates. They are large enough that a pool runs several tasks.
 struct Workload {
     data: Strided<f32>,
     indices: Strided<i64>,
@@ -64,7 +64,7 @@ impl Workload {
     fn new(data: &[usize], tuples: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let indices = Tensor::generate(&[tuples, 1], || {
-            i64::try_from(random.zipf(data[0])).expect("it fits")
+            i64::try_from(random.zipf(data[0])).expect("the row fits i64")
         });
         let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
         let mut sample = |shape: &[usize]| {
@@ -87,14 +87,14 @@ impl Workload {
         }
     }
 
-    /// Some hundred thousand elements.
+    /// Creates a workload with 384,000 elements of updates.
     fn large(seed: u64) -> Self {
         Self::new(&[2000, 64], 6000, seed)
     }
 
     fn expected(&self, reduction: Reduction) -> &[f32] {
         let prepared = self.expected.iter().find(|(known, _)| *known == reduction);
-        let (_, expected) = prepared.expect("one of those that are prepared");
+        let (_, expected) = prepared.expect("a reduction of the workload");
         &expected.values
     }
 
@@ -113,7 +113,7 @@ impl Workload {
     }
 }
 
-/// Four threads, which three other calls are at work on; counts what it is asked to run.
+/// A pool of four threads that other calls use at the same time. It counts its runs.
 #[derive(Default)]
 struct Crowded {
     runs: AtomicUsize,
@@ -136,8 +136,8 @@ impl Pool for Crowded {
 }
 
 #[test]
-fn goals_decide_who_runs_and_change_no_bit() {
-    // Long enough that several workers pay.
+fn goals_choose_the_workers_and_change_no_bit() {
+    // Large enough that several workers are faster than one.
     let workload = Workload::new(&[20_000, 64], 60_000, 3);
     let cases = [
         (None, 0, true),
@@ -155,7 +155,11 @@ fn goals_decide_who_runs_and_change_no_bit() {
             workload.check_in_place(request, reduction);
             let runs = pool.runs.load(Ordering::Relaxed);
             assert_eq!(runs > 0, is_divided, "{goal:?}, {others}, {reduction}");
-            assert_eq!(pool.calls.load(Ordering::Relaxed), others, "it is over");
+            assert_eq!(
+                pool.calls.load(Ordering::Relaxed),
+                others,
+                "the count of calls after the call"
+            );
         }
     }
 }
@@ -207,13 +211,13 @@ fn a_plan_outlives_its_indices_and_moves_to_another_thread() {
     let run = move || check_plan(&plan, &workload, Reduction::Add);
     std::thread::spawn(run)
         .join()
-        .expect("the plan works there");
+        .expect("the plan works on another thread");
 }
 
 #[test]
 fn calls_nest_inside_rayon_tasks() {
     let workload = Workload::large(3);
-    // While a worker waits for its tasks it may start another call.
+    // A worker that waits for its tasks may start another call.
     for workers in [1, 2, 3] {
         rayon_pool(workers).install(|| {
             (0..40_usize).into_par_iter().for_each(|call| {
@@ -240,7 +244,7 @@ fn calls_nest_with_every_schedule() {
     });
 }
 
-/// A pool whose tasks, and whose caller, scatter on the side.
+/// A pool that makes another scatter call after each task.
 struct Busy<'w>(&'w Workload);
 
 impl Pool for Busy<'_> {
@@ -270,14 +274,17 @@ fn a_pool_may_scatter_while_it_runs() {
     }
 }
 
-/// Notes which threads clone it.
+/// An element that records the names of the threads that clone it.
 #[derive(Debug)]
 struct Witness(Arc<Mutex<HashSet<Option<String>>>>);
 
 impl Clone for Witness {
     fn clone(&self) -> Self {
         let name = std::thread::current().name().map(str::to_owned);
-        self.0.lock().expect("nobody panics with it").insert(name);
+        self.0
+            .lock()
+            .expect("no thread panics with the lock")
+            .insert(name);
         Self(Arc::clone(&self.0))
     }
 }
@@ -301,27 +308,27 @@ fn tasks_run_in_the_installed_pool_and_in_no_other() {
         )
     })
     .expect("the call is valid");
-    let seen = seen.lock().expect("nobody panics with it");
+    let seen = seen.lock().expect("no thread panics with the lock");
     assert!(!seen.is_empty(), "nothing was cloned");
     for name in seen.iter() {
         let name = name.as_deref().unwrap_or("unnamed");
-        assert!(name.starts_with("installed "), "thread {name} has worked");
+        assert!(name.starts_with("installed "), "thread {name} ran a task");
     }
 }
 
-/// Ways in which a safe pool can break its promise, or stretch it.
+/// What a safe pool may do with its tasks: errors, and behaviour that is unusual but allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Habit {
-    /// Allowed.
+    /// Runs the tasks in reverse order, which is allowed.
     Reverse,
     SkipLast,
     SkipAll,
     RepeatFirst,
-    /// Task 0 instead of task 1: the number of calls is right.
+    /// Runs task 0 instead of task 1. The number of calls is right.
     Mistake,
-    /// Every task by two threads at one time.
+    /// Runs every task on two threads at the same time.
     AllTwiceAtOnce,
-    /// Tasks that do not exist.
+    /// Runs task numbers that do not exist.
     TooMany,
 }
 
@@ -336,8 +343,8 @@ impl Habit {
         Self::TooMany,
     ];
 
-    /// Of that many tasks: those that it completes, and its calls beyond one
-    /// for each.
+    /// Returns the number of tasks that are completed, and the number of calls beyond one for each
+    /// task.
     fn leaves(self, tasks: usize) -> (usize, usize) {
         match self {
             Self::Reverse => (tasks, 0),
@@ -353,7 +360,7 @@ impl Habit {
 
 struct Odd {
     habit: Habit,
-    /// Runs of two tasks or more; with one, some habits are as good as any.
+    /// Number of runs with at least two tasks. With one task, some habits do no harm.
     runs: AtomicUsize,
 }
 
@@ -386,7 +393,7 @@ impl Pool for Odd {
     }
 }
 
-/// Holds what an odd pool made of a call against what it may make of it.
+/// Checks the result of a call with such a pool: an error where the pool lost or repeated tasks.
 fn check_habit(
     habit: Habit,
     runs: usize,
@@ -396,7 +403,7 @@ fn check_habit(
     match got {
         Ok(compared) => {
             let harmless = runs == 0 || matches!(habit, Habit::Reverse | Habit::TooMany);
-            assert!(harmless, "{what}: {habit:?} was not noticed");
+            assert!(harmless, "{what}: {habit:?} was not detected");
             compared.unwrap_or_else(|difference| panic!("{what}, {habit:?}: {difference}"));
         }
         Err(ScatterError::PoolFailed {
@@ -413,7 +420,7 @@ fn check_habit(
 }
 
 #[test]
-fn pools_that_lose_or_repeat_tasks_are_noticed() {
+fn pools_that_lose_or_repeat_tasks_are_detected() {
     let workload = Workload::large(7);
     let mut runs = [0; Habit::ALL.len()];
     for (habit, total) in Habit::ALL.into_iter().zip(&mut runs) {
@@ -453,12 +460,12 @@ fn pools_that_lose_or_repeat_tasks_are_noticed() {
         }
     }
     for (habit, runs) in Habit::ALL.into_iter().zip(runs) {
-        assert!(runs > 10, "{habit:?} had only {runs} chances");
+        assert!(runs > 10, "{habit:?}: only {runs} runs with several tasks");
     }
 }
 
 #[test]
-fn gathers_notice_lost_and_repeated_tasks() {
+fn gathers_detect_lost_and_repeated_tasks() {
     let mut random = Random::new(10);
     let values = Tensor::generate(&[2000, 64], || f32::sample(Palette::Ordinary, &mut random));
     let data = TensorView::contiguous(&values.values, &values.shape).expect("data");
@@ -486,11 +493,14 @@ fn gathers_notice_lost_and_repeated_tasks() {
             got.map(|output| compared(&output)),
             "planned",
         );
-        assert!(runs > 0 && planned > 0, "{habit:?} had no chance");
+        assert!(
+            runs > 0 && planned > 0,
+            "{habit:?}: no run with several tasks"
+        );
     }
 }
 
-/// Strings with duplicates, and what the reference makes of them.
+/// Strings with duplicates, and the expected result.
 struct Strings {
     data: Tensor<String>,
     indices: Tensor<i64>,
@@ -504,12 +514,12 @@ impl Strings {
         let mut number = 0;
         let mut text = |what: &str| {
             number += 1;
-            format!("{what} {number}, too long for any small-string trick")
+            format!("{what} {number}, too long to be stored inline")
         };
         let data = Tensor::generate(&[300, 7], || text("data"));
         let updates = Tensor::generate(&[4000, 7], || text("update"));
         let indices = Tensor::generate(&[4000, 1], || {
-            i64::try_from(random.zipf(300)).expect("it fits")
+            i64::try_from(random.zipf(300)).expect("the row fits i64")
         });
         let logical = indices.values.iter().copied().map(i128::from).collect();
         let logical = Tensor::new(&indices.shape, logical);
@@ -538,7 +548,7 @@ impl Strings {
         TensorViewMut::contiguous(output, &self.data.shape).expect("an output like data")
     }
 
-    /// All three verbs, in one shot and planned.
+    /// Runs all three methods, as one-shot calls and with a plan.
     fn run(&self, execution: Request<'_>) -> Result<[Vec<String>; 6], ScatterError> {
         let scatter = execution.of(Scatter::nd());
         let (data, indices, updates) = (self.data(), self.indices(), self.updates());
@@ -584,7 +594,7 @@ fn strings_with_duplicates() {
             for (number, result) in results.iter().enumerate() {
                 assert!(
                     *result == strings.expected,
-                    "{workers:?} {schedule:?}, verb {number}"
+                    "{workers:?} {schedule:?}, method {number}"
                 );
             }
         }
@@ -610,7 +620,7 @@ fn strings_survive_odd_pools() {
                 if same {
                     Ok(())
                 } else {
-                    Err("other strings".to_owned())
+                    Err("the strings differ".to_owned())
                 }
             };
             let runs = pool.runs.swap(0, Ordering::Relaxed);
@@ -620,10 +630,8 @@ fn strings_survive_odd_pools() {
                 got.map(|()| compare(&output)),
                 &format!("{schedule}"),
             );
-            // Whatever happened, each place holds one whole string.
-            let whole = output
-                .iter()
-                .all(|text| text.ends_with("small-string trick"));
+            // Each place holds one whole string, also after an error.
+            let whole = output.iter().all(|text| text.ends_with("stored inline"));
             assert!(whole, "{habit:?} {schedule}: a string was torn");
 
             let got = scatter.allocate(
@@ -642,7 +650,7 @@ fn strings_survive_odd_pools() {
     }
 }
 
-/// Who is alive, and which clone panics.
+/// The elements that are alive, and the number of the clone that panics.
 #[derive(Default)]
 struct Registry {
     born: AtomicUsize,
@@ -652,7 +660,7 @@ struct Registry {
     panics_at: AtomicUsize,
 }
 
-/// An element that notices when it is dropped twice.
+/// An element that detects when it is dropped twice.
 struct Tracked {
     name: usize,
     registry: Arc<Registry>,
@@ -664,7 +672,7 @@ impl Tracked {
         registry
             .live
             .lock()
-            .expect("nobody panics with it")
+            .expect("no thread panics with the lock")
             .insert(name);
         Self {
             name,
@@ -677,7 +685,7 @@ impl Clone for Tracked {
     fn clone(&self) -> Self {
         let number = self.registry.clones.fetch_add(1, Ordering::Relaxed);
         if number == self.registry.panics_at.load(Ordering::Relaxed) {
-            // Not `panic!`, whose message would be printed.
+            // `panic!` would print its message. `resume_unwind` does not.
             resume_unwind(Box::new("a clone failed"));
         }
         Self::new(&self.registry)
@@ -698,24 +706,29 @@ impl Drop for Tracked {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum CloneVerb {
+enum CloneMethod {
     Allocate,
     WriteInto,
     InPlace,
 }
 
-/// Panics at one of the clones; afterwards everything has been dropped once.
-fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, panics_at: usize) {
+/// Makes one of the clones panic, and checks that each element has been dropped once afterwards.
+fn check_panic(
+    method: CloneMethod,
+    schedule: Option<Schedule>,
+    workers: Workers,
+    panics_at: usize,
+) {
     const ROWS: usize = 40;
     const TUPLES: usize = 120;
     const LEN: usize = 50;
-    let what = format!("{verb:?} {schedule:?} {workers:?}, clone {panics_at}");
+    let what = format!("{method:?} {schedule:?} {workers:?}, clone {panics_at}");
     let registry = Arc::new(Registry::default());
     registry.panics_at.store(panics_at, Ordering::Relaxed);
     let make = |count: usize| -> Vec<_> { (0..count).map(|_| Tracked::new(&registry)).collect() };
     let (data, updates, mut output) = (make(ROWS * LEN), make(TUPLES * LEN), make(ROWS * LEN));
     let indices: Vec<i64> = (0..TUPLES)
-        .map(|i| i64::try_from(i * i % ROWS).expect("it fits"))
+        .map(|i| i64::try_from(i * i % ROWS).expect("the row fits i64"))
         .collect();
 
     let panicked = workers.with(|pool| {
@@ -726,14 +739,14 @@ fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, pa
         let indices = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
         let updates = TensorView::contiguous(&updates, &[TUPLES, LEN]).expect("updates");
         let target = TensorViewMut::contiguous(&mut output, &[ROWS, LEN]).expect("output");
-        let call = || match verb {
-            CloneVerb::Allocate => scatter
+        let call = || match method {
+            CloneMethod::Allocate => scatter
                 .allocate(Cloned(data), indices, Cloned(updates))
                 .map(drop),
-            CloneVerb::WriteInto => {
+            CloneMethod::WriteInto => {
                 scatter.write_into(Cloned(data), indices, Cloned(updates), Cloned(target))
             }
-            CloneVerb::InPlace => scatter.in_place(Cloned(target), indices, Cloned(updates)),
+            CloneMethod::InPlace => scatter.in_place(Cloned(target), indices, Cloned(updates)),
         };
         catch_unwind(AssertUnwindSafe(call)).is_err()
     });
@@ -741,23 +754,27 @@ fn check_panic(verb: CloneVerb, schedule: Option<Schedule>, workers: Workers, pa
     assert_eq!(
         panicked,
         clones > panics_at,
-        "{what}: the panic was lost or invented"
+        "{what}: whether the call panicked"
     );
     drop((data, updates, output));
     let twice = registry.dropped_twice.load(Ordering::Relaxed);
     assert_eq!(twice, 0, "{what}: dropped twice");
-    // A result that was never finished may leak its finished elements.
-    let leaked = registry.live.lock().expect("nobody panics with it").len();
-    let may_leak = panicked && matches!(verb, CloneVerb::Allocate);
+    // A result that was not finished may leak its finished elements.
+    let leaked = registry
+        .live
+        .lock()
+        .expect("no thread panics with the lock")
+        .len();
+    let may_leak = panicked && matches!(method, CloneMethod::Allocate);
     assert!(leaked == 0 || may_leak, "{what}: {leaked} leaked");
 }
 
 #[test]
 fn a_clone_that_panics_leaves_nothing_dropped_twice() {
-    for verb in [
-        CloneVerb::Allocate,
-        CloneVerb::WriteInto,
-        CloneVerb::InPlace,
+    for method in [
+        CloneMethod::Allocate,
+        CloneMethod::WriteInto,
+        CloneMethod::InPlace,
     ] {
         for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
             for workers in [
@@ -765,16 +782,16 @@ fn a_clone_that_panics_leaves_nothing_dropped_twice() {
                 Workers::Installed(2),
                 Workers::Given(8),
             ] {
-                // The first, in the middle, and none at all.
+                // The first clone, two in the middle, and none.
                 for panics_at in [0, 777, 2222, usize::MAX] {
-                    check_panic(verb, schedule, workers, panics_at);
+                    check_panic(method, schedule, workers, panics_at);
                 }
             }
         }
     }
 }
 
-/// An element without bytes; clones are all that can be seen of it.
+/// An element of size 0. Only its clones can be observed.
 #[derive(Debug)]
 struct Bodiless;
 
@@ -801,13 +818,13 @@ fn elements_without_bytes() {
                 Cloned(TensorView::contiguous(&vec![Bodiless; 6], &[3, 2]).expect("updates")),
             )
             .unwrap_or_else(|error| panic!("{schedule:?}: {error}"));
-        // Five more to make the vector of updates.
+        // `vec!` makes five more clones for the vector of updates.
         let clones = BODILESS_CLONES.load(Ordering::Relaxed);
         assert_eq!(clones, 5 + 6, "{schedule:?}: each update is cloned once");
     }
 }
 
-/// A pool that panics halfway.
+/// A pool that panics after half of its tasks.
 struct Panicking;
 
 impl Pool for Panicking {
@@ -843,17 +860,15 @@ fn a_pool_that_panics_does_no_harm() {
             scatter.in_place(Cloned(view), strings.indices(), Cloned(strings.updates()))
         };
         panics += usize::from(catch_unwind(AssertUnwindSafe(call)).is_err());
-        let whole = output
-            .iter()
-            .all(|text| text.ends_with("small-string trick"));
+        let whole = output.iter().all(|text| text.ends_with("stored inline"));
         assert!(whole, "{schedule}: a string was torn");
-        // The next call finds everything in order.
+        // The next call succeeds.
         workload.check_in_place(Request::new(Reduction::Add), Reduction::Add);
     }
-    assert!(panics > 4, "the pool was asked only {panics} times");
+    assert!(panics > 4, "the pool panicked only {panics} times");
 }
 
-/// An element whose clone is itself a scatter.
+/// An element whose clone runs a scatter.
 #[derive(Debug)]
 struct Reentrant(i32);
 
@@ -889,7 +904,7 @@ fn a_clone_may_scatter() {
         assert_eq!(
             last,
             (1500..2000).collect::<Vec<_>>(),
-            "the last update of each"
+            "the last update of each destination"
         );
     }
 }

@@ -1,7 +1,8 @@
-//! What views promise about the bytes that they show: no safe call turns a
-//! foreign byte into a Rust `bool`, or reads what was never written. Small, on
-//! the calling thread, and run under Miri as well:
-//! `cargo +nightly miri test --test it -- contracts::`.
+//! The contract of views about the bytes that they show. No safe call copies a foreign byte into a
+//! Rust `bool`, or reads memory that was never written.
+//!
+//! The cases are small and run on the calling thread. They also run under Miri: `cargo +nightly
+//! miri test --test it -- contracts::`.
 
 #![allow(
     unsafe_code,
@@ -15,19 +16,21 @@ use ndscatter::{
     ScatterError, TensorView, TensorViewMut,
 };
 
-/// A byte that is no Rust `bool`.
+/// Two bytes. The first is not a valid Rust `bool`.
 const FOREIGN: [u8; 2] = [2, 0];
 
 fn foreign<'a>(bytes: &'a [u8], shape: &'a [usize]) -> AnyView<'a> {
     let layout = Layout::contiguous(shape);
-    // SAFETY: the slice has the elements of these shapes.
+    // SAFETY: every shape in these tests has the length of its slice, and the slice is borrowed for
+    // the lifetime of the view.
     let view = unsafe { AnyView::from_raw_parts(bytes.as_ptr(), DType::Bool, layout) };
     view.expect("bytes are aligned")
 }
 
 fn foreign_mut<'a>(bytes: &'a mut [u8], shape: &'a [usize]) -> AnyViewMut<'a> {
     let layout = Layout::contiguous(shape);
-    // SAFETY: as above, and the slice is borrowed for as long.
+    // SAFETY: every shape in these tests has the length of its slice, and the slice is borrowed
+    // mutably for the lifetime of the view.
     let view = unsafe { AnyViewMut::from_raw_parts(bytes.as_mut_ptr(), DType::Bool, layout) };
     view.expect("bytes are aligned")
 }
@@ -36,7 +39,7 @@ fn rust_mut(data: &mut [bool; 4]) -> AnyViewMut<'_> {
     (TensorViewMut::contiguous(data, &[4]).expect("four")).into()
 }
 
-/// Tuples 2 and 0 of a list of four.
+/// Two tuples: positions 2 and 0 of four.
 fn indices() -> AnyView<'static> {
     TensorView::contiguous(&[2_i64, 0], &[2, 1])
         .expect("two tuples")
@@ -47,7 +50,7 @@ const REFUSED: fn(&'static str) -> Result<(), ScatterError> =
     |tensor| Err(ScatterError::ForeignBool { tensor });
 
 #[test]
-fn foreign_booleans_do_not_become_rust_ones() {
+fn foreign_booleans_are_not_moved_to_rust() {
     let updates = foreign(&FOREIGN, &[2]);
     let plan = Scatter::nd()
         .plan(Layout::contiguous(&[4]), indices())
@@ -88,13 +91,13 @@ fn foreign_booleans_do_not_become_rust_ones() {
     assert_eq!(
         (data, pair),
         (before, [true; 2]),
-        "written before it was refused"
+        "the output was written before the error"
     );
 }
 
-/// What does not move the byte as it is may have any.
+/// A call that combines bytes, and does not move them unchanged, may read foreign booleans.
 #[test]
-fn foreign_booleans_may_be_combined_with_rust_ones() {
+fn foreign_booleans_may_be_combined_with_rust_booleans() {
     let mut data = [false, false, true, false];
     for (reduction, expected) in [
         (Reduction::Add, [false, false, true, false]),
@@ -109,8 +112,8 @@ fn foreign_booleans_may_be_combined_with_rust_ones() {
                 .include_self(include_self);
             let view = TensorViewMut::contiguous(&mut data, &[4]).expect("four");
             let done = scatter.in_place(AnyViewMut::from(view), indices(), foreign(&FOREIGN, &[2]));
-            done.expect("nothing is moved");
-            // Of a `bool` the compiler takes for granted what is to be shown.
+            done.expect("no byte is moved unchanged");
+            // The test reads bytes, because the compiler assumes that a `bool` is 0 or 1.
             let bytes: &[u8] = bytemuck::cast_slice(&data);
             assert!(
                 bytes.iter().all(|&byte| byte <= 1),
@@ -128,15 +131,15 @@ fn foreign_booleans_may_be_combined_with_rust_ones() {
             );
         }
     }
-    // From Rust's to foreign ones nothing can go wrong.
+    // Rust's booleans may be written to foreign memory.
     let rust = TensorView::contiguous(&[true, false], &[2])
         .expect("two")
         .into();
     let mut bytes = [2, 2, 2, 2];
     let done = Scatter::nd().in_place(foreign_mut(&mut bytes, &[4]), indices(), rust);
-    done.expect("a byte is a byte");
-    assert_eq!(bytes, [0, 2, 1, 2], "the others stay as they are");
-    // The very memory of Rust's booleans holds nothing else.
+    done.expect("booleans are valid foreign bytes");
+    assert_eq!(bytes, [0, 2, 1, 2], "the other bytes are unchanged");
+    // A view of Rust's booleans contains only valid booleans.
     let shape = [4];
     let output = TensorViewMut::contiguous(&mut data, &shape).expect("four");
     let mut output = AnyViewMut::from(output);
@@ -150,19 +153,20 @@ fn foreign_booleans_move_among_themselves() {
     let output = foreign_mut(&mut bytes, &[4]);
     let done = Scatter::nd().in_place(output, indices(), foreign(&FOREIGN, &[2]));
     done.expect("bytes to bytes");
-    assert_eq!(bytes, [0, 7, 2, 7], "as they are");
+    assert_eq!(bytes, [0, 7, 2, 7], "the bytes are moved unchanged");
 }
 
-/// Memory of a call that nothing has been written to.
+/// Returns an output of uninitialised memory.
 fn uninit<'a>(memory: &'a mut [MaybeUninit<f32>], shape: &'a [usize]) -> AnyViewMut<'a> {
     let (ptr, layout) = (memory.as_mut_ptr().cast(), Layout::contiguous(shape));
-    // SAFETY: the slice has the elements of these shapes, and is borrowed.
+    // SAFETY: every shape in these tests has the length of its slice, and the slice is borrowed
+    // mutably for the lifetime of the view.
     let view = unsafe { AnyViewMut::uninit_from_raw_parts(ptr, DType::F32, layout) };
     view.expect("floats are aligned")
 }
 
 #[test]
-fn what_was_never_written_is_not_read() {
+fn uninitialised_memory_is_not_read() {
     let mut memory = [MaybeUninit::uninit(); 4];
     let updates = TensorView::contiguous(&[1.0_f32, 2.0], &[2])
         .expect("two")
@@ -181,7 +185,7 @@ fn what_was_never_written_is_not_read() {
     }
 }
 
-/// An output that is only written is written whole.
+/// An output that a call only writes is written completely.
 #[test]
 fn outputs_that_are_only_written() {
     let data = TensorView::contiguous(&[9.0_f32; 4], &[4])
@@ -191,7 +195,7 @@ fn outputs_that_are_only_written() {
         .expect("two")
         .into();
     let read = |memory: [MaybeUninit<f32>; 4]| {
-        // SAFETY: a call has written all of them.
+        // SAFETY: the call that succeeded has written all four elements.
         memory.map(|element| unsafe { element.assume_init() })
     };
     for (reduction, expected) in [
@@ -202,7 +206,7 @@ fn outputs_that_are_only_written() {
         let scatter = Scatter::nd().reduction(reduction);
         let mut memory = [MaybeUninit::uninit(); 4];
         let done = scatter.write_into(data, indices(), updates, uninit(&mut memory, &[4]));
-        done.expect("written alone");
+        done.expect("the output is only written");
         assert_eq!(read(memory), expected, "{reduction}");
         let plan = scatter
             .plan(Layout::contiguous(&[4]), indices())
@@ -211,24 +215,25 @@ fn outputs_that_are_only_written() {
         let done = plan
             .run()
             .write_into(data, updates, uninit(&mut memory, &[4]));
-        done.expect("written alone");
+        done.expect("the output is only written");
         assert_eq!(read(memory), expected, "{reduction}, planned");
     }
     let mut memory = [MaybeUninit::uninit(); 4];
     let places = TensorView::contiguous(&[1_i64, 7, 0, -9], &[4]).expect("four");
     let gather = Gather::along(0).bounds(Bounds::Skip);
     let done = gather.write_into(data, places, uninit(&mut memory, &[4]));
-    done.expect("zeros where nothing is named");
+    done.expect("skipped indices read zeros");
     assert_eq!(read(memory), [9.0, 0.0, 9.0, 0.0], "gathered");
 }
 
-/// An output at the address of data is data, and initialised as such.
+/// An output at the address of data contains data, so it is initialised.
 #[test]
 fn an_output_that_is_data_is_initialised() {
     let mut memory = [MaybeUninit::new(5.0_f32); 4];
     let ptr: *mut u8 = memory.as_mut_ptr().cast();
     let layout = Layout::contiguous(&[4]);
-    // SAFETY: four initialised floats; the call alone touches them.
+    // SAFETY: the pointer is to four initialised floats. Only the call accesses them while the
+    // views exist.
     let views = unsafe {
         (
             AnyView::from_raw_parts(ptr, DType::F32, layout),
@@ -242,22 +247,22 @@ fn an_output_that_is_data_is_initialised() {
     let scatter = Scatter::nd().reduction(Reduction::Add);
     let done = scatter.write_into(data, indices(), updates, output);
     done.expect("in place");
-    // SAFETY: they were initialised from the beginning.
+    // SAFETY: all four elements were initialised at their creation.
     let values = memory.map(|element| unsafe { element.assume_init() });
     assert_eq!(values, [7.0, 5.0, 6.0, 5.0], "in place");
 }
 
-/// A small call asks nothing of its pool, whatever it does.
+/// A small call never calls a method of its pool.
 #[test]
 fn small_calls_leave_the_pool_alone() {
     struct Asleep;
     impl Pool for Asleep {
         fn workers(&self) -> Option<usize> {
-            panic!("asked for its workers")
+            panic!("a small call requested the workers")
         }
 
         fn run(&self, _: usize, _: &(dyn Fn(usize) + Sync)) {
-            panic!("given work")
+            panic!("a small call started tasks")
         }
     }
     let execution = Execution::new().pool(&Asleep);

@@ -1,5 +1,5 @@
-//! Every way to be refused: the error with its facts, the same from every
-//! verb and at every number of workers, and not a byte written.
+//! Every error of a scatter. Each method returns the same error with its facts, at every number of
+//! workers, and writes nothing.
 
 #![allow(
     unsafe_code,
@@ -7,7 +7,7 @@
 )]
 
 use crate::common::Tensor;
-use crate::common::api::Verbs;
+use crate::common::api::Methods;
 use crate::common::harness::{Operator, Options, in_place, write_into};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::pools::Workers;
@@ -22,7 +22,7 @@ use ndscatter::{
 /// The sizes of a tensor's dimensions.
 type Shape = &'static [usize];
 
-/// A repeated tuple, and the earlier one of the same destination.
+/// A repeated tuple, and the earlier tuple with equal destination.
 type Repeat = (usize, usize);
 
 fn options(operator: Operator) -> Options<'static> {
@@ -32,9 +32,9 @@ fn options(operator: Operator) -> Options<'static> {
 #[test]
 fn ranks_that_do_not_fit() {
     let cases = [
-        // No dimension to hold the coordinates.
+        // The indices have no dimension for the coordinates.
         (&[4][..], &[][..], ScatterError::IndicesRank),
-        // More coordinates than dimensions.
+        // More coordinates than dimensions of data.
         (
             &[2, 3],
             &[1, 3],
@@ -52,7 +52,7 @@ fn ranks_that_do_not_fit() {
                 rank: 0,
             },
         ),
-        // The rank is wrong even where there is no tuple.
+        // The tuple length is checked even without tuples.
         (
             &[2],
             &[0, 5],
@@ -94,23 +94,23 @@ fn updates_of_another_shape() {
     let nd = Operator::Nd;
     let along = |axis| Operator::Update { axis };
     let cases: [(Operator, Shape, Shape, Shape, Shape); 10] = [
-        // Operator, data, indices, updates asked for, updates given.
+        // Operator, shapes of data and indices, expected shape of updates, actual shape of updates.
         // The window is too short, then too long.
         (nd, &[4, 3], &[2, 1], &[2, 3], &[2, 2]),
         (nd, &[4, 3], &[2, 1], &[2, 3], &[2, 4]),
         // Too few tuples.
         (nd, &[4, 3], &[2, 1], &[2, 3], &[1, 3]),
-        // As many elements in another shape.
+        // An equal number of elements in another shape.
         (nd, &[4, 3], &[2, 1], &[2, 3], &[3, 2]),
         (nd, &[4, 3], &[2, 1], &[2, 3], &[6]),
-        // A dimension of size 1 too many.
+        // An additional dimension of size 1.
         (nd, &[4, 3], &[2, 1], &[2, 3], &[2, 1, 3]),
         // No broadcasting.
         (nd, &[4, 3], &[2, 2], &[2], &[1]),
-        // Where one element is asked for, two are too many, and none too few.
+        // The updates must be one element, without dimensions.
         (nd, &[4, 3], &[2], &[], &[2]),
         (nd, &[4, 3], &[2], &[], &[0]),
-        // The tuples belong where the axis was.
+        // The dimensions of the tuples replace the axis. They do not come first.
         (along(1), &[4, 3, 5], &[2], &[4, 2, 5], &[2, 4, 5]),
     ];
     for (operator, data, shape, expected, actual) in cases {
@@ -129,14 +129,14 @@ fn updates_of_another_shape() {
         for shape in [expected, actual] {
             assert!(
                 message.contains(&format!("{shape:?}")),
-                "{message} does not say {shape:?}"
+                "{message} does not name {shape:?}"
             );
         }
     }
 }
 
 #[test]
-fn data_of_another_shape_than_the_output() {
+fn data_whose_shape_differs_from_the_output() {
     for actual in [&[3, 4][..], &[12], &[4, 3, 1], &[4, 2]] {
         let data = filled::<i32>(actual);
         let updates = filled::<i32>(&[1, 3]);
@@ -150,11 +150,11 @@ fn data_of_another_shape_than_the_output() {
         let message = expected.to_string();
         assert!(
             message.contains("[4, 3]"),
-            "{message} does not say the output's shape"
+            "{message} does not name the output's shape"
         );
         assert!(
             message.contains(&format!("{actual:?}")),
-            "{message} does not say the data's shape"
+            "{message} does not name the data's shape"
         );
 
         let options = options(Operator::Nd);
@@ -168,11 +168,14 @@ fn data_of_another_shape_than_the_output() {
             output.view_mut(),
         );
         assert_eq!(got, Err(expected), "planned, data {actual:?}");
-        assert_eq!(output.buffer, before, "written with data {actual:?}");
+        assert_eq!(
+            output.buffer, before,
+            "the output was written with data {actual:?}"
+        );
     }
 }
 
-/// One index tensor of tuples that is out of bounds.
+/// Checks the error for tuples with an index out of bounds.
 fn check_bounds<I>(data: &[usize], k: usize, values: &[I], expected: (usize, usize, i128, usize))
 where
     I: Index + Into<i128>,
@@ -201,28 +204,29 @@ where
 
 #[test]
 fn indices_out_of_bounds() {
-    // One past the end, one past the front.
+    // One position past the end, and one position before the front.
     check_bounds(&[4], 1, &[3_i64, 4], (1, 0, 4, 4));
     check_bounds(&[4], 1, &[-4_i64, -5], (1, 0, -5, 4));
-    // Only the inner coordinate is too large: flattened, it would be [1, 0].
+    // Only the inner coordinate is too large. As a flat offset, it would be [1, 0].
     check_bounds(&[3, 4], 2, &[0_i32, 4], (0, 1, 4, 4));
     check_bounds(&[3, 4], 2, &[2_i32, -5], (0, 1, -5, 4));
-    // Flattened, it would be in front of the tensor and inside it.
+    // As a flat offset, the position would be inside the tensor.
     check_bounds(&[3, 4, 5], 3, &[0_i16, 0, 0, 1, -5, 0], (1, 1, -5, 4));
-    // Several bad coordinates: the lowest axis of the first tuple.
+    // Several coordinates are out of bounds. The error names the lowest axis of the first such
+    // tuple.
     check_bounds(&[3, 4], 2, &[0_i8, 0, 5, 9, 7, 7], (1, 0, 5, 3));
-    // An empty axis has no index, not even 0; other windows are empty too.
+    // An empty axis has no valid index, not even 0. Other windows are empty too.
     check_bounds(&[0], 1, &[0_u8], (0, 0, 0, 0));
     check_bounds(&[2, 0], 2, &[1_i64, -1], (0, 1, -1, 0));
-    // An empty window is not written, but its index counts.
+    // An empty window is not written, but its index is checked.
     check_bounds(&[2, 0], 1, &[1_i64, 2], (1, 0, 2, 2));
-    // Cut to 32 bits, these would be 1.
+    // Truncated to 32 bits, these indices would be 1.
     check_bounds(&[4], 1, &[(1_i64 << 32) + 1], (0, 0, (1 << 32) + 1, 4));
     check_bounds(&[4], 1, &[(1_u64 << 32) + 1], (0, 0, (1 << 32) + 1, 4));
-    // As a signed number, this would be -1.
+    // As signed numbers, these indices would be -1.
     check_bounds(&[4], 1, &[u64::MAX], (0, 0, i128::from(u64::MAX), 4));
     check_bounds(&[4], 1, &[u32::MAX], (0, 0, i128::from(u32::MAX), 4));
-    // Added to the size, these would wrap.
+    // Added to the size, these indices would wrap.
     check_bounds(&[4], 1, &[i64::MIN], (0, 0, i128::from(i64::MIN), 4));
     check_bounds(
         &[4],
@@ -238,7 +242,7 @@ fn extremes_of_every_index_type() {
         for index in [min, max] {
             let value = index.into();
             if value != 0 {
-                // Past both ends of 100 elements; the second axis of two.
+                // Past both ends of 100 elements. With two axes, the error names the first axis.
                 check_bounds(&[100], 1, &[index], (0, 0, value, 100));
                 check_bounds(&[100, 100], 2, &[index, index], (0, 0, value, 100));
             }
@@ -255,7 +259,7 @@ fn extremes_of_every_index_type() {
 }
 
 #[test]
-fn axes_longer_than_the_index_type_reaches() {
+fn axes_longer_than_the_range_of_the_index_type() {
     fn check<I: Index>(size: usize, index: I, position: usize) {
         let mut data = vec![0_u8; size];
         Scatter::nd()
@@ -271,7 +275,7 @@ fn axes_longer_than_the_index_type_reaches() {
             "{index:?}"
         );
     }
-    // The size itself is no value of the type: adding it must happen in another.
+    // The size is not a value of the index type, so the crate must add it in a wider type.
     check(200, i8::MIN, 72);
     check(200, i8::MAX, 127);
     check(300, -1_i8, 299);
@@ -291,7 +295,8 @@ fn negative_indices_can_be_forbidden() {
         } else {
             numbers(&[3], &[1_i32, -1, -9])
         };
-        // -1 is fine otherwise; here it comes before -9, which never is.
+        // -1 is the first error, because it comes before -9. With negative indices it would be
+        // valid.
         let expected = ScatterError::IndexOutOfBounds {
             tuple: 1,
             axis: 0,
@@ -303,8 +308,8 @@ fn negative_indices_can_be_forbidden() {
 }
 
 #[test]
-fn the_axis_named_is_that_of_data() {
-    // Axis -2 of [2, 3, 4] is axis 1; the tuple is counted in `indices` alone.
+fn errors_name_the_axis_of_data() {
+    // Axis -2 of [2, 3, 4] is axis 1. The tuple is a position in `indices`.
     let expected = ScatterError::IndexOutOfBounds {
         tuple: 3,
         axis: 1,
@@ -314,7 +319,7 @@ fn the_axis_named_is_that_of_data() {
     let indices = numbers(&[2, 2], &[0_i64, -3, 2, 3]);
     let options = options(Operator::Update { axis: -2 });
     check_indices_refused::<f64>(&options, &[2, 3, 4], &indices, &[2, 2, 2, 4], &expected);
-    // Batches without elements: nothing is written, but the index counts.
+    // Batches without elements: nothing is written, but the index is checked.
     check_indices_refused::<f64>(&options, &[0, 3, 4], &indices, &[0, 2, 2, 4], &expected);
 }
 
@@ -324,26 +329,27 @@ fn duplicates_can_be_rejected() {
     let along = |axis| Operator::Update { axis };
     let elements = |axis| Operator::Elements { axis };
     let cases: [(Operator, Shape, Shape, &[i64], Repeat); 16] = [
-        // Operator, data, indices, repeated tuple, earlier tuple.
+        // Operator, data, indices, values, and the repeated tuple with the earlier tuple.
         (nd, &[5], &[4, 1], &[1, 2, 1, 2], (2, 0)),
-        // The lowest repeat decides, not the lowest earlier tuple.
+        // The error names the first repeated tuple, here 2. Its earlier tuple is 1.
         (nd, &[5], &[4, 1], &[1, 2, 2, 1], (2, 1)),
-        // The same place, counted from either end.
+        // One position, counted from the front and from the end.
         (nd, &[5], &[3, 1], &[4, 0, -1], (2, 0)),
         (nd, &[3, 4], &[3, 2], &[1, 2, 1, 3, -2, -2], (2, 0)),
         // A tuple without coordinates addresses the whole tensor.
         (nd, &[3, 4], &[2, 0], &[], (1, 0)),
-        // Also where the windows are empty.
+        // Duplicates are errors also where windows are empty.
         (nd, &[3, 0], &[3, 1], &[0, 2, 0], (2, 0)),
         (along(1), &[2, 5], &[2, 2], &[1, 3, 4, 3], (3, 1)),
         (along(-1), &[2, 5], &[2], &[4, -1], (1, 0)),
         (along(1), &[0, 5], &[2], &[3, 3], (1, 0)),
-        // Tuples are positions in the whole of `indices`.
+        // A tuple is a position in all of `indices`.
         (elements(0), &[5], &[4], &[1, 2, 1, 2], (2, 0)),
-        // One index in two lanes is no repeat.
+        // An index that occurs in two rows is not a duplicate.
         (elements(1), &[2, 5], &[2, 3], &[0, 1, 2, 1, 4, -1], (5, 4)),
         (elements(0), &[5, 2], &[2, 2], &[1, 3, 4, -2], (3, 1)),
-        // Rows spelled out: their first element; and where one differs.
+        // Rows with a repeated index: the error names their first element. In the second case, one
+        // element of a row differs.
         (
             elements(0),
             &[5, 3],
@@ -380,8 +386,8 @@ fn duplicates_can_be_rejected() {
     }
 }
 
-/// Increasing destinations prove that there is no repeat; one that does not
-/// increase must be seen wherever it stands.
+/// Increasing destinations are distinct. A destination that does not increase must be found at
+/// every position.
 #[test]
 fn a_repeat_anywhere_among_increasing_destinations_is_found() {
     const TUPLES: usize = 200;
@@ -418,7 +424,7 @@ fn types_without_an_order_have_no_min_and_max() {
                 dtype: element,
             };
             check_refused::<Complex<f64>>(&options, &[2], &indices, &[1], &expected);
-            // It comes before what is wrong with the indices.
+            // This error comes before errors of the indices.
             check_refused::<Complex<f64>>(
                 &options,
                 &[2],
@@ -426,7 +432,7 @@ fn types_without_an_order_have_no_min_and_max() {
                 &[1],
                 &expected,
             );
-            // Refused when the plan is run: the plan knows no element type.
+            // The error comes when the plan is run, because a plan has no element type.
             let plan = indices.plan(&options, Layout::contiguous(&[2]));
             let mut data = filled::<Complex<f64>>(&[2]);
             let updates = filled::<Complex<f64>>(&[1]);
@@ -449,11 +455,11 @@ fn bool_has_no_mean() {
     };
     let mut options = Options::new(Operator::Nd, reduction);
     check_refused::<bool>(&options, &[2], &indices, &[1], &expected);
-    // Nor without self, which would be the mean of the updates alone.
+    // The mean without self is undefined too.
     options.include_self = false;
     check_refused::<bool>(&options, &[2], &indices, &[1], &expected);
     let plan = indices.plan(&options, Layout::contiguous(&[2]));
-    let plan = plan.expect("the plan knows no type");
+    let plan = plan.expect("a plan has no element type");
     let mut data = filled::<bool>(&[2]);
     let got = Request::new(reduction)
         .run(&plan)
@@ -482,7 +488,7 @@ fn clones_can_only_be_replaced() {
         assert_eq!(got.as_ref(), Err(&expected), "write into");
         let got = scatter.allocate(Cloned(data), indices, Cloned(updates));
         assert_eq!(got.as_ref(), Err(&expected), "allocate");
-        assert_eq!(strings, original, "written before it was refused");
+        assert_eq!(strings, original, "the output was written before the error");
     }
 }
 
@@ -490,14 +496,14 @@ fn clones_can_only_be_replaced() {
 fn shapes_come_before_bounds_and_bounds_before_duplicates() {
     let mut options = options(Operator::Nd);
     options.duplicates = Duplicates::Reject;
-    // Everything is wrong.
+    // The shape, an index and a duplicate are wrong.
     let indices = numbers(&[3, 1], &[0_i64, 0, 9]);
     let shape = ScatterError::UpdatesShape {
         expected: vec![3],
         actual: vec![2],
     };
     check_refused::<i32>(&options, &[4], &indices, &[2], &shape);
-    // The repeat comes earlier, but bounds are looked at first.
+    // The duplicate comes earlier, but bounds are checked first.
     let bounds = ScatterError::IndexOutOfBounds {
         tuple: 2,
         axis: 0,
@@ -507,11 +513,11 @@ fn shapes_come_before_bounds_and_bounds_before_duplicates() {
     check_indices_refused::<i32>(&options, &[4], &indices, &[3], &bounds);
 }
 
-/// The error in a big index tensor, whose tuples are looked at in parts.
+/// Checks the error for many indices, which workers check in parts.
 fn check_big(operator: Operator, bad: &[(usize, i64)], expected: Option<ScatterError>) {
     const TUPLES: usize = 400_000;
     let mut values: Vec<i64> = (0..TUPLES)
-        .map(|i| i64::try_from(i).expect("it fits"))
+        .map(|i| i64::try_from(i).expect("the value fits"))
         .collect();
     for &(tuple, index) in bad {
         values[tuple] = index;
@@ -538,7 +544,10 @@ fn check_big(operator: Operator, bad: &[(usize, i64)], expected: Option<ScatterE
                 .err();
             assert_eq!(got, expected, "{workers:?}");
             if expected.is_some() {
-                assert!(output.buffer == data.buffer, "{workers:?}: written");
+                assert!(
+                    output.buffer == data.buffer,
+                    "{workers:?}: the output was written before the error"
+                );
             }
             let got = indices.plan(&options, data.layout()).err();
             assert_eq!(got, expected, "{workers:?}, planned");
@@ -547,13 +556,13 @@ fn check_big(operator: Operator, bad: &[(usize, i64)], expected: Option<ScatterE
 }
 
 #[test]
-fn the_first_error_is_reported_whatever_the_number_of_workers() {
+fn the_first_error_is_reported_at_every_number_of_workers() {
     let size = 400_000;
     let [along, elements] = [Operator::Update { axis: 0 }, Operator::Elements { axis: 0 }];
     for operator in [Operator::Nd, along, elements] {
-        // All good: the errors below come from what is put in.
+        // Without a wrong index there is no error.
         check_big(operator, &[], None);
-        // In the last part, the middle, and twice near the front.
+        // Errors in the last part, in the middle, and two near the front.
         let bad = [
             (399_999, -500_000),
             (250_000, 400_000),
@@ -567,21 +576,21 @@ fn the_first_error_is_reported_whatever_the_number_of_workers() {
             size,
         };
         check_big(operator, &bad, Some(expected));
-        // Repeats whose earlier tuple lies in the same part, and in another.
+        // Duplicates whose earlier tuple is in the same part, and in another part.
         let bad = [(399_999, 5), (300_000, 299_999), (250_000, 3)];
         let expected = ScatterError::DuplicateIndex {
             tuple: 250_000,
             earlier: 3,
         };
         check_big(operator, &bad, Some(expected));
-        // One repeat among increasing destinations, where parts may meet.
+        // One duplicate among increasing destinations, at positions where parts may meet.
         for tuple in [64, 50_000, 100_000, 133_334, 200_000, 399_999] {
-            let index = i64::try_from(tuple - 1).expect("it fits");
+            let index = i64::try_from(tuple - 1).expect("the value fits");
             let earlier = tuple - 1;
             let expected = ScatterError::DuplicateIndex { tuple, earlier };
             check_big(operator, &[(tuple, index)], Some(expected));
         }
-        // Bounds come first, wherever they are.
+        // Errors of bounds come first, at any position.
         let bad = [(10, 9), (399_999, 400_000)];
         let expected = ScatterError::IndexOutOfBounds {
             tuple: 399_999,
@@ -600,7 +609,7 @@ fn a_plan_serves_one_layout() {
     let plan = indices.plan(&options, Layout::contiguous(&[4, 3]));
     let plan = plan.expect("the indices are valid");
     let others = [
-        // Other sizes; other rank; the same elements, transposed; other gaps.
+        // Other sizes, another rank, equal sizes in another order, and layouts with gaps.
         (Tensor::generate(&[3, 4], || 0), Arrangement::Contiguous),
         (Tensor::generate(&[5, 3], || 0), Arrangement::Contiguous),
         (Tensor::generate(&[4, 3, 1], || 0), Arrangement::Contiguous),
@@ -645,14 +654,14 @@ fn a_plan_serves_one_layout() {
         }
         assert_eq!(
             output.buffer, data.buffer,
-            "written on {:?} {arrangement:?}",
+            "the output was written: {:?} {arrangement:?}",
             tensor.shape
         );
     }
 }
 
 #[test]
-fn a_plan_takes_its_layout_however_it_is_written() {
+fn a_plan_accepts_every_spelling_of_its_layout() {
     let indices = numbers(&[1, 1], &[2_i64]);
     let updates = filled::<i32>(&[1, 1, 3]);
     let options = options(Operator::Nd);
@@ -662,8 +671,7 @@ fn a_plan_takes_its_layout_however_it_is_written() {
         expected.values[6..9].copy_from_slice(&updates.read().values);
         expected
     };
-    // Strides left out, and written out; those of a dimension of size 1 and
-    // of the elements' own order say nothing.
+    // Strides may be omitted or given. The stride of a dimension of size 1 has no effect.
     let spelled = [&[3, 3, 1][..], &[3, 99, 1], &[3, -1, 1], &[3, 0, 1]];
     let layouts = spelled.map(|strides| Layout::strided(&shape, strides).expect("three strides"));
     for layout in layouts.into_iter().chain([Layout::contiguous(&shape)]) {
@@ -681,7 +689,7 @@ fn a_plan_takes_its_layout_however_it_is_written() {
 }
 
 #[test]
-fn a_plan_checks_what_it_is_run_with() {
+fn a_plan_checks_the_tensors_of_a_run() {
     let indices = numbers(&[1, 1], &[2_i64]);
     let options = options(Operator::Nd);
     let plan = indices.plan(&options, Layout::contiguous(&[4, 3]));
@@ -710,10 +718,13 @@ fn a_plan_checks_what_it_is_run_with() {
         .run(&plan)
         .in_place(AnyViewMut::from(data.view_mut()), updates.view().into());
     assert_eq!(got, Err(expected), "another type");
-    assert_eq!(data.buffer, before, "written before it was refused");
+    assert_eq!(
+        data.buffer, before,
+        "the output was written before the error"
+    );
 }
 
-/// Makes all four kinds of views; typed and read-only, typed and writable.
+/// Returns the errors of a typed read-only view and of a typed writable view.
 fn strided_errors(
     len: usize,
     offset: usize,
@@ -731,17 +742,17 @@ fn strided_errors(
 #[test]
 fn views_stay_within_their_slice() {
     let outside: [(usize, usize, &[usize], &[isize]); 9] = [
-        // Length, offset, shape, strides. One past the end.
+        // Length of the slice, offset, shape, strides. The last element is past the end.
         (6, 0, &[7], &[1]),
         (6, 1, &[2, 3], &[3, 1]),
         (6, 0, &[2, 3], &[4, 1]),
-        // One before the front.
+        // One position before the front.
         (6, 1, &[3], &[-1]),
         (6, 5, &[2, 3], &[-4, -1]),
-        // A scalar needs an element as well.
+        // A scalar needs an element too.
         (6, 6, &[], &[]),
         (0, 0, &[1], &[0]),
-        // Products that overflow must not wrap into the slice.
+        // An overflowing product must not wrap to a position inside the slice.
         (6, 0, &[3], &[isize::MAX]),
         (6, 0, &[usize::MAX / 4 + 2], &[4]),
     ];
@@ -765,9 +776,9 @@ fn views_stay_within_their_slice() {
         (6, 5, &[2, 3], &[-3, -1]),
         (6, 2, &[2, 3], &[3, -1]),
         (6, 5, &[], &[]),
-        // Without elements nothing is touched, whatever the strides.
+        // Views without elements access nothing, so any strides are valid.
         (0, 0, &[0, 9], &[100, 100]),
-        // The stride of a single element is never taken.
+        // The stride of a dimension of size 1 is never used.
         (6, 0, &[1, 6], &[1000, 1]),
     ];
     for (len, offset, shape, strides) in inside {
@@ -833,13 +844,13 @@ fn shapes_fit_into_memory() {
 #[test]
 fn outputs_do_not_overlap_themselves() {
     let overlapping: [(&[usize], &[isize]); 6] = [
-        // One element for a dimension.
+        // All elements of a dimension are one element in memory.
         (&[2], &[0]),
         (&[2, 3], &[0, 1]),
         // Rows that share their ends.
         (&[2, 3], &[2, 1]),
         (&[2, 3], &[-2, 1]),
-        // 3 = 3 * 1: the step of a row is reached within it.
+        // 3 = 3 * 1: element [1, 0] is also element [0, 3].
         (&[2, 4], &[3, 1]),
         // 2 * 3 = 3 * 2.
         (&[3, 4], &[3, 2]),
@@ -854,11 +865,11 @@ fn outputs_do_not_overlap_themselves() {
         assert_eq!(write, Some(expected), "{shape:?} {strides:?}");
     }
     let distinct: [(&[usize], &[isize]); 5] = [
-        // Rows that interleave without meeting.
+        // Rows that interleave without sharing an element.
         (&[2, 3], &[1, 2]),
         (&[3, 2], &[2, 3]),
         (&[2, 2, 2], &[-9, 4, -2]),
-        // Single elements and none at all.
+        // A dimension of size 1, and a dimension of size 0.
         (&[1, 4], &[0, 1]),
         (&[0, 4], &[0, 0]),
     ];
@@ -868,10 +879,10 @@ fn outputs_do_not_overlap_themselves() {
     }
 }
 
-/// More sums of subsets than places: some of them meet, but to find two is
-/// hard. It must end soon, and not in acceptance.
+/// A view has more elements than positions, so some elements overlap. To find two of them is hard.
+/// The check must end soon, with an error.
 #[test]
-fn hard_questions_of_overlap_are_refused() {
+fn overlaps_that_are_hard_to_decide_are_errors() {
     let mut random = Random::new(1);
     let shape = [2; 24];
     let strides: Vec<isize> = (0..24)
@@ -881,17 +892,17 @@ fn hard_questions_of_overlap_are_refused() {
         .iter()
         .map(|stride| stride.unsigned_abs())
         .sum::<usize>();
-    assert!(len < 1 << 24, "two of 2^24 elements must meet");
+    assert!(len < 1 << 24, "two of 2^24 elements must overlap");
     let mut buffer = vec![0_u8; len];
     let got = TensorViewMut::strided(&mut buffer, 0, &shape, &strides).err();
     let expected = ScatterError::SelfOverlapUndecided {
         shape: shape.to_vec(),
         strides,
     };
-    assert_eq!(got, Some(expected), "made so");
+    assert_eq!(got, Some(expected), "strides that are hard to decide");
 }
 
-/// Memory that several views share, through one pointer.
+/// Memory that several views share through one pointer.
 struct Shared {
     values: Vec<i32>,
 }
@@ -902,7 +913,7 @@ impl Shared {
         Self { values }
     }
 
-    /// `write_into` with views of these offsets, shapes and strides.
+    /// Calls `write_into` with views of these offsets and layouts.
     fn write_into(
         &mut self,
         [data, updates, output]: [(usize, Layout<'_>); 3],
@@ -912,12 +923,13 @@ impl Shared {
         let element = DType::I32;
         let read = |(offset, layout)| {
             let first = start.wrapping_add(offset).cast_const().cast();
-            // SAFETY: the tests' layouts stay within `values`, which nobody
-            // else touches during the call.
+            // SAFETY: the tests' layouts stay inside `values`. Nothing else accesses it during the
+            // call.
             unsafe { AnyView::from_raw_parts(first, element, layout) }.expect("a valid view")
         };
         let first = start.wrapping_add(output.0).cast();
-        // SAFETY: as above.
+        // SAFETY: the tests' layouts stay inside `values`. Nothing else accesses it during the
+        // call.
         let output = unsafe { AnyViewMut::from_raw_parts(first, element, output.1) };
         let output = output.expect("a valid view");
         Scatter::nd().write_into(read(data), indices, read(updates), output)
@@ -929,10 +941,10 @@ fn an_output_shares_no_memory_with_inputs() {
     let [data, updates, output] = [[4, 3], [2, 3], [4, 3]];
     let [data, updates, output] = [&data, &updates, &output].map(|shape| Layout::contiguous(shape));
     let cases = [
-        // Offsets of data, updates, output. The last element of data.
+        // Offsets of data, updates and output. The output overlaps the last element of data.
         ([0, 40, 11], "data"),
         ([11, 40, 0], "data"),
-        // The last element of updates; all of them.
+        // The output overlaps the last element of updates, then all updates.
         ([20, 0, 5], "updates"),
         ([20, 2, 0], "updates"),
     ];
@@ -945,12 +957,15 @@ fn an_output_shares_no_memory_with_inputs() {
             Err(ScatterError::InputOverlap { tensor }),
             "{d} {u} {o}"
         );
-        assert_eq!(shared.values, before, "written before it was refused");
+        assert_eq!(
+            shared.values, before,
+            "the output was written before the error"
+        );
     }
 }
 
 #[test]
-fn the_same_place_with_other_strides_is_not_in_place() {
+fn the_address_of_data_with_other_strides_is_not_in_place() {
     let square = [3, 3];
     let transposed = Layout::strided(&square, &[1, 3]).expect("two strides");
     let updates_shape = [2, 3];
@@ -966,11 +981,14 @@ fn the_same_place_with_other_strides_is_not_in_place() {
         Err(ScatterError::InputOverlap { tensor: "data" }),
         "transposed"
     );
-    assert_eq!(shared.values, before, "written before it was refused");
+    assert_eq!(
+        shared.values, before,
+        "the output was written before the error"
+    );
 }
 
 #[test]
-fn an_output_at_the_place_of_data_is_in_place() {
+fn an_output_at_the_address_of_data_is_in_place() {
     let shape = [4, 3];
     let updates_shape = [2, 3];
     let mut shared = Shared::new(40);
@@ -980,7 +998,7 @@ fn an_output_at_the_place_of_data_is_in_place() {
         (0, Layout::contiguous(&shape)),
     ]);
     assert_eq!(got, Ok(()), "same address, shape and strides");
-    // Tuples 2 and 0 took the values 20, 21, ...
+    // Rows 2 and 0 received the values 20 to 22 and 23 to 25.
     assert_eq!(
         shared.values[..12],
         [23, 24, 25, 3, 4, 5, 20, 21, 22, 9, 10, 11],
@@ -990,7 +1008,7 @@ fn an_output_at_the_place_of_data_is_in_place() {
 
 #[test]
 fn interleaved_columns_share_nothing() {
-    // Columns 0, 1 and 2 of rows of three: data, updates and output.
+    // Data, updates and output are columns 0, 1 and 2 of rows of three elements.
     let column = [4];
     let column = Layout::strided(&column, &[3]).expect("one stride");
     let updates = [2];
@@ -998,7 +1016,7 @@ fn interleaved_columns_share_nothing() {
     let mut shared = Shared::new(12);
     let got = shared.write_into([(0, column), (1, updates), (2, column)]);
     assert_eq!(got, Ok(()), "no byte is shared");
-    // Updates 1 and 4 went to rows 2 and 0, the rest came from data.
+    // Updates 1 and 4 were written to rows 2 and 0. The other rows are copies of data.
     assert_eq!(
         shared.values,
         [0, 1, 4, 3, 4, 3, 6, 7, 1, 9, 10, 9],
@@ -1019,8 +1037,8 @@ fn in_place_shares_no_memory_with_updates_or_indices() {
         ("indices", start.cast_const(), apart),
         ("updates", apart, start.wrapping_add(6 * 8).cast_const()),
     ] {
-        // SAFETY: all layouts lie within the arrays above, alive and otherwise
-        // untouched during the call.
+        // SAFETY: all layouts are inside the arrays above, which live during the call. Nothing else
+        // accesses them.
         let (data, indices, updates) = unsafe {
             (
                 AnyViewMut::from_raw_parts(start, element, eight).expect("a valid view"),
@@ -1030,7 +1048,7 @@ fn in_place_shares_no_memory_with_updates_or_indices() {
         };
         let got = Scatter::nd().in_place(data, indices, updates);
         assert_eq!(got, Err(ScatterError::InputOverlap { tensor }), "{tensor}");
-        assert_eq!(values, before, "written before it was refused");
+        assert_eq!(values, before, "the output was written before the error");
     }
 }
 
@@ -1039,10 +1057,10 @@ fn tensors_without_elements_overlap_nothing() {
     let mut shared = Shared::new(40);
     let shape = [0, 3];
     let empty = Layout::contiguous(&shape);
-    // No tuple could be in bounds: an operator without tuples, at one address.
+    // No tuples, because no index would be in bounds. All views begin at one address.
     let start = shared.values.as_mut_ptr().cast::<u8>();
     let none = [0, 1];
-    // SAFETY: views without elements touch nothing.
+    // SAFETY: views without elements access no memory.
     let (data, updates, output) = unsafe {
         (
             AnyView::from_raw_parts(start, DType::I32, empty).expect("a valid view"),
@@ -1069,7 +1087,8 @@ fn raw_parts_are_aligned_and_fit_into_memory() {
         } else {
             Layout::contiguous(&[1])
         };
-        // SAFETY: two elements from byte 1 lie within the 32 bytes, or one of 16.
+        // SAFETY: two elements of at most 8 bytes from byte 1, or one of 16 bytes, are inside the
+        // 32 bytes.
         let got = unsafe { AnyView::from_raw_parts(place, element, layout) }.err();
         let alignment = element.alignment();
         let expected = ScatterError::Misaligned {
@@ -1079,10 +1098,10 @@ fn raw_parts_are_aligned_and_fit_into_memory() {
         };
         assert_eq!(got, misaligned.then_some(expected), "{element}");
     }
-    // More bytes than an address space has, though the elements could be counted.
+    // The bytes exceed the address space, although the number of elements fits a `usize`.
     let shape = [usize::MAX / 4];
     let layout = Layout::strided(&shape, &[1]).expect("one stride");
-    // SAFETY: refused; and nothing reads it.
+    // SAFETY: the constructor returns an error, and no memory is read.
     let got = unsafe { AnyView::from_raw_parts(start, DType::F64, layout) }.err();
     assert_eq!(
         got,
@@ -1118,7 +1137,7 @@ fn element_types_agree() {
     let expected = mismatch("updates", DType::F32, DType::F64);
     assert_eq!(got, Err(expected), "updates");
 
-    // The same size does not make it the same type.
+    // Types of equal size are still different types.
     let words = filled::<u32>(&[4]);
     let view = output.view_mut().into();
     let word_updates = filled::<u32>(&[2]);
@@ -1154,13 +1173,16 @@ fn element_types_agree() {
         let got = Scatter::along(0).plan(data.layout(), indices).err();
         assert_eq!(got, Some(expected), "planned along an axis");
     }
-    assert_eq!(output.buffer, before, "written before it was refused");
+    assert_eq!(
+        output.buffer, before,
+        "the output was written before the error"
+    );
 }
 
-/// One element seen as more than an address space can hold a copy of.
+/// A view of one element whose copy would exceed the address space.
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn a_result_that_fits_nowhere_is_refused() {
+fn a_result_larger_than_memory_is_an_error() {
     let shape = [1 << 57];
     let data = TensorView::strided(&[1.0_f64], 0, &shape, &[0]).expect("one element for all");
     let indices = TensorView::contiguous(&[5_i64], &[1, 1]).expect("one tuple");
@@ -1187,24 +1209,32 @@ fn a_result_that_fits_nowhere_is_refused() {
     assert!(refused, "strings: {got:?}");
 }
 
-/// A plan knows no element type, and so layouts that are too long for some.
+/// A plan has no element type. The layout of a plan may therefore be too large for any memory. Such
+/// a plan can be made, but not run.
 #[cfg(target_pointer_width = "64")]
-/// Such a plan can be made, and not be run.
 #[test]
-fn updates_that_no_memory_can_hold_overflow_no_plan() {
+fn a_plan_for_updates_larger_than_memory_can_be_made() {
     let shape = [4, 1 << 60];
     let indices = [1_i64; 64];
     let indices = TensorView::contiguous(&indices, &[64, 1]).expect("64 tuples");
     let plan = Scatter::nd().plan(Layout::contiguous(&shape), indices);
-    let plan = plan.expect("nothing of it is too large");
-    assert_eq!(plan.updates_shape(), [64, 1 << 60], "more than memory has");
+    let plan = plan.expect("the number of tuples is small");
+    assert_eq!(
+        plan.updates_shape(),
+        [64, 1 << 60],
+        "more elements than memory"
+    );
     let got = plan.run().explain(DType::U8, true).map(drop);
     let shape = vec![64, 1 << 60];
-    assert_eq!(got, Err(ScatterError::ShapeOverflow { shape }), "no run");
+    assert_eq!(
+        got,
+        Err(ScatterError::ShapeOverflow { shape }),
+        "a run is an error"
+    );
 }
 
 #[test]
-fn what_no_memory_can_hold_is_not_explained() {
+fn tensors_larger_than_memory_are_not_explained() {
     let indices = TensorView::contiguous(&[1_i64, 0], &[2, 1]).expect("two tuples");
     let (long, far) = ([1 << 61], [isize::MAX / 4]);
     for layout in [
@@ -1213,12 +1243,12 @@ fn what_no_memory_can_hold_is_not_explained() {
     ] {
         let plan = Scatter::nd()
             .plan(layout, indices)
-            .expect("it fits in bytes");
+            .expect("the layout fits in bytes");
         for reduction in [Reduction::None, Reduction::Add] {
             for in_place in [true, false] {
                 let run = plan.run().reduction(reduction);
                 let explain = |element| run.explain(element, in_place);
-                let small = explain(DType::U8).expect("it fits");
+                let small = explain(DType::U8).expect("the value fits");
                 assert!(small.to_string().contains("bytes"), "{small}");
                 let got = explain(DType::F64).map(drop);
                 let shape = layout.shape().to_vec();

@@ -1,10 +1,10 @@
-//! Everything small: all shapes of rank 0 to 4 with sizes 0 to 3, and every
-//! length of a window around every width of a vector.
+//! Small cases without gaps: all shapes of rank 0 to 4 with sizes 0 to 3, and window lengths around
+//! every vector width.
 
 use std::collections::BTreeSet;
 
 use crate::common::Tensor;
-use crate::common::api::{DType, Options, Request, Verb, Verbs};
+use crate::common::api::{DType, Method, Methods, Options, Request};
 use crate::common::arithmetic::How;
 use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
 use crate::common::harness::{Problem, Round};
@@ -64,7 +64,7 @@ fn scatter_update_of_every_small_shape() {
     }
 }
 
-fn check_dtypes(
+fn check_elements(
     data: &[usize],
     indices: &[usize],
     axis: usize,
@@ -88,13 +88,13 @@ fn scatter_elements_of_every_small_shape() {
     for data in shapes(1..=3, 4) {
         for axis in 0..data.len() {
             for indices in elements_shapes(&data, axis, 5) {
-                check_dtypes(&data, &indices, axis, &Reduction::ALL, &mut random);
+                check_elements(&data, &indices, axis, &Reduction::ALL, &mut random);
             }
         }
     }
 }
 
-/// There are too many for every reduction: one is drawn for each.
+/// The cases are too many for every reduction, so each case draws one.
 #[test]
 fn scatter_elements_of_every_small_shape_of_rank_4() {
     let mut random = Random::new(4);
@@ -102,19 +102,19 @@ fn scatter_elements_of_every_small_shape_of_rank_4() {
         for axis in 0..4 {
             for indices in elements_shapes(&data, axis, 4) {
                 let reduction = random.pick(&Reduction::ALL);
-                check_dtypes(&data, &indices, axis, &[reduction], &mut random);
+                check_elements(&data, &indices, axis, &[reduction], &mut random);
             }
         }
     }
 }
 
-/// Rows whose index is written out at every element, but that one element
-/// anywhere has another: it must not be taken for a row.
+/// Checks rows that repeat their index, except for one element at any position. The crate must not
+/// treat such a row as a row scatter.
 fn check_almost_rows<I: Index + Into<i128> + From<u8>>() {
     let mut random = Random::new(6);
     for len in [1, 2, 3, 31, 63, 64, 65, 127, 128, 129, 200] {
         let rows = [3_u8, 0, 3, 1].map(I::from);
-        let written_out: Vec<I> = rows.iter().flat_map(|&row| vec![row; len]).collect();
+        let repeated: Vec<I> = rows.iter().flat_map(|&row| vec![row; len]).collect();
         let mut sample = |shape: &[usize]| {
             let tensor = Tensor::generate(shape, || i16::sample(Palette::Wild, &mut random));
             place(&tensor)
@@ -123,8 +123,8 @@ fn check_almost_rows<I: Index + Into<i128> + From<u8>>() {
             data: sample(&[5, len]),
             updates: sample(&[4, len]),
         };
-        for at in 0..written_out.len() {
-            let mut indices = written_out.clone();
+        for at in 0..repeated.len() {
+            let mut indices = repeated.clone();
             indices[at] = I::from(4);
             let indices = Tensor::new(&[4, len], indices);
             let problem = Problem {
@@ -135,14 +135,14 @@ fn check_almost_rows<I: Index + Into<i128> + From<u8>>() {
             };
             let options = Options::new(Operator::Elements { axis: 0 }, Reduction::Add);
             problem
-                .check(Verb::InPlace, &options)
+                .check(Method::InPlace, &options)
                 .unwrap_or_else(|difference| panic!("{at} of 4 x {len}: {difference}"));
         }
     }
 }
 
 #[test]
-fn rows_written_out_but_for_one_element() {
+fn rows_that_repeat_an_index_except_at_one_element() {
     check_almost_rows::<u8>();
     check_almost_rows::<i16>();
     check_almost_rows::<u32>();
@@ -157,14 +157,15 @@ fn tensor_scatter_of_every_small_shape() {
     }
 }
 
-/// Tensors and windows without elements, addressed by more tuples than small
-/// calls have: there is nothing to share out, whatever the schedule.
+/// Tensors and windows without elements, with more tuples than small calls have. Every schedule
+/// must handle a call without work.
 #[test]
-fn every_schedule_on_nothing() {
+fn every_schedule_without_work() {
     let along = |axis| Operator::Update { axis };
     let elements = |axis| Operator::Elements { axis };
     let cases: [(Operator, &[usize], &[usize]); 12] = [
-        // Operator, data, indices. The whole tensor is empty, or one element.
+        // Operator, data, indices. The tuples address a whole tensor, which is empty or one
+        // element.
         (Operator::Nd, &[0], &[100, 0]),
         (Operator::Nd, &[3, 0, 2], &[10, 10, 0]),
         (Operator::Nd, &[], &[100, 0]),
@@ -201,14 +202,16 @@ fn every_schedule_on_nothing() {
                 margin: 1,
             };
             for schedule in Schedule::ALL {
-                for verb in Verb::ALL {
+                for method in Method::ALL {
                     let execution = Request::new(reduction).pool(&Sequential);
                     let options = Options::new(operator, execution.schedule(schedule));
-                    problem.check(verb, &options).unwrap_or_else(|difference| {
-                        panic!("{operator:?} {data_shape:?} {schedule}: {difference}")
-                    });
-                    let plan = problem.plan(verb, &options).expect("the case is valid");
-                    (options.explain(&plan, DType::I32, verb.is_in_place()))
+                    problem
+                        .check(method, &options)
+                        .unwrap_or_else(|difference| {
+                            panic!("{operator:?} {data_shape:?} {schedule}: {difference}")
+                        });
+                    let plan = problem.plan(method, &options).expect("the case is valid");
+                    (options.explain(&plan, DType::I32, method.is_in_place()))
                         .expect("i32 has every reduction");
                 }
             }
@@ -217,7 +220,7 @@ fn every_schedule_on_nothing() {
 }
 
 #[test]
-fn axes_outside_the_rank_are_refused() {
+fn axes_outside_the_rank_are_errors() {
     for shape in shapes(0..=4, 2) {
         let rank = shape.len();
         for axis in [
@@ -241,8 +244,8 @@ fn axes_outside_the_rank_are_refused() {
     }
 }
 
-/// 0, 1, and L - 1, L, L + 1, 2L + 3 for every number of lanes L that a vector
-/// of 16 to 64 bytes has.
+/// Returns 0, 1, and L - 1, L, L + 1 and 2L + 3 for every number of lanes L of a vector of 16 to 64
+/// bytes.
 fn lengths() -> BTreeSet<usize> {
     let around = [2, 4, 8, 16, 32, 64]
         .into_iter()
@@ -250,8 +253,8 @@ fn lengths() -> BTreeSet<usize> {
     around.chain([0, 1]).collect()
 }
 
-/// `tuples` windows of `len` elements, some of them the same, so that a
-/// result depends on the order as well.
+/// Windows of `len` elements, some of them with equal destinations. The result therefore depends on
+/// the order.
 struct Windows<T> {
     data: Tensor<T>,
     updates: Tensor<T>,
@@ -278,7 +281,8 @@ impl<T: Ref> Windows<T> {
         }
     }
 
-    /// `margin` shifts the addresses, so that runs start anywhere in a vector.
+    /// Checks the case in place and out of place. `margin` shifts the addresses, so that windows
+    /// start at different positions in a vector.
     fn check(
         &self,
         how: How,
@@ -301,17 +305,17 @@ impl<T: Ref> Windows<T> {
         options.include_self = how.include_self;
         options.accumulate = how.accumulate;
         let expected = problem.expected(&options, 1);
-        // Small calls may take a way of their own where none is forced.
+        // Without a forced schedule, a small call may use a separate path.
         for execution in [free, free.schedule(Schedule::Serial)] {
             options.execution = execution;
-            problem.check_against(Verb::InPlace, &options, &expected)?;
-            problem.check_against(Verb::WriteInto, &options, &expected)?;
+            problem.check_against(Method::InPlace, &options, &expected)?;
+            problem.check_against(Method::WriteInto, &options, &expected)?;
         }
         Ok(())
     }
 }
 
-/// Every reduction of `T`, with the options that make a difference to it.
+/// Returns every reduction of `T`, with the options that change its result.
 fn hows<T: Ref>() -> Vec<How> {
     let is_half = matches!(T::DTYPE, DType::F16 | DType::BF16);
     let mut hows = Vec::new();
@@ -363,10 +367,10 @@ fn check_windows<T: Ref>() {
     }
 }
 
-/// Windows of one element have loops of their own; here their number varies.
+/// Checks windows of one element, which have separate loops, for different numbers of tuples.
 fn check_single_elements<T: Ref>() {
     let mut random = Random::new(4);
-    // Some hundreds of tuples may be kept in another place than thousands.
+    // Up to 512 numbers of tuples are stored on the stack, more on the heap.
     for tuples in lengths()
         .into_iter()
         .chain([255, 256, 257, 511, 512, 513, 1100])
@@ -400,7 +404,7 @@ fn numbers_of_single_elements_around_every_vector_width() {
     }
 }
 
-/// The tests above run what `available` lists; this one knows what it must list.
+/// The tests above run the sets that `available` lists. This test checks the list.
 #[test]
 fn every_instruction_set_of_this_machine_is_available() {
     let names: Vec<_> = InstructionSet::available()
@@ -413,7 +417,7 @@ fn every_instruction_set_of_this_machine_is_available() {
     );
     #[cfg(target_arch = "x86_64")]
     {
-        // The crate calls the two together AVX2.
+        // The crate's set `avx2` requires AVX2 and F16C.
         let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c");
         assert_eq!(names.contains(&"avx2".to_owned()), avx2, "avx2: {names:?}");
     }
@@ -421,8 +425,7 @@ fn every_instruction_set_of_this_machine_is_available() {
     assert_eq!(distinct.len(), names.len(), "listed twice: {names:?}");
 }
 
-/// All 256 x 256 pairs of a byte, and the same patterns in both bytes of the
-/// two-byte types: no pair of values takes an untested branch of a kernel.
+/// Checks all 256 x 256 pairs of values made from a byte. Every branch of a kernel is taken.
 fn check_pairs<T: Ref>(from_byte: impl Fn(u8) -> T) {
     let all: Vec<T> = (0..=u8::MAX).map(from_byte).collect();
     let rows = all.len();
@@ -464,8 +467,8 @@ fn every_pair_of_bytes() {
 #[cfg(feature = "half")]
 #[test]
 fn many_pairs_of_halves() {
-    // The high byte has sign and exponent: with it, every class of value
-    // meets every other; the low bytes differ enough to round both ways.
+    // The high byte contains the sign and the exponent, so every class of value is combined with
+    // every other. The low bytes differ enough to round up and down.
     check_pairs(|byte| half::f16::from_bits(u16::from_be_bytes([byte, byte.wrapping_mul(37)])));
     check_pairs(|byte| half::bf16::from_bits(u16::from_be_bytes([byte, byte.wrapping_mul(37)])));
 }

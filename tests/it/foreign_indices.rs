@@ -1,12 +1,12 @@
-//! Indices of a foreign runtime that a thread writes while calls read them: what
-//! comes out is unspecified, but it comes out inside of the output.
+//! Indices of a foreign runtime that another thread writes while calls read them. The result is
+//! unspecified, but no call may access memory outside its tensors.
 //!
-//! No call is held against a reference. What is looked at is what an index that
-//! is read twice would do: to write outside (around every output lie marks), to
-//! write after an error, or to bring two workers to one slice, which would lose
-//! updates of a sum or mix those of two tuples in a slice.
+//! Results are not compared with the reference. The tests detect the faults of a call that reads an
+//! index twice: a write outside the output, a write after an error, or two workers that write one
+//! slice. Marks surround every output. Two workers on one slice lose updates of a sum, or mix the
+//! updates of two tuples in a slice.
 //!
-//! Writes are atomic, and on x86-64 so are the crate's loads of indices, so that
+//! The writes are atomic. On x86-64, the crate's loads of indices are atomic too, so
 //! ThreadSanitizer finds no data race there (`.ci/full`).
 
 #![allow(
@@ -28,10 +28,10 @@ use crate::common::operators::{Gatherer, Operator};
 use crate::common::pools::Workers;
 use crate::common::random::Random;
 
-/// What lies around tensors.
+/// The mark around tensors.
 const MARK: u32 = 0xDEAD_BEEF;
 
-/// Calls of each schedule by each of [`WORKERS`].
+/// Number of calls of each schedule with each of [`WORKERS`].
 const CALLS: usize = 6;
 
 const WORKERS: [Workers; 4] = [
@@ -44,7 +44,7 @@ const WORKERS: [Workers; 4] = [
 /// An index in memory that a thread writes.
 trait Cell: Sync {
     const DTYPE: DType;
-    /// Far outside of all memory.
+    /// A value far out of bounds of every tensor.
     const WILD: i64;
 
     fn new(value: i64) -> Self;
@@ -81,21 +81,21 @@ impl Cell for AtomicI64 {
     }
 }
 
-/// What indices become in turns.
+/// The values to which indices change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
-    /// Others that are right: those of other tuples among them.
+    /// Valid indices, also those of other tuples.
     Right,
-    /// Any: right, a little outside, far outside.
+    /// Any indices: valid, slightly out of bounds, and far out of bounds.
     Any,
 }
 
-/// Which destinations tuples have while nobody writes.
+/// The destinations of tuples before any change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {
-    /// One after the other, and round the end.
+    /// Consecutive destinations, which wrap around at the end.
     Increasing,
-    /// In steps that visit all.
+    /// Destinations at a constant distance that visits all.
     Scattered,
 }
 
@@ -104,9 +104,10 @@ enum Order {
 struct List<'a> {
     shape: &'a [usize],
     order: Order,
-    /// Leading dims along which they differ; along the others they are the same.
+    /// Number of leading dims along which indices differ. Along the other dims, an index is
+    /// repeated.
     differ: usize,
-    /// Distance of neighbours in memory.
+    /// Distance of adjacent indices in memory, in elements.
     step: usize,
 }
 
@@ -120,8 +121,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Calls `run` with a view of them while a thread writes some of them, each to
-    /// one of `sizes` by turns: those of the axes that a tuple addresses.
+    /// Calls `run` with a view of the indices while a thread writes four of them. `sizes` are the
+    /// sizes of the axes that a tuple addresses.
     fn while_they_change<C: Cell>(
         &self,
         sizes: &[usize],
@@ -138,11 +139,11 @@ impl<'a> List<'a> {
                 Order::Increasing => 1,
                 Order::Scattered => 7,
             };
-            // Of the other axes, how often the ones behind have been gone round.
+            // The product of the sizes of the axes after this one.
             let behind: usize = sizes[axis + 1..].iter().product();
             signed(tuple * stride / behind % sizes[axis])
         };
-        // What lies between is never right.
+        // Elements between the indices are never valid.
         let cells: Vec<C> = (0..count * self.step)
             .map(|at| match at % self.step {
                 0 => C::new(right(at / self.step)),
@@ -170,32 +171,33 @@ impl<'a> List<'a> {
             strides[at] = stride;
             stride *= size.cast_signed();
         }
-        // Strides that say so do not make a layout a contiguous one.
+        // A layout that is made from strides is a different input, even if it is contiguous.
         let layout = match self.step {
             1 => Layout::contiguous(self.shape),
-            _ => Layout::strided(self.shape, &strides).expect("one stride a dim"),
+            _ => Layout::strided(self.shape, &strides).expect("one stride per dim"),
         };
-        // SAFETY: the memory is there for as long as the view. That another thread
-        // writes it stands for a host that does what it must not.
+        // SAFETY: `cells` lives as long as the view. Another thread writes it on purpose, as a host
+        // that breaks the contract.
         let view = unsafe { AnyView::from_raw_parts(cells.as_ptr().cast(), C::DTYPE, layout) };
         let view = view.expect("aligned");
 
         let (stop, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // One after another, so that two differ at times and agree at times.
+                // The indices are written one after another, so that two of them sometimes differ
+                // and sometimes agree.
                 while !stop.load(Ordering::Relaxed) {
                     let round = rounds.fetch_add(1, Ordering::Relaxed);
                     for (number, (at, values)) in written.iter().enumerate() {
                         cells[*at].set(values[(round + number * round / 5) % values.len()]);
                     }
                     if round % 64 == 0 {
-                        // Workers need a core as well.
+                        // The workers need a core too.
                         std::thread::yield_now();
                     }
                 }
             });
-            // Also where `run` panics, as the scope waits for its threads.
+            // The guard stops the thread also where `run` panics. The scope waits for its threads.
             let _stop = Stop(&stop);
             while rounds.load(Ordering::Relaxed) == 0 {
                 std::thread::yield_now();
@@ -213,20 +215,20 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// A tensor with marks before, behind and, where its rows are apart, between.
+/// A tensor with marks before and after it and, where its rows are apart, between its rows.
 struct Guarded {
     memory: Vec<u32>,
     shape: Vec<usize>,
     strides: Vec<isize>,
     is_contiguous: bool,
     first: usize,
-    /// Where its elements lie, in row-major order, and all other places.
+    /// Positions of the tensor's elements in row-major order, and all other positions.
     inside: Vec<usize>,
     outside: Vec<usize>,
 }
 
 impl Guarded {
-    /// `apart` unused rows lie between the slices of the outermost axis.
+    /// Creates a tensor with `apart` unused rows between the slices of the outermost axis.
     fn new(shape: &[usize], apart: usize, mut value: impl FnMut(usize) -> u32) -> Self {
         let mut strides = vec![1; shape.len()];
         for at in (1..shape.len()).rev() {
@@ -234,7 +236,7 @@ impl Guarded {
             strides[at - 1] = strides[at] * (shape[at] + apart);
         }
         let behind = strides[0] * shape[0];
-        // So many as an index that is a little outside would go wrong by.
+        // The margin is larger than the distance of an index that is slightly out of bounds.
         let first = 4 * strides.iter().max().expect("an axis");
         let offset = |index: Vec<usize>| -> usize {
             first
@@ -269,7 +271,7 @@ impl Guarded {
         } else {
             TensorView::strided(&self.memory, self.first, &self.shape, &self.strides)
         }
-        .expect("inside")
+        .expect("the buffer contains the tensor")
     }
 
     fn view_mut(&mut self) -> TensorViewMut<'_, u32> {
@@ -279,14 +281,14 @@ impl Guarded {
         } else {
             TensorViewMut::strided(&mut self.memory, self.first, &self.shape, &self.strides)
         }
-        .expect("inside")
+        .expect("the buffer contains the tensor")
     }
 
     fn layout(&self) -> Layout<'_> {
         if self.is_contiguous {
             Layout::contiguous(&self.shape)
         } else {
-            Layout::strided(&self.shape, &self.strides).expect("one stride a dim")
+            Layout::strided(&self.shape, &self.strides).expect("one stride per dim")
         }
     }
 
@@ -302,18 +304,18 @@ impl Guarded {
         let wrong = self.outside.iter().find(|&&at| self.memory[at] != MARK);
         assert_eq!(
             wrong, None,
-            "written outside, the first is {}: {case:?}",
+            "a mark was overwritten, the first element is {}: {case:?}",
             self.first
         );
     }
 }
 
-/// A scatter of indices that change.
+/// A scatter whose indices change.
 #[derive(Clone, Copy, Debug)]
 struct Case<'a> {
     operator: Operator,
     data: &'a [usize],
-    /// Rows between the slices of the output's outermost axis.
+    /// Number of unused rows between the slices of the output's outermost axis.
     apart: usize,
     list: List<'a>,
 }
@@ -322,7 +324,7 @@ struct Case<'a> {
 enum Way {
     InPlace,
     WriteInto,
-    /// A plan, run twice: the second time with its tasks in reverse order.
+    /// A plan that is run twice. The second run executes its tasks in reverse order.
     Planned,
 }
 
@@ -330,7 +332,7 @@ impl Way {
     const ALL: [Self; 3] = [Self::InPlace, Self::WriteInto, Self::Planned];
 }
 
-/// Runs tasks from the last one to the first; says that it has so many workers.
+/// A pool that runs tasks from the last to the first, and reports this many workers.
 struct Backwards(usize);
 
 impl Pool for Backwards {
@@ -343,12 +345,12 @@ impl Pool for Backwards {
     }
 }
 
-/// What a case is run on.
+/// The tensors of a case.
 struct Tensors {
     output: Guarded,
     zeros: Vec<u32>,
-    /// Of the updates: ones, which are counted, or a value of its own for every
-    /// window.
+    /// Shape of the updates. The values are ones, whose sum is a count, or a different value for
+    /// every window.
     shape: Vec<usize>,
     ones: Vec<u32>,
     numbers: Vec<u32>,
@@ -359,7 +361,7 @@ impl Tensors {
         let shape = case.operator.updates_shape(case.data, case.list.shape);
         let count = shape.iter().product();
         let window = case.window();
-        let number = |at| u32::try_from(at / window + 1).expect("few");
+        let number = |at| u32::try_from(at / window + 1).expect("the value is small");
         Self {
             output: Guarded::new(case.data, case.apart, |_| 0),
             zeros: vec![0; case.data.iter().product()],
@@ -371,7 +373,7 @@ impl Tensors {
 }
 
 impl Case<'_> {
-    /// By every schedule, of indices of two types, side by side and apart.
+    /// Checks every schedule, with indices of two types: contiguous and strided.
     fn check(&self) {
         for change in [Change::Right, Change::Any] {
             self.check_list::<AtomicI64>(change);
@@ -446,8 +448,8 @@ impl Case<'_> {
         } = tensors;
         let adds = options.execution.reduction == Reduction::Add;
         let (updates, count) = (if adds { &*ones } else { &*numbers }, ones.len());
-        let updates = TensorView::contiguous(updates, shape).expect("as many");
-        let data = TensorView::contiguous(zeros, self.data).expect("as many");
+        let updates = TensorView::contiguous(updates, shape).expect("the lengths agree");
+        let data = TensorView::contiguous(zeros, self.data).expect("the lengths agree");
         let before = if way == Way::InPlace { 0 } else { 77 };
         output.fill(before);
 
@@ -463,16 +465,16 @@ impl Case<'_> {
             Way::Planned => {
                 let plan = options.scatter().plan(output.layout(), indices);
                 plan.map(|plan| {
-                    // Where tasks share a slice, their order would show.
+                    // If two tasks shared a slice, the order of tasks would change the result.
                     let execution = options.execution.execution;
                     let runs = [execution, execution.pool(&Backwards(4))].map(|execution| {
                         output.fill(before);
                         let run = options.run(&plan).execution(execution);
                         let done = run.write_into(data, updates, output.view_mut());
-                        done.expect("all has been checked");
+                        done.expect("the plan has checked all indices");
                         output.values().collect::<Vec<_>>()
                     });
-                    assert!(runs[0] == runs[1], "two runs of one plan: {case:?}");
+                    assert!(runs[0] == runs[1], "two runs of one plan differ: {case:?}");
                 })
             }
         };
@@ -481,11 +483,14 @@ impl Case<'_> {
             Err(error) => {
                 self.check_error(change, options, &error);
                 let same = output.values().all(|value| value == before);
-                assert!(same, "written after {error}: {case:?}");
+                assert!(
+                    same,
+                    "the output was written although the call failed: {error}: {case:?}"
+                );
             }
             Ok(()) if adds => {
                 let total: usize = output.values().map(|value| value as usize).sum();
-                // With an index that is not right any of them may have been left out.
+                // With an invalid index, any update may be left out.
                 assert!(
                     total == count || (change == Change::Any && total < count),
                     "{total} of {count} updates: {case:?}"
@@ -495,7 +500,7 @@ impl Case<'_> {
                 let values: Vec<u32> = output.values().collect();
                 let mut slices = values.chunks(self.window());
                 let mixed = slices.position(|slice| slice.iter().any(|&value| value != slice[0]));
-                assert_eq!(mixed, None, "a slice of two updates: {case:?}");
+                assert_eq!(mixed, None, "a slice mixes two updates: {case:?}");
             }
         }
     }
@@ -511,7 +516,7 @@ impl Case<'_> {
         assert!(is_expected, "{error}: {self:?}, {change:?}");
     }
 
-    /// Elements that lie behind what tuples address.
+    /// Returns the number of elements in the slice that a tuple addresses.
     fn window(&self) -> usize {
         let behind = match self.operator {
             Operator::Nd => self.list.shape[self.list.shape.len() - 1],
@@ -541,11 +546,10 @@ fn rows_of_distinct_destinations() {
     }
 }
 
-/// Tuples become duplicates of others where there were none. Rows are so wide that
-/// two workers with one destination would be there at one time; of plans the order
-/// of tasks would show.
+/// Tuples become duplicates of others during a call. Rows are so wide that two workers would write
+/// one destination at the same time. For plans, the order of tasks would change the result.
 #[test]
-fn distinct_destinations_that_meet() {
+fn distinct_destinations_that_become_duplicates() {
     for order in [Order::Increasing, Order::Scattered] {
         for (width, way, turns) in [(1 << 17, Way::InPlace, 30), (8, Way::Planned, 300)] {
             let data = [5, width];
@@ -577,13 +581,13 @@ fn rows_with_duplicates() {
 fn tuples_of_two_coordinates() {
     let case = nd(&[12, 10, 16], List::new(&[100, 2], Order::Scattered));
     case.check();
-    // Destinations are offsets, not numbers of slices.
+    // Rows that are apart have offsets for destinations, not numbers of slices.
     Case { apart: 1, ..case }.check();
 }
 
 #[test]
 fn single_elements() {
-    // Many for the output, and few.
+    // Many tuples for the size of the output, and few.
     for (data, tuples) in [(90, 1200), (3000, 700)] {
         nd(&[data], List::new(&[tuples, 1], Order::Scattered)).check();
     }
@@ -635,7 +639,8 @@ fn elements_along_an_axis() {
     }
 }
 
-/// Found to be the same along the last axis, and read once more where they are.
+/// Indices that repeat along the last axis. The crate detects the repetition and then reads the
+/// indices once more.
 #[test]
 fn elements_that_are_rows() {
     for order in [Order::Increasing, Order::Scattered] {
@@ -668,8 +673,8 @@ fn sequences_of_a_cache() {
     }
 }
 
-/// Lists that are so long that several workers check them, each a part: for a
-/// plan, in copies of a small output, and to find that they are rows.
+/// Long lists, which several workers check in parts: for a plan, for copies of a small output, and
+/// to detect rows.
 #[test]
 fn long_lists() {
     let list = |shape| List::new(shape, Order::Scattered);
@@ -704,8 +709,7 @@ fn long_lists() {
     }
 }
 
-/// Short lists that are checked again and again, so that one index is right when
-/// it is read first and wrong when it is read again.
+/// Short lists in many calls. An index may be valid at the first read and invalid at the second.
 #[test]
 fn many_calls() {
     let cases = [
@@ -713,7 +717,7 @@ fn many_calls() {
         nd(&[100, 3], List::new(&[2000, 1], Order::Scattered)),
     ];
     for case in cases {
-        // Errors end a call early.
+        // Errors end a call early, so they get more calls.
         let bounds = [Bounds::Error, Bounds::Error, Bounds::Skip, Bounds::Clamp];
         case.while_they_change::<AtomicI64>(Change::Any, |indices| {
             let mut tensors = Tensors::new(&case);
@@ -759,8 +763,8 @@ fn gathers_stay_inside_their_data() {
     }
 }
 
-/// Lists of single elements that are gathered into new memory, each index checked as it is
-/// followed: by one worker and by several, of data that is near and of data that is not.
+/// Single elements that are gathered into new memory. Each index is checked just before its use, by
+/// one worker and by several, for data below and above the prefetch threshold (`near_bytes`).
 #[test]
 fn long_gathers() {
     let near = Machine::detected().clone();
@@ -776,7 +780,9 @@ fn long_gathers() {
 }
 
 fn check_long_gathers<C: Cell>(machine: &Machine, tuples: usize, change: Change) {
-    let data = Guarded::new(&[1000], 0, |at| u32::try_from(at).expect("few"));
+    let data = Guarded::new(&[1000], 0, |at| {
+        u32::try_from(at).expect("the value is small")
+    });
     let shape = [tuples];
     let list = List::new(&shape, Order::Scattered);
     list.while_they_change::<C>(&data.shape, change, false, |indices| {
@@ -785,9 +791,9 @@ fn check_long_gathers<C: Cell>(machine: &Machine, tuples: usize, change: Change)
                 let execution = Execution::new().pool(pool).machine(machine);
                 let gather = Gather::along(0).execution(execution);
                 match gather.allocate(data.view(), indices) {
-                    Ok(made) => assert!(!made.into_vec().contains(&MARK), "read outside"),
+                    Ok(made) => assert!(!made.into_vec().contains(&MARK), "a mark was read"),
                     Err(ScatterError::IndexOutOfBounds { .. }) => {
-                        assert_eq!(change, Change::Any, "right at all times");
+                        assert_eq!(change, Change::Any, "all indices were valid");
                     }
                     Err(error) => panic!("{error}"),
                 }
@@ -798,10 +804,10 @@ fn check_long_gathers<C: Cell>(machine: &Machine, tuples: usize, change: Change)
 
 fn check_gather(options: &GatherOptions<'_>, data: &[usize], indices: AnyView<'_>) {
     let case = (options.gatherer, options.rule, indices.shape());
-    let data = Guarded::new(data, 0, |at| u32::try_from(at).expect("few"));
+    let data = Guarded::new(data, 0, |at| u32::try_from(at).expect("the value is small"));
     let gather = options.gather();
     let shape = gather.output_shape(&data.shape, indices.shape());
-    let mut output = Guarded::new(&shape.expect("shapes that fit"), 0, |_| 77);
+    let mut output = Guarded::new(&shape.expect("valid shapes"), 0, |_| 77);
     let result = gather.write_into(data.view(), indices, output.view_mut());
     let planned = gather.plan(data.layout(), indices).map(|plan| {
         let run = || {
@@ -809,14 +815,15 @@ fn check_gather(options: &GatherOptions<'_>, data: &[usize], indices: AnyView<'_
                 .execution(options.execution)
                 .allocate(data.view())
         };
-        let runs = [run(), run()].map(|made| made.expect("all has been checked").into_vec());
-        assert!(runs[0] == runs[1], "a plan reads no indices: {case:?}");
-        assert!(!runs[0].contains(&MARK), "read outside: {case:?}");
+        let runs =
+            [run(), run()].map(|made| made.expect("the plan has checked all indices").into_vec());
+        assert!(runs[0] == runs[1], "two runs of one plan differ: {case:?}");
+        assert!(!runs[0].contains(&MARK), "a mark was read: {case:?}");
     });
     output.check_marks(&case);
     assert!(
         !output.values().any(|value| value == MARK),
-        "read outside: {case:?}"
+        "a mark was read: {case:?}"
     );
     for result in [&result, &planned] {
         match result {
@@ -826,6 +833,9 @@ fn check_gather(options: &GatherOptions<'_>, data: &[usize], indices: AnyView<'_
     }
     if result.is_err() {
         let same = output.values().all(|value| value == 77);
-        assert!(same, "written after an error: {case:?}");
+        assert!(
+            same,
+            "the output was written although the call failed: {case:?}"
+        );
     }
 }

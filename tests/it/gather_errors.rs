@@ -1,5 +1,4 @@
-//! What gathers refuse: the error with its facts, the same from every verb, and
-//! not a byte written.
+//! The errors of gathers. Each method returns the same error with its facts, and writes nothing.
 
 #![allow(
     unsafe_code,
@@ -8,13 +7,13 @@
 
 use crate::common::Tensor;
 use crate::common::by_hand::Values;
-use crate::common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Verbs};
+use crate::common::gather_harness::{GatherOptions, GatherProblem, Gatherer, Methods};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::refused::numbers;
 use ndscatter::{AnyView, AnyViewMut, Bounds, DType, Gather, Layout, ScatterError, TensorView};
 
-/// Shapes that do not fit: refused by every verb and `output_shape` alike, and
-/// nothing is written.
+/// Checks shapes that are errors: every method and `output_shape` return the error, and nothing is
+/// written.
 fn check_shapes_refused(
     gatherer: Gatherer,
     data: &[usize],
@@ -49,7 +48,7 @@ fn check_shapes_refused(
     assert_eq!(
         output.buffer,
         [7, 8, 9],
-        "{what}: written before it was refused"
+        "{what}: the output was written before the error"
     );
 }
 
@@ -84,10 +83,10 @@ fn batch_dims_that_do_not_fit() {
     let nd = |batch_dims| Gatherer::Nd { batch_dims };
     check_shapes_refused(nd(0), &[2], &[], &ScatterError::IndicesRank);
     for (data, indices, batch_dims) in [
-        // The last dimension of indices has the coordinates.
+        // The last dimension of indices is the coordinates, so it cannot be a batch dim.
         (&[2, 3][..], &[2][..], 1),
         (&[2, 3], &[2, 3], 2),
-        // More than data has.
+        // More batch dims than data has dims.
         (&[2], &[2, 2, 1], 2),
         (&[2, 3], &[2, 3, 1], usize::MAX),
     ] {
@@ -111,7 +110,7 @@ fn batch_dims_that_do_not_fit() {
     check_shapes_refused(nd(1), &[2, 3], &[1, 4, 1], &expected);
     for (data, indices, batch_dims, tuple_len) in [
         (&[2, 3][..], &[1, 3][..], 0, 3),
-        // The batch dims are not addressed again.
+        // Tuples do not address the batch dims.
         (&[2, 3], &[2, 1, 2], 1, 2),
     ] {
         let k = indices[indices.len() - 1];
@@ -131,7 +130,7 @@ fn batch_dims_that_do_not_fit() {
 fn outputs_of_another_shape() {
     let along = GatherOptions::new(Gatherer::Along { axis: 0 });
     let data = numbers(&[3, 2], &[1, 2, 3, 4, 5, 6]);
-    // An index out of bounds comes after what is wrong with shapes.
+    // An index out of bounds is reported after errors of shapes.
     let indices = numbers(&[2], &[1_i64, 9]);
     for actual in [&[2][..], &[4], &[2, 2, 1], &[2, 3], &[1, 2, 2]] {
         let output = Tensor::generate(actual, || 7);
@@ -144,13 +143,16 @@ fn outputs_of_another_shape() {
         let message = expected.to_string();
         assert!(
             message.contains(&format!("{actual:?}")),
-            "{message} does not say {actual:?}"
+            "{message} does not name {actual:?}"
         );
         let got = indices.gather_into(&along, data.view(), output.view_mut());
         assert_eq!(got.as_ref(), Err(&expected), "{actual:?}");
         let got = indices.any_gather_into(&along, data.view(), output.view_mut());
         assert_eq!(got, Err(expected), "any, {actual:?}");
-        assert_eq!(output.buffer, before, "written before it was refused");
+        assert_eq!(
+            output.buffer, before,
+            "the output was written before the error"
+        );
     }
 }
 
@@ -178,7 +180,11 @@ fn types_agree() {
     );
     let actual = DType::F32;
     assert_eq!(got, Err(ScatterError::IndexType { actual }), "indices");
-    assert_eq!(words.buffer, [1, 2], "written before it was refused");
+    assert_eq!(
+        words.buffer,
+        [1, 2],
+        "the output was written before the error"
+    );
 }
 
 #[test]
@@ -189,17 +195,17 @@ fn an_output_shares_no_memory_with_inputs() {
     let [three, two] = [[3], [2]];
     let [three, two] = [&three, &two].map(|shape| Layout::contiguous(shape));
     let element = DType::I64;
-    // Offsets of data (3), indices (2) and output (2), in elements.
+    // Offsets of data (3 elements), indices (2) and output (2), in elements.
     for (data, indices, output, tensor) in [
         (0, 4, 2, "data"),
         (1, 4, 0, "data"),
-        // At the address of data it would be no gather.
+        // A gather cannot write to the address of its data.
         (0, 4, 0, "data"),
         (3, 0, 1, "indices"),
     ] {
         let at = |offset: usize| start.wrapping_add(8 * offset);
-        // SAFETY: all layouts lie within `values`, alive and otherwise
-        // untouched during the call.
+        // SAFETY: all layouts are inside `values`, which lives during the call. Nothing else
+        // accesses it.
         let (data, indices, output) = unsafe {
             (
                 AnyView::from_raw_parts(at(data), element, three).expect("a valid view"),
@@ -210,7 +216,7 @@ fn an_output_shares_no_memory_with_inputs() {
         let gather = Gather::along(0).bounds(Bounds::Clamp);
         let got = gather.write_into(data, indices, output);
         assert_eq!(got, Err(ScatterError::InputOverlap { tensor }), "{tensor}");
-        assert_eq!(values, before, "written before it was refused");
+        assert_eq!(values, before, "the output was written before the error");
     }
 }
 
@@ -223,14 +229,14 @@ fn an_index_out_of_bounds() {
         size,
     };
     let cases: [(Gatherer, &[usize], Values<'_, i64>, ScatterError); 5] = [
-        // Tuples are counted over all batches; the axis is that of data.
+        // Tuples are counted over all batches. The axis is an axis of data.
         (
             Gatherer::Nd { batch_dims: 1 },
             &[2, 3, 4],
             (&[2, 2, 2], &[0, 0, 2, -4, -3, 3, 1, 4]),
             out(3, 2, 4, 4),
         ),
-        // The lowest axis of the first tuple.
+        // The error names the lowest axis of the first tuple.
         (
             Gatherer::Nd { batch_dims: 0 },
             &[3, 4],
@@ -249,7 +255,7 @@ fn an_index_out_of_bounds() {
             (&[2, 2], &[0, 1, -2, i64::MIN]),
             out(3, 0, i128::from(i64::MIN), 2),
         ),
-        // The window is empty, the index counts.
+        // The window is empty, but the index is checked.
         (
             Gatherer::Along { axis: 0 },
             &[2, 0],
@@ -307,7 +313,7 @@ fn a_plan_serves_one_layout_of_data() {
             }
         }
     }
-    // The output may lie anywhere, but has its shape.
+    // The output may have any layout, but must have its shape.
     let data = numbers(&[3, 2], &[1, 2, 3, 4, 5, 6]);
     let mut other = numbers(&[4], &[1, 2, 3, 4]);
     let got = plan.run().write_into(data.view(), other.view_mut());
@@ -316,13 +322,17 @@ fn a_plan_serves_one_layout_of_data() {
         actual: vec![4],
     };
     assert_eq!(got, Err(expected), "another output");
-    assert_eq!(output.buffer, [5, 6, 7, 8], "written before it was refused");
+    assert_eq!(
+        output.buffer,
+        [5, 6, 7, 8],
+        "the output was written before the error"
+    );
 }
 
-/// One element seen as more than an address space can hold a copy of.
+/// A view of one element whose copy would exceed the address space.
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn a_result_that_fits_nowhere_is_refused() {
+fn a_result_larger_than_memory_is_an_error() {
     let shape = [1 << 57];
     let data = TensorView::strided(&[1.0_f64], 0, &shape, &[0]).expect("one element for all");
     let indices = TensorView::<i64>::contiguous(&[], &[1, 0]).expect("the whole tensor");
@@ -334,7 +344,7 @@ fn a_result_that_fits_nowhere_is_refused() {
     assert_eq!(plan.run().allocate(data), expected, "planned");
 }
 
-/// Sizes that multiply to more than memory can address.
+/// Sizes whose product exceeds the address space.
 #[test]
 fn outputs_of_too_many_elements() {
     let indices = [0_i64];

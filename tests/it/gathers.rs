@@ -1,14 +1,13 @@
-//! Verbs: the pages' examples, every small shape, random and large cases,
-//! plans, and what the options mean. Each result is held against the
-//! reference bit for bit, in all the ways to ask for it.
+//! Gathers: the examples of ONNX's specification, every small shape, random and large cases, plans,
+//! and options. Each result is compared with the reference bit for bit, for every method.
 
 #![allow(
     unsafe_code,
-    reason = "bytes of a foreign runtime are handed over as raw parts"
+    reason = "bytes of a foreign runtime are passed as raw parts"
 )]
 
 use crate::common::Tensor;
-use crate::common::api::{GatherOptions, Indices, Verb, Verbs};
+use crate::common::api::{GatherOptions, Indices, Method, Methods};
 use crate::common::by_hand::Values;
 use crate::common::elements::{Palette, Ref};
 use crate::common::harness::GatherProblem;
@@ -27,7 +26,7 @@ use ndscatter::{
     ScatterError, TensorView, TensorViewMut,
 };
 
-/// Holds the reference and every verb against values worked out by hand.
+/// Checks the reference and every method with values computed by hand.
 fn check_by_hand<T: Ref>(
     options: &GatherOptions<'_>,
     data: Values<'_, T>,
@@ -46,19 +45,19 @@ fn check_by_hand<T: Ref>(
     let logical = indices.logical();
     let reference = (options.gatherer).expected(options.rule, &problem.data[0].read(), &logical);
     assert_eq!(reference, expected, "the reference, {options:?}");
-    for verb in Verb::of_gathers() {
+    for method in Method::of_gathers() {
         problem
-            .check(verb, options)
+            .check(method, options)
             .unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
     }
 }
 
 #[test]
-fn the_examples_of_the_onnx_pages() {
+fn the_examples_of_the_onnx_specification() {
     let nd = |batch_dims| GatherOptions::new(Gatherer::Nd { batch_dims });
     let along = |axis| GatherOptions::new(Gatherer::Along { axis });
     let elements = |axis| GatherOptions::new(Gatherer::Elements { axis });
-    // GatherND 1, 2, 3, 4 and 5.
+    // GatherND, examples 1 to 5.
     let four = (&[2, 2][..], &[0, 1, 2, 3][..]);
     let eight = (&[2, 2, 2][..], &[0, 1, 2, 3, 4, 5, 6, 7][..]);
     check_by_hand(&nd(0), four, (&[2, 2], &[0, 0, 1, 1]), (&[2], &[0, 3]));
@@ -68,7 +67,7 @@ fn the_examples_of_the_onnx_pages() {
     let rows = (&[2, 1, 2][..], &[2, 3, 4, 5][..]);
     check_by_hand(&nd(0), eight, (&[2, 1, 2], &[0, 1, 1, 0]), rows);
     check_by_hand(&nd(1), eight, (&[2, 1], &[1, 0]), row);
-    // Gather along axis 0 and 1.
+    // Gather along axes 0 and 1.
     let data = (&[3, 2][..], &[1.0, 1.2, 2.3, 3.4, 4.5, 5.7][..]);
     let expected = [1.0, 1.2, 2.3, 3.4, 2.3, 3.4, 4.5, 5.7];
     let indices = (&[2, 2][..], &[0, 1, 1, 2][..]);
@@ -76,7 +75,7 @@ fn the_examples_of_the_onnx_pages() {
     let data = [1.0, 1.2, 1.9, 2.3, 3.4, 3.9, 4.5, 5.7, 5.9];
     let expected = (&[3, 1, 2][..], &[1.0, 1.9, 2.3, 3.9, 4.5, 5.9][..]);
     check_by_hand(&along(1), (&[3, 3], &data), (&[1, 2], &[0, 2]), expected);
-    // GatherElements along axis 1 and 0; its third, with negative indices.
+    // GatherElements along axes 1 and 0, and its third example, with negative indices.
     let data = (&[2, 2][..], &[1, 2, 3, 4][..]);
     check_by_hand(
         &elements(1),
@@ -102,7 +101,7 @@ fn one_index_and_no_coordinates() {
     let data = (&[2, 3][..], &[1, 2, 3, 4, 5, 6][..]);
     check_by_hand(&along, data, (&[], &[2]), (&[2], &[3, 6]));
     check_by_hand(&along, (&[3], &[7, 8, 9]), (&[], &[-3]), (&[], &[7]));
-    // All coordinates leave one element for each tuple, or one at all.
+    // A tuple with all coordinates reads one element.
     let nd = GatherOptions::new(Gatherer::Nd { batch_dims: 0 });
     check_by_hand(&nd, data, (&[2], &[1, -1]), (&[], &[6]));
     // Batches of single elements.
@@ -115,7 +114,7 @@ fn one_index_and_no_coordinates() {
     );
 }
 
-/// What an index out of bounds reads.
+/// Checks what an index out of bounds reads.
 #[test]
 fn bounds_skip_and_clamp() {
     let data = (&[2, 2][..], &[1, 2, 3, 4][..]);
@@ -125,7 +124,7 @@ fn bounds_skip_and_clamp() {
     check_by_hand(&skip, data, indices, (&[3, 2], &[3, 4, 0, 0, 0, 0]));
     let clamp = along.bounds(Bounds::Clamp);
     check_by_hand(&clamp, data, indices, (&[3, 2], &[3, 4, 3, 4, 1, 2]));
-    // One bad coordinate drops the tuple, but clamps alone.
+    // One coordinate out of bounds skips the tuple. Clamping moves only that coordinate.
     let nd = GatherOptions::new(Gatherer::Nd { batch_dims: 0 });
     let tuples = (&[2, 2][..], &[1, 5, 0, 1][..]);
     check_by_hand(&nd.bounds(Bounds::Skip), data, tuples, (&[2], &[0, 2]));
@@ -144,7 +143,7 @@ fn bounds_skip_and_clamp() {
         each,
         (&[2, 2], &[1, 2, 4, 3]),
     );
-    // A negative index that is forbidden is skipped, or comes to 0.
+    // A forbidden negative index is skipped, or clamped to 0.
     for (bounds, expected) in [(Bounds::Skip, 0), (Bounds::Clamp, 1)] {
         let negative = false;
         let rule = IndexRule { negative, bounds };
@@ -153,7 +152,7 @@ fn bounds_skip_and_clamp() {
     }
 }
 
-/// In the type of the index, before anything is cast.
+/// The crate compares an index with the bounds in the type of the index, before a cast.
 #[test]
 fn extremes_of_every_index_type() {
     fn check<I: Index>(low: I, high: I, one: I) {
@@ -168,7 +167,7 @@ fn extremes_of_every_index_type() {
             Ok(vec![10, 30, 20]),
             "{low:?}"
         );
-        // The lowest of an unsigned type is 0.
+        // The smallest value of an unsigned type is 0, which is in bounds.
         let lowest = if format!("{low:?}") == "0" { 10 } else { 0 };
         let skip = Gather::along(0).bounds(Bounds::Skip);
         let expected = Ok(vec![lowest, 0, 20]);
@@ -178,7 +177,7 @@ fn extremes_of_every_index_type() {
         assert_eq!(got, expected, "{low:?}");
         let plan = skip
             .plan(data.layout(), indices)
-            .expect("nothing is refused");
+            .expect("a skipped index is not an error");
         let got = plan.run().allocate(data).map(ndscatter::Tensor::into_vec);
         assert_eq!(got, expected, "{low:?}, planned");
     }
@@ -192,7 +191,7 @@ fn extremes_of_every_index_type() {
     check(u64::MIN, u64::MAX, 1);
 }
 
-/// An axis without elements has nothing to read, and nothing to clamp to.
+/// An axis without elements has no element to read and no position to clamp to.
 #[test]
 fn an_axis_without_elements() {
     let data = Strided::new(
@@ -217,7 +216,7 @@ fn an_axis_without_elements() {
         assert_eq!(
             output.buffer,
             [8, 9],
-            "{bounds:?}: written before it was refused"
+            "{bounds:?}: the output was written before the error"
         );
     }
     let got = indices.gather_into(
@@ -229,7 +228,7 @@ fn an_axis_without_elements() {
     assert_eq!(output.buffer, [0, 0], "zeros");
 }
 
-/// Skipped elements of every type are zeros, whatever lay there.
+/// Skipped elements of every type become zeros, which overwrite the output.
 #[test]
 fn every_type_has_zeros() {
     fn check<T: Ref>() {
@@ -250,7 +249,7 @@ fn every_type_has_zeros() {
     }
 }
 
-/// Runs one small gather in all ways, or sees it refused.
+/// Checks a small gather with every method: the result, or the error.
 fn check_small<T: Ref>(
     gatherer: Gatherer,
     data: &[usize],
@@ -285,14 +284,14 @@ fn check_small<T: Ref>(
         Some(error) => problem.check_refused(&options, &error, &what),
         None => {
             let expected = problem.expected(&options);
-            Verb::of_gathers()
-                .try_for_each(|verb| problem.check_against(verb, &options, &expected))
+            Method::of_gathers()
+                .try_for_each(|method| problem.check_against(method, &options, &expected))
                 .unwrap_or_else(|difference| panic!("{what}: {difference}"));
         }
     }
 }
 
-/// Elements of 1, 2, 4, 8 and 16 bytes, and `bool`.
+/// Checks elements of 1, 2, 4, 8 or 16 bytes, or `bool`.
 fn check_of_any_size(
     gatherer: Gatherer,
     data: &[usize],
@@ -326,15 +325,15 @@ fn gather_elements_of_every_small_shape() {
     each_gather_elements(4, &mut Random::new(3), &check_of_any_size);
 }
 
-/// A gather of some size, from a layout to a layout.
+/// A large gather, without layouts.
 struct Large {
     gatherer: Gatherer,
     data: &'static [usize],
     indices: &'static [usize],
 }
 
-/// Rows, whole batches of rows, columns, single elements and element-wise: all
-/// large enough to be shared out.
+/// Rows, batches of rows, columns, single elements and element gathers. All are large enough to be
+/// divided among workers.
 const LARGE: [Large; 7] = [
     Large {
         gatherer: Gatherer::Nd { batch_dims: 0 },
@@ -395,9 +394,9 @@ impl Large {
             workers.with(|pool| {
                 let mut options = options;
                 options.execution = options.execution.pool(pool);
-                for verb in [Verb::WriteInto, Verb::PlannedAllocate] {
+                for method in [Method::WriteInto, Method::PlannedAllocate] {
                     problem
-                        .check_against(verb, &options, &expected)
+                        .check_against(method, &options, &expected)
                         .unwrap_or_else(|at| panic!("{workers:?} {options:?}: {at}"));
                 }
             });
@@ -445,7 +444,7 @@ fn large_gathers_of_strided_tensors() {
     }
 }
 
-/// Sizes of windows around every width of a vector.
+/// Window lengths around every vector width.
 #[test]
 fn windows_of_every_length() {
     let mut random = Random::new(6);
@@ -459,13 +458,14 @@ fn windows_of_every_length() {
     }
 }
 
-/// Bytes that are no Rust `bool` are moved as they are.
+/// Bytes that are not a valid Rust `bool` are moved unchanged.
 #[test]
 fn foreign_bool_bytes_are_moved_unchanged() {
     let data = [0_u8, 1, 0x42, 0xff];
     let mut output = [7_u8; 5];
     let (from, to) = ([4], [5]);
-    // SAFETY: the layouts span the arrays, which outlive the call.
+    // SAFETY: the layouts have the lengths of the arrays, which outlive the call. Nothing else
+    // accesses them.
     let (data, view) = unsafe {
         (
             AnyView::from_raw_parts(data.as_ptr(), DType::Bool, Layout::contiguous(&from)),
@@ -507,7 +507,7 @@ fn strings_are_cloned() {
         (Err(refused), untouched.clone()),
         "out of bounds"
     );
-    // There is no zero among strings.
+    // Strings have no zero.
     let option = "bounds";
     let refused = ScatterError::UnsupportedOption { option };
     let skipping = Gather::along(0).bounds(Bounds::Skip);
@@ -518,7 +518,7 @@ fn strings_are_cloned() {
 }
 
 #[test]
-fn a_plan_says_what_it_is_for() {
+fn a_plan_reports_its_layout() {
     let indices = TensorView::contiguous(&[1_i64, 0], &[2, 1]).expect("two tuples");
     let layout = Layout::strided(&[3, 4], &[8, 2]).expect("two strides");
     let plan = Gather::nd(0).plan(layout, indices).expect("valid indices");
@@ -556,8 +556,8 @@ fn one_plan_serves_many_threads() {
             scope.spawn(move || {
                 let expected = (options.gatherer).expected(options.rule, data, logical);
                 let view = TensorView::contiguous(&data.values, &data.shape).expect("data");
-                let got = (plan.run()).allocate(view).expect("planned for it");
-                assert!(got == expected.values, "another thread's data");
+                let got = (plan.run()).allocate(view).expect("the plan's layout");
+                assert!(got == expected.values, "the result differs");
             });
         }
     });

@@ -1,9 +1,9 @@
-//! Gradients: held bit for bit against their definitions, in every layout, by every
-//! schedule and number of workers; and what is refused.
+//! Gradients of gathers, compared bit for bit with their definitions, and their errors. The cases
+//! cover every layout, schedule and number of workers.
 
 #![allow(
     unsafe_code,
-    reason = "tensors of a foreign runtime are handed over as raw parts"
+    reason = "tensors of a foreign runtime are passed as raw parts"
 )]
 
 use ndscatter::{
@@ -26,7 +26,7 @@ use crate::pick_graded;
 
 const SCALES: [f64; 7] = [1.0, 0.5, -3.0, 0.1, 0.0, -0.0, 1e-60];
 
-/// The gradient of one gather's result, and where that of its data goes.
+/// The gradient of a gather's result, and the output for the gradient of its data.
 struct Problem<'i, T> {
     indices: &'i dyn Indices,
     gradient: Strided<T>,
@@ -59,7 +59,7 @@ impl<'i, T: Graded> Problem<'i, T> {
         }
     }
 
-    /// By every way to ask for it.
+    /// Checks every method that computes the gradient.
     fn check(&self, options: &GatherOptions<'_>) {
         let (gather, scale) = (options.gather(), self.scale);
         let (gradient, indices) = (self.gradient.view(), self.indices);
@@ -71,7 +71,7 @@ impl<'i, T: Graded> Problem<'i, T> {
             gather.backward_into(gradient, indices.any(), scale, data)
         });
         let plan = gather.plan(self.data.layout(), indices.typed());
-        let plan = plan.expect("right indices");
+        let plan = plan.expect("the indices are valid");
         let run = plan.run().execution(options.execution);
         for _ in 0..2 {
             self.check_written(options, "planned", |data| {
@@ -80,11 +80,11 @@ impl<'i, T: Graded> Problem<'i, T> {
         }
         let shape = self.data.shape();
         let made = gather.backward(gradient, shape, indices.typed(), scale);
-        let made = made.expect("right indices");
-        assert_eq!(made.shape(), shape, "that of data");
+        let made = made.expect("the indices are valid");
+        assert_eq!(made.shape(), shape, "the shape of data");
         self.compare(options, "allocated", &made);
         let plan = gather.plan(Layout::contiguous(shape), indices.typed());
-        let run = plan.expect("right indices");
+        let run = plan.expect("the indices are valid");
         let run = run.run().execution(options.execution);
         let made = run.backward(gradient, scale).expect("a plan of the shape");
         self.compare(options, "planned, allocated", &made);
@@ -97,9 +97,9 @@ impl<'i, T: Graded> Problem<'i, T> {
         call: impl FnOnce(TensorViewMut<'_, T>) -> Result<(), ScatterError>,
     ) {
         let mut data = self.data.clone();
-        call(data.view_mut()).expect("right indices");
+        call(data.view_mut()).expect("the indices are valid");
         self.compare(options, way, &data.read().values);
-        // Nothing beside the tensor was written.
+        // The gaps and margins of the tensor must keep their values.
         let mut untouched = self.data.clone();
         untouched.write(&data.read());
         let same = compare(&data.buffer, &untouched.buffer, false);
@@ -145,14 +145,14 @@ fn check_small<T: Graded>(
         let refused = gather.backward_into(gradient.view(), indices.typed(), 1.0, view);
         assert_eq!(refused, Err(error), "{options:?}");
         let untouched = sums.buffer.iter().all(|&value| value == T::sentinel());
-        assert!(untouched, "written before it was refused");
+        assert!(untouched, "the output was written before the error");
         return;
     }
     let values = (random.pick(&Palette::ALL), random.pick(&SCALES));
     Problem::<T>::new(&options, data, indices, values, random).check(&options);
 }
 
-/// Of every type that has gradients.
+/// Checks a random type that has gradients.
 fn check_of_any_type(
     gatherer: Gatherer,
     data: &[usize],
@@ -178,7 +178,8 @@ fn of_every_small_gather_elements() {
     each_gather_elements(3, &mut Random::new(33), &check_of_any_type);
 }
 
-/// Tensors that are divided: every schedule, 1 to 8 workers, every pool.
+/// Checks tensors that are large enough to be divided: with every schedule and every pool, with 1
+/// to 8 workers.
 fn check_large<T: Graded>(
     gatherer: Gatherer,
     (data, indices): (&[usize], &[usize]),
@@ -238,21 +239,21 @@ fn of_single_elements_by_every_schedule() {
     );
 }
 
-/// A table of megabytes, of which partitions and ranges of destinations each scale
-/// their own part.
+/// A table of megabytes. Each partition, and each range of destinations, multiplies its own part by
+/// the factor.
 #[test]
 fn of_a_large_table() {
     let (rows, len, tuples) = (70_001_usize, 16, 100_003);
     let mut random = Random::new(36);
     let indices: Vec<i64> = (0..tuples)
-        .map(|_| i64::try_from(random.below(rows)).expect("it fits"))
+        .map(|_| i64::try_from(random.below(rows)).expect("the row fits"))
         .collect();
     let gradient: Vec<f32> = (0..tuples * len)
         .map(|at| 0.1 + (at % 997) as f32)
         .collect();
     let mut expected = vec![0.0_f32; rows * len];
     for (index, gradient) in indices.iter().zip(gradient.chunks_exact(len)) {
-        let row = usize::try_from(*index).expect("it fits") * len;
+        let row = usize::try_from(*index).expect("the row fits") * len;
         for (sum, value) in expected[row..row + len].iter_mut().zip(gradient) {
             *sum += value;
         }
@@ -274,7 +275,7 @@ fn of_a_large_table() {
                 let indices = TensorView::from(&indices[..]);
                 gather
                     .backward_into(gradient, indices, -0.7, sums)
-                    .expect("right");
+                    .expect("the call is valid");
             });
             let same = compare(&sums, &expected, true);
             same.unwrap_or_else(|what| panic!("{forced:?} on {workers:?}: {what}"));
@@ -282,9 +283,9 @@ fn of_a_large_table() {
     }
 }
 
-/// What is multiplied by zero is +0, infinity and NaN as well.
+/// A factor of zero gives +0, also for gradients that are infinite or NaN.
 #[test]
-fn of_no_use() {
+fn with_a_factor_of_zero() {
     let gradient = [f32::INFINITY, f32::NAN, -1.0];
     for scale in [0.0, -0.0, 1e-60] {
         let made = Gather::along(0)
@@ -323,19 +324,28 @@ fn of_halves_that_are_rounded_once() {
         let made = Gather::along(0).backward(TensorView::from(&gradient), &[1], indices, scale);
         made.expect("a gradient")[0].to_f32()
     };
-    // In its own type each of the ones would be lost, and 2051 is 2052.
+    // In 16 bits each 1 would be lost, and the sum would be 2048. The sum 2051 in `f32` is rounded
+    // to 2052.
     assert_eq!(made(1.0), 2052.0);
     assert_eq!(
         made(0.5),
         1025.0 + 1.0,
-        "1025.5, to the even one of 1025 and 1026"
+        "2051 / 2 = 1025.5 is a tie, rounded to the even number 1026"
     );
-    assert_eq!(made(0.25), 513.0, "512.75; 2052 / 4 as well");
-    assert_eq!(made(1.0 / 3.0), 683.5, "683.67; a third of 2052 is 684");
+    assert_eq!(
+        made(0.25),
+        513.0,
+        "2051 / 4 = 512.75; 2052 / 4 rounds to 513 too"
+    );
+    assert_eq!(
+        made(1.0 / 3.0),
+        683.5,
+        "2051 / 3 = 683.67; a rounded sum would give 684"
+    );
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_calls_are_errors() {
     let indices = [0_i64, 1];
     let indices = || TensorView::from(&indices);
     let along = Gather::along(0);
@@ -380,7 +390,7 @@ fn what_is_refused() {
     assert_eq!(sums, [9.0; 3]);
 }
 
-/// Foreign tensors that share memory, or are of two types.
+/// Foreign tensors that share memory, or have different types.
 #[test]
 fn foreign_tensors_that_do_not_fit() {
     let mut memory = [1.0_f32, 2.0, 3.0, 4.0];
@@ -388,7 +398,8 @@ fn foreign_tensors_that_do_not_fit() {
     let along = Gather::along(0);
     let indices = || TensorView::from(&[0_i64, 1]);
     let layout = Layout::contiguous(&[2]);
-    // SAFETY: of the memory, which outlives the views and which nothing else touches.
+    // SAFETY: both views are inside `memory`, which outlives them. Nothing else accesses it during
+    // the call.
     let (gradient, sums) = unsafe {
         let sums = first.wrapping_add(1).cast();
         (

@@ -1,5 +1,4 @@
-//! Sequences of a cache that are skipped: those whose position is negative, where
-//! out of bounds means skipped.
+//! Idle sequences of a cache. With `Bounds::Skip`, a sequence with a negative position is skipped.
 
 use ndscatter::{
     Bounds, CacheMode, CallingThread, Execution, Layout, Scatter, ScatterError, TensorView,
@@ -8,7 +7,8 @@ use ndscatter::{
 
 const MODES: [CacheMode; 2] = [CacheMode::Linear, CacheMode::Circular];
 
-/// Three sequences of five positions of two, and updates of two positions.
+/// Shapes of three sequences of five positions with two elements, and of updates with two
+/// positions.
 const CACHE: [usize; 3] = [3, 5, 2];
 const UPDATE: [usize; 3] = [3, 2, 2];
 
@@ -16,7 +16,7 @@ fn write(mode: CacheMode) -> Scatter<'static> {
     Scatter::cache(1, mode).bounds(Bounds::Skip).update_len(2)
 }
 
-/// The cache after an update that has its own numbers from 1 on.
+/// Returns the expected cache. The update contains the numbers from 1 on.
 fn expected(mode: CacheMode, starts: &[i64]) -> Vec<i32> {
     let mut cache = vec![0; 30];
     for (sequence, &start) in starts.iter().enumerate() {
@@ -63,7 +63,11 @@ fn a_negative_position_drops_its_sequence() {
                 .expect("a plan");
             assert_eq!(plan.skipped(), skipped, "{starts:?}, {mode:?}");
             assert_eq!(plan.tuples(), 6 - skipped, "{starts:?}, {mode:?}");
-            assert_eq!(plan.has_duplicates(), Ok(false), "rows never meet");
+            assert_eq!(
+                plan.has_duplicates(),
+                Ok(false),
+                "rows have distinct destinations"
+            );
             let zeros = [0; 30];
             let data = TensorView::contiguous(&zeros, &CACHE).expect("a cache");
             let alone = plan.run().execution(Execution::new().pool(&CallingThread));
@@ -84,7 +88,7 @@ fn a_position_for_all_may_be_negative_too() {
         let target = TensorViewMut::contiguous(&mut cache, &CACHE).expect("a cache");
         write(mode)
             .in_place(target, start, updates)
-            .expect("all are idle");
+            .expect("all sequences are idle");
         assert_eq!(cache, [0; 30], "{mode:?}");
     }
 }
@@ -104,14 +108,14 @@ fn a_position_without_room_stays_an_error() {
         cache_len: 5,
         mode: CacheMode::Linear,
     };
-    assert_eq!(error, Err(expected.clone()), "no room for two");
+    assert_eq!(error, Err(expected.clone()), "no room for two positions");
     assert!(expected.to_string().contains("at 0 to 3"), "{expected}");
     assert_eq!(cache, [0; 30], "nothing is written");
 }
 
-/// Positions of rows without elements count all the same.
+/// Positions of rows without elements are counted too.
 #[test]
-fn rows_of_nothing_are_skipped_too() {
+fn rows_without_elements_are_skipped_too() {
     let none: [u8; 0] = [];
     let starts = TensorView::from(&[1_i64, -1, -2]);
     for mode in MODES {

@@ -1,5 +1,5 @@
-//! The operands that a user has: bytes, byte strides, slices, one value for all
-//! updates, types that the crate does not know; and what messages say.
+//! The operands of users: bytes, byte strides, slices, one value for all updates, and types that
+//! the crate does not know. It also checks the texts of messages.
 
 use std::fmt::Debug;
 
@@ -11,24 +11,24 @@ use ndscatter::{
 };
 
 #[test]
-fn bytes_are_viewed_where_they_lie() {
+fn bytes_are_viewed_without_a_copy() {
     let mut table: Vec<u32> = (0..12).collect();
-    // Every other column, rows backwards, by byte strides as array libraries
-    // have them.
+    // Every other column, with rows in reverse order. The strides are in bytes, as in array
+    // libraries.
     let layout = LayoutBuf::with_byte_strides(&[3, 2], &[-16, 8], DType::U32).expect("multiples");
     let updates = [100_u32, 200];
     Scatter::along(0)
         .reduction(Reduction::Add)
         .in_place(
             AnyViewMut::from_bytes(cast_slice_mut(&mut table), DType::U32, layout.as_layout())
-                .expect("inside"),
+                .expect("the layout is inside the bytes"),
             TensorView::from(&[0_u8]),
             AnyView::from_bytes(
                 cast_slice(&updates),
                 DType::U32,
                 Layout::contiguous(&[1, 2]),
             )
-            .expect("inside"),
+            .expect("the layout is inside the bytes"),
         )
         .expect("valid");
     let expected = [0, 1, 2, 3, 4, 5, 6, 7, 108, 9, 210, 11];
@@ -36,7 +36,7 @@ fn bytes_are_viewed_where_they_lie() {
 }
 
 #[test]
-fn bytes_that_do_not_suit_are_refused() {
+fn bytes_that_do_not_fit_are_errors() {
     let bytes = [0_u64; 4];
     let bytes: &[u8] = cast_slice(&bytes);
     let layout = Layout::contiguous(&[9]);
@@ -63,20 +63,25 @@ fn bytes_that_do_not_suit_are_refused() {
         stride: 6,
         dtype: DType::F32,
     };
-    assert_eq!(stride, Some(expected), "between elements");
+    assert_eq!(
+        stride,
+        Some(expected),
+        "a stride that is not a multiple of the size"
+    );
     assert!(
         LayoutBuf::with_byte_strides(&[1], &[6], DType::F32).is_ok(),
-        "never stepped by"
+        "the stride of a single element is not used"
     );
     let none = AnyView::from_bytes(&[], DType::F64, Layout::contiguous(&[0, 3]));
     assert!(none.is_ok(), "no elements");
 }
 
-/// Booleans in bytes may be any byte; Rust's may not become one of them.
+/// A foreign boolean may be any byte. Such a byte is not moved into a Rust `bool`.
 #[test]
-fn bytes_are_no_booleans_of_rust() {
+fn foreign_bytes_are_not_booleans_of_rust() {
     let mut flags = [false; 2];
-    let updates = AnyView::from_bytes(&[2], DType::Bool, Layout::line(1)).expect("inside");
+    let updates = AnyView::from_bytes(&[2], DType::Bool, Layout::line(1))
+        .expect("the layout is inside the bytes");
     let refused = Scatter::along(0).in_place(
         AnyViewMut::from(TensorViewMut::from(&mut flags)),
         TensorView::from(&[1_u8]),
@@ -86,7 +91,7 @@ fn bytes_are_no_booleans_of_rust() {
     assert_eq!(
         refused,
         Err(ScatterError::ForeignBool { tensor }),
-        "2 is no bool"
+        "2 is not a bool"
     );
 }
 
@@ -96,27 +101,27 @@ fn slices_of_any_length_are_tensors_of_rank_1() {
         let mut values = vec![1_i64; len];
         let view = TensorViewMut::from(&mut values);
         assert_eq!(view.shape(), [len], "as long as the slice");
-        assert_eq!(view.layout().shape(), [len], "the layout as well");
+        assert_eq!(view.layout().shape(), [len], "the layout's shape");
         let indices: Vec<usize> = (0..len).rev().collect();
         let updates: Vec<i64> = (10..).take(len).collect();
         (Scatter::elements(0))
             .in_place(view, TensorView::from(&indices), TensorView::from(&updates))
             .expect("valid");
         let expected: Vec<i64> = updates.into_iter().rev().collect();
-        assert_eq!(values, expected, "turned round");
+        assert_eq!(values, expected, "in reverse order");
     }
-    // Elements without bytes may be more than any layout has.
+    // A slice of zero-sized elements may have more elements than a layout allows.
     let many = [(); usize::MAX];
     let view = Cloned(TensorView::from(&many[..]));
     let taken = Gather::along(0)
         .allocate(view, TensorView::from(&[5_u8]))
-        .expect("there");
-    assert_eq!(taken, [()], "one of them");
+        .expect("the element exists");
+    assert_eq!(taken, [()], "one element");
 }
 
 #[test]
 fn one_value_stands_for_all_updates() {
-    // So many that several workers get a copy of the counts each.
+    // Large enough that several workers have private copies of the counts.
     let keys: Vec<u16> = (0..1000)
         .map(|key| key * 7 % 1000)
         .cycle()
@@ -164,20 +169,20 @@ fn one_value_stands_for_all_updates() {
     assert_eq!(
         AnyView::splat(&[0], DType::U8, &far).err(),
         Some(refused),
-        "more dimensions than are served"
+        "more dimensions than are supported"
     );
     let short = AnyView::splat(&[0; 3], DType::I32, &[2]);
-    assert!(short.is_err(), "three bytes of four");
+    assert!(short.is_err(), "three bytes of a 4-byte element");
 }
 
-/// The choice of the crate, and every schedule.
+/// Returns the crate's choice of a schedule, and every forced schedule.
 fn executions() -> impl Iterator<Item = Execution<'static>> {
     let forced = Schedule::ALL.map(|schedule| Execution::new().force_schedule(schedule));
     std::iter::once(Execution::new()).chain(forced)
 }
 
-/// Rows and columns of an output, contiguous or not, against updates that are
-/// written out.
+/// Checks one value for all updates against updates that contain every element, for contiguous and
+/// transposed outputs.
 fn one_value_stands_for_rows(keys: &[u16]) {
     const ROWS: usize = 500;
     let keys: Vec<usize> = keys.iter().map(|&key| usize::from(key) % ROWS).collect();
@@ -191,8 +196,8 @@ fn one_value_stands_for_rows(keys: &[u16]) {
         let (shape, transposed) = ([ROWS, width], [1, ROWS.cast_signed()]);
         let updates_shape = [keys.len(), width];
         let value = 2.5_f32;
-        let written_out = vec![value; keys.len() * width];
-        let written_out = TensorView::contiguous(&written_out, &updates_shape).expect("rows");
+        let repeated = vec![value; keys.len() * width];
+        let repeated = TensorView::contiguous(&repeated, &updates_shape).expect("rows");
         let splat = TensorView::splat(&value, &updates_shape).expect("rows");
         let run = |updates, strides: Option<&[isize]>, execution| {
             let mut data = vec![1.25_f32; ROWS * width];
@@ -206,7 +211,7 @@ fn one_value_stands_for_rows(keys: &[u16]) {
             data
         };
         for strides in [None, Some(&transposed[..])] {
-            let expected = run(written_out, strides, Execution::new());
+            let expected = run(repeated, strides, Execution::new());
             for execution in executions() {
                 let got = run(splat, strides, execution);
                 assert!(
@@ -218,8 +223,8 @@ fn one_value_stands_for_rows(keys: &[u16]) {
     }
 }
 
-/// Elements that are only moved, at addresses that suit no number, by every
-/// schedule and past the sizes from which copies are streamed.
+/// Checks elements that are only moved, at unaligned addresses, with several schedules. The output
+/// is large enough for streaming stores.
 fn check_moves<T: Element + Pod + PartialEq + Debug>(value: impl Fn(usize) -> T) {
     const ROWS: usize = 3000;
     let width = 8192 / size_of::<T>();
@@ -268,11 +273,15 @@ fn check_moves<T: Element + Pod + PartialEq + Debug>(value: impl Fn(usize) -> T)
         reduction: Reduction::Add,
         dtype: T::DTYPE,
     };
-    assert_eq!(refused.err(), Some(expected), "they are no numbers");
+    assert_eq!(
+        refused.err(),
+        Some(expected),
+        "the elements are not numbers"
+    );
     let zeros = (Gather::along(0).bounds(Bounds::Skip))
         .allocate(TensorView::from(&one), TensorView::from(&[0_u8, 9]))
         .expect("skipped");
-    assert_eq!(zeros, [value(1), T::zeroed()], "zeros for what is skipped");
+    assert_eq!(zeros, [value(1), T::zeroed()], "zeros for skipped indices");
 }
 
 #[test]
@@ -306,12 +315,12 @@ fn gathers_allocate_clones() {
     assert_eq!(
         skipped.err(),
         Some(ScatterError::UnsupportedOption { option }),
-        "no zero"
+        "clones have no zero"
     );
 }
 
 #[test]
-fn the_shape_of_updates_can_be_asked_for() {
+fn updates_shape_returns_the_shape_of_updates() {
     let ask = |scatter: Scatter<'_>, data: &[usize], indices: &[usize]| {
         scatter.updates_shape(data, indices)
     };
@@ -343,7 +352,7 @@ fn the_shape_of_updates_can_be_asked_for() {
 }
 
 #[test]
-fn messages_say_what_a_user_can_act_on() {
+fn messages_say_what_to_do() {
     let cache = [0.0_f32; 8 * 8 * 16 * 4];
     let data = TensorView::contiguous(&cache, &[8, 8, 16, 4]).expect("a cache");
     let update = [0.0_f32; 8 * 8 * 4];
@@ -359,7 +368,8 @@ fn messages_say_what_a_user_can_act_on() {
     );
     let bytes = [0_u64; 2];
     let bytes: &[u8] = cast_slice(&bytes);
-    let error = AnyView::from_bytes(&bytes[1..], DType::F32, Layout::line(2)).expect_err("odd");
+    let error =
+        AnyView::from_bytes(&bytes[1..], DType::F32, Layout::line(2)).expect_err("an odd address");
     assert!(
         error.to_string().contains("is not aligned for f32"),
         "{error}"

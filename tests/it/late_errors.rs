@@ -1,17 +1,17 @@
-//! What is found out at the end of many indices, or of many tasks: the error is
-//! the first one's, and nothing has been written.
+//! Errors that are found late, in long lists of indices or in the last tasks. The reported error is
+//! the first one, and nothing has been written.
 
 use ndscatter::{CallingThread, Pool, Reduction, ScatterError};
 
 use crate::common::Tensor;
-use crate::common::api::{Options, Request, Verbs};
+use crate::common::api::{Methods, Options, Request};
 use crate::common::elements::Ref;
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::operators::Operator;
 use crate::common::pools::{Threads, rayon_pool};
 use crate::common::random::Random;
 
-/// Single elements, their sums, and indices for them.
+/// A sum of single elements: data, indices and updates.
 struct Sums<T> {
     data: Strided<T>,
     indices: Vec<i64>,
@@ -31,8 +31,7 @@ impl<T: Ref> Sums<T> {
         }
     }
 
-    /// What is refused in place and into an output, of which nothing may be
-    /// written.
+    /// Returns the error of a call in place and of a call into an output. Neither call may write.
     fn refused(&self, pool: &dyn Pool) -> Option<ScatterError> {
         let tensor = Tensor::new(&[self.indices.len(), 1], self.indices.clone());
         let indices = Strided::new(&tensor, Arrangement::Contiguous, 0, 0);
@@ -61,7 +60,7 @@ fn out_of_bounds(tuple: usize, index: i64, size: usize) -> ScatterError {
     }
 }
 
-/// Of some thousand tuples that may be applied block by block.
+/// Errors in thousands of tuples, which may be applied block by block.
 #[test]
 fn of_a_long_list() {
     for wrong in [0, 1, 511, 512, 1700, 2999] {
@@ -76,7 +75,7 @@ fn of_a_long_list() {
     }
 }
 
-/// Elements that do not exist cannot be addressed, however many tuples try.
+/// An output without elements has no valid index.
 #[test]
 fn of_an_output_without_elements() {
     let sums = Sums::new(0, vec![0; 600], 1.0_f32);
@@ -84,14 +83,14 @@ fn of_an_output_without_elements() {
     assert_eq!(sums.refused(&CallingThread), expected);
 }
 
-/// Enough tuples for workers to have copies of the output.
+/// Returns enough tuples that workers have private copies of the output.
 fn counts() -> Vec<i64> {
     let mut random = Random::new(5);
-    let mut index = || i64::try_from(random.zipf(1000)).expect("it fits");
+    let mut index = || i64::try_from(random.zipf(1000)).expect("the value fits i64");
     (0..300_007).map(|_| index()).collect()
 }
 
-/// The first wrong index counts, whichever worker reads it.
+/// The first wrong index is reported, at any distribution among workers.
 #[test]
 fn of_workers_with_copies() {
     for wrong in [
@@ -102,7 +101,7 @@ fn of_workers_with_copies() {
         &[299_000, 700],
     ] {
         let mut indices = counts();
-        let signed = |tuple: usize| 1000 + i64::try_from(tuple).expect("it fits");
+        let signed = |tuple: usize| 1000 + i64::try_from(tuple).expect("the value fits i64");
         for &tuple in wrong {
             indices[tuple] = signed(tuple);
         }
@@ -116,7 +115,7 @@ fn of_workers_with_copies() {
     }
 }
 
-/// A pool that leaves a task out is noticed before anything is written.
+/// A pool that leaves out a task is detected before anything is written.
 #[test]
 fn of_a_task_that_never_ran() {
     struct Skipping;
@@ -132,6 +131,6 @@ fn of_a_task_that_never_ran() {
     }
 
     let refused = Sums::new(1000, counts(), 7_u32).refused(&Skipping);
-    let is_noticed = matches!(refused, Some(ScatterError::PoolFailed { .. }));
-    assert!(is_noticed, "{refused:?}");
+    let is_detected = matches!(refused, Some(ScatterError::PoolFailed { .. }));
+    assert!(is_detected, "{refused:?}");
 }

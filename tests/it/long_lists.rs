@@ -1,5 +1,5 @@
-//! Long lists of single elements, which are applied block by block: with indices that
-//! are prefetched, in blocks of another length, and without.
+//! Long lists of single elements, which are applied block by block. One machine prefetches indices,
+//! in blocks of another length. The other machine does not.
 
 use ndscatter::{CallingThread, Execution, Machine, Pool, Reduction, Scatter, ScatterError};
 use ndscatter::{TensorView, TensorViewMut};
@@ -7,11 +7,11 @@ use ndscatter::{TensorView, TensorViewMut};
 use crate::common::pools::Threads;
 use crate::common::random::Random;
 
-/// More than a first cache has, and no multiple of a block.
+/// The bins are larger than a first-level cache. The tuples are not a multiple of a block.
 const BINS: usize = 20_003;
 const TUPLES: usize = 270_007;
 
-/// Machines that prefetch indices and that do not.
+/// Returns a machine that does not prefetch indices, and one that does.
 fn machines() -> [Machine; 2] {
     [0, 1].map(|prefetch| {
         let text = format!("caches = 32768 1048576 33554432\nindex_prefetch = {prefetch}");
@@ -19,10 +19,11 @@ fn machines() -> [Machine; 2] {
     })
 }
 
-/// In no order, in order, and by turns: blocks of both lengths follow one another.
+/// Returns lists in random order, in ascending order, and with alternating parts of both. In the
+/// last, blocks of both lengths follow one another.
 fn lists() -> [Vec<i64>; 3] {
     let mut random = Random::new(11);
-    let mut anywhere = || i64::try_from(random.below(BINS)).expect("it fits");
+    let mut anywhere = || i64::try_from(random.below(BINS)).expect("the index fits");
     let scattered: Vec<i64> = (0..TUPLES).map(|_| anywhere()).collect();
     let mut sorted = scattered.clone();
     sorted.sort_unstable();
@@ -56,22 +57,22 @@ fn indices_that_are_prefetched_are_applied_in_order() {
     for indices in lists() {
         let mut expected = vec![0.5_f32; BINS];
         for (&index, update) in indices.iter().zip(&updates) {
-            expected[usize::try_from(index).expect("it fits")] += update;
+            expected[usize::try_from(index).expect("the index fits")] += update;
         }
         for machine in &machines() {
             let mut data = vec![0.5_f32; BINS];
             sum(&mut data, &indices, &updates, machine, &CallingThread).expect("a call");
-            assert!(data == expected, "bit for bit: {machine:?}");
+            assert!(data == expected, "the bits differ: {machine:?}");
         }
     }
 }
 
 #[test]
-fn the_first_wrong_index_is_refused_whatever_was_prefetched() {
+fn the_first_wrong_index_is_reported_with_any_prefetch() {
     let updates = vec![1.0_f32; TUPLES];
     for mut indices in lists() {
         for wrong in [TUPLES - 1, 140_000, 300, 0] {
-            indices[wrong] = 1_000_000 + i64::try_from(wrong).expect("it fits");
+            indices[wrong] = 1_000_000 + i64::try_from(wrong).expect("the index fits");
             for machine in &machines() {
                 for pool in [&CallingThread as &dyn Pool, &Threads(3)] {
                     let mut data = vec![0.5_f32; BINS];

@@ -1,17 +1,20 @@
-//! What the crate chooses, held against the times of every machine that has been
-//! recorded (`benches/machines/`), wherever this runs.
+//! The crate's choice of schedules, compared with recorded times. `benches/machines/` contains a
+//! record for each measured machine. The test needs no such machine.
 
-// The records' own modules, as `benches/record.rs` has them.
+// The modules of the records, shared with `benches/record.rs`.
 #[path = "../../benches/record/file.rs"]
-#[allow(dead_code, reason = "the bench writes what is only read here")]
+#[allow(
+    dead_code,
+    reason = "the bench writes records, and the tests only read them"
+)]
 pub(crate) mod file;
 #[path = "../../benches/record/names.rs"]
 mod names;
 #[path = "../../benches/record/problem.rs"]
-#[allow(dead_code, reason = "the bench needs more of it")]
+#[allow(dead_code, reason = "the bench uses more of this module")]
 mod problem;
 #[path = "../../benches/common/random.rs"]
-#[allow(dead_code, reason = "other benches need more of it")]
+#[allow(dead_code, reason = "other benches use more of this module")]
 pub(crate) mod random;
 
 use std::path::{Path, PathBuf};
@@ -20,12 +23,12 @@ use file::{Call, DEFAULT, Entry, Record};
 use ndscatter::{Execution, Layout, Machine, Pool, TensorView};
 use problem::Problem;
 
-/// The time of what is chosen in that of the fastest: the median, that of 95 of 100,
+/// Ratios of the chosen call's time to the fastest call's time: the median, the 95th percentile,
 /// and the worst.
 type Limits = [f64; 3];
 
-/// What the choice reaches on every record; it shall not become worse. For one
-/// worker and for all, once and planned.
+/// Upper limits of the ratios on every record, for (all workers, planned). They prevent a
+/// regression.
 const LIMITS: [(bool, bool, Limits); 4] = [
     (false, false, [1.0, 1.15, 2.4]),
     (false, true, [1.0, 1.2, 2.4]),
@@ -33,7 +36,7 @@ const LIMITS: [(bool, bool, Limits); 4] = [
     (true, true, [1.0, 1.4, 3.2]),
 ];
 
-/// Has workers, and must run nothing.
+/// A pool that reports this many workers. The tests explain calls and do not run them.
 pub(crate) struct Asked(pub(crate) usize);
 
 impl Pool for Asked {
@@ -42,7 +45,7 @@ impl Pool for Asked {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        // Long lists of indices are checked by tasks.
+        // Tasks check long lists of indices, also for an explanation.
         (0..tasks).for_each(task);
     }
 }
@@ -56,7 +59,7 @@ fn records() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The machine that was recorded, by its caches and the name of its processor.
+/// Returns the recorded machine, from its caches and the name of its processor.
 pub(crate) fn machine(recorded: &file::Machine) -> Machine {
     let level = |level: u8| {
         let caches = recorded.caches.iter();
@@ -70,11 +73,11 @@ pub(crate) fn machine(recorded: &file::Machine) -> Machine {
         .find(|name| recorded.processor.contains(name.0));
     let vendor = vendor.map_or("other", |name| name.1);
     let text = format!("caches = {first} {second} {last}\nvendor = {vendor}");
-    text.parse().expect("two lines")
+    text.parse().expect("a valid machine")
 }
 
-/// What this version chooses for a problem, once and planned: a schedule, and the
-/// number of tasks.
+/// Returns the choice of this version for a problem, as a one-shot call and with a plan: a
+/// schedule, and the number of tasks.
 fn chosen(problem: &Problem, workers: usize, machine: &Machine) -> [(String, usize); 2] {
     let pool = Asked(workers);
     let execution = Execution::new().pool(&pool).machine(machine);
@@ -92,8 +95,9 @@ fn chosen(problem: &Problem, workers: usize, machine: &Machine) -> [(String, usi
     })
 }
 
-/// By the default's own time where that is less and the choice still that of the version
-/// that recorded: not all that it does is a schedule.
+/// Returns the ratio of the chosen call's time to the fastest time. The recorded time of the
+/// default call counts too, if the recording version made the same choice. A default call may do
+/// more than its schedule.
 fn regret(entry: &Entry, chosen: &(String, usize), workers: usize, is_planned: bool) -> f64 {
     let (chosen, tasks) = chosen;
     let of = |schedule: &str, workers: usize| Call {
@@ -103,14 +107,14 @@ fn regret(entry: &Entry, chosen: &(String, usize), workers: usize, is_planned: b
     };
     let among = |call: &Call| entry.regret_among(call, workers);
     let (alone, all) = (of(chosen, 1), of(chosen, workers));
-    // Where several copy data the serial schedule has a time of its own.
+    // Where several workers copy data, the serial schedule has a separate time.
     let by_schedule = match (*tasks, chosen.as_str()) {
         (1, "serial") | (2.., _) => among(&all).or_else(|| among(&alone)),
         _ => among(&alone).or_else(|| among(&all)),
     };
     let by_default = among(&of(DEFAULT, workers)).filter(|_| entry.chosen.contains(&all));
     let found = by_schedule.into_iter().chain(by_default).reduce(f64::min);
-    found.unwrap_or_else(|| panic!("{:?}: no time of {chosen}", entry.problem))
+    found.unwrap_or_else(|| panic!("{:?}: the record has no time of {chosen}", entry.problem))
 }
 
 #[test]
@@ -124,7 +128,10 @@ fn choices_are_good_on_every_machine_recorded() {
         let mut regrets = [const { Vec::new() }; 4];
         for entry in &record.entries {
             let number = entry.problem.number;
-            assert_eq!(problems[number], entry.problem, "of this generator");
+            assert_eq!(
+                problems[number], entry.problem,
+                "the record is from this version of the problems"
+            );
             for (all, workers) in [1, record.machine.threads].into_iter().enumerate() {
                 let choices = chosen(&entry.problem, workers, &machine);
                 for (kind, chosen) in choices.into_iter().enumerate() {
@@ -154,7 +161,7 @@ fn choices_are_good_on_every_machine_recorded() {
                 .all(|(&reached, limit)| reached <= limit);
             assert!(
                 is_kept,
-                "{}: {reached:.2?}, not {limits:?}: {worst:?}",
+                "{}: {reached:.2?} exceeds {limits:?}: {worst:?}",
                 path.display()
             );
         }

@@ -1,8 +1,7 @@
-//! What the crate promises, by the property that is promised: one binary, so
-//! that the judge of every test is compiled once.
+//! The tests of the crate's contract, one module for each property. They are one binary, so that
+//! the reference is compiled once.
 //!
-//! Tests that need an allocator or a process of their own are binaries beside
-//! this one.
+//! Tests that need their own allocator or process are separate binaries in `tests/`.
 
 #[path = "../common/mod.rs"]
 mod common;

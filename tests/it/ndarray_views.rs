@@ -1,16 +1,16 @@
-//! `ndarray` views in and out, in every layout that they have.
+//! Conversions from and to `ndarray` views, in every layout of `ndarray`.
 
 use ndarray::{Array, Array2, ArrayD, Axis, IxDyn, ShapeBuilder, array, s};
 use ndscatter::{Reduction, Scatter, TensorView, TensorViewMut, scatter_nd};
 
 fn rows() -> Array2<i32> {
     Array::from_shape_fn((3, 4), |(i, j)| {
-        i32::try_from(10 * i + j).expect("it is small")
+        i32::try_from(10 * i + j).expect("the value is small")
     })
 }
 
 #[test]
-fn views_see_what_ndarray_sees() {
+fn views_have_the_values_of_ndarray() {
     let contiguous = rows();
     let columns_first = Array::from_shape_fn((3, 4).f(), |index| contiguous[index]);
     let views = [

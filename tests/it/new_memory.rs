@@ -1,5 +1,5 @@
-//! Outputs that nobody looks at unless the call succeeds: written while indices are still
-//! being checked.
+//! Outputs of new memory, which are not read unless the call succeeds. The crate writes them while
+//! indices are still being checked.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -14,7 +14,7 @@ use ndscatter::{ScatterError, TensorView, TensorViewMut};
 use crate::common::pools::Threads;
 use crate::common::random::Random;
 
-/// Lists that one worker goes through and that several do; no multiples of a block.
+/// Lengths of lists: two for one worker and one for several. None is a multiple of a block.
 const LENGTHS: [usize; 3] = [513, 5003, 140_007];
 
 const ROWS: usize = 41;
@@ -47,7 +47,7 @@ fn data() -> Vec<u16> {
     (0..).take(ROWS * COLUMNS).map(|at| at * 31).collect()
 }
 
-/// Coordinates of which some count from the end.
+/// Draws coordinates. Some of them count from the end.
 fn coordinates(count: usize, sizes: &[usize]) -> Vec<i64> {
     let mut random = Random::new(count as u64);
     let mut tuples = Vec::new();
@@ -91,7 +91,7 @@ fn long_gathers_follow_every_index() {
 }
 
 #[test]
-fn the_first_wrong_index_is_told_however_many_workers_found_one() {
+fn the_first_wrong_index_is_reported_at_every_number_of_workers() {
     let data = data();
     let size = data.len();
     for (count, pool) in LENGTHS
@@ -122,9 +122,10 @@ fn data_without_elements_have_no_index() {
     ));
 }
 
-/// Fewer tuples an element than lists have that are applied in a copy.
+/// A sum into new memory is applied to the output itself, block by block. For the shorter lists, it
+/// has fewer tuples per element than an application in a copy requires.
 #[test]
-fn long_lists_are_applied_where_they_are_counted() {
+fn long_lists_are_applied_in_new_memory() {
     const BINS: usize = 4001;
     for (count, pool) in LENGTHS
         .into_iter()
@@ -148,7 +149,7 @@ fn long_lists_are_applied_where_they_are_counted() {
         };
         let mut sums = vec![0.0; BINS];
         assert_eq!(sum(&bins, &mut sums), Ok(()));
-        assert!(sums == expected, "bit for bit");
+        assert!(sums == expected, "the bits differ");
         bins[count / 2] = BINS as i64;
         let refused = sum(&bins, &mut sums);
         let tuple_of = |refused| match refused {

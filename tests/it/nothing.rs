@@ -1,6 +1,5 @@
-//! Work that moves nothing costs nothing, however many tuples, sequences or
-//! repetitions there are: shapes without elements may have sizes that no loop
-//! comes to the end of. What is wrong with it is found all the same.
+//! Calls that move no element cost nothing, at any number of tuples, sequences or repetitions.
+//! Shapes without elements may have sizes that no loop could finish. Errors are still found.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use ndscatter::{
 
 const MANY: usize = 1 << 61;
 
-/// Fails where `call` does not return; its thread is then left behind.
+/// Panics if `call` does not return within 20 seconds. Its thread is then left running.
 fn returns(call: impl FnOnce() + Send + 'static) {
     let (done, returned) = mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -21,7 +20,7 @@ fn returns(call: impl FnOnce() + Send + 'static) {
     });
     match returned.recv_timeout(Duration::from_secs(20)) {
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("a call did not return"),
-        _ => thread.join().expect("the call is as it should be"),
+        _ => thread.join().expect("the call does not panic"),
     }
 }
 
@@ -33,7 +32,7 @@ fn view<'a>(shape: &'a [usize]) -> TensorView<'a, f32> {
     TensorView::contiguous(&[], shape).expect("no elements")
 }
 
-/// One value for a list of many.
+/// Returns a list with one value, by the given strides.
 fn many<'a>(value: &'a [i64; 1], shape: &'a [usize], strides: &'a [isize]) -> TensorView<'a, i64> {
     TensorView::strided(value, 0, shape, strides).expect("one value for all")
 }
@@ -60,15 +59,15 @@ fn rows_of_sequences_without_elements() {
                     .expect("a plan");
                 let done = plan.run().in_place(data(&cache), view(&update));
                 assert_eq!(done, Ok(()), "{len}, {mode:?}, planned");
-                assert_eq!(plan.tuples(), MANY * len, "{len}: all of them");
+                assert_eq!(plan.tuples(), MANY * len, "{len}: the number of tuples");
                 assert_eq!(
                     plan.has_duplicates(),
                     Ok(false),
-                    "{len}: no row is met twice"
+                    "{len}: no row has two tuples"
                 );
             }
         }
-        // Rows without elements behind a transposed axis.
+        // Rows without elements before the last axis.
         let (cache, update) = ([MANY, 0, 2], [MANY, 0, 1]);
         let done = tensor_scatter(&cache, starts, &update);
         assert_eq!(done, Ok(()), "the last axis");
@@ -85,7 +84,7 @@ fn tensor_scatter(
 }
 
 #[test]
-fn positions_of_sequences_are_checked_all_the_same() {
+fn positions_of_sequences_without_elements_are_checked() {
     returns(|| {
         let (cache, update) = ([MANY, 2, 0], [MANY, 2, 0]);
         let refused = |batch, index| {
@@ -103,22 +102,22 @@ fn positions_of_sequences_are_checked_all_the_same() {
         assert_eq!(got, refused(0, 1), "one for all");
         let starts = TensorView::contiguous(&[0_i64, 0, -1], &[3]).expect("three");
         let got = scatter.in_place(data(&[3, 2, 0]), starts, view(&[3, 2, 0]));
-        assert_eq!(got, refused(2, -1), "one each");
+        assert_eq!(got, refused(2, -1), "one position per sequence");
     });
 }
 
 #[test]
 fn tuples_of_windows_without_elements() {
     returns(|| {
-        // Without coordinates: each tuple is the whole tensor.
+        // Without coordinates, each tuple addresses the whole tensor.
         let (shape, updates) = ([0], [1 << 62, 0]);
         let whole = TensorView::<i64>::contiguous(&[], &[1 << 62, 0]).expect("no indices");
         check(&shape, whole, &updates, 1 << 62, Ok(true));
-        // One coordinate for all of them.
+        // One coordinate for all tuples.
         let (shape, list) = ([5, 0], [MANY, 1]);
         let same = many(&[3], &list, &[0, 0]);
         check(&shape, same, &[MANY, 0], MANY, Ok(true));
-        // Windows that have no repetition.
+        // A scatter without repetitions.
         let update = Scatter::along(1);
         let list = [MANY, 2];
         let done = update.in_place(
@@ -130,7 +129,7 @@ fn tuples_of_windows_without_elements() {
     });
 }
 
-/// All verbs of `scatter_nd`, and what its plan knows.
+/// Checks all methods of `scatter_nd`, and the facts of its plan.
 fn check(
     shape: &[usize],
     indices: TensorView<'_, i64>,
@@ -152,17 +151,23 @@ fn check(
         let done = plan.run().in_place(data(shape), view(updates));
         assert_eq!(done, Ok(()), "{bounds:?}, planned");
         let explained = plan.run().explain(DType::F32, true);
-        explained.expect("nothing is explained as well").to_string();
+        explained
+            .expect("a call without work is explained")
+            .to_string();
         let reject = scatter.clone().duplicates(Duplicates::Reject);
         let got = reject.in_place(data(shape), indices, view(updates));
         let (tuple, earlier) = (1, 0);
         let refused = ScatterError::DuplicateIndex { tuple, earlier };
-        assert_eq!(got, Err(refused), "{bounds:?}: the second is the first");
+        assert_eq!(
+            got,
+            Err(refused),
+            "{bounds:?}: the second tuple is a duplicate of the first"
+        );
     }
 }
 
 #[test]
-fn indices_of_nothing_are_checked_all_the_same() {
+fn indices_of_windows_without_elements_are_checked() {
     returns(|| {
         let list = [2, MANY / 2, 1];
         let bad = TensorView::strided(&[1_i64, 7], 0, &list, &[1, 0, 0]).expect("two values");
@@ -181,8 +186,8 @@ fn indices_of_nothing_are_checked_all_the_same() {
         let skip = Scatter::nd().bounds(Bounds::Skip);
         let plan = skip
             .plan(Layout::contiguous(&shape), bad)
-            .expect("half of them");
-        assert_eq!(plan.tuples(), MANY / 2, "the others are skipped");
+            .expect("half of the tuples");
+        assert_eq!(plan.tuples(), MANY / 2, "the other tuples are skipped");
         let negative = many(&[-1], &[MANY, 1], &[0, 0]);
         let forbidden = Scatter::nd().negative_indices(false);
         let got = forbidden.in_place(data(&shape), negative, view(&[MANY, 0]));
@@ -191,10 +196,10 @@ fn indices_of_nothing_are_checked_all_the_same() {
     });
 }
 
-/// Indices of an element scatter that stand for more tuples than one could count
-/// to, along a dim of the list and along one of the window.
+/// Indices of an element scatter for more tuples than a loop could count. The repeated dim is one
+/// of the list, or one of the window.
 #[test]
-fn elements_of_nothing_are_compared_once() {
+fn repeated_indices_without_elements_are_compared_once() {
     returns(|| {
         for values in [[0_i64, 0], [0, 1]] {
             let shape = [1, MANY / 2, 2];
@@ -218,11 +223,11 @@ fn an_axis_without_positions_has_no_tuples() {
     });
 }
 
-/// No index of data without elements is within bounds.
+/// Checks data without elements, where no index is in bounds.
 fn check_empty(scatter: &Scatter<'_>, shape: &[usize], indices: TensorView<'_, i64>) {
     let updates_shape = scatter
         .updates_shape(shape, indices.shape())
-        .expect("shapes that fit");
+        .expect("valid shapes");
     let updates = TensorView::splat(&1.0, &updates_shape).expect("one value");
     let got = scatter.in_place(data(shape), indices, updates);
     let found = matches!(
@@ -240,21 +245,21 @@ fn check_empty(scatter: &Scatter<'_>, shape: &[usize], indices: TensorView<'_, i
     assert_eq!(done, Ok(()), "all are skipped");
     let plan = (skip.plan(Layout::contiguous(shape), indices)).expect("a plan of nothing");
     assert_eq!(plan.tuples(), 0, "all are skipped");
-    assert!(plan.skipped() > 0, "and counted");
+    assert!(plan.skipped() > 0, "skipped tuples are counted");
     let done = plan.run().in_place(data(shape), updates);
     assert_eq!(done, Ok(()), "planned");
 }
 
 #[test]
-fn skipped_tuples_before_the_first_that_is_applied_cost_nothing() {
+fn skipped_tuples_before_the_first_applied_tuple_cost_nothing() {
     returns(|| {
         let values = [7_i64, 1];
         let list = [2, MANY / 2, 1];
         let far = TensorView::strided(&values, 0, &list, &[1, 0, 0]).expect("two values");
         let skip = Scatter::nd().bounds(Bounds::Skip);
-        let plan = (skip.plan(Layout::contiguous(&[5, 0]), far)).expect("half of them");
-        assert_eq!(plan.tuples(), MANY / 2, "the others are skipped");
-        assert_eq!(plan.has_duplicates(), Ok(true), "one stands for all");
+        let plan = (skip.plan(Layout::contiguous(&[5, 0]), far)).expect("half of the tuples");
+        assert_eq!(plan.tuples(), MANY / 2, "the other tuples are skipped");
+        assert_eq!(plan.has_duplicates(), Ok(true), "one value is repeated");
         let reject = skip.duplicates(Duplicates::Reject);
         let got = reject.plan(Layout::contiguous(&[5, 0]), far).map(drop);
         let (tuple, earlier) = (MANY / 2 + 1, MANY / 2);
@@ -267,7 +272,7 @@ fn skipped_tuples_before_the_first_that_is_applied_cost_nothing() {
 }
 
 #[test]
-fn sizes_beside_a_zero_do_not_overflow() {
+fn sizes_next_to_a_size_of_zero_do_not_overflow() {
     let cache = [1, 0, 1, 1 << 62];
     let start = [-1_i64];
     let skip = Scatter::cache(2, CacheMode::Linear).bounds(Bounds::Skip);
@@ -281,7 +286,7 @@ fn sizes_beside_a_zero_do_not_overflow() {
 }
 
 #[test]
-fn duplicates_of_nothing_are_found() {
+fn duplicates_of_windows_without_elements_are_found() {
     let list = |values: &'static [i64]| (values, [values.len(), 1]);
     for (values, expected) in [
         (&[0_i64, 2, 4][..], None),
@@ -300,12 +305,12 @@ fn duplicates_of_nothing_are_found() {
 }
 
 #[test]
-fn repetitions_of_no_tuples() {
+fn repetitions_without_tuples() {
     returns(|| {
         let none = TensorView::<i64>::contiguous(&[], &[0]).expect("no index");
         let done = Scatter::along(1).in_place(data(&[MANY, 2, 0]), none, view(&[MANY, 0, 0]));
         assert_eq!(done, Ok(()), "no tuples");
-        // Elements without bytes may be as many.
+        // Elements of size 0 may have equally large shapes.
         let mut units = vec![(); MANY];
         let output = TensorViewMut::contiguous(&mut units, &[MANY / 2, 2]).expect("units");
         let updates = TensorView::contiguous(&[], &[MANY / 2, 0]).expect("none");
@@ -322,7 +327,7 @@ fn repetitions_of_no_tuples() {
 }
 
 #[test]
-fn gathers_of_nothing() {
+fn gathers_without_elements() {
     returns(|| {
         let whole = TensorView::<i64>::contiguous(&[], &[1 << 62, 0]).expect("no indices");
         let got = Gather::nd(0)
@@ -352,12 +357,12 @@ fn gathers_of_nothing() {
             .map(ndscatter::Tensor::into_vec);
         assert_eq!(got, Ok(vec![]), "rows");
         let got = Gather::along(0).allocate(view(&[4, 0]), rows);
-        assert!(got.is_err(), "checked all the same");
+        assert!(got.is_err(), "the indices are checked");
     });
 }
 
 #[test]
-fn elements_of_nothing() {
+fn element_scatters_without_elements() {
     returns(|| {
         let shape = [0, MANY];
         let none = TensorView::<i64>::contiguous(&[], &shape).expect("no indices");

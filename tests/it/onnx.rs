@@ -1,6 +1,6 @@
-//! ONNX's own conformance cases, stored under `tests/data/onnx` as the tensors
-//! and attributes that ONNX's generators made. Every verb must give the stored
-//! output bit for bit, and so must the reference that judges other tests.
+//! ONNX's conformance cases. `tests/data/onnx` contains the tensors and attributes that ONNX's
+//! generators made. Every method of the crate must return the stored output bit for bit, and so
+//! must the reference.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ use ndscatter::{
     scatter_elements, scatter_nd, tensor_scatter,
 };
 
-/// How many cases ONNX 1.23.2 has of each operator. None is left out.
+/// Number of cases of each operator in ONNX 1.23.2. None is left out.
 const CASES: [(&str, usize); 7] = [
     ("Gather", 4),
     ("GatherElements", 3),
@@ -71,7 +71,7 @@ impl Case {
         value.unwrap_or_else(|error| panic!("{}: {key}: {error:?}", self.folder.display()))
     }
 
-    /// Operators without that attribute have no reduction.
+    /// Returns the reduction. An operator without that attribute has none.
     fn reduction(&self) -> Reduction {
         if self.lines.contains_key("reduction") {
             self.attribute("reduction")
@@ -80,7 +80,7 @@ impl Case {
         }
     }
 
-    /// The tensor that `case.txt` lists as `role.name`.
+    /// Reads the tensor that `case.txt` lists as `role.name`.
     fn tensor<T: npyz::Deserialize>(&self, role: &str, name: &str) -> Tensor<T> {
         let path = self.folder.join(name).with_extension("npy");
         let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -89,7 +89,7 @@ impl Case {
         let sizes = npy
             .shape()
             .iter()
-            .map(|&size| usize::try_from(size).expect("it fits"));
+            .map(|&size| usize::try_from(size).expect("the size fits usize"));
         let shape: Vec<_> = sizes.collect();
         let stated = self.get(&format!("{role}.{name}"));
         let shape_matches = stated.ends_with(&format!(" {shape:?}"));
@@ -101,19 +101,19 @@ impl Case {
         self.tensor("input", name)
     }
 
-    fn compare<T: Value>(&self, verb: &str, got: Result<Vec<T>, ScatterError>, expected: &[T]) {
+    fn compare<T: Value>(&self, method: &str, got: Result<Vec<T>, ScatterError>, expected: &[T]) {
         let case = self.folder.display();
-        let got = got.unwrap_or_else(|error| panic!("{case}, {verb}: refused: {error}"));
+        let got = got.unwrap_or_else(|error| panic!("{case}, {method}: the call failed: {error}"));
         let same = bytemuck::cast_slice::<T, u8>(&got) == bytemuck::cast_slice::<T, u8>(expected);
-        assert!(same, "{case}, {verb}: {got:?} instead of {expected:?}");
+        assert!(same, "{case}, {method}: {got:?} instead of {expected:?}");
     }
 }
 
 fn view<T>(tensor: &Tensor<T>) -> TensorView<'_, T> {
-    TensorView::contiguous(&tensor.values, &tensor.shape).expect("as many values as places")
+    TensorView::contiguous(&tensor.values, &tensor.shape).expect("the values fit the shape")
 }
 
-/// What `write` makes of memory that holds `start`.
+/// Returns the values of a copy of `start` after `write`.
 fn written<T: Clone>(
     start: &Tensor<T>,
     write: impl FnOnce(TensorViewMut<'_, T>) -> Result<(), ScatterError>,
@@ -128,7 +128,7 @@ fn logical(indices: &Tensor<i64>) -> Tensor<i128> {
     Tensor::new(&indices.shape, values.collect())
 }
 
-/// Differs from `tensor` in every bit.
+/// Returns a tensor that differs from `tensor` in every bit.
 fn inverted<T: Value>(tensor: &Tensor<T>) -> Tensor<T> {
     let mut tensor = tensor.clone();
     for byte in bytemuck::cast_slice_mut::<T, u8>(&mut tensor.values) {
@@ -137,7 +137,7 @@ fn inverted<T: Value>(tensor: &Tensor<T>) -> Tensor<T> {
     tensor
 }
 
-/// The tensors of a scatter, by the names that ScatterND has for them.
+/// The tensors of a scatter, named as in ScatterND.
 struct ScatterTensors<T> {
     data: Tensor<T>,
     indices: Tensor<i64>,
@@ -155,7 +155,7 @@ impl<T: Value> ScatterTensors<T> {
         }
     }
 
-    /// Without `write_indices` every sequence is written at 0.
+    /// Reads the tensors of a cache write. Without `write_indices`, every sequence is written at 0.
     fn read_cache(case: &Case) -> Self {
         let stated = case.lines.contains_key("input.write_indices");
         Self {
@@ -170,7 +170,7 @@ impl<T: Value> ScatterTensors<T> {
         }
     }
 
-    /// All verbs must give ONNX's output. One plan serves all planned runs.
+    /// Checks that all methods return ONNX's output. One plan serves all planned runs.
     fn check(&self, case: &Case, scatter: &Scatter<'_>) {
         let (data, indices) = (view(&self.data), view(&self.indices));
         let updates = view(&self.updates);
@@ -181,7 +181,7 @@ impl<T: Value> ScatterTensors<T> {
         let any_plan = scatter.plan(data.layout(), AnyView::from(indices));
         let any_plan = any_plan.expect("a plan");
 
-        for (verb, got) in [
+        for (method, got) in [
             (
                 "allocate",
                 scatter
@@ -250,11 +250,11 @@ impl<T: Value> ScatterTensors<T> {
                     .map(ndscatter::Tensor::into_vec),
             ),
         ] {
-            case.compare(verb, got, &self.output.values);
+            case.compare(method, got, &self.output.values);
         }
     }
 
-    /// The function that does it in one line.
+    /// Checks the free function of the operator.
     fn check_function(
         &self,
         case: &Case,
@@ -264,7 +264,7 @@ impl<T: Value> ScatterTensors<T> {
         case.compare("the function", got, &self.output.values);
     }
 
-    /// The reference that judges the other tests.
+    /// Checks the reference of the other tests.
     fn check_reference(&self, case: &Case, reference: harness::Operator) {
         let indices = logical(&self.indices);
         let got = reference.expected(case.reduction(), &self.data, &indices, &self.updates);
@@ -272,7 +272,7 @@ impl<T: Value> ScatterTensors<T> {
     }
 }
 
-/// All verbs must give ONNX's output, and so must the reference.
+/// Checks that all methods and the reference return ONNX's output.
 fn check_gather<T: Value>(case: &Case, gather: &Gather<'_>, reference: Gatherer) {
     let data = case.input::<T>("data");
     let indices = case.input::<i64>("indices");
@@ -291,7 +291,7 @@ fn check_gather<T: Value>(case: &Case, gather: &Gather<'_>, reference: Gatherer)
     let planned = plan.output_shape();
     assert_eq!(planned, blank.shape, "{}", case.folder.display());
 
-    for (verb, got) in [
+    for (method, got) in [
         (
             "allocate",
             gather
@@ -330,7 +330,7 @@ fn check_gather<T: Value>(case: &Case, gather: &Gather<'_>, reference: Gatherer)
                 .map(ndscatter::Tensor::into_vec),
         ),
     ] {
-        case.compare(verb, got, &output.values);
+        case.compare(method, got, &output.values);
     }
 }
 
@@ -346,7 +346,7 @@ fn check<T: Value>(case: &Case) {
             });
             tensors.check_reference(case, harness::Operator::Nd);
         }
-        // Scatter is what ScatterElements was called before it had reductions.
+        // Scatter is the old name of ScatterElements, before it had reductions.
         "ScatterElements" | "Scatter" => {
             let tensors = ScatterTensors::<T>::read(case);
             tensors.check(case, &Scatter::elements(axis()));
@@ -382,12 +382,12 @@ fn check<T: Value>(case: &Case) {
             let reference = Gatherer::Elements { axis: axis() };
             check_gather::<T>(case, &Gather::elements(axis()), reference);
         }
-        other => panic!("{}: what is {other}?", case.folder.display()),
+        other => panic!("{}: unknown operator {other}", case.folder.display()),
     }
 }
 
 #[test]
-fn every_case_is_there() {
+fn every_case_is_stored() {
     let mut counts = BTreeMap::<_, usize>::new();
     for case in Case::all() {
         *counts.entry(case.get("op").to_owned()).or_default() += 1;

@@ -1,10 +1,10 @@
-//! What `scatter_elements` and `tensor_scatter` refuse: the error with its
-//! facts, the same from every verb, and not a byte written.
+//! The errors of `scatter_elements` and `tensor_scatter`. Each method returns the same error with
+//! its facts, and writes nothing.
 
 use crate::common::Tensor;
-use crate::common::api::Verbs;
+use crate::common::api::Methods;
 use crate::common::elements::Ref;
-use crate::common::harness::{Operator, Options, Problem, Round, Verb};
+use crate::common::harness::{Method, Operator, Options, Problem, Round};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::pools::Workers;
 use crate::common::refused::{check_indices_refused, check_refused, filled, numbers};
@@ -51,14 +51,14 @@ fn indices_of_another_rank_than_data() {
 }
 
 #[test]
-fn indices_that_reach_further_than_data() {
+fn indices_that_are_longer_than_data() {
     for (axis, data, shape, (too_long, size, data_size)) in [
         (0, &[2, 3][..], &[2, 4][..], (1, 4, 3)),
         (1, &[2, 3], &[3, 9], (0, 3, 2)),
         (-2, &[2, 3, 4], &[2, 9, 5], (2, 5, 4)),
-        // The lowest axis.
+        // The error names the lowest axis.
         (1, &[2, 3, 4], &[3, 3, 5], (0, 3, 2)),
-        // Also where there is no index.
+        // The shape is checked even without indices.
         (0, &[2, 3], &[0, 4], (1, 4, 3)),
         (0, &[2, 0], &[2, 1], (1, 1, 0)),
     ] {
@@ -94,15 +94,15 @@ fn an_axis_out_of_range() {
 #[test]
 fn updates_of_another_shape() {
     let cases: [(Options<'_>, Shape, Shape, Shape, Shape); 7] = [
-        // Options, data, indices, updates asked for, updates given.
+        // Options, shapes of data and indices, expected shape of updates, actual shape of updates.
         (elements(0), &[4, 3], &[2, 3], &[2, 3], &[2, 2]),
         (elements(0), &[4, 3], &[2, 3], &[2, 3], &[3, 2]),
         (elements(0), &[4, 3], &[2, 3], &[2, 3], &[6]),
-        // Those of data will not do where indices have fewer.
+        // Updates must have the shape of indices, not the shape of data.
         (elements(1), &[4, 3], &[4, 2], &[4, 2], &[4, 3]),
-        // No broadcasting, also of a single one.
+        // No broadcasting, not even of a single row.
         (elements(0), &[4, 3], &[2, 1], &[2, 1], &[1, 1]),
-        // Off the axis, updates have the cache's sizes.
+        // Outside the axis, updates have the cache's sizes.
         (
             cache(1, CacheMode::Linear, 2),
             &[2, 4, 3],
@@ -140,12 +140,15 @@ fn updates_of_a_cache_of_another_rank() {
             actual: actual.to_vec(),
         };
         assert_eq!(got, Err(refused), "{actual:?}");
-        assert_eq!(output.buffer, data.buffer, "{actual:?}: written");
+        assert_eq!(
+            output.buffer, data.buffer,
+            "{actual:?}: the output was written before the error"
+        );
     }
 }
 
 #[test]
-fn the_batch_axis_is_no_place_to_write() {
+fn the_batch_axis_is_not_an_axis_of_positions() {
     for (axis, data) in [(0, &[2, 3][..]), (-2, &[2, 3]), (0, &[4]), (-1, &[4])] {
         let rank = data.len();
         let options = cache(axis, CacheMode::Linear, 1);
@@ -169,7 +172,7 @@ fn updates_longer_than_the_cache() {
                 update_len,
                 cache_len,
             };
-            // It does not take a sequence.
+            // The error does not need a sequence.
             for batch in [2, 0] {
                 let update = [&[batch], &update[1..]].concat();
                 let data = [batch, 4, 3];
@@ -190,14 +193,14 @@ fn write_indices_of_another_shape() {
         let message = expected.to_string();
         assert!(
             message.contains(&format!("{actual:?}")),
-            "{message} does not say {actual:?}"
+            "{message} does not name {actual:?}"
         );
         let options = cache(1, CacheMode::Linear, 4);
         check_indices_refused::<i32>(&options, &[2, 4], &zeros(actual), &[2, 4], &expected);
     }
 }
 
-/// An update of 2 positions in caches of 5.
+/// Checks an update of 2 positions in caches of 5.
 fn check_write_indices(mode: CacheMode, indices: &[i64], refused: Option<(usize, i64)>) {
     let options = cache(1, mode, 2);
     let (data, updates) = (&[indices.len(), 5, 2], &[indices.len(), 2, 2]);
@@ -222,9 +225,9 @@ fn check_write_indices(mode: CacheMode, indices: &[i64], refused: Option<(usize,
         output: Arrangement::Contiguous,
         margin: 1,
     };
-    for verb in Verb::ALL {
+    for method in Method::ALL {
         problem
-            .check(verb, &options)
+            .check(method, &options)
             .unwrap_or_else(|difference| panic!("{mode:?}: {difference}"));
     }
 }
@@ -232,16 +235,16 @@ fn check_write_indices(mode: CacheMode, indices: &[i64], refused: Option<(usize,
 #[test]
 fn positions_in_a_cache() {
     let (linear, circular) = (CacheMode::Linear, CacheMode::Circular);
-    // The last one that leaves room for two; one more.
+    // 3 is the last position with room for two. 4 has no room.
     check_write_indices(linear, &[0, 3], None);
     check_write_indices(linear, &[3, 4, 5], Some((1, 4)));
-    // The first sequence, not the worst.
+    // The error names the first wrong sequence.
     check_write_indices(linear, &[0, -1, 99], Some((1, -1)));
-    // Added to the length these would wrap, and pass.
+    // Added to the length, these positions would wrap to valid ones.
     check_write_indices(linear, &[i64::MAX], Some((0, i64::MAX)));
     check_write_indices(linear, &[i64::MAX - 1], Some((0, i64::MAX - 1)));
     check_write_indices(linear, &[i64::MIN], Some((0, i64::MIN)));
-    // Round and round: any that is not negative.
+    // Circular caches accept every position that is not negative.
     check_write_indices(circular, &[0, 4, 5, 9, 1_000_003], None);
     check_write_indices(circular, &[i64::MAX, i64::MAX - 1], None);
     check_write_indices(circular, &[4, -1], Some((1, -1)));
@@ -249,7 +252,7 @@ fn positions_in_a_cache() {
 }
 
 #[test]
-fn positions_beyond_every_signed_number() {
+fn positions_beyond_signed_integers() {
     let options = cache(1, CacheMode::Linear, 1);
     let expected = ScatterError::WriteIndex {
         batch: 1,
@@ -262,7 +265,7 @@ fn positions_beyond_every_signed_number() {
     check_indices_refused::<i32>(&options, &[2, 5], &indices, &[2, 1], &expected);
 }
 
-/// One position for all sequences is the first one's to answer for.
+/// One position for all sequences is reported as the position of the first.
 #[test]
 fn a_shared_position_that_does_not_fit() {
     let options = cache(1, CacheMode::Linear, 2);
@@ -282,7 +285,7 @@ fn a_shared_position_that_does_not_fit() {
     );
 }
 
-/// Nothing would be written; the position counts.
+/// Nothing would be written, but the position is checked.
 #[test]
 fn positions_of_empty_windows() {
     let options = cache(1, CacheMode::Linear, 2);
@@ -327,11 +330,14 @@ fn a_plan_of_a_cache_reduces_nothing() {
         .in_place(data.view_mut(), filled(&[2, 4]).view());
     let option = "reduction";
     assert_eq!(got, Err(ScatterError::UnsupportedOption { option }), "add");
-    assert_eq!(data.buffer, before, "written before it was refused");
+    assert_eq!(
+        data.buffer, before,
+        "the output was written before the error"
+    );
 }
 
 #[test]
-fn the_functions_refuse_as_the_builders_do() {
+fn the_functions_return_the_errors_of_the_builders() {
     let mut data = [1, 2, 3, 4];
     let got = scatter_elements(
         TensorViewMut::contiguous(&mut data, &[2, 2]).expect("data"),
@@ -362,14 +368,18 @@ fn the_functions_refuse_as_the_builders_do() {
         mode: CacheMode::Linear,
     };
     assert_eq!(got, Err(expected), "cache");
-    assert_eq!(data, [1, 2, 3, 4], "written before it was refused");
+    assert_eq!(
+        data,
+        [1, 2, 3, 4],
+        "the output was written before the error"
+    );
 }
 
 #[test]
 fn shapes_come_before_bounds_and_bounds_before_duplicates() {
     let mut options = elements(0);
     options.duplicates = Duplicates::Reject;
-    // Everything is wrong.
+    // The shape, an index and a duplicate are wrong.
     let indices = numbers(&[2, 2], &[1_i64, 0, 1, 9]);
     let shape = ScatterError::UpdatesShape {
         expected: vec![2, 2],
@@ -383,7 +393,7 @@ fn shapes_come_before_bounds_and_bounds_before_duplicates() {
         size: 4,
     };
     check_indices_refused::<i32>(&options, &[4, 2], &indices, &[2, 2], &bounds);
-    // An option that there is not comes before a position that does not fit.
+    // An unsupported option is reported before a wrong position.
     let mut options = cache(1, CacheMode::Linear, 1);
     options.execution = Reduction::Add.into();
     let option = "reduction";
@@ -397,13 +407,13 @@ fn shapes_come_before_bounds_and_bounds_before_duplicates() {
     );
 }
 
-/// Rows that are spelled out are one index each; errors count all of it.
+/// A row that repeats its index is checked as one index. Errors count all elements of `indices`.
 #[test]
 fn the_first_error_among_many_rows() {
     const ROWS: usize = 4000;
     const COLUMNS: usize = 100;
     let check = |bad: &[(usize, i64)], expected: Option<ScatterError>| {
-        let index = |i: usize| i64::try_from(i / COLUMNS).expect("it fits");
+        let index = |i: usize| i64::try_from(i / COLUMNS).expect("the index fits i64");
         let mut values: Vec<i64> = (0..ROWS * COLUMNS).map(index).collect();
         for &(tuple, index) in bad {
             values[tuple] = index;
@@ -420,7 +430,10 @@ fn the_first_error_among_many_rows() {
                 let got = indices.in_place(&options, output.view_mut(), data.view());
                 assert_eq!(got.err(), expected, "{workers:?}");
                 let untouched = output.buffer == data.buffer;
-                assert!(untouched || expected.is_none(), "{workers:?}: written");
+                assert!(
+                    untouched || expected.is_none(),
+                    "{workers:?}: the output was written before the error"
+                );
                 let got = indices.plan(&options, data.layout());
                 assert_eq!(got.err(), expected, "{workers:?}, planned");
             });
@@ -435,18 +448,18 @@ fn the_first_error_among_many_rows() {
         size: ROWS,
     };
     check(&[], None);
-    // A whole row, and one place in a row.
+    // A wrong index in a whole row, and in one element of a row.
     let bad: Vec<_> = row(2500, 4000).chain(row(3999, -5000)).collect();
     check(&bad, Some(out(250_000, 4000)));
     check(
         &[(399_999, 1 << 40), (250_071, -4001)],
         Some(out(250_071, -4001)),
     );
-    // Repeated rows: by the first element of the first.
+    // Duplicate rows: the error names the first element of the first duplicate row.
     let bad: Vec<_> = row(3999, 7).chain(row(1234, 7)).collect();
     let (tuple, earlier) = (123_400, 700);
     check(&bad, Some(ScatterError::DuplicateIndex { tuple, earlier }));
-    // One element of a row.
+    // A duplicate in one element of a row.
     let (tuple, earlier) = (399_950, 50);
     check(
         &[(399_950, 0)],
@@ -482,9 +495,12 @@ fn plans_serve_one_layout() {
             let refused = matches!(&got, Err(ScatterError::PlanMismatch { planned_shape, shape: given, .. })
                 if planned_shape == &[4, 3] && given == shape);
             assert!(refused, "{shape:?} {arrangement:?}: {got:?}");
-            assert_eq!(output.buffer, before, "written before it was refused");
+            assert_eq!(
+                output.buffer, before,
+                "the output was written before the error"
+            );
         }
-        // Other updates than the plan's tuples ask for.
+        // Updates whose shape differs from the plan's shape.
         let mut output = filled::<i32>(&[4, 3]);
         let got = Request::new(Reduction::None)
             .run(&plan)

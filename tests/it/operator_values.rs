@@ -1,4 +1,4 @@
-//! Operators as values. The shape rule is that of the reference. `Scatter::new` and
+//! Operators as values. Their shape rule equals the reference's shape rule. `Scatter::new` and
 //! `Gather::new` make the same scatters and gathers as the named constructors.
 
 use ndscatter::{CacheMode, Gather, Operator, Scatter, ScatterError};
@@ -7,10 +7,11 @@ use crate::common::operators::{self, Gatherer};
 
 type Shape = &'static [usize];
 
-/// Operators, data, indices, and the shape of updates or of what is gathered.
+/// An operator, the shapes of data and indices, and the shape of updates, which is also the shape
+/// of the gathered tensor.
 const SHAPES: &[(Operator, Shape, Shape, Shape)] = &[
     (Operator::Nd { batch_dims: 0 }, &[4, 5, 6], &[7, 2], &[7, 6]),
-    // No coordinates: the whole tensor for each update.
+    // Without coordinates, each update is a whole tensor.
     (Operator::Nd { batch_dims: 0 }, &[4, 5], &[3, 0], &[3, 4, 5]),
     (
         Operator::Along { axis: -2 },
@@ -18,7 +19,7 @@ const SHAPES: &[(Operator, Shape, Shape, Shape)] = &[
         &[2, 3],
         &[4, 2, 3, 6],
     ),
-    // One index without dims takes its axis away.
+    // An index of rank 0 removes the axis.
     (Operator::Along { axis: 0 }, &[4, 5], &[], &[5]),
     (Operator::Elements { axis: 1 }, &[4, 5], &[3, 9], &[3, 9]),
 ];
@@ -60,7 +61,7 @@ fn a_scatter_and_its_gather_have_one_shape_rule() {
 }
 
 #[test]
-fn shapes_that_do_not_fit_are_refused() {
+fn shapes_that_do_not_fit_are_errors() {
     let axis = ScatterError::AxisOutOfRange { axis: 2, rank: 2 };
     let far = Operator::Elements { axis: 2 };
     assert_eq!(far.updates_shape(&[4, 5], &[4, 5]), Err(axis.clone()));
@@ -74,7 +75,7 @@ fn shapes_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn values_make_what_the_named_constructors_make() {
+fn operators_make_the_scatters_of_the_named_constructors() {
     let scatters = [
         (Operator::Nd { batch_dims: 0 }, Scatter::nd()),
         (Operator::Along { axis: -1 }, Scatter::along(-1)),
@@ -104,7 +105,7 @@ fn values_make_what_the_named_constructors_make() {
 }
 
 #[test]
-fn what_is_no_scatter_or_no_gather_is_refused() {
+fn operators_without_a_scatter_or_gather_are_errors() {
     let batched = Operator::Nd { batch_dims: 1 };
     let refused = ScatterError::UnsupportedOption {
         option: "batch_dims",
@@ -137,7 +138,7 @@ fn a_cache_has_the_length_of_its_updates() {
         cache_len: 9,
     };
     assert_eq!(shape(cache.for_updates(&[2, 10, 4])), Err(too_long));
-    // Updates of another rank have no such axis: the other verbs refuse them.
+    // Updates of another rank have no such axis. Calls return an error for them.
     assert_eq!(shape(cache.for_updates(&[2])), Ok(vec![2, 0, 4]));
     let first = Operator::Along { axis: 0 };
     assert_eq!(first.for_updates(&[2, 7, 4]), first);

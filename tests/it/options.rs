@@ -1,9 +1,9 @@
-//! What the options mean, as values worked out by hand: without self, mean,
-//! wide accumulation. They judge the reference and the crate alike.
+//! The options, with values computed by hand: without self, mean, and wide accumulation. The cases
+//! check the reference and the crate.
 
 #![allow(
     unsafe_code,
-    reason = "bytes of a foreign runtime are handed over as raw parts"
+    reason = "bytes of a foreign runtime are passed as raw parts"
 )]
 
 use crate::common::arithmetic::How;
@@ -36,11 +36,11 @@ mod include_self {
         check_updates(without_self(Reduction::Mul), 100, &[2, 3], 6);
         check_updates(without_self(Reduction::Min), 1, &[7, 5, 6], 5);
         check_updates(without_self(Reduction::Max), 100, &[5, 7, 6], 7);
-        // The value that was there has no say, whatever it is.
+        // The existing value has no effect, not even NaN.
         check_updates(without_self(Reduction::Add), f32::NAN, &[1.0, 2.0], 3.0);
         check_updates(without_self(Reduction::Min), f64::NAN, &[2.0, 1.0], 1.0);
         check_updates(without_self(Reduction::Mul), 0.0_f32, &[-3.0], -3.0);
-        // With self, it has.
+        // With self, the existing value has an effect.
         check_updates(Reduction::Add, 100, &[1, 2, 3], 106);
         check_updates(Reduction::Max, 100, &[5, 7, 6], 100);
     }
@@ -55,7 +55,7 @@ mod include_self {
         // 0 - 0 and 0 - -0 are both +0.
         check_updates(without_self(Reduction::Sub), -0.0_f32, &[0.0], 0.0);
         check_updates(without_self(Reduction::Sub), -0.0_f32, &[-0.0], 0.0);
-        // In order: the large ones do not cancel first.
+        // In order: the large values do not cancel first.
         let updates = [1.0_f32, 1e30, -1e30];
         check_updates(without_self(Reduction::Sub), 5.0, &updates, 0.0);
     }
@@ -89,9 +89,9 @@ mod include_self {
         }
     }
 
-    /// There is no constant to begin with that would show through.
+    /// No initial constant, such as 0 for a sum, has an effect on the result.
     #[test]
-    fn no_identity_leaks() {
+    fn no_initial_constant_has_an_effect() {
         let (add, mul) = (without_self(Reduction::Add), without_self(Reduction::Mul));
         let (min, max) = (without_self(Reduction::Min), without_self(Reduction::Max));
         check_updates(add, 5.0_f32, &[-0.0, -0.0], -0.0);
@@ -103,7 +103,7 @@ mod include_self {
         check_updates(max, 5, &[i8::MIN], i8::MIN);
         check_updates(min, 5, &[u64::MAX, u64::MAX], u64::MAX);
         check_updates(mul, 5.0, &[f32::INFINITY, 0.0], f32::NAN);
-        // Ties and NaN are as among updates with self.
+        // Ties and NaN have the same rules as with self.
         check_updates(max, 5.0_f32, &[-0.0, 0.0], -0.0);
         check_updates(min, 5.0_f32, &[0.0, -0.0], 0.0);
         check_updates(max, 5.0, &[f32::NAN, 1.0], f32::NAN);
@@ -112,7 +112,7 @@ mod include_self {
 
     #[cfg(feature = "half")]
     #[test]
-    fn no_identity_leaks_in_halves() {
+    fn no_initial_constant_has_an_effect_in_halves() {
         use half::{bf16, f16};
         let max = without_self(Reduction::Max);
         let low = f16::NEG_INFINITY;
@@ -177,7 +177,7 @@ mod include_self {
         let mut options = options(Operator::Nd);
         options.include_self = false;
         case.check(Reduction::Add, &options);
-        // No update at all.
+        // No update.
         let none = Case {
             indices: (&[0, 1], &[]),
             updates: (&[0], &[]),
@@ -203,10 +203,11 @@ mod mean {
         check_updates(without_self(Reduction::Mean), 7.0_f64, &[-0.0], -0.0);
         check_updates(Reduction::Mean, 1.0_f64, &[f64::INFINITY], f64::INFINITY);
         check_updates(Reduction::Mean, 1.0_f32, &[f32::NAN], f32::NAN);
-        // The sum is that of `add`: it may leave the range.
+        // The sum is the sum of `add`, so it may overflow.
         check_updates(Reduction::Mean, f32::MAX, &[f32::MAX], f32::INFINITY);
         check_updates(Reduction::Mean, 1.0_f32, &[1e30, -1e30], 0.0);
-        // 49 * (1 / 49) is not 1, and 5 / 3 is not 5 * (1 / 3).
+        // A multiplication by the reciprocal would be wrong: 49 * (1 / 49) is not 1, and 5 / 3 is
+        // not 5 * (1 / 3).
         for count in 2..100 {
             let ones = vec![1.0_f32; count - 1];
             check_updates(Reduction::Mean, 1.0, &ones, 1.0);
@@ -226,10 +227,10 @@ mod mean {
         check_updates(without, 0_i8, &[i8::MIN], i8::MIN);
         check_updates(Reduction::Mean, i64::MIN, &[0], i64::MIN / 2);
         check_updates(Reduction::Mean, i64::MIN, &[1], i64::MIN / 2);
-        // As a signed number the sum would be -1.
+        // As a signed number, the sum would be -1.
         check_updates(Reduction::Mean, u64::MAX, &[0], u64::MAX / 2);
         check_updates(Reduction::Mean, u8::MAX, &[0], 127);
-        // Between the numbers that f64 has.
+        // Values that `f64` cannot represent.
         let odd = (1_i64 << 60) + 1;
         check_updates(Reduction::Mean, odd, &[0], 1 << 59);
         check_updates(Reduction::Mean, -odd, &[0], -(1 << 59) - 1);
@@ -243,20 +244,21 @@ mod mean {
         check_updates(Reduction::Mean, i64::MIN, &[-1], i64::MAX / 2);
     }
 
-    /// As a u8 the number would be 45, 0 or 0; as an i8 negative.
+    /// The count must not be cast to the element type: 301 is 45 as a `u8`, 256 is 0, and 200 and
+    /// 130 are negative as an `i8`.
     #[test]
-    fn the_number_is_never_cast_to_the_element_type() {
+    fn the_count_is_never_cast_to_the_element_type() {
         let without = without_self(Reduction::Mean);
-        // 7 + 900 wraps to 139, of 301.
+        // 7 + 900 wraps to 139. The count is 301.
         check_updates(Reduction::Mean, 7_u8, &[3; 300], 0);
-        // 900 wraps to 132, of 300.
+        // 900 wraps to 132. The count is 300.
         check_updates(without, 7_u8, &[3; 300], 0);
-        // 100 + 255 wraps to 99, of 256.
+        // 100 + 255 wraps to 99. The count is 256.
         check_updates(Reduction::Mean, 100_u8, &[1; 255], 0);
         check_updates(without, 100_u8, &[1; 256], 0);
-        // -200 wraps to 56, of 200: as an i8, that is -56.
+        // -200 wraps to 56. The count is 200, which is -56 as an `i8`.
         check_updates(without, 0_i8, &[-1; 200], 0);
-        // -65 is -1 of 130 rounded down; as an i8, 130 is -126.
+        // -65 / 130 rounded down is -1. The count 130 is -126 as an `i8`.
         let mut updates = [0_i8; 130];
         updates[..65].fill(-1);
         check_updates(without, 5, &updates, -1);
@@ -264,7 +266,7 @@ mod mean {
 
     #[cfg(feature = "half")]
     #[test]
-    fn numbers_that_halves_do_not_have() {
+    fn counts_that_halves_cannot_represent() {
         use half::{bf16, f16};
         use ndscatter::Accumulate;
 
@@ -274,8 +276,8 @@ mod mean {
             accumulate: Accumulate::Wide,
             ..without
         };
-        // The sum sticks at 2048; 2048 / 2049 is the number before 1. With
-        // 2049 rounded to f16 it would be 1.
+        // The sum stops at 2048. 2048 / 2049 is the number before 1. If the count 2049 were rounded
+        // to `f16`, the result would be 1.
         let ones = [f16::ONE; 2049];
         check_updates(without, f16::ZERO, &ones, f16::from_bits(0x3bff));
         check_updates(wide, f16::ZERO, &ones, f16::ONE);
@@ -285,7 +287,7 @@ mod mean {
             &ones[1..],
             f16::from_bits(0x3bff),
         );
-        // 256 / 257 likewise.
+        // bfloat16: 256 / 257 is the number before 1.
         let ones = [bf16::ONE; 257];
         check_updates(without, bf16::ZERO, &ones, bf16::from_bits(0x3f7f));
         check_updates(wide, bf16::ZERO, &ones, bf16::ONE);
@@ -300,14 +302,14 @@ mod mean {
         use super::How;
         let third = f16::from_f32(1.0 / 3.0);
         check_updates(Reduction::Mean, f16::ONE, &[f16::ZERO; 2], third);
-        // The sum leaves the range, unless it is kept in f32.
+        // The sum overflows, unless it is kept in `f32`.
         check_updates(Reduction::Mean, f16::MAX, &[f16::MAX], f16::INFINITY);
         let wide = How {
             accumulate: Accumulate::Wide,
             ..How::from(Reduction::Mean)
         };
         check_updates(wide, f16::MAX, &[f16::MAX], f16::MAX);
-        // 2049 / 3: the sum itself is no f16, and is not rounded to one.
+        // 2049 / 3: the sum 2049 is not an `f16`, and wide accumulation does not round it.
         let updates = [2048.0, 0.0].map(f16::from_f32);
         check_updates(wide, f16::ONE, &updates, f16::from_f32(683.0));
         check_updates(Reduction::Mean, f16::ONE, &updates, f16::from_f32(682.5));
@@ -317,7 +319,8 @@ mod mean {
     #[test]
     fn complex_numbers_by_components() {
         use num_complex::Complex;
-        // As a division by the complex number 2 + 0i, im would be NaN.
+        // The components are divided separately. A division by the complex number 2 + 0i would give
+        // NaN as the imaginary part.
         let current = Complex::new(f64::INFINITY, 1.0);
         let expected = Complex::new(f64::INFINITY, 2.0);
         check_updates(
@@ -358,7 +361,7 @@ mod mean {
         case.check(Reduction::Mean, &options);
     }
 
-    /// The number is rounded to f32: 2^24 + 1 of them are 2^24.
+    /// The count is rounded to `f32`: 2^24 + 1 becomes 2^24.
     #[test]
     fn more_updates_than_f32_counts() {
         let count: usize = 1 << 24;
@@ -374,7 +377,7 @@ mod mean {
                 updates,
             )
             .expect("the case is valid");
-        // The sum sticks at 2^24; of 2^24 + 1, it would be less than 1.
+        // The sum stops at 2^24. Divided by 2^24 + 1, it would be less than 1.
         assert_eq!(data, [1.0], "{count} updates and self");
     }
 }
@@ -403,10 +406,10 @@ mod wide {
     #[test]
     fn sums_are_rounded_once() {
         let [one, half, two] = [1.0, 2048.0, 2050.0].map(f16::from_f32);
-        // Rounded after each, they are lost.
+        // Rounded after each step, the ones are lost.
         check_updates(Reduction::Add, half, &[one, one], half);
         check_updates(wide(Reduction::Add), half, &[one, one], two);
-        // 2051 is a tie between 2050 and 2052: to even.
+        // 2051 is a tie between 2050 and 2052. It is rounded to even.
         check_updates(wide(Reduction::Add), half, &[one; 3], f16::from_f32(2052.0));
         check_updates(
             wide_without_self(Reduction::Add),
@@ -433,22 +436,22 @@ mod wide {
         let updates = [2048.0, 1.0, 1.0].map(f16::from_f32);
         let expected = f16::from_f32(-2050.0);
         check_updates(wide_without_self(Reduction::Sub), one, &updates, expected);
-        // Out of the range of f16 and back, at either end.
-        let there_and_back = [2.0, 0.5].map(f16::from_f32);
-        check_updates(Reduction::Mul, f16::MAX, &there_and_back, f16::INFINITY);
-        check_updates(wide(Reduction::Mul), f16::MAX, &there_and_back, f16::MAX);
-        let back_and_there = [0.5, 2.0].map(f16::from_f32);
+        // The running value leaves the range of `f16` and comes back, at both ends.
+        let up_and_down = [2.0, 0.5].map(f16::from_f32);
+        check_updates(Reduction::Mul, f16::MAX, &up_and_down, f16::INFINITY);
+        check_updates(wide(Reduction::Mul), f16::MAX, &up_and_down, f16::MAX);
+        let down_and_up = [0.5, 2.0].map(f16::from_f32);
         let tiny = f16::from_bits(1);
-        check_updates(Reduction::Mul, tiny, &back_and_there, f16::ZERO);
-        check_updates(wide(Reduction::Mul), tiny, &back_and_there, tiny);
-        // And not back.
+        check_updates(Reduction::Mul, tiny, &down_and_up, f16::ZERO);
+        check_updates(wide(Reduction::Mul), tiny, &down_and_up, tiny);
+        // The final value is out of range.
         let update = f16::from_f32(16.0);
         check_updates(wide(Reduction::Add), f16::MAX, &[update], f16::INFINITY);
     }
 
     #[test]
-    fn the_running_value_is_an_f32_and_no_more() {
-        // In f32, 2^24 + 1 is 2^24; in f64 the ones would add up to 2^17.
+    fn the_running_value_is_an_f32() {
+        // In `f32`, 2^24 + 1 is 2^24. In `f64`, the ones would add up to 2^17.
         let (large, ones) = (bf16::from_f32(16_777_216.0), vec![bf16::ONE; 1 << 17]);
         check_updates(wide(Reduction::Add), large, &ones, large);
         let large = bf16::MAX;
@@ -461,7 +464,7 @@ mod wide {
     }
 
     #[test]
-    fn what_is_not_summed_is_the_same() {
+    fn minimum_maximum_and_none_are_unchanged() {
         let [a, b] = [f16::from_f32(1.5), f16::from_bits(0x7e55)];
         check_updates(wide(Reduction::None), a, &[a, b], b);
         for reduction in [Reduction::Min, Reduction::Max] {
@@ -485,11 +488,11 @@ mod wide {
     }
 }
 
-/// Foreign bytes of a `bool`: current, updates, and what becomes of them.
+/// Foreign bytes of a `bool` without self. A case is a reduction, updates, and the resulting byte.
 #[test]
 fn foreign_bool_bytes_without_self() {
     let cases: [(Reduction, &[u8], u8); 9] = [
-        // The one that assigns is written as 0 or 1 too.
+        // The first update assigns, and is written as 0 or 1 too.
         (Reduction::Add, &[0x42], 1),
         (Reduction::Mul, &[0x42], 1),
         (Reduction::Min, &[0x80, 4], 1),
@@ -498,14 +501,15 @@ fn foreign_bool_bytes_without_self() {
         (Reduction::Sub, &[0x42], 1),
         (Reduction::Sub, &[2, 4], 0),
         (Reduction::Sub, &[2, 4, 1], 1),
-        // Nothing is reduced: the byte moves as it is.
+        // Without a reduction, the byte is moved unchanged.
         (Reduction::None, &[1, 0x42], 0x42),
     ];
     for (reduction, updates, expected) in cases {
         let mut data = [0x33_u8, 0x55];
         let (shape, count, tuples) = ([2], [updates.len()], [updates.len(), 1]);
         let element = DType::Bool;
-        // SAFETY: the layouts span the arrays, which outlive the call.
+        // SAFETY: the layouts have the lengths of the arrays, which outlive the call. Nothing else
+        // accesses them.
         let (view, updates_view) = unsafe {
             (
                 AnyViewMut::from_raw_parts(data.as_mut_ptr(), element, Layout::contiguous(&shape)),
@@ -523,13 +527,12 @@ fn foreign_bool_bytes_without_self() {
                 updates_view.expect("bytes are aligned"),
             )
             .expect("the case is valid");
-        // The other one is no destination: it keeps its foreign byte.
+        // The second element is not a destination, so it keeps its foreign byte.
         assert_eq!(data, [expected, 0x55], "{reduction} of {updates:?}");
     }
 }
 
-/// What cannot change the bits may not: a schedule that is forced on options
-/// that it does not serve.
+/// A forced schedule that does not support the options must not change the bits.
 #[test]
 fn forced_schedules_change_nothing() {
     for schedule in Schedule::ALL {

@@ -1,8 +1,8 @@
-//! What the crate chooses, held against what is known of machines that were not
-//! recorded in full (`benches/machines/partial/`).
+//! The crate's choice of schedules, compared with the times of machines that were recorded in part
+//! (`benches/machines/partial/`).
 
 #[path = "../../benches/common/workloads.rs"]
-#[allow(dead_code, reason = "benches need more of it")]
+#[allow(dead_code, reason = "benches use more of this module")]
 mod workloads;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,14 +15,14 @@ use workloads::{Operator, WORKLOADS, Workload};
 use crate::machines::random::{self, Random};
 use crate::machines::{self, Asked, file};
 
-/// What is known of a machine.
+/// The recorded times of a machine.
 #[derive(Debug, Deserialize)]
 struct Record {
     machine: file::Machine,
     calls: Vec<Call>,
 }
 
-/// How many times as fast as the serial one each schedule was.
+/// Speeds of the schedules of one call, relative to the serial schedule.
 #[derive(Debug, Deserialize)]
 struct Call {
     workload: String,
@@ -31,7 +31,7 @@ struct Call {
     speeds: BTreeMap<String, f64>,
 }
 
-/// The schedules that are chosen: in place and out, once and planned.
+/// Returns the chosen schedules, keyed by (in place, planned).
 fn chosen(workload: &Workload, machine: &Machine, workers: usize) -> HashMap<(bool, bool), String> {
     let pool = Asked(workers);
     let execution = Execution::new().pool(&pool).machine(machine);
@@ -56,8 +56,8 @@ fn chosen(workload: &Workload, machine: &Machine, workers: usize) -> HashMap<(bo
     found
 }
 
-/// The time of each chosen schedule in that of the fastest known, in order, where it is
-/// known; and what was chosen.
+/// Returns the ratio of each chosen schedule's time to the fastest recorded time, in ascending
+/// order. Choices without a recorded time are left out. The second value describes all choices.
 fn regrets(record: &Record) -> (Vec<f64>, Vec<String>) {
     let machine = machines::machine(&record.machine);
     let (mut regrets, mut said) = (Vec::new(), Vec::new());
@@ -79,19 +79,19 @@ fn regrets(record: &Record) -> (Vec<f64>, Vec<String>) {
     (regrets, said)
 }
 
-/// How many choices are known, and what they reach. Assignments of a prompt in place
-/// are the worst: by last write, whose streaming copies prefetched on the Xeon when it
-/// was measured, which took 1.4 to 1.6 times as long as they take without now.
+/// Records with the number of known choices and the limits of the ratios: the median and the worst.
+/// The worst are assignments of a prompt in place by last write. Streaming copies prefetched on the
+/// Xeon when it was measured. They cost 1.4 to 1.6 times their present cost without prefetch.
 const LIMITS: [(&str, usize, [f64; 2]); 2] =
     [("xeon-480", 30, [1.0, 2.8]), ("zen-4", 10, [1.0, 1.0])];
 
 #[test]
-fn choices_are_good_on_machines_that_are_known_in_part() {
+fn choices_are_good_on_machines_recorded_in_part() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/machines/partial");
     for (name, known, [median, worst]) in LIMITS {
         let path = folder.join(name).with_extension("json");
         let text = std::fs::read_to_string(&path).expect("a record");
-        let record: Record = serde_json::from_str(&text).expect("of this format");
+        let record: Record = serde_json::from_str(&text).expect("a record in this format");
         let (regrets, said) = regrets(&record);
         println!("{name}: {said:#?}");
         assert!(regrets.len() >= known, "{name}: {said:#?}");

@@ -1,5 +1,5 @@
-//! One case for every row of the table of profiles: what the profile does
-//! where runtimes go apart.
+//! One case for every row of the table of profiles. It tests the profile's rule where runtimes
+//! differ.
 
 use ndscatter::profile::{
     jax, onnx, openvino_3, openvino_8, openvino_12, openvino_15, stablehlo, tensorflow, torch,
@@ -11,14 +11,15 @@ use ndscatter::{
 
 const DATA: [f32; 4] = [10.0, 20.0, 30.0, 40.0];
 
-/// Scatters 1.0, 2.0, ... into [`DATA`] at `indices`, which have a last dim of
-/// one where tuples are wanted.
+/// Scatters 1.0, 2.0, ... into [`DATA`] at `indices`. With `tuples`, the indices have a last dim of
+/// 1.
 fn scatter(scatter: &Scatter<'_>, tuples: bool, indices: &[i64]) -> Result<Vec<f32>, ScatterError> {
     let updates: Vec<f32> = (1_u8..).take(indices.len()).map(f32::from).collect();
     run(scatter, &DATA, tuples, indices, &updates)
 }
 
-/// At once, planned, and with a pool: a profile means the same in all of them.
+/// Runs a scatter as a one-shot call and with a plan, with the default pool and with another pool.
+/// All results must be equal.
 fn run<T: Element>(
     scatter: &Scatter<'_>,
     data: &[T],
@@ -47,7 +48,7 @@ fn run<T: Element>(
     ])
 }
 
-/// The first of results that are all the same, NaN for NaN.
+/// Returns the first result. Panics if the results differ. Results with NaN are equal.
 fn same<T: Element>(results: [Result<Tensor<T>, ScatterError>; 4]) -> Result<Vec<T>, ScatterError> {
     let texts = results.each_ref().map(|result| format!("{result:?}"));
     assert_eq!(texts[1], texts[0], "with a pool");
@@ -80,7 +81,7 @@ fn is_out_of_bounds(result: &Result<Vec<f32>, ScatterError>, bad: i128) -> bool 
     matches!(result, Err(ScatterError::IndexOutOfBounds { index, .. }) if *index == bad)
 }
 
-/// The rows that allow negative indices and refuse others out of bounds.
+/// Profiles that allow negative indices and return an error for other indices out of bounds.
 #[test]
 fn negative_indices_count_from_the_end() {
     let expected = Ok(vec![10.0, 2.0, 30.0, 1.0]);
@@ -118,7 +119,7 @@ fn negative_indices_count_from_the_end() {
 }
 
 #[test]
-fn negative_indices_are_refused() {
+fn negative_indices_are_errors() {
     let results = [
         (
             "openvino_3 nd",
@@ -168,7 +169,7 @@ fn negative_indices_are_refused() {
 }
 
 #[test]
-fn indices_beyond_the_end_are_refused_unless_the_runtime_drops_them() {
+fn indices_beyond_the_end_are_errors_or_skipped() {
     for (name, result) in [
         ("onnx", scatter(&onnx::scatter_nd(), true, &[4])),
         (
@@ -235,7 +236,7 @@ fn without_self_where_the_operator_says_so() {
 #[test]
 fn torch_sums_halves_in_single_precision() {
     use half::f16;
-    // 2048 + 1 + 1: each 1 alone is rounded away.
+    // 2048 + 1 + 1: rounded after each step, both ones are lost.
     let (data, one) = ([f16::from_f32(2048.0)], f16::ONE);
     let wide = run(&torch::scatter_add(0), &data, false, &[0, 0], &[one, one]);
     assert_eq!(wide, Ok(vec![f16::from_f32(2050.0)]), "scatter_add");
@@ -243,11 +244,10 @@ fn torch_sums_halves_in_single_precision() {
     assert_eq!(native, Ok(vec![f16::from_f32(2048.0)]), "index_add");
 }
 
-/// Duplicates tell every option apart: what is summed in which type, whether
-/// the value that is there takes part, what is divided by what.
+/// A case with duplicates, whose result depends on every option of a profile.
 #[cfg(feature = "half")]
 #[test]
-fn every_profile_means_the_same_planned_and_with_a_pool() {
+fn every_profile_has_one_result_planned_and_with_a_pool() {
     use half::f16;
     let (data, ones) = ([f16::from_f32(2048.0), f16::ZERO], [f16::ONE; 300]);
     let indices = [0; 300];
@@ -272,21 +272,21 @@ fn every_profile_means_the_same_planned_and_with_a_pool() {
             torch::index_reduce(0, false), torch::scatter(0), torch::scatter_add(0),
             torch::scatter_reduce(0, true), torch::scatter_reduce(0, false), jax::segment();
     }
-    // 300 ones, summed in f32 and in bfloat16.
+    // A sum of 300 ones, in `f32` and in bfloat16.
     let (zero, one) = ([half::bf16::ZERO], [half::bf16::ONE; 300]);
     let sum = |result: Result<Vec<half::bf16>, _>| result.expect("valid")[0].to_f32();
     let wide = sum(run(&torch::scatter_add(0), &zero, false, &indices, &one));
-    assert_eq!(wide, 300.0, "in f32");
+    assert_eq!(wide, 300.0, "the sum in f32");
     let native = sum(run(&torch::index_add(0), &zero, false, &indices, &one));
-    assert_eq!(native, 256.0, "in bfloat16");
+    assert_eq!(native, 256.0, "the sum in bfloat16");
     let mean = torch::scatter_reduce(0, false).reduction(Reduction::Mean);
     let mean = run(&mean, &[100.0_f32], false, &[0, 0], &[1.0, 3.0]);
     assert_eq!(mean, Ok(vec![2.0]), "the mean of 1 and 3 without 100");
 }
 
-/// To say who runs an operator resets nothing that it means.
+/// Setting an execution resets no option of the operator.
 #[test]
-fn an_execution_holds_no_meaning() {
+fn an_execution_changes_no_result() {
     let scatter = ndscatter::Scatter::along(0)
         .reduction(Reduction::Add)
         .include_self(false)
@@ -296,9 +296,9 @@ fn an_execution_holds_no_meaning() {
     assert_eq!(sum, Ok(vec![5, 30]), "the sum of the updates alone");
 }
 
-/// Rows that differ from what the table names: our answer.
+/// Rules in which the crate differs from the runtime of the profile.
 #[test]
-fn rules_that_differ() {
+fn rules_that_differ_from_the_runtime() {
     let nan = [f32::NAN];
     for reduction in [Reduction::Min, Reduction::Max] {
         for (name, result) in [
@@ -346,7 +346,11 @@ fn rules_that_differ() {
         "floor of -3 / 2"
     );
     let last = scatter(&torch::scatter(0), false, &[1, 1]);
-    assert_eq!(last, Ok(vec![10.0, 2.0, 30.0, 40.0]), "the last one stays");
+    assert_eq!(
+        last,
+        Ok(vec![10.0, 2.0, 30.0, 40.0]),
+        "the last update stays"
+    );
     let zero = run(
         &torch::scatter_reduce(0, false).reduction(Reduction::Add),
         &[1.0_f32],

@@ -1,15 +1,15 @@
-//! Random scatters: operator x element type x index type x reduction and its
-//! options x bounds x forced schedule x forced instruction set x pool x layouts
-//! x verb, each held against the reference bit for bit.
+//! Random scatters, compared with the reference bit for bit. A case combines operator, element
+//! type, index type, reduction and its options, bounds, forced schedule, forced instruction set,
+//! pool, layouts and method.
 //!
-//! The cases are the same at every run. To look further:
-//! `PROPTEST_CASES=20000 PROPTEST_RNG_SEED=1 cargo test --release --test it properties::`.
+//! Every run tests the same cases. To test more cases: `PROPTEST_CASES=20000 PROPTEST_RNG_SEED=1
+//! cargo test --release --test it properties::`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Mutex;
 
-use crate::common::api::{DType, Options, Request, Verb, Verbs};
+use crate::common::api::{DType, Method, Methods, Options, Request};
 use crate::common::destinations::{Destinations, index_types, place_indices, range};
 use crate::common::elements::{Palette, Ref, element_types};
 use crate::common::harness::{Problem, Round};
@@ -29,13 +29,14 @@ use proptest::prop_oneof;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
-/// How the indices of `scatter_elements` differ from lane to lane.
+/// The way in which the indices of `scatter_elements` differ between lanes. A lane is a line of
+/// indices along the axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Lanes {
     Free,
-    /// All alike: rows that are spelled out.
+    /// All lanes have the same indices: rows written as elements.
     Alike,
-    /// But for one index.
+    /// All lanes have the same indices, except for one index.
     Almost,
 }
 
@@ -43,7 +44,7 @@ impl Lanes {
     const ALL: [Self; 3] = [Self::Free, Self::Alike, Self::Almost];
 }
 
-/// A whole case; values and indices come from the seed.
+/// A whole case. Values and indices follow from the seed.
 #[derive(Clone, Debug)]
 struct Case {
     operator: Operator,
@@ -63,33 +64,33 @@ struct Case {
     indices_layout: Arrangement,
     updates_layout: Arrangement,
     output_layout: Arrangement,
-    verb: Verb,
+    method: Method,
     schedule: Option<Schedule>,
     set: Option<InstructionSet>,
     workers: Workers,
     seed: u64,
 }
 
-/// Updates of more elements than this are cut down.
+/// Largest number of elements of updates. The indices are reduced to it.
 #[derive(Clone, Copy)]
 struct Limit(usize);
 
-/// Shapes of data and tuples, a number that the operator is drawn by, and the
-/// destinations.
+/// Shapes of data and of tuples, a random number for the operator, the destinations, the lanes, and
+/// whether indices may be negative.
 type Shapes = (Vec<usize>, Vec<usize>, u32, Destinations, Lanes, bool);
 
 fn small_shapes() -> impl Strategy<Value = Shapes> {
     let data = prop_oneof![
-        // Any rank, sizes of no importance.
+        // Any rank, with small sizes.
         5 => vec(1_usize..=6, 0..=4),
-        // Windows of some vectors and a tail.
+        // Windows of several vectors and a tail.
         2 => (vec(1_usize..=8, 1..=2), 17_usize..=130).prop_map(|(mut shape, last)| {
             shape.push(last);
             shape
         }),
         // Sizes of 0.
         1 => vec(0_usize..=3, 1..=4),
-        // An axis that no i8 and no u8 spans.
+        // An axis that can be longer than the range of `i8` and `u8`.
         1 => vec(100_usize..=1000, 1),
     ];
     let tuples = prop_oneof![
@@ -110,7 +111,7 @@ fn with_destinations(
     (data, tuples, pick, destinations, lanes, any::<bool>())
 }
 
-/// Sizes at which a pool gets several tasks.
+/// Sizes for which a pool gets several tasks.
 fn large_shapes() -> impl Strategy<Value = Shapes> {
     let data = prop_oneof![
         vec(5_000_usize..=40_000, 1),
@@ -122,8 +123,7 @@ fn large_shapes() -> impl Strategy<Value = Shapes> {
     with_destinations(data, tuples)
 }
 
-/// An operator that such data has, and the shape of its indices, from tuples of
-/// about that shape.
+/// Draws an operator that suits the data, and the shape of its indices from the shape of tuples.
 fn draw_operator(data: &[usize], tuples: Vec<usize>, pick: u32) -> (Operator, Vec<usize>) {
     let mut random = Random::new(pick.into());
     let rank = data.len();
@@ -158,7 +158,7 @@ fn draw_operator(data: &[usize], tuples: Vec<usize>, pick: u32) -> (Operator, Ve
     }
 }
 
-/// Often the whole size, else less.
+/// Returns the whole size in most cases, else a random smaller or equal size.
 fn shorter(size: usize, random: &mut Random) -> usize {
     if random.one_in(3) {
         random.below(size + 1)
@@ -167,9 +167,8 @@ fn shorter(size: usize, random: &mut Random) -> usize {
     }
 }
 
-/// Cuts the shape of `indices` down to what the rest allows: an axis without
-/// elements is addressed by no tuple, distinct destinations are as many as
-/// there are, and updates stay within the limit.
+/// Reduces the shape of `indices`: no tuple addresses an empty axis, distinct destinations are not
+/// more than exist, and updates stay below the limit.
 fn fit(
     operator: Operator,
     data: &[usize],
@@ -183,7 +182,7 @@ fn fit(
     let distinct: usize = (operator.axes(data, &indices).iter())
         .map(|&(_, size)| size)
         .product();
-    // The dimensions that may be cut, and those that count repeats.
+    // The dimensions that may be reduced, and the dimensions along which destinations could repeat.
     let (cut, counted) = match operator {
         Operator::Nd => (0..indices.len() - 1, 0..indices.len() - 1),
         Operator::Elements { axis } => {
@@ -214,7 +213,7 @@ fn fit(
     indices
 }
 
-/// `plain` two times in five, else one of `all`.
+/// Draws `plain` in two of five cases, else a value of `all`.
 fn plain_or<T: Clone + Debug + 'static>(plain: T, all: Vec<T>) -> impl Strategy<Value = T> {
     prop_oneof![2 => Just(plain), 3 => select(all)]
 }
@@ -236,13 +235,12 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
             vec![Bounds::Skip, Bounds::Clamp, Bounds::Error],
         ),
     );
-    // Often the plain choice: ways that only plain calls take must meet
-    // everything else as well.
+    // The plain choice is frequent, because some paths need several plain choices together.
     let inputs = || plain_or(Arrangement::Contiguous, Arrangement::INPUTS.into());
     let outputs = plain_or(Arrangement::Contiguous, Arrangement::OUTPUTS.into());
     let layouts = (inputs(), inputs(), inputs(), outputs);
     let run = (
-        select(&Verb::ALL[..]),
+        select(&Method::ALL[..]),
         plain_or(None, Schedule::ALL.map(Some).into()),
         plain_or(
             None,
@@ -265,7 +263,7 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
         let is_cache = matches!(operator, Operator::Cache { .. });
         let indices = fit(operator, &data, indices, destinations, limit);
         let (data_layout, indices_layout, updates_layout, output_layout) = layouts;
-        let (verb, schedule, set, workers) = run;
+        let (method, schedule, set, workers) = run;
         let (palette, seed) = values;
         Case {
             operator,
@@ -273,7 +271,7 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
             indices,
             element,
             index,
-            // A cache is written and no more.
+            // A cache write has no reduction.
             reduction: if is_cache { Reduction::None } else { reduction },
             include_self,
             accumulate,
@@ -286,7 +284,7 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
             indices_layout,
             updates_layout,
             output_layout,
-            verb,
+            method,
             schedule,
             set,
             workers,
@@ -296,7 +294,8 @@ fn cases(shapes: impl Strategy<Value = Shapes>, limit: Limit) -> impl Strategy<V
 }
 
 impl Case {
-    /// At times counted from the end; in bounds, unless others are allowed.
+    /// Draws indices. Some count from the end. They are in bounds, unless the case allows other
+    /// indices.
     fn draw_indices(&self, random: &mut Random) -> Tensor<i128> {
         let mut indices = match self.operator {
             Operator::Elements { axis } => {
@@ -318,7 +317,7 @@ impl Case {
         let axes = self.operator.axes(&self.data, &self.indices);
         let mut sizes: Vec<usize> = axes.iter().map(|&(_, size)| size).collect();
         if self.operator == Operator::Nd && self.indices_layout.repeats_last(self.indices.len()) {
-            // One value will stand for all coordinates of a tuple.
+            // With this layout, one value stands for all coordinates of a tuple.
             let smallest = sizes.iter().copied().min().unwrap_or(0);
             sizes.fill(smallest);
         }
@@ -336,7 +335,7 @@ impl Case {
         Tensor::new(&self.indices, values)
     }
 
-    /// Indices for every lane along `axis`.
+    /// Draws indices for every lane along `axis`.
     fn draw_lanes(&self, axis: usize, random: &mut Random) -> Tensor<i128> {
         let (len, size) = (self.indices[axis], self.data[axis]);
         let mut lanes: HashMap<Vec<usize>, Vec<i128>> = HashMap::new();
@@ -360,14 +359,14 @@ impl Case {
         Tensor::new(&self.indices, values)
     }
 
-    /// `position` on an axis of `size` as an index of the type.
+    /// Returns an index of the case's type for `position` on an axis of `size`.
     fn express(&self, position: usize, size: usize, random: &mut Random) -> i128 {
         let (low, high) = range(self.index);
         let from_end = self.negative && low < 0 && random.one_in(3);
         let offset = if from_end { size } else { 0 };
-        let signed = |size: usize| i128::try_from(size).expect("sizes fit");
+        let signed = |size: usize| i128::try_from(size).expect("the size fits i128");
         let index = signed(position) - signed(offset);
-        // Only axes of more than 100 elements have others.
+        // The index may be outside the type only on axes of more than 100 elements.
         if (low..=high).contains(&index) {
             index
         } else {
@@ -375,7 +374,7 @@ impl Case {
         }
     }
 
-    /// The reduction, or another one where the type has it not.
+    /// Returns the case's reduction, or `Add` if the type does not support it.
     fn reduction<T: Ref>(&self) -> Reduction {
         let defined = T::REDUCTIONS.contains(&self.reduction);
         if defined {
@@ -391,7 +390,8 @@ impl Case {
             let tensor = Tensor::generate(shape, || T::sample(self.palette, random));
             Strided::new(&tensor, arrangement, 1, T::sentinel())
         };
-        // A plan must take other values, other strides too.
+        // The second round swaps the layouts: a plan must accept inputs with other values and other
+        // strides.
         let layouts = [
             (self.data_layout, self.updates_layout),
             (self.updates_layout, self.data_layout),
@@ -430,10 +430,10 @@ impl Case {
         };
         let used = self.workers.with(|pool| {
             let options = self.options(reduction, pool);
-            problem.check(self.verb, &options)?;
-            let in_place = self.verb.is_in_place();
+            problem.check(self.method, &options)?;
+            let in_place = self.method.is_in_place();
             let explained = problem
-                .plan(self.verb, &options)
+                .plan(self.method, &options)
                 .and_then(|plan| options.explain(&plan, T::DTYPE, in_place));
             let explanation = explained.map_err(|error| format!("explaining: {error}"))?;
             Ok::<_, String>(explanation.schedule())
@@ -449,8 +449,7 @@ impl Case {
         }
     }
 
-    /// Whether only a schedule that has the updates of a destination together
-    /// can run it.
+    /// Whether the reduction requires a schedule that groups the updates of a destination.
     fn combines_in_groups<T: Ref>(&self, reduction: Reduction) -> bool {
         let is_half = matches!(T::DTYPE, DType::F16 | DType::BF16);
         match reduction {
@@ -463,7 +462,7 @@ impl Case {
     }
 }
 
-/// What the cases have exercised.
+/// The schedules and instruction sets that the cases have used.
 #[derive(Default)]
 struct Seen {
     schedules: Mutex<BTreeSet<String>>,
@@ -474,22 +473,28 @@ impl Seen {
     fn note(&self, schedule: Schedule, set: Option<InstructionSet>) {
         let (schedules, sets) = (self.schedules.lock(), self.sets.lock());
         schedules
-            .expect("no test panics here")
+            .expect("no thread panics with the lock")
             .insert(schedule.to_string());
         let set = set.map(|set| set.to_string());
-        sets.expect("no test panics here").extend(set);
+        sets.expect("no thread panics with the lock").extend(set);
     }
 
-    /// Fails if a schedule or an instruction set of the machine was not run.
+    /// Panics if a schedule or an instruction set of the machine was not used.
     fn check_complete(self) {
-        let schedules = self.schedules.into_inner().expect("no test panics here");
+        let schedules = self
+            .schedules
+            .into_inner()
+            .expect("no thread panics with the lock");
         for schedule in Schedule::ALL {
             assert!(
                 schedules.contains(&schedule.to_string()),
                 "{schedule} was never used"
             );
         }
-        let sets = self.sets.into_inner().expect("no test panics here");
+        let sets = self
+            .sets
+            .into_inner()
+            .expect("no thread panics with the lock");
         for set in InstructionSet::available() {
             assert!(sets.contains(&set.to_string()), "{set} was never used");
         }
@@ -547,8 +552,8 @@ fn large_scatters() {
     seen.check_complete();
 }
 
-/// Some indices are bad, or repeated where that is refused: the error is the
-/// one that the reference finds, for all workers, and nothing is written.
+/// Checks errors. Up to two indices are replaced by random ones, and duplicates may be errors. All
+/// pools return the reference's error, and nothing is written.
 fn check_refusal(case: &Case) -> Result<(), String> {
     let mut random = Random::new(case.seed);
     let mut logical = case.draw_indices(&mut random);
@@ -569,21 +574,21 @@ fn check_refusal(case: &Case) -> Result<(), String> {
         if reject {
             options.duplicates = Duplicates::Reject;
         }
-        // As the layout lets them be seen.
+        // The indices as they are read through their layout.
         let logical = indices.logical();
         let expected = (case.operator).refusal(options.refusals(), &case.data, &logical);
         let mut in_place = output.clone();
         let updates = rounds[0].updates.view();
         let got = indices.in_place(&options, in_place.view_mut(), updates);
         if got.as_ref().err() != expected.as_ref() {
-            return Err(format!("in place: {got:?}, not {expected:?}"));
+            return Err(format!("in place: {got:?} instead of {expected:?}"));
         }
         if expected.is_some() && in_place.buffer != output.buffer {
-            return Err("it was written before it was refused".to_owned());
+            return Err("the output was written before the error".to_owned());
         }
         let got = indices.plan(&options, output.layout()).err();
         if got != expected {
-            return Err(format!("planned: {got:?}, not {expected:?}"));
+            return Err(format!("planned: {got:?} instead of {expected:?}"));
         }
         Ok(())
     })
@@ -599,8 +604,8 @@ fn large_refusals() {
     run(40, &cases(large_shapes(), Limit(160_000)), check_refusal);
 }
 
-/// Rows of a table, and nothing forced.
-fn plain_case(verb: Verb) -> Case {
+/// Returns a case with rows of a table and plain choices.
+fn plain_case(method: Method) -> Case {
     Case {
         operator: Operator::Nd,
         data: vec![9, 40],
@@ -619,7 +624,7 @@ fn plain_case(verb: Verb) -> Case {
         indices_layout: Arrangement::Contiguous,
         updates_layout: Arrangement::Contiguous,
         output_layout: Arrangement::Contiguous,
-        verb,
+        method,
         schedule: Some(Schedule::Serial),
         set: None,
         workers: Workers::Given(2),
@@ -627,9 +632,9 @@ fn plain_case(verb: Verb) -> Case {
     }
 }
 
-/// Random cases can leave a hole; these cannot: every pair of an element type
-/// and a reduction with its options; of every operator each verb, pool,
-/// schedule and instruction set; every pair of layouts.
+/// Pairs that random cases could miss: every element type with every reduction and its options;
+/// every operator with every method, pool, schedule and instruction set; and all combinations of
+/// layouts.
 #[test]
 fn every_pair_once() {
     let seen = Seen::default();
@@ -653,7 +658,7 @@ fn every_pair_once() {
                         include_self,
                         accumulate,
                         negative: true,
-                        ..plain_case(Verb::InPlace)
+                        ..plain_case(Method::InPlace)
                     });
                 }
             }
@@ -680,7 +685,7 @@ fn every_pair_once() {
         } else {
             &reductions
         };
-        for verb in Verb::ALL {
+        for method in Method::ALL {
             for workers in Workers::ALL {
                 for schedule in Schedule::ALL.map(Some).into_iter().chain([None]) {
                     for &reduction in reductions {
@@ -693,7 +698,7 @@ fn every_pair_once() {
                             schedule,
                             set,
                             reduction,
-                            ..plain_case(verb)
+                            ..plain_case(method)
                         });
                     }
                 }
@@ -703,7 +708,7 @@ fn every_pair_once() {
     for data_layout in Arrangement::INPUTS {
         for updates_layout in Arrangement::INPUTS {
             for output_layout in Arrangement::OUTPUTS {
-                let case = plain_case(Verb::PlannedWriteInto);
+                let case = plain_case(Method::PlannedWriteInto);
                 check(&Case {
                     data_layout,
                     updates_layout,

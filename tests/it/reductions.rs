@@ -1,10 +1,9 @@
-//! The scalar rules of the contract as values worked out by hand: NaN, ties,
-//! wrapping, bool, rounding, complex products. They judge the reference and
-//! every instruction set alike.
+//! The scalar rules of the contract, with values computed by hand: NaN, ties, wrapping, bool,
+//! rounding and complex products. The cases check the reference and every instruction set.
 
 #![allow(
     unsafe_code,
-    reason = "bytes of a foreign runtime are handed over as raw parts"
+    reason = "bytes of a foreign runtime are passed as raw parts"
 )]
 
 use crate::common::elements::{Ref, is_exact, same};
@@ -14,11 +13,11 @@ use ndscatter::{
     TensorViewMut,
 };
 
-/// Lengths that take the whole vectors, the tail, and the single-element path.
+/// Lengths for the path of single elements, for whole vectors with a tail, and for whole vectors.
 const LENGTHS: [usize; 3] = [1, 67, 256];
 
-/// Holds `expected = current (reduction) update` against the reference, and
-/// against windows and single elements on every instruction set.
+/// Checks `expected = current (reduction) update` with the reference, and with windows and single
+/// elements on every instruction set.
 fn check<T: Ref>(reduction: Reduction, current: T, update: T, expected: T) {
     let agrees = |got| same(got, expected, is_exact(reduction));
     let reference = T::reduce(reduction.into(), current, &[update]);
@@ -31,7 +30,7 @@ fn check<T: Ref>(reduction: Reduction, current: T, update: T, expected: T) {
         let scatter = execution.of(Scatter::nd());
         for len in LENGTHS {
             let indices: Vec<i64> = (0..len).map(|i| i64::try_from(i).expect("small")).collect();
-            // One window of `len` elements, and `len` windows of one.
+            // One window of `len` elements, and `len` windows of one element.
             for (tuples, indices_shape) in [(&[0_i64][..], [1, 1]), (&indices, [len, 1])] {
                 let shape = [len];
                 let data_shape = if tuples.len() == 1 {
@@ -141,7 +140,7 @@ fn integers_wrap() {
 
 #[test]
 fn min_and_max_compare_in_their_own_type() {
-    // The top bit is a sign in one type and a magnitude in the other.
+    // The top bit is a sign in signed types and a value bit in unsigned types.
     check(Reduction::Max, -1_i8, 1, 1);
     check(Reduction::Max, 255_u8, 1, 255);
     check(Reduction::Min, i16::MIN, 1, i16::MIN);
@@ -150,7 +149,7 @@ fn min_and_max_compare_in_their_own_type() {
     check(Reduction::Min, u32::MAX, 0, 0);
     check(Reduction::Max, i64::MIN, -1, -1);
     check(Reduction::Max, 1_u64 << 63, 1, 1 << 63);
-    // Equal in the low half.
+    // The low halves are equal.
     check(
         Reduction::Max,
         0x1_0000_0000_i64,
@@ -167,7 +166,7 @@ fn min_and_max_compare_in_their_own_type() {
 
 #[test]
 fn bool_follows_its_table() {
-    // Current, update, then add, sub, mul, min, max.
+    // Current value, update, then the results of add, sub, mul, min and max.
     let table = [
         (false, false, [false, false, false, false, false]),
         (false, true, [true, true, false, false, true]),
@@ -184,7 +183,7 @@ fn bool_follows_its_table() {
 
 #[test]
 fn foreign_bool_bytes_read_as_true_and_move_unchanged() {
-    // Current, update, reduction, result: any byte but 0 is true.
+    // Current value, update, reduction, result. Any byte except 0 is true.
     let cases = [
         (0x80, 0, Reduction::Add, 1),
         (0, 0x42, Reduction::Max, 1),
@@ -197,9 +196,10 @@ fn foreign_bool_bytes_read_as_true_and_move_unchanged() {
     for &set in InstructionSet::available() {
         for (current, update, reduction, expected) in cases {
             let mut data = [current; 100];
-            // The last row is no destination: it keeps its foreign bytes.
+            // The last row is not a destination, so it keeps its foreign bytes.
             let updates = [update; 50];
-            // SAFETY: the layouts span the arrays, which outlive the call.
+            // SAFETY: the layouts have the lengths of the arrays, which outlive the call. Nothing
+            // else accesses them.
             let (data_view, updates_view) = unsafe {
                 let shape = Layout::contiguous(&[2, 50]);
                 let window = Layout::contiguous(&[1, 50]);
@@ -225,7 +225,7 @@ fn foreign_bool_bytes_read_as_true_and_move_unchanged() {
             assert_eq!(
                 data[50..],
                 [current; 50],
-                "{set}: {reduction} touched another row"
+                "{set}: {reduction} wrote to another row"
             );
         }
     }
@@ -240,21 +240,21 @@ mod halves {
 
     #[test]
     fn round_once_after_each_update() {
-        // 2048 + 1 is a tie between 2048 and 2050: to even.
+        // 2048 + 1 is a tie between 2048 and 2050. It is rounded to even.
         check(
             Reduction::Add,
             f16::from_f32(2048.0),
             f16::ONE,
             f16::from_f32(2048.0),
         );
-        // 2050 + 1 is a tie between 2050 and 2052: to even.
+        // 2050 + 1 is a tie between 2050 and 2052. It is rounded to even.
         check(
             Reduction::Add,
             f16::from_f32(2050.0),
             f16::ONE,
             f16::from_f32(2052.0),
         );
-        // 256 + 1 and 258 + 1 likewise in bfloat16.
+        // In bfloat16, 256 + 1 and 258 + 1 are ties too.
         check(
             Reduction::Add,
             bf16::from_f32(256.0),
@@ -267,7 +267,7 @@ mod halves {
             bf16::ONE,
             bf16::from_f32(260.0),
         );
-        // (1 + 2^-10)^2 = 1 + 2^-9 + 2^-20: down.
+        // (1 + 2^-10)^2 = 1 + 2^-9 + 2^-20, which is rounded down.
         let next = f16::from_bits(0x3c01);
         check(Reduction::Mul, next, next, f16::from_bits(0x3c02));
     }
@@ -275,14 +275,15 @@ mod halves {
     #[test]
     fn overflow_and_subnormals() {
         check(Reduction::Add, f16::MAX, f16::MAX, f16::INFINITY);
-        // 65504 + 16 is a tie that rounds up, out of range.
+        // 65504 + 16 is a tie that is rounded up to infinity.
         check(Reduction::Add, f16::MAX, f16::from_f32(16.0), f16::INFINITY);
-        // 65504 + 8 rounds down.
+        // 65504 + 8 is rounded down.
         check(Reduction::Add, f16::MAX, f16::from_f32(8.0), f16::MAX);
         let tiny = f16::from_bits(1);
         check(Reduction::Add, tiny, tiny, f16::from_bits(2));
         check(Reduction::Mul, f16::from_bits(2), f16::from_f32(0.5), tiny);
-        // Half of the smallest is a tie with zero: to even, and keeps the sign.
+        // Half of the smallest number is a tie with zero. It is rounded to even, and zero keeps the
+        // sign.
         check(Reduction::Mul, -tiny, f16::from_f32(0.5), f16::NEG_ZERO);
         let tiny = bf16::from_bits(1);
         check(Reduction::Add, tiny, tiny, bf16::from_bits(2));
@@ -306,8 +307,8 @@ mod halves {
         check(Reduction::None, bf16::ONE, payload, payload);
     }
 
-    /// The judge is judged: between neighbours, conversion takes the nearer,
-    /// and of two as near the even one.
+    /// Checks the conversion that the reference uses. It rounds to the nearest number, and ties to
+    /// even.
     #[test]
     fn conversion_rounds_to_nearest_even() {
         for bits in 0..0x7bff_u16 {
@@ -348,8 +349,8 @@ mod complex {
 
     #[test]
     fn products_are_not_fused() {
-        // ac rounds to 1 + 2^-11 and bd is the same: the difference is 0. A
-        // fused multiply-subtract would leave the rounding error, 2^-24.
+        // The products ac and bd are both rounded to 1 + 2^-11, so the difference is 0. A fused
+        // multiply-subtract would leave the rounding error, 2^-24.
         let x = 1.0 + 2.0_f32.powi(-12);
         let (a, b) = (Complex::new(x, x), Complex::new(x, x));
         check(Reduction::Mul, a, b, Complex::new(0.0, 2.0 * (x * x)));

@@ -1,8 +1,7 @@
-//! A call takes the route that `explain` gives, on both sides of every size at which the
-//! route changes.
+//! A call takes the route that `explain` reports. The cases are on both sides of every size at
+//! which the route changes.
 //!
-//! The determinism table compares routes of scatters as well. This file has the sizes, and
-//! gathers.
+//! The determinism table compares routes of scatters too. This file tests the sizes, and gathers.
 
 use std::sync::LazyLock;
 
@@ -11,10 +10,11 @@ use ndscatter::{
     Reduction, Route, Scatter, Schedule, TensorView, TensorViewMut, last_route,
 };
 
-/// The second cache holds 16384 `f32`, a quarter of the last one 65536.
+/// A machine whose second-level cache stores 16,384 `f32`. A quarter of its last cache stores
+/// 65,536.
 static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
     let text = "caches = 32768 65536 1048576\nvendor = intel";
-    text.parse().expect("two lines")
+    text.parse().expect("a valid machine")
 });
 
 fn execution() -> Execution<'static> {
@@ -22,12 +22,13 @@ fn execution() -> Execution<'static> {
 }
 
 fn indices(tuples: usize, slices: usize) -> Vec<i64> {
-    let number = |tuple: usize| i64::try_from(tuple * 7919 % slices.max(1)).expect("few");
+    let number =
+        |tuple: usize| i64::try_from(tuple * 7919 % slices.max(1)).expect("the number is small");
     (0..tuples).map(number).collect()
 }
 
-/// The explained route of a scatter into `slices` rows of `row` elements. The call must
-/// take it.
+/// Checks that a scatter into `slices` rows of `row` elements takes its explained route. Returns
+/// the route.
 fn of_scatter(
     scatter: &Scatter<'_>,
     [slices, row]: [usize; 2],
@@ -60,7 +61,7 @@ fn of_scatter(
     explained
 }
 
-/// The same of a gather of rows.
+/// Checks that a gather of `tuples` rows takes its explained route. Returns the route.
 fn of_gather(gather: &Gather<'_>, [slices, row]: [usize; 2], tuples: usize, is_new: bool) -> Route {
     let (shape, listed) = ([slices, row], [tuples, row]);
     let data = vec![1.0_f32; slices * row];
@@ -98,22 +99,23 @@ fn scatters_change_routes_at_these_sizes() {
     let serial = execution().force_schedule(Schedule::Serial);
     let forced = &sums.clone().execution(serial);
     let cases = [
-        // Rows: 512 tuples are numbered on the stack, the others by a plan.
+        // Rows: up to 512 tuples are numbered on the stack, more tuples by a plan.
         ("a row", moves, [9, 16], 1, true, Small),
         ("tuples on the stack", moves, [9, 16], 512, true, Small),
         ("more tuples", moves, [9, 16], 513, true, Small),
         ("a schedule is forced", forced, [9, 16], 1, true, Planned),
-        // Windows of 4096 bytes: 128 touch 512 KiB.
+        // Windows of 4096 bytes: 128 windows touch 512 KiB.
         ("127 rows of 4 KiB", sums, [9, 1024], 127, true, Small),
         ("128 rows of 4 KiB", sums, [9, 1024], 128, true, Planned),
-        // Copied data counts twice: 65536 elements touch 512 KiB.
+        // Copied data counts twice, so 65,536 elements touch 512 KiB.
         ("a copy", sums, [4095, 16], 1, false, Small),
         ("a larger copy", sums, [4096, 16], 1, false, Planned),
-        // Groups of 64 tuples are sorted on the stack.
+        // Groups of at most 64 tuples are sorted on the stack.
         ("64 means", means, [9, 16], 64, true, Small),
         ("65 means", means, [9, 16], 65, true, Planned),
         ("no duplicates", rejects, [600, 16], 500, true, Small),
-        // Single elements: four tuples each, and a copy in the second cache.
+        // Single elements: a stream needs four tuples per element, and an output that fits the
+        // second-level cache.
         ("elements on the stack", sums, [128, 1], 512, true, Small),
         ("four tuples an element", sums, [150, 1], 600, true, Stream),
         ("fewer tuples an element", sums, [151, 1], 600, true, Small),
@@ -159,13 +161,13 @@ fn gathers_change_routes_at_these_sizes() {
     }
 }
 
-/// Indices of single elements that name whole rows are fewer than they look.
+/// Element indices that repeat along rows are counted as rows.
 #[test]
-fn elements_that_are_rows_have_the_route_of_rows() {
+fn repeated_indices_have_the_route_of_rows() {
     let route = |rows: usize| {
         let (shape, listed) = ([600, 64], [rows, 64]);
         let list = indices(rows, 600);
-        let numbers = || TensorView::strided(&list, 0, &listed, &[1, 0]).expect("each in a row");
+        let numbers = || TensorView::strided(&list, 0, &listed, &[1, 0]).expect("an index per row");
         let scatter = Scatter::elements(0).execution(execution());
         let explained = scatter.explain(Layout::contiguous(&shape), numbers(), DType::F32, true);
         let explained = explained.expect("a scatter").route();
@@ -180,23 +182,23 @@ fn elements_that_are_rows_have_the_route_of_rows() {
         assert_eq!(last_route(), Some(explained), "{rows} rows");
         explained
     };
-    // Each row touches 256 bytes, and 64 lines by its elements.
+    // By rows, a row touches 256 bytes. By elements, it touches 64 cache lines of 64 bytes.
     assert_eq!(route(127), Route::Small, "by elements");
     assert_eq!(route(128), Route::Small, "by rows");
     assert_eq!(route(2047), Route::Small, "by rows");
-    assert_eq!(route(2048), Route::Planned, "by neither");
+    assert_eq!(route(2048), Route::Planned, "too large by rows");
 }
 
-/// A tensor without elements is written by no schedule, forced or not.
+/// A tensor without elements is written by no schedule, whether a schedule is forced or not.
 #[test]
-fn nothing_is_written_by_no_schedule() {
+fn tensors_without_elements_have_no_schedule() {
     let serial = execution().force_schedule(Schedule::Serial);
     for execution in [execution(), serial] {
         let forced = format!("{execution:?}");
         let (data, mut output) = ([0.0_f32; 0], [0.0_f32; 0]);
         let skips = Scatter::along(0).bounds(Bounds::Skip).execution(execution);
-        // Columns 0 and 80 apart: no row, so that the layout has no even distances.
-        let layout = Layout::strided(&[0, 2, 2], &[1, 7, 3]).expect("no element");
+        // The dims of a slice have strides 7 and 3, so the layout has no constant stride.
+        let layout = Layout::strided(&[0, 2, 2], &[1, 7, 3]).expect("no elements");
         let plan = skips.plan(layout, TensorView::from(&[5_i64, -9]));
         let plan = plan.expect("a plan");
         let run = plan.run().execution(execution);
@@ -206,26 +208,26 @@ fn nothing_is_written_by_no_schedule() {
         let updates = TensorView::contiguous(&updates, &[2, 2, 2]).expect("updates");
         let target = TensorViewMut::strided(&mut output, 0, &[0, 2, 2], &[1, 7, 3]);
         last_route();
-        run.in_place(target.expect("no element"), updates)
+        run.in_place(target.expect("no elements"), updates)
             .expect("a run");
         assert_eq!(last_route(), Some(Route::Nothing), "kept, {forced}");
         let target = TensorViewMut::strided(&mut output, 0, &[0, 2, 2], &[1, 7, 3]);
         let list = TensorView::from(&[5_i64, -9]);
         skips
-            .in_place(target.expect("no element"), list, updates)
+            .in_place(target.expect("no elements"), list, updates)
             .expect("a call");
         assert_eq!(last_route(), Some(Route::Nothing), "once, {forced}");
         let gather = Gather::along(0).bounds(Bounds::Clamp).execution(execution);
-        let none = TensorView::contiguous(&data, &[3, 0]).expect("no element");
+        let none = TensorView::contiguous(&data, &[3, 0]).expect("no elements");
         let target = TensorViewMut::strided(&mut output, 0, &[2, 0], &[7, 3]);
-        let target = target.expect("no element");
+        let target = target.expect("no elements");
         let list = TensorView::from(&[5_i64, -9]);
         gather.write_into(none, list, target).expect("a call");
         assert_eq!(last_route(), Some(Route::Nothing), "a gather, {forced}");
     }
 }
 
-/// Plans that are kept.
+/// Checks the routes of kept plans.
 #[test]
 fn kept_plans_have_routes() {
     let route = |scatter: &Scatter<'_>, shape: [usize; 2], numbers: &[i64]| {
@@ -257,13 +259,13 @@ fn kept_plans_have_routes() {
     assert_eq!(
         route(along, [99, 4], &indices(2000, 99)),
         Route::Small,
-        "less so"
+        "fewer overwritten windows"
     );
     let sums = &along.clone().reduction(Reduction::Add);
     assert_eq!(
         route(sums, [9, 4], &indices(2000, 9)),
         Route::Small,
-        "every update counts"
+        "every update is applied"
     );
     assert_eq!(
         route(sums, [9, 1024], &indices(128, 9)),

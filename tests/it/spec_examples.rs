@@ -1,6 +1,5 @@
-//! The examples of the operators' specification pages, as values: ONNX
-//! ScatterND, ScatterElements and TensorScatter; OpenVINO ScatterNDUpdate-3 and
-//! 15, ScatterUpdate-3, ScatterElementsUpdate-12.
+//! The examples of the operators' specifications, as values: ONNX ScatterND, ScatterElements and
+//! TensorScatter; OpenVINO ScatterNDUpdate-3 and 15, ScatterUpdate-3, ScatterElementsUpdate-12.
 
 use crate::common::by_hand::Case;
 use crate::common::elements::{Palette, Ref, compare};
@@ -12,7 +11,7 @@ use ndscatter::{
     scatter_update, tensor_scatter,
 };
 
-/// One example: `expected` is what the page prints.
+/// One example. `expected` is the result that the specification prints.
 struct Example<'e> {
     operator: Operator,
     data: (&'e [f32], &'e [usize]),
@@ -23,11 +22,14 @@ struct Example<'e> {
 
 impl Example<'_> {
     fn check(&self) {
-        let data = TensorView::contiguous(self.data.0, self.data.1).expect("the page's data");
-        let indices = TensorView::contiguous(self.indices.0, self.indices.1).expect("its indices");
-        let updates = TensorView::contiguous(self.updates.0, self.updates.1).expect("its updates");
+        let data = TensorView::contiguous(self.data.0, self.data.1).expect("the example's data");
+        let indices =
+            TensorView::contiguous(self.indices.0, self.indices.1).expect("the example's indices");
+        let updates =
+            TensorView::contiguous(self.updates.0, self.updates.1).expect("the example's updates");
         let mut in_place = self.data.0.to_vec();
-        let output = TensorViewMut::contiguous(&mut in_place, self.data.1).expect("as data");
+        let output = TensorViewMut::contiguous(&mut in_place, self.data.1)
+            .expect("an output with the shape of data");
         let allocated = match self.operator {
             Operator::Nd => {
                 scatter_nd(output, indices, updates, Reduction::None)
@@ -63,7 +65,7 @@ impl Example<'_> {
 
 #[test]
 fn scatter_nd_update_four_single_elements() {
-    // Example 1 of all three OpenVINO pages.
+    // Example 1 of all three OpenVINO specifications.
     let example = Example {
         operator: Operator::Nd,
         data: (&[1., 2., 3., 4., 5., 6., 7., 8.], &[8]),
@@ -83,14 +85,14 @@ const DOWN: [f32; 16] = [
     8., 7., 6., 5., 4., 3., 2., 1., 1., 2., 3., 4., 5., 6., 7., 8.,
 ];
 
-/// A 4x4 slice whose rows are filled with these values.
+/// Returns a 4x4 slice. Row i is filled with value i.
 fn rows(values: [f32; 4]) -> [f32; 16] {
     std::array::from_fn(|i| values[i / 4])
 }
 
 #[test]
 fn scatter_nd_update_two_slices() {
-    // Example 2 of all three OpenVINO pages.
+    // Example 2 of all three OpenVINO specifications.
     let first = rows([5., 6., 7., 8.]);
     let second = rows([1., 2., 3., 4.]);
     let example = Example {
@@ -105,7 +107,7 @@ fn scatter_nd_update_two_slices() {
 
 #[test]
 fn scatter_update_along_axis_1() {
-    // Example 2 of the ScatterUpdate page.
+    // Example 2 of ScatterUpdate.
     let data = [
         -1., 1., -1., 3., 4., -1., 6., -1., 8., 9., -1., 11., 1., 13., 14.,
     ];
@@ -123,7 +125,7 @@ fn scatter_update_along_axis_1() {
 
 #[test]
 fn scatter_update_with_indices_of_every_rank() {
-    // The three formulas of the ScatterUpdate page for axis 0.
+    // The three formulas of ScatterUpdate for axis 0.
     let data = (&[0., 1., 10., 11., 20., 21.][..], &[3, 2][..]);
     let examples = [
         // 0-D: data[indices, ...] = updates[...]
@@ -156,8 +158,8 @@ fn scatter_update_with_indices_of_every_rank() {
 
 #[test]
 fn scatter_nd_reduces_as_onnx_defines() {
-    // output[indices[idx]] = f(output[indices[idx]], updates[idx]), the second
-    // update of index 1 on top of the first; -1 counts from the end.
+    // output[indices[idx]] = f(output[indices[idx]], updates[idx]). The second update of index 1 is
+    // applied after the first. Index -1 counts from the end.
     let cases = [
         (Reduction::None, [1., 5., 3., 7.]),
         (Reduction::Add, [1., 2. + 6. + 5., 3., 4. + 7.]),
@@ -180,7 +182,8 @@ fn scatter_nd_reduces_as_onnx_defines() {
 
 #[test]
 fn one_element_serves_where_updates_are_0d() {
-    // "If expected `updates` rank is 0D it can be a tensor with single element."
+    // The specification says: "If expected `updates` rank is 0D it can be a tensor with single
+    // element."
     for shape in [&[][..], &[1], &[1, 1, 1]] {
         let updates = TensorView::contiguous(&[9_i32], shape).expect("one element");
         let mut data = [0; 6];
@@ -195,9 +198,10 @@ fn one_element_serves_where_updates_are_0d() {
     }
 }
 
-/// The XML examples 1 to 4 of ScatterNDUpdate-15. The page prints `[50, 20,
-/// 20, 4]` for none and `[500, 3600, 40, 4]` for prod, which its own rule does
-/// not give; sum and sub are as printed. It also gives indices of rank 1.
+/// XML examples 1 to 4 of ScatterNDUpdate-15. The results for none and prod follow the
+/// specification's rule. The specification prints `[50, 20, 20, 4]` and `[500, 3600, 40, 4]`, which
+/// contradict the rule. The printed results of sum and sub are right. The specification's indices
+/// have rank 1.
 #[test]
 fn scatter_nd_update_15_with_every_reduction() {
     let cases = [
@@ -217,7 +221,7 @@ fn scatter_nd_update_15_with_every_reduction() {
     }
 }
 
-/// Example 1 of ScatterNDUpdate-15, where the page leaves position 4 as it is.
+/// Example 1 of ScatterNDUpdate-15. The specification's printed result leaves position 4 unchanged.
 #[test]
 fn scatter_nd_update_15_counts_from_the_end() {
     let case = Case {
@@ -283,7 +287,7 @@ fn scatter_elements_update_with_and_without_self() {
     }
 }
 
-/// The examples of the ONNX ScatterElements page.
+/// The examples of ONNX ScatterElements.
 #[test]
 fn scatter_elements_along_both_axes() {
     let example = Example {
@@ -304,7 +308,7 @@ fn scatter_elements_along_both_axes() {
     example.check();
 }
 
-/// A step of the loop on the ONNX TensorScatter page, in both modes.
+/// A step of the loop in the specification of ONNX TensorScatter, in both modes.
 #[test]
 fn tensor_scatter_writes_a_cache() {
     for (mode, index, expected) in [
@@ -330,7 +334,7 @@ fn small_values<T: Ref>(shape: &[usize], random: &mut Random) -> Tensor<T> {
     Tensor::generate(shape, || T::sample(Palette::Ordinary, random))
 }
 
-/// Runs a layer of the pages at its size; indices are drawn at random.
+/// Runs a layer of the specifications. The indices are drawn at random.
 fn check_layer(operator: Operator, shape: &[usize], indices_shape: &[usize]) {
     let mut random = Random::new(1);
     let data = small_values::<f32>(shape, &mut random);
@@ -341,7 +345,7 @@ fn check_layer(operator: Operator, shape: &[usize], indices_shape: &[usize]) {
         } else {
             *index.last().expect("tuples")
         };
-        i64::try_from(random.below(axes[coordinate].1)).expect("sizes fit")
+        i64::try_from(random.below(axes[coordinate].1)).expect("the index fits i64")
     });
     let indices = Tensor::new(indices_shape, indices.collect());
     let updates_shape = operator.updates_shape(shape, indices_shape);
@@ -357,7 +361,7 @@ fn check_layer(operator: Operator, shape: &[usize], indices_shape: &[usize]) {
     let output = match operator {
         Operator::Nd => Scatter::nd().allocate(data, indices, updates),
         Operator::Update { axis } => Scatter::along(axis).allocate(data, indices, updates),
-        other => panic!("{other:?} has no layer on the pages"),
+        other => panic!("the specifications have no layer of {other:?}"),
     };
     let output = output.expect("the layer is valid");
     compare(&output, &expected.values, true).expect("the layer's output");
@@ -369,6 +373,6 @@ fn scatter_nd_update_layer_at_full_size() {
 }
 
 #[test]
-fn scatter_update_layer_with_1000_cut_to_20() {
+fn scatter_update_layer_with_20_instead_of_1000() {
     check_layer(Operator::Update { axis: 1 }, &[20, 256, 10, 15], &[125, 20]);
 }

@@ -1,5 +1,5 @@
-//! Destinations beyond 32 bits: an output of five thousand million bytes, of
-//! which only the pages written to exist.
+//! Destinations beyond 32 bits. The output has more than five thousand million bytes. Only the
+//! memory pages that are written exist physically.
 
 use crate::common::pools::Workers;
 use crate::common::random::Random;
@@ -8,20 +8,20 @@ use ndscatter::{
     Duplicates, Reduction, Scatter, ScatterError, Schedule, TensorView, TensorViewMut,
 };
 
-/// More bytes than a `u32` counts.
+/// Number of bytes of the output, more than a `u32` can count.
 const LEN: usize = 5 << 30;
 
-/// Tuples lie in two clusters of so many bytes, far apart: their positions are
-/// the same when cut to 32 bits.
+/// Tuples are in two clusters of this many bytes. The second cluster begins at `FAR`. Positions in
+/// both clusters are equal when truncated to 32 bits.
 const CLUSTER: usize = 5000;
 const FAR: usize = 1 << 32;
 
-/// Zeros that the system provides page by page, or nothing where it does not.
+/// Allocates zeros, which the system provides page by page. Returns `None` if the system cannot.
 fn zeros() -> Option<Vec<u8>> {
     bytemuck::allocation::try_zeroed_vec(LEN).ok()
 }
 
-/// The bytes that a test may write.
+/// Returns the bytes that a test may write.
 fn clusters(buffer: &[u8]) -> Vec<u8> {
     [&buffer[..CLUSTER], &buffer[FAR..][..CLUSTER]].concat()
 }
@@ -31,7 +31,7 @@ fn clear(buffer: &mut [u8]) {
     buffer[FAR..][..CLUSTER].fill(0);
 }
 
-/// Positions in the clusters, with duplicates.
+/// Draws positions in the clusters, with duplicates.
 fn positions(tuples: usize) -> Vec<usize> {
     let mut random = Random::new(1);
     let mut position = || random.zipf(CLUSTER) + FAR * random.below(2);
@@ -42,7 +42,7 @@ fn updates(tuples: usize) -> Vec<u8> {
     (0..=u8::MAX).cycle().skip(1).take(tuples).collect()
 }
 
-/// The sequential loop.
+/// Computes the expected clusters with the sequential loop.
 fn expected(reduction: Reduction, positions: &[usize], updates: &[u8]) -> Vec<u8> {
     let mut clusters = vec![0_u8; 2 * CLUSTER];
     for (&position, &update) in positions.iter().zip(updates) {
@@ -60,10 +60,10 @@ fn expected(reduction: Reduction, positions: &[usize], updates: &[u8]) -> Vec<u8
     clusters
 }
 
-/// Numbers of tuples: for each way of keeping them, and of sharing them out.
+/// Numbers of tuples for each way of storing them and of dividing them among workers.
 const TUPLES: [usize; 5] = [3, 40, 400, 5_000, 140_000];
 
-/// Calls `check` with each execution that a test is to try.
+/// Calls `check` with each schedule, pool and reduction.
 fn for_each_execution(check: &(dyn Fn(Request<'_>, Reduction, &str) + Sync)) {
     for reduction in [Reduction::Add, Reduction::None] {
         for schedule in Schedule::ALL.into_iter().map(Some).chain([None]) {
@@ -82,7 +82,7 @@ fn for_each_execution(check: &(dyn Fn(Request<'_>, Reduction, &str) + Sync)) {
     }
 }
 
-/// One axis: destinations are numbers of slices.
+/// With one axis, destinations are numbers of slices.
 #[test]
 fn slices_beyond_32_bits() {
     let Some(buffer) = zeros() else { return };
@@ -91,7 +91,7 @@ fn slices_beyond_32_bits() {
         let (positions, updates) = (positions(tuples), updates(tuples));
         let indices: Vec<i64> = positions
             .iter()
-            .map(|&p| i64::try_from(p).expect("it fits"))
+            .map(|&p| i64::try_from(p).expect("the position fits i64"))
             .collect();
         for_each_execution(&|execution, reduction, what| {
             let mut buffer = buffer.lock().expect("the first failure ends the test");
@@ -109,7 +109,7 @@ fn slices_beyond_32_bits() {
     }
 }
 
-/// Two axes that no one stride joins: destinations are offsets.
+/// Two axes that cannot be merged into one stride, so destinations are offsets.
 #[test]
 fn offsets_beyond_32_bits() {
     let Some(buffer) = zeros() else { return };
@@ -135,7 +135,7 @@ fn offsets_beyond_32_bits() {
     }
 }
 
-/// Positions that differ by 2^32 are no duplicates; equal ones beyond it are.
+/// Positions that differ by 2^32 are not duplicates. Equal positions beyond 2^32 are.
 #[test]
 fn duplicates_beyond_32_bits() {
     let Some(mut buffer) = zeros() else { return };
@@ -164,7 +164,7 @@ fn duplicates_beyond_32_bits() {
         assert_eq!(run(&mut buffer, &indices), expected, "{tuples} tuples");
         assert!(
             clusters(&buffer).iter().all(|&byte| byte == 0),
-            "written before it was refused"
+            "the output was written before the error"
         );
     }
 }

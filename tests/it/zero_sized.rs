@@ -1,5 +1,5 @@
-//! Elements without bytes: they are cloned and dropped like any others, though
-//! none has a place of its own.
+//! Elements of size 0. They are cloned and dropped like other elements, although they have no
+//! separate addresses.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,13 +10,13 @@ use ndscatter::{
     TensorView, TensorViewMut,
 };
 
-/// More tuples than what is planned on the stack.
+/// More tuples than a plan numbers on the stack.
 const TUPLES: usize = 601;
 const SLICES: usize = 7;
 
 static CLONES: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts how often it is cloned.
+/// An element that counts its clones.
 struct Counted;
 
 impl Clone for Counted {
@@ -32,9 +32,9 @@ fn places(tuples: usize) -> Vec<i64> {
         .collect()
 }
 
-/// Every verb of a scatter of `updates` into slices of `window` elements,
-/// planned and not. Returns how many there were.
-fn every_verb<T: Clone + Send + Sync>(
+/// Runs every method of a scatter of `updates` into slices of `window` elements, as a one-shot call
+/// and with a plan. Returns the number of calls.
+fn every_method<T: Clone + Send + Sync>(
     element: &T,
     tuples: usize,
     window: usize,
@@ -63,12 +63,20 @@ fn every_verb<T: Clone + Send + Sync>(
     ))
     .expect("into");
     let made = (scatter.allocate(Cloned(data), indices, Cloned(updates))).expect("allocated");
-    assert_eq!(made.len(), SLICES * window, "as long as data");
+    assert_eq!(
+        made.len(),
+        SLICES * window,
+        "the number of elements of data"
+    );
     let run = plan.run().execution(execution);
     (run.in_place(Cloned(target.reborrow()), Cloned(updates))).expect("planned, in place");
     (run.write_into(Cloned(data), Cloned(updates), Cloned(target))).expect("planned, into");
     let made = (run.allocate(Cloned(data), Cloned(updates))).expect("planned, allocated");
-    assert_eq!(made.len(), SLICES * window, "as long as data");
+    assert_eq!(
+        made.len(),
+        SLICES * window,
+        "the number of elements of data"
+    );
     6
 }
 
@@ -80,7 +88,7 @@ fn executions<'p>(pool: &'p dyn Pool) -> impl Iterator<Item = Execution<'p>> {
 
 #[test]
 fn scatters_of_units() {
-    // An interpreter has no time for all of them: more than lie inline in a plan.
+    // Under Miri, one size must suffice. 70 tuples are more than a plan stores inline.
     let (lengths, windows): (&[usize], &[usize]) = if cfg!(miri) {
         (&[70], &[1])
     } else {
@@ -89,7 +97,7 @@ fn scatters_of_units() {
     for execution in executions(&CallingThread) {
         for &tuples in lengths {
             for &window in windows {
-                every_verb(&(), tuples, window, execution);
+                every_method(&(), tuples, window, execution);
             }
         }
     }
@@ -99,22 +107,22 @@ fn scatters_of_units() {
 #[test]
 fn scatters_of_units_on_several_threads() {
     for execution in executions(rayon_pool(3)).chain(executions(&Sequential)) {
-        every_verb(&(), 5 * TUPLES, 1, execution);
-        every_verb(&(), TUPLES, 40, execution);
+        every_method(&(), 5 * TUPLES, 1, execution);
+        every_method(&(), TUPLES, 40, execution);
     }
 }
 
-/// In the order of the loop every update is cloned once, and out of place data
-/// is as well.
+/// In the order of the sequential loop, every update is cloned once. Out of place, every element of
+/// data is cloned too.
 #[test]
 fn every_update_is_cloned() {
     let execution = Execution::new().pool(&CallingThread);
     for tuples in [20, 100, TUPLES] {
-        let verbs = every_verb(&Counted, tuples, 1, execution);
+        let methods = every_method(&Counted, tuples, 1, execution);
         let copies = 4 * SLICES;
         assert_eq!(
             CLONES.load(Ordering::Relaxed),
-            verbs * tuples + copies,
+            methods * tuples + copies,
             "{tuples} tuples"
         );
     }
@@ -135,7 +143,7 @@ fn other_operators_and_options() {
     let target = TensorViewMut::contiguous(&mut output, &[3, SLICES]).expect("an output");
     (Scatter::elements(1).in_place(Cloned(target), view, Cloned(updates_view))).expect("elements");
 
-    // Reversed, and one element for all.
+    // A reversed output, and one element for all updates.
     let view = TensorView::contiguous(&indices, &[TUPLES, 1]).expect("indices");
     let target =
         TensorViewMut::strided(&mut output, SLICES - 1, &[SLICES], &[-1]).expect("an output");

@@ -1,10 +1,10 @@
-"""Writes ONNX's own conformance cases as plain files, one folder a case.
+"""Writes ONNX's conformance cases as plain files, one folder per case.
 
     pip install onnx==1.23.2 numpy==2.4.6
     python generate.py [OPERATOR ...]        (default: all of OPERATORS)
 
 The cases come from `onnx.backend.test.case.node`, the generator of ONNX's
-backend tests; nothing in them is computed here. README.md has the format.
+backend tests. This script computes no values. README.md describes the format.
 """
 
 import importlib
@@ -29,19 +29,19 @@ HERE = Path(__file__).resolve().parent
 
 
 def collect(op):
-    """The cases of one operator: importing its module makes them."""
-    np.random.seed(0)  # some operators draw their inputs from numpy
+    """Returns the cases of one operator. Importing its module creates them."""
+    np.random.seed(0)  # some operators draw their inputs with numpy
     importlib.import_module(f"{cases.__name__}.{op.lower()}")
     return [case for case in cases._NodeTestCases if is_single(case, op)]
 
 
 def is_single(case, op):
-    """False for the variants in which ONNX expands an operator into others."""
+    """Returns False for variants that ONNX expands into other operators."""
     return [node.op_type for node in case.model.graph.node] == [op]
 
 
 def attributes(node, schema):
-    """Every attribute of the operator: the node's, else the default."""
+    """Yields every attribute of the operator: the node's value, else the default."""
     stated = {a.name: a for a in node.attribute}
     for name, definition in sorted(schema.attributes.items()):
         value = onnx.helper.get_attribute_value(
@@ -51,18 +51,19 @@ def attributes(node, schema):
 
 
 def tensors(names, parameters, values):
-    """Tensors by the operator's name for them; omitted optional ones are not there."""
+    """Yields the tensors with the operator's names, without omitted optional ones."""
     given = [p.name for name, p in zip(names, parameters) if name]
     for name, value in zip(given, values, strict=True):
         if isinstance(value, onnx.TensorProto):
             value = onnx.numpy_helper.to_array(value)
         array = np.asarray(value, order="C")
         if array.dtype.kind not in "biufc":
-            sys.exit(f"{name}: .npy has no plain form for {array.dtype}")
+            sys.exit(f"{name}: the .npy format does not support {array.dtype}")
         yield name, array
 
 
 def write(case):
+    """Writes the tensors of a case and its `case.txt`."""
     (node,) = case.model.graph.node
     (opset,) = (o.version for o in case.model.opset_import if o.domain == "")
     schema = onnx.defs.get_schema(node.op_type, opset)

@@ -1,4 +1,5 @@
-//! Cases made by hand, what is refused, and what others get wrong.
+//! Gradients computed by hand, calls that must fail, and cases that other libraries compute
+//! wrongly.
 
 #[cfg(feature = "half")]
 use ndscatter::Accumulate;
@@ -9,8 +10,8 @@ use ndscatter::{
 
 use crate::common::random::Random;
 
-/// By hand: the gradient of what four elements hold, of which the second is written three
-/// times, and nothing comes to the last.
+/// Computes the gradient of three elements by hand. The second element has three updates, and the
+/// last one has none.
 #[test]
 fn by_hand() {
     let at = [1_i64, 0, 1, 1];
@@ -33,7 +34,7 @@ fn by_hand() {
         |(got_data, got_updates): (Vec<f32>, Vec<f32>), data: [f32; 3], updates: [f32; 4]| {
             assert_eq!((&got_data[..], &got_updates[..]), (&data[..], &updates[..]));
         };
-    // Products with no, one and two zeros: no division, no zero too many.
+    // Products with no, one and two zeros. The gradient is right without a division.
     let of = |updates| backward(Reduction::Mul, true, &data, updates);
     check(of(&updates), [0.0, 480.0, 2.0], [480.0, 2.0, 384.0, 480.0]);
     check(
@@ -86,7 +87,7 @@ fn by_hand() {
         [1.0, 2.0, 2.0],
         [2.0, 0.0, 0.0, 2.0],
     );
-    // Data that has no part has no tie either, however equal it is.
+    // Data that is excluded takes no part in a tie, even if it equals the result.
     let without =
         |data: &[f32; 3], updates: &[f32; 4]| backward(Reduction::Min, false, data, updates);
     check(
@@ -106,9 +107,10 @@ fn by_hand() {
     );
 }
 
-/// What others get wrong (semantics.md, part B, 3): each as a case that they fail.
+/// Faults of other libraries. Each case has the result that docs/semantics.md ("Gradients")
+/// defines, and is one that some library computes wrongly.
 #[test]
-fn faults_of_others() {
+fn cases_that_other_libraries_compute_wrongly() {
     let backward = |scatter: &Scatter<'_>, forward: [&[f32]; 2], at: &[i64], gradient: &[f32]| {
         let [data, updates] = forward;
         let forward = Forward::new(TensorView::from(data), TensorView::from(updates));
@@ -122,7 +124,7 @@ fn faults_of_others() {
         [of_data.into_vec(), of_updates.into_vec()]
     };
     let of = |reduction| Scatter::along(0).reduction(reduction);
-    // 3.1: every duplicate has the gradient, though the last alone was kept.
+    // Fault: every duplicate gets the gradient, although only the last update was kept.
     let got = backward(
         &of(Reduction::None),
         [&[0.0; 2], &[1.0, 2.0]],
@@ -133,14 +135,14 @@ fn faults_of_others() {
     let documented = of(Reduction::None).none_gradient(NoneGradient::EveryDuplicate);
     let got = backward(&documented, [&[0.0; 2], &[1.0, 2.0]], &[0, 0], &[5.0, 7.0]);
     assert_eq!(got, [vec![0.0, 7.0], vec![5.0, 5.0]]);
-    // 3.2: the product divided by an update, which may be zero.
+    // Fault: the product is divided by an update, which may be zero.
     let got = backward(&of(Reduction::Mul), [&[3.0], &[0.0, 2.0]], &[0, 0], &[1.0]);
     assert_eq!(got, [vec![0.0], vec![6.0, 0.0]]);
-    // 3.3: an excluded value that is equal to the result counts as a tie.
+    // Fault: an excluded value that equals the result counts as a tie.
     let without = of(Reduction::Max).include_self(false);
     let got = backward(&without, [&[1.0], &[1.0, 0.5]], &[0, 0], &[1.0]);
     assert_eq!(got, [vec![0.0], vec![1.0, 0.0]]);
-    // 3.3: no tie at all, as NaN is not equal to itself: 0 / 0.
+    // Fault: no value counts as a tie, because NaN is not equal to itself, which gives 0 / 0.
     let got = backward(
         &of(Reduction::Max),
         [&[1.0], &[f32::NAN, 0.5]],
@@ -148,14 +150,14 @@ fn faults_of_others() {
         &[1.0],
     );
     assert_eq!(got, [vec![0.0], vec![1.0, 0.0]]);
-    // 3.3: the first of several extremes has all of it, or each side of a tie all of it.
+    // Fault: the first extreme gets the whole gradient, or each side of a tie does.
     let got = backward(&of(Reduction::Min), [&[1.0], &[1.0]], &[0], &[1.0]);
     assert_eq!(got, [vec![0.5], vec![0.5]]);
-    // 3.4: the mean without self divides by the number of updates, and data has none.
+    // The mean without self is divided by the number of updates, and data has no gradient.
     let without = of(Reduction::Mean).include_self(false);
     let got = backward(&without, [&[9.0, 1.0], &[1.0, 2.0]], &[0, 0], &[1.0, 4.0]);
     assert_eq!(got, [vec![0.0, 4.0], vec![0.5, 0.5]]);
-    // 3.5: a coefficient of zero freezes what is upstream, infinity and NaN as well.
+    // A factor of zero gives zeros, also for gradients that are infinite or NaN.
     let gradient = [f32::INFINITY, f32::NAN, -1.0];
     for reduction in Reduction::ALL {
         for scale in [0.0, -0.0] {
@@ -169,12 +171,12 @@ fn faults_of_others() {
             }
         }
     }
-    // 3.6: data keeps its gradient where updates add, and not where they replace.
+    // Data keeps its gradient where updates add, and loses it where updates replace.
     let got = backward(&of(Reduction::Add), [&[1.0; 2], &[1.0]], &[0], &[5.0, 7.0]);
     assert_eq!(got, [vec![5.0, 7.0], vec![5.0]]);
     let got = backward(&of(Reduction::None), [&[1.0; 2], &[1.0]], &[0], &[5.0, 7.0]);
     assert_eq!(got, [vec![0.0, 7.0], vec![5.0]]);
-    // 3.6: a reduction that is ignored is not `none`.
+    // Fault: the reduction is ignored, and the gradient is that of `none`.
     let got = backward(
         &of(Reduction::Mul),
         [&[3.0, 1.0], &[2.0]],
@@ -182,13 +184,13 @@ fn faults_of_others() {
         &[5.0, 7.0],
     );
     assert_eq!(got, [vec![10.0, 7.0], vec![15.0]]);
-    // 8634 of jax: what was dropped has no gradient.
+    // jax issue 8634: a skipped update has no gradient.
     let skips = of(Reduction::Add).bounds(Bounds::Skip);
     let got = backward(&skips, [&[1.0; 2], &[1.0; 3]], &[0, 9, -3], &[5.0, 7.0]);
     assert_eq!(got, [vec![5.0, 7.0], vec![5.0, 0.0, 0.0]]);
 }
 
-/// Away from ties: the change of the output by a small change of each input, in `f64`.
+/// Compares gradients with finite differences in `f64`, away from ties.
 #[test]
 fn as_finite_differences() {
     let mut random = Random::new(54);
@@ -200,7 +202,7 @@ fn as_finite_differences() {
                 .map(|row| i64::try_from(row).expect("small"))
                 .collect();
             let mut sample = |len: usize| -> Vec<f64> {
-                // Apart from one another by more than the step.
+                // The values differ from each other by more than the step.
                 let number = |at: usize| 0.3 + (at * 7919 % len) as f64 / len as f64;
                 let sign = |random: &mut Random| if random.one_in(2) { -1.0 } else { 1.0 };
                 (0..len).map(|at| number(at) * sign(&mut random)).collect()
@@ -241,7 +243,7 @@ fn as_finite_differences() {
                 let slope = (up - down) / (2.0 * step);
                 assert!(
                     (slope - got).abs() < 1e-6,
-                    "{reduction}, data {number}: {got}, not {slope}"
+                    "{reduction}, data {number}: {got} instead of {slope}"
                 );
             }
             for (number, &got) in of_updates.iter().enumerate() {
@@ -249,14 +251,15 @@ fn as_finite_differences() {
                 let slope = (up - down) / (2.0 * step);
                 assert!(
                     (slope - got).abs() < 1e-6,
-                    "{reduction}, update {number}: {got}, not {slope}"
+                    "{reduction}, update {number}: {got} instead of {slope}"
                 );
             }
         }
     }
 }
 
-/// 16-bit floats: products and shares in `f32`, rounded once, whatever `accumulate` says.
+/// Products and shares of 16-bit floats are computed in `f32` and rounded once, for each value of
+/// `accumulate`.
 #[cfg(feature = "half")]
 #[test]
 #[allow(clippy::float_cmp, reason = "exact")]
@@ -286,7 +289,7 @@ fn of_halves_that_are_rounded_once() {
     }
 }
 
-/// The factors of complex products are conjugated, as torch does.
+/// The factors of complex products are conjugated, as in torch.
 #[cfg(feature = "num-complex")]
 #[test]
 fn of_complex_products() {
@@ -306,9 +309,10 @@ fn of_complex_products() {
     assert_eq!(of_updates[1], gradient(data[0] * updates[0]));
 }
 
-/// What is saved in place is what `mul`, `min` and `max` write over, and nothing else.
+/// A forward pass in place saves the windows that `mul`, `min` and `max` overwrite, and nothing
+/// else.
 #[test]
-fn what_training_saves() {
+fn forward_in_place_saves_overwritten_windows() {
     let at = TensorView::from(&[1_i64, 3, 1, 3, 3]);
     let updates = [2.0_f32; 20];
     for reduction in Reduction::ALL {
@@ -319,7 +323,9 @@ fn what_training_saves() {
             let mut data = [1.0_f32; 40];
             let data = TensorViewMut::contiguous(&mut data, &[10, 4]).expect("rows");
             let rows = TensorView::contiguous(&updates, &[5, 4]).expect("rows");
-            let saved = scatter.forward_in_place(data, at, rows).expect("right");
+            let saved = scatter
+                .forward_in_place(data, at, rows)
+                .expect("the call is valid");
             let depends = matches!(reduction, Reduction::Mul | Reduction::Min | Reduction::Max);
             let expected = if depends && include_self {
                 2 * 4 * 4
@@ -332,10 +338,10 @@ fn what_training_saves() {
     }
 }
 
-/// An output whose rows are not evenly spaced: plans of it number offsets, which say
-/// nothing of gradients that lie otherwise.
+/// An output whose rows are not evenly strided. Its plan numbers offsets, which do not hold for
+/// gradients of another layout.
 #[test]
-fn of_outputs_without_evenly_spaced_slices() {
+fn of_outputs_without_evenly_strided_slices() {
     let shape = [3, 4, 2];
     let values: Vec<f32> = (0..24_u8).map(f32::from).collect();
     let tuples = TensorView::contiguous(&[0_i64, 1, 2, 3, 0, 1], &[3, 2]).expect("tuples");
@@ -346,8 +352,8 @@ fn of_outputs_without_evenly_spaced_slices() {
     let forward = Forward::new(gradient, updates);
     let expected = scatter
         .backward(gradient, forward, tuples, 1.0)
-        .expect("right");
-    // Columns first, with room between.
+        .expect("the call is valid");
+    // Columns before rows in memory, with gaps between them.
     let strides = [2, 7, 1];
     let mut output = vec![0.0_f32; 40];
     for (index, value) in values.iter().enumerate() {
@@ -356,17 +362,17 @@ fn of_outputs_without_evenly_spaced_slices() {
     let target = TensorViewMut::strided(&mut output, 0, &shape, &strides).expect("apart");
     let saved = scatter
         .forward_in_place(target, tuples, updates)
-        .expect("right");
+        .expect("the call is valid");
     assert_eq!(saved.bytes(), 24 * 4, "all of data");
     let made = saved
         .run()
         .backward(gradient, Forward::updates(updates), 1.0);
-    assert_eq!(made.expect("right"), expected);
+    assert_eq!(made.expect("the call is valid"), expected);
     let layout = Layout::strided(&shape, &strides).expect("strides");
     let plan = scatter.plan(layout, tuples).expect("a plan");
     let refused = plan.run().backward(gradient, forward, 1.0);
     assert!(matches!(refused, Err(ScatterError::PlanMismatch { .. })));
-    // Tensors that lie as the output was planned for are another matter.
+    // Tensors with the planned layout are accepted.
     let spread = TensorView::strided(&output, 0, &shape, &strides).expect("strides");
     let mut written = vec![9.0_f32; 40];
     let grad_data = TensorViewMut::strided(&mut written, 0, &shape, &strides).expect("apart");
@@ -375,10 +381,11 @@ fn of_outputs_without_evenly_spaced_slices() {
         .run()
         .backward_into(spread, forward, 1.0, Gradients::data(grad_data));
     done.expect("the layout that was planned for");
-    // In place and with a factor, for which the gradient is read once more.
+    // In place with a factor: the gradient is read once more.
     let mut written = output.clone();
     let first = written.as_mut_ptr();
-    // SAFETY: both are the tensor's own elements, which nothing else touches meanwhile.
+    // SAFETY: pointer and layout are those of `written`. No other reference uses its elements
+    // during the call.
     let (gradient, grad_data) = unsafe {
         (
             AnyView::from_raw_parts(first.cast_const().cast(), DType::F32, layout),
@@ -400,12 +407,12 @@ fn of_outputs_without_evenly_spaced_slices() {
     let forward = Forward::new(gradient, updates);
     let expected = scatter
         .backward(gradient, forward, tuples, -2.0)
-        .expect("right");
+        .expect("the call is valid");
     assert_eq!(read(&written)[..], expected.0[..]);
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_calls_are_errors() {
     let at = || TensorView::from(&[0_i64, 1]);
     let (three, two) = ([1.0_f32, 2.0, 3.0], [4.0_f32, 5.0]);
     let (gradient, updates) = (TensorView::from(&three), TensorView::from(&two));
@@ -436,7 +443,7 @@ fn what_is_refused() {
         let refused = scatter.backward(gradient, none(), at(), 1.0);
         assert_eq!(refused.err(), missing("updates", reduction));
         let done = scatter.backward(gradient, Forward::updates(updates), at(), 1.0);
-        done.expect("data has no part");
+        done.expect("data is excluded");
     }
     let other = |tensor, expected: &[usize], actual: &[usize]| ScatterError::GradientShape {
         tensor,
@@ -493,7 +500,7 @@ fn what_is_refused() {
     }
     #[cfg(feature = "num-complex")]
     {
-        // Whatever the factor, the indices and what is missing.
+        // The error does not depend on the factor, the indices and missing inputs.
         let numbers = [num_complex::Complex::new(1.0_f32, 2.0); 3];
         let reduction = Reduction::Max;
         let at = TensorView::from(&[7_i64, 7]);
@@ -503,12 +510,12 @@ fn what_is_refused() {
         let expected = ScatterError::UnsupportedReduction { reduction, dtype };
         assert_eq!(refused.err(), Some(expected));
     }
-    // Of another type than what was saved.
+    // Gradients of a dtype that differs from the saved data.
     let mut data = three;
     let saved = scatter
         .reduction(Reduction::Max)
         .forward_in_place(TensorViewMut::from(&mut data), at(), updates)
-        .expect("right");
+        .expect("the call is valid");
     let wide = TensorView::from(&[1.0_f64, 2.0, 3.0]);
     let forward = Forward::updates(TensorView::from(&[1.0_f64, 2.0]));
     let refused = saved.run().backward(wide, forward, 1.0);

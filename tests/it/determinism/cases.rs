@@ -1,9 +1,8 @@
-//! The table of cases. A function is a group of rows, and a test of its own.
+//! The table of cases. Each function is a group of rows and becomes one test.
 //!
-//! A row is what it differs in from another one; what is not said is a plain
-//! one-shot sum over contiguous tensors. A case that asks for something new (a
-//! dtype, a reduction, an operator, a threshold of a new schedule) is a row, or
-//! one more entry among the values of a row.
+//! A row sets only the fields that differ from another row. The defaults are in `PLAIN`: a one-shot
+//! sum over contiguous tensors. To test a new dtype, reduction, operator, or threshold of a
+//! schedule, add a row, or add an entry to the `values` of a row.
 
 use ndscatter::Reduction::{Add, Max, Mean, Min, Mul, Sub};
 use ndscatter::{Accumulate, Bounds, CacheMode, Reduction, Schedule};
@@ -18,53 +17,53 @@ use crate::common::operators::Operator::{self, Cache, Elements, Nd, Update};
 
 use Destinations::{Consecutive, Distinct, Few, One, Random, Skewed, Spread, Together};
 
-/// Not the absence of anything: the reduction that replaces.
+/// The reduction that replaces elements.
 const NONE: Reduction = Reduction::None;
 
-/// How much work a case is, and so how it is run: see [`super::runner`].
+/// Amount of work of a case. It decides which calls run the case: see [`super::runner`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Size {
-    /// One of hundreds, for the ways that calls without a division take.
+    /// One of hundreds of cases, for calls that are not divided among workers.
     Tiny,
-    /// Fewer of everything than there may be workers.
+    /// Numbers of tuples, rows and columns that can be below the number of workers.
     Small,
-    /// Some milliseconds a run.
+    /// Some milliseconds per run.
     Medium,
-    /// Worth dividing, as the crate sees it.
+    /// Large enough that the crate divides the work.
     Large,
-    /// Beyond the caches.
+    /// Larger than the caches.
     Huge,
 }
 
-/// A scatter in need of values.
+/// A scatter, without the values of its tensors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) operator: Operator,
     pub(super) data: &'static [usize],
     pub(super) indices: &'static [usize],
-    /// Each is a case of its own, over the same indices.
+    /// Reductions and dtypes. Each entry is one case over the same indices.
     pub(super) values: &'static [(Reduction, DType)],
     pub(super) size: Size,
     pub(super) destinations: Destinations,
-    /// Of `scatter_elements`: the leading dims along which indices differ.
-    /// Along the others, each is written out again and again.
+    /// Number of leading dims along which the indices of `scatter_elements` differ. Along the other
+    /// dims, each index is repeated.
     pub(super) differ: usize,
-    /// How many elements at the end differ all the same.
+    /// Number of elements near the end that differ although the row repeats one index.
     pub(super) exceptions: usize,
-    /// Of data, updates and output.
+    /// Layout of data, updates and output.
     pub(super) layout: Arrangement,
     pub(super) indices_layout: Arrangement,
     pub(super) index: DType,
-    /// One index in so many counts from the end; none does at 0.
+    /// One of this many indices counts from the end. 0: no index does.
     pub(super) from_end: usize,
-    /// Where out of bounds is no error, one index in 20 is.
+    /// Rule for indices out of bounds. If they are not an error, one index in 20 is out of bounds.
     pub(super) bounds: Bounds,
     pub(super) include_self: bool,
     pub(super) accumulate: Accumulate,
-    /// Else what suits the reduction and the dtype.
+    /// Kind of values. `None`: values that suit the reduction and the dtype.
     pub(super) palette: Option<Palette>,
-    /// What the crate chooses in place, on so many workers, and how many tasks
-    /// it has.
+    /// Number of workers, and the schedule and the number of tasks that the crate must choose in
+    /// place. Huge cases check the choice out of place too.
     pub(super) chosen: Option<(usize, Schedule, usize)>,
 }
 
@@ -88,8 +87,7 @@ const PLAIN: Case = Case {
     chosen: None,
 };
 
-// Sizes of small cases are primes where they should not divide by any number
-// of workers.
+// Many sizes of small cases are primes, so that no number of workers divides them.
 
 /// Rows of more than a cache line.
 pub(super) const ROWS: Case = Case {
@@ -105,7 +103,7 @@ pub(super) const ROWS: Case = Case {
     ..PLAIN
 };
 
-/// And of less.
+/// Rows of less than a cache line.
 pub(super) const SHORT_ROWS: Case = Case {
     data: &[1009, 3],
     indices: &[2003, 1],
@@ -113,7 +111,7 @@ pub(super) const SHORT_ROWS: Case = Case {
     ..PLAIN
 };
 
-/// Of 256 bytes: messages of a graph.
+/// Rows of 256 bytes in `f32`: messages of a graph.
 pub(super) const MORE_ROWS: Case = Case {
     data: &[1500, 64],
     indices: &[4000, 1],
@@ -130,7 +128,7 @@ pub(super) const MORE_ROWS: Case = Case {
     ..PLAIN
 };
 
-/// Windows that are not one run.
+/// Windows that are not contiguous.
 pub(super) const SCATTERED_WINDOWS: Case = Case {
     data: &[53, 7, 11],
     indices: &[307, 1],
@@ -139,7 +137,7 @@ pub(super) const SCATTERED_WINDOWS: Case = Case {
     ..PLAIN
 };
 
-/// Fewer of everything than workers: tuples, rows, columns.
+/// Fewer tuples, rows and columns than workers.
 pub(super) const FEW_ROWS: Case = Case {
     data: &[3, 5],
     indices: &[7, 1],
@@ -147,7 +145,7 @@ pub(super) const FEW_ROWS: Case = Case {
     ..PLAIN
 };
 
-/// Single elements, in many places and in few.
+/// Single elements, with many and with few destinations.
 pub(super) const ELEMENTS: Case = Case {
     data: &[71, 73],
     indices: &[10_007, 2],
@@ -177,8 +175,7 @@ pub(super) const FEW_BATCHES: Case = Case {
     ..PLAIN
 };
 
-/// An index for every element: those of one row of updates have no
-/// destination in common with those of another.
+/// One index per element. The tuples of different rows of updates have different destinations.
 pub(super) const ALONG_ROWS: Case = Case {
     operator: Elements { axis: 1 },
     data: &[101, 31],
@@ -187,7 +184,7 @@ pub(super) const ALONG_ROWS: Case = Case {
     ..PLAIN
 };
 
-/// Some steps of some sequences.
+/// A write of 23 positions for each sequence of a cache.
 pub(super) const CACHE: Case = Case {
     operator: Cache {
         axis: 2,
@@ -211,7 +208,7 @@ pub(super) fn rows() -> Vec<Case> {
     vec![ROWS, SHORT_ROWS, SCATTERED_WINDOWS, MORE_ROWS, consecutive]
 }
 
-/// Duplicates stand together, or there are none.
+/// Sorted rows, where the duplicates of a destination are adjacent, and rows without duplicates.
 pub(super) fn rows_in_order() -> Vec<Case> {
     let sums_and_moves: &[_] = &[(Add, F32), (NONE, I16)];
     let sorted = |case: Case| Case {
@@ -307,7 +304,7 @@ pub(super) fn elements() -> Vec<Case> {
     ]
 }
 
-/// Wide rows, almost all of them to one destination.
+/// Wide rows. Most of them have one destination.
 pub(super) fn wide_rows() -> Vec<Case> {
     vec![Case {
         data: &[20, 5000],
@@ -351,11 +348,11 @@ pub(super) fn batches() -> Vec<Case> {
     ]
 }
 
-/// An index for every element.
+/// One index per element.
 pub(super) fn element_scatters() -> Vec<Case> {
     vec![
         ALONG_ROWS,
-        // Fewer rows than workers, and one.
+        // Fewer rows than workers, and one row.
         Case {
             data: &[6, 211],
             indices: &[5, 1009],
@@ -369,7 +366,7 @@ pub(super) fn element_scatters() -> Vec<Case> {
             values: &[(Add, F32), (Mean, F32)],
             ..PLAIN
         },
-        // Some columns of data are left out.
+        // No index addresses the last columns of data.
         Case {
             operator: Elements { axis: 0 },
             data: &[300, 150],
@@ -381,9 +378,10 @@ pub(super) fn element_scatters() -> Vec<Case> {
     ]
 }
 
-/// Many updates of few elements: some reductions may be taken in parts.
+/// Many updates of few elements. Some reductions may combine partial results.
 pub(super) fn histograms() -> Vec<Case> {
-    // Enough tuples for copies of the output, and not a multiple of anything.
+    // Enough tuples for copies of the output. Their number is not a multiple of the number of
+    // workers.
     let many = |data: &'static [usize], index, from_end, values| Case {
         data,
         indices: &[300_007, 1],
@@ -409,7 +407,7 @@ pub(super) fn histograms() -> Vec<Case> {
             ..PLAIN
         },
         many(&[256], I64, 50, &[(Min, F32)]),
-        // Partial sums of floats would round elsewhere.
+        // Partial sums of floats would round differently, so the schedule is serial.
         Case {
             chosen: Some((8, Schedule::Serial, 1)),
             ..many(&[256], I64, 50, &[(Add, F32)])
@@ -418,7 +416,7 @@ pub(super) fn histograms() -> Vec<Case> {
         many(&[1000], I32, 50, &[(Mul, U32)]),
         many(&[40_000], I64, 50, &[(Min, F32)]),
         many(&[40_000], I32, 0, &[(Max, F32)]),
-        // Copies that all workers merge, without a plan too.
+        // Copies that all workers merge, also in a one-shot call.
         many(&[60_000], I64, 50, &[(Max, F64), (Add, U64)]),
     ];
     for data in [&[1][..], &[256], &[1000], &[40_000]] {
@@ -448,7 +446,7 @@ pub(super) fn caches() -> Vec<Case> {
         large(1, circular, &[6, 200, 128], &[6], 90),
         large(2, linear, &[40, 3, 600], &[40], 590),
         large(2, circular, &[40, 3, 600], &[40], 590),
-        // All of it.
+        // A write of all positions.
         large(1, circular, &[16, 50, 90], &[16], 50),
         Case {
             values: &[(NONE, F64)],
@@ -458,8 +456,8 @@ pub(super) fn caches() -> Vec<Case> {
     ]
 }
 
-/// Many more tuples than the output has elements: such calls may be applied
-/// block by block before the last index has been read.
+/// More tuples than the output has elements. Such calls may be applied block by block before the
+/// last index has been read.
 pub(super) fn long_lists() -> Vec<Case> {
     const EVERYTHING: &[(Reduction, DType)] = &[
         (NONE, F32),
@@ -483,7 +481,7 @@ pub(super) fn long_lists() -> Vec<Case> {
         (Add, Complex128),
         (Mul, Complex128),
     ];
-    // Some blocks, and a part of one; every axis is addressed.
+    // Several blocks and a part of one. The tuples address every axis.
     let shapes: [(&[usize], [&[usize]; 4]); 5] = [
         (&[1], [&[513, 1], &[1024, 1], &[1500, 1], &[5000, 1]]),
         (&[7], [&[513, 1], &[1024, 1], &[1500, 1], &[5000, 1]]),
@@ -493,7 +491,7 @@ pub(super) fn long_lists() -> Vec<Case> {
     ];
     let mut cases = Vec::new();
     for (data, lists) in shapes {
-        // No index counts from the end, those of some blocks do, of all blocks.
+        // Indices that count from the end: none, in some blocks, in all blocks.
         for from_end in [0, 700, 3] {
             cases.extend(lists.map(|indices| Case {
                 data,
@@ -519,14 +517,14 @@ pub(super) fn long_lists() -> Vec<Case> {
     cases
 }
 
-/// Some ten thousand updates; one index in three counts from the end.
+/// Tens of thousands of updates. One index in three counts from the end.
 const MANY: Case = Case {
     from_end: 3,
     size: Size::Large,
     ..PLAIN
 };
 
-/// Every element goes its own way along axis 0.
+/// Each element has a separate index along axis 0.
 const FREE: Case = Case {
     operator: Elements { axis: 0 },
     data: &[300, 900],
@@ -534,7 +532,7 @@ const FREE: Case = Case {
     ..MANY
 };
 
-/// Rows, their index written out at every element.
+/// Row scatters as element scatters: each row repeats its index at every element.
 const WRITTEN_OUT: Case = Case {
     operator: Elements { axis: 0 },
     data: &[3600, 64],
@@ -550,7 +548,7 @@ const MESSAGES: Case = Case {
     ..MANY
 };
 
-/// Single elements that have an update or two.
+/// Single elements, with fewer updates than elements.
 const LINE: Case = Case {
     operator: Elements { axis: 0 },
     data: &[220_000],
@@ -558,13 +556,13 @@ const LINE: Case = Case {
     ..MANY
 };
 
-/// Few elements that have all of them.
+/// Single elements, with many more updates than elements.
 const COUNTS: Case = Case {
     data: &[1000],
     ..LINE
 };
 
-pub(super) fn elements_that_go_their_own_way() -> Vec<Case> {
+pub(super) fn independent_elements() -> Vec<Case> {
     vec![
         FREE,
         Case {
@@ -586,7 +584,7 @@ pub(super) fn elements_that_go_their_own_way() -> Vec<Case> {
             values: &[(Add, F32), (NONE, F64), (Min, F64), (Mean, F32)],
             ..LINE
         },
-        // Over more memory than the caches hold.
+        // Data that is larger than the caches.
         Case {
             data: &[3000, 1450],
             indices: &[200, 1450],
@@ -597,8 +595,8 @@ pub(super) fn elements_that_go_their_own_way() -> Vec<Case> {
     ]
 }
 
-pub(super) fn rows_written_out() -> Vec<Case> {
-    let almost = |exceptions| Case {
+pub(super) fn rows_as_elements() -> Vec<Case> {
+    let with_exceptions = |exceptions| Case {
         exceptions,
         ..WRITTEN_OUT
     };
@@ -613,7 +611,7 @@ pub(super) fn rows_written_out() -> Vec<Case> {
             chosen: Some((8, Schedule::ByDestination, 8)),
             ..WRITTEN_OUT
         },
-        // Windows that reach less far than data.
+        // Windows that are smaller than the rows of data.
         Case {
             data: &[3000, 80],
             values: &[(Max, F32)],
@@ -626,7 +624,7 @@ pub(super) fn rows_written_out() -> Vec<Case> {
             differ: 2,
             ..MANY
         },
-        // Up to the last dim but one.
+        // Indices that repeat along the last dim only.
         Case {
             operator: Elements { axis: 0 },
             data: &[120, 30, 64],
@@ -635,10 +633,10 @@ pub(super) fn rows_written_out() -> Vec<Case> {
             differ: 2,
             ..MANY
         },
-        // One element, at the very end or close to it, is no part of its row.
-        almost(1),
-        almost(3),
-        almost(20),
+        // One, three or 20 elements near the end have an index that differs from their row.
+        with_exceptions(1),
+        with_exceptions(3),
+        with_exceptions(20),
     ]
 }
 
@@ -672,7 +670,7 @@ pub(super) fn rows_by_stride_0() -> Vec<Case> {
     cases
 }
 
-/// Sums of integers and extremes may be taken in parts, sums of floats not.
+/// Sums of integers, minima and maxima may combine partial results. Sums of floats may not.
 pub(super) fn large_histograms() -> Vec<Case> {
     let many = Case {
         indices: &[210_000],
@@ -713,7 +711,7 @@ pub(super) fn large_histograms() -> Vec<Case> {
     ]
 }
 
-/// What needs all updates of a destination together.
+/// Reductions that need all updates of a destination together.
 pub(super) fn groups() -> Vec<Case> {
     let alone = |values, case: Case| Case {
         values,
@@ -772,8 +770,8 @@ pub(super) fn skipped_and_clamped() -> Vec<Case> {
     ]
 }
 
-/// What is chosen on two workers where a call is worth dividing.
-pub(super) fn what_is_chosen() -> Vec<Case> {
+/// The schedule that the crate chooses on two workers.
+pub(super) fn chosen_schedules() -> Vec<Case> {
     let tasks = |schedule| match schedule {
         Schedule::Serial => 1,
         _ => 2,
@@ -842,9 +840,8 @@ const HUGE: Case = Case {
     ..PLAIN
 };
 
-/// Outputs of 16 MiB may be written by streaming stores, in whole lines: rows
-/// that begin and end within one, at an address that does, must not lose or
-/// gain a byte.
+/// Outputs of 16 MiB may be written by streaming stores, in whole cache lines. Here rows begin and
+/// end inside a cache line, and so does the output. No byte outside the row may change.
 pub(super) fn outputs_larger_than_caches() -> Vec<Case> {
     let mut cases = Vec::new();
     for layout in [
@@ -867,7 +864,7 @@ pub(super) fn outputs_larger_than_caches() -> Vec<Case> {
         };
         cases.extend([some_rows, none]);
     }
-    // In place, what is written is as large.
+    // In place, with an equal amount of writes.
     cases.push(Case {
         indices: &[3000, 1],
         values: &[(NONE, I64)],
@@ -878,8 +875,8 @@ pub(super) fn outputs_larger_than_caches() -> Vec<Case> {
     cases
 }
 
-/// In place, 16 MiB of rows or more that lie far apart. Neither rows nor tables
-/// begin or end with lines.
+/// At least 16 MiB of rows that are far apart, written in place. Neither rows nor tables begin or
+/// end with cache lines.
 pub(super) fn rows_that_are_streamed() -> Vec<Case> {
     let table = |data, destinations| Case {
         data,
@@ -897,7 +894,7 @@ pub(super) fn rows_that_are_streamed() -> Vec<Case> {
     ]
 }
 
-/// Rows of a graph, in no order, over a table that no cache holds.
+/// Rows of a graph in random order, over a table that is larger than the caches.
 pub(super) fn large_tables() -> Vec<Case> {
     let shapes: [&[usize]; 4] = [&[750_000, 8], &[375_000, 16], &[93_750, 64], &[60_000, 100]];
     let table = |data| Case {
@@ -911,7 +908,8 @@ pub(super) fn large_tables() -> Vec<Case> {
     shapes.map(table).into()
 }
 
-/// A few rows have most of the tuples: at the front, all over, or all of them.
+/// A few rows have most or all of the tuples: the first rows, rows spread over the table, or 40
+/// adjacent rows.
 pub(super) fn skewed_tables() -> Vec<Case> {
     let shapes: [&[usize]; 3] = [&[3_000_000, 1], &[187_500, 16], &[46_875, 64]];
     let mut cases = Vec::new();

@@ -1,7 +1,8 @@
-//! Which schedules divide a case: the rules of docs/design.md, once more, from
-//! what the table says of a case. A schedule that is forced where it would
-//! change a bit is replaced, and the tests of a schedule must not be tests of
-//! its replacement.
+//! The schedules that divide a case.
+//!
+//! This module contains the rules of docs/design.md a second time, computed from the fields of a
+//! case. If a forced schedule would change a bit, the crate replaces it by another schedule. The
+//! rules ensure that the tests of a schedule do not test its replacement.
 
 use ndscatter::{Reduction, Schedule};
 
@@ -12,28 +13,28 @@ use crate::common::layouts::Arrangement;
 use crate::common::operators::Operator;
 use crate::common::{Tensor, ndindex};
 
-/// How many workers the rules are for.
+/// Number of workers for which the rules are computed.
 pub(super) const WORKERS: usize = 8;
 
-/// Largest copy of all windows that a worker makes, of single elements and of rows.
+/// Largest size in bytes of a worker's copy of all windows: for single elements, and for rows.
 const COPY_BYTES: usize = 512 * 1024;
 const ROW_COPY_BYTES: usize = 1024 * 1024;
 
-/// What the rules ask of a case.
+/// The properties of a case that the rules use.
 #[derive(Debug)]
 pub(super) struct Facts {
     repetitions: usize,
-    /// How many tuples are applied in each.
+    /// Number of tuples that are applied in each repetition.
     tuples: usize,
     /// Whether a tuple was skipped.
     skips: bool,
-    /// Elements of a window.
+    /// Number of elements of a window.
     window: usize,
-    /// Elements that tuples can address, in one repetition.
+    /// Number of elements that the tuples of one repetition can address.
     addressed: usize,
-    /// Parts of the list whose tuples have no destination in common.
+    /// Number of parts of the list whose tuples have no destination in common.
     independent: usize,
-    /// No duplicates, or those of a destination side by side and in order.
+    /// Whether there are no duplicates, or the tuples are in the order of their destinations.
     ordered_or_unique: bool,
 }
 
@@ -79,8 +80,8 @@ impl Facts {
         }
     }
 
-    /// The schedule that runs where `forced` is, on [`WORKERS`] workers and in
-    /// place, and whether it has several tasks.
+    /// Returns the schedule that runs in place on [`WORKERS`] workers when `forced` is forced, and
+    /// whether it has several tasks.
     pub(super) fn used(
         &self,
         case: &Case,
@@ -121,15 +122,15 @@ impl Facts {
             _ => false,
         };
         let used = if divides { forced } else { Schedule::Serial };
-        // One destination is no range to divide.
+        // A single destination cannot be divided into ranges.
         let is_one = forced == Schedule::ByDestination && self.addressed == 1;
         (used, divides && !is_one)
     }
 }
 
 impl Case {
-    /// The leading dims that are repetitions, and where windows begin: of
-    /// indices where there is one for every element, else of data.
+    /// Returns the number of leading dims that are repetitions, and the dim at which windows begin.
+    /// Element scatters count the dims of indices. Other scatters count the dims of data.
     fn window_of_tuples(&self, indices: &Tensor<i128>) -> (usize, usize) {
         match self.operator {
             Operator::Nd => (0, *indices.shape.last().expect("rank 1 or more")),
@@ -145,7 +146,8 @@ impl Case {
                     Arrangement::ZeroTail => 1,
                     _ => rank,
                 };
-                // Found among values where it is the whole rest that they repeat.
+                // The crate detects repeated indices by their values only where they repeat along
+                // all dims after the axis.
                 let is_row = self.differ <= axis + 1 && self.exceptions == 0;
                 let by_values = if is_row { axis + 1 } else { rank };
                 let batch = usize::from(self.indices_layout == Arrangement::ZeroFirst && axis > 0);
@@ -154,7 +156,7 @@ impl Case {
         }
     }
 
-    /// The number of each tuple's destination; none where it is skipped.
+    /// Returns the destination number of each tuple. `None`: the tuple is skipped.
     fn destinations_of_tuples(
         &self,
         options: &Options<'_>,
@@ -166,8 +168,8 @@ impl Case {
             (coordinates.iter()).fold(0, |number, &(at, size)| number * size + at)
         };
         match self.operator {
-            // Each sequence has its own, and each position comes once, for all
-            // that lies between them.
+            // Each sequence has separate destinations, and each position occurs once. This holds
+            // for every index of the dims between the batch and the axis.
             Operator::Cache { axis, len, .. } => {
                 let axis = resolve_axis(axis, self.data.len());
                 let between: usize = self.data[..axis].iter().product();

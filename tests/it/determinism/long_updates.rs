@@ -1,10 +1,10 @@
-//! More than 512 MiB of updates on few workers: few partitions, as the memory
-//! for them shows.
+//! More than 512 MiB of updates on few workers. The crate then makes few partitions, which the test
+//! sees by the scratch memory.
 
 use ndscatter::{Layout, Reduction, Schedule, TensorView, TensorViewMut};
 
 use crate::common::Tensor;
-use crate::common::api::{DType, Indices, Options, Request, Verbs};
+use crate::common::api::{DType, Indices, Methods, Options, Request};
 use crate::common::layouts::{Arrangement, Strided};
 use crate::common::operators::Operator;
 use crate::common::pools::rayon_pool;
@@ -14,8 +14,7 @@ const ROWS: usize = 1500;
 const WIDTH: usize = 16 * 1024;
 const TUPLES: usize = 33_000;
 
-/// Of each partition, the places left empty before it: a destination number
-/// and a tuple for each.
+/// Bytes of the gap before each partition: 1040 entries of a destination number and a tuple.
 const GAP_BYTES: usize = 8 * 1040;
 
 #[test]
@@ -30,7 +29,7 @@ fn few_partitions_on_few_workers() {
     let indices = Tensor::new(&[TUPLES, 1], indices.collect());
     let indices = Strided::new(&indices, Arrangement::Contiguous, 0, 0);
     let indices: &dyn Indices = &indices;
-    // All ones: sums are counts.
+    // All updates are 1, so each sum is a count.
     let updates = vec![1_u8; TUPLES * WIDTH];
     for workers in [2, 3, 8] {
         let forced = Some(Schedule::ByPartition);

@@ -1,10 +1,8 @@
-//! The same bits for every schedule, instruction set, number of workers, pool,
-//! verb and layout: those of the reference, whose results depend on the order
-//! of updates.
+//! Equal bits for every schedule, instruction set, number of workers, pool, method and layout.
 //!
-//! [`cases`] is the table, [`runner`] takes each case through all of it, and
-//! says what it covers; [`legal`] knows which schedules divide a case,
-//! [`pools`] who may run the tasks.
+//! Results are compared with the reference, whose results depend on the order of updates. [`cases`]
+//! is the table of cases. [`runner`] runs each case and documents the coverage. [`legal`] contains
+//! the rules by which schedules divide a case. [`pools`] tests different pools.
 
 mod cases;
 mod legal;
@@ -22,7 +20,7 @@ use cases::{Case, Size};
 use crate::common::destinations::index_types;
 use crate::common::elements::element_types;
 
-/// A test for each group of cases.
+/// Defines one test for each group of cases.
 macro_rules! groups {
     ($($group:ident)*) => {
         $(
@@ -32,7 +30,7 @@ macro_rules! groups {
             }
         )*
 
-        /// The whole table.
+        /// Returns the whole table.
         fn all_cases() -> Vec<Case> {
             [$(cases::$group()),*].concat()
         }
@@ -44,7 +42,7 @@ groups! {
     caches
     element_scatters
     elements
-    elements_that_go_their_own_way
+    independent_elements
     fewer_of_everything_than_workers
     groups
     histograms
@@ -56,10 +54,10 @@ groups! {
     rows_by_stride_0
     rows_in_order
     rows_that_are_streamed
-    rows_written_out
+    rows_as_elements
     skewed_tables
     skipped_and_clamped
-    what_is_chosen
+    chosen_schedules
     wide_rows
 }
 
@@ -67,10 +65,10 @@ fn found<V: Eq + Hash>(values: impl Iterator<Item = V>) -> HashSet<V> {
     values.collect()
 }
 
-/// Every reduction, dtype and index type is in the table; every schedule
+/// Checks that the table contains every reduction, dtype and index type, and that every schedule
 /// divides some small case.
 #[test]
-fn the_table_leaves_nothing_out() {
+fn the_table_covers_everything() {
     let cases = all_cases();
     let values = || cases.iter().flat_map(|case| case.values);
     let reductions = found(values().map(|&(reduction, _)| reduction));
@@ -88,10 +86,11 @@ fn the_table_leaves_nothing_out() {
     assert_eq!(dividing, found(all), "schedules that divide small cases");
 }
 
-/// The cases can fail: the same updates in reverse have other sums.
+/// Checks that a wrong order of updates would be detected: in reverse order, the sums of floats
+/// have different bits.
 #[test]
-fn the_order_of_updates_shows_in_the_bits() {
+fn the_order_of_updates_changes_the_bits() {
     let cases = all_cases();
     let checked = cases.iter().filter(|case| runner::shows_order(case));
-    assert!(checked.count() > 15, "sums of floats");
+    assert!(checked.count() > 15, "number of cases with sums of floats");
 }

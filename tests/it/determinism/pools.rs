@@ -1,23 +1,21 @@
-//! Who runs the tasks changes nothing: pools that are entered or handed over,
-//! whose size is unknown, that claim more workers than any machine has, or
-//! that may use a part of them only.
+//! The pool that runs the tasks does not change the result. The pools are entered or passed, report
+//! no number of workers, report more workers than any machine has, or limit the number of workers.
 
 use ndscatter::{Pool, Rayon, Reduction, Schedule};
 
 use super::cases::{self, Case, Size};
 use super::runner::{Call, Drawn, Subject};
-use crate::common::api::Verb;
+use crate::common::api::Method;
 use crate::common::destinations::Destinations;
 use crate::common::elements::Ref;
 use crate::common::pools::{Workers, rayon_pool};
 
-/// The numbers of workers of small cases.
+/// Returns the numbers of workers of small cases.
 fn numbers() -> impl Iterator<Item = usize> {
     Size::Small.workers().iter().copied()
 }
 
-/// Calls `check` with a case of a dtype, and with each schedule that may be
-/// forced and with none.
+/// Calls `check` with the case and a schedule: each schedule forced, and none.
 fn for_each_schedule<T: Ref>(
     case: &Case,
     reduction: Reduction,
@@ -36,36 +34,36 @@ fn every_kind_of_pool() {
     let subject = Subject::<f32>::new(&drawn, Reduction::Add);
     let plan = subject.plan(subject.request(None));
     for workers in Workers::ALL {
-        for verb in Verb::ALL {
+        for method in Method::ALL {
             workers.with(|pool| {
-                let plan = verb.is_planned().then_some(&plan);
+                let plan = method.is_planned().then_some(&plan);
                 let call = Call {
                     plan,
-                    ..verb.into()
+                    ..method.into()
                 };
                 subject.run(subject.request(None).pool(pool), call);
             });
         }
     }
-    // `max_workers` bounds what a pool of eight is asked for.
+    // `max_workers` limits the workers that are requested from a pool of eight.
     for most in [1, 2, 5, 100] {
         rayon_pool(8).install(|| {
             let request = subject.request(None).pool(&Rayon).max_workers(most);
-            subject.run(request, Verb::InPlace);
+            subject.run(request, Method::InPlace);
         });
     }
 }
 
-/// Inside a pool, where waiting for tasks means to work on others.
+/// Calls on a thread of a rayon pool. A thread that waits for tasks works on other tasks.
 #[test]
-fn pools_that_are_entered() {
+fn calls_inside_a_pool() {
     fn check<T: Ref>(case: &Case, reduction: Reduction) {
         for_each_schedule::<T>(case, reduction, |subject, schedule| {
             for workers in numbers() {
                 rayon_pool(workers).install(|| {
                     let request = subject.request(schedule).pool(&Rayon);
-                    subject.run(request, Verb::InPlace);
-                    subject.run(request, Verb::WriteInto);
+                    subject.run(request, Method::InPlace);
+                    subject.run(request, Method::WriteInto);
                 });
             }
         });
@@ -75,7 +73,7 @@ fn pools_that_are_entered() {
     check::<i32>(&cases::HISTOGRAM, Reduction::Add);
 }
 
-/// Claims so many workers, and is alone: its tasks run one after another.
+/// A pool that reports any number of workers and runs tasks in order on the calling thread.
 #[derive(Clone, Copy, Debug)]
 struct Claims {
     workers: usize,
@@ -96,7 +94,7 @@ impl Pool for Claims {
     }
 }
 
-/// Beyond any machine, and beyond what the crate asks for.
+/// Numbers of workers beyond any machine, and beyond the crate's limit.
 #[test]
 fn pools_that_claim_any_number_of_workers() {
     fn check<T: Ref>(case: &Case, reduction: Reduction) {
@@ -105,8 +103,8 @@ fn pools_that_claim_any_number_of_workers() {
                 for backwards in [false, true] {
                     let pool = Claims { workers, backwards };
                     let request = subject.request(schedule).pool(&pool);
-                    subject.run(request, Verb::InPlace);
-                    subject.run(request, Verb::WriteInto);
+                    subject.run(request, Method::InPlace);
+                    subject.run(request, Method::WriteInto);
                 }
             }
         });
@@ -124,9 +122,9 @@ fn pools_that_claim_any_number_of_workers() {
     check::<f32>(&cases::CACHE, Reduction::None);
 }
 
-/// At most so many of the workers of a pool of 64.
+/// Limits of the workers in a pool of 64.
 #[test]
-fn at_most_so_many_workers() {
+fn a_limit_of_workers() {
     let sorted = Case {
         destinations: Destinations::Together,
         ..cases::ROWS
@@ -143,8 +141,8 @@ fn at_most_so_many_workers() {
                     tasks <= most.max(1),
                     "{schedule:?}, at most {most}: {tasks} tasks"
                 );
-                subject.run(request, Verb::InPlace);
-                subject.run(request, Verb::WriteInto);
+                subject.run(request, Method::InPlace);
+                subject.run(request, Method::WriteInto);
             }
         });
     }

@@ -1,22 +1,25 @@
-//! Takes cases through schedules, instruction sets, workers and verbs, and
-//! holds every result against the reference, bit for bit, margins included.
+//! Runs cases with schedules, instruction sets, numbers of workers and methods. It compares every
+//! result with the reference, bit for bit, including margins.
 //!
-//! The product of all of them is too much. What is covered, of each case:
+//! All combinations would cost too much. This table says which calls run each case:
 //!
-//! | size | the crate's choice | each schedule that divides it | one that does not |
+//! | size | the crate's choice | each schedule that divides the case | a schedule that does not |
 //! |---|---|---|---|
-//! | tiny | every one-shot verb: on 3 workers; alone, by each instruction set | | |
-//! | small, medium | each number of workers x in place, out of place | the same, by the instruction sets in turns | once |
-//! | large | the same | each instruction set x in place, out of place | |
-//! | huge | the same | | |
+//! | tiny | every one-shot method: on 3 workers; on the calling thread with each instruction set | | |
+//! | small, medium | each number of workers x in place, out of place | the same, with alternating instruction sets | on 3 workers, in place and out of place |
+//! | large | each number of workers x in place, out of place | each instruction set x in place, out of place | |
+//! | huge | each number of workers x in place, out of place | | |
 //!
-//! Numbers of workers: 1 to 64 for small cases, 1 to 8 for medium ones, some of
-//! these for large ones. Where a schedule divides a case, and for the crate's
-//! choice, a plan is made as well, and run with numbers of workers that go up
-//! and down again, with two tensors of values in turns, in place and out of
-//! place. Each case checks that a forced schedule runs ([`super::legal`]). Each call of
-//! contiguous tensors checks that its route is the route of `explain`, except where the crate
-//! allocates the result.
+//! The numbers of workers are 1 to 64 for small cases, 1 to 8 for medium cases, and fewer for large
+//! and huge cases.
+//!
+//! Plans are made for small, medium and large cases, for the crate's choice and for each schedule
+//! that divides the case. A plan is run with numbers of workers that increase and then decrease.
+//! The runs alternate between two tensors of values, and between in place and out of place.
+//!
+//! Each case except tiny and huge ones checks which schedule runs when a schedule is forced
+//! ([`super::legal`]). Each call of the crate's choice with contiguous tensors checks that its
+//! route is the route of `explain`, except where the crate allocates the result.
 
 use std::sync::Mutex;
 
@@ -27,7 +30,7 @@ use ndscatter::{
 use super::cases::{Case, Size};
 use super::legal::{Facts, WORKERS};
 use crate::common::Tensor;
-use crate::common::api::{DType, Indices, Options, Request, Verb, Verbs};
+use crate::common::api::{DType, Indices, Method, Methods, Options, Request};
 use crate::common::destinations::{Destinations, place_indices, range};
 use crate::common::elements::{Palette, Ref, compare, element_types, is_exact};
 use crate::common::harness::Round;
@@ -38,11 +41,11 @@ use crate::common::random::Random;
 use crate::common::scatters::Hits;
 use crate::with_element;
 
-/// Marks around tensors; they shift addresses as well.
+/// Number of marked elements around tensors. They also shift addresses.
 const MARGIN: usize = 3;
 
 impl Size {
-    /// Few, primes, powers of two and their neighbours.
+    /// Returns the numbers of workers: small numbers, primes, powers of two and their neighbours.
     pub(super) fn workers(self) -> &'static [usize] {
         match self {
             Self::Tiny => &[3],
@@ -53,7 +56,7 @@ impl Size {
         }
     }
 
-    /// What one plan is run with, forth and back.
+    /// Returns the numbers of workers for the runs of one plan, in ascending order.
     fn workers_of_plans(self) -> &'static [usize] {
         match self {
             Self::Tiny | Self::Huge => &[],
@@ -69,7 +72,7 @@ pub(super) fn check(cases: &[Case]) {
     for case in cases {
         let drawn = Drawn::new(case);
         for &values in case.values {
-            // Some types are those of features.
+            // Some element types depend on features.
             if element_types().contains(&values.1) {
                 with_element!(values.1, T => Subject::<T>::new(&drawn, values.0).check());
             }
@@ -80,7 +83,7 @@ pub(super) fn check(cases: &[Case]) {
 /// A case with its indices, for values of any type.
 pub(super) struct Drawn<'c> {
     case: &'c Case,
-    /// As the layout lets them be seen.
+    /// Indices as they are read through their layout.
     indices: Tensor<i128>,
     hits: Hits,
     facts: Option<Facts>,
@@ -117,7 +120,7 @@ impl Case {
         let axes = self.operator.axes(self.data, self.indices);
         let count: usize = axes.iter().map(|&(_, size)| size).product();
         let rank = self.indices.len();
-        // Of an element scatter, the others are written out once more.
+        // An element scatter repeats its index along the other dims.
         let different = match self.operator {
             Operator::Elements { .. } => self.differ.min(rank),
             _ => rank,
@@ -137,15 +140,16 @@ impl Case {
         }
         for exception in 1..=self.exceptions {
             let at = values.len() - exception * exception;
-            values[at] = i128::try_from(random.below(count)).expect("sizes fit");
+            values[at] = i128::try_from(random.below(count)).expect("the size fits i128");
         }
         Tensor::new(self.indices, values)
     }
 
-    /// `place` on an axis as an index: at times counted from the end, or out of
-    /// bounds where that is no error; any further one of a circular cache.
+    /// Returns an index for the position `place` on an axis. Some indices count from the end, or
+    /// are out of bounds where that is not an error. In a circular cache, the index may exceed the
+    /// size.
     fn express(&self, place: usize, size: usize, random: &mut Random) -> i128 {
-        let signed = |size: usize| i128::try_from(size).expect("sizes fit");
+        let signed = |size: usize| i128::try_from(size).expect("the size fits i128");
         let (place, size) = (signed(place), signed(size));
         let is_signed = range(self.index).0 < 0;
         match self.operator {
@@ -163,8 +167,8 @@ impl Case {
         }
     }
 
-    /// Sums of ordinary values show their order, other results what became of
-    /// odd ones.
+    /// Chooses ordinary values where the result depends on the order of rounding. Other results use
+    /// extreme values.
     fn palette(&self, reduction: Reduction, dtype: DType) -> Palette {
         let rounds = !dtype.is_index() && dtype != DType::Bool;
         let picks = matches!(reduction, Reduction::None | Reduction::Min | Reduction::Max);
@@ -177,10 +181,10 @@ impl Case {
     }
 }
 
-/// The schedules that divide a case among several tasks.
+/// Returns the schedules that divide a case among several tasks.
 pub(super) fn dividing(case: &Case) -> Vec<Schedule> {
     let drawn = Drawn::new(case);
-    let facts = drawn.facts.expect("a case of that size has them");
+    let facts = drawn.facts.expect("cases of this size have facts");
     let divides =
         |&(value, schedule): &(_, Schedule)| facts.used(case, value, schedule) == (schedule, true);
     let values = case.values.iter().copied();
@@ -188,8 +192,8 @@ pub(super) fn dividing(case: &Case) -> Vec<Schedule> {
     all.filter(divides).map(|(_, schedule)| schedule).collect()
 }
 
-/// Whether the case has sums of floats with duplicates; if so, they must depend
-/// on the order of updates.
+/// Whether the case has sums of floats with duplicates. Panics if their bits do not depend on the
+/// order of updates.
 pub(super) fn shows_order(case: &Case) -> bool {
     let has_duplicates = !matches!(
         case.destinations,
@@ -215,20 +219,21 @@ pub(super) fn shows_order(case: &Case) -> bool {
     true
 }
 
-/// A case with values, and what becomes of them.
+/// A case with values and expected results.
 pub(super) struct Subject<'d, T> {
     case: &'d Case,
     facts: Option<&'d Facts>,
     pub(super) reduction: Reduction,
     indices: Box<dyn Indices>,
-    /// With the results; plans run them in turns, other verbs the first.
+    /// Inputs with their expected results. The runs of a plan alternate between them. Other methods
+    /// use the first.
     rounds: Vec<(Round<T>, Strided<T>)>,
-    /// Where calls write to: fresh memory for each would cost more than they do.
+    /// Output of the calls. Fresh memory for each call would cost more than the call.
     output: Mutex<Strided<T>>,
 }
 
-/// Those of large tensors begin again and again, at places that no size here
-/// goes with: to draw them all takes longer than to scatter them.
+/// Fills a tensor of `shape`. Values of large tensors repeat after 100,003 elements, which no row
+/// length divides. To draw all of them would cost more than to scatter them.
 fn values<T: Ref>(shape: &[usize], mut draw: impl FnMut() -> T) -> Tensor<T> {
     let count: usize = shape.iter().product();
     let drawn: Vec<T> = (0..count.min(100_003)).map(|_| draw()).collect();
@@ -240,18 +245,18 @@ fn values<T: Ref>(shape: &[usize], mut draw: impl FnMut() -> T) -> Tensor<T> {
     Tensor::new(shape, values)
 }
 
-/// How a call is made, besides its execution.
+/// The method, the plan and the inputs of a call, without its execution.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
-    pub(super) verb: Verb,
+    pub(super) method: Method,
     pub(super) plan: Option<&'a ScatterPlan>,
     pub(super) round: usize,
 }
 
-impl From<Verb> for Call<'_> {
-    fn from(verb: Verb) -> Self {
+impl From<Method> for Call<'_> {
+    fn from(method: Method) -> Self {
         Self {
-            verb,
+            method,
             plan: None,
             round: 0,
         }
@@ -294,19 +299,19 @@ impl<'d, T: Ref> Subject<'d, T> {
         Request::new(self.reduction).schedule(schedule)
     }
 
-    /// Makes the call and compares. `what` says more of it than its execution.
+    /// Makes the call and compares its result with the expected result.
     pub(super) fn run<'a>(&self, request: Request<'_>, call: impl Into<Call<'a>>) {
         let call = call.into();
         let options = self.case.options(request);
         let (round, wanted) = &self.rounds[call.round];
         let mut output = self.output.lock().expect("the first failure ends the test");
-        if call.verb.is_in_place() {
+        if call.method.is_in_place() {
             output.buffer.copy_from_slice(&round.data.buffer);
         } else {
             output.buffer.fill(T::sentinel());
         }
         let inputs = (round.data.view(), round.updates.view());
-        let made = call.verb.scatter(
+        let made = call.method.scatter(
             &options,
             &*self.indices,
             call.plan,
@@ -314,7 +319,7 @@ impl<'d, T: Ref> Subject<'d, T> {
             output.view_mut(),
         );
         let compared = match made {
-            Err(error) => Err(format!("refused: {error}")),
+            Err(error) => Err(format!("the call failed: {error}")),
             Ok(None) => compare(&output.buffer, &wanted.buffer, is_exact(self.reduction)),
             Ok(Some(made)) => compare(&made, &wanted.read().values, is_exact(self.reduction)),
         };
@@ -323,7 +328,7 @@ impl<'d, T: Ref> Subject<'d, T> {
                 "{} of {}, {:?}, {:?} workers: {difference}\n{:?}\n{:?}",
                 self.reduction,
                 T::DTYPE,
-                call.verb,
+                call.method,
                 request.workers(),
                 request.execution,
                 self.case,
@@ -331,7 +336,7 @@ impl<'d, T: Ref> Subject<'d, T> {
         });
     }
 
-    /// Makes the call, and compares its route with the route that `explain` gives.
+    /// Makes the call, and compares its route with the route that `explain` reports.
     fn run_on_route(&self, request: Request<'_>, call: Call<'_>) {
         let explained = self.explained_route(request, call);
         self.run(request, call);
@@ -347,16 +352,17 @@ impl<'d, T: Ref> Subject<'d, T> {
         }
     }
 
-    /// The route of a call whose tensors lie as an explanation takes them to lie.
+    /// Returns the explained route of a call, if the call's tensors have the layouts that an
+    /// explanation assumes.
     fn explained_route(&self, request: Request<'_>, call: Call<'_>) -> Option<Route> {
-        let (is_new, in_place) = (call.verb.allocates(), call.verb.is_in_place());
+        let (is_new, in_place) = (call.method.allocates(), call.method.is_in_place());
         if is_new || self.case.layout != Arrangement::Contiguous {
             return None;
         }
         let options = self.case.options(request);
         let explained = match call.plan {
             Some(plan) => options.explain(plan, T::DTYPE, in_place),
-            None if call.verb.is_planned() => return None,
+            None if call.method.is_planned() => return None,
             None => {
                 let (layout, indices) = (self.rounds[0].0.data.layout(), self.indices.typed());
                 (options.scatter()).explain(layout, indices, T::DTYPE, in_place)
@@ -372,7 +378,7 @@ impl<'d, T: Ref> Subject<'d, T> {
         plan.unwrap_or_else(|error| panic!("{error}: {:?}", self.case))
     }
 
-    /// What a run with so many workers is, and its number of tasks.
+    /// Returns the explained schedule and the number of tasks of a run.
     pub(super) fn explain(
         &self,
         request: Request<'_>,
@@ -384,12 +390,13 @@ impl<'d, T: Ref> Subject<'d, T> {
         (explained.schedule(), explained.tasks())
     }
 
-    /// Out of place; results that the crate makes lie at addresses of its own.
-    fn out_of_place(&self, turn: usize) -> Verb {
+    /// Returns a method that writes out of place. Results that the crate allocates are at other
+    /// addresses.
+    fn out_of_place(&self, turn: usize) -> Method {
         if turn.is_multiple_of(2) && self.case.layout == Arrangement::Contiguous {
-            Verb::Allocate
+            Method::Allocate
         } else {
-            Verb::WriteInto
+            Method::WriteInto
         }
     }
 
@@ -413,8 +420,8 @@ impl<'d, T: Ref> Subject<'d, T> {
                 self.check_plan(schedule, &plan);
             } else if matches!(self.case.size, Size::Small | Size::Medium) {
                 let request = self.request(schedule).pool(rayon_pool(3));
-                self.run(request, Verb::InPlace);
-                self.run(request, Verb::WriteInto);
+                self.run(request, Method::InPlace);
+                self.run(request, Method::WriteInto);
             }
         }
     }
@@ -425,13 +432,16 @@ impl<'d, T: Ref> Subject<'d, T> {
         let mut requests: Vec<_> = sets.map(|&set| alone.instruction_set(set)).collect();
         requests.push(self.request(None).pool(rayon_pool(3)));
         for request in requests {
-            for verb in Verb::ALL.into_iter().filter(|verb| !verb.is_planned()) {
-                self.run_on_route(request, verb.into());
+            for method in Method::ALL
+                .into_iter()
+                .filter(|method| !method.is_planned())
+            {
+                self.run_on_route(request, method.into());
             }
         }
     }
 
-    /// The choice is the one that the table says.
+    /// Checks that the crate chooses the schedule of the table.
     fn check_chosen(&self) {
         let Some((workers, schedule, tasks)) = self.case.chosen else {
             return;
@@ -453,8 +463,7 @@ impl<'d, T: Ref> Subject<'d, T> {
         }
     }
 
-    /// Whether a schedule runs where it is forced, and has several tasks. It
-    /// must be as the rules say.
+    /// Whether a forced schedule runs and has several tasks. Panics if the rules disagree.
     fn divides(&self, schedule: Schedule, plan: &ScatterPlan) -> bool {
         let request = self.request(Some(schedule)).pool(rayon_pool(WORKERS));
         let (used, tasks) = self.explain(request, plan, true);
@@ -478,35 +487,39 @@ impl<'d, T: Ref> Subject<'d, T> {
         if schedule.is_none() || matches!(size, Size::Small | Size::Medium) {
             for (turn, &workers) in size.workers().iter().enumerate() {
                 let request = request.pool(rayon_pool(workers));
-                for (form, verb) in [Verb::InPlace, self.out_of_place(turn)].iter().enumerate() {
+                for (form, method) in [Method::InPlace, self.out_of_place(turn)]
+                    .iter()
+                    .enumerate()
+                {
                     let set = schedule.map(|_| sets[(turn + form) % sets.len()]);
                     let request = request.instruction_set(set);
                     match schedule {
-                        None => self.run_on_route(request, Call::from(*verb)),
-                        Some(_) => self.run(request, *verb),
+                        None => self.run_on_route(request, Call::from(*method)),
+                        Some(_) => self.run(request, *method),
                     }
                 }
             }
         } else {
             for (turn, &set) in sets.iter().enumerate() {
                 let request = request.instruction_set(set);
-                self.run(request.pool(rayon_pool(3)), Verb::InPlace);
+                self.run(request.pool(rayon_pool(3)), Method::InPlace);
                 self.run(request.pool(rayon_pool(2)), self.out_of_place(turn));
             }
         }
     }
 
-    /// What a run finds out for one number of workers serves runs with others.
+    /// Runs a plan with several numbers of workers. The plan keeps what a run computes, and later
+    /// runs with other numbers use it.
     fn check_plan(&self, schedule: Option<Schedule>, plan: &ScatterPlan) {
         let numbers = self.case.size.workers_of_plans();
         let forth_and_back = numbers.iter().chain(numbers.iter().rev());
         for (turn, &workers) in forth_and_back.enumerate() {
             let out_of_place = match self.out_of_place(turn / 2) {
-                Verb::Allocate => Verb::PlannedAllocate,
-                _ => Verb::PlannedWriteInto,
+                Method::Allocate => Method::PlannedAllocate,
+                _ => Method::PlannedWriteInto,
             };
             let call = Call {
-                verb: [Verb::PlannedInPlace, out_of_place][turn % 2],
+                method: [Method::PlannedInPlace, out_of_place][turn % 2],
                 plan: Some(plan),
                 round: turn / 2 % 2,
             };

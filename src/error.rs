@@ -48,11 +48,7 @@ pub enum ScatterError {
     },
 
     /// The number of strides is not the number of dimensions.
-    #[error(
-        "shape {shape:?} needs {} strides but {} were given: {strides:?}; pass one stride per dimension",
-        shape.len(),
-        strides.len()
-    )]
+    #[error("shape {shape:?} needs {} strides but {} were given: {strides:?}", shape.len(), strides.len())]
     StridesRank {
         /// The shape.
         shape: Vec<usize>,
@@ -123,10 +119,7 @@ pub enum ScatterError {
     },
 
     /// A stride in bytes is not a multiple of the size of an element.
-    #[error(
-        "the stride of {stride} bytes along axis {axis} is not a multiple of the size of {dtype}, {} bytes; copy the tensor",
-        .dtype.size()
-    )]
+    #[error("{stride} bytes, the stride of axis {axis}, is not a multiple of the size of {dtype}")]
     ByteStride {
         /// The axis.
         axis: usize,
@@ -163,9 +156,7 @@ pub enum ScatterError {
     Uninitialized,
 
     /// An address is not a multiple of the alignment of the element type.
-    #[error(
-        "address {address:#x} is not aligned for {dtype}, which needs a multiple of {alignment}; copy the tensor to aligned memory"
-    )]
+    #[error("address {address:#x} is not aligned for {dtype}; use a multiple of {alignment}")]
     Misaligned {
         /// The address of element `[0, 0, ...]`, or of the slice of bytes.
         address: usize,
@@ -337,18 +328,14 @@ pub enum ScatterError {
     },
 
     /// The operator or the element type does not support an option.
-    #[error(
-        "option `{option}` is not supported by this operator or element type; use the default or another operator"
-    )]
+    #[error("option `{option}` is not supported here; use its default or another operator")]
     UnsupportedOption {
         /// Name of the option.
         option: &'static str,
     },
 
     /// `data` does not have the shape of the output.
-    #[error(
-        "`data` has shape {actual:?} but the output has shape {expected:?}; they must be equal"
-    )]
+    #[error("`data` has shape {actual:?} but the output has {expected:?}; they must be equal")]
     DataShape {
         /// The shape of the output.
         expected: Vec<usize>,
@@ -357,18 +344,14 @@ pub enum ScatterError {
     },
 
     /// The element type of `indices` is not an integer type.
-    #[error(
-        "`indices` has elements of type {actual}; use an integer type from i8 to i64 or u8 to u64"
-    )]
+    #[error("`indices` is {actual}; use an integer type from i8 to i64 or u8 to u64")]
     IndexType {
         /// The element type of `indices`.
         actual: DType,
     },
 
     /// A tensor has another element type than the other tensors.
-    #[error(
-        "`{tensor}` has elements of type {actual} but the other tensors have {expected}; all must have one type"
-    )]
+    #[error("`{tensor}` is {actual} but the others are {expected}; all must have one type")]
     DTypeMismatch {
         /// Name of the tensor.
         tensor: &'static str,
@@ -452,9 +435,7 @@ pub enum ScatterError {
 
     /// Two tuples have one destination under
     /// [`Duplicates::Reject`](crate::Duplicates::Reject).
-    #[error(
-        "tuple {tuple} has the destination of tuple {earlier}, and duplicates are rejected; remove one, or allow duplicates"
-    )]
+    #[error("tuple {tuple} has the destination of tuple {earlier}, but duplicates are rejected")]
     DuplicateIndex {
         /// The first tuple, in row-major order, that has the destination of an earlier tuple.
         tuple: usize,

@@ -133,15 +133,8 @@ impl<'a> Integers<'a> {
     /// The conditions of [`Self::read_run`] with `step` 1. The indices are not foreign.
     #[inline]
     pub(crate) unsafe fn neighbours<I: Index>(&self, first: isize, len: usize) -> &'a [I] {
-        debug_assert_eq!(
-            IndexType::of(I::DTYPE),
-            Some(self.kind),
-            "type of the indices"
-        );
-        debug_assert!(
-            !self.is_foreign(),
-            "a slice of memory that another thread may write"
-        );
+        debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
+        debug_assert!(!self.is_foreign(), "a slice of foreign memory");
         if len == 0 {
             // The pointer of a view without elements may be invalid.
             return &[];
@@ -164,11 +157,7 @@ impl<'a> Integers<'a> {
     /// [`Self::kind`].
     #[inline]
     pub(crate) unsafe fn read_run<I: Index>(&self, first: isize, step: isize, run: &mut [I]) {
-        debug_assert_eq!(
-            IndexType::of(I::DTYPE),
-            Some(self.kind),
-            "type of the indices"
-        );
+        debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");
         let base = self.indices.memory.ptr.cast::<I>();
         if self.is_foreign() {
             // SAFETY: the offsets are in the layout, as the caller promises. A single element

@@ -54,10 +54,7 @@ impl<'a> Readable<'a> {
     }
 
     fn one(ptr: *const u8, shape: &'a [usize], strides: &'a [isize]) -> Self {
-        debug_assert!(
-            strides.iter().all(|&stride| stride == 0),
-            "strides of one element"
-        );
+        debug_assert!(strides.iter().all(|&stride| stride == 0), "strides of 0");
         let layout = Layout::of_parts(shape, strides);
         Self { ptr, layout }
     }

@@ -1,4 +1,4 @@
-"""Counts a million random keys with ONNX Runtime's ScatterND, and checks the counts.
+"""Counts four million random keys with ONNX Runtime's ScatterND, and checks the counts.
 
     pip install onnxruntime
     python adapters/onnxruntime/examples/lost_updates.py
@@ -17,7 +17,7 @@ import time
 import numpy as np
 import onnxruntime as ort
 
-KEYS, BINS, RUNS = 1_000_000, 1024, 20
+KEYS, BINS, RUNS = 4_000_000, 1024, 20
 
 # One node: counts = ScatterND(data, indices, updates, reduction="add"), opset 18, int64.
 # The model is embedded, so that the package `onnx` is not required.

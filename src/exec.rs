@@ -1,5 +1,5 @@
-//! The executor. It chooses a schedule for a transfer, and divides the work into tasks that
-//! share no written element. Each task passes its windows to the kernels.
+//! The executor. The executor chooses a schedule for a transfer, and divides the work into tasks
+//! that share no written element. Each task passes its windows to the kernels.
 //!
 //! Knows plans, tasks, pools, scratch memory and functions of the kernel table.
 //! Knows nothing of operators, index types or element types.
@@ -63,7 +63,8 @@ fn run_workload(
     selection: Selection,
 ) -> Result<(), ScatterError> {
     transfer.clear_skipped()?;
-    // Small transfers keep the typical variants: reading the machine's costs too much time.
+    // Small transfers keep the typical variants: reading the variants of the machine would cost too
+    // much time.
     if selection != Selection::Small {
         let mut context = transfer.access().context.on(workers.machine());
         context.variants = work.prefetch_variants(context.variants);
@@ -86,8 +87,8 @@ fn run_workload(
             Ok(()) => return Ok(()),
             Err(Stop::Duplicates) => {}
             Err(Stop::OutOfMemory(error)) => {
-                // The pool may allocate memory for its tasks. It aborts if that fails, so later
-                // candidates run on the calling thread.
+                // The pool may allocate memory for its tasks. The process aborts if that allocation
+                // fails, so later candidates run on the calling thread.
                 undivided.workers = Workers::new(&CallingThread, None);
                 failed = error;
             }
@@ -97,8 +98,8 @@ fn run_workload(
     Err(failed)
 }
 
-/// Runs a transfer that is a pass of a gradient. No route was chosen for it, so its size
-/// decides here whether a schedule is chosen.
+/// Runs a transfer that is a pass of a gradient. No earlier step has decided whether the pass is a
+/// small transfer. The size of the pass decides here whether a schedule is chosen.
 pub(crate) fn run_pass(
     transfer: Transfer<'_>,
     workers: &Workers<'_>,
@@ -119,14 +120,14 @@ pub(crate) struct Outlook {
     pub(crate) taken: Candidate,
     /// All other schedules, each with the reason why it is not taken.
     pub(crate) others: SmallVec<[(Schedule, Reason); Schedule::ALL.len()]>,
-    /// Most bytes that the execution needs in addition to the tensors and a new plan. This
-    /// includes what the first execution of a kept plan computes and stores in the plan.
+    /// Maximum bytes of memory that the execution needs in addition to the tensors and a new plan.
+    /// This includes what the first execution of a kept plan computes and stores in the plan.
     pub(crate) scratch_bytes: usize,
 }
 
 impl Outlook {
     /// Predicts an execution of `work`. `distinct` says whether all destinations are distinct.
-    /// It is `None` if there was no memory to detect duplicates.
+    /// `distinct` is `None` if there was no memory to detect duplicates.
     ///
     /// Returns `None` if no candidate can run.
     pub(crate) fn new(

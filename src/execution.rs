@@ -113,7 +113,7 @@ impl<'p> Execution<'p> {
     }
 
     /// For tests and measurements: forces a schedule. The serial schedule runs instead if the
-    /// forced one does not apply or would not keep the bits of the sequential loop.
+    /// forced schedule does not apply or would not give the bits of the sequential loop.
     /// [`Schedule::Grouped`] runs instead if no other schedule gives the result: means, reductions
     /// without self, and wide sums.
     #[must_use]
@@ -139,7 +139,7 @@ impl<'p> Execution<'p> {
         workers
     }
 
-    /// Begins a call. It shares the pool with the calls that are running on it.
+    /// Begins a call. The call shares the pool with all calls that are running on the pool.
     pub(crate) fn begin(&self) -> Call<'p> {
         Call::begin(self.workers())
     }

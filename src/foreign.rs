@@ -1,5 +1,5 @@
-//! Loads of integers from memory that others may write at the same time. Hosts must not write
-//! there, but some do.
+//! Loads of integers from memory that other threads or processes may write at the same time. Hosts
+//! must not write to this memory during a call, but some hosts do.
 //!
 //! The module knows addresses and sizes. It does not know what the integers mean.
 //!
@@ -46,7 +46,8 @@ mod loads {
     ///
     /// # Safety
     ///
-    /// The integer has 1, 2, 4 or 8 bytes and can be read, even if others write it.
+    /// The integer has 1, 2, 4 or 8 bytes and can be read. Other threads may write it at the same
+    /// time.
     #[inline(always)]
     pub(crate) unsafe fn load_at<T: Copy, const AT: usize>(ptr: *const T) -> u64 {
         // SAFETY: the caller vouches for the integer. The instruction loads exactly the integer's
@@ -120,7 +121,7 @@ mod loads {
         }
     }
 
-    /// Copies as [`copy_strided`] does. `four` loads four integers at a stride of `step`.
+    /// Copies integers as [`copy_strided`] does. `four` loads four integers at a stride of `step`.
     ///
     /// # Safety
     ///
@@ -147,13 +148,14 @@ mod loads {
         }
     }
 
-    /// The function is not inlined: before a call the compiler emits `vzeroupper`. Without it the
-    /// SSE instructions of this function would be slow after AVX instructions of the caller.
+    /// Copies `len` bytes. The function is not inlined, because the compiler emits `vzeroupper`
+    /// before a call. Without this instruction, the SSE instructions of this function would be slow
+    /// after AVX instructions of the caller.
     ///
     /// # Safety
     ///
-    /// `len` bytes can be read from `from` on, even if others write them. `len` bytes can be
-    /// written from `to` on, and no one else uses them.
+    /// `len` bytes can be read from `from` on, and other threads may write them at the same time.
+    /// `len` bytes can be written from `to` on, and nothing else uses them.
     #[inline(never)]
     unsafe fn copy_bytes(mut from: *const u8, mut to: *mut u8, len: usize) {
         let mut rest = len;

@@ -79,7 +79,7 @@ pub(crate) struct Spread {
     /// Factor of the offsets, in elements.
     pub(crate) scale: isize,
     /// Whether a cache holds all the elements, so that prefetching does not pay. A wrong value
-    /// changes the speed and no bit of the result.
+    /// changes only the speed, and no bit of the result.
     pub(crate) is_near: bool,
 }
 
@@ -178,8 +178,8 @@ pub(crate) struct RowsForm<'a> {
 ///
 /// # Safety
 ///
-/// As for [`RunsFn`], with one job for each source of each group. Every group has a source, and
-/// all elements are initialised.
+/// As for [`RunsFn`], with one job for each source of each group. Every group has at least one
+/// source (an update of its destination), and all elements are initialised.
 pub(crate) type GroupFn =
     unsafe fn(dst: *mut u8, src: *const u8, groups: &[Group], run: GroupRun<'_>);
 
@@ -262,12 +262,13 @@ pub(crate) type MultiplyingFn =
 ///
 /// - Every tensor has `len` initialised elements of the function's type, with the tensor's stride,
 ///   at its offset for each group or for each source. The offsets are relative to its base. The
-///   elements are aligned. Those of `grad_data` and `grad_updates` are valid for writes.
-/// - Nothing else reads or writes the elements that the function writes during the call. They
-///   share no memory with the elements that it reads, except that `grad_data` may be the same
-///   memory as `grad_output`.
-/// - Every group has a source.
-/// - Products and ties have `updates`. They have `data` if the existing value takes part.
+///   elements are aligned. The elements of `grad_data` and `grad_updates` are valid for writes.
+/// - Nothing else reads or writes the elements that the function writes during the call. The
+///   written elements share no memory with the elements that the function reads, except that
+///   `grad_data` may be the same memory as `grad_output`.
+/// - Every group has at least one source, an update of its destination.
+/// - For products, minima and maxima, `tensors.updates` is not `None`. If the existing value takes
+///   part, `tensors.data` is not `None` either.
 pub(crate) type GradientFn =
     unsafe fn(tensors: &GradientTensors<'_>, groups: &[GradientGroup], shares: &Shares);
 
@@ -311,20 +312,21 @@ pub(crate) struct GradientGroup {
     pub(crate) end: usize,
 }
 
-/// Which values have a share of the gradient of their destination.
+/// The values that have a share of the gradient of their destination, and the factors of these
+/// shares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
     /// Whether the existing value has a share.
     pub(crate) include_self: bool,
     /// Whether only the last update has a share, and no earlier one.
     pub(crate) last_only: bool,
-    /// Whether the gradient is divided equally among the values. Otherwise each value has all of
-    /// it.
+    /// Whether the gradient is divided equally among the values. Otherwise each value gets the
+    /// whole gradient.
     pub(crate) divides: bool,
     /// Whether the smallest values have a share, instead of the largest.
     pub(crate) smallest: bool,
-    /// Factor that the gradient of data is multiplied by at the end. For products and ties, also
-    /// the factor of the gradients of updates.
+    /// Factor that the gradient of data is multiplied by at the end. For products, minima and
+    /// maxima, also the factor of the gradients of updates.
     pub(crate) factor: f64,
     /// Factor of the gradients of updates, for all other reductions.
     pub(crate) factor_of_updates: f64,
@@ -347,9 +349,9 @@ pub(crate) struct Operation {
     /// The function that multiplies the output by the factor. `None`: the factor is 1, or another
     /// function applies it.
     pub(crate) multiply: Option<MultiplyFn>,
-    /// The function that copies gradients and multiplies them by the factor. It copies gradients
-    /// of data, or to the result of a gather. `None`: the factor is 1, or gradients are not
-    /// copied.
+    /// The function that copies gradients and multiplies them by the factor. A scatter copies the
+    /// gradients of data, and a gather copies gradients to its result. `None`: the factor is 1, or
+    /// gradients are not copied.
     pub(crate) multiplying: Option<MultiplyingFn>,
     /// The row of the kernel table that a reduction uses. `None`: elements are only moved.
     row: Option<(DType, Reduction, InstructionSet)>,
@@ -372,11 +374,12 @@ impl Operation {
     }
 }
 
-/// Copies with streaming (non-temporal) stores. They copy contiguous runs only (`Steps::UNIT`).
+/// Functions that copy with streaming (non-temporal) stores. The functions copy only contiguous
+/// runs (`Steps::UNIT`).
 ///
-/// Their stores are visible to every reader after the function returns. The stores are not ordered
-/// with one another. So the contract has one more condition than [`RunsFn`]: no two jobs of a list
-/// share a `dst` element.
+/// The stores are visible to every reader after the function returns. They are not ordered with one
+/// another. So the contract has one more condition than [`RunsFn`]: no two jobs of a list share a
+/// `dst` element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streams {
     pub(crate) plain: RunsFn,

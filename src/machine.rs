@@ -2,7 +2,7 @@
 //! cost of cache lines and steps.
 //!
 //! The module knows the system's files and what was measured on machines of each vendor. It does
-//! not know calls. No result depends on it.
+//! not know calls. No result depends on these properties.
 
 mod detection;
 mod file;
@@ -19,15 +19,17 @@ pub(crate) use rates::Rates;
 pub(crate) use variants::Variants;
 pub(crate) use vendor::Vendor;
 
-/// The cache sizes of a machine, and the cost of cache lines and steps on it. Schedules are chosen
-/// by these numbers. No result depends on them.
+/// The cache sizes of a machine, and the cost of cache lines and instructions on the machine. These
+/// numbers determine the choice of schedules. They change no result.
 ///
-/// Calls use [`Machine::current`]. By default it has the caches that the system reports, and rates
-/// that are typical of machines of its vendor. The typical rates are fitted to measured machines.
+/// Calls use [`Machine::current`]. By default, the current machine has the cache sizes that the
+/// system reports, and rates that are typical of machines of its vendor. The typical rates are
+/// fitted to measured machines.
 ///
-/// If a machine differs from them, [measure](Self::measure) it once and [write](Self::write) the
-/// result to a file. Then name the file in the environment variable `NDSCATTER_MACHINE`. A program
-/// can also [read](Self::read) the file and [set](Self::set_current) the machine itself.
+/// If your machine differs from the measured machines, [measure](Self::measure) it once and
+/// [write](Self::write) the result to a file. Then name the file in the environment variable
+/// `NDSCATTER_MACHINE`. A program can also [read](Self::read) the file and [set](Self::set_current)
+/// the machine itself.
 ///
 /// # Examples
 ///
@@ -52,8 +54,8 @@ pub struct Machine {
 /// Environment variable with the path of the machine file.
 const VARIABLE: &str = "NDSCATTER_MACHINE";
 
-/// The machines that were set, each once. Calls use the last one. Earlier ones stay because calls
-/// that are running may use them.
+/// The machines that were set, each once. Calls use the last machine of the list. Earlier machines
+/// stay in the list because running calls may use them.
 static SET: RwLock<Vec<&'static Machine>> = RwLock::new(Vec::new());
 
 /// Bytes of the caches of a common server, for systems that do not report caches.
@@ -106,8 +108,8 @@ impl Machine {
 
     /// Makes later calls of the process use this machine.
     ///
-    /// Use it at the start of a program: every machine that was set stays in memory. A machine that
-    /// is set again takes no more memory.
+    /// Call this function at the start of a program: every machine that was set stays in memory. A
+    /// machine that is set again takes no more memory.
     pub fn set_current(self) {
         let mut set = SET.write().unwrap_or_else(PoisonError::into_inner);
         let before = set.iter().position(|machine| **machine == self);
@@ -121,9 +123,10 @@ impl Machine {
     /// Returns this machine with rates that are measured now.
     ///
     /// The measurement reads, writes and copies cache lines in each cache and in memory. It scales
-    /// the typical rates by the results. It takes at most about 50 milliseconds on one core and
-    /// 8 MiB of memory. The core should have no other work. If other work disturbs the measurement,
-    /// choices of schedules are worse, and no result is wrong. Calls never measure on their own.
+    /// the typical rates by the results. The measurement takes at most about 50 milliseconds on one
+    /// core and 8 MiB of memory. The core should have no other work. If other work disturbs the
+    /// measurement, choices of schedules are worse, and no result is wrong. Calls never measure on
+    /// their own.
     ///
     /// # Examples
     ///

@@ -115,8 +115,9 @@ pub trait Pool: Sync {
 ///
 /// Calls run on the calling thread, with the same results, while the global pool does not run jobs:
 ///
-/// - If the threads of the pool cannot all be started. The crate then does not ask rayon to make
-///   its pool, so the program can still start it. The crate tries again, at most once in 100 ms.
+/// - If the threads of the pool cannot all be started. The crate then does not make the global pool
+///   of rayon, so the program can still start the global pool. The crate tries again, at most once
+///   in 100 ms.
 /// - If the program has tried to start the pool and failed. Rayon makes that failure final.
 /// - In a child that was forked from a process with a global pool. The child has the pool's memory
 ///   but none of its threads. A child that was forked before the pool was needed starts its own
@@ -165,7 +166,8 @@ fn is_in_a_pool() -> bool {
     rayon::current_thread_index().is_some()
 }
 
-/// A rayon pool of the caller. In a forked child it has no threads, and the caller must replace it.
+/// A rayon pool of the caller. In a forked child the pool has no threads, and the caller must
+/// replace the pool.
 impl Pool for rayon::ThreadPool {
     fn workers(&self) -> Option<usize> {
         Some(self.current_num_threads())
@@ -195,8 +197,9 @@ fn drain(tasks: usize, workers: usize, task: &(dyn Fn(usize) + Sync)) -> impl Fn
     }
 }
 
-/// Works on the calling thread as one of the pool's workers, although it does not belong to the
-/// pool. If it slept instead, one more worker would have to wake up.
+/// Runs tasks on the calling thread and on workers of the pool, although the calling thread does
+/// not belong to the pool. If the calling thread slept instead, one more worker would have to wake
+/// up.
 ///
 /// The function wakes one more worker than are needed in addition to the calling thread. The system
 /// may place a worker that wakes up behind the calling thread, on the same core, and leave it
@@ -225,7 +228,7 @@ impl Pool for CallingThread {
     }
 }
 
-/// Prints no details. To find them out, a pool might have to start its threads.
+/// Prints no details of the pool. A query of the details might start the threads of the pool.
 impl fmt::Debug for dyn Pool + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").finish_non_exhaustive()

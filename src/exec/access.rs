@@ -18,7 +18,7 @@ pub(crate) struct Buffers {
     pub(crate) data: Option<*const u8>,
 }
 
-/// An operation and the memory that it works on.
+/// An operation and the memory of the tensors that it reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub(crate) operation: Operation,
@@ -35,8 +35,8 @@ pub(super) enum Runs {
 }
 
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
-// SAFETY: an address alone gives no access. Code that reads or writes through it is `unsafe`, and
-// establishes that no two tasks write the same element.
+// SAFETY: an address alone gives no access. Code that reads or writes through the address is
+// `unsafe`, and establishes that no two tasks write the same element.
 unsafe impl Send for Buffers {}
 #[expect(unsafe_code, reason = "tasks share the addresses of one call")]
 // SAFETY: as above.
@@ -63,7 +63,7 @@ impl Access {
     }
 
     /// Returns the kernel that copies by streaming stores, if `wanted` is set and the runs of
-    /// `span` are contiguous on both sides. Returns `kernel` otherwise.
+    /// `span` are contiguous in the source and in the destination. Returns `kernel` otherwise.
     pub(super) fn streaming(&self, kernel: RunsFn, span: &Span, wanted: bool) -> Runs {
         let run = span.run();
         let contiguous = run.dst == 1 && run.src == 1;

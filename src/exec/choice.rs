@@ -1,10 +1,10 @@
 //! The choice of a schedule: the candidates for a transfer, best first, and the reasons against
 //! all other schedules.
 //!
-//! The choice depends on sizes, facts, a small sample of destinations and costs on the machine.
-//! It computes nothing from the whole list of indices. It changes no state, except that a kept
-//! plan stores the sample. A candidate is prepared after the choice. If its preparation fails,
-//! the next candidate is tried.
+//! The choice depends on sizes, facts, a small sample of destinations and costs on the machine. The
+//! choice computes nothing from the whole list of indices. The choice changes no state, except that
+//! a kept plan stores the sample. A candidate is prepared after the choice. If its preparation
+//! fails, the next candidate is tried.
 
 use smallvec::SmallVec;
 
@@ -18,9 +18,10 @@ use crate::schedule::Schedule;
 /// The way in which the schedule of a transfer is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// This schedule, if it applies and keeps the bits. Otherwise the serial schedule.
+    /// The given schedule, if it applies and gives the bits of the sequential reference loop.
+    /// Otherwise the serial schedule.
     Forced(Schedule),
-    /// The serial schedule. The transfer ends before a choice is worth its cost.
+    /// The serial schedule. The transfer is so short that a choice costs more than it gains.
     Small,
     /// The schedule with the lowest price.
     Cheapest,
@@ -47,7 +48,7 @@ impl Selection {
     }
 }
 
-/// Schedules to try, best first. The last one is the serial schedule, unless only the grouped
+/// Schedules to try, best first. The last schedule is the serial schedule, unless only the grouped
 /// schedule gives the result.
 pub(crate) type Candidates = SmallVec<[Candidate; 3]>;
 
@@ -85,20 +86,21 @@ fn applying<const N: usize>(work: &Workload<'_>, wanted: [(Schedule, usize); N])
 /// Weight of the CPU time per worker in a schedule's price. If two schedules are about equally
 /// fast, the schedule with less CPU time leaves more time to other work on the machine.
 ///
-/// The weight applies to the CPU time divided by the number of workers. With a weight of 0.03
-/// for the undivided CPU time, sums of rows with one very frequent destination (`emb_grad_add`,
-/// kept plan) were grouped on 16 workers. They are predicted to take twice as long when grouped.
+/// The weight applies to the CPU time divided by the number of workers. An earlier price added
+/// 0.03 times the undivided CPU time. On 16 workers, that price chose the grouped schedule for
+/// sums of rows with one very frequent destination (`emb_grad_add`, kept plan). The predicted
+/// time of the grouped schedule is twice that of the schedule that is chosen now.
 ///
-/// The weight was set by hand. On the record of a Xeon (Skylake), the chosen schedules take the
-/// same time without it.
+/// The weight was set by hand. On the record of a Xeon (Skylake), the schedules chosen without
+/// the weight take the same time in total.
 const CPU_TIME: f64 = 0.03;
 
 /// Returns the schedule with the lowest price, then fallbacks.
 ///
-/// The price of a schedule is its time plus a small part of its CPU time. With
-/// [`Goal::Latency`], the price is the time alone. A schedule that requires distinct
-/// destinations may find that it does not apply. The best schedule without this requirement
-/// then follows it. The serial schedule comes last, because it always applies.
+/// The price of a schedule is its time plus a small part of its CPU time. With [`Goal::Latency`],
+/// the price is the time alone. A schedule that requires distinct destinations may find duplicates
+/// when it is prepared. The best schedule without this requirement is therefore the next candidate
+/// after it. The serial schedule comes last, because it always applies.
 fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
     let all = workers.parts();
     let load = Load::new(work, all);
@@ -112,8 +114,8 @@ fn cheapest(work: &Workload<'_>, workers: &Workers<'_>) -> Candidates {
         let cost = model.cost(schedule);
         cost.time + cpu_time * cost.cpu
     };
-    // The price of the serial schedule depends on all workers, because they share its copy of
-    // data.
+    // The price of the serial schedule depends on all workers, because all workers copy data before
+    // it.
     let serial = Candidate::new(Schedule::Serial, work, 1).ok();
     let mut options: SmallVec<[(f64, Candidate); 12]> = SmallVec::new();
     options.extend(serial.map(|candidate| (price(Schedule::Serial, all), candidate)));
@@ -187,9 +189,9 @@ fn refusal(work: &Workload<'_>, schedule: Schedule, parts: usize, selection: Sel
     }
 }
 
-/// Returns the schedule of a gather. One worker runs the serial schedule. A gather with a repetition
-/// for every worker runs by batch. Any other gather runs by tuple, or by column if windows can be
-/// cut into more parts than the list.
+/// Returns the schedule of a gather. One worker runs the serial schedule. A gather with a
+/// repetition for every worker runs by batch. Any other gather runs by tuple, or by column if
+/// windows can be cut into more parts than the list.
 fn for_gather(work: &Workload<'_>, parts: usize) -> Schedule {
     if parts == 1 {
         Schedule::Serial

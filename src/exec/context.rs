@@ -5,11 +5,12 @@
 
 use crate::machine::{Machine, Variants};
 
-/// The context of a transfer. It changes no bit of the result.
+/// Facts about a transfer that change its speed but no bit of its result: whether its plan is
+/// kept, whether its output is new memory, and the kernels' variants for the machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
-    /// Whether the plan will be run again. A run of such a plan stores in the plan what it
-    /// computes from the indices.
+    /// Whether the plan will be run again. A run of a kept plan stores in the plan the data that
+    /// it computes from the indices.
     pub(crate) is_kept: bool,
     /// Whether the output is new memory.
     pub(crate) is_new: bool,
@@ -18,8 +19,9 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Returns a context with typical variants of kernels. Small calls use these variants,
-    /// because reading the variants of the machine costs too much time for them.
+    /// Returns a context with the kernel variants for a machine of unknown properties
+    /// ([`Variants::TYPICAL`]). Small calls use these variants, because reading the variants of
+    /// this machine would cost too much time.
     pub(crate) fn new(is_kept: bool, is_new: bool) -> Self {
         Self {
             is_kept,
@@ -28,7 +30,7 @@ impl Context {
         }
     }
 
-    /// Returns the same context with the variants of `machine`.
+    /// Returns the same context with the kernel variants of `machine`.
     pub(crate) fn on(self, machine: &Machine) -> Self {
         let variants = match self.is_new {
             true => machine.variants.of_new_memory(),

@@ -16,7 +16,7 @@ use crate::kernel::identity::Private;
 use crate::kernel::{Job, Kernels, Steps};
 use crate::plan::signed;
 
-/// Jobs of one kernel call.
+/// Maximum number of jobs in one kernel call. A job is one run of elements to combine.
 const JOBS: usize = 64;
 
 /// Words between two copies. A copy may begin anywhere in a cache line. The gap is three cache
@@ -36,7 +36,7 @@ pub(super) fn copy_words(bytes: usize) -> usize {
 pub(crate) struct Copies<'k> {
     private: Private,
     kernels: &'k Kernels,
-    /// Windows of a copy, and elements of a window.
+    /// Number of windows in a copy, and number of elements in a window.
     windows: usize,
     len: usize,
     /// Words from the start of one copy to the start of the next.
@@ -106,8 +106,8 @@ impl<'k> Copies<'k> {
     ///
     /// # Safety
     ///
-    /// - `into` describes an output of elements of the operation. The output has these windows,
-    ///   each contiguous and initialised.
+    /// - `into` describes an output of elements of the operation. The output has the windows
+    ///   `numbers`, each contiguous and initialised.
     /// - No one else reads or writes these windows during the call.
     ///
     /// # Panics
@@ -147,8 +147,8 @@ impl<'k> Copies<'k> {
         };
         if into.unit == len {
             let all = [job(numbers.start, numbers.end - numbers.start)];
-            // SAFETY: the caller vouches for all windows. They are contiguous on both sides, so
-            // one job covers them.
+            // SAFETY: the caller vouches for all windows. The windows are contiguous in the copy
+            // and in the output, so one job covers all windows.
             unsafe { merge(into.output, copy, &all, Steps::UNIT) };
             return;
         }
@@ -161,7 +161,8 @@ impl<'k> Copies<'k> {
     }
 }
 
-/// Fills a copy with the identity of the reduction: combining an update with it gives the update.
+/// Fills a copy with the identity of the reduction: combining an update with the identity gives the
+/// update.
 ///
 /// # Panics
 ///

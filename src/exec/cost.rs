@@ -1,7 +1,7 @@
 //! The cost model: the time and the CPU time of each schedule on a machine.
 //!
 //! A cost adds up cache lines moved from each level of memory, steps for each tuple, barriers and
-//! the preparation. It depends on the balance of the work among workers. A note describes the
+//! the preparation. The cost depends on the balance of the work among workers. A note describes the
 //! model (`docs/notes/2026-11-23-costs.md`).
 //!
 //! Knows plain numbers. Knows nothing of tensors, plans or threads. A wrong cost cannot change a
@@ -21,8 +21,8 @@ const LINE: f64 = LINE_BYTES as f64;
 const PAGE: f64 = PAGE_BYTES as f64;
 const VECTOR: f64 = 32.0;
 
-/// A workload in the numbers of the model. It has sizes as floats, and estimates from the sample
-/// of destinations for a number of workers.
+/// A workload as the input of the cost model: sizes as floats, and estimates from the sample of
+/// destinations for a number of workers.
 #[derive(Debug)]
 pub(super) struct Load<'a, 'w> {
     work: &'a Workload<'w>,
@@ -33,24 +33,28 @@ pub(super) struct Load<'a, 'w> {
     window: f64,
     /// Runs of a window.
     runs: f64,
-    /// Fraction of the tuples that do not follow the previous tuple on both sides.
+    /// Fraction of the tuples whose window is not joined to the window of the previous tuple.
+    /// Windows are joined if they are contiguous in the source and in the destination.
     breaks: f64,
     /// Bytes of data that are copied to the output.
     copied: f64,
-    /// Destination numbers are below `slices`. They spread over `region` bytes.
+    /// Destination numbers are below `slices`. The windows of all destinations spread over `region`
+    /// bytes.
     slices: f64,
     region: f64,
     /// Estimated number of distinct destinations, and the bytes of their cache lines.
     distinct: f64,
     destinations: f64,
-    /// Fractions of the tuples, by the distance to the next tuple of the list.
+    /// Fractions of the tuples whose destination is equal or close to the destination of the next
+    /// tuple of the list.
     neighbours: Neighbours,
     /// Largest fraction of the tuples in one destination, and in one partition.
     largest_group: f64,
     largest_partition: f64,
     /// Number of partitions of the output.
     partitions: f64,
-    /// Whether the list has a strand for each worker. Duplicates are then not detected.
+    /// Whether the list has a strand for each worker: a part that shares no destination with other
+    /// parts, whatever the indices. Duplicates are then not detected.
     has_strands: bool,
 }
 
@@ -100,7 +104,7 @@ impl<'a, 'w> Load<'a, 'w> {
         self.work.window_elements == 1
     }
 
-    /// Whether the schedule by last write streams the slices that it writes, each once.
+    /// Whether the schedule by last write uses streaming stores for the slices that it writes.
     fn streams_slices(&self) -> bool {
         let work = self.work;
         if !work.in_place {
@@ -133,7 +137,7 @@ impl Cost {
     }
 }
 
-/// Nanoseconds of one worker: of instructions, and of moving cache lines.
+/// Time of one worker in nanoseconds: for instructions, and for moving cache lines.
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkerTime {
     instructions: f64,
@@ -164,7 +168,7 @@ impl std::ops::Add for WorkerTime {
     }
 }
 
-/// One walk over windows, in some order.
+/// One pass of a worker over windows, in some order.
 #[derive(Clone, Copy, Debug)]
 struct Walk {
     tuples: f64,
@@ -177,9 +181,9 @@ struct Walk {
     updates: f64,
     /// Fraction of the tuples that are the first tuple of their destination.
     first_fraction: f64,
-    /// Bytes of data copied just before the walk, on both sides.
+    /// Bytes of data copied just before the walk: bytes read and bytes written.
     copied: f64,
-    /// Number of workers that share the last cache, each with separate bytes.
+    /// Number of workers that share the last-level cache, each with separate bytes.
     sharers: f64,
     /// Whether the walk reads the positions of its tuples from a list.
     is_listed: bool,
@@ -187,7 +191,7 @@ struct Walk {
     is_streamed: bool,
 }
 
-/// The cost model of a load on a machine with a number of workers.
+/// The cost model for one load, one machine and one number of workers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Model<'a, 'w> {
     load: &'a Load<'a, 'w>,
@@ -240,8 +244,8 @@ impl<'a, 'w> Model<'a, 'w> {
     /// Returns the mean nanoseconds per cache line of a working set of `bytes` bytes.
     ///
     /// A worker reads the whole working set repeatedly. `sharers` workers, each with a separate
-    /// working set, share the last cache. Each level of memory holds a part of the working set,
-    /// and `rates` has the nanoseconds of each level.
+    /// working set, share the last-level cache. Each level of memory holds a part of the working
+    /// set, and `rates` has the nanoseconds of each level.
     fn line_cost(&self, bytes: f64, sharers: f64, rates: [f64; 4]) -> f64 {
         let mut below = 0.0;
         let mut sum = 0.0;
@@ -345,7 +349,7 @@ impl<'a, 'w> Model<'a, 'w> {
     }
 
     /// Returns the nanoseconds of combining the elements of one window: whole vectors, then the
-    /// remaining elements one by one. A window that is joined to the next one has no remaining
+    /// remaining elements one by one. A window that is joined to the next window has no remaining
     /// elements.
     fn combined(&self, window: f64, is_joined: bool) -> f64 {
         let (load, rates) = (self.load, &self.machine.rates);
@@ -440,7 +444,7 @@ impl<'a, 'w> Model<'a, 'w> {
         self.barrier() + self.shared(spent + self.copy(self.load.copied, false), 0.0)
     }
 
-    /// Returns the cost of detecting duplicates, if the schedule by tuple has to.
+    /// Returns the cost of detecting duplicates, if the schedule by tuple has to detect them.
     fn detection(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
         if load.is_kept() || load.work.known_distinct || load.is_ordered() || load.has_strands {
@@ -484,7 +488,7 @@ impl<'a, 'w> Model<'a, 'w> {
     }
 
     /// Each worker reads all tuples. The worker with a frequent destination has more work. At the
-    /// end, it has the whole memory bandwidth.
+    /// end, this worker has the whole memory bandwidth.
     fn by_destination(&self) -> Cost {
         let load = self.load;
         let each = self.range_time(1.0 / self.workers);
@@ -512,9 +516,9 @@ impl<'a, 'w> Model<'a, 'w> {
         };
         let mut spent = self.walk_time(own);
         spent.instructions += walk.tuples * rates.filtered + own.tuples * rates.kept;
-        // A worker with half of the rows reads about every second row. That costs the same as
-        // reading in order. With many workers, the rows of a worker are as far apart as the rows
-        // of a partition.
+        // A worker with half of the rows reads about every second row. Reading every second row
+        // costs the same as reading all rows in order. With many workers, the rows of a worker are
+        // as far apart as the rows of a partition.
         let apart = (1.0 - 2.0 * part).max(0.0);
         spent.memory += apart * self.spread_rows_cost(own.tuples);
         spent
@@ -577,8 +581,8 @@ impl<'a, 'w> Model<'a, 'w> {
         self.random_rows_cost(tuples, walk.window, walk.updates) * self.machine.rates.partition_rows
     }
 
-    /// Returns the cost of sorting tuples by destination. It is zero for a kept plan, which sorts
-    /// once, and for increasing destinations.
+    /// Returns the cost of sorting tuples by destination. The cost is zero for a kept plan, which
+    /// sorts once, and for increasing destinations.
     fn sorting(&self) -> Cost {
         let (load, rates) = (self.load, &self.machine.rates);
         let each = match (load.is_kept() || load.is_increasing(), load.is_ordered()) {

@@ -17,11 +17,11 @@ pub(crate) enum Division {
     Tuples { parts: usize, cut: Cut },
     /// Parts of every window.
     Columns { parts: usize },
-    /// Ranges of destination numbers, in parts of the repetitions. A task has one range in one
-    /// part.
+    /// Ranges of destination numbers, combined with parts of the repetitions. A task has one range
+    /// of destinations in one part of the repetitions.
     Destinations { repetitions: usize, parts: usize },
-    /// Parts of the list of tuples sorted by destination, in parts of the repetitions and with
-    /// parts of every window. The list is cut between destinations.
+    /// Parts of the list of tuples sorted by destination, combined with parts of the repetitions
+    /// and parts of every window (columns). The list is cut between destinations.
     Sorted {
         repetitions: usize,
         parts: usize,
@@ -35,8 +35,8 @@ pub(crate) enum Division {
     Copies { parts: usize },
 }
 
-/// The places at which a list of tuples may be cut. Parts between these places share no
-/// destination.
+/// The places at which a list of tuples may be cut. Two parts of a list that is cut at these places
+/// share no destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Anywhere. Destinations are distinct, or the call is a gather, which writes the windows of
@@ -45,8 +45,8 @@ pub(crate) enum Cut {
     /// Between tuples of different destinations. The list is in ascending order of
     /// destinations.
     BetweenDestinations,
-    /// Between strands, which are equal stretches of the list. The shape of the list alone
-    /// proves that strands share no destination.
+    /// Between strands, which are equally long parts of the list. The shape of the index tensor
+    /// alone proves that strands share no destination.
     BetweenStrands,
 }
 

@@ -1,27 +1,30 @@
 //! Updates that all have one value.
 //!
-//! A small block of copies of the value stands for any number of updates, so no kernel needs a
-//! variant for them.
+//! A small block of copies of the value replaces the tensor of updates. Kernels read the copies as
+//! ordinary updates, so no kernel needs a variant for updates of one value.
 //!
-//! The module knows bytes. It does not know where they are written.
+//! The module knows the bytes of a value. It does not know where kernels write the value.
 
 #![expect(unsafe_code, reason = "reads the value at its address")]
 
 use super::scratch::Scratch;
 use crate::kernel::{ElementsFn, Spread};
 
-/// Words of the block of copies on the stack. The block is long enough to hide the overhead of a
-/// kernel call: the elements before its first full vector and after its last one.
+/// Size of a [`OneValue`], in words of 8 bytes: a block on the stack with copies of one update. One
+/// kernel call applies at most this block. The block is long enough to hide the overhead of the
+/// call: the elements before the first full vector and after the last full vector.
 const WORDS: usize = 1024;
 
-/// Contiguous copies of one element, for lists of destination numbers.
+/// Contiguous copies of one element. Kernels read the copies as the updates of a list of
+/// destination numbers.
 pub(crate) struct OneValue {
     copies: [u64; WORDS],
     len: usize,
 }
 
 impl OneValue {
-    /// Makes copies for lists of at most `wanted` numbers.
+    /// Makes copies of the element at `value`: at most `wanted` copies, and at most as many as fit
+    /// the block.
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! A sample of the destinations of at most 256 tuples. It estimates the number of distinct
+//! A sample of the destinations of at most 256 tuples. The sample estimates the number of distinct
 //! destinations, the fraction of the most frequent destination, and the locality of the list.
 //!
 //! Knows destination numbers. Knows nothing of windows or schedules.
@@ -6,7 +6,7 @@
 use super::tile::{Cuts, LINE_BYTES, part};
 use crate::plan::Destinations;
 
-/// Most sampled tuples.
+/// Maximum number of sampled tuples.
 const SAMPLE: usize = 256;
 
 /// Number of sampled tuples of a short list. A longer list has one sampled tuple for each
@@ -15,11 +15,12 @@ const SAMPLE: usize = 256;
 const SHORT_SAMPLE: usize = 64;
 const TUPLES_EACH: usize = 256;
 
-/// Largest excess of a range's work over the mean, as a fraction of the mean, at which ranges
-/// count as even.
+/// Maximum excess of a range's work over the mean work of a range, as a fraction of the mean, at
+/// which ranges of destinations count as even.
 const UNEVEN: f64 = 0.25;
 
-/// The destinations of tuples at a constant stride of the list, or of all tuples.
+/// Destination numbers of some tuples of a plan. The sampled tuples have a constant stride in the
+/// plan's list of tuples. A list of at most [`SHORT_SAMPLE`] tuples is sampled completely.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     /// Destination numbers of the sampled tuples, in ascending order. The first `len` are valid.
@@ -27,10 +28,11 @@ pub(super) struct Sample {
     len: usize,
     /// Whether the sample has all tuples.
     is_all: bool,
-    /// Bytes between the slices of two neighbouring numbers.
+    /// Bytes between the slices of two neighbouring destination numbers.
     pub(super) unit: u64,
     pub(super) neighbours: Neighbours,
-    /// Counts of `numbers`. They are stored, because every execution of a kept plan reads them.
+    /// Counts of `numbers`. The counts are stored, because every execution of a kept plan reads
+    /// them.
     counts: Counts,
 }
 
@@ -51,7 +53,8 @@ pub(super) struct Neighbours {
 struct Counts {
     /// Number of distinct destinations.
     distinct: f64,
-    /// Number of destinations with one sampled tuple, and with two.
+    /// Number of destinations with one sampled tuple, and number of destinations with two sampled
+    /// tuples.
     once: f64,
     twice: f64,
     /// Number of sampled tuples of all other destinations.
@@ -74,9 +77,9 @@ impl Counts {
         counts
     }
 
-    /// Returns the estimated number of destinations in use among `slices` slices. It assumes that
-    /// all destinations are equally frequent. If the repeated destinations may be chance, it
-    /// returns `slices`.
+    /// Returns the estimated number of destinations in use among `slices` slices. The estimate
+    /// assumes that all destinations are equally frequent. If the repeated destinations may be
+    /// chance, the function returns `slices`.
     fn population(self, slices: f64) -> f64 {
         let (once, twice, more) = (self.once, self.twice, self.more);
         let tuples = once + 2.0 * twice + more;
@@ -108,7 +111,8 @@ impl Counts {
 pub(super) const PAGE_BYTES: u64 = 4096;
 
 impl Sample {
-    /// Takes a sample. The slices of two neighbouring numbers are `unit` bytes apart.
+    /// Takes a sample of `destinations`. The slices of two neighbouring destination numbers are
+    /// `unit` bytes apart.
     pub(super) fn new(destinations: &Destinations, unit: u64) -> Self {
         let tuples = destinations.len();
         let len = (tuples / TUPLES_EACH)
@@ -167,9 +171,9 @@ impl Sample {
     /// Returns the estimated number of distinct destinations of `tuples` tuples among `slices`
     /// slices.
     ///
-    /// If destinations are equally frequent, the estimate uses the numbers of destinations with
-    /// one and two sampled tuples (Chao 1984). It excludes the destinations that `tuples` random
-    /// tuples are expected to miss.
+    /// If destinations are equally frequent, the estimate uses the numbers of destinations with one
+    /// and two sampled tuples (Chao 1984). The estimate excludes the destinations that `tuples`
+    /// random tuples are expected to miss.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn distinct(&self, tuples: usize, slices: u64) -> f64 {
         let (tuples, slices) = (tuples as f64, slices as f64);
@@ -330,7 +334,7 @@ mod tests {
         }
         let even = uniform(1 << 20).cuts(2, 1 << 20, [0, 1 << 20]);
         assert!(even.is_none(), "even tuples");
-        // Three quarters of the tuples below 1000.
+        // Three quarters of the tuples have destination numbers below 1000.
         let number = |tuple: usize| {
             if tuple % 4 < 3 {
                 tuple as u64 * 3

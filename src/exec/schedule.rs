@@ -1,9 +1,9 @@
-//! The schedules. The file of a schedule says when the schedule keeps the bits, how it
-//! divides a transfer, what it prepares and how it runs.
+//! The schedules. The file of a schedule says when the schedule gives the bits of the sequential
+//! reference loop, how it divides a transfer, what it prepares and how it runs.
 //!
-//! A new schedule requires a file, a line in [`of`], and a name in [`Schedule`]. If it serves
-//! gathers, it also requires its name in [`Candidate::new`]. The schedules do not know which
-//! calls they are fast for: [`choice`](super::choice) compares their costs.
+//! A new schedule requires a file, a line in [`of`], and a name in [`Schedule`]. A schedule for
+//! gathers also requires its name in [`Candidate::new`]. The schedules do not know for which calls
+//! they are fast: [`choice`](super::choice) compares the costs of schedules.
 
 mod by_batch;
 mod by_column;

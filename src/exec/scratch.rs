@@ -1,10 +1,11 @@
 //! Caches of scratch buffers, which calls leave for later calls.
 //!
-//! The process has one cache for long buffers and several caches for short ones. Threads that make
-//! many small calls therefore seldom contend for a cache.
+//! The process has one cache for long buffers and several caches for short buffers. Threads that
+//! make many small calls therefore seldom contend for a cache.
 //!
-//! A call takes a buffer out and puts it back; it never borrows one. A worker that waits in a join
-//! may enter the crate again on the same thread.
+//! A call removes a buffer from a cache and later puts the buffer back. A call never borrows a
+//! buffer from the cache, because a worker that waits in a join may enter the crate again on the
+//! same thread.
 //!
 //! No call waits for a cache, and a cache allocates nothing. If another thread has the cache
 //! locked, a call allocates a fresh buffer and drops it afterwards. In a forked child a cache may
@@ -25,37 +26,37 @@ const KEPT_BYTES: usize = 256 << 20;
 /// Size in bytes below which a buffer is short.
 const SHORT_BYTES: usize = 64 << 10;
 
-/// Number of caches for short buffers, and the maximum bytes in each. A thread uses one of them,
-/// chosen by a hash.
+/// Number of caches for short buffers. A thread uses one of these caches, chosen by a hash.
 const SHORT_CACHES: usize = 16;
+/// Maximum bytes in each cache for short buffers.
 const SHORT_KEPT_BYTES: usize = 4 * SHORT_BYTES;
 
-/// Maximum number of buffers of one kind in a cache. A call needs up to three, so 16 concurrent
-/// calls find their buffers.
+/// Maximum number of buffers of one element type in a cache. A call needs up to three buffers, so
+/// 16 concurrent calls find their buffers.
 const KEPT_BUFFERS: usize = 48;
 
 /// Maximum number of times that [`release_scratch`] tries to lock a cache that other threads use.
 const MAX_TRIES: usize = 1000;
 
-/// A cache of buffers, aligned so that two of them share no cache line. Threads that use different
+/// A cache of buffers, aligned so that two caches share no cache line. Threads that use different
 /// caches would otherwise move the shared line between their cores.
 #[repr(align(128))]
 struct Aligned(Mutex<Cache>);
 
-/// The cache for long buffers, then the caches for short ones.
+/// The cache for long buffers, then the caches for short buffers.
 static CACHES: [Aligned; 1 + SHORT_CACHES] =
     [const { Aligned(Mutex::new(Cache::EMPTY)) }; 1 + SHORT_CACHES];
 
-/// Scratch buffers of the two kinds.
+/// Scratch buffers of the two element types.
 pub(crate) struct Cache {
     narrow: Slots<u32>,
     wide: Slots<u64>,
 }
 
-/// Buffers of one kind, the oldest first.
+/// Buffers of one element type, the oldest first.
 pub(crate) struct Slots<T> {
     buffers: [Vec<T>; KEPT_BUFFERS],
-    /// Number of slots in use. They are the first ones.
+    /// Number of slots in use. These are the first slots of `buffers`.
     used: usize,
     /// Capacity of all buffers in bytes.
     bytes: usize,
@@ -95,7 +96,7 @@ fn capacity_of(cache: usize) -> usize {
 fn with_cache<R>(cache: usize, f: impl FnOnce(&mut Cache) -> R) -> Option<R> {
     match CACHES[cache].0.try_lock() {
         Ok(mut cache) => Some(f(&mut cache)),
-        // A panic cannot leave a cache half changed, so a poisoned lock is as good as any.
+        // A panic cannot leave a cache half changed, so a cache with a poisoned lock is valid.
         Err(TryLockError::Poisoned(poisoned)) => Some(f(&mut poisoned.into_inner())),
         Err(TryLockError::WouldBlock) => None,
     }
@@ -105,8 +106,8 @@ fn with_cache<R>(cache: usize, f: impl FnOnce(&mut Cache) -> R) -> Option<R> {
 ///
 /// A call keeps the memory that it needed in addition to its tensors, so that the next call need
 /// not allocate it. The process keeps at most 256 MiB. A program that will not scatter for a while
-/// may want the memory back. Memory that calls of other threads use at this moment is not freed; it
-/// is kept when those calls return.
+/// may want the memory back. The function does not free memory that calls of other threads use at
+/// this moment. Such memory is kept when those calls return.
 ///
 /// # Examples
 ///
@@ -138,9 +139,9 @@ pub fn release_scratch() {
     }
 }
 
-/// A type of scratch buffers.
+/// An element type of scratch buffers.
 pub(crate) trait Scratch: Zeroable {
-    /// Returns the buffers of this type in a cache.
+    /// Returns the buffers of `cache` that have elements of this type.
     fn slots(cache: &mut Cache) -> &mut Slots<Self>;
 
     /// Returns a buffer of at least `len` elements, with any values.
@@ -150,9 +151,9 @@ pub(crate) trait Scratch: Zeroable {
 
     /// Puts a buffer into the cache for a later call.
     ///
-    /// If the cache is full, the oldest buffers are freed first: the sizes of calls have changed
-    /// since they were used. Each is freed after the lock is released, because freeing may take a
-    /// while.
+    /// If the cache is full, the function first frees the oldest buffers: the sizes of calls have
+    /// changed since these buffers were used. Each buffer is freed after the lock is released,
+    /// because freeing may take a while.
     fn put_back(mut buffer: Vec<Self>) {
         let new = bytes(&buffer);
         // The length chooses the cache, because `take` chooses it by length. The capacity counts as
@@ -161,8 +162,8 @@ pub(crate) trait Scratch: Zeroable {
         if new == 0 || new > capacity_of(cache) {
             return;
         }
-        // Other threads may use the room that was made. After the last attempt the buffer itself is
-        // freed.
+        // Each attempt stores the buffer, or frees an old buffer to make room. Another thread may
+        // use this room first. If all attempts fail, `buffer` is freed when the function returns.
         for _ in 0..=2 * KEPT_BUFFERS {
             let freed = with_cache(cache, |content| {
                 let kept = content.narrow.bytes + content.wide.bytes;
@@ -195,7 +196,7 @@ impl Scratch for u64 {
     }
 }
 
-/// Returns a buffer of at least `len` elements, if a cache has one.
+/// Returns a buffer of at least `len` elements, if the cache for this length has one.
 fn take_kept<T: Scratch>(len: usize) -> Option<Vec<T>> {
     let cache = cache_for(len.saturating_mul(size_of::<T>()));
     with_cache(cache, |cache| T::slots(cache).take(len)).flatten()
@@ -226,8 +227,9 @@ impl<T> Slots<T> {
         bytes: 0,
     };
 
-    /// Removes the shortest buffer of `len` to `2 * len` elements. A plan truncates its buffer, so
-    /// most of a longer one would be lost. A cached buffer keeps its length and its old values.
+    /// Removes and returns the shortest buffer of `len` to `2 * len` elements. A plan truncates its
+    /// buffer, so most of a longer buffer would be lost. A cached buffer keeps its length and its
+    /// old values.
     fn take(&mut self, len: usize) -> Option<Vec<T>> {
         let fitting = (self.buffers[..self.used].iter().enumerate())
             .filter(|(_, buffer)| (len..=len.saturating_mul(2)).contains(&buffer.len()));

@@ -12,8 +12,8 @@ pub(super) struct SharedSlots<'a, T> {
     memory: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: the methods that give access are `unsafe`. Their callers establish that no two tasks have
-// the same positions.
+// SAFETY: the methods that access the slice are `unsafe`. Their callers establish that no two tasks
+// access one position.
 unsafe impl<T: Send> Sync for SharedSlots<'_, T> {}
 
 impl<'a, T> SharedSlots<'a, T> {
@@ -30,18 +30,21 @@ impl<'a, T> SharedSlots<'a, T> {
     ///
     /// # Safety
     ///
-    /// No one else has this chunk, or a chunk of another `len`.
+    /// As long as the returned slice exists, nothing else accesses its elements. Different chunks
+    /// of one `len` share no element. Chunks of different `len` may overlap.
     pub(super) unsafe fn chunk(&self, index: usize, len: usize) -> &'a mut [T] {
         let start = index.saturating_mul(len).min(self.len);
         let len = len.min(self.len - start);
         // SAFETY: `start` and `len` were clamped to the buffer, which is borrowed for `'a`. The
-        // caller establishes that no one else has these elements.
+        // caller establishes that nothing else accesses these elements.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
+    /// Writes `value` to the element at `position`.
+    ///
     /// # Safety
     ///
-    /// `position` is less than the length, and no other task writes it.
+    /// `position` is less than the length, and no other task accesses this element.
     pub(super) unsafe fn set(&self, position: usize, value: T)
     where
         T: Copy,
@@ -51,7 +54,7 @@ impl<'a, T> SharedSlots<'a, T> {
         unsafe { self.start.add(position).write(value) };
     }
 
-    /// Returns the address of the buffer, for a kernel that writes such positions.
+    /// Returns the address of the buffer, for a kernel that writes positions of one task.
     pub(super) fn start(&self) -> *mut T {
         self.start
     }

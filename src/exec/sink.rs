@@ -1,7 +1,7 @@
 //! Collects the jobs of a task and passes them to a kernel in lists.
 //!
-//! The module knows the form of a window and the offsets that are pushed. It does not know how
-//! tuples become offsets.
+//! A job is one run of elements to move or reduce. The module knows the form of a window and the
+//! offsets of the pushed windows. It does not know how tuples become offsets.
 
 use smallvec::SmallVec;
 
@@ -14,12 +14,13 @@ use crate::plan::Span;
 /// Maximum number of jobs in one kernel call: enough to hide the overhead of the call.
 const JOBS: usize = 128;
 
-/// Maximum bytes of the windows of one list, on one side, where a window has several runs. The list
-/// is then processed once per run of the window, and the windows stay in the first-level cache (L1)
-/// meanwhile.
+/// Maximum bytes of the windows of one list, if a window has several runs. The bytes are counted in
+/// the source or in the destination, not in both. The list is processed once per run of the window.
+/// At this size, the windows stay in the first-level cache (L1) from one run to the next.
 const LIST_BYTES: usize = 16 * 1024;
 
-/// Jobs that wait for a kernel call, each a window of the same form.
+/// A list of jobs for the next kernel call. Each job is one window or several joined windows. All
+/// windows have one form.
 pub(super) struct Sink<'a> {
     kernel: Runs,
     dst: *mut u8,
@@ -35,7 +36,7 @@ pub(super) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     /// Makes a sink for windows of the form `window`. `src` is the address of element `[0, 0, ...]`
-    /// that is read.
+    /// of the tensor that is read.
     ///
     /// # Safety
     ///
@@ -78,13 +79,15 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Adds the window whose first element is at these offsets.
+    /// Adds a window. `dst` and `src` are the offsets of its first element in the output and in the
+    /// tensor that is read.
     #[inline]
     pub(super) fn push(&mut self, dst: isize, src: isize) {
         self.push_run(dst, src, self.window.run().size);
     }
 
-    /// Adds windows by the offsets of their first elements.
+    /// Adds windows. Each item has the offsets of a window's first element in the output and in the
+    /// tensor that is read.
     #[inline]
     pub(super) fn push_all(&mut self, windows: impl Iterator<Item = (isize, isize)>) {
         let len = self.window.run().size;
@@ -108,8 +111,8 @@ impl<'a> Sink<'a> {
         self.jobs.push(Job { dst, src, len });
     }
 
-    /// Adds a window. It becomes a part of the previous window if it follows that window on both
-    /// sides. Windows must be one contiguous run.
+    /// Adds a window that is one contiguous run. If the window begins at the end of the previous
+    /// window in the destination and in the source, the window extends the previous job.
     #[inline]
     pub(super) fn push_joined(&mut self, dst: isize, src: isize) {
         let len = self.window.run().size;

@@ -1,9 +1,10 @@
 //! Small transfers of evenly strided rows, on the calling thread.
 //!
-//! A small transfer sets up no loops, chooses no schedule and allocates nothing. It is for calls
-//! that move a few hundred bytes.
+//! A small transfer sets up no loops, chooses no schedule and allocates nothing. Calls that move a
+//! few hundred bytes use it.
 //!
-//! The module knows tuples by number and the kernels. It does not know plans, tasks or the machine.
+//! The module knows the destination numbers of tuples, and the kernels. It does not know plans,
+//! tasks or the machine.
 
 #![expect(unsafe_code, reason = "passes the memory of one call to kernels")]
 
@@ -15,8 +16,9 @@ use crate::kernel::{
 use crate::machine::Variants;
 use crate::plan::{Flat, signed};
 
-/// Jobs of one kernel call, and groups of one kernel call.
+/// Maximum number of jobs in one kernel call. A job is one run of elements to move or reduce.
 const JOBS: usize = 32;
+/// Maximum number of groups in one kernel call. A group has all updates of one destination.
 const GROUPS: usize = 8;
 
 /// Maximum number of tuples that are sorted into groups on the stack.
@@ -31,7 +33,8 @@ pub(crate) struct TupleNumbers<'a> {
     pub(crate) positions: Option<&'a [u32]>,
 }
 
-/// Checks whether a transfer can run here. The bytes that it moves are not considered.
+/// Checks whether a transfer can run as a [`SmallTransfer`]. The function does not consider the
+/// number of bytes that the transfer moves.
 #[inline(always)] // Like all code on the path of the smallest calls.
 pub(crate) fn can_run(flat: &Flat, operation: &Operation) -> bool {
     let is_sorted = !operation.needs_groups || flat.tuples <= SORTED;
@@ -47,16 +50,18 @@ pub(crate) struct SmallTransfer<'a> {
 }
 
 impl SmallTransfer<'_> {
-    /// Runs the transfer. Windows of a gather's result without a position become zeros.
+    /// Runs the transfer. In the result of a gather, the windows of skipped tuples become zeros.
     ///
     /// # Safety
     ///
-    /// - `flat` describes the numbered and the listed tensor, and they hold elements of
-    ///   `operation`. In a scatter `buffers.output` is numbered and `buffers.source` is listed. In
-    ///   a gather it is the other way round.
-    /// - Only this call uses `output`. It shares no byte with the other tensors. It is initialised
-    ///   if the call is in place or if `operation` clones.
-    /// - If there is data to copy, both it and the output hold `flat.elements` contiguous elements.
+    /// - `flat` describes the numbered tensor and the listed tensor, which hold elements of
+    ///   `operation`. Destination numbers address the windows of the numbered tensor:
+    ///   `buffers.output` of a scatter, `buffers.source` of a gather. The listed tensor has one
+    ///   window per tuple: `buffers.source` of a scatter, `buffers.output` of a gather.
+    /// - Only this call uses `output`. `output` shares no byte with the other tensors. `output` is
+    ///   initialised if the call is in place or if `operation` clones.
+    /// - If there is data to copy, the data and the output each hold `flat.elements` contiguous
+    ///   elements.
     /// - Every number is less than `flat.slices`, and every position is less than `flat.tuples`.
     ///   There is one number per position, or one number per tuple if there are no positions.
     /// - If a gather skips tuples, elements are plain bytes, and zero bytes are a valid element.
@@ -126,8 +131,8 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// Returns the number of repetitions in which something is written. It is 0 if windows have no
-    /// elements: the number of repetitions may then be huge.
+    /// Returns the number of repetitions in which something is written. The result is 0 if windows
+    /// have no elements, because the number of repetitions may then be huge.
     fn repetitions(&self, has_windows: bool) -> usize {
         self.check();
         if has_windows && self.flat.run > 0 {
@@ -137,7 +142,7 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// Checks again what the loops rely on, in debug builds.
+    /// In debug builds, checks the conditions again that the loops rely on.
     fn check(&self) {
         let (TupleNumbers { numbers, positions }, flat) = (self.tuples, self.flat);
         let below = |list: &[u32], end: usize| list.iter().all(|&value| (value as usize) < end);
@@ -154,7 +159,7 @@ impl SmallTransfer<'_> {
         debug_assert!(are_listed || !moves, "positions do not match the list");
     }
 
-    /// Returns the offsets in bytes of a repetition on the numbered and on the listed side.
+    /// Returns the offsets in bytes of a repetition in the numbered and in the listed tensor.
     fn origin(&self, outer: usize) -> (isize, isize) {
         let outer = (outer * self.operation.kernels.size).cast_signed();
         (
@@ -206,14 +211,14 @@ impl SmallTransfer<'_> {
         }
     }
 
-    /// Applies the tuples by a kernel for runs. This serves elements that are cloned, elements
-    /// without a kernel for rows, and gathers that skip tuples.
+    /// Applies the tuples by a kernel for runs. Calls use this function for elements that are
+    /// cloned, for elements without a kernel for rows, and for gathers that skip tuples.
     ///
     /// # Safety
     ///
     /// As for [`RunsFn`], with a run of `flat.run` contiguous elements for each tuple that is
-    /// applied. Runs on one side are at the offsets of the numbers, and runs on the other side at
-    /// the offsets of the positions.
+    /// applied. Runs in the numbered tensor are at the offsets of the numbers. Runs in the listed
+    /// tensor are at the offsets of the positions.
     #[inline(never)]
     unsafe fn apply_runs(
         &self,

@@ -1,6 +1,8 @@
-//! Positions of the windows of sorted tuples in the listed tensor, as kernels need them.
+//! Offsets of windows for kernels that process tuples sorted by destination.
 //!
-//! The module knows plans, sorted tuples and offsets. It does not know elements.
+//! The windows belong to the tensor that has one window per tuple, in the order of the tuples: the
+//! updates of a scatter. The module knows plans, sorted tuples and offsets. It does not know
+//! elements.
 
 use crate::error::ScatterError;
 use crate::kernel::Sources;
@@ -8,8 +10,9 @@ use crate::memory::zeroed;
 use crate::plan::{IndexPlan, Sorted};
 
 /// Returns the offsets of the windows of all sorted tuples. Returns `None` if kernels can compute
-/// the offsets from a list of positions and `step`. `offset` returns the offset of the tuple at a
-/// position of the plan's list.
+/// the offsets from a list of tuple positions and `step`. `step` is the constant stride between the
+/// windows of consecutive tuples, if there is one. `offset` returns the offset of the window of the
+/// tuple at a position of the plan's list.
 pub(crate) fn offsets(
     plan: &IndexPlan,
     sorted: &Sorted,
@@ -28,8 +31,8 @@ pub(crate) fn offsets(
     Ok(Some(offsets))
 }
 
-/// Returns the positions of the windows of sorted tuples. They are given by `offsets`, or by the
-/// sorted list and `step` if `offsets` is `None`.
+/// Returns the placement of the windows of sorted tuples for a kernel. The offsets of the windows
+/// are `offsets`. If `offsets` is `None`, an offset is a tuple position from `sorted` times `step`.
 pub(crate) fn sources<'s>(
     sorted: &'s Sorted,
     step: Option<isize>,

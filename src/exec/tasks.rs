@@ -12,19 +12,20 @@ use crate::goal::Goal;
 use crate::machine::Machine;
 use crate::pool::{CallingThread, Pool};
 
-/// Maximum number of tasks in one run. The claims have one bit for each, and a pool cannot use more
-/// to balance its load.
+/// Maximum number of tasks in one run. `Claims` has one bit per task, and more tasks would not
+/// improve the balance of a pool's load.
 pub(crate) const MAX_TASKS: usize = 1024;
 
-/// Maximum number of lanes, which are ranges of pieces. If there are more tasks, several tasks
-/// share a lane.
+/// Maximum number of lanes. A lane is a range of pieces that a task takes one by one. If there are
+/// more tasks than lanes, several tasks share a lane.
 const MAX_LANES: usize = 64;
 
 /// Number of parts if the number of workers is unknown. Most schedules cut their parts into more
-/// pieces. Schedules whose total work grows with the number of parts do not.
+/// pieces. Schedules whose total work grows with the number of parts do not cut their parts
+/// further.
 const PARTS_IF_UNKNOWN: usize = 4;
 
-/// A pool, and the part of it that a call may use.
+/// A pool, and the number of its workers that a call may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workers<'p> {
     pool: &'p dyn Pool,
@@ -37,7 +38,7 @@ pub(crate) struct Workers<'p> {
     pub(crate) goal: Option<Goal>,
 }
 
-/// A call that runs on a pool. Calls that begin later count it until it is dropped.
+/// A call that runs on a pool. Calls that begin later count this call until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Call<'p> {
     workers: Workers<'p>,
@@ -45,11 +46,12 @@ pub(crate) struct Call<'p> {
 }
 
 impl<'p> Call<'p> {
-    /// Begins a call. It shares the pool of `workers` with the calls that are running on it.
+    /// Begins a call. The call shares the pool of `workers` with all calls that are running on the
+    /// pool.
     pub(crate) fn begin(mut workers: Workers<'p>) -> Self {
         let calls = workers.pool.calls();
         // Relaxed ordering suffices: the number is an estimate, and nothing else depends on it. A
-        // foreign pool may keep any number there.
+        // pool of the host may store any number in the counter.
         let others = calls.map_or(0, |calls| calls.fetch_add(1, Ordering::Relaxed));
         workers.callers = others.saturating_add(1);
         Self { workers, calls }
@@ -93,8 +95,8 @@ impl<'p> Workers<'p> {
         self.machine.unwrap_or_else(|| Machine::current())
     }
 
-    /// Returns the number of parts to divide work into. It queries the pool, which may start the
-    /// pool's threads, so small calls do not use this function.
+    /// Returns the number of parts to divide work into. The function queries the pool, which may
+    /// start the threads of the pool, so small calls do not use this function.
     pub(crate) fn parts(&self) -> usize {
         let callers = match self.goal {
             Some(Goal::Throughput) => return 1,
@@ -173,8 +175,8 @@ impl<'p> Workers<'p> {
     }
 
     /// Runs `task` once with every number in `0..pieces`, by `tasks` tasks. The pieces are cut into
-    /// lanes, which are consecutive ranges. Each task takes pieces from one lane until it is empty,
-    /// and then from the next lanes.
+    /// lanes, which are consecutive ranges. Each task takes pieces from one lane until the lane is
+    /// empty, and then from the next lanes.
     fn run_lanes(
         &self,
         tasks: usize,

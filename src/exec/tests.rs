@@ -27,11 +27,12 @@ const TUPLES: usize = 64;
 /// Strides of a row-major tensor of rows.
 const STRIDES: [isize; 2] = [LEN.cast_signed(), 1];
 
-/// Number of windows that were streamed.
+/// Number of windows that were written by streaming stores.
 static STREAMED: AtomicUsize = AtomicUsize::new(0);
-/// Number of lists whose sources were prefetched.
+/// Number of kernel calls that prefetched the sources of their jobs.
 static PREFETCHED: AtomicUsize = AtomicUsize::new(0);
-/// Number of streamed windows that share an element with an earlier window of their list.
+/// Number of windows that a streaming kernel wrote over an earlier window of the same kernel call:
+/// the two windows share an element of the output.
 static OVERLAPPING: AtomicUsize = AtomicUsize::new(0);
 
 /// An operation on the memory of one call by a plan that is not kept.

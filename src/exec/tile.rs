@@ -15,19 +15,19 @@ use crate::plan::{IndexPlan, Sorted, Span};
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: usize = 64;
 
-/// One task's part of the elements that a transfer writes. It has some repetitions, some of the
-/// tuples, and some columns of their windows.
+/// One task's part of the elements that a transfer writes. A tile has some repetitions, some of the
+/// tuples, and some columns of the windows of these tuples.
 ///
 /// **No two tiles of a division share an element that is written.** The holder of a tile may
 /// therefore write to all of it without a check. A tile that has a range of destination numbers has
-/// all slices of the range. A tile that has repetitions has all elements of these. Any other tile
-/// has the windows of its tuples. Tiles are disjoint for these reasons:
+/// all slices of the range. A tile that has whole repetitions has all elements of these
+/// repetitions. Any other tile has the windows of its tuples. Tiles are disjoint for these reasons:
 ///
 /// - Repetitions are disjoint, because a tensor that is written does not overlap itself. Different
 ///   columns of one window are disjoint, and so are slices of different numbers.
-/// - If tuples of a scatter are cut [anywhere](Cut::Anywhere), their destinations are distinct.
-///   This is known, or it is checked before the first task. A gather may cut its tuples anywhere,
-///   because it writes one window per tuple.
+/// - If tuples of a scatter are cut [anywhere](Cut::Anywhere), their destinations are distinct. The
+///   plan knows that they are distinct, or a check finds it before the first task. A gather may cut
+///   its tuples anywhere, because it writes one window per tuple.
 /// - Otherwise tuples are cut between different destinations. The list is ordered
 ///   ([`IndexPlan::start_of_equals`]), sorted ([`Sorted`]) or made of strands
 ///   ([`IndexPlan::strands`]).
@@ -53,11 +53,11 @@ pub(super) enum Part {
 
 impl Tile {
     /// Returns tile `index` of a division. `index` is below [`Division::tasks`]; for
-    /// [`Division::Partitions`] it is the number of a partition.
+    /// [`Division::Partitions`], `index` is the number of a partition.
     ///
     /// # Safety
     ///
-    /// - While the tile exists, no one else has the same part of this division, and the output is
+    /// - While the tile exists, nothing else has the same part of this division, and the output is
     ///   written only through tiles of this division.
     /// - A schedule has made the division for this transfer and has prepared what the division
     ///   requires. If the tuples of a scatter are cut anywhere, no two tuples have one destination.
@@ -127,7 +127,7 @@ impl Tile {
         }
     }
 
-    /// The part of every window that the tile has. `None`: whole windows.
+    /// The part of every window that belongs to the tile. `None`: whole windows.
     pub(super) fn columns(&self) -> Option<&Columns> {
         self.columns.as_ref()
     }
@@ -202,7 +202,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Returns these columns of a window. The window [can be cut](can_be_cut).
+    /// Returns the window reduced to these columns. The caller has checked that the window [can be
+    /// cut](can_be_cut).
     pub(super) fn of(&self, window: &Span) -> Span {
         window.restricted(self.axis, self.part.start, self.part.end)
     }
@@ -234,15 +235,15 @@ fn part_of_tuples(plan: &IndexPlan, cut: Cut, parts: usize, index: usize) -> Ran
     }
 }
 
-/// Whether tasks may cut a span. They may not if the span has more loops than fit in place: each
-/// task copies the span, and such a copy allocates. The allocation might fail after other tasks
-/// have begun to write.
+/// Whether tasks may cut a span. Tasks may not cut a span with more loops than a span stores
+/// without an allocation: each task copies the span, and the copy would allocate. The allocation
+/// might fail after other tasks have begun to write.
 pub(super) fn can_be_cut(span: &Span) -> bool {
     span.dims.is_inline_with(0)
 }
 
 /// Returns part `index` of the longest suitable dim of a span. Elements have `size` bytes, and the
-/// first one is at `address`. Parts of a contiguous run begin and end at cache lines, because a
+/// first element is at `address`. Parts of a contiguous run begin and end at cache lines, because a
 /// line that two workers write moves between the caches of their cores.
 pub(super) fn columns(
     span: &Span,

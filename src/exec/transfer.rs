@@ -1,5 +1,7 @@
-//! A transfer: the movement of elements in one call, from a list of windows to numbered windows or
-//! back.
+//! A transfer: the movement of elements in one call, between the numbered tensor and the listed
+//! tensor. Destination numbers address the windows of the numbered tensor (the output of a scatter,
+//! the data of a gather). The listed tensor has one window per tuple, in the order of the tuples
+//! (the updates of a scatter, the output of a gather).
 //!
 //! The module knows the positions of both tensors and of each tuple's windows. It does not know
 //! which schedule divides the transfer.
@@ -31,7 +33,7 @@ pub(crate) trait GroupPass: Debug + Sync {
     ///
     /// # Safety
     ///
-    /// In these repetitions, no one else reads or writes these columns of the windows of these
+    /// In these repetitions, nothing else reads or writes these columns of the windows of these
     /// groups and of their tuples.
     #[expect(unsafe_code, reason = "the caller ensures exclusive access")]
     unsafe fn run(&self, positions: Range<usize>, columns: Range<usize>, repetitions: Range<usize>);
@@ -43,12 +45,12 @@ pub(crate) struct Transfer<'a> {
     direction: Direction,
     plan: &'a IndexPlan,
     access: Access,
-    /// Positions of windows. The `dst` side is written, and the `src` side is read.
+    /// Positions of windows: `dst` in the tensor that is written, `src` in the tensor that is read.
     geometry: Geometry,
     /// Layout of `data` relative to the output. `None`: no data is copied.
     copy: Option<CopyGeometry>,
-    /// The pass that processes the groups. The windows of a transfer with a pass are positions in
-    /// none of the tensors above.
+    /// The pass that processes the groups. If there is a pass, the windows of the transfer are only
+    /// counted and are not positions in a tensor.
     pass: Option<&'a dyn GroupPass>,
 }
 
@@ -202,9 +204,9 @@ impl<'a> Transfer<'a> {
         let window = self.geometry.window.of_one_source()?;
         let kernel = Runs::Plain(self.kernels().copy);
         #[expect(unsafe_code, reason = "fills a sink")]
-        // SAFETY: the caller of `Transfer::new` vouches for the result. The windows that are pushed
-        // are windows of the result, each once. All of them read the one element of `ZERO`. No task
-        // is running.
+        // SAFETY: the caller of `Transfer::new` vouches for the result. The loop pushes each window
+        // of the result at most once. All pushed windows read the one element `ZERO`. No task is
+        // running.
         let mut sink = unsafe { Sink::new(&self.access, kernel, ZERO.as_ptr(), &window) };
         for repetition in 0..self.repetitions() {
             let (result, _) = self.geometry.repetition(repetition);
@@ -237,8 +239,8 @@ impl<'a> Transfer<'a> {
         )
     }
 
-    /// Returns the written offset and the read offset of a window from its offsets on the numbered
-    /// and on the listed side.
+    /// Returns the written offset and the read offset of a window from its offsets in the numbered
+    /// and in the listed tensor.
     #[inline(always)]
     fn placed(&self, numbered: isize, listed: isize, origin: (isize, isize)) -> (isize, isize) {
         match self.direction {
@@ -247,15 +249,15 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Returns the distance between the listed windows of consecutive tuples. `None`: it is not
-    /// constant.
+    /// Returns the distance between the listed windows of consecutive tuples. `None`: the distance
+    /// is not constant.
     pub(super) fn source_step(&self) -> Option<isize> {
         let step = self.geometry.source_step();
         step.filter(|_| self.plan.skips_none())
     }
 
     /// Makes a sink for windows of tuples, of the form `window`. `streams` requests streaming
-    /// stores; they are used if the runs of `window` are contiguous.
+    /// stores. The sink uses streaming stores if the runs of `window` are contiguous.
     ///
     /// # Safety
     ///

@@ -22,18 +22,21 @@ use crate::plan::{CopyGeometry, Destinations, Geometry, IndexPlan, Slot};
 /// The direction in which elements move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From the list of windows to numbered windows.
+    /// From the windows of the listed tensor to the windows of the numbered tensor. The listed
+    /// tensor has one window per tuple, in the order of the tuples: the updates of a scatter, or
+    /// the output of a gather. Destination numbers address the windows of the numbered tensor: the
+    /// output of a scatter, or the data of a gather.
     Scatter,
-    /// From numbered windows to the list of windows.
+    /// From the windows of the numbered tensor to the windows of the listed tensor.
     Gather,
 }
 
 /// The known order of the destination numbers in the list of tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Each number is greater than the previous one.
+    /// Each destination number is greater than the previous number.
     Increasing,
-    /// No number is less than the previous one.
+    /// No destination number is less than the previous number.
     Ascending,
     /// The order is not known.
     Unordered,
@@ -52,7 +55,8 @@ pub(super) enum Grouping {
 pub(crate) struct Workload<'a> {
     pub(super) direction: Direction,
     pub(super) in_place: bool,
-    /// Number of applied tuples, and number of repetitions of all of them.
+    /// Number of applied tuples, and number of repetitions. Each repetition applies all these
+    /// tuples.
     pub(super) tuples: usize,
     pub(super) repetitions: usize,
     pub(super) element_bytes: usize,
@@ -61,7 +65,8 @@ pub(crate) struct Workload<'a> {
     pub(super) columns: usize,
     /// Bytes of data that are copied to the output.
     pub(super) copied_bytes: usize,
-    /// Destination numbers are below `slices`. They spread over `region_bytes` bytes.
+    /// Destination numbers are below `slices`. The windows of all destinations spread over
+    /// `region_bytes` bytes.
     pub(super) slices: u64,
     pub(super) region_bytes: u64,
     pub(super) order: Order,
@@ -76,10 +81,11 @@ pub(crate) struct Workload<'a> {
     /// requires several machine instructions.
     pub(super) replaces: bool,
     pub(super) is_heavy: bool,
-    /// Runs of a window, and whether most tuples follow the previous tuple on both sides.
+    /// Number of runs of a window, and whether most windows are contiguous with the window of the
+    /// previous tuple in the source and in the destination.
     pub(super) runs: usize,
     pub(super) joins: bool,
-    /// Number of tuples that do not follow the previous tuple.
+    /// Number of tuples whose window is not contiguous with the window of the previous tuple.
     pub(super) breaks: usize,
     /// Whether the detection of duplicates requires a sort.
     pub(super) looks_by_sort: bool,
@@ -95,8 +101,8 @@ pub(crate) struct Workload<'a> {
     pub(super) can_merge: bool,
     pub(super) context: Context,
     pub(super) destinations: &'a Destinations,
-    /// Sample of the destinations. It is taken at its first use. All executions of a plan have the
-    /// same sample.
+    /// Sample of the destinations. The sample is taken at its first use. All executions of a plan
+    /// have the same sample.
     pub(super) sample: OnceCell<Cow<'a, Sample>>,
     /// Slot in which a kept plan stores the sample.
     pub(super) sample_slot: Option<&'a Slot>,
@@ -119,7 +125,7 @@ impl Sizes {
     }
 
     /// Returns the bytes that are read or written. A window counts in whole cache lines. Copied
-    /// data counts twice, once for each side.
+    /// data counts twice: as bytes read and as bytes written.
     #[inline(always)]
     fn touched_bytes(self) -> usize {
         (self.windows)
@@ -144,8 +150,8 @@ impl Sizes {
 }
 
 impl<'a> Workload<'a> {
-    /// Returns the workload of a transfer. `copy` places data that is copied to the output. It
-    /// is `None` in place.
+    /// Returns the workload of a transfer. `copy` describes the data that is copied to the output,
+    /// and is `None` for a call in place.
     pub(crate) fn new(
         direction: Direction,
         plan: &'a IndexPlan,
@@ -280,8 +286,8 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Whether a large output is mostly copied. Then the copy is streamed, and updates replace at
-    /// most a fraction `1 / SPARSE` of the copied bytes.
+    /// Whether a large output is mostly copied. The copy then uses streaming stores, and updates
+    /// replace at most a fraction `1 / SPARSE` of the copied bytes.
     pub(super) fn is_sparse(&self) -> bool {
         let (copied, applied) = (self.copied_bytes, self.applied_bytes());
         let replaced = self.replaces || applied == 0;
@@ -304,9 +310,9 @@ impl<'a> Workload<'a> {
     /// - There are few destinations, which are soon in a cache. On a Xeon (Skylake), sums of
     ///   integers into 80 Mi places of 16 bytes, one of them frequent, took three times as long
     ///   with prefetches.
-    /// - Windows are ordered, and many windows begin in the cache line of the previous window.
-    ///   On Zen 4, they took 0.4 to 0.9 of the time without prefetches. Windows with one or two
-    ///   cache lines between them took 1.0 to 1.7 of the time.
+    /// - Windows are ordered, and many windows begin in the cache line of the previous window. On
+    ///   Zen 4, calls with such windows took 0.4 to 0.9 of the time when they did not prefetch.
+    ///   Windows with one or two cache lines between them took 1.0 to 1.7 of the time.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     fn needs_no_prefetch(&self, variants: Variants) -> bool {
         let window = self.window_bytes();
@@ -323,8 +329,9 @@ impl<'a> Workload<'a> {
         bytes as u64 >= self.context.variants.stream_bytes
     }
 
-    /// Whether windows are beyond the caches. They are after a streamed copy of data. In place
-    /// they are if windows are large in total and are spread over a much larger region.
+    /// Whether windows are beyond the caches. Out of place, windows are beyond the caches after a
+    /// copy of data with streaming stores. In place, windows are beyond the caches if they are
+    /// large in total and are spread over a much larger region.
     fn is_beyond_caches(&self) -> bool {
         let written = self.bytes();
         let is_large_in_place = self.in_place
@@ -376,8 +383,8 @@ fn sample_of<'a>(
     }
 }
 
-/// Whether a kept plan has [`WINDOWS_PER_DESTINATION`] windows for each destination. It is
-/// then faster to move only the last window of each destination.
+/// Whether a kept plan has [`WINDOWS_PER_DESTINATION`] windows for each destination. A call that
+/// moves only the last window of each destination is then faster.
 #[inline]
 pub(crate) fn is_mostly_overwritten(
     plan: &IndexPlan,
@@ -408,7 +415,7 @@ fn has_few_destinations(plan: &IndexPlan, operation: &Operation) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Streaming {
     Never,
-    /// If a detection before the first write finds no duplicates.
+    /// Windows are streamed if a detection before the first write finds no duplicates.
     IfDistinct,
     Always,
 }

@@ -86,9 +86,9 @@ unsafe fn copy_job<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], job: 
 /// `len` bytes can be written from `dst` on and read from `src` on. The sides do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_bytes(dst: *mut u8, src: *const u8, len: usize) {
-    // The test for long runs is first. When it was last in the chain of comparisons, lists of 16
-    // rows of 256 bytes took 1.08 times as long (on a Xeon, Skylake).
-    // SAFETY: each arm copies only bytes in `0..len`.
+    // The test for long runs is first. When this test was last in the chain of comparisons, lists
+    // of 16 rows of 256 bytes took 1.08 times as long (on a Xeon, Skylake). SAFETY: each arm copies
+    // only bytes in `0..len`.
     unsafe {
         match len {
             _ if len > INLINE_BYTES => std::ptr::copy_nonoverlapping(src, dst, len),
@@ -124,8 +124,8 @@ unsafe fn move_ends<const N: usize>(dst: *mut u8, src: *const u8, len: usize) {
 ///
 /// # Safety
 ///
-/// `src` can be read if `len` is not 0. `len` elements can be written from `dst` on. They do not
-/// overlap `src`.
+/// `src` can be read if `len` is not 0. `len` elements can be written from `dst` on. The written
+/// elements do not overlap `src`.
 #[inline(always)]
 unsafe fn fill<const W: usize>(dst: *mut [u8; W], src: *const [u8; W], len: usize) {
     if len == 0 {

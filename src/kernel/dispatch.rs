@@ -73,9 +73,9 @@ unsafe fn run_avx2<K: Kernel>(dst: *mut u8, src: *const u8, list: &[K::Entry], f
 }
 
 impl InstructionSet {
-    /// Calls `work`, compiled for `self` or for the best set of this machine if that is less. It
-    /// is for loops outside the kernel table. `work` and every function that it calls must be
-    /// `#[inline(always)]`:
+    /// Calls `work`, compiled for `self` or for the best set of this machine if that is less. The
+    /// function is for loops outside the kernel table. `work` and every function that it calls must
+    /// be `#[inline(always)]`:
     ///
     /// ```ignore
     /// set.run(#[inline(always)] || sum(numbers))

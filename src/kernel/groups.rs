@@ -1,6 +1,7 @@
-//! Reduces groups: all updates of one destination, then all updates of the next one.
+//! Reduces groups: all updates of one destination, then all updates of the next destination.
 //!
-//! The module knows lists of sources and pointers. It does not know element types or reductions.
+//! The destination of a group is one run of elements, and so is each update (a source). The module
+//! knows lists of sources and pointers. It does not know element types or reductions.
 
 #![allow(unsafe_code, reason = "dereferences raw pointers")]
 
@@ -98,7 +99,8 @@ where
     R: Begin<C>,
     F: Finish<C>,
 {
-    /// Reduces `N` elements of a run, from the element `first` on.
+    /// Computes `N` elements of a group's destination run, from the element `first` on. Each
+    /// element combines the elements at the same position of all source runs of the group.
     ///
     /// # Safety
     ///

@@ -67,9 +67,10 @@ impl Half for F16 {
         const SMALLEST_NORMAL: u32 = (127 - 14) << 23;
         let bits = value.to_bits();
         let sign = (bits >> 16) & 0x8000;
-        // Four times the value, or infinity for values from 2^16 on.
+        // Four times the magnitude, or infinity for magnitudes from 2^16 on.
         let scaled = (value.abs() * UP) * DOWN;
-        // The second summand is so large that the sum keeps only the bits of the result.
+        // The sum of `scaled` and 2^13 times its power of two is rounded at the last bit of a
+        // binary16 fraction. The low bits of the sum are then the rounded fraction.
         let exponent = Ord::max(bits & 0x7f80_0000, SMALLEST_NORMAL);
         let sum = (scaled + f32::from_bits(exponent + (15 << 23))).to_bits();
         let number = ((sum >> 13) & 0x7c00) + (sum & 0x0fff);

@@ -1,8 +1,8 @@
 //! Identities of reductions, and how partial results are merged.
 //!
 //! A partial result is the reduction of consecutive updates. The module has only reductions whose
-//! merged partial results have the bits of the sequential reduction: wrapping integers, and
-//! minima and maxima of floats. It excludes `bool`: a destination without updates must keep its
+//! merged partial results have the bits of the sequential reduction: wrapping integers, and minima
+//! and maxima of floats. The module excludes `bool`: a destination without updates must keep its
 //! byte, and a merge would write 0 or 1.
 
 use super::{Kernels, Operation};
@@ -12,7 +12,8 @@ use crate::reduction::Reduction;
 /// Identity and merge of a reduction into one private copy per worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Private {
-    /// The identity, in the first bytes. A reduction of it with an update gives the update.
+    /// The identity, in the first bytes. A reduction of the identity with an update gives the
+    /// update.
     pub(crate) identity: [u8; 16],
     /// Kernels that merge a partial result with the partial result of the later updates.
     pub(crate) merge: &'static Kernels,

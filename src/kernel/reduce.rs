@@ -19,27 +19,28 @@ pub(super) struct Add;
 pub(super) struct Sub;
 /// `current * update`.
 pub(super) struct Mul;
-/// The smaller one of `current` and `update`.
+/// The smaller value of `current` and `update`.
 pub(super) struct Min;
-/// The larger one of `current` and `update`.
+/// The larger value of `current` and `update`.
 pub(super) struct Max;
 
-/// Values, single ones or vectors, with a sum, a difference and a product. Integers wrap. Floats
-/// round each operation.
+/// Types with the operations sum, difference and product: scalars, or vectors with one operation
+/// per lane. Integer operations wrap. Each float operation is rounded.
 pub(super) trait Arithmetic: Copy {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
 
-    /// Returns the value as a reduction writes it, for the first value of several.
+    /// Returns the first value of a reduction as the reduction writes it.
     #[inline(always)]
     fn taken(self) -> Self {
         self
     }
 }
 
-/// Values, single ones or vectors, with a minimum and a maximum. A NaN on either side gives NaN. A
-/// tie gives `self`.
+/// Types with the operations minimum and maximum: scalars, or vectors with one operation per lane.
+/// If one of the operands is NaN, the result is NaN. If the operands are equal, the result is
+/// `self`.
 pub(super) trait Ordered {
     fn min(self, update: Self) -> Self;
     fn max(self, update: Self) -> Self;
@@ -131,9 +132,9 @@ impl<T: Copy, R: Reducer<T>> Loop<T, R> for Plain {
         }
     }
 
-    /// Reads all elements before it writes the first one. The compiler may not know that the two
-    /// sides do not overlap, because they come from addresses. It would then process the elements
-    /// one by one.
+    /// The function reads all elements before it writes the first element. The slices come from
+    /// addresses, so the compiler may not know that they do not overlap. The compiler would then
+    /// process the elements one by one.
     #[inline(always)]
     fn reduce_array<const N: usize>(dst: &mut [T; N], src: &[T; N]) {
         let (mut values, updates) = (*dst, *src);

@@ -1,4 +1,4 @@
-//! Loops over rows of one length. A row is stored at its number times a stride.
+//! Loops over rows of one length. The offset of a row is its number times a stride.
 //!
 //! A list of numbers replaces a list of jobs whose jobs differ only in their positions. The module
 //! knows numbers and pointers. It does not know element types or reductions.
@@ -15,11 +15,12 @@ use super::prefetch::{Distance, Lines};
 use super::reduce::Loop;
 use super::runs::slices;
 
-/// Placement of rows of elements of type `T` on both sides.
+/// Placement of rows of elements of type `T` in the source and in the destination.
 struct Rows<'a, T> {
-    /// Base address of the side that the numbers address.
+    /// Base address of the tensor that the numbers address: the destination, or the source of a
+    /// gather.
     numbered: *mut T,
-    /// Base address of the other side.
+    /// Base address of the other tensor.
     other: *const T,
     numbers: &'a [u32],
     form: RowsForm<'a>,
@@ -43,7 +44,7 @@ impl<'a, T> Rows<'a, T> {
         (self.numbered).wrapping_offset(number.wrapping_mul(self.form.unit))
     }
 
-    /// Returns the address of the first element of the row on the other side for this position in
+    /// Returns the address of the first element of the row of the other tensor for this position in
     /// the list.
     #[inline(always)]
     fn source_of(&self, position: usize) -> *const T {
@@ -66,15 +67,16 @@ impl<'a, T> Rows<'a, T> {
     }
 }
 
-/// Distance and number of cache lines to prefetch. [`RowsForm`] says for each side whether to
-/// prefetch it. The other side is prefetched only if its rows are listed, because the hardware
-/// prefetches rows that are in order.
+/// Prefetch distance, and number of cache lines to prefetch per row. [`RowsForm`] says whether to
+/// prefetch the rows that the destination numbers address, and whether to prefetch the rows of the
+/// other tensor. Rows of the other tensor are prefetched only if `sources` lists them, because the
+/// hardware prefetches rows that are in order.
 #[derive(Clone, Copy)]
 struct Prefetching {
     distance: Distance,
-    /// Cache lines of a row of the side that the numbers address.
+    /// Cache lines of a row of the tensor that the destination numbers address.
     lines: Lines,
-    /// Cache lines of a row of the other side.
+    /// Cache lines of a row of the other tensor.
     source_lines: Lines,
 }
 
@@ -180,8 +182,9 @@ impl<T, L: Loop<T, R>, R> Reduce<T, L, R> {
     }
 }
 
-/// Checks whether an instance has loops for fixed lengths. Instances for AVX2 have them. So have
-/// instances for targets with only one instruction set, where they were not measured.
+/// Checks whether an instance of the kernel has loops for fixed row lengths. Instances for AVX2
+/// have these loops. Instances for targets with only one instruction set have them too, but were
+/// not measured.
 const fn has_fixed_lengths(avx2: bool) -> bool {
     avx2 || !cfg!(target_arch = "x86_64")
 }
@@ -193,28 +196,30 @@ const fn has_fixed_loop<T>() -> bool {
     size_of::<T>() == 4
 }
 
-/// Checks whether rows of `len` elements have a loop for this length that is used only if a cache
-/// holds the rows and the sources are in order. It serves elements of sizes other than 4 bytes.
-/// The loop has no prefetching and is short: all these loops take 80 KB of code.
+/// Checks whether rows of `len` elements have a near loop: a loop for this fixed length that is
+/// used only if a cache holds the rows and the sources are in order. Near loops are for elements of
+/// sizes other than 4 bytes, because rows of 4-byte elements have a loop for every case (see
+/// [`has_fixed_loop`]). A near loop has no prefetching and is short: all near loops together take
+/// 80 KB of code.
 ///
 /// Measured on a Xeon (Skylake), relative to the loop for any length: rows of up to 8 elements of
 /// 8 bytes take 0.5 to 0.85 of the time. Rows of 8 to 32 elements of 2 bytes take 0.65 to 0.95.
-/// Rows of 16 to 64 bytes take 0.5 to 0.65. Rows of 8 bytes of smaller elements took up to twice
-/// the time, so they have no such loop.
+/// Rows of 16 to 64 bytes take 0.5 to 0.65. Rows of 8 bytes with elements of less than 8 bytes took
+/// up to twice the time, so these rows have no near loop.
 const fn has_near_fixed_loop<T>(len: usize) -> bool {
     size_of::<T>() >= 8 || len * size_of::<T>() != 8
 }
 
-/// Checks whether short rows are processed in arrays, instead of by the loop of the compiler.
-/// Measured on a Xeon (Skylake), relative to that loop: arrays take 1.1 to 1.5 of the time for
-/// elements of 1 byte, and up to 1.4 for 2 bytes. They take 0.5 to 1.07 for 4 and 8 bytes.
-/// Elements of 16 bytes were not measured.
+/// Checks whether short rows are processed in arrays of fixed lengths, instead of by a loop that
+/// the compiler vectorises. Measured on a Xeon (Skylake), relative to the loop of the compiler:
+/// arrays take 1.1 to 1.5 of the time for elements of 1 byte, and up to 1.4 for 2 bytes. Arrays
+/// take 0.5 to 1.07 of the time for 4 and 8 bytes. Elements of 16 bytes were not measured.
 const fn uses_arrays<T>() -> bool {
     matches!(size_of::<T>(), 4 | 8)
 }
 
-/// Elements of the shortest row that uses the loop of the compiler. Longer rows were not measured
-/// in arrays.
+/// Elements of the shortest row that uses the loop of the compiler instead of arrays. Longer rows
+/// were not measured in arrays.
 const SHORT: usize = 64;
 
 /// Reduces a short row in arrays of 8 elements, and at its end of 4, 2 and 1 elements.
@@ -269,10 +274,10 @@ pub(super) unsafe fn copy<const W: usize>(
 ///
 /// As for [`copy`].
 unsafe fn copy_rows(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsForm<'_>) {
-    /// Runs a separate loop for each length in the list, and another one for rows in a cache whose
-    /// sources are in order. One loop for all forms spills registers: 148 instructions per row of
-    /// 256 bytes instead of 127. It took up to 1.05 times as long for rows that wait for memory (on
-    /// a Xeon, Skylake).
+    /// Runs a separate loop for each length in the list, and another loop for rows that are in a
+    /// cache and whose sources are in order. One loop for all forms spills registers: 148
+    /// instructions per row of 256 bytes instead of 127. The one loop took up to 1.05 times as long
+    /// for rows that wait for memory (on a Xeon, Skylake).
     macro_rules! by_length {
         ($($len:literal)*) => {
             match form {
@@ -305,13 +310,13 @@ unsafe fn copy_each(dst: *mut u8, src: *const u8, numbers: &[u32], form: RowsFor
     });
 }
 
-/// The `RowsFn` that gathers rows of elements of `W` bytes. It copies the row of `src` with each
-/// number to the next row of `dst`.
+/// The `RowsFn` that gathers rows of elements of `W` bytes. For each number in order, the function
+/// copies the row of `src` with this number to the next row of `dst`.
 ///
 /// # Safety
 ///
-/// As for `RowsFn` with the sides exchanged, for elements of `W` bytes of any alignment. The
-/// elements of `dst` need not be initialised.
+/// As for `RowsFn` with source and destination exchanged, for elements of `W` bytes of any
+/// alignment. The elements of `dst` need not be initialised.
 pub(super) unsafe fn gather<const W: usize>(
     dst: *mut u8,
     src: *const u8,

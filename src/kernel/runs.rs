@@ -1,8 +1,10 @@
 //! Reduces and clones runs. The module is the unsafe shell around the safe loops of `reduce`.
 //!
-//! The module turns addresses and jobs into slices and elements. It knows jobs and pointers. It
-//! does not know element types or reductions. One function processes a whole list of jobs,
-//! because this function enables the instruction set. No call remains inside it.
+//! A job is one run of elements, given as two offsets and a length. From two base addresses and a
+//! job, the module makes slices of elements, or references to single elements, for the safe loops.
+//! The module knows jobs and pointers. It does not know element types or reductions. One function
+//! processes a whole list of jobs, because this function enables the instruction set. The compiler
+//! inlines all code into this function.
 
 #![allow(unsafe_code, reason = "makes slices from raw pointers")]
 

@@ -53,9 +53,9 @@ unsafe fn stream_line<const AVX2: bool>(dst: *mut u8, src: *const u8) {
     }
 }
 
-/// The `RunsFn` that streams elements of `W` bytes. `PREFETCHES`: whether it prefetches inside
-/// long sources. It has the contract of `copy`. In addition, strides are 1 and two jobs share no
-/// `dst` element ([`Streams`](super::Streams)). The function ends with a fence of its stores.
+/// The `RunsFn` that streams elements of `W` bytes. `PREFETCHES`: whether it prefetches inside long
+/// sources. The function has the contract of `copy`. In addition, strides are 1 and two jobs share
+/// no `dst` element ([`Streams`](super::Streams)). The function ends with a fence of its stores.
 pub(super) struct Stream<const W: usize, const PREFETCHES: bool>;
 
 impl<const W: usize, const PREFETCHES: bool> Kernel for Stream<W, PREFETCHES> {

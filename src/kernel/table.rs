@@ -20,7 +20,7 @@ use crate::reduction::{Accumulate, Reducing, Reduction};
 use wide::{f32x8, f64x4, i8x32, i16x16, i32x8, i64x4, u8x32, u16x16, u32x8, u64x4};
 
 /// Table of reductions. A row lists element types, reductions, and two pairs of a storage type and
-/// a loop. The first pair is for [`InstructionSet::Portable`], the second one for
+/// a loop. The first pair is for [`InstructionSet::Portable`], the second pair for
 /// [`InstructionSet::Avx2`]. Groups use the first storage type with both instruction sets.
 macro_rules! reduction_table {
     ($($elements:pat, $($reduction:ident)+ => $portable:ty, $by:ty; $avx2:ty, $avx2_by:ty;)*) => {
@@ -48,9 +48,10 @@ macro_rules! reduction_table {
     };
 }
 
-// AVX-512 was measured twice on Zen 4 and left out. It is faster by a tenth to a half for 16-bit
-// floats and for products of bytes and 64-bit integers. It is slower by a tenth to a half
-// for minima of 64-bit integers and sums of complex numbers. Other rows have the same speed.
+// AVX-512 was measured twice on Zen 4 and left out. AVX-512 is faster than AVX2 by a tenth to a
+// half for 16-bit floats and for products of bytes and 64-bit integers. AVX-512 is slower by a
+// tenth to a half for minima of 64-bit integers and sums of complex numbers. Other rows have the
+// same speed.
 reduction_table! {
     DType::I8 | DType::U8, Add Sub Mul => u8, By<u8x32>; u8, Plain;
     DType::I16 | DType::U16, Add Sub Mul => u16, By<u16x16>; u16, Plain;
@@ -108,8 +109,8 @@ macro_rules! for_type {
 }
 
 /// Returns the function for groups that are reduced in `f32`. `None`: the elements have no 16-bit
-/// float type, or the reduction is a minimum or maximum. These are one of the operands, so a wider
-/// type does not change them.
+/// float type, or the reduction is a minimum or maximum. A minimum or maximum is one of the
+/// operands, so a wider type does not change the result.
 fn groups_in_f32(element: DType, reduction: Reduction, isa: InstructionSet) -> Option<GroupFn> {
     for_type!(half element, T => match reduction {
         Reduction::Add => compiled::<groups::Fold<T, f32, Add, Kept>>(isa),
@@ -137,7 +138,8 @@ impl Kernels {
         let isa = isa.min(InstructionSet::best());
         match reduction {
             Reduction::Mul => for_type!(graded element, T => each_group::<T, Product, false>),
-            // Only ties have loops for AVX2. Other gradients read each update and compute little.
+            // Only the gradients of minima and maxima have loops for AVX2. Other gradients read
+            // each update and compute little.
             Reduction::Min | Reduction::Max => for_type!(float element, T => match isa {
                 #[cfg(target_arch = "x86_64")]
                 InstructionSet::Avx2 => each_group::<T, Ties, true>,
@@ -224,7 +226,8 @@ impl Operation {
     }
 
     /// Returns the operation that moves gradients and multiplies each copy by a factor. A scatter
-    /// copies them as its data, or a gather reads them. `None`: the elements have no gradients.
+    /// copies the gradients as its data, or a gather reads them. `None`: the elements have no
+    /// gradients.
     pub(crate) fn scaled_copy(element: DType, factor: f64, isa: InstructionSet) -> Option<Self> {
         let (_, multiplying) = multiplies(element)?;
         Some(Self {

@@ -69,7 +69,8 @@ impl Bits {
     }
 }
 
-/// Returns the positions of the elements of a job on one side.
+/// Returns the positions of the `len` elements of a run that begins at `start`, with the stride
+/// `step`. The run is the destination or the source of a job.
 fn positions(start: isize, step: isize, len: usize) -> impl Iterator<Item = usize> {
     (0..len as isize).map(move |i| usize::try_from(start + i * step).expect("inside"))
 }
@@ -89,7 +90,8 @@ fn call(kernel: RunsFn, size: usize, dst: &mut [u8], src: &[u8], jobs: &[Job], s
     unsafe { kernel(dst.as_mut_ptr(), src.as_ptr(), jobs, steps) };
 }
 
-/// Calls a kernel for single elements after the same checks. `wide`: whether offsets have 64 bits.
+/// Calls a kernel for single elements after checking that every element is inside the buffers.
+/// `wide`: whether offsets have 64 bits.
 fn call_elements(
     kernel: Elements,
     size: usize,
@@ -120,7 +122,7 @@ fn call_elements(
     }
 }
 
-/// Calls a kernel for rows after the same checks.
+/// Calls a kernel for rows after checking that every row is inside the buffers.
 fn call_rows(
     kernel: RowsFn,
     size: usize,

@@ -16,7 +16,7 @@ const CACHES: &str = "caches";
 /// Name of the line with the vendor.
 const VENDOR: &str = "vendor";
 
-/// What is wrong with a line whose value is invalid.
+/// Error text for a line whose value is invalid.
 const INVALID: &str = "invalid value; sizes and variants are whole numbers, rates are numbers from \
                        0 to below 1e12, the vendor is `amd`, `intel` or `other`";
 
@@ -51,9 +51,9 @@ impl Machine {
     ///
     /// The file must be a regular file of at most 64 KiB. It may contain only a part of the lines.
     /// Without a line for caches, the machine has the [detected](Self::detected) caches. Rates and
-    /// variants of kernels without a line are typical of this machine's vendor. A line
-    /// `vendor = amd`, `vendor = intel` or `vendor = other` discards all rates and variants of
-    /// earlier lines, and takes the typical ones of that vendor. Text after a `#` is a comment.
+    /// variants of kernels without a line are typical of this machine's vendor. A line `vendor =
+    /// amd`, `vendor = intel` or `vendor = other` discards all rates and variants of earlier lines,
+    /// and takes the typical rates and variants of that vendor. Text after a `#` is a comment.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Machine {
 
 /// Returns the text of a regular file of at most [`MAX_BYTES`].
 ///
-/// Another process may replace the file at any time, so the check before it is opened is not
+/// Another process may replace the file at any time, so the check before the file is opened is not
 /// enough. For this reason, opening the file never blocks, and the number of bytes that are read is
 /// limited too.
 fn read_text(path: &Path) -> io::Result<String> {

@@ -1,6 +1,6 @@
-//! Measures the cost of cache lines on this machine, and scales typical rates by it.
+//! Measures the cost of cache lines on this machine, and scales typical rates by this cost.
 //!
-//! The module knows a clock and allocates its own memory. It does not know calls.
+//! The module knows a clock and allocates its own memory. It does not know scatters or gathers.
 
 use std::array::from_fn;
 use std::hint::black_box;
@@ -17,33 +17,36 @@ const LINE_WORDS: usize = 8;
 /// milliseconds on a slow virtual machine.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// Words that one round accesses at most, 1 MiB.
+/// Maximum number of 8-byte words that one round of a measurement accesses: 1 MiB.
 const ROUND_WORDS: usize = 1 << 17;
 
-/// Minimum time of the rounds for one kind of access in one level.
+/// Minimum total time of the rounds for one kind of access in one cache level or in memory.
 const MIN_TIME: Duration = Duration::from_micros(400);
-/// Minimum number of rounds for one kind of access in one level.
+/// Minimum number of rounds for one kind of access in one cache level or in memory.
 const MIN_ROUNDS: usize = 3;
 
 /// Largest ratio between the cost of a cache line on this machine and on the reference machine.
 /// Measurements with a larger ratio were disturbed.
 const MAX_RATIO: f64 = 5.0;
 
-/// Nanoseconds per cache line, for each of [`KINDS`].
+/// Nanoseconds per cache line, for each kind of access in [`KINDS`].
 type Lines = [f64; 4];
 
 /// Kinds of access: functions that access all cache lines of a slice.
 const KINDS: [fn(&mut [u64]); 4] = [read_in_order, write_in_order, write_anywhere, copy_half];
 
-/// Costs on the Intel machine that the rates were fitted to, a Xeon (Skylake) at 2.5 GHz: in the
-/// first-level, second-level and last-level cache, and in memory.
+/// Costs of cache lines on the Intel reference machine, a Xeon (Skylake) at 2.5 GHz. The typical
+/// rates for Intel were fitted to this machine. The four rows are for the first-level, second-level
+/// and last-level cache, and for memory.
 const INTEL: [Lines; 4] = [
     [1.05, 1.33, 1.60, 0.41],
     [1.38, 1.63, 1.62, 0.73],
     [5.7, 5.3, 11.8, 3.9],
     [5.8, 6.1, 12.2, 6.3],
 ];
-/// Costs on the AMD machine that the rates were fitted to, an EPYC (Zen 4), for the same levels.
+/// Costs of cache lines on the AMD reference machine, an EPYC (Zen 4). The typical rates for AMD
+/// were fitted to this machine. The four rows are for the first-level, second-level and last-level
+/// cache, and for memory.
 const AMD: [Lines; 4] = [
     [0.58, 1.14, 1.05, 0.31],
     [0.58, 1.10, 1.17, 0.57],
@@ -51,7 +54,7 @@ const AMD: [Lines; 4] = [
     [1.66, 1.72, 12.9, 1.65],
 ];
 
-/// Returns the costs on the reference machine of a vendor.
+/// Returns the costs of cache lines on the reference machine of a vendor.
 fn reference(vendor: Vendor) -> &'static [Lines; 4] {
     match vendor {
         Vendor::Amd => &AMD,
@@ -66,8 +69,8 @@ pub(super) fn rates(caches: [u64; 3], vendor: Vendor) -> Option<Rates> {
 }
 
 /// Returns the typical rates of a vendor, scaled by the ratio of the costs `here` to the costs on
-/// the reference machine. Steps are scaled by the mean ratio of three kinds of access in the
-/// first-level cache.
+/// the reference machine. Rates that are marked as `step` depend on the speed of the core. They are
+/// scaled by the mean ratio of three kinds of access in the first-level cache.
 fn scaled(here: &[Lines; 4], vendor: Vendor) -> Rates {
     let there = reference(vendor);
     let [read, ordered, random, copied] = from_fn(|kind| {
@@ -96,7 +99,9 @@ fn scale(rates: &mut [f64], ratios: &[f64]) {
     }
 }
 
-/// Measures the costs on this machine in each level. `None`: the memory could not be allocated.
+/// Measures the costs of cache lines on this machine, for each kind of access, in each of the three
+/// cache levels and in memory. `caches` has the bytes of the cache levels. `None`: the memory for
+/// the measurement could not be allocated.
 fn lines(caches: [u64; 3]) -> Option<[Lines; 4]> {
     let sizes = caches.map(|bytes| {
         let words = usize::try_from((bytes / 2).min(MAX_BYTES) / 8).unwrap_or(0);
@@ -114,7 +119,8 @@ fn lines(caches: [u64; 3]) -> Option<[Lines; 4]> {
     }))
 }
 
-/// Measures the nanoseconds per cache line of a region, in the fastest round.
+/// Measures the cost of one kind of access to a region. Returns the nanoseconds per cache line in
+/// the fastest round.
 fn line(region: &mut [u64], access: fn(&mut [u64]), is_flushed: bool) -> f64 {
     let len = region.len().min(ROUND_WORDS);
     let parts = region.len() / len;

@@ -9,9 +9,9 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::vendor::Vendor;
 
-/// The table of rates. A row has the meaning of a rate, its name, its type, and its values for
-/// Intel and for AMD. The values for Intel also serve other vendors. They are for one core of a
-/// server that has more cores. The word `step` marks a rate that is lower on a faster core.
+/// Defines the table of rates. A row has the meaning of a rate, its name, its type, and its values
+/// for Intel and for AMD. Other vendors use the values for Intel. All values are for one core of a
+/// server with several cores. The word `step` marks a rate that is lower on a faster core.
 macro_rules! rates {
     ($(
         $(#[$meaning:meta])* $name:ident: $numbers:ty = $intel:expr, $amd:expr $(, $step:ident)?;
@@ -64,20 +64,22 @@ rates! {
     /// Additional cost of a page that the translation buffer does not have, and additional cost if
     /// the page table is also not in the second-level cache.
     page_walk: [f64; 2] = [9.0, 35.0], [13.0, 22.0];
-    /// Cost of each further cache line of a row, as a ratio of its first random line.
+    /// Cost of each cache line of a row after the first line, as a ratio of `random`, the cost of
+    /// the first line.
     next_line: f64 = 0.0085, 0.039;
     /// Cost of a cache line that is written in order.
     ordered: [f64; 4] = [0.31, 0.17, 2.8, 11.0], [0.14, 0.12, 1.1, 8.7];
-    /// Cost of a cache line behind all earlier lines, in another page, as a ratio of a random line.
+    /// Cost of a cache line at a higher address than all earlier lines, in another page, as a ratio
+    /// of `random`.
     ascending: f64 = 0.27, 0.54;
     /// Cost of a cache line of updates that is read in order.
     read: [f64; 4] = [0.097, 1.9, 0.41, 1.2], [0.093, 1.2, 0.32, 0.42];
-    /// Cost of a cache line of data that is copied. The three values are for both sides in the
-    /// second-level cache, in the last-level cache, and in memory.
+    /// Cost of a cache line of data that is copied. The three values are for a source and a
+    /// destination in the second-level cache, in the last-level cache, and in memory.
     copied: [f64; 3] = [1.8, 4.2, 6.0], [1.2, 2.0, 4.6];
     /// Cost of a copy with streaming stores, as a ratio of a copy with ordinary stores.
     streamed: f64 = 0.8, 0.44;
-    /// Cost of a copy to new memory in pieces, as a ratio of one copy of the whole.
+    /// Cost of a copy to new memory in pieces, as a ratio of the cost of one copy of all bytes.
     new_in_pieces: f64 = 1.0, 1.6;
     /// Cost of continuing to read at another row after a part of a row.
     restart: [f64; 4] = [0.0, 2.2, 19.0, 26.0], [0.0, 10.0, 37.0, 21.0];
@@ -87,11 +89,11 @@ rates! {
     memory_workers: f64 = 8.0, 8.0;
     /// Cost of starting tasks and waiting for the last one.
     wake: f64 = 20000.0, 15000.0;
-    /// Cost of a tuple of a single element.
+    /// Cost of a tuple whose window is a single element.
     element: f64 = 0.28, 0.27, step;
-    /// Cost of a tuple of a row.
+    /// Cost of a tuple whose window is a row.
     row: f64 = 1.6, 1.3, step;
-    /// Cost of each further run of a window.
+    /// Cost of each run of a window after the first run.
     run: f64 = 5.0, 5.0, step;
     /// Cost of a tuple whose window is joined to the previous window.
     joined: f64 = 0.81, 0.038, step;
@@ -104,11 +106,11 @@ rates! {
     /// Cost of combining 32 bytes of elements that need several instructions, as a ratio of
     /// `vector`.
     heavy: f64 = 1.5, 0.61;
-    /// Cost of combining one such element after the last 32 bytes.
+    /// Cost of combining one element that needs several instructions, after the last 32 bytes.
     heavy_element: f64 = 0.59, 0.98, step;
     /// Cost of moving 32 bytes, as a ratio of `vector`.
     moved: f64 = 2.1, 4.7;
-    /// Cost of waiting for the previous tuple, if both have one destination.
+    /// Cost of waiting for the previous tuple, if the two tuples have one destination.
     chain: f64 = 2.2, 1.7, step;
     /// Cost of reading the position of a tuple from a list.
     listed: f64 = 1.4, 2.0, step;
@@ -135,7 +137,7 @@ rates! {
     sort_ordered: f64 = 7.3, 7.7, step;
     /// Last write: cost of a last write.
     last_write: f64 = 7.1, 4.2, step;
-    /// Last write: cost of reading its row of updates, as a ratio of a random row.
+    /// Last write: cost of reading the row of updates of a last write, as a ratio of a random row.
     last_write_rows: f64 = 9.2, 5.8;
     /// Last write: additional cost of a slice out of place.
     slice: f64 = 2.0, 12.0, step;
@@ -150,9 +152,9 @@ rates! {
     /// Groups: cost of combining elements that need several instructions, as a ratio of other
     /// elements.
     group_heavy: f64 = 10.0, 14.0;
-    /// Detecting duplicates: cost of the bit of a tuple.
+    /// Detecting duplicates: cost of testing and setting the bit of a tuple's destination.
     look: f64 = 0.68, 1.5, step;
-    /// Detecting duplicates: cost of the cache line of the bit, as a ratio of a random line.
+    /// Detecting duplicates: cost of the cache line that has the bit, as a ratio of a random line.
     look_line: f64 = 0.37, 0.34;
     /// Private: cost of clearing and merging 32 bytes of a copy.
     merged: f64 = 12.0, 30.0, step;

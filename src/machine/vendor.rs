@@ -1,4 +1,4 @@
-//! The vendor of the processor, which decides between typical rates and variants.
+//! The vendor of the processor. The vendor selects the typical rates and the kernel variants.
 //!
 //! The module knows the names of vendors. It does not know instruction sets, or what is fast on
 //! the machines of a vendor.
@@ -44,16 +44,18 @@ impl Vendor {
     }
 }
 
-/// Returns the registers of `cpuid` that contain the name, in the order of its letters.
+/// Returns the registers `ebx`, `edx` and `ecx` after the `cpuid` instruction with leaf 0. In this
+/// order, their 12 bytes are the name of the processor's vendor.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn registers() -> [u32; 3] {
     #[allow(unused_unsafe, reason = "the function is safe in later compilers")]
-    // SAFETY: every x86-64 processor has the instruction and leaf 0.
+    // SAFETY: every x86-64 processor has the `cpuid` instruction, and its leaf 0.
     let leaf = unsafe { std::arch::x86_64::__cpuid(0) };
     [leaf.ebx, leaf.edx, leaf.ecx]
 }
 
-/// Returns no name: other processors and Miri do not have the instruction.
+/// Returns zeros, which are the name of no vendor. Other processors and Miri do not have the
+/// `cpuid` instruction.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn registers() -> [u32; 3] {
     [0; 3]

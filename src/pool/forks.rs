@@ -1,7 +1,7 @@
-//! Detection of forks of the process, on systems that have them.
+//! Detection of forks of the process, on systems that have forks.
 
-/// Registers `in_child`, which is then called in every forked child before the fork returns there.
-/// Returns false if the system refuses.
+/// Registers the function `in_child`. Every forked child process then calls it before the fork
+/// returns in the child. Returns false if the system refuses the registration.
 #[cfg(all(unix, not(target_os = "emscripten")))]
 #[expect(unsafe_code, reason = "a system call that no safe function offers")]
 pub(super) fn watch(in_child: extern "C" fn()) -> bool {
@@ -11,8 +11,9 @@ pub(super) fn watch(in_child: extern "C" fn()) -> bool {
     if WATCHED.load(Ordering::Relaxed) {
         return true;
     }
-    // SAFETY: the function has no arguments and exists for as long as this library is loaded. If
-    // two threads register it at the same time, it is called twice in a child, without harm.
+    // SAFETY: `in_child` has no arguments and exists for as long as this library is loaded. If two
+    // threads register `in_child` at the same time, every forked child calls it twice. The second
+    // call does no harm.
     let is_watched = unsafe { libc::pthread_atfork(None, None, Some(in_child)) } == 0;
     WATCHED.fetch_or(is_watched, Ordering::Relaxed);
     is_watched

@@ -20,15 +20,15 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use super::forks;
 
-/// State of the pool. It is an atomic, because a process may fork at any time, and a lock that
-/// another thread holds would stay locked in the child.
+/// State of the pool. The state is an atomic, because a process may fork at any time, and a lock
+/// that another thread holds would stay locked in the child.
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 
 /// No call has needed the pool yet, or its threads could not be started.
 const UNTRIED: u8 = 0;
 /// A thread is making the pool, or is testing an existing pool.
 const STARTING: u8 = 1;
-/// The pool has not answered in time. It may still answer.
+/// The pool has not run the test job in time. The pool may still run it later.
 const SILENT: u8 = 2;
 /// The pool runs jobs.
 const USABLE: u8 = 3;
@@ -49,7 +49,7 @@ const START_TIMEOUT: Duration = Duration::from_millis(250);
 /// Maximum time that an existing pool may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Whether the global pool runs jobs. Starts the pool if no one has done so.
+/// Checks whether the global pool runs jobs. Starts the pool if it was not started before.
 pub(super) fn is_usable() -> bool {
     match STATE.load(Ordering::Acquire) {
         USABLE => true,
@@ -79,7 +79,8 @@ fn replace_state(from: u8, to: u8) -> bool {
         .is_ok()
 }
 
-/// Sleeps until the pool has answered. After the timeout no call waits any more.
+/// Sleeps until the pool has answered. After the timeout, the function marks the pool as silent,
+/// and no later call waits for the pool.
 fn wait_for_answer(timeout: Duration) {
     let start = Instant::now();
     while STATE.load(Ordering::Acquire) == STARTING {
@@ -104,9 +105,11 @@ fn mark_refused() {
     STATE.store(UNTRIED, Ordering::Release);
 }
 
+/// Checks whether the last failed start of the threads is long enough ago for a new attempt.
 fn may_start_now() -> bool {
     let refused_at = REFUSED_AT.load(Ordering::Relaxed);
-    // If the clock was set back, the difference wraps around and the attempt is made at once.
+    // The time since the last failed start. If the system clock was set back since that start, the
+    // difference wraps around to a large number, and the threads may start at once.
     refused_at == 0 || milliseconds_now().wrapping_sub(refused_at) >= RETRY_MILLISECONDS
 }
 

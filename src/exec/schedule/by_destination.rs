@@ -9,9 +9,9 @@ impl Scheduler for ByDestination {
     /// Slices with different destination numbers share no element. Out of place, the task of
     /// each range also copies the data of the range.
     ///
-    /// Windows are not cut into columns as well. With columns, each worker reads all tuples
-    /// and parts of rows. Calls whose destinations fall into several ranges then took up to
-    /// 2.4 times as long.
+    /// Windows are not cut into columns in addition to ranges of destinations. With columns, each
+    /// worker reads all tuples and parts of rows. Calls whose destinations fall into several ranges
+    /// then took up to 2.4 times as long.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if work.tuples == 0 {
             return Err(Reason("there are no tuples"));

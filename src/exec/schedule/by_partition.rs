@@ -2,9 +2,9 @@
 //! destinations. Each partition is then applied in order, while its part of the output is in the
 //! cache.
 //!
-//! The schedule goes over the tuples three times: it counts them, moves them and applies them.
-//! Single elements are moved with their values, wider windows with the positions of their tuples.
-//! A kept plan stores the result of the first two steps.
+//! The schedule makes three passes over the tuples: it counts them, moves them and applies them.
+//! Single elements are moved with their values, wider windows with the positions of their tuples. A
+//! kept plan stores the result of the first two steps.
 
 mod moving;
 
@@ -79,8 +79,8 @@ impl Scheduler for ByPartition {
 /// Returns the shift of the partitions. A partition has `1 << shift` destination numbers.
 ///
 /// A partition of the output fills half of a cache, or less if workers need more partitions. There
-/// are at most [`MOST_PARTITIONS`] partitions. If updates are read in their order, partitions are
-/// as large as balanced workers allow.
+/// are at most [`MOST_PARTITIONS`] partitions. If updates are read in the order of the tuples,
+/// partitions are as large as possible without making the work of the workers uneven.
 pub(in super::super) fn shift(work: &Workload<'_>, parts: usize) -> u32 {
     let count = work.slices.max(1);
     let by_cache = work.region_bytes.div_ceil(PARTITION_BYTES);
@@ -107,8 +107,8 @@ fn shift_of(count: u64, partitions: u64) -> u32 {
         .trailing_zeros()
 }
 
-/// Whether reading updates in their order saves more than keeping the output in the caches. Each
-/// partition reads from memory pages all over the updates.
+/// Whether reading updates in the order of the tuples saves more time than keeping the output in
+/// the caches. Each partition reads from memory pages all over the updates.
 fn reads_through(work: &Workload<'_>, parts: usize) -> bool {
     let updates = work.applied_bytes() as u64;
     parts < READING_PARTS
@@ -168,8 +168,8 @@ fn run<N: Width + Any>(numbers: &[N], divided: &Divided<'_, '_>) -> Result<(), S
 /// Returns the partitions that a kept plan stores. If it stores none, sorts the tuples first.
 ///
 /// Returns `None` if the plan is not kept, or if there is no memory to store the partitions. Also
-/// returns `None` if the stored partitions have values and this call needs positions, or the
-/// other way round.
+/// returns `None` if the stored partitions have values and this call needs positions, or if the
+/// stored partitions have positions and this call needs values.
 fn kept_partitions<'p, N: Width + Any>(
     sorting: &Sorting<'p, '_>,
     numbers: &[N],
@@ -189,8 +189,8 @@ fn kept_partitions<'p, N: Width + Any>(
     Ok(kept.filter(|kept: &&Partitions<N>| carries == matches!(kept.carried, Carried::Targets(_))))
 }
 
-/// Whether values are moved with their tuples. They are if windows are single elements and each
-/// value is used once.
+/// Whether values are moved with their tuples. Values are moved if windows are single elements and
+/// each value is used once.
 fn carries_values(transfer: &Transfer<'_>) -> bool {
     transfer.single_elements().is_some()
         && !transfer.is_one_value()
@@ -203,7 +203,7 @@ fn carries_values(transfer: &Transfer<'_>) -> bool {
 struct Partitioned<'a, N> {
     transfer: &'a Transfer<'a>,
     partitions: &'a Partitions<N>,
-    /// Values at all places, if values are moved with their tuples.
+    /// Value at each place (position in the sorted list), if values are moved with their tuples.
     values: Option<&'a Vec<u64>>,
 }
 

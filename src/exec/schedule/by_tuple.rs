@@ -7,10 +7,10 @@ use super::{Direction, Divided, Division, Preparation, Reason, Scheduler, Step, 
 pub(super) struct ByTuple;
 
 impl Scheduler for ByTuple {
-    /// Cuts the list where its parts share no destination. A scatter with enough strands is
-    /// cut between strands. A scatter in ascending order is cut between destinations. Any
-    /// other scatter is cut anywhere, and requires distinct destinations. A gather writes each
-    /// window of the list once, so it is cut anywhere.
+    /// Cuts the list where its parts share no destination. A scatter with enough strands is cut
+    /// between strands. A scatter in ascending order is cut between destinations. Any other scatter
+    /// is cut anywhere, and requires distinct destinations. A gather writes one window per tuple,
+    /// so its list is cut anywhere.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         let scatters = work.direction == Direction::Scatter;
         if scatters && work.strands >= parts.max(2) {

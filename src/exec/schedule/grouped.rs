@@ -12,7 +12,8 @@ use super::{Divided, Division, Preparation, Reason, Scheduler, Step, Stop, Workl
 use crate::kernel::{Group, GroupFn, GroupRun, Sources, Steps};
 use crate::plan::{Sorted, Span};
 
-/// Most groups of one kernel call. The overhead of the call is then negligible.
+/// Maximum number of groups in one kernel call. With this number, the overhead of the call is
+/// negligible.
 const GROUPS: usize = 64;
 
 pub(super) struct Grouped;
@@ -36,7 +37,8 @@ impl Scheduler for Grouped {
         })
     }
 
-    /// The memory is the sorted list, which the plan stores, and the scratch memory of the sort.
+    /// The step allocates the sorted list, which the plan stores, and the scratch memory of the
+    /// sort.
     fn preparation(&self, work: &Workload<'_>, _: Division) -> Preparation {
         match work.order {
             Order::Unordered => Preparation::new(Step::Sort, work.tuples.saturating_mul(16)),

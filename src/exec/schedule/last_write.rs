@@ -1,6 +1,6 @@
-//! The schedule by last write. Without a reduction, only the last tuple of each destination counts.
-//! In place, only the windows of last writes are moved. Out of place, each slice of the output is
-//! written once, from its last write or from `data`.
+//! The schedule by last write. Without a reduction, only the last tuple of each destination counts:
+//! the last write of the destination. A call in place moves only the windows of last writes. A call
+//! out of place writes each slice of the output once, from its last write or from `data`.
 
 use std::ops::Range;
 
@@ -14,8 +14,9 @@ use crate::plan::{CopyGeometry, Sorted, Span, signed};
 pub(super) struct LastWrite;
 
 impl Scheduler for LastWrite {
-    /// In place, parts of the sorted last writes share no destination. Out of place, ranges of
-    /// slices share none.
+    /// A call in place is divided into parts of the list of last writes, which is sorted by
+    /// destination. Two parts share no destination, because each destination has one last write. A
+    /// call out of place is divided into disjoint ranges of output slices.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason> {
         if !work.replaces {
             return Err(Reason("every update counts, not only the last"));
@@ -39,8 +40,8 @@ impl Scheduler for LastWrite {
         }
     }
 
-    /// The memory is the list of last writes, which the plan stores, and the scratch memory of the
-    /// sort.
+    /// The step allocates the list of last writes, which the plan stores, and the scratch memory of
+    /// the sort.
     fn preparation(&self, work: &Workload<'_>, _: Division) -> Preparation {
         match work.order {
             Order::Increasing => Preparation::NOTHING,
@@ -82,8 +83,9 @@ impl Scheduler for LastWrite {
     }
 }
 
-/// Returns the division with more parts. Ranges of slices are cut as well, because the last writes
-/// of a range are found by a binary search, without a pass over all tuples.
+/// Returns the division with `pieces` times the number of parts. In contrast to
+/// [`Division::finer`], the function also cuts ranges of slices: a binary search finds the last
+/// writes of a range, without a pass over all tuples.
 fn in_pieces(mut division: Division, pieces: usize) -> Division {
     if let Division::Destinations { parts, .. } = &mut division {
         *parts *= pieces;
@@ -100,15 +102,16 @@ struct Moves<'a> {
 }
 
 impl Moves<'_> {
-    /// Moves windows in place. `positions` are positions in the list of last writes. They belong
-    /// to the caller's tile.
+    /// Moves the windows of the last writes at `positions` of the sorted list, in place. The
+    /// windows belong to the caller's tile.
     fn overwrite(&self, repetition: usize, positions: &Range<usize>) {
         let transfer = self.transfer;
         let destinations = transfer.plan().destinations();
         let origin = transfer.geometry().repetition(repetition);
         let (copy, window) = (transfer.kernels().copy, &transfer.geometry().window);
         #[expect(unsafe_code, reason = "writes to the tile of the task")]
-        // SAFETY: the loop pushes windows of the tile only, each destination once.
+        // SAFETY: the loop below pushes only windows of the caller's tile to the sink. The list
+        // has each destination once, so no two pushed windows overlap.
         let mut sink = unsafe { transfer.window_sink(copy, window, self.streams) };
         for position in positions.clone() {
             let (number, tuple) = self.last_writes.get(destinations, position);
@@ -117,17 +120,18 @@ impl Moves<'_> {
         sink.finish();
     }
 
-    /// Writes a range of slices out of place, in order and each once. The slices belong to the
-    /// caller's tile.
+    /// Writes each slice of a range of the output once, in order, for a call out of place. The
+    /// slices belong to the caller's tile.
     fn rewrite(&self, copy: &CopyGeometry, repetition: usize, slices: &Range<u64>) {
         let (transfer, last_writes) = (self.transfer, self.last_writes);
         let window = &transfer.geometry().window;
         let destinations = transfer.plan().destinations();
         let origin = transfer.geometry().repetition(repetition);
         #[expect(unsafe_code, reason = "writes to the tile of the task")]
-        // SAFETY: the loop pushes slices of the tile only, each once. The first sink gets the
-        // windows of last writes. The second sink gets the slices without a last write; a
-        // `CopyGeometry` places them in data as well.
+        // SAFETY: the loop below pushes only slices of the caller's tile, and pushes each slice
+        // once, to one of the two sinks. The first sink gets the windows of last writes. The second
+        // sink gets the slices without a last write. The `CopyGeometry` gives their positions in
+        // the output and in data.
         let (mut updates, data) = unsafe {
             (
                 transfer.window_sink(transfer.kernels().copy, window, self.streams),
@@ -154,7 +158,8 @@ impl Moves<'_> {
         updates.finish();
     }
 
-    /// Pushes a window, joined to the previous window where both are neighbours.
+    /// Pushes a window to `sink`. If windows of the plan can be joined, the sink joins the window
+    /// to the previous window when the two are contiguous in the source and in the destination.
     fn push(&self, sink: &mut Sink<'_>, (dst, src): (isize, isize)) {
         if self.transfer.geometry().joins {
             sink.push_joined(dst, src);
@@ -164,7 +169,8 @@ impl Moves<'_> {
     }
 }
 
-/// Pushes a range of slices of `data`. Contiguous slices are pushed as one run.
+/// Pushes a range of slices to the sink that copies `data`. Contiguous slices are pushed as one
+/// run.
 fn push_slices(data: &mut Sink<'_>, copy: &CopyGeometry, repetition: usize, slices: Range<u64>) {
     let Some(dim) = copy.slices.filter(|_| !slices.is_empty()) else {
         return;

@@ -77,8 +77,8 @@ impl Scheduler for PrivateCopies {
                     unsafe { copies.merge(into, numbers) };
                 }
             };
-            // SAFETY: `PrivateCopies::divide` has made the division of this transfer. It requires
-            // nothing else.
+            // SAFETY: `PrivateCopies::divide` has made the division of this transfer. The division
+            // requires no other preparation.
             unsafe { divided.each_tile(divided.division, &whole, merge) }?;
         }
         copies.put_back();
@@ -89,7 +89,8 @@ impl Scheduler for PrivateCopies {
 /// The kernels that combine updates in a private copy.
 struct CombineKernels {
     rows: RowsFn,
-    /// Kernel for single elements with contiguous sources, or with one source for all.
+    /// Kernel for single elements whose sources are contiguous, or whose source is one element for
+    /// all.
     elements: Option<Elements>,
     form: RowsForm<'static>,
 }

@@ -9,10 +9,12 @@ use super::super::transfer::Divided;
 use super::super::workload::{Streaming, Workload};
 use crate::error::ScatterError;
 
-/// A way to divide transfers into tasks. It gives the bits of the sequential reference loop.
+/// A way to divide transfers into tasks. Every schedule gives the bits of the sequential reference
+/// loop.
 pub(super) trait Scheduler: Sync {
     /// Returns the division of a transfer for `parts` workers, or the reason why the schedule does
-    /// not apply or does not keep the bits. Reads no tuple outside the sample.
+    /// not apply or does not give the bits of the sequential reference loop. Reads no tuple outside
+    /// the sample.
     fn divide(&self, work: &Workload<'_>, parts: usize) -> Result<Division, Reason>;
 
     /// Returns what [`Self::run`] computes before its first write.
@@ -27,7 +29,8 @@ pub(super) trait Scheduler: Sync {
     }
 }
 
-/// The step of a schedule before the first write, and the most bytes of memory that it needs.
+/// The step of a schedule before the first write, and the maximum bytes of memory that the step
+/// needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preparation {
     pub(crate) step: Step,

@@ -1,5 +1,5 @@
-//! The serial schedule: one worker applies all windows in the order of the tuples. If the
-//! copy of data is large, all workers share the copy before.
+//! The serial schedule: one worker applies all windows in the order of the tuples. A call out of
+//! place first copies data to the output. If this copy is large, it is divided among all workers.
 
 use super::{Division, Reason, Scheduler, Workload};
 

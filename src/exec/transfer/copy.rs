@@ -14,9 +14,9 @@ use crate::error::ScatterError;
 use crate::plan::{CopyGeometry, Span};
 
 impl Access {
-    /// Copies all data to the output, whose elements `whole` describes, and multiplies it if the
-    /// operation requires this: while it copies, or afterwards. Without data the output is
-    /// multiplied in place.
+    /// Copies all data to the output, whose elements `whole` describes, and multiplies the output
+    /// by the factor if the operation requires this: during the copy, or afterwards. Without data
+    /// the output is multiplied in place.
     ///
     /// # Safety
     ///
@@ -70,12 +70,12 @@ impl Access {
     }
 
     /// Copies the elements of `span` from data to the output. `origin` has the offsets that are
-    /// added on the two sides. Does nothing if there is no data.
+    /// added to the positions in the output and in data. Does nothing if there is no data.
     ///
     /// # Safety
     ///
-    /// These are elements of the output and of data. No one else reads or writes those of the
-    /// output at the time.
+    /// `span` describes elements of the output and of data. Nothing else reads or writes these
+    /// elements of the output during the call.
     #[expect(unsafe_code, reason = "fills a sink")]
     unsafe fn copy_span(&self, span: &Span, origin: (isize, isize), streams: bool) {
         // SAFETY: the caller vouches for the one window that is pushed.
@@ -86,13 +86,14 @@ impl Access {
     }
 
     /// Makes a sink that copies windows from data to the output. `streams` requests streaming
-    /// stores; they are used if the runs of `window` are contiguous. Returns `None` if no data is
-    /// copied.
+    /// stores. The sink uses streaming stores if the runs of `window` are contiguous. Returns
+    /// `None` if no data is copied.
     ///
     /// # Safety
     ///
     /// All windows that are pushed consist of elements of the output and of data. Each element of
-    /// the output is pushed once. No one else reads or writes it while the sink exists.
+    /// the output is pushed once. Nothing else reads or writes these elements of the output while
+    /// the sink exists.
     #[expect(
         unsafe_code,
         reason = "makes a sink, which needs the caller's guarantees"
@@ -113,7 +114,8 @@ impl Access {
     ///
     /// # Safety
     ///
-    /// These are initialised elements of the output. No one else reads or writes them at the time.
+    /// The elements to multiply are initialised elements of the output. Nothing else reads or
+    /// writes them during the call.
     #[expect(
         unsafe_code,
         reason = "calls a kernel that needs the caller's guarantees"
@@ -179,8 +181,9 @@ impl<'a> Divided<'a, '_> {
         let copy = transfer.copy.as_ref()?;
         let one_region = match self.division {
             Division::Repetitions { .. } => true,
-            // The slices add one loop to those of the window. All loops must fit in place (see
-            // `can_be_cut`).
+            // The span of a range of slices has the loops of the window and one loop over slices.
+            // The span must store its loops without an allocation, because tasks make such spans
+            // (see `can_be_cut`).
             Division::Destinations { .. } | Division::Partitions { .. } => {
                 copy.slices.is_some() && copy.window.dims.is_inline_with(1)
             }
@@ -231,8 +234,8 @@ impl Transfer<'_> {
         }
         for (origin, _) in origins() {
             #[expect(unsafe_code, reason = "only one task has the tile")]
-            // SAFETY: these are the elements that were copied for this tile. No other tile has
-            // them.
+            // SAFETY: the elements to multiply are the elements that were copied for this tile. No
+            // other tile has these elements.
             unsafe {
                 self.access.multiply_span(span, origin);
             }

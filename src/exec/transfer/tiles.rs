@@ -26,7 +26,8 @@ pub(in super::super) struct Divided<'a, 'w> {
 
 impl Divided<'_, '_> {
     /// Applies the windows of every tile in the order of tuples. If tiles are separate regions of
-    /// the output, data is copied with each tile. Otherwise it is copied before all tiles.
+    /// the output, data is copied with each tile. Otherwise all data is copied before the first
+    /// tile.
     #[expect(unsafe_code, reason = "every piece is one tile")]
     pub(in super::super) fn run_tiles(&self) -> Result<(), ScatterError> {
         let (transfer, work) = (self.transfer, self.work);
@@ -73,7 +74,8 @@ impl Divided<'_, '_> {
 }
 
 impl Transfer<'_> {
-    /// Whether windows are streamed. It is decided once, before any task begins.
+    /// Whether windows are written by streaming stores. The function decides this once, before any
+    /// task begins.
     fn streams(&self, work: &Workload<'_>) -> bool {
         let streams = match work.streaming() {
             Streaming::Never => false,

@@ -1,5 +1,5 @@
-//! Applies the windows of a tile in the order of its tuples. The module chooses between the loops
-//! over single elements, over rows and over lists of jobs; no other module does.
+//! Applies the windows of a tile in the order of its tuples. Only this module chooses between the
+//! loops over single elements, over rows and over lists of jobs.
 
 use std::ops::Range;
 
@@ -110,7 +110,7 @@ impl Transfer<'_> {
     }
 
     /// Returns the kernels for single elements, if windows are single elements and their sources
-    /// are contiguous or all one element.
+    /// are contiguous or are one element.
     pub(in super::super) fn single_elements(&self) -> Option<Elements> {
         let is_single = self.direction == Direction::Scatter
             && self.geometry.window.elements() == 1
@@ -124,7 +124,8 @@ impl Transfer<'_> {
         self.geometry.source_step() == Some(0)
     }
 
-    /// Whether the numbered windows span little enough memory to be in a cache soon.
+    /// Whether the windows that destination numbers address span little enough memory to be in a
+    /// cache soon.
     fn is_near(&self) -> bool {
         self.plan.scale().bytes(self.kernels().size) <= self.access.context.variants.near_bytes
     }
@@ -167,15 +168,17 @@ impl Transfer<'_> {
         Some((kernel, form))
     }
 
-    /// Applies the windows of a list of tuples in one repetition. `joins`: whether windows that
-    /// follow one another on both sides become one run.
+    /// Applies the windows of a list of tuples in one repetition. `joins`: whether windows that are
+    /// contiguous in the source and in the destination become one run.
     ///
     /// # Safety
     ///
-    /// - The positions are positions of tuples with these numbers.
-    /// - No one else reads or writes the windows of these tuples, of the form `window`, in the
+    /// - `list.positions` are positions in the plan's list. The tuples at these positions have the
+    ///   destination numbers `list.numbers`.
+    /// - Nothing else reads or writes the windows of these tuples, of the form `window`, in the
     ///   repetition that begins at `origin` (see [`Tile`]).
-    /// - If windows are streamed, no two have one destination.
+    /// - If windows are written by streaming stores (`streams`), no two windows have one
+    ///   destination.
     #[expect(unsafe_code, reason = "passes elements and rows directly to a kernel")]
     pub(in super::super) unsafe fn apply_listed<N: Width>(
         &self,
@@ -195,8 +198,8 @@ impl Transfer<'_> {
             let source = self.access.read_at(read + first);
             // SAFETY: the caller of `Transfer::new` vouches for the tensors, and the plan has
             // checked the numbers against their layout. `single_elements` has checked that windows
-            // are single elements with contiguous sources or one source. The caller vouches that no
-            // one else has the windows.
+            // are single elements with contiguous sources or one source. The caller vouches that
+            // nothing else accesses the windows.
             return unsafe {
                 self.apply_elements(elements, list.numbers, written, source, self.is_near());
             };
@@ -212,7 +215,8 @@ impl Transfer<'_> {
             let first = first.cast_signed() * form.step;
             let (dst, src) = self.placed(0, first, (written, read));
             let form = RowsForm { sources, ..form };
-            // SAFETY: as above. `rows` has checked that windows are contiguous on both sides.
+            // SAFETY: as above. `rows` has checked that windows are contiguous in the source and in
+            // the destination.
             return unsafe {
                 kernel(
                     self.access.written_at(dst),

@@ -8,8 +8,9 @@ use crate::kernel::reduce::{Mul, Reducer, Vector};
 use crate::kernel::scalar::Complex;
 
 /// Defines vectors of complex numbers and their product. A row lists the register, the component
-/// type and the number of elements, then the instructions. They load, store, multiply, subtract
-/// and add alternately, broadcast each real part, broadcast each imaginary part, and swap both.
+/// type and the number of elements, then the instructions. The instructions load, store, multiply,
+/// subtract and add alternately, broadcast each real part, broadcast each imaginary part, and swap
+/// the real and imaginary parts.
 macro_rules! complex_vectors {
     ($(
         $(#[$meaning:meta])*

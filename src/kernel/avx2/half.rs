@@ -3,9 +3,9 @@
 //! A vector holds `f32` values, and `store` rounds them. So exactly one operation must be between
 //! `load` and `store`.
 //!
-//! Vectors of bfloat16 that unpack to `f32` were measured too. They were a quarter faster for long
-//! rows (250 ns instead of 330 ns for 4 KiB). They were up to four times slower for runs shorter
-//! than a vector, where the loop of the compiler is better.
+//! Vectors of bfloat16 that unpack to `f32` were measured too. Such vectors were a quarter faster
+//! for long rows (250 ns instead of 330 ns for 4 KiB). They were up to four times slower for runs
+//! shorter than a vector, where the loop of the compiler is better.
 
 #![allow(unsafe_code, reason = "calls intrinsics of machine instructions")]
 
@@ -25,7 +25,8 @@ impl F16c {
     /// Returns the value in the lowest lane, with zeros in the other lanes.
     ///
     /// `narrow` gets all lanes. With only the lowest lane, the compiler would insert each element
-    /// into the old contents of a register, so that each element waits for the one before it.
+    /// into the old contents of a register, so that each element would wait for the previous
+    /// element.
     #[inline(always)]
     fn widen(self) -> x86::__m128 {
         // SAFETY: the machine has F16C, see the module `avx2`.

@@ -86,7 +86,8 @@ fn contiguous_runs_of_every_length() {
 
 #[test]
 fn steps_of_every_kind() {
-    // One source for all elements, every second element, reversed, and combinations.
+    // Strides of the destination and of the source. A source stride of 0 reads one source element
+    // for the whole run. A stride of 2 uses every second element. A negative stride goes backwards.
     let steps = [
         (1, 0),
         (2, 1),

@@ -1,4 +1,6 @@
-//! Tests of gradients of groups: both widths of counts, several strides, every instruction set.
+//! Tests of the gradients of minima and maxima, for every instruction set and several strides. The
+//! groups are short and long: kernels count the ties of short groups in 32 bits, and the ties of
+//! long groups in 64 bits.
 
 use crate::element::DType;
 use crate::kernel::{
@@ -57,7 +59,8 @@ fn ties(set: InstructionSet, len: usize, step: usize, tuples: usize) -> (Vec<f32
         factor_of_updates: 2.0,
     };
     let kernel = Kernels::gradient(DType::F32, Reduction::Max, set).expect("floats have a maximum");
-    // SAFETY: every tensor has a row for the group or for each of its sources.
+    // SAFETY: every tensor of the group has one row. Every tensor of updates has one row for each
+    // source.
     unsafe { kernel(&tensors, &[group], &shares) };
     (of_data, of_updates)
 }

@@ -102,8 +102,8 @@ fn the_half_crate_agrees() {
     }
 }
 
-/// Compares the machine's conversions with the portable ones. Every value is used in sums,
-/// differences and products that need each kind of rounding.
+/// Compares the conversions by machine instructions with the portable conversions. Every value is
+/// used in sums, differences and products that need each kind of rounding.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_machine_agrees() {

@@ -47,7 +47,8 @@ fn cases() -> impl Iterator<Item = Case> {
     })
 }
 
-/// Returns random elements. On average, every third one is an unusual value.
+/// Returns random elements. On average, every third element is an unusual value, for example a
+/// limit of its type or NaN.
 fn elements(element: DType, count: usize, bits: &mut Bits) -> Vec<u8> {
     let part = match element {
         DType::Complex64 => DType::F32,
@@ -119,7 +120,7 @@ fn unusual(part: DType) -> Vec<u64> {
     .collect()
 }
 
-/// Applies `jobs` with the reference.
+/// Applies `jobs` with the reference reduction, element by element.
 fn expect(case: &Case, dst: &mut [u8], src: &[u8], jobs: &[Job], steps: Steps) {
     let size = case.element.size();
     for job in jobs {
@@ -195,7 +196,8 @@ fn contiguous_runs_of_every_length() {
 
 #[test]
 fn steps_of_every_kind() {
-    // One source for all elements, every second element, reversed, and combinations.
+    // Strides of the destination and of the source. A source stride of 0 reads one source element
+    // for the whole run. A stride of 2 uses every second element. A negative stride goes backwards.
     let steps = [
         (1, 0),
         (2, 1),

@@ -21,17 +21,18 @@ use crate::work::{self, Work};
 /// most 16 bytes per tuple.
 pub(super) const CARRIED_BYTES: usize = 8;
 
-/// Most partitions. While tuples are moved, each partition needs an entry of the translation
-/// buffer.
+/// Maximum number of partitions. While tuples are moved, each partition needs an entry of the
+/// translation buffer.
 pub(super) const MOST_PARTITIONS: u32 = 256;
 
 /// Number of empty places before each partition: a memory page and a cache line of narrow numbers.
 /// Without the gap, partitions with a power of two of tuples begin a power of two of bytes apart.
-/// They then share a small number of sets of the translation buffer and of the first-level cache,
-/// and moving the tuples takes three times as long.
+/// Such partitions share a small number of sets of the translation buffer and of the first-level
+/// cache, and moving the tuples takes three times as long.
 const PARTITION_GAP: u32 = (4096 + 64) / 4;
 
-/// Most tuples of a list in partitions. Their places, gaps included, have 32 bits.
+/// Maximum number of tuples in a list that is sorted into partitions. The places of the tuples,
+/// gaps included, have 32 bits. A place is a position in the sorted list.
 pub(super) const MOST_PARTITIONED: usize =
     (u32::MAX - (MOST_PARTITIONS + 1) * PARTITION_GAP) as usize;
 
@@ -56,7 +57,7 @@ pub(super) struct Partitions<N> {
     pub(super) carried: Carried,
 }
 
-/// What is stored with the destination numbers.
+/// The data that is stored with the destination numbers.
 #[derive(Debug)]
 pub(super) enum Carried {
     /// The value at each place. A word may hold several values.
@@ -148,7 +149,7 @@ impl Sorting<'_, '_> {
     ///
     /// Four tables count in turn, because the next increment of a counter would wait for the store
     /// of the last one. Measured in a loop without the rest of the crate (Zen 4, 4 M numbers, 128
-    /// partitions, two workers): 0.8 ms, and 1.5 ms with one table.
+    /// partitions, two workers): 0.8 ms, and 1.5 ms with one table of counters.
     fn count_into<N: Number>(&self, counts: &mut [u32], numbers: &[N]) {
         let mut tables = [[0_u32; MOST_PARTITIONS as usize]; 4];
         let mut blocks = numbers.chunks_exact(tables.len());
@@ -339,8 +340,9 @@ impl<N: Number> Moving<'_, N> {
     }
 }
 
-/// Replaces counts by the places of first tuples, and returns the places of each partition. Within
-/// a partition, the parts follow one another, which keeps the order of the tuples.
+/// Replaces the counts of each part and partition by the place of the first tuple of the part in
+/// the partition, and returns the places of each partition. Within a partition, the parts follow
+/// one another, which keeps the order of the tuples.
 fn ranges_of(
     parts: usize,
     partitions: usize,

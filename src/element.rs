@@ -1,6 +1,6 @@
 //! Element types: known at run time ([`DType`]) and as Rust types ([`Element`]).
 //!
-//! Knows names, sizes and alignments. Does not know what a call does with elements.
+//! This module knows names, sizes and alignments. It does not know what a call does with elements.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Why a call was refused.
+//! The reasons why a call was refused.
 //!
-//! Knows the facts of a refusal (shapes, positions, sizes) and their text. Does not know how
-//! a fact was found.
+//! This module knows the facts of a refusal (shapes, positions, sizes) and their text. It does not
+//! know how a fact was found.
 
 use std::fmt;
 
@@ -14,9 +14,10 @@ use crate::reduction::{CacheMode, Reduction};
 /// [`ScatterError::PoolFailed`], and an output of new memory
 /// ([`AnyViewMut::of_new_memory`](crate::AnyViewMut::of_new_memory)).
 ///
-/// The error does not depend on the number of threads. Errors about shapes and options come
-/// first. Errors about indices out of bounds come next. They report the first bad tuple in
-/// row-major order, and its first bad axis. Errors about duplicates come last.
+/// The error does not depend on the number of threads. Errors about shapes and options come first.
+/// Errors about indices out of bounds come next. An error about an index out of bounds reports the
+/// first invalid tuple in row-major order, and its first invalid axis. Errors about duplicates come
+/// last.
 ///
 /// The text of an error starts in lower case, contains every field, and ends without a full
 /// stop.
@@ -383,8 +384,8 @@ pub enum ScatterError {
 
     /// The factor of a gradient is not finite.
     ///
-    /// The factor is checked before and after it is rounded to the type in which the gradient
-    /// is computed.
+    /// The factor must be finite before and after rounding to the type in which the gradient is
+    /// computed.
     #[error("`scale` is not finite in {dtype}; pass a finite number")]
     Scale {
         /// The type that the gradient is computed in: `f32` or `f64`.

@@ -1,7 +1,8 @@
 //! Computes gradients of scatters and gathers, from the gradient of the result to the gradients of
 //! the inputs.
 //!
-//! Knows operators, plans, and the passes that the executor runs. No other layer imports this one.
+//! This module knows operators, plans, and the passes that the executor runs. No other layer
+//! imports this one.
 
 mod factor;
 mod gather_verbs;

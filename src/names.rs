@@ -1,7 +1,8 @@
-//! Names of the values of an option: the text that is printed, and the texts that are read.
+//! Names of the values of an option: the text that `Display` prints, and the texts that `FromStr`
+//! reads.
 //!
-//! Knows texts. Does not know what a value means. The table of names of an option follows the
-//! declaration of the option.
+//! This module knows texts. It does not know what a value means. The table of names of an option
+//! follows the declaration of the option.
 
 /// The error for a text that is not the name of any value of an option.
 ///
@@ -56,8 +57,8 @@ pub(crate) fn find<T: Copy>(
     })
 }
 
-/// Implements the names of the values of an option, in the order of their declaration. Each
-/// value has its name, then other spellings that are read.
+/// Implements the names of the values of an option, in the order of their declaration. Each value
+/// has its name, then other spellings that `FromStr` reads.
 macro_rules! named {
     ($type:ident, $option:literal: $($value:ident => $name:literal $(| $other:literal)*,)*) => {
         impl $type {

@@ -1,7 +1,7 @@
 //! The tensors of a call: memory, layout, element type, and what is known about their bytes.
 //!
-//! Constructors of views check that the layout stays within the memory. A view may then touch
-//! every element of its layout. Does not know operators, plans or threads.
+//! Constructors of views check that the layout stays within the memory. A view may then touch every
+//! element of its layout. This module does not know operators, plans or threads.
 
 mod any;
 mod cloned;

@@ -1,7 +1,7 @@
 //! The operators: their shape rules, their options, and the methods that run them.
 //!
-//! Knows the rules of ONNX, OpenVINO and other runtimes. Turns the shapes of a call into a
-//! [`Form`](crate::plan::Form), which `run` executes. Does not know threads or kernels.
+//! This module knows the rules of ONNX, OpenVINO and other runtimes. It turns the shapes of a call
+//! into a [`Form`](crate::plan::Form), which `run` executes. It does not know threads or kernels.
 
 mod functions;
 mod gather;

@@ -54,8 +54,8 @@ pub(crate) struct IndexPlan {
     /// Shape of the list of tuples, skipped tuples included.
     tuple_shape: Dims<usize>,
     updates_shape: Dims<usize>,
-    /// Sizes of the batch and window axes as repetitions and windows use them. They can be smaller
-    /// than the sizes of the output.
+    /// Sizes of the batch and window axes as repetitions and windows use them. These sizes can be
+    /// smaller than the sizes of the output.
     reach: Dims<usize>,
     /// Whether these sizes are equal to the sizes of the output.
     is_whole: bool,
@@ -70,7 +70,8 @@ pub(crate) struct IndexPlan {
     destinations: Destinations,
     /// First tuple of that range. 0 where windows have elements.
     first: usize,
-    /// Position in the list of the tuple of each destination. `None` if no tuple was skipped.
+    /// Position of the tuple of each destination in the list of tuples. `None` if no tuple was
+    /// skipped.
     positions: Option<Destinations>,
     scale: Scale,
     facts: Facts,
@@ -86,8 +87,8 @@ pub(crate) struct IndexPlan {
 }
 
 impl IndexPlan {
-    /// Makes a plan from the `destinations` that [`Tuples`] has numbered for `form` and `output`.
-    /// `piece` has the facts about all of these destinations.
+    /// Makes a plan from `destinations`: the destination numbers that [`Tuples`] has computed for
+    /// `form` and `output`. `piece` has the facts about all of these destination numbers.
     pub(crate) fn new(
         output: &Layout<'_>,
         form: Form,
@@ -264,8 +265,8 @@ impl IndexPlan {
         self.positions.is_none()
     }
 
-    /// Returns the position in the list of the tuple of each destination. `None` if no tuple was
-    /// skipped.
+    /// Returns the position of the tuple of each destination in the list of tuples. `None` if no
+    /// tuple was skipped.
     pub(crate) fn positions(&self) -> Option<&Destinations> {
         self.positions.as_ref()
     }
@@ -325,7 +326,8 @@ impl IndexPlan {
         duplicates::detection_bytes(self.tuples(), self.scale.count)
     }
 
-    /// Returns the first duplicate. The plan computes it once and keeps the result.
+    /// Returns the first duplicate. The plan computes the first duplicate once and keeps the
+    /// result.
     pub(crate) fn first_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
         if let Some(&known) = self.first_duplicate.get() {
             return Ok(known);
@@ -335,7 +337,8 @@ impl IndexPlan {
     }
 
     /// Computes the first duplicate, like [`Self::first_duplicate`], but does not keep the result.
-    /// The facts that a plan keeps influence which schedule the next call chooses.
+    /// If the plan kept the result, the result could change the schedule that the next call
+    /// chooses.
     pub(crate) fn detect_duplicate(&self) -> Result<Option<Duplicate>, ScatterError> {
         if self.is_known_unique() {
             return Ok(None);
@@ -398,7 +401,8 @@ impl IndexPlan {
         used[indexed.clone()].copy_from_slice(&self.shape[indexed]);
         let (output, indices) = (Layout::of_parts(&used, &self.strides), Layout::line(count));
         let plan = Self::new(&output, form, &indices, self.scale, destinations, &piece)?;
-        // Its output is the output of this plan, which may be larger.
+        // The output of the new plan is the output of this plan, which may be larger than the sizes
+        // that repetitions and windows use.
         Ok(Self {
             shape: Dims::copied(&self.shape)?,
             strides: Dims::copied(&self.strides)?,

@@ -1,7 +1,7 @@
 //! Options of an operator: how an update is combined with the existing value, and the rules for
 //! duplicates, indices out of bounds, accumulation, gradients and caches.
 //!
-//! Knows names and values. Does not know how a rule is carried out.
+//! This module knows names and values. It does not know how a rule is carried out.
 
 use crate::names::named;
 
@@ -72,12 +72,13 @@ named! { Reduction, "reduction":
 /// Rule for two tuples with one destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
-    /// Their updates are applied in the row-major order of `indices`. Without a reduction the
-    /// last update stays.
+    /// Updates of tuples with one destination are applied in the row-major order of `indices`.
+    /// Without a reduction the last update stays.
     #[default]
     Allow,
-    /// They are an error ([`ScatterError::DuplicateIndex`](crate::ScatterError::DuplicateIndex)),
-    /// found before the first write.
+    /// Two tuples with one destination are an error
+    /// ([`ScatterError::DuplicateIndex`](crate::ScatterError::DuplicateIndex)), found before the
+    /// first write.
     Reject,
 }
 
@@ -88,7 +89,7 @@ named! { Duplicates, "rule for duplicates":
 
 /// Type of the running value of a destination of 16-bit floats.
 ///
-/// It makes no difference for other element types.
+/// This option makes no difference for other element types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Accumulate {
     /// The element type. The value is rounded after every update, as in numpy and OpenVINO.
@@ -148,13 +149,14 @@ pub(crate) struct Meaning {
 /// Rule for an index outside its axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bounds {
-    /// It is an error ([`ScatterError::IndexOutOfBounds`](crate::ScatterError::IndexOutOfBounds)),
-    /// found before the first write.
+    /// An index outside its axis is an error
+    /// ([`ScatterError::IndexOutOfBounds`](crate::ScatterError::IndexOutOfBounds)), found before
+    /// the first write.
     #[default]
     Error,
-    /// A scatter drops its tuple with the whole window. A gather writes a window of zeros, or
-    /// of zero bytes for an unknown type. Plans report
-    /// [how many tuples were skipped](crate::ScatterPlan::skipped).
+    /// A scatter drops the tuple of the index with its whole window. A gather writes a window of
+    /// zeros, or of zero bytes for an unknown type. Plans report [how many tuples were
+    /// skipped](crate::ScatterPlan::skipped).
     Skip,
     /// The coordinate is moved to the nearest end of its axis. Negative coordinates are counted
     /// from the end before. A negative coordinate that is forbidden or too low becomes 0. An

@@ -10,8 +10,8 @@ use crate::names::named;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Schedule {
-    /// One worker applies all updates in the order of the tuples. If `data` is large, all
-    /// workers copy it first.
+    /// One worker applies all updates in the order of the tuples. If `data` is large, all workers
+    /// first copy `data` to the output.
     Serial,
     /// Each worker takes some repetitions of the leading axes.
     ByBatch,

@@ -1,6 +1,7 @@
 //! The factor that gradients are multiplied by.
 //!
-//! Knows in which type the gradients of an element type are computed. Knows no tensors.
+//! This module knows in which type the gradients of an element type are computed. It knows no
+//! tensors.
 
 use crate::element::DType;
 use crate::error::ScatterError;
@@ -10,15 +11,16 @@ use crate::operand::Elements;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Factor {
     pub(super) dtype: DType,
-    /// The rounded factor, or 1 if the factor is zero.
+    /// The rounded factor of gradients, or 1 if the rounded factor is zero.
     pub(super) value: f64,
-    /// Whether the factor is zero. All gradients are then +0, even where the gradient of the output
-    /// is infinite or NaN.
+    /// Whether the rounded factor of gradients is zero. All gradients are then +0, even where the
+    /// gradient of the output is infinite or NaN.
     pub(super) is_zero: bool,
 }
 
 impl Factor {
-    /// Rounds a factor. Refuses elements that have no gradient, and factors that are not finite.
+    /// Rounds `scale`, the factor of gradients. Refuses elements that have no gradient. Refuses a
+    /// `scale` that is not finite before or after rounding.
     #[expect(clippy::cast_possible_truncation, reason = "rounded to f32")]
     pub(super) fn new(elements: Elements, scale: f64) -> Result<Self, ScatterError> {
         let Elements::Plain(dtype) = elements else {

@@ -1,6 +1,6 @@
 //! The methods of gathers that compute gradients.
 //!
-//! Knows operators, their plans and views. Does not know how gradients are summed.
+//! This module knows operators, their plans and views. It does not know how gradients are summed.
 
 use crate::error::ScatterError;
 use crate::operand::{Indices, Input, Output, Start};
@@ -51,8 +51,8 @@ impl Gather<'_> {
     /// elements that were gathered from this element, in the row-major order of `indices`. The sum
     /// is multiplied by `scale` at the end. 16-bit floats are summed in `f32` and rounded once.
     ///
-    /// An index that was [skipped](crate::Bounds::Skip) adds nothing. An index that was
-    /// [moved to an end](crate::Bounds::Clamp) adds its gradient there.
+    /// An index that was [skipped](crate::Bounds::Skip) adds nothing. An index that was [moved to
+    /// an end](crate::Bounds::Clamp) adds its gradient to the element at that end.
     ///
     /// `scale` is first rounded to the type of the computation. This is `f64` for elements of `f64`
     /// and complex numbers of `f64`, and `f32` for all others. A scale of 1 has no cost. If the
@@ -104,7 +104,7 @@ impl Gather<'_> {
 
 /// Methods that compute gradients.
 impl GatherRun<'_> {
-    /// Returns the gradient for data of a gather by this plan, as a new row-major tensor.
+    /// Returns the gradient for data of a gather with this plan, as a new row-major tensor.
     ///
     /// The result is that of [`Gather::backward`](crate::Gather::backward).
     ///

@@ -1,8 +1,8 @@
 //! Gradients of gathers. The gradient for data is a sum of the gradients of all elements that were
 //! gathered from the same place.
 //!
-//! The sums are a scatter into zeros. This module knows operators, their plans, and the tensors of
-//! that scatter. It does not know how a scatter runs.
+//! A scatter into zeros computes these sums. This module knows operators, their plans, and the
+//! tensors of that scatter. It does not know how a scatter runs.
 
 use super::factor::Factor;
 use super::tensors::{shape_error, zero_strides};
@@ -21,8 +21,8 @@ struct Summing {
 }
 
 impl Summing {
-    /// Makes the operation. Refuses elements that have no gradient, and factors that are not
-    /// finite.
+    /// Makes the operation that sums gradients of type `elements` and multiplies them by `scale`.
+    /// Refuses elements that have no gradient, and a `scale` that is not finite.
     fn new(
         elements: Elements,
         scale: f64,
@@ -48,9 +48,10 @@ impl Summing {
     ) -> Result<(), ScatterError> {
         let [shape, listed] = [sums.shape(), gradient.shape()];
         let [strides, listed_strides] = [zero_strides(shape)?, zero_strides(listed)?];
-        // Elements without a gradient get 0 times the factor, so -0 for a negative factor. Sums
-        // in groups are multiplied group by group, which omits elements without a group: these
-        // begin as -0.
+        // The sum of an element of data that no index has gathered is 0. Its gradient is this 0
+        // times the factor: -0 if the factor is negative. An operation that needs groups multiplies
+        // the sums group by group. It never multiplies the sum of an element without a group. For a
+        // negative factor, the sums of such an operation therefore begin as -0.
         let is_negative = self.operation.needs_groups && self.operation.factor < 0.0;
         let start = if is_negative {
             Readable::negative_halves(shape, &strides)

@@ -1,6 +1,7 @@
 //! Prepares the pass that computes gradients group by group.
 //!
-//! Knows which tensors of a gradient take part in this pass, and where their windows are stored.
+//! This module knows which tensors of a gradient take part in this pass, and where their windows
+//! are stored.
 
 use super::passes::Pass;
 use super::placed::{GradientPass, Sharing, TensorAt, TensorsAt};
@@ -15,7 +16,7 @@ use crate::reduction::Reduction;
 use crate::run::{Overwritten, Prepared};
 
 impl Backward<'_> {
-    /// Locates the tensors of the pass. A gradient is `None` if another pass writes it.
+    /// Locates the tensors of the pass. A gradient is `None` if another pass writes this gradient.
     pub(super) fn locate(
         &self,
         by_groups: ByGroups,
@@ -76,7 +77,8 @@ impl Backward<'_> {
         }
     }
 
-    /// Locates the windows of destinations in a tensor that begins at `base`.
+    /// Locates the windows of destinations in a tensor. `base`: address of its element
+    /// `[0, 0, ...]`.
     fn numbered(&self, base: *mut u8, layout: &Layout<'_>) -> Result<TensorAt, ScatterError> {
         match self.forward.plan.numbered(&layout.all_strides()?)? {
             Some(place) => Ok(TensorAt::numbered(base, place)),
@@ -84,7 +86,7 @@ impl Backward<'_> {
         }
     }
 
-    /// Locates the windows of tuples in a tensor that begins at `base`.
+    /// Locates the windows of tuples in a tensor. `base`: address of its element `[0, 0, ...]`.
     fn listed(
         &self,
         base: *mut u8,

@@ -1,6 +1,8 @@
-//! Saves data that a forward pass in place overwrites, for its gradient.
+//! Saves the elements of data that a forward pass in place overwrites. The gradient of the forward
+//! pass may depend on these elements.
 //!
-//! Knows plans and tensors. Does not know which reductions need the saved data.
+//! This module knows plans and tensors. It does not know for which reductions the gradient depends
+//! on the saved elements.
 
 #![expect(
     unsafe_code,
@@ -18,8 +20,8 @@ use crate::reduction::Reducing;
 use crate::run::{Operands, Overwritten, execute, operation};
 
 impl Overwritten {
-    /// Saves one window for each destination with tuples, before anything is written. `data` must
-    /// have the layout of the plan's output.
+    /// Saves one window of `data` for each destination with tuples. Call before the forward pass
+    /// writes to `data`. `data` must have the layout of the plan's output.
     pub(super) fn windows(
         plan: &IndexPlan,
         data: &Target<'_>,
@@ -48,7 +50,7 @@ impl Overwritten {
         })
     }
 
-    /// Saves all of data, before anything is written.
+    /// Saves all of `data`. Call before the forward pass writes to `data`.
     pub(super) fn all(
         data: &Target<'_>,
         dtype: DType,

@@ -1,7 +1,7 @@
 //! The passes of a gradient. A pass is prepared, with all its memory, before the first pass of the
 //! gradient runs.
 //!
-//! Knows transfers and copies. Does not know which passes a gradient needs.
+//! This module knows transfers and copies. It does not know which passes a gradient needs.
 
 #![expect(unsafe_code, reason = "passes the checked memory of views to a copy")]
 
@@ -44,8 +44,9 @@ impl Pass<'_> {
 ///
 /// # Safety
 ///
-/// `data` has the shape of `target`. Both have elements of the type of `operation`. They share no
-/// byte. Both live until the pass has run.
+/// `data`, if there is one, has the shape of `target`. The elements of `data` and of `target` have
+/// the type of `operation`. `data` and `target` share no byte. The memory of `data` and of `target`
+/// stays valid until the pass has run.
 pub(super) unsafe fn copy_all<'p>(
     operation: Operation,
     target: &Target<'_>,

@@ -1,7 +1,7 @@
 //! The tensors of the pass over groups, and the pass itself. Each tensor has its own layout.
 //!
-//! Knows where each tensor stores the window of a destination or of a tuple. Does not know the
-//! workers, or how groups are divided among them.
+//! This module knows where each tensor stores the window of a destination or of a tuple. It does
+//! not know the workers, or how groups are divided among them.
 
 use std::ops::Range;
 
@@ -113,8 +113,8 @@ impl<'a> GradientPass<'a> {
     /// - Every tensor has initialised elements of the kernel's type in all its windows. There is
     ///   one window for each repetition and each number of the plan, or for each repetition and
     ///   each tuple.
-    /// - Only this call uses the gradients that it writes. They share no byte with another tensor,
-    ///   except that the gradient for data may be that of the output.
+    /// - Only this call uses the gradients that it writes. These gradients share no byte with
+    ///   another tensor, except that the gradient for data may be that of the output.
     /// - `sorted` has the tuples of `plan`.
     /// - If `sharing.data_in_order` is set, data has one window for each destination with tuples.
     #[expect(

@@ -1,7 +1,7 @@
-//! A forward pass that saves what its gradient needs.
+//! A forward pass that saves the plan and the data that its gradient needs.
 //!
-//! Knows which data the pass overwrites, and which reductions need it. Does not know how the
-//! gradient is computed.
+//! This module knows which data the pass overwrites, and the gradients of which reductions need
+//! this data. It does not know how the gradient is computed.
 
 use super::factor::Factor;
 use crate::error::ScatterError;
@@ -11,12 +11,14 @@ use crate::ops::Scatter;
 use crate::plan::Form;
 use crate::run::{Operands, Overwritten, ScatterPlan, ScatterRun, execute, make_plan};
 
-/// State of a forward pass for its gradient: the plan, and data that the pass has overwritten.
+/// State of a forward pass that its gradient needs: the plan, and data that the pass has
+/// overwritten.
 ///
-/// [`Scatter::forward`](crate::Scatter::forward), `forward_into` and `forward_in_place` return one.
-/// Data is saved only after a call in place of `mul`, `min` or `max` in which the existing value
-/// takes part. The windows of the destinations are saved. If the output is not evenly strided along
-/// the indexed axes, all of data is saved.
+/// [`Scatter::forward`](crate::Scatter::forward), `forward_into` and `forward_in_place` return a
+/// `Saved`. A `Saved` holds data only after a call in place of `mul`, `min` or `max` in which the
+/// existing value takes part. It then holds the previous values of the windows of all destinations.
+/// If the output is not evenly strided along the indexed axes, it holds the previous values of all
+/// of data.
 ///
 /// A `Saved` borrows nothing. Callers pass the other tensors of a gradient as
 /// [`Forward`](crate::Forward).
@@ -59,8 +61,8 @@ impl Saved {
         overwritten.map_or(0, |overwritten| overwritten.tensor.as_bytes().len())
     }
 
-    /// Returns a call with the options of the operator, on rayon by default. Its gradients use the
-    /// saved data.
+    /// Returns a call with the options of the operator, on rayon by default. The gradients of this
+    /// call use the saved data.
     #[inline]
     pub fn run(&self) -> ScatterRun<'_> {
         ScatterRun {
@@ -70,7 +72,7 @@ impl Saved {
     }
 }
 
-/// Runs a scatter and saves what its gradient needs.
+/// Runs a scatter and saves the plan and the data that its gradient needs.
 pub(crate) fn forward_once(
     scatter: &Scatter<'_>,
     form: &Form,

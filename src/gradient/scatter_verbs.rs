@@ -1,7 +1,7 @@
-//! The methods of scatters that compute gradients, and the methods of a forward pass that saves
-//! what its gradient needs.
+//! The methods of scatters that compute gradients, and the methods that run a forward pass and
+//! return a [`Saved`] for its gradient.
 //!
-//! Knows operators, their plans and views. Does not know how gradients are computed.
+//! This module knows operators, their plans and views. It does not know how gradients are computed.
 
 use super::saved::{Saved, forward_once};
 use super::views::{Forward, Gradients, allocate, allocate_updates, lend};
@@ -58,7 +58,8 @@ impl Scatter<'_> {
 
     /// Returns the gradient for updates alone, as a new row-major tensor.
     ///
-    /// It suffices for sums with self: the gradient for their data is `grad_output` times `scale`.
+    /// For a sum with self, no other call is needed: the gradient for the data of such a sum is
+    /// `grad_output` times `scale`.
     ///
     /// # Errors
     ///
@@ -96,7 +97,8 @@ impl Scatter<'_> {
     /// Without [self](Self::include_self), data takes no part in products, ties and counts. The
     /// gradient for data is then 0 where there are updates.
     ///
-    /// - Products are exact, also with zeros among the factors.
+    /// - The gradient of a product multiplies all other factors and divides by no factor. Zeros
+    ///   among the factors therefore need no special case. Each multiplication is rounded.
     /// - Ties are all values that are equal to the result. Zeros of either sign are equal, and so
     ///   are any two NaN.
     /// - The gradient for an update that was [skipped](crate::Bounds::Skip) is 0. The gradient for
@@ -114,7 +116,8 @@ impl Scatter<'_> {
     /// `grad_output`, with the same shape and strides. The gradient for the data of a sum is
     /// `grad_output` itself, so a sum with a scale of 1 then writes nothing for data.
     ///
-    /// The rules are those of torch `scatter_reduce` and of JAX, without their errors.
+    /// The rules are those of torch `scatter_reduce` and of JAX, except where torch or JAX computes
+    /// a wrong gradient.
     ///
     /// # Errors
     ///
@@ -163,8 +166,8 @@ impl Scatter<'_> {
         })
     }
 
-    /// Runs a forward pass as [`allocate`](Self::allocate) does. Returns the output, and what its
-    /// gradient needs.
+    /// Runs a forward pass as [`allocate`](Self::allocate) does. Returns the output, and a
+    /// [`Saved`] for the gradient.
     ///
     /// # Errors
     ///
@@ -184,13 +187,13 @@ impl Scatter<'_> {
             saved = Some(self.forward_on(&output, data.as_ref(), &indices, &updates)?);
             Ok(())
         })?;
-        // The closure has set it, or an error was returned above.
+        // The closure has set `saved`, or an error was returned above.
         let saved = saved.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
         Ok((output, saved))
     }
 
-    /// Runs a forward pass as [`write_into`](Self::write_into) does. Returns what its gradient
-    /// needs.
+    /// Runs a forward pass as [`write_into`](Self::write_into) does. Returns a [`Saved`] for the
+    /// gradient.
     ///
     /// # Errors
     ///
@@ -206,7 +209,8 @@ impl Scatter<'_> {
         self.forward_on(&output.target(), Some(&data), &indices.into(), &updates)
     }
 
-    /// Runs a forward pass as [`in_place`](Self::in_place) does. Returns what its gradient needs.
+    /// Runs a forward pass as [`in_place`](Self::in_place) does. Returns a [`Saved`] for the
+    /// gradient.
     ///
     /// If the existing value takes part in a `mul`, `min` or `max`, the previous values of data at
     /// the destinations are saved. If data is not evenly strided along the indexed axes, all of
@@ -303,7 +307,8 @@ impl ScatterRun<'_> {
     /// The results are those of [`Scatter::backward_into`](crate::Scatter::backward_into).
     ///
     /// `grad_output` and the gradients may have other strides than the output of the plan. If that
-    /// output is not evenly strided along the indexed axes, they must have its strides.
+    /// output is not evenly strided along the indexed axes, `grad_output` and the gradients must
+    /// have the strides of that output.
     ///
     /// # Errors
     ///

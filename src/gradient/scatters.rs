@@ -1,10 +1,11 @@
 //! Gradients of scatters: the gradient for data, and the gradient for updates.
 //!
-//! Chooses the passes of a gradient, prepares all of them, and runs them. If all updates of a
-//! destination get the same gradient, the passes are copies, a scatter of zeros, and a gather.
-//! Otherwise a pass over groups computes the gradients.
+//! This module chooses the passes of a gradient, prepares all passes, and then runs them. If all
+//! updates of a destination get the same gradient, the passes are copies, a scatter of zeros, and a
+//! gather. Otherwise a pass over groups computes the gradients.
 //!
-//! Knows operators, their plans and the tensors of the call. Does not know how a pass runs.
+//! This module knows operators, their plans and the tensors of the call. It does not know how a
+//! pass runs.
 
 #![expect(
     unsafe_code,
@@ -110,7 +111,8 @@ pub(super) struct Backward<'a> {
     pub(super) in_place: bool,
 }
 
-/// Whether the pass over groups computes the gradient for data, and that for updates.
+/// Gradients that the pass over groups computes: whether the gradient for data, and whether the
+/// gradient for updates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByGroups {
     pub(super) data: bool,
@@ -130,13 +132,13 @@ impl Backward<'_> {
         if !is_read_later {
             return self.run_passes(by_groups, grad_output);
         }
-        // The gradient of the output is multiplied in place before the pass over groups runs. That
-        // pass reads a copy of it.
+        // The gradient of the output is multiplied in place before the pass over groups runs. The
+        // pass over groups reads a copy of the gradient of the output.
         let (dtype, shape) = (self.factor.dtype, grad_output.shape());
         let contiguous = Layout::contiguous(shape);
         let layout = match self.forward.plan.scale().numbers_slices {
             true => contiguous,
-            // Numbers that are offsets are valid only in the layout of the plan.
+            // Destination numbers that are offsets are valid only in the layout of the plan.
             false => *grad_output.layout(),
         };
         let (low, high) = layout.extent().unwrap_or((0, -1));
@@ -165,7 +167,8 @@ impl Backward<'_> {
         Operation::scaled_copy(dtype, factor, set).ok_or(ScatterError::NoGradient { dtype })
     }
 
-    /// Returns the factor between the gradient of a destination and that of its updates.
+    /// Returns the factor that turns the gradient of a destination into the gradient of its
+    /// updates: the factor of gradients, negated for `Sub`.
     pub(super) fn factor_of_updates(&self) -> f64 {
         match self.reduction() {
             Reduction::Sub => -self.factor.value,
@@ -265,7 +268,9 @@ impl Backward<'_> {
         let sorted = self.forward.plan.groups()?;
         let tensors = self.locate(by_groups, grad_output, sorted)?;
         // SAFETY: `Tensors::check` and `check_shapes` have checked that the tensors have the shapes
-        // of the plan and share only what they may. Saved windows belong to this plan.
+        // of the plan, and that no tensor that is written shares memory with another tensor, except
+        // that the gradient for data may be the gradient of the output. Saved windows belong to
+        // this plan.
         Ok(unsafe { GradientPass::new(self.sharing()?, self.forward.plan, sorted, tensors) })
     }
 

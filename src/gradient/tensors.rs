@@ -1,6 +1,6 @@
 //! Checks the tensors of a scatter's gradient against one another.
 //!
-//! Knows which reductions need which tensors. Does not know plans.
+//! This module knows which reductions need which tensors. It does not know plans.
 
 use super::factor::Factor;
 use crate::element::DType;
@@ -91,8 +91,8 @@ impl Tensors<'_> {
         Ok(())
     }
 
-    /// Refuses a gradient without a tensor that it depends on. `has_saved`: whether the forward
-    /// pass has saved data.
+    /// Refuses a gradient if a tensor that the gradient depends on is missing. `has_saved`: whether
+    /// the forward pass has saved data.
     pub(super) fn check_inputs(
         &self,
         reducing: Reducing,

@@ -1,6 +1,6 @@
 //! The views that a caller passes for the gradient of a scatter.
 //!
-//! Knows views and how a result is allocated. Does not know reductions.
+//! This module knows views and how a result is allocated. It does not know reductions.
 
 use super::tensors::Tensors;
 use crate::error::ScatterError;
@@ -150,7 +150,7 @@ pub(super) fn allocate<V: Input>(
         of_updates = Some(made?);
         Ok(())
     })?;
-    // `call` has set it, or an error was returned above.
+    // `call` has set `of_updates`, or an error was returned above.
     let of_updates = of_updates.ok_or(ScatterError::OutOfMemory { bytes: 0 })?;
     Ok((of_data, of_updates))
 }

@@ -1,6 +1,7 @@
 //! Views with an element type known at run time, for callers such as runtimes.
 //!
-//! Knows memory, layouts and element types. Every constructor checks the promise of its view.
+//! This module knows memory, layouts and element types. Every constructor checks alignment and
+//! layout, except the bounds of raw parts, which the caller guarantees.
 
 #![expect(
     unsafe_code,
@@ -16,9 +17,9 @@ use crate::memory::copied;
 
 /// A tensor to read, with an element type known at run time.
 ///
-/// It is made from a [`TensorView`], from [bytes](Self::from_bytes) or from
-/// [raw parts](Self::from_raw_parts). The constructor checks layout and alignment once. Any
-/// strides are allowed, 0 included.
+/// An `AnyView` is made from a [`TensorView`], from [bytes](Self::from_bytes) or from [raw
+/// parts](Self::from_raw_parts). The constructor checks layout and alignment once. Any strides are
+/// allowed, 0 included.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyView<'a> {
     /// Memory with the alignment of `dtype`. `contents` describes its bytes.
@@ -29,8 +30,8 @@ pub struct AnyView<'a> {
 
 /// A tensor to write, with an element type known at run time.
 ///
-/// It is made from a [`TensorViewMut`], from [bytes](Self::from_bytes) or from
-/// [raw parts](Self::from_raw_parts). No two elements share memory. Strides may be negative.
+/// An `AnyViewMut` is made from a [`TensorViewMut`], from [bytes](Self::from_bytes) or from [raw
+/// parts](Self::from_raw_parts). No two elements share memory. Strides may be negative.
 #[derive(Debug)]
 pub struct AnyViewMut<'a> {
     /// Memory with the alignment of `dtype`. `contents` describes its bytes, now and after the
@@ -189,7 +190,8 @@ impl<'a> AnyViewMut<'a> {
     /// The errors of [`AnyView::from_bytes`], and:
     ///
     /// - [`ScatterError::SelfOverlap`]: two elements share memory.
-    /// - [`ScatterError::SelfOverlapUndecided`]: a bounded search could not decide this.
+    /// - [`ScatterError::SelfOverlapUndecided`]: a search of limited effort could not decide
+    ///   whether two elements share memory.
     pub fn from_bytes(
         bytes: &'a mut [u8],
         dtype: DType,
@@ -223,7 +225,8 @@ impl<'a> AnyViewMut<'a> {
     /// The errors of [`AnyView::from_raw_parts`], and:
     ///
     /// - [`ScatterError::SelfOverlap`]: two elements share memory.
-    /// - [`ScatterError::SelfOverlapUndecided`]: a bounded search could not decide this.
+    /// - [`ScatterError::SelfOverlapUndecided`]: a search of limited effort could not decide
+    ///   whether two elements share memory.
     ///
     /// # Safety
     ///
@@ -246,7 +249,7 @@ impl<'a> AnyViewMut<'a> {
     /// Returns a view of an output that is only written. Its elements may be uninitialised,
     /// unlike those of [`from_raw_parts`](Self::from_raw_parts).
     ///
-    /// An in-place call reads its output. It refuses this view with
+    /// An in-place call reads its output. Such a call refuses this view with
     /// [`ScatterError::Uninitialized`].
     ///
     /// # Errors

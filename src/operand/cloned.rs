@@ -1,6 +1,6 @@
 //! Views of elements that are cloned, such as strings.
 //!
-//! Knows Rust types that implement `Clone`. Does not know operators.
+//! This module knows Rust types that implement `Clone`. It does not know operators.
 
 use super::memory::{Elements, Input, Output, Source, Start, Target, sealed};
 use super::owned::Tensor;
@@ -10,10 +10,10 @@ use crate::kernel::Kernels;
 
 /// A view of elements that are copied by [`Clone`], such as strings.
 ///
-/// It wraps a [`TensorView`] or a [`TensorViewMut`] of any type that is `Clone`, `Send` and
-/// `Sync`. A reduction is refused
-/// ([`ScatterError::ReductionOfClones`]). A gather cannot skip indices out of bounds, because the
-/// type has no zero ([`ScatterError::UnsupportedOption`]). Such elements have no gradient.
+/// `Cloned` wraps a [`TensorView`] or a [`TensorViewMut`] of any type that is `Clone`, `Send` and
+/// `Sync`. A reduction is refused ([`ScatterError::ReductionOfClones`]). A gather cannot skip
+/// indices out of bounds, because the type has no zero ([`ScatterError::UnsupportedOption`]). Such
+/// elements have no gradient.
 ///
 /// # Examples
 ///

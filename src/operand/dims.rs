@@ -1,7 +1,7 @@
 //! A list with one value per dimension.
 //!
-//! Knows where the values are stored: inline up to rank 8, else in an allocation, which may
-//! fail. Does not know what the values mean.
+//! This module knows where the values are stored: inline up to rank 8, else in an allocation, which
+//! may fail. It does not know what the values mean.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -1,7 +1,7 @@
 //! Index tensors.
 //!
-//! Knows the memory, the layout and the integer types of indices, and how to read them. Does
-//! not know what an index addresses.
+//! This module knows the memory, the layout and the integer types of indices, and how to read them.
+//! It does not know what an index addresses.
 
 #![expect(
     unsafe_code,
@@ -47,9 +47,10 @@ impl_index!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
 
 /// A tensor of indices of any integer type.
 ///
-/// It converts from a [`TensorView`] of an [`Index`] type, from an [`AnyView`], and, with the
-/// feature `ndarray`, from a reference to an array of integers. A call refuses an [`AnyView`] of
-/// another type ([`ScatterError::IndexType`]). Any strides are allowed, 0 included.
+/// A [`TensorView`] of an [`Index`] type and an [`AnyView`] convert into `Indices`. With the
+/// feature `ndarray`, a reference to an array of integers does so too. A call refuses `Indices`
+/// whose elements are not integers ([`ScatterError::IndexType`]). Any strides are allowed, 0
+/// included.
 #[derive(Clone, Copy, Debug)]
 pub struct Indices<'a>(AnyView<'a>);
 
@@ -107,7 +108,8 @@ impl<'a> Integers<'a> {
         self.kind
     }
 
-    /// Whether another thread may write the indices while they are read.
+    /// Whether the indices are foreign: they are in memory that other code, such as a foreign
+    /// runtime, may write while this crate reads them.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
         !self.indices.contents.is_borrowed()
@@ -130,7 +132,8 @@ impl<'a> Integers<'a> {
     ///
     /// # Safety
     ///
-    /// The conditions of [`Self::read_run`] with `step` 1. The indices are not foreign.
+    /// The conditions of [`Self::read_run`] with `step` 1. No other code can write the memory of
+    /// the indices during the call: [`Self::is_foreign`] is `false`.
     #[inline]
     pub(crate) unsafe fn neighbours<I: Index>(&self, first: isize, len: usize) -> &'a [I] {
         debug_assert_eq!(IndexType::of(I::DTYPE), Some(self.kind), "index type");

@@ -1,6 +1,7 @@
 //! Layouts of tensors: shapes, strides, extents.
 //!
-//! Knows sizes, and strides in elements. Does not know element types, operators or memory.
+//! This module knows sizes, and strides in elements. It does not know element types, operators or
+//! memory.
 
 use super::dims::Dims;
 use crate::element::DType;
@@ -9,8 +10,8 @@ use crate::memory::copied;
 
 /// Borrowed shape and strides of a tensor.
 ///
-/// Strides are in elements. They may be negative or 0. A layout is not checked against memory
-/// before a view is made of it.
+/// Strides are in elements. They may be negative or 0. A layout is checked against memory only when
+/// a view is made from the layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'a> {
     shape: Shape<'a>,
@@ -146,7 +147,7 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Returns [`Self::elements`], or an error if they overflow.
+    /// Returns [`Self::elements`], or an error if the number of elements overflows.
     #[inline]
     pub(crate) fn checked_elements(&self) -> Result<usize, ScatterError> {
         self.elements().ok_or_else(|| self.overflow())
@@ -209,8 +210,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Whether every element has the offset that it has in `other`. The shapes are then equal,
-    /// and so are the strides of dimensions of more than one element.
+    /// Whether every element has the same offset in this layout and in `other`. The shapes are then
+    /// equal, and so are the strides of dimensions of more than one element.
     pub(crate) fn places_like(&self, other: &Layout<'_>) -> bool {
         if self.shape() != other.shape() {
             return false;
@@ -297,7 +298,8 @@ pub(crate) fn offset_of(from_last: impl Iterator<Item = (usize, isize)>, number:
     })
 }
 
-/// A layout that owns its sizes and strides. It needs no allocation for up to 8 dimensions.
+/// A layout that owns its sizes and strides. A `LayoutBuf` needs no allocation for up to 8
+/// dimensions.
 ///
 /// # Examples
 ///

@@ -1,7 +1,7 @@
 //! Operands: tensors of any kind of view, as a call uses them.
 //!
-//! Knows the address, the layout and the element type of a tensor, and what is known about its
-//! bytes. Does not know operators.
+//! This module knows the address, the layout and the element type of a tensor, and what is known
+//! about its bytes. It does not know operators.
 
 use std::mem::MaybeUninit;
 
@@ -24,7 +24,7 @@ pub(crate) struct Memory<'a, P> {
 pub(crate) type Readable<'a> = Memory<'a, *const u8>;
 
 /// Memory to write. Every element of `layout` around `ptr` is writable for `'a`, and no two
-/// elements overlap. It is not `Copy`, so that only one view may write.
+/// elements overlap. `Writable` is not `Copy`, so that only one view may write.
 pub(crate) type Writable<'a> = Memory<'a, *mut MaybeUninit<u8>>;
 
 impl Clone for Readable<'_> {
@@ -80,7 +80,7 @@ pub(crate) enum Contents {
     /// Bytes that a foreign runtime owns. A boolean may be any byte, and two reads of one
     /// element may differ.
     Foreign,
-    /// Bytes that may be uninitialised. They are only written.
+    /// Bytes that may be uninitialised. A call only writes them.
     Unwritten,
 }
 
@@ -170,7 +170,8 @@ impl<'a, P> Operand<'a, P> {
 }
 
 impl<'a> Source<'a> {
-    /// Returns an operand of plain zeros.
+    /// Returns an operand in which every element is zero. `zeros` was made by [`Readable::zeros`]
+    /// or by [`Readable::negative_halves`], for elements of type `dtype`.
     pub(crate) fn of_zeros(zeros: &'a Readable<'a>, dtype: DType) -> Self {
         Self::new(zeros, Elements::Plain(dtype), Contents::Rust)
     }
@@ -231,8 +232,9 @@ pub trait Input: sealed::Sealed + Copy {
 
     /// Allocates a row-major result and has `fill` write it.
     ///
-    /// For [`Start::CopyOf`], the result begins as a copy of a tensor: either it is copied here,
-    /// or `fill` gets the tensor and copies it. For [`Start::Like`], `fill` writes every element.
+    /// For [`Start::CopyOf`], the result begins as a copy of a tensor: either this method copies
+    /// the tensor, or `fill` gets the tensor and copies it. For [`Start::Like`], `fill` writes
+    /// every element.
     #[doc(hidden)]
     fn allocate(
         shape: &[usize],

@@ -1,6 +1,7 @@
 //! Conversions between arrays of `ndarray` and tensors of this crate.
 //!
-//! Knows shapes, strides and pointers of both. No conversion copies elements.
+//! This module knows the shapes, strides and pointers of arrays of `ndarray` and of views of this
+//! crate. No conversion copies elements.
 
 #![expect(
     unsafe_code,

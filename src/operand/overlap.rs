@@ -1,7 +1,9 @@
 //! Decides whether two tensors, or two elements of one tensor, share memory.
 //!
-//! Knows addresses, sizes and strides. Fast tests decide the common cases. A search for integer
-//! points decides the other cases. Its effort is bounded, so it may leave a case undecided.
+//! This module knows the addresses, sizes and strides of tensors. Fast tests decide for most
+//! layouts whether elements share memory. For all other layouts, a search decides: memory is shared
+//! if an equation between two addresses has an integer solution. The number of search steps is
+//! limited, so the result may be [`Overlap::Undecided`].
 
 use super::dims::Dims;
 use super::layout::Layout;
@@ -10,7 +12,8 @@ use crate::error::ScatterError;
 /// Number of search steps after which a search ends without an answer.
 const EFFORT: u32 = 20_000;
 
-/// Result of a bounded search.
+/// Answer to the question whether elements share memory. `Undecided`: the search has ended without
+/// an answer after [`EFFORT`] steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlap {
     Disjoint,
@@ -145,8 +148,8 @@ fn bytes_of(tensor: &Footprint<'_>) -> Option<(i128, i128)> {
     ))
 }
 
-/// Returns one term for each dimension of more than one element. The sign of a stride is
-/// dropped: it does not change the set of offsets, counted from the lowest element.
+/// Returns one term for each dimension of more than one element. The sign of a stride is dropped,
+/// because the sign does not change the set of offsets, counted from the lowest element.
 fn terms_of(layout: &Layout<'_>, size: usize) -> Result<Dims<Term>, ScatterError> {
     let dims = layout.dims_from_last().filter(|&(count, _)| count > 1);
     let terms = dims.map(|(count, stride)| Term {

@@ -1,6 +1,6 @@
 //! Tensors that calls allocate for their results. They are row-major and own their memory.
 //!
-//! Knows how to allocate a result for each kind of view. Does not know operators.
+//! This module knows how to allocate a result for each kind of view. It does not know operators.
 
 #![expect(
     unsafe_code,
@@ -21,7 +21,7 @@ use crate::memory::with_room;
 
 /// A row-major tensor that owns its elements: the result of a call that allocates.
 ///
-/// It dereferences to the slice of its elements in row-major order.
+/// A `Tensor` dereferences to the slice of its elements in row-major order.
 ///
 /// # Examples
 ///

@@ -1,6 +1,7 @@
 //! Borrowed views of tensors whose element type is a Rust type.
 //!
-//! Knows slices and layouts. Every constructor checks the promise of its view.
+//! This module knows slices and layouts. Every constructor checks that the elements of its view are
+//! inside its memory.
 
 #![expect(
     unsafe_code,
@@ -202,7 +203,8 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// The errors of [`TensorView::strided`], and:
     ///
     /// - [`ScatterError::SelfOverlap`]: two elements share memory.
-    /// - [`ScatterError::SelfOverlapUndecided`]: a bounded search could not decide this.
+    /// - [`ScatterError::SelfOverlapUndecided`]: a search of limited effort could not decide
+    ///   whether two elements share memory.
     pub fn strided(
         data: &'a mut [T],
         offset: usize,

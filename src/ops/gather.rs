@@ -1,8 +1,8 @@
 //! The builder of gathers: ONNX GatherND, Gather and GatherElements, and the gathers of other
 //! runtimes.
 //!
-//! Each gather is the inverse of a scatter and has its shape rule. Does not know threads or
-//! kernels.
+//! Each gather is the inverse of a scatter and has the shape rule of that scatter. This module does
+//! not know threads or kernels.
 
 use super::operator::Operator;
 use crate::element::DType;
@@ -13,7 +13,7 @@ use crate::plan::{Form, IndexRules};
 use crate::reduction::{Bounds, Duplicates, Reducing};
 use crate::run::{self, Explanation, GatherPlan, Operands, Planning};
 
-/// A gather: an operator and its options. It reads windows of `data`, and is the inverse of a
+/// A gather: an operator and its options. A gather reads windows of `data`, and is the inverse of a
 /// [`Scatter`](crate::Scatter).
 ///
 /// [`nd`](Self::nd), [`along`](Self::along) and [`elements`](Self::elements) make a gather. So
@@ -213,8 +213,8 @@ impl<'p> Gather<'p> {
         self
     }
 
-    /// Sets the pool and the number of workers. They do not change the result. A plan does not
-    /// keep them.
+    /// Sets the pool and the number of workers. The execution does not change the result. A plan
+    /// does not keep the execution.
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Gather<'q> {
@@ -276,7 +276,7 @@ impl Gather<'_> {
         self.write(form, &data, &indices, &output.target())
     }
 
-    /// Returns a plan for `data` of a layout. It contains everything that depends only on
+    /// Returns a plan for `data` of a layout. The plan contains everything that depends only on
     /// `indices` and the layout.
     ///
     /// The plan keeps all options except [`execution`](Self::execution).

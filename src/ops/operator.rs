@@ -1,18 +1,18 @@
 //! Operators known at run time, and their shape rules.
 //!
-//! Knows shapes and axes. Does not know tensors, element types, or how a call runs.
+//! This module knows shapes and axes. It does not know tensors, element types, or how a call runs.
 
 use crate::error::ScatterError;
 use crate::memory::copied;
 use crate::plan::{Coordinates, Form, IndexRules};
 use crate::reduction::{Bounds, CacheMode, Reducing, Reduction};
 
-/// An operator known at run time. It says which axes of `data` the indices address, and which
-/// shapes follow.
+/// An operator known at run time. The operator determines which axes of `data` the indices address,
+/// and the shapes of the other tensors.
 ///
-/// [`Scatter::new`](crate::Scatter::new) and [`Gather::new`](crate::Gather::new) make a scatter
-/// or a gather of it. A scatter and its inverse, the gather, have one shape rule. It gives the
-/// shape of `updates` of the scatter, and the shape of the output of the gather.
+/// [`Scatter::new`](crate::Scatter::new) and [`Gather::new`](crate::Gather::new) make a scatter or
+/// a gather from an operator. A scatter and its inverse, the gather, have one shape rule. The rule
+/// gives the shape of `updates` of the scatter, and the shape of the output of the gather.
 ///
 /// | operator | shape of `updates`, or of the output of a gather |
 /// |---|---|
@@ -52,7 +52,8 @@ pub enum Operator {
     /// Tuples of coordinates along the last dim of `indices`: [`Scatter::nd`](crate::Scatter::nd),
     /// [`Gather::nd`](crate::Gather::nd).
     Nd {
-        /// Number of leading dims that are equal in `data` and `indices`. It is 0 for scatters.
+        /// Number of leading dims that are equal in `data` and `indices`. The number is 0 for
+        /// scatters.
         batch_dims: usize,
     },
     /// Indices along one axis, used for every position of the axes before it:
@@ -69,7 +70,7 @@ pub enum Operator {
         axis: isize,
     },
     /// Consecutive rows along an axis for each sequence on axis 0:
-    /// [`Scatter::cache`](crate::Scatter::cache). It has no gather.
+    /// [`Scatter::cache`](crate::Scatter::cache). A cache has no gather.
     Cache {
         /// The axis of positions.
         axis: isize,
@@ -161,8 +162,8 @@ impl Operator {
     }
 
     /// Returns the operator for updates of shape `updates`. The `update_len` of a
-    /// [`Cache`](Self::Cache) becomes the length of the updates along the axis. If the updates
-    /// do not have the axis, it becomes 0, and calls refuse the updates.
+    /// [`Cache`](Self::Cache) becomes the length of the updates along the axis. If the updates do
+    /// not have the axis, `update_len` becomes 0, and calls refuse the updates.
     ///
     /// # Examples
     ///

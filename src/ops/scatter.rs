@@ -1,6 +1,6 @@
 //! The builder of scatters: an operator, its options, and the methods that run it.
 //!
-//! Does not know threads or kernels.
+//! This module does not know threads or kernels.
 
 use super::operator::Operator;
 use crate::element::DType;
@@ -13,7 +13,7 @@ use crate::reduction::{
 };
 use crate::run::{self, Explanation, Operands, Planning, ScatterPlan};
 
-/// A scatter: an operator and its options. It writes updates into windows of `data`.
+/// A scatter: an operator and its options. A scatter writes updates into windows of `data`.
 ///
 /// [`nd`](Self::nd), [`along`](Self::along), [`elements`](Self::elements) and
 /// [`cache`](Self::cache) make a scatter. So do [`new`](Self::new), from an [`Operator`], and the
@@ -137,8 +137,8 @@ impl Scatter<'static> {
         Self::of(Operator::Nd { batch_dims: 0 })
     }
 
-    /// Scatters into slices of `data` along one axis. The indices serve every position of the
-    /// axes before it.
+    /// Scatters into slices of `data` along one axis. The indices serve every position of the axes
+    /// before this axis.
     ///
     /// `axis` is in `-rank..rank` of `data`. A negative axis counts from the end. `indices` may
     /// have any rank, 0 included. `updates` has the shape
@@ -244,9 +244,9 @@ impl Scatter<'static> {
     /// In [`CacheMode::Linear`] the update must fit between its position and the end of the
     /// axis. In [`CacheMode::Circular`] positions are taken modulo the length of the axis.
     ///
-    /// A negative position is an error in both modes. Under [`Bounds::Skip`] it drops the update
-    /// of its sequence, which serves idle slots of a batch. A position that leaves too little
-    /// room is an error under every bounds rule.
+    /// A negative position is an error in both modes. Under [`Bounds::Skip`], a negative position
+    /// drops the update of its sequence, which serves idle slots of a batch. A position that leaves
+    /// too little room is an error under every bounds rule.
     ///
     /// [`Bounds::Clamp`] and reductions are refused. The options for duplicates and for negative
     /// indices have no effect: no two rows have one destination, and a position never counts
@@ -374,8 +374,8 @@ impl<'p> Scatter<'p> {
         self
     }
 
-    /// Sets the pool and the number of workers. They do not change the result. A plan does not
-    /// keep them.
+    /// Sets the pool and the number of workers. The execution does not change the result. A plan
+    /// does not keep the execution.
     #[must_use]
     #[inline]
     pub fn execution<'q>(self, execution: Execution<'q>) -> Scatter<'q> {
@@ -475,7 +475,7 @@ impl Scatter<'_> {
         self.write(&data.target(), None, &indices.into(), &updates.source())
     }
 
-    /// Returns a plan for outputs of a layout. It contains everything that depends only on
+    /// Returns a plan for outputs of a layout. The plan contains everything that depends only on
     /// `indices` and the layout.
     ///
     /// The plan keeps all options except [`execution`](Self::execution).
@@ -546,7 +546,7 @@ impl Scatter<'_> {
         (self.operator).form(shape, indices.layout().parts(), updates)
     }
 
-    /// Runs one call. Without `data` it is in place.
+    /// Runs one call. Without `data` the call is in place.
     fn write(
         &self,
         output: &Target<'_>,

@@ -1,4 +1,5 @@
-//! The list of destination numbers, in 32 bits each where they fit, else in 64 bits.
+//! The list of destination numbers. Each number has 32 bits if all numbers fit 32 bits, else 64
+//! bits.
 //!
 //! This module knows widths and memory. It knows nothing of the meaning of a number.
 
@@ -119,8 +120,8 @@ impl Destinations {
     }
 }
 
-/// Makes `len` numbers with arbitrary values: inline if they fit, else in `spare` if it is long
-/// enough, else in new memory.
+/// Makes `len` numbers with arbitrary values: inline if the numbers fit, else in `spare` if it is
+/// long enough, else in new memory.
 fn buffer<T: Number>(
     len: usize,
     mut spare: Vec<T>,

@@ -1,8 +1,8 @@
 //! Detection of duplicates, and lists of tuples sorted by destination.
 //!
-//! The detection is exact. It compares at most 64 tuples with one another. It uses a bitmap for
-//! longer lists if the bitmap is small enough. Otherwise it sorts the list. This module knows
-//! destination numbers. It knows nothing of what tuples move.
+//! The detection is exact. The module compares the tuples of lists of at most 64 tuples with one
+//! another. For longer lists, it uses a bitmap if the bitmap is small enough. Otherwise it sorts
+//! the list. This module knows destination numbers. It knows nothing of what tuples move.
 
 use std::ops::Range;
 
@@ -102,8 +102,8 @@ fn by_comparing_all<N: Number>(numbers: &[N]) -> Option<usize> {
     (1..numbers.len()).find(|&t| numbers[..t].contains(&numbers[t]))
 }
 
-/// Whether a short check shows that the numbers are distinct. It covers numbers that increase, and
-/// lists of at most 64 numbers. For other lists the result is `false`.
+/// Whether a short check shows that the destination numbers are distinct. The check covers lists of
+/// increasing numbers, and lists of at most 64 numbers. For other lists the result is `false`.
 pub(crate) fn known_distinct(numbers: &[u32]) -> bool {
     numbers.is_sorted_by(|before, after| before < after)
         || numbers.len() <= COMPARED_TUPLES && by_comparing_all(numbers).is_none()
@@ -169,8 +169,8 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    /// Chooses the bits for `tuples` tuples and numbers below `count`. `None` if they need more
-    /// than 64 bits.
+    /// Chooses the bits for `tuples` tuples and numbers below `count`. `None` if a tuple and a
+    /// number together need more than 64 bits.
     pub(crate) fn new(tuples: usize, count: u64) -> Option<Self> {
         let bits = |values: u64| 64 - values.saturating_sub(1).leading_zeros();
         let packing = Self {
@@ -212,14 +212,16 @@ impl Packing {
     }
 }
 
-/// Tuples sorted by destination. Tuples of one destination keep their order.
+/// List of tuples sorted by destination, with one entry for each tuple. Tuples of one destination
+/// keep their order.
 #[derive(Debug)]
 pub(crate) enum Sorted {
     /// The list of tuples is already sorted.
     InOrder,
-    /// Entries of a number and its tuple.
+    /// Sorted entries. Each entry packs a destination number and a tuple in 64 bits.
     Packed { packing: Packing, list: Vec<u64> },
-    /// Sorted positions, for numbers and positions that need more than 64 bits together.
+    /// Positions of tuples, sorted by destination. This form is for destination numbers and
+    /// positions that need more than 64 bits together.
     Positions(Vec<usize>),
 }
 
@@ -244,7 +246,7 @@ impl Sorted {
         }))
     }
 
-    /// Removes all entries except the last entry of each destination.
+    /// Removes all entries of the sorted list except the last entry of each destination.
     pub(super) fn keep_last(&mut self, destinations: &Destinations) {
         match self {
             Self::InOrder => {}
@@ -253,7 +255,8 @@ impl Sorted {
         }
     }
 
-    /// Returns the number of entries. `tuples` is the number of tuples of the plan.
+    /// Returns the number of entries of the sorted list. `tuples` is the number of tuples of the
+    /// plan.
     pub(crate) fn len(&self, tuples: usize) -> usize {
         match self {
             Self::InOrder => tuples,

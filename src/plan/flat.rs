@@ -1,35 +1,42 @@
 //! Transfers that a few strides describe completely.
 //!
-//! Their windows are rows of contiguous elements, or single elements. On both sides of the
-//! transfer, neighbouring windows and repetitions are at a constant stride. This module knows
-//! shapes and strides. It knows nothing of the values of indices.
+//! A transfer moves windows between a numbered tensor and a listed tensor. The numbered tensor is
+//! the output of a scatter or the data of a gather. Destination numbers address its windows. The
+//! listed tensor is the updates of a scatter or the output of a gather. It has one window for each
+//! tuple.
+//!
+//! In a transfer of this module, each window is a row of contiguous elements, or a single element.
+//! In both tensors, neighbouring windows and neighbouring repetitions are at a constant stride.
+//! This module knows shapes and strides. It knows nothing of the values of indices.
 
 use super::form::{Coordinates, Form};
 use crate::operand::Layout;
 
-/// Strides of both sides of a transfer, in elements.
+/// Strides of the numbered tensor and of the listed tensor of a transfer, in elements.
 ///
-/// Destination numbers address the windows of the "numbered" side. The "listed" side has one window
-/// for each tuple.
+/// Destination numbers address the windows of the numbered tensor (the output of a scatter, the
+/// data of a gather). The listed tensor (the updates of a scatter, the output of a gather) has one
+/// window for each tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flat {
     /// Number of repetitions.
     pub(crate) outer: usize,
-    /// Stride between repetitions on the numbered side.
+    /// Stride between repetitions in the numbered tensor.
     pub(crate) outer_numbered: isize,
-    /// Stride between repetitions on the listed side.
+    /// Stride between repetitions in the listed tensor.
     pub(crate) outer_listed: isize,
     /// Exclusive upper bound of the destination numbers.
     pub(crate) slices: usize,
-    /// Stride between the windows of successive destination numbers.
+    /// Stride between the windows of successive destination numbers in the numbered tensor.
     pub(crate) unit: isize,
     /// Number of tuples.
     pub(crate) tuples: usize,
-    /// Stride between the windows of successive tuples on the listed side.
+    /// Stride between the windows of successive tuples in the listed tensor.
     pub(crate) step: isize,
-    /// Elements of a window.
+    /// Number of elements of a window.
     pub(crate) run: usize,
-    /// Elements of the whole numbered tensor.
+    /// Number of elements of the whole numbered tensor (the output of a scatter, the data of a
+    /// gather).
     pub(crate) elements: usize,
 }
 
@@ -77,9 +84,9 @@ impl<'a> Extents<'a> {
 }
 
 impl Flat {
-    /// Computes the strides of a transfer. `None` if a stride is not constant, or if windows are
-    /// not rows. The layouts must have passed [`Layout::elements`], and their shapes must fit
-    /// `extents`.
+    /// Computes the strides of a transfer. `None` if a distance between neighbouring windows or
+    /// repetitions varies, or if windows are neither contiguous rows nor single elements. The
+    /// layouts must have passed [`Layout::elements`], and their shapes must fit `extents`.
     #[inline(always)]
     pub(crate) fn new(
         extents: &Extents<'_>,

@@ -33,7 +33,8 @@ pub(crate) struct Span {
 pub(crate) struct Geometry {
     /// Stride between the windows of successive destination numbers.
     pub(crate) unit: isize,
-    /// Loops over repetitions. On the numbered side they begin at destination number 0.
+    /// Loops over repetitions. In the tensor whose windows destination numbers address, these loops
+    /// begin at destination number 0.
     pub(crate) outer: Span,
     /// Loops over the window of one tuple. The last dim is the run.
     pub(crate) window: Span,
@@ -102,7 +103,7 @@ impl Span {
                 span.src += steps * dim.src;
                 (dim.dst, dim.src) = (-dim.dst, -dim.src);
             }
-            // Insert it in descending order of strides, after dims with an equal stride.
+            // Insert the loop in descending order of strides, after dims with an equal stride.
             let place = loose.partition_point(|before| before.dst >= dim.dst);
             loose.push(dim)?;
             loose[place..].rotate_right(1);
@@ -218,7 +219,8 @@ impl Span {
     }
 }
 
-/// Adds an inner loop. Merges it with the innermost loop of `dims` where they are one longer loop.
+/// Adds `dim`, an inner loop, to `dims`. Merges `dim` with the innermost loop of `dims` if the
+/// two loops are one longer loop.
 fn push_merged(dims: &mut Dims<Dim>, dim: Dim) -> Result<(), ScatterError> {
     match dims.last_mut() {
         Some(outer) if dim.is_continued_by(*outer) => {
@@ -251,7 +253,7 @@ pub(super) fn offset(dims: &[(usize, isize)], number: usize) -> isize {
     offset_of(dims.iter().rev().copied(), number)
 }
 
-/// Returns the stride of merged dims. `None` if they have more than one stride.
+/// Returns the stride of merged dims. `None` if the dims have more than one stride.
 #[inline]
 pub(super) fn single_stride(dims: &[(usize, isize)]) -> Option<isize> {
     match *dims {
@@ -261,8 +263,8 @@ pub(super) fn single_stride(dims: &[(usize, isize)]) -> Option<isize> {
     }
 }
 
-/// Converts a destination number to an offset. Numbers are smaller than the number of elements that
-/// an output spans, so the conversion is exact.
+/// Converts a destination number to an offset. Destination numbers are smaller than the number of
+/// elements that an output spans, so the conversion is exact.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a number is smaller than the number of elements that an output spans"
@@ -302,8 +304,8 @@ impl Geometry {
     /// Replaces a short run by a longer loop. `tuples` is the number of tuples.
     ///
     /// The new run is the longest loop of the window. Where a repetition moves at most four
-    /// elements, it is the longest loop of the repetitions if that loop is longer still. The new
-    /// run must be more than twice as long as the old one.
+    /// elements, the new run is the longest loop of the repetitions if that loop is longer still.
+    /// The new run must be more than twice as long as the old one.
     ///
     /// One kernel call then replaces loops around many kernel calls. But each element of the old
     /// run becomes a separate pass over the same cache lines. So the old run must have at most five
@@ -334,8 +336,9 @@ impl Geometry {
         Ok(())
     }
 
-    /// Exchanges the sides of the loops for a gather. Then `dst` is the side of the list of
-    /// windows, and `src` is the side of the numbered windows.
+    /// Exchanges the sides of the loops for a gather. Then `dst` is the side of the list of windows
+    /// (the output), and `src` is the side of the windows that destination numbers address (the
+    /// data).
     pub(crate) fn exchanged(self) -> Self {
         Self {
             outer: self.outer.exchanged(),
@@ -365,7 +368,7 @@ impl Geometry {
     }
 
     /// Returns the stride between the windows of neighbouring tuples in the list of windows. `None`
-    /// if it is not constant.
+    /// if this stride is not constant.
     pub(crate) fn source_step(&self) -> Option<isize> {
         single_stride(&self.tuples)
     }

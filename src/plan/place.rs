@@ -69,7 +69,7 @@ impl WindowOffsets {
         self.window.last().copied().unwrap_or((1, 1))
     }
 
-    /// Returns the stride between windows. `None` if it is not constant.
+    /// Returns the stride between windows. `None` if this stride is not constant.
     pub(crate) fn step(&self) -> Option<isize> {
         single_stride(&self.windows)
     }
@@ -166,7 +166,7 @@ impl IndexPlan {
     }
 
     /// Returns the stride between neighbouring slices in a tensor of the output's shape. `None` if
-    /// it is not constant, or if destination numbers do not count slices.
+    /// this stride is not constant, or if destination numbers do not count slices.
     fn slice_stride(&self, strides: &[isize]) -> Option<isize> {
         if !self.scale.numbers_slices {
             return None;
@@ -188,8 +188,9 @@ impl IndexPlan {
         })
     }
 
-    /// Returns the offsets of the numbered windows in a tensor of the output's shape. `None` if the
-    /// destination numbers are offsets and the tensor has another layout than the plan.
+    /// Returns the offsets of the windows, by destination number, in a tensor of the output's
+    /// shape. `None` if the destination numbers are offsets and the tensor has another layout than
+    /// the plan.
     pub(crate) fn numbered(
         &self,
         strides: &[isize],

@@ -13,17 +13,18 @@ pub(crate) struct Scale {
     pub(crate) base: isize,
     /// Distance from one destination number to the next, in elements.
     pub(crate) unit: isize,
-    /// Exclusive upper bound of the numbers.
+    /// Exclusive upper bound of the destination numbers.
     pub(crate) count: u64,
-    /// Whether the numbers count slices in row-major order. Then every number in `0..count` is a
-    /// slice. Otherwise a number is an offset in elements.
+    /// Whether destination numbers count slices in row-major order. Then every number in `0..count`
+    /// is the number of a slice. Otherwise a destination number is an offset in elements.
     pub(crate) numbers_slices: bool,
 }
 
 impl Scale {
-    /// Chooses the numbering of destinations for an output. Returns it with the multipliers of the
-    /// indexed axes. Where the indexed axes merge to one stride, numbers count slices. Otherwise
-    /// numbers are offsets from the lowest address.
+    /// Chooses the meaning of destination numbers for an output. Returns this meaning and the
+    /// multipliers of the indexed axes. If the indexed axes merge to one stride, destination
+    /// numbers count slices. Otherwise destination numbers are offsets from the slice with the
+    /// lowest offset, in elements.
     pub(crate) fn new<'a>(output: &'a Layout<'_>, form: &Form) -> (Self, Multipliers<'a>) {
         // The strides of an output without elements do not matter.
         let contiguous = Layout::contiguous(output.shape());
@@ -65,8 +66,8 @@ impl Scale {
         (scale, multipliers)
     }
 
-    /// Returns the bytes of the output from number 0 to number `count`, with elements of `size`
-    /// bytes.
+    /// Returns the bytes between the slice of destination number 0 and the end of the slice of the
+    /// last destination number, `count - 1`. `size`: bytes of an element.
     pub(crate) fn bytes(&self, size: usize) -> u64 {
         let unit = (self.unit.unsigned_abs() as u64).saturating_mul(size as u64);
         self.count.saturating_mul(unit)
@@ -79,9 +80,10 @@ impl Scale {
 pub(crate) struct Multipliers<'a> {
     /// Sizes of the tuple axes.
     pub(super) sizes: &'a [usize],
-    /// Strides of the tuple axes, where numbers are offsets. `None`: numbers count slices.
+    /// Strides of the tuple axes, if destination numbers are offsets. `None`: destination numbers
+    /// count slices.
     strides: Option<&'a [isize]>,
-    /// Number of the slice whose coordinates are all 0.
+    /// Destination number of the slice whose coordinates are all 0.
     pub(super) origin: u64,
 }
 
@@ -96,8 +98,8 @@ impl<'a> Multipliers<'a> {
         }
     }
 
-    /// Returns the multiplier of a tuple axis. A negative one is stored as its two's complement,
-    /// because destination numbers wrap.
+    /// Returns the multiplier of a tuple axis. A negative multiplier is stored as its two's
+    /// complement, because destination numbers wrap.
     #[inline(always)]
     pub(super) fn along(&self, axis: usize) -> u64 {
         match self.strides {

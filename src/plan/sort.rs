@@ -1,7 +1,7 @@
 //! A stable radix sort of 64-bit keys by a range of their bits.
 //!
-//! It serves lists that are so long that a comparison sort is slower. It knows nothing of the
-//! meaning of the keys.
+//! The sort is for lists that are so long that a comparison sort is slower. This module knows
+//! nothing of the meaning of the keys.
 
 /// Bits of a digit. Its 2048 counters stay in the first-level cache (L1). Three passes cover the
 /// destination numbers of any table that fits in memory.

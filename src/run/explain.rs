@@ -49,8 +49,8 @@ pub struct Explanation {
     unused: Option<&'static MachineError>,
 }
 
-/// Call that is explained. Its tensors are contiguous, except that the numbered tensor has the
-/// layout of the plan.
+/// Call that is explained. The tensors of the call are contiguous, except that the output of a
+/// scatter, or the data of a gather, has the layout of the plan.
 pub(crate) struct Explained<'a> {
     pub(crate) direction: Direction,
     pub(crate) plan: &'a IndexPlan,
@@ -73,7 +73,7 @@ impl Explained<'_> {
         let elements = Elements::Plain(self.dtype);
         let operation = &operation(elements, self.reducing, self.execution)?;
         check_reduction(plan, operation.group.is_some())?;
-        // If memory cannot hold a tensor of these elements, no call can have it.
+        // If memory cannot hold a tensor of these elements, no call can have such a tensor.
         let size = self.dtype.size();
         let numbered = plan.layout()?;
         let listed = Layout::contiguous(plan.updates_shape());
@@ -166,8 +166,8 @@ impl Explanation {
     /// Returns the route of the call.
     ///
     /// A [`Small`](Route::Small) call that rejects duplicates may become
-    /// [`Planned`](Route::Planned). So does a [`Stream`](Route::Stream) without memory for a copy
-    /// of the output.
+    /// [`Planned`](Route::Planned). A [`Stream`](Route::Stream) without memory for a copy of the
+    /// output becomes [`Planned`](Route::Planned) too.
     pub fn route(&self) -> Route {
         self.route
     }
@@ -203,7 +203,7 @@ impl Explanation {
     ///
     /// A [`Stream`](Route::Stream) has no plan and no schedule. A streamed gather needs no scratch
     /// memory. A streamed scatter needs one copy of the output for each worker if several workers
-    /// run it. Otherwise it needs one copy, or none if the output is new memory.
+    /// run it. Otherwise a streamed scatter needs one copy, or no copy if the output is new memory.
     pub fn scratch_bytes(&self) -> usize {
         self.outlook.scratch_bytes
     }

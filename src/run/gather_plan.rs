@@ -1,6 +1,6 @@
 //! Defines [`GatherPlan`], a kept plan of a gather, and the methods that run it.
 //!
-//! Knows the interface of a kept plan. Does not know how a call runs.
+//! This module knows the interface of a kept plan. It does not know how a call runs.
 
 use super::explain::{Explained, Explanation};
 use super::operands::{Operands, operation};
@@ -16,8 +16,8 @@ use crate::reduction::Reducing;
 
 /// Gather whose indices have been checked and numbered.
 ///
-/// [`Gather::plan`](crate::Gather::plan) makes one. It can run many times and from many threads,
-/// on any data of the planned layout, with any element type.
+/// [`Gather::plan`](crate::Gather::plan) makes a `GatherPlan`. A plan can run many times and from
+/// many threads, on any data of the planned layout, with any element type.
 ///
 /// # Examples
 ///
@@ -59,7 +59,7 @@ impl GatherPlan {
         self.plan.skipped()
     }
 
-    /// Returns a call by this plan, on rayon by default.
+    /// Returns a call with this plan, on rayon by default.
     #[inline]
     pub fn run(&self) -> GatherRun<'_> {
         GatherRun {
@@ -69,7 +69,8 @@ impl GatherPlan {
     }
 }
 
-/// Call by a [`GatherPlan`]: its execution options, and the methods that run it.
+/// A call with a [`GatherPlan`], made by [`GatherPlan::run`]. One method sets the execution options
+/// of the call. The other methods run the call, or report how it will run.
 ///
 /// # Examples
 ///

@@ -16,11 +16,12 @@ use crate::execution::Execution;
 use crate::kernel::{CheckedGather, GatherBounds, InstructionSet};
 use crate::plan::{Block, Flat, Tuples};
 
-/// Tuples of a block whose stored indices the kernel checks and uses as element numbers.
+/// Tuples of a block whose indices in memory the kernel checks and uses directly as element
+/// numbers.
 const FOLLOWED_TUPLES: usize = 2048;
 
-/// Tuples of a block that is numbered first, because some of its stored indices are not element
-/// numbers.
+/// Tuples of a block whose element numbers are computed before the kernel runs, because some of its
+/// indices in memory are not element numbers.
 const NUMBERED_TUPLES: usize = 512;
 
 /// Tuples from which on several workers gather. One worker gathers this number in about
@@ -66,7 +67,8 @@ impl<'a> LongGather<'a> {
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<(), ScatterError> {
         let count = self.flat.tuples;
         if count < WORKER_TUPLES {
-            // SAFETY: `gather` has the contract of this function, and no other thread runs it.
+            // SAFETY: the caller guarantees the output for all tuples, and no other thread writes
+            // the output.
             return unsafe { self.gather(0..count) };
         }
         let call = execution.begin();
@@ -81,9 +83,9 @@ impl<'a> LongGather<'a> {
                 first_wrong.fetch_min(first, Ordering::Relaxed);
             }
         })?;
-        // Workers report only the first tuple of a part with an invalid index. Gathering from that
-        // tuple on finds the error.
-        // SAFETY: `gather` has the contract of this function, and all workers have finished.
+        // If a part has an invalid index, its worker reports only the first tuple of the part. A
+        // second gather from that tuple on returns the error of the first invalid index.
+        // SAFETY: the caller guarantees the output for all tuples, and all workers have finished.
         unsafe { self.gather(first_wrong.into_inner()..count) }
     }
 
@@ -110,8 +112,9 @@ impl<'a> LongGather<'a> {
         Ok(())
     }
 
-    /// Gathers a block of tuples whose stored indices are valid element numbers. Returns whether
-    /// they are: negative indices are not.
+    /// Gathers a block of tuples and uses the indices in memory directly as element numbers.
+    /// Returns whether every index of the block was a valid element number. A negative index is
+    /// never a valid element number, even if it counts from the end.
     ///
     /// # Safety
     ///
@@ -134,8 +137,8 @@ impl<'a> LongGather<'a> {
         unsafe { kernel(output, self.buffers.source, indices, count, form) }
     }
 
-    /// Numbers a block of tuples and gathers it. A separate function, because the numbers are
-    /// stored on the stack.
+    /// Computes the element numbers of a block of tuples and gathers the elements. A separate
+    /// function, because the element numbers are stored on the stack.
     ///
     /// # Safety
     ///

@@ -34,14 +34,16 @@ const AHEAD: usize = 512;
 /// lists slower.
 const NEAR_BYTES: u64 = 4096;
 
-/// Tuples from which on each of several workers has its own copy, if copies can be merged.
+/// Minimum number of tuples for which each of several workers updates a private copy of the output,
+/// if the reduction allows copies to be merged.
 const PRIVATE_COPY_TUPLES: usize = 256 * 1024;
 
-/// Fewest tuples of a copy for each of its elements. Clearing and merging a copy costs time for
-/// each element.
+/// Minimum number of tuples per element of a private copy. Each worker has a private copy of the
+/// output. Clearing and merging a private copy costs time for each of its elements.
 const TUPLES_A_COPY: usize = 2;
 
-/// Bytes of all copies together, from which on all workers merge them instead of one.
+/// Minimum size of all private copies together, in bytes, for which all workers merge the copies.
+/// One worker merges smaller copies.
 const MERGED_BYTES: usize = 512 * 1024;
 
 /// A scatter into a contiguous output with a list of single elements.
@@ -55,8 +57,8 @@ pub(super) struct LongList<'a> {
     tuples: Tuples<'a>,
     /// Whether all updates are one value.
     is_one_value: bool,
-    /// Whether the output is new memory that holds the data. It may then be written before all
-    /// indices are checked.
+    /// Whether the output is new memory that holds the data. Such an output may be written before
+    /// all indices are checked.
     is_disposable: bool,
     /// Instruction set of the functions that check indices.
     set: InstructionSet,
@@ -87,15 +89,15 @@ impl<'a> LongList<'a> {
         })
     }
 
-    /// Runs the call. Returns whether there was memory for it.
+    /// Runs the call. Returns `false` if there was no memory for the copies of the output.
     ///
     /// Checking indices is most of the cost of this call. The fastest method is to check a block
     /// of indices just before its updates are applied.
     ///
     /// # Safety
     ///
-    /// `flat` was made from the tensors of the buffers. These are contiguous, except for updates
-    /// that are one value.
+    /// `flat` was made from the tensors of the buffers. These tensors are contiguous, except for
+    /// updates that are one value.
     pub(super) unsafe fn run(&self, execution: &Execution<'_>) -> Result<bool, ScatterError> {
         let call = execution.begin();
         // SAFETY: the caller guarantees what all three functions require.
@@ -112,8 +114,8 @@ impl<'a> LongList<'a> {
         }
     }
 
-    /// Returns how the copies of several workers are merged, and the number of copies. `None` if
-    /// one copy is as fast.
+    /// Returns how the private copies of several workers are merged, and the number of private
+    /// copies. `None` if a single copy is as fast.
     fn private_copies(&self, workers: &Workers<'_>) -> Option<(Private, usize)> {
         let tuples = self.flat.tuples;
         let private = (self.operation.private()).filter(|_| tuples >= PRIVATE_COPY_TUPLES)?;
@@ -194,8 +196,8 @@ impl<'a> LongList<'a> {
         result.map(|()| true)
     }
 
-    /// Returns the error of the first invalid tuple from `first` on. Workers report only the first
-    /// tuple of a part with an invalid index.
+    /// Returns the error of the first invalid tuple from `first` on. If a part has an invalid
+    /// index, its worker reports only the first tuple of the part.
     fn check_from(&self, first: usize) -> Result<(), ScatterError> {
         self.each_block(first.min(self.flat.tuples)..self.flat.tuples, |_, _| ())
     }
@@ -275,8 +277,8 @@ impl<'a> LongList<'a> {
         })
     }
 
-    /// Numbers a range of tuples in blocks, up to the first invalid index, and calls `apply` with
-    /// the first tuple and the numbers of each block.
+    /// Computes the element numbers of a range of tuples in blocks, up to the first invalid index.
+    /// Calls `apply` with the first tuple and the element numbers of each block.
     #[inline(always)]
     fn each_block(
         &self,

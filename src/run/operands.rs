@@ -25,13 +25,14 @@ use crate::reduction::{Reducing, Reduction};
 /// - Every value that the call writes is valid in the output.
 /// - `copied` has the shape of the output.
 ///
-/// A scatter numbers the windows of its output, and its updates list one window for each tuple.
-/// A gather numbers the windows of its data, and its output lists one window for each tuple.
+/// In a scatter, destination numbers address the windows of the output, and the updates list one
+/// window for each tuple. In a gather, destination numbers address the windows of the data, and the
+/// output lists one window for each tuple.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands<'a> {
     pub(crate) direction: Direction,
     pub(crate) operation: &'a Operation,
-    // These are references, because moving the descriptions of four tensors between functions
+    // The fields are references, because moving the descriptions of four tensors between functions
     // costs more than the smallest calls.
     pub(crate) output: &'a Target<'a>,
     /// The updates of a scatter, or the data of a gather.
@@ -46,8 +47,8 @@ impl<'a> Operands<'a> {
     /// `operation` is for the elements of `data`, or for those of `output` if there is no data.
     /// If `data` is the memory of `output`, the call is in place.
     ///
-    /// The operands are not returned. The compiler would copy them out of a `Result` in pieces,
-    /// and the smallest calls would wait for loads that span these pieces.
+    /// The function does not return the operands. The compiler would copy returned operands out of
+    /// a `Result` in pieces, and the smallest calls would wait for loads that span these pieces.
     #[inline]
     pub(crate) fn lend<T>(
         operation: &'a Operation,
@@ -110,7 +111,8 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// Returns the layout of the tensor whose windows are numbered.
+    /// Returns the layout of the tensor whose windows destination numbers address (the output of a
+    /// scatter, the data of a gather).
     #[inline(always)]
     pub(crate) fn numbered(&self) -> &'a Layout<'a> {
         match self.direction {
@@ -128,7 +130,8 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Returns the shape of the tensor whose windows are numbered.
+    /// Returns the shape of the tensor whose windows destination numbers address (the output of a
+    /// scatter, the data of a gather).
     pub(crate) fn shape(&self) -> &'a [usize] {
         self.numbered().shape()
     }
@@ -179,8 +182,8 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Refuses tensors whose shapes are not those of a plan. Refuses a numbered tensor whose
-    /// layout is not that of the plan.
+    /// Refuses tensors whose shapes are not the shapes of a plan. Refuses an output of a scatter,
+    /// or data of a gather, whose layout is not the layout of the plan.
     #[inline(always)] // On the path of the smallest calls.
     pub(super) fn check_plan(&self, plan: &IndexPlan) -> Result<(), ScatterError> {
         match self.direction {
@@ -278,8 +281,8 @@ pub(crate) fn check_dtype(
     }
 }
 
-/// Refuses shared memory, and contents that the output must not hold. Returns the data, or
-/// `None` if it is the memory of the output.
+/// Refuses shared memory, and contents that the output must not hold. Returns the data, or `None`
+/// if the data is the memory of the output.
 #[inline(never)]
 fn check_memory<'a>(
     moves: bool,

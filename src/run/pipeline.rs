@@ -1,7 +1,7 @@
 //! Runs a call, scatter or gather, with indices or with a kept plan.
 //!
-//! The steps are: check the shapes, choose the route, run the call on it. This module knows which
-//! module runs each route. It does not know operators.
+//! The steps are: check the shapes, choose the route, run the call on this route. This module knows
+//! which module runs each route. It does not know operators.
 
 #![expect(unsafe_code, reason = "passes the memory of checked views to a call")]
 
@@ -19,8 +19,8 @@ use crate::operand::Elements;
 use crate::operand::indices::Integers;
 use crate::plan::{Binding, Extents, Flat, Form, Geometry, IndexPlan};
 
-/// Refuses a reduction if the plan is of an operator that only moves elements. `reduces`: whether
-/// the call has a reduction.
+/// Refuses a reduction if the plan was made for an operator that only moves elements. `reduces`:
+/// whether the call has a reduction.
 #[inline]
 pub(crate) fn check_reduction(plan: &IndexPlan, reduces: bool) -> Result<(), ScatterError> {
     if plan.only_moves() && reduces {
@@ -31,7 +31,7 @@ pub(crate) fn check_reduction(plan: &IndexPlan, reduces: bool) -> Result<(), Sca
     Ok(())
 }
 
-/// Runs a call by a plan that the caller keeps.
+/// Runs a call with a plan that the caller keeps.
 #[inline(always)] // On the path of the smallest calls.
 pub(crate) fn execute(
     plan: &IndexPlan,
@@ -50,8 +50,10 @@ pub(crate) fn execute(
     run_plan(plan, flat, true, operands, choice, execution)
 }
 
-/// Returns the strides of both tensors, if windows are rows at a constant stride. The plan has
-/// already computed them for a contiguous listed tensor. Others are computed into `computed`.
+/// Returns the strides of the numbered tensor (the output of a scatter, the data of a gather) and
+/// of the listed tensor (the updates of a scatter, the output of a gather). `None` if windows are
+/// not rows at a constant stride. The plan has already computed the strides for a contiguous listed
+/// tensor. For other listed tensors, this function computes the strides into `computed`.
 #[inline(always)]
 fn flat_of<'f>(
     plan: &'f IndexPlan,
@@ -94,7 +96,7 @@ fn run_plan(
 
 /// Runs a plan by a schedule. The operands have the layout and the shapes of the plan.
 ///
-/// A separate function, so that small calls do not reserve its stack frame.
+/// A separate function, so that small calls do not reserve the stack frame of this function.
 #[inline(never)]
 fn run_by_schedule(
     plan: &IndexPlan,
@@ -110,7 +112,8 @@ fn run_by_schedule(
     prepared.run_by(|transfer| exec::run(transfer, call.workers(), selection))
 }
 
-/// A transfer, and the copies of a single update that it reads, if it has any.
+/// A transfer that is ready to run. If all updates of a scatter are one value, `one_run` is scratch
+/// memory with several contiguous copies of this value, and the transfer reads these copies.
 pub(crate) struct Prepared<'a> {
     pub(crate) transfer: Transfer<'a>,
     pub(crate) one_run: Option<OneRun>,
@@ -128,7 +131,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Makes the transfer of a plan, and allocates all memory that describes it.
+/// Makes the transfer of a plan, and allocates all memory that describes the transfer.
 ///
 /// # Safety
 ///
@@ -163,8 +166,8 @@ pub(crate) unsafe fn prepare<'a>(
     Ok(Prepared { transfer, one_run })
 }
 
-/// Returns a run of copies of the update, if all updates are one value. Without the copies, each
-/// run would be read one element at a time.
+/// Returns as many contiguous copies of the update as a run has elements, if all updates are one
+/// value. Without these copies, the kernel would read each run one element at a time.
 fn one_run_of(operands: &Operands<'_>, geometry: &Geometry) -> Option<OneRun> {
     let run = geometry.window.run().size;
     let is_wanted = operands.direction == Direction::Scatter
@@ -228,7 +231,7 @@ pub(crate) fn once(
     once_planned(form, operands, indices, planning, choice, execution)
 }
 
-/// Runs a long list of single elements without a plan. Returns whether it ran.
+/// Runs a long list of single elements without a plan. Returns whether the call ran.
 ///
 /// # Safety
 ///
@@ -248,9 +251,9 @@ unsafe fn stream(call: &FlatCall<'_>, execution: &Execution<'_>) -> Result<bool,
     }
 }
 
-/// Makes a plan from the indices and runs the call by it.
+/// Makes a plan from the indices and runs the call with this plan.
 ///
-/// A separate function, so that small calls do not reserve its stack frame.
+/// A separate function, so that small calls do not reserve the stack frame of this function.
 #[inline(never)]
 fn once_planned(
     form: &Form,

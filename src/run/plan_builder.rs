@@ -1,7 +1,8 @@
 //! Makes plans from indices: checks every index and computes every destination number.
 //!
-//! Long lists are numbered in pieces on the pool, short ones on the calling thread. This module
-//! knows index types and shapes. It does not know element types or reductions.
+//! The destination numbers of long lists are computed in pieces on the pool, and those of short
+//! lists on the calling thread. This module knows index types and shapes. It does not know element
+//! types or reductions.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,8 +21,8 @@ use crate::plan::{
 use crate::reduction::Duplicates;
 use crate::work::{self, Work};
 
-/// Number of indices from which on all workers compare them with their neighbours, instead of
-/// the calling thread alone.
+/// Minimum number of indices for which all workers compare the indices with their neighbours. The
+/// calling thread alone compares fewer indices.
 const PARALLEL_TUPLES: usize = 1024 * 1024;
 
 /// Rows that a worker compares before it checks whether another worker found a difference.
@@ -32,13 +33,14 @@ const ROWS_PER_CHECK: usize = 1024;
 pub(crate) struct Planning {
     pub(crate) duplicates: Duplicates,
     pub(crate) rules: IndexRules,
-    /// Whether the plan is for a gather. A gather only reads the numbered windows, so that equal
-    /// destinations are no duplicates.
+    /// Whether the plan is for a gather. A gather only reads its destinations, so two tuples with
+    /// equal destinations are no duplicates.
     pub(crate) gathers: bool,
 }
 
 /// Makes a plan: checks every index and computes every destination number. `output`: layout of the
-/// tensor whose windows are numbered.
+/// tensor whose windows destination numbers address (the output of a scatter, the data of a
+/// gather).
 pub(crate) fn make_plan(
     output: &Layout<'_>,
     form: Form,
@@ -53,8 +55,8 @@ pub(crate) fn make_plan(
         .tuple_shape(output.shape(), layout.shape())?
         .iter()
         .product();
-    // If the tuples move nothing, all of them are checked here, and the plan has numbers for only
-    // a part of them.
+    // If the tuples move no element, `check_empty_tuples` checks all tuples, and the plan has
+    // destination numbers for only a part of the tuples.
     let is_empty = !planning.gathers && output.shape().contains(&0);
     let empty = (is_empty || form.moves_nothing(output.shape(), layout.shape()))
         .then(|| check_empty_tuples(output, &form, indices, planning, execution))
@@ -86,8 +88,9 @@ pub(crate) fn make_plan(
     Ok(plan)
 }
 
-/// Checks the indices of tuples that move nothing. An index in memory that stands for several
-/// tuples is checked once.
+/// Checks the indices of tuples that move no element: windows are empty, there are no repetitions,
+/// or the output of a scatter has a size of 0. If an index in memory stands for several tuples, the
+/// function checks this index once.
 fn check_empty_tuples(
     output: &Layout<'_>,
     form: &Form,
@@ -155,7 +158,7 @@ fn in_rows(
     Ok(if differs.into_inner() { form } else { rows })
 }
 
-/// Inputs of the numbering of a plan's tuples.
+/// Inputs for the computation of the destination numbers of a plan.
 struct Numbering<'a> {
     tuples: Tuples<'a>,
     output: &'a Layout<'a>,
@@ -166,7 +169,8 @@ struct Numbering<'a> {
 }
 
 impl Numbering<'_> {
-    /// Numbers the tuples from `first` on, on the calling thread or in pieces on the pool.
+    /// Computes the destination numbers of the tuples from `first` on, on the calling thread or in
+    /// pieces on the pool.
     ///
     /// The first piece with an error decides which error is returned. The error therefore does
     /// not depend on the number of pieces.
@@ -177,8 +181,8 @@ impl Numbering<'_> {
             let skipped = resolve_sequences(output, form, self.indices, self.rules, numbers)?;
             let mut piece = Piece::EMPTY;
             piece.extend(numbers);
-            // If the tuples move nothing, `check_empty_tuples` has already counted the skipped
-            // ones.
+            // If the tuples move no element, `check_empty_tuples` has already counted the skipped
+            // tuples.
             piece.skipped = skipped.min(numbers.len());
             return Ok(piece);
         }

@@ -3,7 +3,7 @@
 //! The choice depends on shapes, layouts and sizes, and for long lists on the cache sizes of the
 //! machine. It does not depend on the values of indices, with one exception: whether the tuples of
 //! a kept plan have few destinations. The choice is made once, and the code that runs a call only
-//! reads it.
+//! reads this choice.
 //!
 //! The first row that applies is the route of a call.
 //!
@@ -35,7 +35,7 @@ use crate::operand::Layout;
 use crate::plan::{Extents, Flat, Form, IndexPlan};
 use crate::reduction::{Bounds, Duplicates};
 
-/// Most tuples whose numbers are stored on the stack.
+/// Maximum number of tuples whose destination numbers are stored on the stack.
 pub(super) const STACK_TUPLES: usize = 512;
 
 /// Tuples for each element of the output, from which on copying the output to scratch memory and
@@ -46,7 +46,7 @@ const TUPLES_OF_ELEMENT: usize = 4;
 /// the cache, because other cores share the cache (estimated, not measured).
 const PARTS_OF_LAST_CACHE: u64 = 4;
 
-/// Route of a call. It does not change the result.
+/// Route of a call: the way in which the crate runs the call. The route does not change the result.
 ///
 /// ```
 /// use ndscatter::{DType, Layout, Route, Scatter, TensorView};
@@ -66,7 +66,8 @@ pub enum Route {
     Small,
     /// Each element is moved as soon as its index is checked, without a plan.
     Stream,
-    /// A plan numbers all destinations, and a [`Schedule`](crate::Schedule) moves the windows.
+    /// A plan computes all destination numbers, and a [`Schedule`](crate::Schedule) moves the
+    /// windows.
     Planned,
 }
 
@@ -113,7 +114,7 @@ impl Choice {
     }
 }
 
-/// Source of the destination numbers.
+/// Source of the destination numbers of a call: its indices, or a plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Numbers<'a> {
     Indices {
@@ -127,20 +128,21 @@ pub(crate) enum Numbers<'a> {
     },
 }
 
-/// Facts that the route depends on.
+/// Facts about a call that determine its [`Route`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
     pub(crate) execution: &'a Execution<'a>,
     pub(crate) direction: Direction,
     pub(crate) operation: &'a Operation,
-    /// Layouts of the tensor whose windows are numbered, of the tensor that lists one window for
-    /// each tuple, and of the data that is copied first.
+    /// Layouts of three tensors: the tensor whose windows destination numbers address (the output
+    /// of a scatter, the data of a gather), the tensor that lists one window for each tuple, and
+    /// the data that is copied first.
     pub(crate) numbered: &'a Layout<'a>,
     pub(crate) listed: &'a Layout<'a>,
     pub(crate) copied: Option<&'a Layout<'a>>,
     /// Whether the output is new memory.
     pub(crate) is_new: bool,
-    /// Strides of both tensors, if windows are rows at a constant stride.
+    /// Strides of the tensors `numbered` and `listed`, if windows are rows at a constant stride.
     pub(crate) flat: Option<&'a Flat>,
     pub(crate) numbers: Numbers<'a>,
 }

@@ -1,6 +1,6 @@
 //! Defines [`ScatterPlan`], a kept plan of a scatter, and the methods that run it.
 //!
-//! Knows the interface of a kept plan. Does not know how a call runs.
+//! This module knows the interface of a kept plan. It does not know how a call runs.
 
 use super::explain::{Explained, Explanation};
 use super::operands::{Operands, operation};
@@ -16,10 +16,10 @@ use crate::reduction::{Accumulate, Meaning, NoneGradient, Reduction};
 
 /// Scatter whose indices have been checked and numbered.
 ///
-/// [`Scatter::plan`](crate::Scatter::plan) makes a plan, and [`run`](Self::run) runs it. A plan
-/// has the layout of the output, the destination of every tuple, and the options of its operator:
-/// the reduction, `include_self` and `accumulate`. It can run many times and from many threads,
-/// with any `data`, `updates` and element type. A call by a plan does not read the indices again.
+/// [`Scatter::plan`](crate::Scatter::plan) makes a plan, and [`run`](Self::run) runs it. A plan has
+/// the layout of the output, the destination of every tuple, and the options of its operator: the
+/// reduction, `include_self` and `accumulate`. A plan can run many times and from many threads,
+/// with any `data`, `updates` and element type. A call with a plan does not read the indices again.
 ///
 /// # Examples
 ///
@@ -47,7 +47,7 @@ use crate::reduction::{Accumulate, Meaning, NoneGradient, Reduction};
 #[derive(Debug)]
 pub struct ScatterPlan {
     pub(crate) plan: IndexPlan,
-    /// Options of the operator, which a call uses unless it sets others.
+    /// Options of the operator. A call uses these options unless the caller sets other options.
     pub(crate) meaning: Meaning,
 }
 
@@ -76,8 +76,8 @@ impl ScatterPlan {
         self.plan.skipped()
     }
 
-    /// Returns the shape that `updates` must have. If it is empty, `updates` may be a tensor of
-    /// one element with any rank.
+    /// Returns the shape that `updates` must have. If this shape is empty (rank 0), `updates` may
+    /// be a tensor of one element with any rank.
     pub fn updates_shape(&self) -> &[usize] {
         self.plan.updates_shape()
     }
@@ -110,7 +110,8 @@ impl ScatterPlan {
     }
 }
 
-/// Call by a [`ScatterPlan`]: its options, its execution options, and the methods that run it.
+/// A call with a [`ScatterPlan`], made by [`ScatterPlan::run`]. Some methods set the options of the
+/// call. The other methods run the call, or report how it will run.
 ///
 /// The methods refuse tensors whose shapes are not those of the plan, before they write anything.
 ///
@@ -142,7 +143,7 @@ pub struct ScatterRun<'p> {
     pub(crate) execution: Execution<'p>,
 }
 
-/// Data that a forward pass in place overwrites, saved for its gradient.
+/// Data that a forward pass in place overwrites, saved for the gradient of this pass.
 #[derive(Debug)]
 pub(crate) struct Overwritten {
     pub(crate) tensor: AnyTensor,
@@ -154,7 +155,7 @@ pub(crate) struct Overwritten {
 impl<'p> ScatterRun<'p> {
     /// Sets the reduction of the call. The other options of the operator stay.
     ///
-    /// The plan of a [`cache`](crate::Scatter::cache) only moves elements. A call by such a plan
+    /// The plan of a [`cache`](crate::Scatter::cache) only moves elements. A call with such a plan
     /// with a reduction fails with [`ScatterError::UnsupportedOption`].
     #[must_use]
     #[inline]

@@ -1,8 +1,9 @@
 //! Runs small calls, for which setting up loops and choosing a schedule would cost more than the
-//! moves. A call with a plan uses the numbers of the plan. A call with at most 512 tuples numbers
-//! them on the stack, without a plan.
+//! moves. A call with a plan uses the destination numbers of the plan. A call without a plan has at
+//! most 512 tuples, and its destination numbers are computed on the stack.
 //!
-//! This module knows how tuples are numbered. It does not know the operation on the elements.
+//! This module knows how destination numbers are computed. It does not know the operation on the
+//! elements.
 
 #![expect(unsafe_code, reason = "passes checked numbers to a transfer")]
 
@@ -21,8 +22,8 @@ use crate::plan::{
 };
 use crate::reduction::Duplicates;
 
-/// Runs a small call by its plan. Returns whether it ran: the plan must number slices, with
-/// numbers of 32 bits.
+/// Runs a small call with its plan. Returns whether the call ran. The call runs only if the
+/// destination numbers of the plan count slices and have 32 bits.
 ///
 /// # Safety
 ///
@@ -46,8 +47,8 @@ pub(super) unsafe fn run_planned(plan: &IndexPlan, flat: &Flat, operands: &Opera
             positions: positions.flatten(),
         },
     };
-    // SAFETY: the caller guarantees the layout and the shapes. The plan numbers slices, as `flat`
-    // does, and all its numbers were checked.
+    // SAFETY: the caller guarantees the layout and the shapes. The destination numbers of the plan
+    // count slices, as `flat` requires, and were checked when the plan was made.
     unsafe { transfer.run(operands.direction, operands.buffers()) };
     true
 }
@@ -62,7 +63,8 @@ pub(super) struct FlatCall<'a> {
 }
 
 impl FlatCall<'_> {
-    /// Runs a small call. Returns whether it ran. All indices are checked before the first write.
+    /// Runs a small call. Returns whether the call ran. All indices are checked before the first
+    /// write.
     ///
     /// # Safety
     ///
@@ -95,7 +97,8 @@ impl FlatCall<'_> {
         unsafe { self.run_numbered::<STACK_TUPLES>(execution) }
     }
 
-    /// Numbers the tuples in an array of `CAPACITY` elements, and runs the call.
+    /// Computes the destination numbers of the tuples in an array of `CAPACITY` elements, and runs
+    /// the call.
     ///
     /// # Safety
     ///
@@ -108,7 +111,8 @@ impl FlatCall<'_> {
         let mut numbers = [0; CAPACITY];
         let numbers = &mut numbers[..self.flat.tuples];
         let skipped = self.resolve(execution, numbers)?;
-        // SAFETY: `resolve` has numbered all tuples. The caller guarantees the rest.
+        // SAFETY: `resolve` has computed the destination numbers of all tuples. The caller
+        // guarantees the rest.
         Ok(unsafe {
             if skipped > 0 {
                 self.run_applied::<CAPACITY>(numbers)
@@ -125,7 +129,7 @@ impl FlatCall<'_> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::run`]. Every number is that of a slice, or marks a skipped tuple.
+    /// As for [`Self::run`]. Every number is the number of a slice, or marks a skipped tuple.
     #[inline(never)]
     unsafe fn run_applied<const CAPACITY: usize>(&self, numbers: &mut [u32]) -> bool {
         let mut positions = [0_u32; CAPACITY];
@@ -153,7 +157,8 @@ impl FlatCall<'_> {
     #[inline(always)]
     unsafe fn run_tuples(&self, tuples: TupleNumbers<'_>) -> bool {
         if self.planning.duplicates == Duplicates::Reject && !known_distinct(tuples.numbers) {
-            // A plan finds out whether there are duplicates, and which tuples they are.
+            // The planned route then detects whether there are duplicates, and which tuples are
+            // duplicates.
             return false;
         }
         let transfer = SmallTransfer {
@@ -166,7 +171,7 @@ impl FlatCall<'_> {
         true
     }
 
-    /// Numbers all tuples and returns how many of them are skipped.
+    /// Computes the destination numbers of all tuples. Returns the number of skipped tuples.
     #[inline(always)]
     fn resolve(
         &self,
@@ -180,8 +185,9 @@ impl FlatCall<'_> {
         self.resolve_others(execution, numbers)
     }
 
-    /// Numbers tuples that have several coordinates, or whose indices are not contiguous. A
-    /// separate function, so that the smallest calls do not reserve its stack frame.
+    /// Computes the destination numbers of tuples that have several coordinates, or whose indices
+    /// are not contiguous, and of the rows of sequences. A separate function, so that the smallest
+    /// calls do not reserve its stack frame.
     #[inline(never)]
     fn resolve_others(
         &self,

@@ -1,8 +1,8 @@
-//! Numbering of long, contiguous lists block by block, without a plan.
+//! Computes the slice numbers of long, contiguous lists block by block, without a plan.
 //!
-//! Where valid indices already are slice numbers, this module only checks them and does not
-//! multiply them. It copies such indices only if they are foreign: other code may write their
-//! memory. This module knows nothing of what is done with the slices.
+//! Valid indices can already be slice numbers. This module then only checks the indices and does
+//! not multiply them. It copies such indices only if the indices are foreign: other code may write
+//! their memory. This module does not know how slices are used.
 
 #![expect(unsafe_code, reason = "reads indices at offsets of a contiguous view")]
 
@@ -37,9 +37,10 @@ impl Block<'_> {
 
 /// Methods for contiguous indices that hold all coordinates.
 impl Tuples<'_> {
-    /// Numbers the slices of the tuples from `first` on. It uses instructions of `set` if the
-    /// machine has them. `buffer` has one entry for each tuple. The method leaves `buffer`
-    /// unchanged if the indices in memory are valid slice numbers and no other code may write them.
+    /// Computes the slice numbers of the tuples from `first` on. The method uses instructions of
+    /// `set` if the machine has them. `buffer` has one entry for each tuple. The method leaves
+    /// `buffer` unchanged if the indices in memory are valid slice numbers and no other code may
+    /// write them.
     pub(crate) fn resolve_block<'b>(
         &'b self,
         set: InstructionSet,

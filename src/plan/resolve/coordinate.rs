@@ -20,7 +20,7 @@ pub(crate) struct IndexRules {
 
 impl IndexRules {
     /// Makes the rules. `negatives_wrap`: negative coordinates count from the end of their axis.
-    /// Otherwise they are outside.
+    /// Otherwise negative coordinates are out of bounds.
     #[inline]
     pub(crate) fn new(negatives_wrap: bool, bounds: Bounds) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl IndexRules {
         }
     }
 
-    /// Returns the number to add to negative coordinates on an axis of `size` elements.
+    /// Returns the value to add to negative coordinates on an axis of `size` elements.
     #[inline(always)]
     pub(super) fn wrap(self, size: usize) -> u64 {
         size as u64 & i64::from(self.wrap_mask).cast_unsigned()

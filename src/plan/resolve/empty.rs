@@ -30,7 +30,8 @@ pub(crate) struct EmptyCheck {
 struct Repeated<'a> {
     /// Number of positions along each dim.
     sizes: &'a [usize],
-    /// Number of positions with separate indices along each dim: all positions or one.
+    /// Number of positions with separate indices in memory along each dim: all positions, or one
+    /// position along a dim of stride 0.
     stored: &'a [usize],
 }
 
@@ -63,8 +64,8 @@ pub(crate) fn check_empty(
 }
 
 impl Repeated<'_> {
-    /// Numbers all tuples that have separate indices, block by block. Each of these tuples stands
-    /// for `positions` positions in `indices`.
+    /// Checks all tuples that have separate indices in memory, block by block. Each of these tuples
+    /// stands for `positions` positions in `indices`.
     fn check(
         &self,
         tuples: &Tuples<'_>,
@@ -93,8 +94,9 @@ impl Repeated<'_> {
     }
 
     /// Returns the range of tuples that contains the first duplicate, as first tuple and number of
-    /// tuples. All tuples before `first_applied` are skipped. Where an index stands for several
-    /// tuples, the range ends at the next tuple with the indices of `first_applied`.
+    /// tuples. `first_applied`: position of the first tuple that the bounds rule does not skip.
+    /// `listed`: number of all tuples. If one index in memory stands for several tuples, the range
+    /// ends at the next tuple that reads the indices of `first_applied`.
     fn duplicate_search(&self, first_applied: usize, listed: usize) -> (usize, usize) {
         let Some(repeated) = self
             .stored
@@ -108,8 +110,9 @@ impl Repeated<'_> {
         (first_applied, (step + 1).min(listed - first_applied))
     }
 
-    /// Returns the position in the whole list of tuple number `stored` of the tuples with separate
-    /// indices. It is the first position with these indices.
+    /// Returns the position of a tuple in the list of all tuples. `stored`: position of the tuple
+    /// among the tuples that have separate indices in memory. If several tuples of the list read
+    /// these indices, the result is the position of the first of them.
     fn listed_position(&self, stored: usize) -> usize {
         let (mut listed, mut step) = (0, 1);
         let dims = self.stored.iter().zip(self.sizes).rev();
@@ -120,7 +123,7 @@ impl Repeated<'_> {
         listed
     }
 
-    /// Changes the tuple that an error names to its position in the whole list. Each tuple stands
+    /// Replaces the tuple in an error by its position in the list of all tuples. Each tuple stands
     /// for `positions` positions in `indices`.
     fn rename_tuple(&self, mut error: ScatterError, positions: usize) -> ScatterError {
         if let ScatterError::IndexOutOfBounds { tuple, .. } = &mut error {

@@ -1,7 +1,8 @@
 //! Detection of index tensors that are constant along their trailing dims.
 //!
-//! Exporters write expanded indices in this way. This module reads the values of indices. It knows
-//! nothing of what they address.
+//! Exporters of models often repeat each index of a row along the trailing dims of `indices`,
+//! because ScatterElements needs an index for each element. A call can then move whole rows. This
+//! module reads the values of indices. It does not know what the indices address.
 
 #![expect(
     unsafe_code,

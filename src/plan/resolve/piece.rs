@@ -1,17 +1,20 @@
 //! Facts about a list of destination numbers, collected piece by piece during validation.
 //!
-//! This module knows numbers. It knows nothing of how they are computed or used.
+//! This module knows destination numbers. It does not know how other modules compute or use
+//! destination numbers.
 
 use crate::plan::number::Number;
 
-/// Maximum number of numbers per loop. Their breaks fit a counter of 32 bits. Most numbers also
-/// have 32 bits, so the compiler can vectorise the loop without conversions.
+/// Maximum number of destination numbers per loop. The number of breaks ([`Facts::breaks`]) of so
+/// many destinations fits a counter of 32 bits. Most destination numbers also have 32 bits, so the
+/// compiler can vectorise the loop without conversions.
 const RUN: usize = 1 << 16;
 
 /// Facts about a list of destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Whether each destination is greater than its predecessor. Then all are distinct.
+    /// Whether each destination is greater than its predecessor. Then all destinations are
+    /// distinct.
     pub(crate) increasing: bool,
     /// Whether no destination is less than its predecessor. Then equal destinations are adjacent.
     pub(crate) ordered: bool,
@@ -28,7 +31,7 @@ pub(crate) struct Piece {
     last: u64,
     /// Facts about all numbers so far.
     pub(crate) facts: Facts,
-    /// Number of skipped tuples. If it is not 0, `facts` is meaningless.
+    /// Number of skipped tuples. If this number is not 0, `facts` is meaningless.
     pub(crate) skipped: usize,
 }
 
@@ -83,7 +86,8 @@ impl Piece {
         }
     }
 
-    /// Adds the facts about the next piece of the list.
+    /// Adds to `self` the facts about `next`, the piece of the list that follows `self`. Either
+    /// piece may be empty.
     pub(crate) fn join(&mut self, next: &Self) {
         let skipped = self.skipped + next.skipped;
         if self.is_empty() {
@@ -94,7 +98,8 @@ impl Piece {
         self.skipped = skipped;
     }
 
-    /// Adds the next piece, where neither piece is empty.
+    /// Adds to `self` the facts about `next`, the piece of the list that follows `self`. Neither
+    /// piece may be empty.
     fn append(&mut self, next: &Self) {
         self.facts.increasing &= next.facts.increasing && self.last < next.first;
         self.facts.ordered &= next.facts.ordered && self.last <= next.first;
@@ -114,7 +119,7 @@ mod tests {
         let cases: [(&[u32], bool, bool, usize); 6] = [
             (&[1, 2, 3, 4], true, true, 0),
             (&[1, 2, 4, 5], true, true, 1),
-            // A duplicate. One of the cuts separates its two numbers.
+            // A duplicate. One of the cuts separates the two equal numbers.
             (&[1, 2, 2, 3], false, true, 1),
             (&[1, 3, 2, 4], false, false, 3),
             (&[4, 3, 2, 1], false, false, 3),

@@ -1,4 +1,5 @@
-//! Numbering of the rows of sequences: consecutive rows from a start position for each sequence.
+//! Computes the destination numbers of the rows of a cache: for each sequence, consecutive rows
+//! from a start position.
 //!
 //! This module knows where each sequence starts and how long the cache is. It knows nothing of what
 //! the rows hold.
@@ -14,11 +15,12 @@ use crate::plan::number::Number;
 use crate::plan::scale::Scale;
 use crate::reduction::{Bounds, CacheMode};
 
-/// Checks the start position of every sequence and numbers its rows. If `numbers` is empty, it only
-/// checks. `starts` has one value for each sequence or one value for all.
+/// Checks the start position of every sequence and computes the destination numbers of its rows. If
+/// `numbers` is empty, the function only checks. `starts` has one value for each sequence or one
+/// value for all.
 ///
 /// Returns the number of skipped tuples. If `numbers` is empty, tuples are counted as the caller
-/// counts them. Otherwise every entry of `numbers` is a tuple.
+/// counts them. Otherwise the function counts each entry of `numbers` as a tuple.
 pub(crate) fn resolve_sequences<N: Number>(
     output: &Layout<'_>,
     form: &Form,
@@ -76,7 +78,7 @@ struct Sequences {
 
 /// Increments of destination numbers. Numbers wrap, because increments can be negative.
 struct Steps<'a> {
-    /// Number of the row whose positions are all 0.
+    /// Destination number of the row whose positions are all 0.
     origin: u64,
     /// Increment from one sequence to the next.
     sequence: u64,
@@ -87,7 +89,8 @@ struct Steps<'a> {
 }
 
 impl Sequences {
-    /// Checks and numbers all sequences. Returns the number of skipped tuples.
+    /// Checks the start positions of all sequences, and computes the destination numbers of their
+    /// rows. Returns the number of skipped tuples.
     fn resolve<I: Coordinate, N: Number>(
         &self,
         steps: &Steps<'_>,
@@ -95,8 +98,8 @@ impl Sequences {
         numbers: &mut [N],
     ) -> Result<usize, ScatterError> {
         let stride = (starts.layout().dims_from_last().next()).map_or(0, |(_, stride)| stride);
-        // If there is nothing to number, one start position for all sequences is checked once.
-        // There can be more sequences than a loop can visit.
+        // If no destination numbers are needed, one start position for all sequences is checked
+        // once. There can be more sequences than a loop can visit.
         let checked = match stride {
             0 if numbers.is_empty() => self.count.min(1),
             _ => self.count,
@@ -125,7 +128,8 @@ impl Sequences {
         Ok(skipped)
     }
 
-    /// Numbers the rows of a sequence. `start` is the position of its first row.
+    /// Computes the destination numbers of the rows of a sequence. `start` is the position of the
+    /// first row of the sequence.
     fn number<N: Number>(
         &self,
         steps: &Steps<'_>,
@@ -145,7 +149,7 @@ impl Sequences {
             let first = first.wrapping_add(steps.offset(outer));
             (others, outer) = (behind, outer + 1);
             if self.len == 1 {
-                // A decode step. The loops below would be most of its cost.
+                // A decode step. The loops below would be most of the cost of a decode step.
                 let mut number = first.wrapping_add(times(start, steps.position));
                 for inner in block {
                     *inner = N::new(number);
@@ -166,8 +170,8 @@ impl Sequences {
         }
     }
 
-    /// Checks the start position of sequence `batch` and returns it. It is below `cache_len`,
-    /// unless no row is written.
+    /// Checks the start position of sequence `batch` and returns this position. The position is
+    /// below `cache_len`, unless no row is written.
     fn check<I: Coordinate>(&self, index: I, batch: usize) -> Result<usize, ScatterError> {
         // Negative start positions become larger than any length.
         let position = index.position(0);

@@ -1,4 +1,5 @@
-//! Comparison of every method of numbering tuples with a sequential reference loop.
+//! Compares every method that computes the destination numbers of tuples with a sequential
+//! reference loop.
 
 use super::{Block, IndexRules, Tuples};
 use crate::error::ScatterError;
@@ -117,7 +118,9 @@ impl List<'_> {
             .collect()
     }
 
-    /// Checks every method of numbering. Returns whether all coordinates are valid.
+    /// Compares every method that computes the destination numbers of tuples with the reference
+    /// loop [`Self::offsets`]. Returns whether the reference loop reports no coordinate out of
+    /// bounds.
     fn check(&self, case: &str) -> bool {
         let expected = self.offsets();
         let indices = Indices::from(self.view());
@@ -181,7 +184,8 @@ impl List<'_> {
     }
 }
 
-/// Compares numbers and the number of skipped tuples with the expected offsets in the output.
+/// Compares destination numbers, and the count of skipped tuples, with the expected offsets in the
+/// output.
 fn is_same<N: Number>(
     expected: &Result<Vec<Option<isize>>, ScatterError>,
     skipped: Result<usize, ScatterError>,

@@ -1,12 +1,13 @@
-//! Check of coordinates and numbering of tuples.
+//! Checks the coordinates of tuples and computes the destination numbers of tuples.
 //!
 //! This module knows the offsets of coordinates in an index tensor and the multiplier of each
-//! coordinate. It knows nothing of the use of the numbers.
+//! coordinate. It does not know how destination numbers are used.
 //!
-//! Blocks of tuples are numbered axis by axis, in loops without branches. Each loop reads a
-//! coordinate of every tuple once, compares it with the size of its axis and multiplies it. If a
-//! check fails, the block is read again. Then [`Bounds`] decides the result of each coordinate
-//! outside its axis: an error, a skipped tuple or a clamped position. This is the bounds rule.
+//! The destination numbers of a block of tuples are computed axis by axis, in loops without
+//! branches. Each loop reads a coordinate of every tuple once, compares it with the size of its
+//! axis and multiplies it. If a check fails, the block is read again. Then [`Bounds`] decides the
+//! result of each coordinate outside its axis: an error, a skipped tuple or a clamped position.
+//! Other comments call this decision the bounds rule.
 
 #![expect(
     unsafe_code,
@@ -36,17 +37,17 @@ pub(crate) const SHORT_LIST: usize = 16;
 /// vector loops.
 pub(super) const COPIED_TUPLES: usize = 128;
 
-/// Maximum number of tuples that are numbered together where their coordinates are contiguous and
-/// need no copy.
+/// Maximum number of tuples whose destination numbers are computed together where their coordinates
+/// are contiguous and need no copy.
 const IN_PLACE_TUPLES: usize = 256;
 
-/// A list of tuples. Its construction computes nothing: methods read dims and strides when they
-/// need them. Methods that are not inlined take the list by value. Therefore the list of the
-/// smallest calls can stay in registers.
+/// A list of tuples. The construction of a list computes nothing: methods read dims and strides
+/// when they need them. Methods that are not inlined take the list by value. Therefore the list of
+/// the smallest calls can stay in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuples<'a> {
     pub(super) indices: Integers<'a>,
-    /// Layout of `indices`, or of the part of `indices` that is numbered.
+    /// Layout of `indices`, or of the part of `indices` whose tuples this list has.
     layout: &'a Layout<'a>,
     form: &'a Form,
     pub(super) multipliers: Multipliers<'a>,
@@ -57,7 +58,8 @@ pub(crate) struct Tuples<'a> {
 #[derive(Clone, Copy)]
 struct Spacing {
     /// The innermost dim of the list, merged with the dims around it where possible. From one
-    /// position to the next, the number increases by `dst` and the offset in `indices` by `src`.
+    /// position to the next, the destination number increases by `dst` and the offset in `indices`
+    /// by `src`.
     row: Dim,
     /// The next merged dim outside `row`.
     rows: Dim,
@@ -71,7 +73,7 @@ struct ReadAxes {
     first: usize,
     /// Number of axes that are read.
     len: usize,
-    /// Stride between the coordinates of a tuple.
+    /// Stride between the coordinates of a tuple, in elements of `indices`.
     stride: isize,
 }
 
@@ -80,10 +82,11 @@ struct ReadAxes {
 struct Cursor {
     /// Offset of the first coordinate of the tuple.
     offset: isize,
-    /// Base number of the tuple: its number if all coordinates that are read are 0.
+    /// Base number of the tuple: the destination number that the tuple would have if all
+    /// coordinates that are read were 0.
     number: u64,
     spacing: Spacing,
-    /// Number of tuples from this one to the end of its row.
+    /// Number of tuples from this tuple to the end of its row.
     left_in_row: usize,
 }
 
@@ -117,7 +120,7 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Makes a list whose numbers count slices.
+    /// Makes a list whose destination numbers count slices.
     #[inline(always)]
     pub(crate) fn of_slices(
         extents: &Extents<'a>,
@@ -145,15 +148,15 @@ impl<'a> Tuples<'a> {
         self.are_contiguous() && self.multipliers.sizes.len() == 1
     }
 
-    /// Numbers all tuples of a small call. The tuples must be [neighbours](Self::are_neighbours).
-    /// Returns the number of skipped tuples.
+    /// Computes the destination numbers of all tuples of a small call. The tuples must be
+    /// [neighbours](Self::are_neighbours). Returns the number of skipped tuples.
     #[inline(always)]
     pub(crate) fn resolve_neighbours(self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         self.resolve_contiguous(1, numbers)
     }
 
-    /// Numbers all tuples of a small call. The tuples must be contiguous and have `tuple_len`
-    /// coordinates each. Returns the number of skipped tuples.
+    /// Computes the destination numbers of all tuples of a small call. The tuples must be
+    /// contiguous and have `tuple_len` coordinates each. Returns the number of skipped tuples.
     #[inline(always)]
     fn resolve_contiguous(
         self,
@@ -166,7 +169,8 @@ impl<'a> Tuples<'a> {
         })
     }
 
-    /// Numbers all tuples of a small call. Returns the number of skipped tuples.
+    /// Computes the destination numbers of all tuples of a small call. Returns the number of
+    /// skipped tuples.
     #[inline(always)]
     pub(crate) fn resolve_all(
         self,
@@ -185,7 +189,8 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Numbers the tuples from `first` on. It uses instructions of `set` if the machine has them.
+    /// Computes the destination numbers of the tuples from `first` on. The method uses instructions
+    /// of `set` if the machine has them.
     pub(crate) fn resolve<N: Number>(
         &self,
         set: InstructionSet,
@@ -211,8 +216,8 @@ impl<'a> Tuples<'a> {
         Ok(piece)
     }
 
-    /// Numbers the tuples from `first` on, which must be contiguous. Returns the number of skipped
-    /// tuples.
+    /// Computes the destination numbers of the tuples from `first` on, which must be contiguous.
+    /// Returns the number of skipped tuples.
     #[inline(always)]
     pub(super) fn number_contiguous<I: Coordinate>(
         &self,
@@ -327,9 +332,9 @@ impl<'a> Tuples<'a> {
         cursor
     }
 
-    /// Numbers the tuples from `first` on, block by block, and adds the facts about each block to
-    /// `piece`. Returns the number of skipped tuples. The list must have a tuple for every entry of
-    /// `numbers`.
+    /// Computes the destination numbers of the tuples from `first` on, block by block, and adds the
+    /// facts about each block to `piece`. Returns the number of skipped tuples. The list must have
+    /// a tuple for every entry of `numbers`.
     #[inline(always)]
     fn number<I: Coordinate, N: Number, const BLOCK: usize>(
         &self,
@@ -355,7 +360,8 @@ impl<'a> Tuples<'a> {
             // SAFETY: `cursor` computes its offset from the sizes and strides of the view. The
             // block ends at the end of the row at the latest, and the list has a tuple for each
             // entry. `I` is the type of the indices, because all callers have dispatched on it. If
-            // `copy` is empty, the stride of the row is 1 and the indices are not foreign.
+            // `copy` is empty, the stride of the row is 1 and the indices are not foreign
+            // ([`Integers::is_foreign`]).
             if !unsafe { self.number_block(cursor, copy, block) } {
                 // SAFETY: as above. It reads copies only.
                 skipped += unsafe { self.apply_bounds_to_row::<I, N, BLOCK>(tuple, block) }?;
@@ -368,14 +374,15 @@ impl<'a> Tuples<'a> {
         Ok(skipped)
     }
 
-    /// Numbers the tuples from the cursor on. Returns whether all coordinates are inside their
-    /// axes. `copy` is a buffer for one coordinate of each tuple. It is empty if coordinates are
-    /// read in place.
+    /// Computes the destination numbers of the tuples from the cursor on. Returns whether all
+    /// coordinates are inside their axes. `copy` is a buffer for one coordinate of each tuple.
+    /// `copy` is empty if coordinates are read in place.
     ///
     /// # Safety
     ///
-    /// `I` is the type of the indices. The offsets of all coordinates are offsets of elements of
-    /// their layout. Coordinates that are read in place are contiguous and not foreign.
+    /// `I` is the type of the indices. Each offset at which a coordinate is read is the offset of
+    /// an element of the index tensor. Coordinates that are read in place are contiguous, and no
+    /// other code can write their memory.
     #[inline(always)]
     unsafe fn number_block<I: Coordinate, N: Number>(
         &self,
@@ -400,8 +407,9 @@ impl<'a> Tuples<'a> {
         inside
     }
 
-    /// Returns one coordinate of each of the `len` tuples from the cursor on. Copies them to `copy`
-    /// unless it is empty. `place` is the offset of the coordinate from the first one of its tuple.
+    /// Returns one coordinate of each of the `len` tuples from the cursor on. Copies the
+    /// coordinates to `copy`, unless `copy` is empty. `place` is the offset of the coordinate from
+    /// the first coordinate of its tuple.
     ///
     /// # Safety
     ///
@@ -429,8 +437,8 @@ impl<'a> Tuples<'a> {
         copy
     }
 
-    /// Numbers tuples of one row and applies the bounds rule. The first of them is tuple `first` of
-    /// the list. Returns the number of skipped tuples.
+    /// Computes the destination numbers of tuples of one row and applies the bounds rule. The first
+    /// of these tuples is tuple `first` of the list. Returns the number of skipped tuples.
     ///
     /// # Safety
     ///
@@ -461,8 +469,8 @@ impl<'a> Tuples<'a> {
         Ok(skipped)
     }
 
-    /// Numbers all tuples of a short list that is not contiguous. Returns the number of skipped
-    /// tuples.
+    /// Computes the destination numbers of all tuples of a short list that is not contiguous.
+    /// Returns the number of skipped tuples.
     #[inline(always)]
     fn number_each<I: Coordinate>(&self, numbers: &mut [u32]) -> Result<usize, ScatterError> {
         let mut offsets = [0; SHORT_LIST];
@@ -486,8 +494,9 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Writes the offset of the first coordinate of each tuple of a short list, and its base
-    /// number: the number if all coordinates that are read are 0.
+    /// Writes the offset of the first coordinate of each tuple of a short list, and the base number
+    /// of each tuple: the destination number that it would have if all coordinates that are read
+    /// were 0.
     #[inline(always)]
     fn write_offsets(&self, offsets: &mut [isize], numbers: &mut [u32]) -> ReadAxes {
         numbers[0] = Number::new(self.multipliers.origin);
@@ -504,8 +513,8 @@ impl<'a> Tuples<'a> {
         self.read_axes(stride)
     }
 
-    /// Numbers all tuples of a short list and applies the bounds rule. Returns the number of
-    /// skipped tuples.
+    /// Computes the destination numbers of all tuples of a short list and applies the bounds rule.
+    /// Returns the number of skipped tuples.
     #[cold]
     #[inline(never)]
     fn apply_bounds_to_each<I: Coordinate>(
@@ -519,8 +528,8 @@ impl<'a> Tuples<'a> {
         unsafe { self.apply_bounds::<I, _, SHORT_LIST>(axes, 0, |tuple| offsets[tuple], numbers) }
     }
 
-    /// Numbers a block and applies the bounds rule. Returns the number of skipped tuples, which get
-    /// [`Number::SKIPPED`].
+    /// Computes the destination numbers of a block of tuples and applies the bounds rule. Skipped
+    /// tuples get [`Number::SKIPPED`]. Returns the number of skipped tuples.
     ///
     /// On entry, `numbers` holds the base number of each tuple. `offset` returns the offset of the
     /// first coordinate of a tuple. The first tuple of the block is tuple `first` of the list.
@@ -622,8 +631,8 @@ impl Cursor {
 }
 
 impl Axis {
-    /// Sets each number to `before(number)` plus the product of its coordinate in `run` and the
-    /// multiplier. Returns whether all coordinates are inside the axis.
+    /// Sets each destination number to `before(number)` plus the product of the coordinate of its
+    /// tuple in `run` and the multiplier. Returns whether all coordinates are inside the axis.
     #[inline(always)]
     fn add<I: Coordinate, N: Number>(
         self,

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Returns a row-major tensor that describes memory of the caller. It copies
-// nothing: `values` and `shape` must outlive the tensor.
+// Returns a row-major tensor that describes memory of the caller. The tensor
+// copies nothing: `values` and `shape` must outlive the tensor.
 static DLTensor tensor(void *values, uint8_t code, uint8_t bits, int32_t ndim, int64_t *shape) {
   DLTensor result = {0};
   result.data = values;
@@ -53,8 +53,8 @@ int main(void) {
   const float once[6] = {1, 1, 0, 0, 5, 5};
   if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table");
 
-  // A plan for calls with the same rows: it checks and analyses them once. The
-  // plan keeps its options. This run writes to a separate output.
+  // A plan for calls with the same rows: making the plan checks and analyses the
+  // rows once. The plan keeps its options. This run writes to a separate output.
   nds_plan *plan = NULL;
   if (nds_plan_scatter_nd(&table, &rows, &add, &plan) != NDS_OK) return failed("nds_plan_scatter_nd");
   float output_values[6];
@@ -67,8 +67,8 @@ int main(void) {
   if (memcmp(output_values, twice, sizeof twice) != 0) return wrong("the output");
   if (memcmp(table_values, once, sizeof once) != 0) return wrong("the table after the plan");
 
-  // An index out of bounds: the call returns a status, keeps a message and
-  // facts, and writes nothing.
+  // An index out of bounds: the call returns a status and writes nothing. The
+  // library stores a message and the failing tuple, axis and index.
   row_numbers[1] = 7;
   status = nds_scatter_nd(&table, &rows, &updates, &table, &add);
   nds_error_info info = {.size = sizeof info};

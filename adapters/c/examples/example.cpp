@@ -16,8 +16,8 @@
 #include <type_traits>
 #include <vector>
 
-// Returns a row-major tensor that describes a vector. Both vectors must outlive
-// the tensor.
+// Returns a row-major tensor that describes `values`. The tensor copies nothing:
+// `values` and `shape` must outlive the tensor.
 template <class T>
 DLTensor tensor(std::vector<T> &values, std::vector<int64_t> &shape) {
   DLTensor result{}; // null strides: row-major

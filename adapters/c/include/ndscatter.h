@@ -63,8 +63,8 @@ typedef enum nds_status {
 // strides. Several threads may run a plan at the same time.
 typedef struct nds_plan nds_plan;
 
-// Facts of a failure. An unknown fact is -1. Set `size` to sizeof(nds_error_info) before the call
-// of nds_last_error_info.
+// Facts of a failure: its status, and the tuple, the axis and the index that caused it. An unknown
+// fact is -1. Set `size` to sizeof(nds_error_info) before the call of nds_last_error_info.
 typedef struct nds_error_info {
   // sizeof(nds_error_info) in the caller's header.
   uint32_t size;
@@ -139,22 +139,22 @@ const char *nds_version(void);
 uint32_t nds_abi_version(void);
 
 // Returns the message of the last failure of the calling thread, or "" before the first failure.
-// The pointer is never null. It is valid until the thread's next failure or its end. Calls that
-// succeed do not change the message.
+// The pointer is never null. The pointer is valid until the next failure of the thread or until
+// the thread ends. Calls that succeed do not change the message.
 const char *nds_last_error(void);
 
 // Writes the facts of the last failure of the calling thread to *info.
 enum nds_status nds_last_error_info(struct nds_error_info *info);
 
-// Computes the gradients of nds_scatter_nd for data and updates. Both are multiplied by scale. The
-// tensor grad_output is the gradient of its output. The tensor grad_data has the shape of data,
-// and grad_updates has the shape of updates. One of these two may be null and is then not
-// computed. The tensor grad_data may have the address, shape and strides of grad_output. Only
-// floats and complex numbers have gradients.
+// Computes the gradients of nds_scatter_nd for data and updates, and multiplies both gradients by
+// scale. The tensor grad_output is the gradient of the output of nds_scatter_nd. The tensor
+// grad_data has the shape of data, and grad_updates has the shape of updates. One of grad_data and
+// grad_updates may be null and is then not computed. The tensor grad_data may have the address,
+// shape and strides of grad_output. Only floats and complex numbers have gradients.
 //
 // The gradients depend on data for mul, min and max with self, and on updates for mul, min and
-// max. The tensor output is required for min and max. Otherwise these three may be null. After a
-// call in place, pass the values that data had before that call.
+// max. The tensor output is required for min and max. A tensor that is not required may be null.
+// After a call in place, pass the values that data had before that call.
 enum nds_status nds_scatter_nd_backward(const DLTensor *grad_output,
                                         const DLTensor *data,
                                         const DLTensor *indices,
@@ -271,11 +271,11 @@ enum nds_status nds_gather_elements(const DLTensor *data,
                                     DLTensor *output,
                                     const struct nds_options *options);
 
-// Computes the gradient of nds_gather_nd for data. grad_output is the gradient of its output, and
-// grad_data has the shape of data. Each element of grad_data is the sum of the gradients of all
-// elements that the gather read from it, multiplied by scale. Sums begin at 0 and follow the order
-// of indices. float16 and bfloat16 are summed in float32. Only floats and complex numbers have
-// gradients.
+// Computes the gradient of nds_gather_nd for data. grad_output is the gradient of the output of
+// nds_gather_nd, and grad_data has the shape of data. Each element of grad_data is the sum of the
+// gradients of all output elements that the gather read from this element of data, multiplied by
+// scale. Sums begin at 0 and follow the order of indices. float16 and bfloat16 are summed in
+// float32. Only floats and complex numbers have gradients.
 enum nds_status nds_gather_nd_backward(const DLTensor *grad_output,
                                        const DLTensor *indices,
                                        int64_t batch_dims,
@@ -300,8 +300,8 @@ enum nds_status nds_gather_elements_backward(const DLTensor *grad_output,
                                              DLTensor *grad_data,
                                              const struct nds_options *options);
 
-// Makes a plan of nds_scatter_nd. The values of data are not read. Its shape and strides must be
-// those of the output of each run.
+// Makes a plan of nds_scatter_nd. The values of data are not read. The shape and strides of data
+// must be those of the output of each run.
 enum nds_status nds_plan_scatter_nd(const DLTensor *data,
                                     const DLTensor *indices,
                                     const struct nds_options *options,
@@ -321,8 +321,8 @@ enum nds_status nds_plan_scatter_elements(const DLTensor *data,
                                           const struct nds_options *options,
                                           struct nds_plan **plan);
 
-// Makes a plan of nds_gather_nd. The values of data are not read. Its shape and strides must be
-// those of data in each run.
+// Makes a plan of nds_gather_nd. The values of data are not read. The shape and strides of data
+// must be those of data in each run.
 enum nds_status nds_plan_gather_nd(const DLTensor *data,
                                    const DLTensor *indices,
                                    int64_t batch_dims,
@@ -353,9 +353,9 @@ enum nds_status nds_plan_run(const struct nds_plan *plan,
                              const struct nds_options *options);
 
 // Writes a text to buffer that describes a run of the plan out of place on the library's pool.
-// *length is the capacity of buffer in bytes. It becomes the length of the text, including its
-// NUL. If this length exceeds the capacity, nothing is written to buffer and the status is
-// NDS_INVALID_ARGUMENT.
+// Before the call, *length is the capacity of buffer in bytes. The call sets *length to the length
+// of the text, including its NUL. If this length exceeds the capacity, nothing is written to
+// buffer and the status is NDS_INVALID_ARGUMENT.
 enum nds_status nds_plan_explain(const struct nds_plan *plan, char *buffer, size_t *length);
 
 // Frees a plan. No run of the plan may be active. A null plan has no effect.

@@ -9,8 +9,8 @@ use crate::last_error;
 use crate::status::{Facts, nds_status};
 use crate::structs::{self, Sized32};
 
-/// Facts of a failure. An unknown fact is -1. Set `size` to sizeof(nds_error_info) before the call
-/// of nds_last_error_info.
+/// Facts of a failure: its status, and the tuple, the axis and the index that caused it. An unknown
+/// fact is -1. Set `size` to sizeof(nds_error_info) before the call of nds_last_error_info.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct nds_error_info {
@@ -54,8 +54,8 @@ impl nds_error_info {
 }
 
 /// Returns the message of the last failure of the calling thread, or "" before the first failure.
-/// The pointer is never null. It is valid until the thread's next failure or its end. Calls that
-/// succeed do not change the message.
+/// The pointer is never null. The pointer is valid until the next failure of the thread or until
+/// the thread ends. Calls that succeed do not change the message.
 #[unsafe(no_mangle)]
 pub extern "C" fn nds_last_error() -> *const c_char {
     last_error::message()

@@ -1,6 +1,7 @@
 //! The failure of a call: its status, its message and its facts.
 //!
-//! Maps the errors of the crate to statuses and facts. Knows nothing of C structs or of the
+//! The facts of a failure are numbers: the tuple, the axis and the index that caused it. This file
+//! converts the errors of the crate to statuses and facts. It knows nothing of C structs or of the
 //! functions that report a failure to C.
 
 use std::fmt;

@@ -162,15 +162,15 @@ unsafe fn scatter_backward(
     })
 }
 
-/// Computes the gradients of nds_scatter_nd for data and updates. Both are multiplied by scale. The
-/// tensor grad_output is the gradient of its output. The tensor grad_data has the shape of data,
-/// and grad_updates has the shape of updates. One of these two may be null and is then not
-/// computed. The tensor grad_data may have the address, shape and strides of grad_output. Only
-/// floats and complex numbers have gradients.
+/// Computes the gradients of nds_scatter_nd for data and updates, and multiplies both gradients by
+/// scale. The tensor grad_output is the gradient of the output of nds_scatter_nd. The tensor
+/// grad_data has the shape of data, and grad_updates has the shape of updates. One of grad_data and
+/// grad_updates may be null and is then not computed. The tensor grad_data may have the address,
+/// shape and strides of grad_output. Only floats and complex numbers have gradients.
 ///
 /// The gradients depend on data for mul, min and max with self, and on updates for mul, min and
-/// max. The tensor output is required for min and max. Otherwise these three may be null. After a
-/// call in place, pass the values that data had before that call.
+/// max. The tensor output is required for min and max. A tensor that is not required may be null.
+/// After a call in place, pass the values that data had before that call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_scatter_nd_backward(
     grad_output: *const DLTensor,

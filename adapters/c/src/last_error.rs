@@ -1,4 +1,5 @@
-//! Thread-local storage for the last failure: a message, a status and facts.
+//! Thread-local storage for the last failure: its message, its status and its facts (the tuple, the
+//! axis and the index that caused it).
 //!
 //! The storage needs no allocation and no destructor. It can therefore be read at any time, also
 //! while the thread ends. Knows nothing of the causes of failures or of C structs.
@@ -73,8 +74,8 @@ impl fmt::Write for Truncated<'_> {
     }
 }
 
-/// Returns the stored message of the calling thread, ended by a NUL. The pointer is valid until the
-/// thread's next failure or its end.
+/// Returns the message of the calling thread's last failure, ended by a NUL. The pointer is valid
+/// until the next failure of the thread or until the thread ends.
 pub(crate) fn message() -> *const c_char {
     LAST.with(|last| {
         // SAFETY: this takes the address of the message and makes no reference.
@@ -82,7 +83,7 @@ pub(crate) fn message() -> *const c_char {
     })
 }
 
-/// Returns the stored status and facts of the calling thread.
+/// Returns the status and the facts of the calling thread's last failure.
 pub(crate) fn facts() -> (nds_status, Facts) {
     LAST.with(|last| {
         // SAFETY: only this thread accesses the cell, and no reference to it lives (see `store`).

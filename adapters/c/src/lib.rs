@@ -1,7 +1,8 @@
 //! The C interface of ndscatter, on DLPack tensors.
 //!
 //! `include/ndscatter.h` declares the interface and `docs/c.md` describes it. This crate converts
-//! C structs to views and options, and errors to statuses. It does not match over element types.
+//! C structs to views and options, and errors to statuses. This crate passes element types to the
+//! crate `ndscatter`, which selects the code for each type.
 //!
 //! Every function runs inside `boundary::cross`, except those that return a version or the last
 //! failure. No panic unwinds into C. The floating-point mode is the default mode during the call. A

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::options::{Options, nds_options, one_of};
 use crate::status::nds_status;
 
-/// An operator as C requests it, with unchecked numbers.
+/// An operator as C requests it, with an unchecked axis, number of batch dims or flag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     Nd { batch_dims: i64 },
@@ -24,7 +24,7 @@ pub(crate) enum Request {
 use Request::{Along, Cache, Elements, Nd};
 
 impl Request {
-    /// Checks the numbers and returns the operator.
+    /// Checks the axis, number of batch dims or flag, and returns the operator of the crate.
     pub(crate) fn operator(self) -> Result<Operator, Failure> {
         // An axis that does not fit in `isize` is out of range for any rank.
         let axis_of = |axis| isize::try_from(axis).unwrap_or(isize::MAX);
@@ -94,7 +94,7 @@ unsafe fn scatter(
     })
 }
 
-/// Makes one gather call. With a `scale`, makes the call of its gradient instead.
+/// Makes one gather call. With a `scale`, computes the gradient of the gather instead.
 ///
 /// # Safety
 ///
@@ -241,11 +241,11 @@ pub unsafe extern "C" fn nds_gather_elements(
     unsafe { gather(Elements { axis }, [data, indices], None, output, options) }
 }
 
-/// Computes the gradient of nds_gather_nd for data. grad_output is the gradient of its output, and
-/// grad_data has the shape of data. Each element of grad_data is the sum of the gradients of all
-/// elements that the gather read from it, multiplied by scale. Sums begin at 0 and follow the order
-/// of indices. float16 and bfloat16 are summed in float32. Only floats and complex numbers have
-/// gradients.
+/// Computes the gradient of nds_gather_nd for data. grad_output is the gradient of the output of
+/// nds_gather_nd, and grad_data has the shape of data. Each element of grad_data is the sum of the
+/// gradients of all output elements that the gather read from this element of data, multiplied by
+/// scale. Sums begin at 0 and follow the order of indices. float16 and bfloat16 are summed in
+/// float32. Only floats and complex numbers have gradients.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_gather_nd_backward(
     grad_output: *const DLTensor,

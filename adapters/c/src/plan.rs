@@ -98,8 +98,8 @@ fn gather(
     Ok(Kind::Gather(made))
 }
 
-/// Makes a plan of nds_scatter_nd. The values of data are not read. Its shape and strides must be
-/// those of the output of each run.
+/// Makes a plan of nds_scatter_nd. The values of data are not read. The shape and strides of data
+/// must be those of the output of each run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_scatter_nd(
     data: *const DLTensor,
@@ -145,8 +145,8 @@ pub unsafe extern "C" fn nds_plan_scatter_elements(
     unsafe { make(scatter, Elements { axis }, [data, indices], options, plan) }
 }
 
-/// Makes a plan of nds_gather_nd. The values of data are not read. Its shape and strides must be
-/// those of data in each run.
+/// Makes a plan of nds_gather_nd. The values of data are not read. The shape and strides of data
+/// must be those of data in each run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_gather_nd(
     data: *const DLTensor,
@@ -248,9 +248,9 @@ pub unsafe extern "C" fn nds_plan_run(
 }
 
 /// Writes a text to buffer that describes a run of the plan out of place on the library's pool.
-/// *length is the capacity of buffer in bytes. It becomes the length of the text, including its
-/// NUL. If this length exceeds the capacity, nothing is written to buffer and the status is
-/// NDS_INVALID_ARGUMENT.
+/// Before the call, *length is the capacity of buffer in bytes. The call sets *length to the length
+/// of the text, including its NUL. If this length exceeds the capacity, nothing is written to
+/// buffer and the status is NDS_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nds_plan_explain(
     plan: *const nds_plan,

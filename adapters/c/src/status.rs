@@ -1,4 +1,4 @@
-//! The status that C receives, and the facts of a failure.
+//! The status that C receives, and the facts of a failure (its tuple, axis and index).
 //!
 //! Defines plain numbers. Knows nothing of the causes of failures.
 
@@ -23,7 +23,7 @@ pub enum nds_status {
     NDS_INTERNAL = 6,
 }
 
-/// Facts of a failure. An unknown fact is -1.
+/// Facts of a failure: the tuple, the axis and the index that caused it. An unknown fact is -1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) tuple: i64,

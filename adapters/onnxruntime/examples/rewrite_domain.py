@@ -27,7 +27,8 @@ def bodies(node):
 
 
 def scatters(nodes):
-    """Yields the standard scatters among nodes and in their graphs."""
+    """Yields the scatters of the ONNX standard among `nodes`, and in the graphs that the attributes
+    of `nodes` contain."""
     for node in nodes:
         if node.domain in STANDARD and node.op_type in SCATTERS:
             yield node

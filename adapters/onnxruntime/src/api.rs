@@ -438,7 +438,8 @@ impl Api {
         Ok(())
     }
 
-    /// Runs tasks on the threads of a run. Returns whether the host succeeded.
+    /// Runs tasks on the threads of the host's session, during a run of a node. Returns whether the
+    /// host succeeded.
     ///
     /// # Safety
     ///

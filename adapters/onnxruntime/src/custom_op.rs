@@ -19,8 +19,8 @@ use crate::kernel::Kernel;
 use crate::shapes;
 use crate::variant::Variant;
 
-/// An operator in the form of the host. It begins with the host's struct. A callback receives a
-/// pointer to this struct and reads `variant` after it.
+/// An operator in the form of the host. This struct begins with the host's struct. A callback
+/// receives a pointer to the host's struct and reads `variant`, which follows that struct.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct CustomOp {
@@ -36,11 +36,12 @@ impl CustomOp {
         }
     }
 
-    /// Returns the operator of a callback.
+    /// Returns the operator whose callback the host has called with `op`.
     ///
     /// # Safety
     ///
-    /// `op` comes from [`Self::as_ptr`]. The host passes such a pointer to every callback.
+    /// `op` comes from [`Self::as_ptr`]. The host passes this pointer to each callback that has an
+    /// argument for the operator.
     unsafe fn of<'a>(op: *const OrtCustomOp) -> &'a Self {
         // SAFETY: `op` points to a `CustomOp` (contract of this function), and operators are never
         // freed.

@@ -35,7 +35,7 @@ pub(crate) struct Kernel {
 struct Inputs {
     data: Tensor,
     updates: Tensor,
-    /// `None` if the node omits them.
+    /// The indices. `None` if the node omits this optional input.
     indices: Option<Tensor>,
 }
 
@@ -218,7 +218,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns the kept plan, or `None` if the indices are not constant.
+    /// Returns the kept plan. Returns `None` if the indices are not constant, or if the memory for
+    /// a plan is exhausted.
     fn plan(
         &self,
         inputs: &Inputs,
@@ -237,7 +238,7 @@ impl Kernel {
             scatter.plan(Layout::contiguous(&key.shape), indices)
         });
         match plan {
-            // The run makes a one-shot call instead.
+            // Without memory for a plan, the run makes a one-shot call.
             Err(ScatterError::OutOfMemory { .. }) => Ok(None),
             plan => Ok(Some(plan?)),
         }

@@ -41,7 +41,7 @@ struct Registration {
 // SAFETY: domains are only passed to the host, which does not change them.
 unsafe impl Send for Registration {}
 
-/// One entry for each configuration. Sessions with the same configuration share it.
+/// One entry for each configuration. Sessions with the same configuration share one entry.
 static REGISTERED: Mutex<Vec<Registration>> = Mutex::new(Vec::new());
 
 /// Registers the operators for a session. onnxruntime calls the function of this name in a library
@@ -156,16 +156,18 @@ unsafe fn read_config(api: Api, options: *const OrtSessionOptions) -> Result<Con
 
 /// Returns the number of threads of a session, limited to the number of processors.
 ///
-/// More threads than processors gain nothing, and each number has separate operators, which occupy
-/// 69 KB until the process ends. These operators cannot be shared, because the host does not report
-/// the session of a kernel (the interface of 1.18 has no function for it). They cannot be freed,
-/// because the host does not report the end of a session.
+/// More threads than processors do not make a run faster. Sessions with different numbers of
+/// threads have separate operators, which occupy 69 KB for each number until the process ends. The
+/// operators cannot be shared, because the host does not report the session of a kernel (the
+/// interface of 1.18 has no function for it). The operators cannot be freed, because the host does
+/// not report the end of a session.
 fn thread_count(entry: &str) -> Result<usize, Failure> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     Ok(parse_count(entry)?.min(processors))
 }
 
-/// Returns whether each of [`DEFINITIONS`] is named by the entry. Without an entry, all are.
+/// Returns for each of [`DEFINITIONS`] whether the library replaces it: whether the config entry
+/// names it, or the session has no such entry.
 fn replaced_operators(entry: Option<&str>) -> Result<[bool; DEFINITIONS.len()], Failure> {
     let Some(entry) = entry else {
         return Ok([true; DEFINITIONS.len()]);

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_micros(200);
 
 /// The number of threads that run the host's tasks.
 ///
-/// The host does not report this number. It is either configured for the session, or measured by a
+/// The host does not report this number. The number is configured for the session, or measured by a
 /// probe. A probe may find fewer threads than processors, because other work keeps threads busy.
 /// Runs therefore repeat the probe: runs 1, 2, 4, 8 and so on, and every [`INTERVAL`]-th run.
 #[derive(Debug)]

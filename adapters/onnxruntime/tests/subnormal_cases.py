@@ -61,7 +61,8 @@ def pairs(element: ElementType) -> dict[str, Array]:
 class Prepared(NamedTuple):
     """Feeds and the expected result of one column.
 
-    They are computed before a session sets the mode, because the mode applies to numpy too.
+    Both are computed before a session makes this thread flush subnormal numbers to zero, because
+    numpy would then flush them too.
     """
 
     feeds: dict[str, Array]

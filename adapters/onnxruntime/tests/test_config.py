@@ -35,7 +35,7 @@ from common import (
 
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 
-# The opsets of these operators do not have Scatter.
+# The standard operators of the test model. The opset of the model has no operator Scatter.
 OPERATORS = ["ScatterND", "ScatterElements", *(["TensorScatter"] if HAS_CACHE else [])]
 
 
@@ -94,7 +94,8 @@ def all_feeds(rng: np.random.Generator) -> dict[str, Any]:
     ids=str,
 )
 def test_operators(rng, entry, replaced) -> None:
-    """The host runs operators that the entry does not name. The library's domain always works."""
+    """The host's kernels run the standard operators that the entry `ndscatter.ops` does not name.
+    The library always runs the operators of its own domain."""
     entries = {} if entry is None else {"ndscatter.ops": entry}
     ran = session(all_operators(), entries=entries)
     with counting() as count:
@@ -133,7 +134,7 @@ def test_number_of_threads(rng, entry, threads) -> None:
 
 
 def test_options_differ(rng) -> None:
-    """Concurrent sessions with different entries, which are created and run in alternation."""
+    """Sessions with different config entries exist at the same time and run alternately."""
     entries: list[dict[str, str]] = [
         {},
         {"ndscatter.ops": "ScatterND"},

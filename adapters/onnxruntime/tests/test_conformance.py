@@ -15,7 +15,8 @@ OPERATORS = ("ScatterND", "ScatterElements", "Scatter", "TensorScatter")
 
 def load() -> list[object]:
     with warnings.catch_warnings():
-        # Cases of other operators warn about infinities.
+        # onnx makes the cases of all operators. Making some cases of operators that are not
+        # scatters warns about infinities.
         warnings.simplefilter("ignore")
         cases = collect_testcases(None)
     return [

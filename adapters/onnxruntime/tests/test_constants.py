@@ -331,7 +331,8 @@ def test_inside_function(rng, level) -> None:
 @pytest.mark.parametrize("rows", [4, 300_000])
 @pytest.mark.parametrize("level", ["plain", "optimised"])
 def test_all_inputs_are_constants(rng, rows, level) -> None:
-    """The host may run such a node while it creates the session, without threads."""
+    """The host may run a node with only constant inputs while it creates the session, without
+    threads."""
     data, updates = values(rng, FLOAT, (rows, 2)), values(rng, FLOAT, (2 * rows, 2))
     indices = any_indices(rng, rows, (2 * rows, 1))
     serialized = model(

@@ -1,6 +1,7 @@
 """Invalid attributes, shapes and indices.
 
-Each raises an exception with the library's message. The process and the session stay usable.
+Each invalid argument raises an exception with the library's message. The process and the session
+stay usable.
 """
 
 from __future__ import annotations

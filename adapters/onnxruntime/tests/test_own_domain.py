@@ -40,7 +40,8 @@ SHAPE = (5, 4)
 def feeds_of(
     rng: np.random.Generator, op: str, element: ElementType, out: bool
 ) -> dict[str, Array]:
-    """Returns feeds with many duplicates. `out`: some indices are out of bounds on both ends."""
+    """Returns feeds with many duplicates. `out`: some indices are below the bounds and some are
+    above the bounds."""
     rows = 23
     indices = any_indices(rng, 9 if out else 5, (rows, 1 if op == "ScatterND" else 4))
     if out:
@@ -61,8 +62,8 @@ def check(
     out: bool = False,
     constant: bool = False,
 ) -> None:
-    """Compares a model with the reference. Its attributes are the rules that differ from the
-    defaults."""
+    """Compares a model with the reference. The attributes of its node are the rules that differ
+    from the defaults."""
     feeds = feeds_of(rng, op, element, out)
     attributes = {
         name: given

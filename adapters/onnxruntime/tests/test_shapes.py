@@ -110,8 +110,9 @@ def test_reported_through_other_nodes() -> None:
 
 
 def test_unnamed_sizes_are_not_taken_for_equal(rng) -> None:
-    """Sizes without a name may differ. Here rows and columns are broadcast against each other, and
-    the result fits in the memory of neither."""
+    """Two unknown sizes without a name may differ. Here a row and a column of such sizes are added.
+    Their sum may be larger than each of them, so the host must not write the sum to the memory of
+    either."""
     nodes = [
         node("ScatterND", ["row", "indices", "update"], ["a"]),
         node("ScatterND", ["column", "indices", "update2"], ["b"]),
@@ -141,7 +142,8 @@ def test_unnamed_sizes_are_not_taken_for_equal(rng) -> None:
 
 @pytest.mark.parametrize("shape", [["n", "m"], [None, None], None, [4, 3]], ids=str)
 def test_nodes_that_need_shapes(rng, shape) -> None:
-    """Shape, Reshape, Expand, Slice and MatMul of the output of a scatter."""
+    """The nodes after a scatter (Shape, Expand, MatMul and Reshape) need the shape of its
+    output."""
     nodes = [
         node("ScatterND", ["data", "indices", "updates"], ["a"], reduction="add"),
         node("Shape", ["a"], ["dims"]),

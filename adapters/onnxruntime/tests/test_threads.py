@@ -124,8 +124,8 @@ def test_same_bits(rng, case, reduction) -> None:
 @pytest.mark.parametrize("case", ["rows", "few_singles", "elements_along_0"])
 @pytest.mark.parametrize("constant", [False, True], ids=["fed", "constant"])
 def test_same_bits_of_own(rng, case, element, given, constant) -> None:
-    """All numbers of threads give the bits of one thread. Tests of small shapes compare these with
-    the reference."""
+    """All numbers of threads give the bits of one thread. Tests of small shapes compare
+    the bits of one thread with the reference."""
     op = SHAPES[case][0]
     feeds, attributes = large(rng, case, element)
     indices = feeds.pop("indices") if constant else None

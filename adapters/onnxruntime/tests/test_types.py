@@ -97,8 +97,9 @@ def test_float8_is_not_reduced(rng, element, reduction) -> None:
 
 @pytest.mark.parametrize("element", [BFLOAT16, *FLOAT8], ids=str)
 def test_every_pattern_is_moved(element) -> None:
-    """A move keeps all bits of a value, also of NaN. Some hosts have no such tensors in Python, so
-    the test compares values there."""
+    """A move keeps all bits of a value, also of NaN. Where the host's Python interface has no
+    tensors of these types, the graph casts from and to float32 and the test compares values instead
+    of bits."""
     size = 8 * element.dtype.itemsize
     patterns = np.arange(2**size, dtype=f"u{element.dtype.itemsize}")
     if HAS_RAW_VALUES:

@@ -25,8 +25,8 @@ import numpy.typing as npt
 import ndscatter as nd
 from bars import plot
 
-#: The workloads of docs/performance.md. The other rows are gathers, counts, and single elements of
-#: other sizes.
+#: Names of the workloads of docs/performance.md. All other rows of this benchmark are gathers,
+#: counts, and scatters of single elements at sizes that docs/performance.md does not have.
 WORKLOADS = frozenset(
     "small_add kv_decode kv_prefill emb_update emb_grad_add gnn_add gnn_max moe_add voxel_max elem_unique"
     " elem_random_add histogram_add seed_nd seed_update".split()
@@ -97,7 +97,8 @@ def normal(rng: np.random.Generator, *shape: int, dtype: npt.DTypeLike = np.floa
 
 
 def at(name: str, ufunc: np.ufunc, ours: Callable[..., None], data: Array, index: Any, updates: Array, threads: int) -> Pair:
-    """Return a reduction in place. Each side has separate data, as the values grow with each call."""
+    """Return a pair that reduces `updates` into the data in place. numpy and ndscatter have
+    separate copies of the data, because each call increases the values."""
     mine = data.copy()
     return Pair(
         name,
@@ -108,7 +109,8 @@ def at(name: str, ufunc: np.ufunc, ours: Callable[..., None], data: Array, index
 
 
 def assign(name: str, data: Array, index: Any, updates: Array, ours: Callable[..., Array]) -> Pair:
-    """Return an assignment in place. `ours` gets the array to write to."""
+    """Return a pair that assigns `updates` to elements of the data in place. `ours` is the call of
+    ndscatter. Its argument is the array to write to."""
     mine = data.copy()
     return Pair(name, "a[i] = u", lambda: assigned(data, index, updates), lambda: ours(mine))
 

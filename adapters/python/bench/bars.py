@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def plot(ratios: list[tuple[str, float]], label: str, file: str) -> None:
-    """Draw one bar per name. It is red if ndscatter is slower."""
+    """Draw one bar per name. A bar is red if ndscatter is slower."""
     import matplotlib
 
     matplotlib.use("svg")

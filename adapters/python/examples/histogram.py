@@ -5,8 +5,9 @@
 #
 # x' = sin(a y) + c cos(a x), y' = sin(b x) + d cos(b y)
 #
-# reaches after many steps. Its density is drawn by counting: each point adds one to its pixel. All
-# points of a pixel must count. `image[row, column] += 1` counts only one of them.
+# reaches after many steps. This example draws the density of the attractor by counting: each point
+# adds one to its pixel. All points of a pixel must count. `image[row, column] += 1` counts only one
+# of them.
 #
 # Run it in a folder with `common.py`: `python histogram.py [--out FOLDER] [--quick]`, or cell by
 # cell in Jupyter, VS Code or Spyder. It needs numpy and matplotlib. torch is compared if it is

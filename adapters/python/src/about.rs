@@ -14,7 +14,8 @@ fn instruction_set() -> &'static str {
 
 /// Return the largest number of threads that a call uses.
 ///
-/// The environment variable ``RAYON_NUM_THREADS`` sets it before the first call.
+/// The environment variable ``RAYON_NUM_THREADS`` sets this number if it is set before the first
+/// call.
 #[pyfunction]
 fn threads() -> usize {
     workers()
@@ -22,7 +23,8 @@ fn threads() -> usize {
 
 /// Return a description of the machine that schedules are chosen for.
 ///
-/// The text contains the cache sizes and the origin of the rates.
+/// The text states the sizes of the caches. It also states whether the rates of the cost model
+/// are typical rates of the CPU's vendor or rates from a machine file.
 #[pyfunction]
 fn machine() -> String {
     Machine::current().to_string()

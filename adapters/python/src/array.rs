@@ -31,7 +31,7 @@ pub(crate) use line::Line;
 pub(crate) use numpy::{array_type, is_exactly};
 pub(crate) use source::{Source, note_written};
 
-/// Sizes or strides. Those of up to 6 axes need no allocation.
+/// Sizes or strides, one per axis. Up to 6 axes need no allocation.
 pub(crate) type Dims<T> = SmallVec<[T; 6]>;
 
 /// The owner of an array's memory.
@@ -604,8 +604,8 @@ impl<'py> Array<'py> {
 
     /// Refuses an array whose memory or shape has changed since the array was read.
     ///
-    /// Python code that ran since then may have resized it: a finaliser, or a method of another
-    /// argument.
+    /// Python code that ran since then may have resized the array: a finaliser, or a method of
+    /// another argument.
     #[inline]
     fn check_unchanged(&self) -> PyResult<()> {
         match self.is_unchanged() {

@@ -3,7 +3,7 @@
 //! | module | knows |
 //! |---|---|
 //! | `array` | arrays of numpy and of DLPack; all unsafe code outside of `torch` |
-//! | `operands` | the arrays of a call, converted to one element type |
+//! | `operands` | `data`, updates and `out` of a call, converted to one element type |
 //! | `options` | names of options; operators |
 //! | `scatter`, `gather`, `plan` | the public scatters, gathers and plans |
 //! | `at`, `bincount` | the functions with numpy's rules |

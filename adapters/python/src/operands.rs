@@ -1,4 +1,5 @@
-//! Conversion of the arrays of one call to one element type, in a layout that the crate accepts.
+//! Conversion of `data`, the updates and `out` of one call to one element type, in a layout that
+//! the crate accepts. The indices keep their own integer type.
 //!
 //! Knows which arrays may be copied, and which elements may be moved as bytes. Does not know what a
 //! call computes.
@@ -72,7 +73,8 @@ pub(crate) struct Operands<'py> {
 }
 
 impl<'py> Operands<'py> {
-    /// Converts the arrays to one element type. `is_moved`: the call has no reduction.
+    /// Converts the three arrays to one element type. `is_moved`: whether the call has no
+    /// reduction.
     #[inline]
     pub(crate) fn new(
         data: Array<'py>,

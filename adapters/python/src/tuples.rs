@@ -37,10 +37,12 @@ const BLOCK: usize = 1024;
 /// Smallest number of tuples per thread.
 const SHARE: usize = 1 << 15;
 
-/// The coordinates of a row of tuples: one line per axis.
+/// The coordinates of one row of tuples. Each axis has one [`Line`] with its coordinate of each
+/// tuple.
 pub(crate) type Lines = SmallVec<[Line; 4]>;
 
-/// Tuples of coordinates in rows of `width` tuples. `row` returns the lines of one row.
+/// Tuples of coordinates, which are divided into rows of `width` tuples. `row` returns the
+/// coordinates of the row with a given number.
 #[derive(Clone, Copy)]
 pub(crate) struct Tuples<'a> {
     pub(crate) width: usize,

@@ -1,7 +1,8 @@
 """The reference of all functions: a sequential loop over the tuples in numpy.
 
-It shares no code with the kernels. `pairs_nd`, `pairs_along` and `pairs_elements` list pairs of a
-slice of the output and a slice of the updates, in order. `apply` and `take` process the pairs.
+The reference shares no code with the kernels. `pairs_nd`, `pairs_along` and `pairs_elements` list
+pairs of a slice of the output and a slice of the updates, in order. `apply` and `take` process the
+pairs.
 """
 
 from collections.abc import Iterator

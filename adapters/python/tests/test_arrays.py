@@ -158,7 +158,7 @@ def test_read_only_outputs(reduction):
         ndscatter.gather(data, [0], out=data[:1])
     with pytest.raises(ValueError, match="read-only"):
         ndscatter.scatter_update(np.zeros((2, 3)), [0], 1.0, out=np.broadcast_to(data, (2, 3)))
-    # It is accepted as an input.
+    # A read-only array is accepted as an input.
     assert ndscatter.scatter_update(data, [0], 1.0)[0] == 1
 
 

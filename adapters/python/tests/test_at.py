@@ -208,7 +208,8 @@ def test_the_second_operand_is_missing(name):
             with pytest.raises(ValueError) as ours:
                 FUNCTIONS[name](a, [1])
             assert str(ours.value) == str(theirs.value)
-            # None is a value without a sum.
+            # An explicit None is not a missing argument: numpy fails to compute with it, and so
+            # does ndscatter.
             check(name, a, [1], None)
             with pytest.raises(TypeError):
                 FUNCTIONS[name](a)
@@ -249,7 +250,7 @@ def test_an_array_that_overlaps_itself_is_left_to_numpy():
 
 
 def test_a_read_only_array_is_refused():
-    # numpy writes to it.
+    # numpy writes to a read-only array.
     for a in (np.zeros(3), np.zeros(3, "M8[s]"), np.zeros(3, object)):
         a.flags.writeable = False
         with pytest.raises(ValueError, match="read-only"):
@@ -258,7 +259,8 @@ def test_a_read_only_array_is_refused():
 
 
 def test_zeros_of_either_sign():
-    # The existing value stays. numpy's result depends on type and machine.
+    # If both values are zeros that differ in sign, ndscatter keeps the existing value. numpy's
+    # result depends on type and machine.
     a = np.array([-0.0, 0.0])
     ndscatter.maximum_at(a, np.array([0, 1]), np.array([0.0, -0.0]))
     assert np.signbit(a).tolist() == [True, False]

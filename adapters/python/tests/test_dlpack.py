@@ -27,7 +27,7 @@ def test_outputs_that_may_be_immutable(flags):
         with pytest.raises(BufferError, match="pass a numpy array, a PyTorch tensor"):
             call()
     assert not memory.any()
-    # They are accepted as inputs.
+    # An unversioned tensor is accepted as an input.
     assert ndscatter.scatter_update(tensor, [0], 1.0).tolist() == [1, 0, 0]
 
 

@@ -23,7 +23,7 @@ REFUSED = (IndexError, ValueError, BufferError, TypeError)
 
 
 class Shrinking:
-    """An object whose conversion by numpy shrinks another array."""
+    """An object whose conversion by numpy resizes another array, `victim`, to one element."""
 
     def __init__(self, victim, values):
         self.victim, self.values = victim, values
@@ -34,7 +34,7 @@ class Shrinking:
 
 
 class ShrinkingTensor:
-    """An object whose `__dlpack__` shrinks another array."""
+    """An object whose `__dlpack__` resizes another array, `victim`, to one element."""
 
     def __init__(self, victim, values):
         self.victim, self.values = victim, values
@@ -116,7 +116,7 @@ def test_indices_that_shrink_the_array_or_the_values(kind, size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_value_without_axes(size):
-    """The value is read from memory. numpy does not call the method of a subclass either."""
+    """ndscatter and numpy read the value from memory and do not call `item` of the subclass."""
     a = np.zeros(size, "f8")
     b = subclass(ShrinkingItem, np.array(2, "i4"), a)
     ndscatter.add_at(a, np.array([0, 5, 5]), b)
@@ -180,7 +180,7 @@ def test_arguments_of_scatters_and_gathers(kind, size):
     with pytest.raises(REFUSED):
         ndscatter.scatter_update(np.zeros(size), indices, kind(indices, np.ones(size)))
     updates = np.ones(size)
-    # The one remaining value is broadcast.
+    # The conversion of `data` shrinks `updates` to one value, which is then broadcast.
     result = ndscatter.scatter_update(kind(updates, np.zeros(size)), np.arange(size), updates)
     assert result.all()
     data = np.zeros(size)

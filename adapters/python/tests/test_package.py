@@ -135,7 +135,8 @@ def test_properties_of_the_installation():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork():
-    """A child has none of the pool's threads. Runs in a new process, as JAX has started threads."""
+    """A forked child has none of the pool's threads. The test forks in a new process, because JAX
+    has started threads in this one."""
     code = """
 import os, numpy as np, ndscatter
 data, rows, updates = np.zeros((3000, 32)), np.arange(3000).repeat(4), np.ones((12_000, 32))

@@ -1,4 +1,5 @@
-/* Indices out of bounds and duplicates: the status and the facts of each failure. */
+/* Indices out of bounds and duplicates: each failure must report the correct status,
+ * tuple, axis and index. */
 
 #include "check.h"
 

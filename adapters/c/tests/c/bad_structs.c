@@ -123,8 +123,9 @@ static void padding_of_options(void) {
   check_probe(NDS_OK, &options);
 }
 
-/* An older struct ended after none_gradient, with padding up to 48 bytes. The
- * padding of such callers, and the memory after their struct, is not read. */
+/* In an older header, nds_options ended after none_gradient, with padding up to 48
+ * bytes. For a caller that was compiled with this header, the library reads neither
+ * the padding nor the memory after the struct. */
 static void padding_of_older_options(void) {
   _Static_assert(sizeof(void *) != 8 || offsetof(nds_options, goal) == 48, "the older size");
   size_t end = offsetof(nds_options, none_gradient) + sizeof(int32_t);

@@ -181,7 +181,7 @@ nds_status make_plan(const problem *p, nds_plan **plan) {
   return make_plan_with(p, &p->data, &p->indices, plan);
 }
 
-/* Runs once and compares. With `start`, runs in place: the output is first filled with a copy of it. */
+/* Runs once and compares. With `start`, runs in place: the output first gets a copy of `start`. */
 static void check_once(const problem *p, const nds_plan *plan, const DLTensor *shape, const void *start,
                        const void *expected) {
   size_t bytes = bytes_of(shape);

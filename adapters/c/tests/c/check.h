@@ -92,7 +92,7 @@ nds_status make_plan_with(const problem *problem, const DLTensor *data, const DL
 nds_status make_plan(const problem *problem, nds_plan **plan);
 
 /* Runs a problem into a row-major output of this shape and compares the bytes. Runs a scatter in place too.
- * Repeats all runs twice with a plan. Data must be row-major. */
+ * Then makes a plan and repeats all these runs with the plan, two times. Data must be row-major. */
 void check_everywhere(const problem *problem, const DLTensor *shape, const void *expected);
 
 /* check_refused: the call fails with this status and leaves these bytes unchanged. check_plan_refused: making
@@ -116,7 +116,7 @@ void *allocate(size_t bytes);
 /* Returns the next number of a deterministic pseudo-random sequence. */
 uint32_t next_random(uint32_t *state);
 
-/* Returns the facts of this thread's last failure. */
+/* Returns the status, tuple, axis and index of this thread's last failure. */
 nds_error_info last_info(void);
 
 /* A call that is large enough to use the threads of a pool. */

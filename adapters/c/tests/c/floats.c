@@ -1,5 +1,5 @@
-/* Callers in another floating-point mode: results have the bits of the default
- * mode, and each call restores the caller's mode. */
+/* Calls from threads whose floating-point mode is not the default mode. Results have
+ * the bits of the default mode. Each call restores the mode of its thread. */
 
 #include "check.h"
 

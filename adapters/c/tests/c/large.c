@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 
-/* Large enough for every division of work (docs/performance.md), small enough for
- * valgrind. A gather has more tuples, because it writes only its tuples. */
+/* The calls are large enough for every division of work (docs/performance.md) and
+ * small enough for valgrind. A gather has four times as many tuples as a scatter: a
+ * gather writes one element per tuple, and a scatter also copies all of data. */
 enum { DESTINATIONS = 3 << 20, SCATTERED = 160 << 10, GATHERED = 640 << 10 };
 
 /* Returns values whose sums round, so the order of additions changes the bits. */

@@ -39,8 +39,8 @@ static void many_runs(void) {
   nds_plan_free(plan);
 }
 
-/* Indices may be changed or freed after the plan is made. The values of data are
- * not read, so data needs no memory when the plan is made. */
+/* The indices may be changed or freed after the plan is made. Making the plan does
+ * not read the values of data, so the data pointer may be null until a run. */
 static void plan_keeps_what_it_needs(void) {
   problem p = sum_of_rows();
   int64_t *indices = allocate(sizeof ROWS);
@@ -83,7 +83,8 @@ static void strided_runs(void) {
   nds_plan_free(plan);
 }
 
-/* Runs one gather plan on two data tensors. A run ignores options other than those of threads. */
+/* Runs one gather plan on two data tensors. A run ignores all options except max_threads, pool
+ * and goal. */
 static void gather_runs(void) {
   const int32_t first[] = {1, 2, 3}, second[] = {4, 5, 6};
   const int32_t from_first[] = {3, 1, 3}, from_second[] = {6, 4, 6};

@@ -153,7 +153,7 @@ static const struct {
     {"runs a task far out of range", far_out_of_range},
 };
 
-/* Making a plan fails if it uses such a pool, and succeeds otherwise. */
+/* Making a plan on an incorrect pool fails if it uses the pool, and succeeds otherwise. */
 static void plan_on_bad_pool(large *large, size_t number) {
   host host = make_host(BAD_POOLS[number].run, 4);
   large->problem.options = OPTIONS(.reduction = is_gather(&large->problem) ? NONE : ADD, .pool = pool_of(&host));

@@ -100,8 +100,9 @@ static void on_alarm(int signal) {
   (void)signal;
 }
 
-/* Ends a child. A successful child executes `true`, because at an exit valgrind would
- * report the memory of the parent's threads as lost. */
+/* Ends a forked child. A successful child executes the program `true` instead of
+ * exiting: at an exit, valgrind would report the memory of the parent's threads as
+ * lost, because these threads do not exist in the child. */
 _Noreturn static void leave(int failed_step) {
   if (failed_step == 0) {
     execlp("true", "true", (char *)NULL);
@@ -222,7 +223,8 @@ static int small_child(void *plan) {
   return base.result[3] != 100.0f ? 3 : 0;
 }
 
-/* Forks while another thread is inside calls. A lock that it holds must not block the child. */
+/* Forks while another thread is inside calls. A lock that the other thread holds must not
+ * block the child. */
 static void fork_beside_calls(void) {
   base base;
   make_base(&base, SCATTER_ND);

@@ -154,7 +154,7 @@ static void moved_at_any_address(DLDataType type) {
   CHECK_BYTES(expected, result + 1, 2 * size);
 }
 
-/* A reduction of these types is refused. */
+/* A reduction is refused for types that are only moved. */
 static void never_reduced(DLDataType type) {
   static const uint8_t bytes[4 * 16];
   static const int64_t indices[] = {1};

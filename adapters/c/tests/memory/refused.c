@@ -1,13 +1,13 @@
-/* Failing allocations. Each case is repeated: allocation 1, 2, 3 and so on of the
- * call fails, alone or with all later allocations, until the call makes fewer
+/* Failing allocations. Each call is repeated: its allocation 1, 2, 3 and so on
+ * fails, alone or with all later allocations, until the call makes fewer
  * allocations.
  *
- * A failing call returns NDS_OUT_OF_MEMORY, or the failure that it returns without
- * a failing allocation, and leaves the output unchanged. A call that needs no such
- * memory succeeds with the correct result. No call ends the process.
+ * A call with a failing allocation returns NDS_OUT_OF_MEMORY, or the failure that it
+ * returns with enough memory, and leaves the output unchanged. A call that can do
+ * without this allocation succeeds with the correct result. No call ends the process.
  *
- * Each call runs in a child, so that it finds no memory that an earlier call has
- * cached. */
+ * Each call runs in a child process, so that no memory is cached from an earlier
+ * call. */
 
 #include "../c/check.h"
 
@@ -279,8 +279,8 @@ static void spoil(made *made, fault fault) {
   }
 }
 
-/* Runs the action whose allocations are counted. The making of a plan that is run or explained does not
- * count. */
+/* Runs the action and counts its allocations. If the action runs or explains a plan, the allocations that
+ * make the plan are not counted. */
 static nds_status act(made *made, nds_plan **plan, const test_case *c) {
   static char text[4096];
   size_t length = c->fault == SHORT_BUFFER ? 3 : sizeof text;
@@ -369,7 +369,7 @@ static unsigned long check_refusals(const test_case *c) {
   return refusals;
 }
 
-/* Makes the allocations that a thread makes only once. They do not belong to a call. */
+/* Makes the allocations that a thread makes only once. These allocations do not belong to a call. */
 static void set_up_this_thread(void) {
   static made made;
   static const int32_t reductions[] = {NONE, ADD, MEAN};

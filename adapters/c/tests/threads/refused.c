@@ -1,5 +1,5 @@
-/* Threads that cannot be started: calls run on the calling thread with the same
- * results. They use threads as soon as these can be started. */
+/* pthread_create fails: calls run on the calling thread, with the same results. Calls
+ * use several threads as soon as pthread_create succeeds again. */
 
 #define _GNU_SOURCE
 #include "../c/check.h"

@@ -1,6 +1,6 @@
 """The arrays of a row, which both kernels share, and the check of a result.
 
-Knows arrays and the oracle. Knows nothing of models or timing.
+Knows arrays and the oracle, which computes the expected results. Knows nothing of models or timing.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ def _flat(
 ) -> object:
     """Returns data and updates in the form of the oracle: a list of rows of `window` elements."""
     tail = (window,) if window > 1 else ()
-    # The pattern tells the oracle whether destinations have duplicates.
+    # The oracle, which computes the expected result, reads from the pattern whether destinations
+    # have duplicates.
     pattern = "uniform" if len(np.unique(numbers)) < len(numbers) else "unique"
     shape = (data.size // window, *tail)
     dtype = str(data.dtype)

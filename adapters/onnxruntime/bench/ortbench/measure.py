@@ -28,8 +28,8 @@ from .sessions import BOTH, BUILT_IN, NDSCATTER, Binding, Session, Settings, pro
 # Approximate duration of a sample.
 SAMPLE_S = 0.002
 MOST_RUNS = 5_000
-# Samples of short runs per round. The clock frequency changes within milliseconds, so differences
-# are taken between adjacent samples.
+# Number of samples per round in table C, whose rows have short runs. The clock frequency changes
+# within milliseconds, so differences are taken between adjacent samples.
 CALL_TURNS = 8
 # Number of CPUs in use by other processes above which a row is marked and may be repeated.
 BUSY = 0.1
@@ -141,8 +141,8 @@ class Bench:
     # Checks.
 
     def _oracle(self, index_set: int) -> Oracle:
-        """Returns the oracle of an index set. Keeps that of set 0, which is used again after the
-        rounds."""
+        """Returns the oracle of an index set. Keeps the oracle of set 0, which is used again after
+        the rounds."""
         if index_set:
             return self.case.oracle(index_set)
         if self._first_oracle is None:

@@ -23,7 +23,8 @@ COPIED_ELEMENTS = 1 << 24
 
 
 def direct(case: Case) -> bytes:
-    """Returns a model whose data is an input and whose result is the output. It requires a copy."""
+    """Returns a model whose data is an input and whose result is the output. The scatter must copy
+    the data."""
     nodes = [_scatter(case, "data", "output")]
     data = _value("data", case.data.dtype, case.data.shape)
     output = _value("output", case.data.dtype, case.data.shape)
@@ -58,8 +59,9 @@ def produced(case: Case, then: str) -> bytes:
 
 
 def after_copy(case: Case) -> bytes:
-    """Returns a model with a large Concat before the scatter, which does not fit in the caches. Data
-    depends on one element of it, a zero."""
+    """Returns a model that runs a large Concat before the scatter. The result of the Concat does
+    not fit in the caches. The model adds one element of this result, a zero, to the data, so the
+    Concat must run first."""
     large = [_value(name, case.data.dtype, (COPIED_ELEMENTS // 2,)) for name in ("first", "second")]
     data = _value("data", case.data.dtype, case.data.shape)
     nodes = [

@@ -67,7 +67,8 @@ def ratio(row: dict, table: str, of: str = "run", figure: str = "min") -> float:
 
 
 def is_short(row: dict) -> bool:
-    """Whether the row's node in table A is too short for a ratio."""
+    """Whether the built-in kernel's time in table A is below `SHORT_NS`. The times of such a row
+    are compared by their difference, not by their ratio."""
     return row["A"][BUILT_IN]["node"]["min"] < SHORT_NS
 
 

@@ -63,7 +63,7 @@ class Row:
 
     @property
     def base(self) -> str:
-        """The name without the variant."""
+        """The row's name without the variant that follows the slash, such as "constant"."""
         return self.name.split("/")[0]
 
     @property
@@ -154,7 +154,8 @@ def _all() -> list[Row]:
 
 
 def _smaller(row: Row) -> Row:
-    """Returns a row of about a sixteenth of the size, to test the harness."""
+    """Returns the row of the table with about a sixteenth of its data and indices. Option `--quick`
+    measures such rows to test the benchmark itself."""
     if not isinstance(row.what, Workload):
         return row if prod(row.what.data) < _LARGE else replace(row, what=row.what.smaller())
     small = workloads.chosen([row.what.name], quick=True)[0]
@@ -166,7 +167,8 @@ def names() -> list[str]:
 
 
 def chosen(only: list[str], quick: bool) -> list[Row]:
-    """Returns the rows with these names. A name without a variant selects all its variants."""
+    """Returns the rows with these names. A name without a variant selects all variants of the
+    row."""
     rows = _all()
     known = {row.name for row in rows} | {row.base for row in rows}
     if unknown := set(only) - known:

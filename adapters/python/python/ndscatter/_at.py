@@ -130,10 +130,12 @@ def _converted(
     if loop == dtype:
         return b.astype(dtype)
     if loop.kind in "iu" and dtype.kind in "iu" and name in _WRAPPING:
-        # Truncation after a wider wrapping operation gives the narrow wrapping result.
+        # Truncating the result of a wrapping operation in a wider type gives the same bits as the
+        # wrapping operation in the narrow type.
         return b.astype(dtype)
-    # If `dtype` represents all values of `b`, a wider type gives the same bits. For sums and
-    # products of floats this holds as the wider type has more than twice the digits.
+    # If `dtype` represents all values of `b`, computing in `dtype` gives the same bits as computing
+    # in the wider type and rounding the result to `dtype`. For a sum or product of real floats,
+    # this holds because the wider type has more than twice as many significand bits as `dtype`.
     same_kind = (loop.kind in "iu" and dtype.kind in "iu") or (
         loop.kind == dtype.kind and dtype.kind in "fc"
     )

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use ndscatter::DType;
 
-/// Evenly strided elements of an array. It does not keep the memory alive.
+/// Evenly strided elements of an array. A line does not keep the memory alive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     address: *const u8,

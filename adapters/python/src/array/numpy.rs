@@ -139,8 +139,8 @@ impl<'a> Fields<'a> {
         let (descr, number) = (self.fields.descr, self.descr().type_num);
         // SAFETY: an array always has a type.
         let (size, flags) = unsafe { (PyDataType_ELSIZE(py, descr), PyDataType_FLAGS(py, descr)) };
-        // Strings of variable length store their characters elsewhere. So may types that are newer
-        // than these.
+        // Strings of variable length store their characters elsewhere. Types that are newer than
+        // these strings may also store data elsewhere.
         let is_plain_memory = (0..NPY_TYPES::NPY_VSTRING as c_int).contains(&number);
         let has_references = flags & NPY_ITEM_REFCOUNT != 0;
         Elements {
@@ -204,8 +204,8 @@ pub(super) struct Described {
     descr: *const PyArray_Descr,
 }
 
-/// Returns the element type of a numpy array. It is read from the struct, as a subclass may replace
-/// the attribute `dtype`.
+/// Returns the element type of a numpy array. The type is read from the struct, because a subclass
+/// may replace the attribute `dtype`.
 pub(super) fn dtype_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let fields = Fields::of(array);
     let fields = fields.ok_or_else(|| PyTypeError::new_err("the object is not a numpy array"))?;

@@ -23,9 +23,9 @@ pub(super) enum Index<'py> {
 
 /// Indices that were read. The indexed array may still change before they are used.
 pub(super) enum Listed<'py> {
-    /// Integers along the axis of this number.
+    /// The number of an axis, and an array of positions along this axis.
     Along(usize, Array<'py>),
-    /// One integer along the first axis.
+    /// One position along the first axis.
     One(i64),
     /// Coordinates along the first axes, in arrays of one shape.
     Tuples(Vec<Array<'py>>),
@@ -62,8 +62,9 @@ impl<'py> Listed<'py> {
         }
     }
 
-    /// Returns the indexed axis of `a` and the indices of a kernel. Tuples merge the first axes of
-    /// `a`. Runs no Python code of the caller.
+    /// Returns the number of the indexed axis, and the positions along this axis for a kernel. If
+    /// the indices are tuples of coordinates, merges the indexed axes of `a` into one. Returns
+    /// `None` if a kernel cannot run the call. Runs no Python code of the caller.
     pub(super) fn place(
         self,
         a: &mut Array<'py>,

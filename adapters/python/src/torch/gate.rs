@@ -1,7 +1,7 @@
 //! Dispatch of a call to one of two kernels, by the size of its tensors.
 //!
-//! Does not know operators. It is written in Rust to reduce the overhead of small calls, which pass
-//! through it.
+//! Does not know operators. The dispatch is written in Rust to reduce the overhead of small calls,
+//! which pass through it.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -14,9 +14,11 @@ use super::raw::elements;
 pub(super) struct Gate {
     small: Py<PyAny>,
     large: Py<PyAny>,
-    /// A call is large if one of the counted tensors has at least this number of elements.
+    /// A call is large if one of the tensors at the positions `counted` has at least this number of
+    /// elements.
     least: usize,
-    /// Positions of the counted arguments: tensors, or lists of tensors.
+    /// Positions of the arguments whose numbers of elements are compared with `least`. Each of
+    /// these arguments is a tensor or a list of tensors.
     counted: Vec<usize>,
 }
 

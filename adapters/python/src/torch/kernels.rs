@@ -238,7 +238,7 @@ const LONG_SLICE: usize = 4;
 
 /// Bytes of a slice that fills a cache line.
 ///
-/// A call with shorter slices that replace others stays with PyTorch if it has fewer elements than
+/// A call that replaces shorter slices stays with PyTorch if it has fewer elements than
 /// [`MANY_ELEMENTS`]: PyTorch divides the call among its threads, and the crate does not.
 ///
 /// PyTorch's time divided by the crate's is 0.64 (Zen 4), 0.77 (Zen 5) and 0.86 (Emerald Rapids).

@@ -128,8 +128,8 @@ pub(super) fn elements(object: &Bound<'_, PyAny>) -> Option<usize> {
     Some(elements.unwrap_or(usize::MAX))
 }
 
-/// The description of a CPU tensor. It does not keep the memory alive: the Python object does,
-/// while it is borrowed.
+/// The description of a CPU tensor. This description does not keep the memory alive. The Python
+/// object keeps the memory alive while the object is borrowed.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
     address: *mut u8,
@@ -370,8 +370,8 @@ struct Shared {
     tasks: usize,
 }
 
-/// Runs tasks until none is left. PyTorch may call it several times on one thread; later calls find
-/// no task.
+/// Runs tasks until none is left. PyTorch may call this function several times on one thread. Later
+/// calls find no task.
 ///
 /// # Safety
 ///

@@ -140,7 +140,7 @@ def test_small_calls_stay_with_pytorch(spy):
     with ndscatter.torch.enable(only=ndscatter.torch.FUNCTIONS):
         for call in CALLS.values():
             call(*edges(rows=4, count=4, width=4))
-        # So do single elements along the last axis.
+        # Single elements along the last axis of a matrix stay with PyTorch at any size.
         table, index = torch.zeros(64, 64), torch.randint(0, 64, (64, 64))
         table.scatter_add_(1, index, torch.ones(64, 64))
     assert (spy.done, spy.refused) == (0, 0)
@@ -248,7 +248,8 @@ def test_short_slices_that_replace_others(rows, width, taken, spy):
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize(
     ("columns", "width", "taken"),
-    # At most 4 tuples per index element run on the kernels, and slices of at least 4 elements.
+    # A call with broadcast indices runs on the kernels in two cases: the broadcast makes at most 4
+    # tuples per index element, or a slice has at least 4 elements.
     [(4, 1, True), (5, 1, False), (64, 1, False), (64, 3, False), (64, 4, True), (64, 64, True)],
 )
 def test_spread_indices_stay_with_pytorch(columns, width, taken, accumulate, spy):
@@ -367,7 +368,8 @@ print(wrong[:1])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork():
-    """A child has none of OpenMP's threads. PyTorch's own kernels would wait for them forever."""
+    """A forked child has none of OpenMP's threads. PyTorch's kernels would wait for them
+    forever."""
     code = """
 import os, sys, torch, ndscatter.torch
 g = torch.Generator().manual_seed(0)
@@ -378,7 +380,8 @@ torch.set_num_threads(2)
 expected = table.index_add(0, index, updates)
 child = os.fork()
 if not child:
-    # torch.equal is a kernel of PyTorch, so it must run on one thread.
+    # torch.equal is a kernel of PyTorch. On two threads it would wait forever in the child, which
+    # has none of OpenMP's threads.
     result = table.index_add_(0, index, updates)
     torch.set_num_threads(1)
     os._exit(0 if torch.equal(result, expected) else 1)

@@ -74,7 +74,10 @@ def flat(value):
 
 
 def outcome(function, sample, **more):
-    """Return the result of a call, or the type of its error, and its input after the call."""
+    """Return the result of a call, and the value of the call's input after the call.
+
+    If the call raises an error, return the type of the error, and None.
+    """
     data, arguments = copied(sample.input), copied(sample.args)
     keywords = {name: copied(value) for name, value in sample.kwargs.items()}
     try:

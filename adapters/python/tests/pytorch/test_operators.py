@@ -1,4 +1,5 @@
-"""The package's own operators: values, gradients, fakes, compiled and exported programs."""
+"""The package's own operators for PyTorch: values, gradients, compiled and exported programs, and
+fakes (kernels that compute only shapes)."""
 
 import itertools
 
@@ -132,7 +133,10 @@ BACKENDS = [None, "eager", "aot_eager", "inductor"]
 
 
 def ways_of_forward_mode(call, backend):
-    """Yield functions that compute the derivative of `call` along ones, compiled or not."""
+    """Yield functions that compute a derivative of `call` in forward mode, with tangents of ones.
+
+    `call` is compiled by `backend`, or not compiled if `backend` is None.
+    """
     from torch.autograd import forward_ad
 
     compiled = torch.compile(call, backend=backend) if backend else call
@@ -154,7 +158,7 @@ def ways_of_forward_mode(call, backend):
         )[1]
 
     def warm(function):
-        """Compute it after a call without tangents, whose graph may be cached."""
+        """Compute the derivative after a call without tangents, whose graph may be cached."""
         def derivative(*primals):
             function(*primals)
             return jvp(function)(*primals)

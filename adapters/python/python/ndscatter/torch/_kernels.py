@@ -34,11 +34,13 @@ class Override(NamedTuple):
     """A replacement of the kernel of one operator."""
 
     make: Make
-    # Smaller calls go to PyTorch: one of the counted arguments must have this number of elements.
+    # A call goes to PyTorch if every tensor at the positions `counted` has fewer elements than
+    # this.
     least: int
-    # Positions of the counted arguments. Position 0 is the dispatch key set.
+    # Positions of the arguments whose numbers of elements are compared with `least`. Position 0 is
+    # the dispatch key set.
     counted: tuple[int, ...]
-    # Whether `enable` registers it if `only` is None.
+    # Whether `enable` registers the replacement if `only` is None.
     by_default: bool = True
 
 
@@ -54,7 +56,7 @@ class Override(NamedTuple):
 #     embedding_dense_backward of moe_add         0.83   1.26   0.61
 #     index_put_ of seed_nd (src/torch/kernels.rs) 0.64   0.77   0.86
 
-# Dispatch through Python costs 2 to 4 us. No smaller call is faster.
+# Dispatch through Python costs 2 to 4 us. No call on fewer elements is faster than PyTorch's.
 SMALLEST = 64
 # PyTorch sorts and sums rows of at least 16 floats by a kernel that costs at least 7 us. For this
 # number of elements in other rows, PyTorch's time is twice the cost of dispatch through Python.
@@ -185,10 +187,10 @@ def _rows_gain(
     reduce: str = "",
     include_self: bool = True,
 ) -> bool:
-    """Return whether a `scatter`, `scatter_add` or `scatter_reduce` is faster.
+    """Return whether a `scatter`, `scatter_add` or `scatter_reduce` is faster than PyTorch's.
 
-    It is for rows whose index is expanded from one number per row, and for long lines of single
-    elements in a large table.
+    Two kinds of calls are faster: scatters of rows whose index is expanded from one number per row,
+    and scatters of many single elements into a large table of one axis.
     """
     count = index.numel()
     strides = index.stride()
@@ -341,7 +343,8 @@ def _variants(
 # Positions of arguments. The order is: key set, self, dim, index, updates.
 _INDEX, _SOURCE = 3, 4
 
-# The functions that `enable(only=[..])` can name, and the overrides of their operators.
+# The functions that `enable(only=[..])` can name. Each has the replacements of the PyTorch
+# operators that implement it, by the name of the operator.
 FUNCTIONS: dict[str, dict[str, Override]] = {
     "scatter_add": _variants(
         "scatter_add", "", _scatter_add, _sums_gain, SMALLEST, _INDEX, functional=False

@@ -29,8 +29,8 @@ _enabled: list[Enabled] = []
 _registry: Any = torch.library
 _library: Any = None
 # Handles of kernels that are or were registered. When a kernel is deregistered, PyTorch frees it
-# even if other threads run it or wait for Python's lock to run it. A handle keeps it alive. After
-# 1000 more registrations no thread is expected to run it.
+# even if other threads run it or wait for Python's lock to run it. A handle keeps the kernel alive.
+# After 1000 more registrations no thread is expected to run it.
 _kept: deque[list[Any]] = deque(maxlen=1000)
 _is_connected = False
 

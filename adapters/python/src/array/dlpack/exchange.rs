@@ -14,8 +14,8 @@ use pyo3::{ffi, intern};
 
 use super::{Exported, Lent};
 
-/// The C functions of a library that lend and take over tensors (DLPack 1.3). A call costs a tenth
-/// of a call of the Python methods.
+/// The C functions of a library that lend and take over tensors (DLPack 1.3). A call of one of
+/// these functions costs a tenth of a call of the Python method.
 #[repr(C)]
 struct Functions {
     major: u32,
@@ -50,7 +50,7 @@ static EXCHANGE: PyOnceLock<(Py<PyType>, Exchange)> = PyOnceLock::new();
 
 impl Exchange {
     /// Returns the functions for an array of exactly the known type. A subclass may override the
-    /// methods, so it is used through them.
+    /// methods, so an array of a subclass is used through its methods.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
         let py = object.py();
         let (kind, exchange) = match EXCHANGE.get(py) {

@@ -43,7 +43,8 @@ pub(in crate::array) fn note_written(object: &Bound<'_, PyAny>) -> PyResult<()> 
     if !is_torch_tensor(object)? {
         return Ok(());
     }
-    // Inference tensors have no version, and no gradient needs them.
+    // An inference tensor has no version. It needs none, because PyTorch does not save inference
+    // tensors for a gradient.
     if object
         .call_method0(intern!(py, "is_inference"))?
         .is_truthy()?

@@ -64,7 +64,8 @@ pub(crate) struct Timing {
     planning: Duration,
     /// Time of each run, in ascending order. At least one.
     running: Vec<Duration>,
-    /// The tensor that was moved, and its bytes.
+    /// Name and bytes of the tensor whose bytes per second are printed: the updates of a scatter, or
+    /// the result of a gather.
     moved: (&'static str, usize),
 }
 

@@ -437,7 +437,7 @@ fn every_operator() {
         let wrote = format!("wrote i32 {shape} to O.npy");
         assert!(report.contains(&wrote), "{options}: {report}");
         assert!(report.contains("to run"), "{options}: {report}");
-        // A rate that was measured, in a unit that shows it.
+        // The report has the measured bytes per second, in a unit in which the rate is not 0.00.
         assert!(report.contains("B/s of "), "{options}: {report}");
         assert!(!report.contains(": 0.00"), "{options}: {report}");
     }

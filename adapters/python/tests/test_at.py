@@ -134,6 +134,23 @@ def test_scalars(name, dtype, b):
     check(name, np.arange(1, 7).astype(dtype), np.array([0, 3, 3, 5]), b)
 
 
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
+@pytest.mark.parametrize("dtypes", [("c8", "c16"), ("c8", "c8"), ("c16", "c8"), ("f2", "f4"), ("f4", "f8")])
+def test_large_arrays_of_two_types(name, dtypes):
+    """Numbers that the narrow type represents, in a wider type: numpy rounds after each update."""
+    random = np.random.default_rng(5)
+
+    def numbers(size, dtype):
+        parts = random.standard_normal((2, size)).astype("f2").astype("f4")
+        return (parts[0] + 1j * parts[1] if dtype[0] == "c" else parts[0]).astype(dtype)
+
+    a, b = numbers(20_000, dtypes[0]), numbers(50_000, dtypes[1])
+    if dtypes == ("c8", "c16"):
+        b = (random.standard_normal(b.size) + 1j * random.standard_normal(b.size)).astype("c8").astype("c16")
+        a = (random.standard_normal(a.size) + 1j * random.standard_normal(a.size)).astype("c8")
+    check(name, a, random.integers(0, a.size, b.size), b)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_large_arrays(name):
     random = np.random.default_rng(3)

@@ -134,8 +134,11 @@ def _converted(
         # wrapping operation in the narrow type.
         return b.astype(dtype)
     # If `dtype` represents all values of `b`, computing in `dtype` gives the same bits as computing
-    # in the wider type and rounding the result to `dtype`. For a sum or product of real floats,
-    # this holds because the wider type has more than twice as many significand bits as `dtype`.
+    # in the wider type and rounding the result to `dtype`. For a sum, a difference, or a product of
+    # real floats, this holds because the wider type has more than twice as many significand bits
+    # as `dtype`. It does not hold for a complex product: each part is a sum of two products.
+    if dtype.kind == "c" and name == "multiply":
+        return None
     same_kind = (loop.kind in "iu" and dtype.kind in "iu") or (
         loop.kind == dtype.kind and dtype.kind in "fc"
     )
